@@ -1,0 +1,31 @@
+// Package deps holds the pinned modules until their users land; it is deleted with the first complete build.
+package deps
+
+import (
+	_ "github.com/apache/arrow-go/v18/arrow"
+	_ "github.com/apache/arrow-go/v18/arrow/array"
+	_ "github.com/apache/arrow-go/v18/arrow/flight"
+	_ "github.com/apache/arrow-go/v18/arrow/ipc"
+	_ "github.com/gomlx/go-xla/pkg/pjrt"
+	_ "github.com/gomlx/gomlx/backends"
+	_ "github.com/gomlx/gomlx/backends/simplego"
+	_ "github.com/gomlx/gomlx/backends/xla"
+	_ "github.com/gomlx/gomlx/pkg/core/graph"
+	_ "github.com/gomlx/gomlx/pkg/core/tensors"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/hashicorp/golang-lru/v2"
+	_ "github.com/schollz/progressbar/v3"
+	_ "github.com/spf13/cobra"
+	_ "github.com/spf13/viper"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sync/semaphore"
+	_ "golang.org/x/sync/singleflight"
+	_ "golang.org/x/term"
+	_ "gonum.org/v1/gonum/diff/fd"
+	_ "gonum.org/v1/gonum/integrate/quad"
+	_ "gonum.org/v1/gonum/mat"
+	_ "google.golang.org/grpc"
+	_ "google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/health"
+	_ "google.golang.org/grpc/health/grpc_health_v1"
+)

@@ -1,0 +1,197 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// MaxHeader is the largest header, in bytes, that is read or written.
+const MaxHeader = 1 << 20
+
+// DType is an element type by its name in the file.
+type DType string
+
+// The element types of the format that this project meets.
+const (
+	F64  DType = "F64"
+	F32  DType = "F32"
+	F16  DType = "F16"
+	BF16 DType = "BF16"
+	I64  DType = "I64"
+	I32  DType = "I32"
+	I16  DType = "I16"
+	I8   DType = "I8"
+	U64  DType = "U64"
+	U32  DType = "U32"
+	U16  DType = "U16"
+	U8   DType = "U8"
+	Bool DType = "BOOL"
+)
+
+// Size returns the bytes of one element, 0 for an unknown type.
+func (d DType) Size() int {
+	switch d {
+	case F64, I64, U64:
+		return 8
+	case F32, I32, U32:
+		return 4
+	case F16, BF16, I16, U16:
+		return 2
+	case I8, U8, Bool:
+		return 1
+	}
+	return 0
+}
+
+// Tensor is one named array. Data is row-major and little-endian, len(Data) = ∏ Shape · DType.Size().
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int
+	Data  []byte
+}
+
+// File is the content of one safetensors file, tensors in the order of their bytes.
+type File struct {
+	Tensors  []Tensor
+	Metadata map[string]string
+}
+
+// FormatError says what is wrong with a file. Tensor is empty where the fault is not one tensor's.
+type FormatError struct {
+	Tensor string
+	Msg    string
+}
+
+func (e *FormatError) Error() string {
+	if e.Tensor == "" {
+		return "safetensors: " + e.Msg
+	}
+	return fmt.Sprintf("safetensors: tensor %q: %s", e.Tensor, e.Msg)
+}
+
+// Lookup returns the tensor of that name, or nil.
+func (f *File) Lookup(name string) *Tensor {
+	for i := range f.Tensors {
+		if f.Tensors[i].Name == name {
+			return &f.Tensors[i]
+		}
+	}
+	return nil
+}
+
+// elements returns ∏ shape, or −1 where it is negative or overflows.
+func elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		if d < 0 || (d > 0 && n > math.MaxInt/8/d) {
+			return -1
+		}
+		n *= d
+	}
+	return n
+}
+
+// Float32s returns the values of an F32, F64, F16 or BF16 tensor as float32.
+func (t *Tensor) Float32s() ([]float32, error) {
+	if t.DType == F32 {
+		out := make([]float32, len(t.Data)/4)
+		for i := range out {
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
+		}
+		return out, nil
+	}
+	wide, err := t.Float64s()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, len(wide))
+	for i, v := range wide {
+		out[i] = float32(v)
+	}
+	return out, nil
+}
+
+// Float64s returns the values of an F64, F32, F16 or BF16 tensor as float64.
+func (t *Tensor) Float64s() ([]float64, error) {
+	size := t.DType.Size()
+	if size == 0 {
+		return nil, &FormatError{t.Name, fmt.Sprintf("unknown dtype %q", t.DType)}
+	}
+	out := make([]float64, len(t.Data)/size)
+	for i := range out {
+		b := t.Data[i*size:]
+		switch t.DType {
+		case F64:
+			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(b))
+		case F32:
+			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		case BF16:
+			out[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
+		case F16:
+			out[i] = half(binary.LittleEndian.Uint16(b))
+		default:
+			return nil, &FormatError{t.Name, fmt.Sprintf("dtype %s is not a float type", t.DType)}
+		}
+	}
+	return out, nil
+}
+
+// Int64s returns the values of an I64 tensor.
+func (t *Tensor) Int64s() ([]int64, error) {
+	if t.DType != I64 {
+		return nil, &FormatError{t.Name, fmt.Sprintf("dtype %s, want I64", t.DType)}
+	}
+	out := make([]int64, len(t.Data)/8)
+	for i := range out {
+		out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
+	}
+	return out, nil
+}
+
+// half converts an IEEE 754 binary16 value.
+func half(h uint16) float64 {
+	sign := 1.0
+	if h&0x8000 != 0 {
+		sign = -1
+	}
+	exp, frac := int(h>>10&0x1f), float64(h&0x3ff)
+	switch exp {
+	case 0:
+		return sign * math.Ldexp(frac, -24)
+	case 31:
+		if frac != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+frac, exp-25)
+}
+
+// FromFloat32s makes an F32 tensor of values; it copies them.
+func FromFloat32s(name string, shape []int, values []float32) Tensor {
+	data := make([]byte, 4*len(values))
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(v))
+	}
+	return Tensor{name, F32, shape, data}
+}
+
+// FromFloat64s makes an F64 tensor of values; it copies them.
+func FromFloat64s(name string, shape []int, values []float64) Tensor {
+	data := make([]byte, 8*len(values))
+	for i, v := range values {
+		binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(v))
+	}
+	return Tensor{name, F64, shape, data}
+}
+
+// FromInt64s makes an I64 tensor of values; it copies them.
+func FromInt64s(name string, shape []int, values []int64) Tensor {
+	data := make([]byte, 8*len(values))
+	for i, v := range values {
+		binary.LittleEndian.PutUint64(data[8*i:], uint64(v))
+	}
+	return Tensor{name, I64, shape, data}
+}

@@ -1,0 +1,89 @@
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Write writes f to w. The bytes depend on f alone: tensors stand in the order given, metadata keys
+// sorted. The header is padded so that data begins at a multiple of 8.
+func Write(w io.Writer, f *File) error {
+	header, err := encodeHeader(f)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	for i := range f.Tensors {
+		if _, err := w.Write(f.Tensors[i].Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeHeader returns the length and the padded JSON header.
+func encodeHeader(f *File) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Write(make([]byte, 8))
+	buf.WriteByte('{')
+	put := func(name string, v any) error {
+		if buf.Len() > 9 {
+			buf.WriteByte(',')
+		}
+		k, err := json.Marshal(name)
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		buf.Write(k)
+		buf.WriteByte(':')
+		buf.Write(b)
+		return nil
+	}
+	if len(f.Metadata) > 0 {
+		if err := put("__metadata__", f.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{"__metadata__": true}
+	var end uint64
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		if seen[t.Name] {
+			return nil, &FormatError{t.Name, "name stands twice or is reserved"}
+		}
+		seen[t.Name] = true
+		count, size := elements(t.Shape), t.DType.Size()
+		if size == 0 || count < 0 || count*size != len(t.Data) {
+			return nil, &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", len(t.Data), t.Shape, t.DType)}
+		}
+		shape := t.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		begin := end
+		end += uint64(len(t.Data))
+		if err := put(t.Name, entry{t.DType, shape, [2]uint64{begin, end}}); err != nil {
+			return nil, err
+		}
+	}
+	buf.WriteByte('}')
+	for buf.Len()%8 != 0 {
+		buf.WriteByte(' ')
+	}
+	n := buf.Len() - 8
+	if n > MaxHeader {
+		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are written", n, MaxHeader)}
+	}
+	out := buf.Bytes()
+	binary.LittleEndian.PutUint64(out, uint64(n))
+	return out, nil
+}
