@@ -1,0 +1,58 @@
+# Everything a newcomer or a developer types. Needs Go, a C compiler, Python >= 3.11 with venv, and make;
+# the rest (client, XLA CPU plugin, tools) is installed pinned into .venv.
+
+PYTHON ?= python3
+SEED   ?= 1
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build lint fmt bench clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
+	$(PY) -m anisoflight.demo --seed $(SEED)
+
+test: build $(VENV)/.dev ## all tests: Go, then Python against the real server
+	go test -timeout 20m ./...
+	$(PY) -m pytest -q client_py/tests
+
+build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
+	CGO_ENABLED=1 go build -trimpath -ldflags "-X github.com/anisoflight/anisoflight/internal/cli.version=$(VERSION)" -o bin/anisoflight .
+
+lint: $(VENV)/.dev ## gofmt, go vet, staticcheck, ruff, pyright
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	$(VENV)/bin/ruff check client_py
+	$(VENV)/bin/ruff format --check client_py
+	$(VENV)/bin/pyright -p client_py
+
+fmt: $(VENV)/.dev ## format Go and Python
+	gofmt -w .
+	$(VENV)/bin/ruff check --fix client_py
+	$(VENV)/bin/ruff format client_py
+
+bench: build ## Go benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+clean: ## remove what the other targets made
+	rm -rf bin runs $(VENV)
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The packages are pinned in requirements*.txt; the client itself is installed as a link to client_py.
+$(VENV)/.client: client_py/requirements.txt client_py/pyproject.toml | $(PY)
+	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements.txt
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e client_py
+	@touch $@
+
+$(VENV)/.dev: client_py/requirements-dev.txt $(VENV)/.client
+	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements-dev.txt
+	@touch $@
