@@ -1,0 +1,40 @@
+// Package kernels is everything that is compiled for the device: the flow of a
+// diffusion process, the loss of a noise schedule, the terms of its gradient,
+// and one training step.
+//
+// # The cut
+//
+// A compiled program never sees a schedule's parameters, its classes or its
+// knots. Per sample and subspace it is given a noise variance g and a weight ω,
+// and it gives back a few numbers; package schedule turns θ into g and ġ before
+// and the numbers into dθ after. Likewise a solver is host arithmetic that
+// yields coefficients, and the device evaluates and combines. So there is one
+// program per function and shape, whatever the schedule, family or solver.
+//
+// # Notation
+//
+//	B, H, W, C   batch, height, width, channels; images are NHWC, row-major
+//	J            subspaces; P_1 … P_J orthogonal projectors that sum to I
+//	g_j          noise variance (σ²) of subspace j, flat row-major [B*J]
+//	x_t          x_0 + Σ_j √g_j P_j ε
+//	flow         M^{1/2} ∇ log p(x) = M^{-1/2}(D(x) − x), M = Σ_j g_j P_j
+//	σ_d, s       the standard deviation of the data and its square
+//	r            flow + ε, the residual
+//
+// The method is "Anisotropic noise schedules" (see README); every function that
+// computes an equation states it.
+//
+// # Where to begin
+//
+// [Network] is what can be evaluated, [Model] a network on a device with a
+// basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the
+// training step. precondition.go holds the wrapping of the raw network, and
+// estimator.go the estimator itself, once, for all of them.
+//
+// # Rules
+//
+// Imports only kernels/..., schedule/basis and the standard library. Graphs are
+// built inside device.Program, where panics become errors. Models and weights
+// are immutable and safe for concurrent use; a Trajectory and a Trainer each
+// belong to one goroutine.
+package kernels

@@ -1,0 +1,90 @@
+package kernels
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+// Node is a value in a computation graph.
+type Node = graph.Node
+
+// Spec is what a Model has to know of a network.
+type Spec struct {
+	// Key names the network's structure, constants included, in the cache of
+	// compiled programs: two networks with one key append the same graph.
+	Key string
+	// Height, Width and Channels of an image.
+	Height, Width, Channels int
+	// Labels is the length of the class vector; 0 for an unconditional network.
+	Labels int
+	// Ratios is the number of log-ratio inputs, J−1 or 0.
+	Ratios int
+	// SigmaData is σ_d; 0 means 0.5.
+	SigmaData float64
+	// Dropout is the rate of the network's dropout in training, for the record.
+	Dropout float64
+}
+
+// Network is a function that can stand behind a [Model]. It is a [RawNetwork],
+// which the model preconditions, or a [FlowNetwork], which is taken as it is.
+// A Network holds no values and is safe for concurrent use.
+type Network interface {
+	Spec() Spec
+	// Params lists the parameters in the order of every [][]float32 of values;
+	// none for an analytic network.
+	Params() []nn.Param
+}
+
+// RawNetwork is a network F that has to be wrapped: it is given unit-variance
+// input and predicts a unit-variance output.
+type RawNetwork interface {
+	Network
+	// Apply appends F to the graph and returns it, shaped as z.
+	//
+	//	z       [B, H, W, C]  Σ_j P_j x / √(g_j+σ_d²)
+	//	noise   [B]           ln(Π_j g_j^{1/J}) / 8
+	//	ratios  [B, Ratios]   ρ_i = ln(g_i/g_geo)/8, i < J; nil if Ratios is 0
+	//	label   [B, Labels]   one-hot, all zero for none; nil if Labels is 0
+	Apply(s *nn.Scope, z, noise, ratios, label *Node) *Node
+}
+
+// FlowNetwork gives the flow M^{1/2} ∇ log p(x) itself, as a function of every
+// g_j.
+type FlowNetwork interface {
+	Network
+	// Flow appends the flow to the graph and returns it, shaped as x.
+	//
+	//	x       [B, H, W, C]
+	//	g       [B, J]
+	//	label   [B, Labels]   one-hot, all zero for none; nil if Labels is 0
+	Flow(s *nn.Scope, x, g, label *Node) *Node
+}
+
+// UNet returns an EDM network as a RawNetwork.
+func UNet(net *unet.Net) RawNetwork { return unetNetwork{net} }
+
+type unetNetwork struct{ net *unet.Net }
+
+func (u unetNetwork) Spec() Spec {
+	c := u.net.Config()
+	key, err := json.Marshal(c)
+	if err != nil {
+		panic(fmt.Sprintf("kernels: network configuration: %v", err))
+	}
+	return Spec{
+		Key:    string(key),
+		Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
+		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
+	}
+}
+
+func (u unetNetwork) Params() []nn.Param { return u.net.Params() }
+
+func (u unetNetwork) Apply(s *nn.Scope, z, noise, ratios, label *Node) *Node {
+	return u.net.Apply(s, z, noise, ratios, label, nil)
+}
