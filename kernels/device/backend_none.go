@@ -1,0 +1,15 @@
+//go:build !cgo || !linux
+
+package device
+
+import (
+	"github.com/gomlx/gomlx/backends"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
+)
+
+// openXLA answers the reason why this build has no plugins.
+func openXLA(path string, _ Kind, _ Config) (backends.Backend, string, error) {
+	_, err := shim.Load(path)
+	return nil, "", err
+}

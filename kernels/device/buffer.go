@@ -1,0 +1,189 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+)
+
+type bufferState uint8
+
+const (
+	live bufferState = iota
+	donated
+	released
+)
+
+// Buffer is a tensor on the device. It is live until it is donated or released.
+//
+// Any number of goroutines may read a live buffer, or run programs on it, at the
+// same time. Donating and releasing wait for those readers.
+//
+// Device memory is invisible to the garbage collector's pacing, so call
+// [Buffer.Release] as soon as a buffer is no longer needed. A forgotten buffer is
+// freed when the collector finds it unreachable.
+type Buffer struct {
+	dev   *Device
+	id    uint64 // order in which several buffers are locked
+	shape shapes.Shape
+
+	mu    sync.RWMutex // readers share it for the length of a run or a copy
+	state bufferState
+	raw   backends.Buffer
+}
+
+var bufferIDs atomic.Uint64
+
+func newBuffer(d *Device, raw backends.Buffer, shape shapes.Shape) *Buffer {
+	return &Buffer{dev: d, id: bufferIDs.Add(1), shape: shape, raw: raw}
+}
+
+// Upload copies a flat row-major slice to the device. dims gives its shape; none
+// means a scalar, of a slice of length one.
+//
+// flat is a []float32, []float64, []int32, []int64, []uint32, []uint64, []uint8 or
+// []bool; it may be changed as soon as Upload returns.
+func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
+	v := reflect.ValueOf(flat)
+	if v.Kind() != reflect.Slice {
+		return nil, fmt.Errorf("device upload: want a slice, got %T", flat)
+	}
+	dtype := dtypes.FromGoType(v.Type().Elem())
+	if dtype == dtypes.InvalidDType {
+		return nil, fmt.Errorf("device upload: element type %s is not supported", v.Type().Elem())
+	}
+	if slices.ContainsFunc(dims, func(n int) bool { return n < 0 }) {
+		return nil, fmt.Errorf("device upload: negative dimension in %v", dims)
+	}
+	shape := shapes.Make(dtype, dims...)
+	if shape.Size() != v.Len() {
+		return nil, fmt.Errorf("device upload: %d values do not fill shape %v of %d", v.Len(), dims, shape.Size())
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.closed {
+		return nil, ErrClosed
+	}
+	raw, err := d.backend.BufferFromFlatData(0, flat, shape)
+	if err != nil {
+		return nil, fmt.Errorf("device upload of shape %v: %w", dims, err)
+	}
+	return newBuffer(d, raw, shape), nil
+}
+
+// Dims returns the buffer's dimensions; the caller may keep the slice. It works in every state.
+func (b *Buffer) Dims() []int { return slices.Clone(b.shape.Dimensions) }
+
+// DType returns the type of the buffer's elements. It works in every state.
+func (b *Buffer) DType() dtypes.DType { return b.shape.DType }
+
+// Size returns the number of elements. It works in every state.
+func (b *Buffer) Size() int { return b.shape.Size() }
+
+// Live reports whether the buffer can still be used. Another goroutine may
+// release it at any time, so an error of the use itself is what counts.
+func (b *Buffer) Live() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.state == live
+}
+
+// Read copies the buffer into dst, a slice of the buffer's element type and
+// exactly [Buffer.Size] elements: one copy, from the device into the caller's memory.
+func (b *Buffer) Read(dst any) error {
+	if err := b.fits(dst); err != nil {
+		return err
+	}
+	return b.reading(func() error {
+		return b.dev.backend.BufferToFlatData(b.raw, dst)
+	})
+}
+
+// View calls use with the buffer's own memory as a flat slice (a []float32 for
+// float32), without a copy. The slice must not be changed, nor kept after use
+// returns. Devices whose memory the host cannot see answer an error that is
+// [errors.ErrUnsupported]; then Read.
+func (b *Buffer) View(use func(flat any) error) error {
+	if !b.dev.hostVisible {
+		return fmt.Errorf("device %s has no host-visible memory: %w", b.dev.Name(), errors.ErrUnsupported)
+	}
+	return b.reading(func() error {
+		flat, err := b.dev.backend.BufferData(b.raw)
+		if err != nil {
+			return err
+		}
+		return use(flat)
+	})
+}
+
+// Release frees the device memory. It waits for readers and does nothing to a
+// buffer that is no longer live. A nil buffer is allowed.
+func (b *Buffer) Release() {
+	if b == nil {
+		return
+	}
+	b.dev.mu.RLock()
+	defer b.dev.mu.RUnlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != live {
+		return
+	}
+	b.state = released
+	b.finalize()
+}
+
+// finalize gives the memory back. The caller holds b.mu and the device's lock.
+func (b *Buffer) finalize() {
+	raw := b.raw
+	b.raw = nil
+	if raw == nil || b.dev.closed {
+		return
+	}
+	if err := b.dev.backend.BufferFinalize(raw); err != nil {
+		b.dev.cfg.Logger.Warn("device buffer was not freed", "error", err)
+	}
+}
+
+// reading runs f while the buffer is live and stays so.
+func (b *Buffer) reading(f func() error) (err error) {
+	b.dev.mu.RLock()
+	defer b.dev.mu.RUnlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if err := b.usable(); err != nil {
+		return err
+	}
+	return f()
+}
+
+// usable says why a buffer cannot be used. The caller holds b.mu and the device's lock.
+func (b *Buffer) usable() error {
+	switch {
+	case b.dev.closed:
+		return ErrClosed
+	case b.state == donated:
+		return ErrDonated
+	case b.state == released:
+		return ErrReleased
+	}
+	return nil
+}
+
+func (b *Buffer) fits(dst any) error {
+	v := reflect.ValueOf(dst)
+	if v.Kind() != reflect.Slice || dtypes.FromGoType(v.Type().Elem()) != b.shape.DType {
+		return fmt.Errorf("device read: buffer holds %s, got %T", b.shape.DType, dst)
+	}
+	if v.Len() != b.Size() {
+		return fmt.Errorf("device read: buffer of shape %v holds %d values, got room for %d", b.shape.Dimensions, b.Size(), v.Len())
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package device
+
+import "log/slog"
+
+// Config says which backend to open. The zero value searches for the best one.
+type Config struct {
+	// Plugin chooses the backend:
+	//
+	//	""        search as the package comment says
+	//	"cpu"     the same search, CPU plugins only
+	//	"cuda"    the same search, CUDA plugins only; an error where there is none
+	//	"go"      the pure-Go backend
+	//	a path    this PJRT plugin and no other; an error where it cannot be used
+	Plugin string
+
+	// ProjectDir is the folder whose .venv is searched. Default: the parent of
+	// the executable's folder, then the working directory and its parents.
+	ProjectDir string
+
+	// Programs is the largest number of compiled programs kept. Default 128.
+	Programs int
+
+	// MemoryFraction is the share of an accelerator's memory that this process
+	// may take, in (0, 1]. Default 0.75. CPU plugins ignore it.
+	MemoryFraction float64
+
+	// Logger receives the one warning about the slow fallback. Default slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Programs <= 0 {
+		c.Programs = 128
+	}
+	if c.MemoryFraction <= 0 || c.MemoryFraction > 1 {
+		c.MemoryFraction = 0.75
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}

@@ -1,0 +1,46 @@
+// Package device runs compiled tensor programs: it finds and loads a PJRT
+// plugin, compiles graphs once, and keeps tensors on the device.
+//
+// A [Device] is opened once per process:
+//
+//	dev, err := device.Open(device.Config{})
+//	defer dev.Close()
+//	double, err := dev.Program(ctx, "double f32[3]", func(g *graph.Graph) []*graph.Node {
+//		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 3))
+//		return []*graph.Node{graph.MulScalar(x, 2)}
+//	})
+//	in, err := dev.Upload([]float32{1, 2, 3}, 3)
+//	out, err := double.Run(ctx, device.Use(in))
+//	err = out[0].Read(dst)
+//
+// # Backend
+//
+// XLA through a PJRT plugin, a shared library that is looked for in this order:
+// [Config.Plugin], the environment (ANISOFLIGHT_PLUGIN, then the directories of
+// PJRT_PLUGIN_LIBRARY_PATH), the project's .venv, the active Python's
+// site-packages. A CUDA plugin goes before a CPU plugin when the machine has an
+// NVIDIA GPU. Without any plugin, or in a build without cgo, programs run on
+// the pure-Go backend, about 20 times slower, and one warning says so. Nothing is
+// ever downloaded. [Device.Report] tells what was found and why the rest was not used.
+//
+// # Invariants
+//
+//   - No input crashes the process: plugin files are verified before they are
+//     loaded, unknown ones are tried in a child process first, and panics of
+//     graph building, compiling and running become errors here, once.
+//   - A buffer is live, donated or released; only a live one reaches the backend.
+//     Any other use is [ErrDonated] or [ErrReleased].
+//   - One compilation per key at a time, whoever asks; an executable in use is
+//     never finalised, however full the cache is.
+//
+// # Imports
+//
+// gomlx (graph and backends), go-xla and the standard library; nothing of this
+// module. Everything compiled for the device goes through this package, so it
+// knows neither networks nor schedules.
+//
+// # Where to begin
+//
+// device.go (Open), then search.go, verify.go and probe.go for the way to a
+// plugin, program.go and buffer.go for the way of a tensor.
+package device

@@ -1,0 +1,67 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrDonated is returned when a buffer is used after a run that it was donated to.
+	ErrDonated = errors.New("buffer was donated to an earlier run; keep the run's outputs instead")
+	// ErrReleased is returned when a buffer is used after Release.
+	ErrReleased = errors.New("buffer was released")
+	// ErrClosed is returned by every call on a closed device.
+	ErrClosed = errors.New("device is closed")
+)
+
+// PluginError reports a plugin file that cannot be used.
+type PluginError struct {
+	Path   string // the file as it was given or found
+	Source string // where the path came from, such as "ANISOFLIGHT_PLUGIN"
+	Reason string // what is wrong and what to do
+	Err    error  // the cause, or nil
+}
+
+func (e *PluginError) Error() string {
+	s := fmt.Sprintf("plugin %s: %s", e.Path, e.Reason)
+	if e.Source != "" {
+		s = fmt.Sprintf("plugin %s (from %s): %s", e.Path, e.Source, e.Reason)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *PluginError) Unwrap() error { return e.Err }
+
+// ProgramError reports a program that could not be built, compiled or run.
+type ProgramError struct {
+	Key   string // the program's key
+	Phase string // "build", "compile" or "run"
+	Err   error
+	Stack []byte // of the panic, where there was one
+}
+
+func (e *ProgramError) Error() string {
+	return fmt.Sprintf("device program %q: %s: %v", e.Key, e.Phase, e.Err)
+}
+
+func (e *ProgramError) Unwrap() error { return e.Err }
+
+// ArgumentError reports an argument that does not fit the program's parameter.
+// Nothing has been run or donated when it is returned.
+type ArgumentError struct {
+	Key   string // the program's key
+	Index int    // the argument's position, −1 for their number
+	Err   error
+}
+
+func (e *ArgumentError) Error() string {
+	if e.Index < 0 {
+		return fmt.Sprintf("device program %q: %v", e.Key, e.Err)
+	}
+	return fmt.Sprintf("device program %q, argument %d: %v", e.Key, e.Index, e.Err)
+}
+
+func (e *ArgumentError) Unwrap() error { return e.Err }

@@ -1,0 +1,17 @@
+// Package shim loads PJRT plugins newer than the API that go-xla speaks.
+//
+// PJRT passes every argument in a struct that carries its own size, and a plugin
+// refuses a struct smaller than the one it was built with. go-xla v0.1.4 was
+// built with API 0.83. Two structs that it passes have grown since:
+// PJRT_Executable_GetCompiledMemoryStats_Args (0.90) and PJRT_ExecuteOptions
+// (0.97). [Load] copies the plugin's function table and replaces the two entries
+// that take them with wrappers that pass a larger, zero-filled copy: zero is what
+// a caller who knows nothing of a new field means. All other entries are the
+// plugin's own.
+//
+// The wrappers need to know which plugin they belong to and C has no closures, so
+// there are four of each, one per loaded plugin.
+//
+// The package may import go-xla only. In a build without cgo, or for another
+// system than Linux, [Available] is false and Load answers an error.
+package shim

@@ -1,0 +1,52 @@
+#ifndef ANISOFLIGHT_SHIM_H
+#define ANISOFLIGHT_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Offsets into PJRT_Api and sizes of PJRT 0.83, which go-xla v0.1.4 was built
+// with. header_test.go compares them with the header that go-xla ships.
+enum {
+  SHIM_VERSION_MAJOR_OFFSET = 32,
+  SHIM_VERSION_MINOR_OFFSET = 36,
+  SHIM_EXECUTE_OFFSET = 480,
+  SHIM_MEMORY_STATS_OFFSET = 808,
+  SHIM_MEMORY_STATS_SIZE = 112,
+  SHIM_EXECUTE_OPTIONS_SIZE = 112,
+  SHIM_EXECUTE_ARGS_SIZE = 80,
+  SHIM_EXECUTE_ARGS_OPTIONS_OFFSET = 24,
+};
+
+// Room for the structs of plugins to come.
+enum { SHIM_PADDED = 1024 };
+
+// The most plugins one process can load.
+enum { SHIM_SLOTS = 4 };
+
+typedef enum {
+  SHIM_OK = 0,
+  SHIM_DLOPEN_FAILED,  // message holds dlerror's text
+  SHIM_NO_SYMBOL,      // the library does not export GetPjrtApi
+  SHIM_NULL_API,       // GetPjrtApi returned NULL
+  SHIM_TOO_OLD,        // the table ends before the entries that go-xla calls
+  SHIM_NO_SLOT,        // SHIM_SLOTS plugins are loaded already
+  SHIM_NO_MEMORY,
+} shim_status;
+
+typedef struct {
+  void* api;  // the patched copy of the function table
+  int major, minor;
+  char message[512];
+} shim_plugin;
+
+// shim_load opens the library and patches a copy of its function table. It is not
+// safe for concurrent use. A library that was opened stays open: plugins start
+// threads that survive dlclose.
+shim_status shim_load(const char* path, shim_plugin* out);
+
+// shim_tune_malloc makes glibc keep freed memory for the next run instead of
+// returning it to the kernel and faulting it in again. It does nothing with
+// another libc. Returns 1 if it did.
+int shim_tune_malloc(void);
+
+#endif

@@ -1,0 +1,22 @@
+//go:build !cgo || !linux
+
+package shim
+
+import "errors"
+
+// Available says whether this build can load plugins at all.
+const Available = false
+
+// Plugin is a plugin in this process.
+type Plugin struct {
+	Name         string
+	Major, Minor int
+}
+
+// Load answers an error: this build has no plugins.
+func Load(string) (*Plugin, error) {
+	return nil, errors.New("this build cannot load plugins; build on Linux with a C compiler and CGO_ENABLED=1")
+}
+
+// TuneMalloc does nothing in this build.
+func TuneMalloc() {}
