@@ -1,0 +1,233 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Request is a request that knows its defaults and its rules.
+type Request interface {
+	// SetDefaults fills what the caller left out; it runs before decoding.
+	SetDefaults()
+	// Validate checks what the types alone cannot say. Its error is an *Error.
+	Validate() error
+}
+
+// Decode reads one JSON object into req, strictly (see the package comment), after setting the defaults, and validates it.
+// The field "op" of tickets and commands is accepted and ignored here; see Op.
+func Decode(body []byte, req Request) error {
+	v, err := parse(body)
+	if err != nil {
+		return err
+	}
+	if object, ok := v.(map[string]any); ok {
+		if op, given := object["op"]; given {
+			if _, ok := op.(string); !ok {
+				return Errorf(BadRequest, "Field \"op\" must be text, not %s", describe(op))
+			}
+			delete(object, "op")
+		}
+	}
+	req.SetDefaults()
+	if err := decodeInto(v, "", reflect.ValueOf(req).Elem()); err != nil {
+		return err
+	}
+	return req.Validate()
+}
+
+// DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds; field
+// names are its json tags. It serves structs that other packages own, such as the training configuration.
+func DecodeStruct(body []byte, dst any) error {
+	v, err := parse(body)
+	if err != nil {
+		return err
+	}
+	return decodeInto(v, "", reflect.ValueOf(dst).Elem())
+}
+
+// Op gives the operation that a ticket or a command names in its field "op".
+func Op(body []byte) (string, error) {
+	v, err := parse(body)
+	if err != nil {
+		return "", err
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return "", Errorf(BadRequest, "The request must be an object, not %s", describe(v))
+	}
+	op, ok := object["op"].(string)
+	if !ok {
+		return "", Errorf(BadRequest, "The request has no field \"op\"").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
+	}
+	return op, nil
+}
+
+// treeDecoder is implemented by fields that accept more than one JSON form.
+type treeDecoder interface {
+	decodeTree(path string, v tree) error
+}
+
+// decodeInto sets dst, which is addressable, from v.
+func decodeInto(v tree, path string, dst reflect.Value) error {
+	if d, ok := dst.Addr().Interface().(treeDecoder); ok {
+		return d.decodeTree(path, v)
+	}
+	if dst.Type() == reflect.TypeFor[json.RawMessage]() {
+		if _, ok := v.(map[string]any); !ok {
+			return wrongType(path, "an object", v)
+		}
+		raw, err := json.Marshal(v)
+		dst.SetBytes(raw)
+		return err
+	}
+	switch dst.Kind() {
+	case reflect.Pointer:
+		fresh := reflect.New(dst.Type().Elem())
+		if err := decodeInto(v, path, fresh.Elem()); err != nil {
+			return err
+		}
+		dst.Set(fresh)
+		return nil
+	case reflect.String:
+		s, ok := v.(string)
+		if !ok {
+			return wrongType(path, "text", v)
+		}
+		dst.SetString(s)
+		return nil
+	case reflect.Bool:
+		b, ok := v.(bool)
+		if !ok {
+			return wrongType(path, "true or false", v)
+		}
+		dst.SetBool(b)
+		return nil
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
+		return decodeNumber(v, path, dst)
+	case reflect.Slice:
+		list, ok := v.([]any)
+		if !ok {
+			return wrongType(path, "a list", v)
+		}
+		fresh := reflect.MakeSlice(dst.Type(), len(list), len(list))
+		for i := range list {
+			if err := decodeInto(list[i], path+"["+strconv.Itoa(i)+"]", fresh.Index(i)); err != nil {
+				return err
+			}
+		}
+		dst.Set(fresh)
+		return nil
+	case reflect.Struct:
+		return decodeStruct(v, path, dst)
+	}
+	panic("api: requests cannot hold a " + dst.Type().String())
+}
+
+// decodeStruct sets the fields of dst by their json tags. A field tagged `json:",rest"` (a json.RawMessage) takes every key
+// that no other field does.
+func decodeStruct(v tree, path string, dst reflect.Value) error {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return wrongType(path, "an object", v)
+	}
+	fields, rest := fieldsOf(dst)
+	var others map[string]any
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		field, known := fields[key]
+		switch {
+		case known:
+			if err := decodeInto(object[key], join(path, key), field); err != nil {
+				return err
+			}
+		case rest.IsValid():
+			if others == nil {
+				others = map[string]any{}
+			}
+			others[key] = object[key]
+		default:
+			return Errorf(BadRequest, "%s is unknown", fieldName(join(path, key))).
+				WithHint("Known here: %s.", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		}
+	}
+	if others != nil {
+		raw, err := json.Marshal(others)
+		if err != nil {
+			return err
+		}
+		rest.SetBytes(raw)
+	}
+	return nil
+}
+
+// fieldsOf lists the fields of a struct, those of embedded structs included, by json name.
+func fieldsOf(dst reflect.Value) (fields map[string]reflect.Value, rest reflect.Value) {
+	fields = map[string]reflect.Value{}
+	for i := range dst.NumField() {
+		f := dst.Type().Field(i)
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			inner, innerRest := fieldsOf(dst.Field(i))
+			maps.Copy(fields, inner)
+			if innerRest.IsValid() {
+				rest = innerRest
+			}
+		case !f.IsExported() || name == "-":
+		case option == "rest":
+			rest = dst.Field(i)
+		case name != "":
+			fields[name] = dst.Field(i)
+		}
+	}
+	return fields, rest
+}
+
+func decodeNumber(v tree, path string, dst reflect.Value) error {
+	number, ok := v.(json.Number)
+	if !ok {
+		return wrongType(path, "a number", v)
+	}
+	text := number.String()
+	if dst.Kind() == reflect.Float64 {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(x, 0) {
+			return Errorf(BadRequest, "%s is out of range: %s", fieldName(path), describe(v))
+		}
+		dst.SetFloat(x)
+		return nil
+	}
+	if strings.ContainsAny(text, ".eE") {
+		return wrongType(path, "a whole number", v)
+	}
+	if dst.Kind() == reflect.Uint64 {
+		x, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, not %s", fieldName(path), describe(v))
+		}
+		dst.SetUint(x)
+		return nil
+	}
+	x, err := strconv.ParseInt(text, 10, dst.Type().Bits())
+	switch {
+	case err == nil:
+		dst.SetInt(x)
+		return nil
+	case dst.Kind() == reflect.Int && text[0] != '-': // a size: well formed, but nobody could serve it
+		return Errorf(TooLarge, "%s is too large: %s", fieldName(path), describe(v))
+	}
+	return Errorf(BadRequest, "%s is out of range: %s", fieldName(path), describe(v))
+}
+
+func wrongType(path, want string, v tree) *Error {
+	return Errorf(BadRequest, "%s must be %s, not %s", fieldName(path), want, describe(v))
+}
+
+// decode sets *dst from v.
+func decode(v tree, path string, dst any) error {
+	return decodeInto(v, path, reflect.ValueOf(dst).Elem())
+}

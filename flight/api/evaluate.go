@@ -1,0 +1,135 @@
+package api
+
+// MaxPoints bounds the points a request may ask a schedule or a model to be evaluated at.
+const MaxPoints = 1 << 24
+
+// EvaluateSchedule tabulates a schedule.
+//
+// Rows out, sorted by label, subspace, t: label int32 (−1 for the shared row), subspace int32, t, g, gdot, sigma float64
+// with sigma = √g.
+type EvaluateSchedule struct {
+	Schedule ScheduleRef `json:"schedule"`
+	Points   int         `json:"points"`           // default 256: uniform in [0, T] with both ends
+	T        []float64   `json:"t,omitempty"`      // these times instead
+	Labels   []int32     `json:"labels,omitempty"` // default: all
+}
+
+// SetDefaults implements Request.
+func (r *EvaluateSchedule) SetDefaults() { *r = EvaluateSchedule{Points: 256} }
+
+// Validate implements Request.
+func (r *EvaluateSchedule) Validate() error {
+	return first(need("schedule", r.Schedule.Name), atLeast("points", r.Points, 2), atMost("points", r.Points, MaxPoints))
+}
+
+func atMost(field string, value, most int) error {
+	if value > most {
+		return Errorf(TooLarge, "Field %q is too large: %d", field, value).WithHint("At most %d.", most)
+	}
+	return nil
+}
+
+// EvaluateModel measures a model's loss by noise level on a data set: the input of the geodesic.
+//
+// Rows out: label, subspace int32, t, sigma, loss, residual, stderr float64.
+type EvaluateModel struct {
+	Model    string      `json:"model"`
+	Dataset  string      `json:"dataset"`
+	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
+	Points   int         `json:"points"`            // noise levels; default 32
+	Samples  int         `json:"samples"`           // images per noise level; default 64
+	Seed     uint64      `json:"seed"`
+}
+
+// SetDefaults implements Request.
+func (r *EvaluateModel) SetDefaults() { *r = EvaluateModel{Points: 32, Samples: 64} }
+
+// Validate implements Request.
+func (r *EvaluateModel) Validate() error {
+	return first(need("model", r.Model), need("dataset", r.Dataset),
+		atLeast("points", r.Points, 2), atMost("points", r.Points, 1<<20),
+		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<30))
+}
+
+// MakeSchedule makes a schedule from a model and a data set (geodesic), or from a formula (edm, log-linear, cosine), and
+// stores it.
+type MakeSchedule struct {
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"`
+	Model   string  `json:"model"`   // of geodesic
+	Dataset string  `json:"dataset"` // of geodesic
+	T       float64 `json:"T"`       // default 6400, or the end of the model's own schedule
+	G0      float64 `json:"g0"`      // default 1e-9
+	Knots   int     `json:"knots"`   // default 32
+	C       float64 `json:"c"`       // default 1
+	Points  int     `json:"points"`  // of geodesic: noise levels; default 160
+	Samples int     `json:"samples"` // of geodesic: images per noise level; default 24
+	Seed    uint64  `json:"seed"`
+	Basis   string  `json:"basis"`  // of gaussian
+	K       int     `json:"k"`      // of gaussian
+	Solver  string  `json:"solver"` // of gaussian
+	NFE     int     `json:"nfe"`    // of gaussian
+	Replace bool    `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *MakeSchedule) SetDefaults() {
+	*r = MakeSchedule{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24}
+}
+
+// Validate implements Request.
+func (r *MakeSchedule) Validate() error {
+	if err := first(CheckName("name", r.Name), need("kind", r.Kind)); err != nil {
+		return err
+	}
+	switch r.Kind {
+	case "geodesic":
+		if err := first(need("model", r.Model), need("dataset", r.Dataset)); err != nil {
+			return err
+		}
+	case "edm", "log-linear", "cosine":
+	case "gaussian":
+		return Errorf(BadRequest, "This server does not make gaussian schedules").WithHint("It makes: geodesic edm log-linear cosine.")
+	default:
+		return oneOf("kind", r.Kind, "geodesic", "edm", "log-linear", "cosine")
+	}
+	if r.Kind != "geodesic" && (r.Model != "" || r.Dataset != "") {
+		return Errorf(BadRequest, "A schedule of kind %q needs no model and no dataset", r.Kind)
+	}
+	if r.Basis != "" || r.K != 0 || r.Solver != "" || r.NFE != 0 {
+		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"solver\" and \"nfe\" belong to gaussian schedules")
+	}
+	if r.T != 0 {
+		if err := checkT("T", r.T); err != nil {
+			return err
+		}
+	}
+	if !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T {
+		return Errorf(BadRequest, "Field \"g0\" must lie between 0 and T, not %g", r.G0)
+	}
+	if !(r.C > 0) {
+		return Errorf(BadRequest, "Field \"c\" must be positive, not %g", r.C)
+	}
+	return first(atLeast("knots", r.Knots, 2), atMost("knots", r.Knots, 4096),
+		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
+		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24))
+}
+
+// MakeBasis would make a basis from a data set; see Validate.
+type MakeBasis struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"` // pca, pca_per_class or haar
+	Dataset string `json:"dataset"`
+	K       int    `json:"k"`
+	Replace bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *MakeBasis) SetDefaults() { *r = MakeBasis{} }
+
+// Validate implements Request. This server makes no bases yet, and says what there is instead.
+func (r *MakeBasis) Validate() error {
+	return first(CheckName("name", r.Name), oneOf("kind", r.Kind, "pca", "pca_per_class", "haar"),
+		Errorf(BadRequest, "This server does not make %s bases", r.Kind).
+			WithHint("Use the basis dct, or upload one with PutBasis."))
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// The named grids of Sample.
+const (
+	GridSchedule = "schedule" // uniform in the schedule's t
+	GridEDM      = "edm"      // EDM's σ rule, mapped to times by the geometric mean of the g_j
+	GridLogSNR   = "logsnr"   // uniform in ln σ
+	GridGeodesic = "geodesic" // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
+	GridTimes    = "t"        // an explicit list of times
+	GridSigmas   = "sigma"    // an explicit list of σ, or one per subspace
+)
+
+// Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
+//
+//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"t":[...]}   {"sigma":[...]}   {"sigma":[[...],[...]]}
+//
+// An explicit list runs from noise to data and holds every time including the last.
+type Grid struct {
+	Kind     string
+	SigmaMin float64     // of GridEDM; default 0.002
+	SigmaMax float64     // of GridEDM; default 80
+	Rho      float64     // of GridEDM; default 7
+	T        []float64   // of GridTimes
+	Sigma    [][]float64 // of GridSigmas: one list, or one for each subspace
+}
+
+// Explicit tells whether the grid is a list, which needs neither steps nor nfe.
+func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }
+
+type edmGrid struct {
+	SigmaMin float64 `json:"sigma_min"`
+	SigmaMax float64 `json:"sigma_max"`
+	Rho      float64 `json:"rho"`
+}
+
+func (g *Grid) decodeTree(path string, v tree) error {
+	*g = Grid{SigmaMin: 0.002, SigmaMax: 80, Rho: 7}
+	if name, ok := v.(string); ok {
+		g.Kind = name
+		return oneOf(path, name, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
+	}
+	object, ok := v.(map[string]any)
+	if !ok || len(object) != 1 {
+		return wrongType(path, `a name, {"edm":{...}}, {"t":[...]} or {"sigma":[...]}`, v)
+	}
+	for g.Kind = range object {
+	}
+	inside, v := join(path, g.Kind), object[g.Kind]
+	var err error
+	switch g.Kind {
+	case GridEDM:
+		e := edmGrid{g.SigmaMin, g.SigmaMax, g.Rho}
+		if err := decode(v, inside, &e); err != nil {
+			return err
+		}
+		g.SigmaMin, g.SigmaMax, g.Rho = e.SigmaMin, e.SigmaMax, e.Rho
+		if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
+			return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0", fieldName(inside))
+		}
+		return nil
+	case GridTimes:
+		if err = decode(v, inside, &g.T); err == nil {
+			err = checkFalling(inside, g.T)
+		}
+	case GridSigmas:
+		if list, ok := v.([]any); ok && len(list) > 0 && isList(list[0]) {
+			err = decode(v, inside, &g.Sigma)
+		} else {
+			g.Sigma = make([][]float64, 1)
+			err = decode(v, inside, &g.Sigma[0])
+		}
+		for _, s := range g.Sigma {
+			if err == nil {
+				err = checkFalling(inside, s)
+			}
+			if err == nil && len(s) != len(g.Sigma[0]) {
+				err = Errorf(BadRequest, "%s must hold lists of one length", fieldName(inside))
+			}
+		}
+	default:
+		return Errorf(BadRequest, "%s is unknown", fieldName(inside)).WithHint("Known here: edm t sigma.")
+	}
+	return err
+}
+
+func isList(v tree) bool { _, ok := v.([]any); return ok }
+
+// checkFalling wants at least two numbers ≥ 0, each less than the one before.
+func checkFalling(path string, x []float64) error {
+	if len(x) < 2 {
+		return Errorf(BadRequest, "%s must hold at least two numbers", fieldName(path))
+	}
+	last := math.Inf(1)
+	for i, v := range x {
+		if v < 0 || v >= last {
+			return Errorf(BadRequest, "%s must fall strictly from noise to data, all ≥ 0; entry %d does not", fieldName(path), i)
+		}
+		last = v
+	}
+	return nil
+}
+
+// MarshalJSON writes the form that decodes to g.
+func (g Grid) MarshalJSON() ([]byte, error) {
+	switch g.Kind {
+	case "":
+		return json.Marshal(GridSchedule)
+	case GridEDM:
+		return json.Marshal(map[string]any{GridEDM: edmGrid{g.SigmaMin, g.SigmaMax, g.Rho}})
+	case GridTimes:
+		return json.Marshal(map[string]any{GridTimes: g.T})
+	case GridSigmas:
+		if len(g.Sigma) == 1 {
+			return json.Marshal(map[string]any{GridSigmas: g.Sigma[0]})
+		}
+		return json.Marshal(map[string]any{GridSigmas: g.Sigma})
+	}
+	return json.Marshal(g.Kind)
+}
+
+// UnmarshalJSON reads a grid strictly.
+func (g *Grid) UnmarshalJSON(body []byte) error {
+	v, err := parse(body)
+	if err != nil {
+		return err
+	}
+	return g.decodeTree("grid", v)
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ServerInfo is the reply of the action ServerInfo.
+type ServerInfo struct {
+	Version        string  `json:"version"`
+	Device         Device  `json:"device"`
+	UptimeS        float64 `json:"uptime_s"`
+	ActiveRequests int64   `json:"active_requests"` // operations under way, background training apart
+	RunningRuns    int     `json:"running_runs"`
+	Models         int     `json:"models"`
+	Compiled       int64   `json:"compiled"` // programs compiled since the start
+	CompileS       float64 `json:"compile_s"`
+	HeapBytes      uint64  `json:"heap_bytes"` // live Go heap
+	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`
+}
+
+// Device describes what computes.
+type Device struct {
+	Name    string          `json:"name"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// ModelInfo is what ListModels and DescribeModel say about a model.
+type ModelInfo struct {
+	Name       string          `json:"name"`
+	Path       string          `json:"path"`    // of its folder, relative to the models folder
+	Version    int             `json:"version"` // rises when the model is saved anew
+	Hash       string          `json:"hash"`    // of its weights
+	Resolution int             `json:"img_resolution"`
+	Channels   int             `json:"img_channels"`
+	LabelDim   int             `json:"label_dim"`
+	Classes    []string        `json:"classes,omitempty"`
+	Parameters int             `json:"parameters"`
+	Schedule   *ScheduleInfo   `json:"schedule,omitempty"` // its own; absent if it samples with edm
+	Config     json.RawMessage `json:"config,omitempty"`   // DescribeModel alone
+}
+
+// ScheduleInfo describes a schedule.
+type ScheduleInfo struct {
+	Name     string  `json:"name"`
+	Source   string  `json:"source"` // schedule or model
+	T        float64 `json:"T"`
+	J        int     `json:"J"`
+	PerClass bool    `json:"per_class"`
+	Basis    string  `json:"basis"`
+	K        int     `json:"k,omitempty"`
+	Labels   []int32 `json:"labels,omitempty"`
+	// Energy is the path energy of each row, where the schedule knows its own residual, and its bound.
+	Report json.RawMessage `json:"report,omitempty"`
+}
+
+// BasisInfo describes an uploaded basis.
+type BasisInfo struct {
+	Name     string `json:"name"`
+	Height   int    `json:"height"`
+	Width    int    `json:"width"`
+	K        int    `json:"k"`
+	PerClass bool   `json:"per_class"`
+}
+
+// DatasetInfo describes a data set.
+type DatasetInfo struct {
+	Name    string `json:"name"`
+	Rows    int    `json:"rows"`
+	Shape   []int  `json:"shape"` // of one image, in the layout uploaded
+	Layout  string `json:"layout"`
+	DType   string `json:"dtype"`
+	Classes int    `json:"classes"` // one more than the largest label; 0 without labels
+}
+
+// RunInfo describes a run.
+type RunInfo struct {
+	Name    string          `json:"name"`
+	State   string          `json:"state"` // created running paused done cancelled failed
+	Stage   string          `json:"stage"`
+	Dataset string          `json:"dataset"`
+	Step    int64           `json:"step"`
+	Kimg    float64         `json:"kimg"`
+	Target  float64         `json:"target_kimg,omitempty"` // of a run in the background
+	Error   string          `json:"error,omitempty"`
+	Last    map[string]any  `json:"last,omitempty"` // the columns of its last row that are finite
+	Created time.Time       `json:"created"`
+	Config  json.RawMessage `json:"config,omitempty"` // GetRun alone
+}
+
+// Flight is one entry of ListFlights.
+type Flight struct {
+	Path    []string // such as ["models","digits"]
+	Schema  Schema   // of what reading it gives; no columns if it cannot be read as a table
+	Records int64    // −1 unknown
+	Bytes   int64    // −1 unknown
+	Ticket  []byte   // the JSON of a DoGet that reads it; nil if there is none
+}

@@ -1,0 +1,128 @@
+package api
+
+// Limits of what a request may ask for. They bound what is held in memory, not how long the work may take.
+const (
+	// MaxSteps bounds the solver steps of one sample: its plan lies in memory.
+	MaxSteps = 100_000
+	// DefaultBatchBytes is the size of one reply batch; MaxBatchBytes bounds what a request may choose.
+	DefaultBatchBytes = 2 << 20
+	MaxBatchBytes     = 64 << 20
+)
+
+// Solvers lists the solvers by the names of the contract.
+var Solvers = []string{"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis"}
+
+// Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
+// labels and both are absent. Sample i of a request depends on the model, the request and seed + i modulo 2⁶⁴ alone.
+//
+// Rows out: index int64, seed uint64, label int32 (−1 none), step int32 (−1 for final rows, else the step of a preview),
+// nfe int32 (evaluations spent on that sample so far), sample fixed_shape_tensor.
+type Sample struct {
+	Model  string  `json:"model"`
+	N      *int    `json:"n,omitempty"`      // number of samples; labels of a conditional model are then drawn from seed + i
+	Labels []int32 `json:"labels,omitempty"` // one sample per label; −1 = none
+	Seed   uint64  `json:"seed"`
+
+	Steps           int    `json:"steps,omitempty"` // solver steps; this or nfe
+	NFE             int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
+	Solver          string `json:"solver"`          // default heun
+	Order           int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3
+	Variant         string `json:"variant"`         // of unipc: bh1 or bh2 (default)
+	SecondPoint     string `json:"second_point"`    // of heun: midpoint (default) or endpoint
+	Grid            Grid   `json:"grid"`            // default schedule
+	DenoiseToZero   bool   `json:"denoise_to_zero"`
+	AFS             bool   `json:"afs"`                         // take the first step with the analytic flow of the far end
+	LowerOrderFinal *bool  `json:"lower_order_final,omitempty"` // default true; acts on dpmpp* and unipc
+
+	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
+
+	Every      int    `json:"every"`       // previews each `every` steps; 0 none
+	DType      string `json:"dtype"`       // uint8 (default) or float32
+	Layout     string `json:"layout"`      // HWC (default) or CHW
+	BatchBytes int    `json:"batch_bytes"` // about this many bytes a batch; default 2 MiB
+}
+
+// SetDefaults implements Request.
+func (r *Sample) SetDefaults() {
+	final := true
+	*r = Sample{
+		Solver: "heun", Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes,
+		Steps: unset, NFE: unset, Order: unset,
+	}
+}
+
+// unset marks a number that the request left out, where zero is not allowed.
+const unset = -1 << 62
+
+// taken gives a number that may be left out: 0 if it was.
+func taken(field string, x *int, errs *error) {
+	if *x == unset {
+		*x = 0
+		return
+	}
+	if err := atLeast(field, *x, 1); err != nil && *errs == nil {
+		*errs = err
+	}
+}
+
+// Validate implements Request. Whether n or labels are given depends on the way in: see CheckRows.
+func (r *Sample) Validate() error {
+	var err error
+	taken("steps", &r.Steps, &err)
+	taken("nfe", &r.NFE, &err)
+	taken("order", &r.Order, &err)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Steps > MaxSteps:
+		return Errorf(TooLarge, "Field \"steps\" is too large: %d", r.Steps).WithHint("At most %d.", MaxSteps)
+	case r.NFE > 2*MaxSteps:
+		return Errorf(TooLarge, "Field \"nfe\" is too large: %d", r.NFE).WithHint("At most %d.", 2*MaxSteps)
+	case r.Order > 4:
+		return Errorf(BadRequest, "Field \"order\" must lie in 1 … 4, not %d", r.Order)
+	case r.Grid.Explicit() && (r.Steps != 0 || r.NFE != 0):
+		return Errorf(BadRequest, "An explicit grid already holds every time").WithHint("Leave out steps and nfe.")
+	case r.Steps != 0 && r.NFE != 0:
+		return Errorf(BadRequest, "Fields \"steps\" and \"nfe\" exclude each other").WithHint("Give one of them.")
+	case !r.Grid.Explicit() && r.Steps == 0 && r.NFE == 0:
+		return Errorf(BadRequest, "Fields \"steps\" and \"nfe\" are both missing").WithHint("Give one of them.")
+	case r.BatchBytes < 1:
+		return Errorf(BadRequest, "Field \"batch_bytes\" must be at least 1, not %d", r.BatchBytes)
+	case r.BatchBytes > MaxBatchBytes:
+		return Errorf(TooLarge, "Field \"batch_bytes\" is too large: %d", r.BatchBytes).WithHint("At most %d.", MaxBatchBytes)
+	}
+	return first(
+		need("model", r.Model),
+		oneOf("solver", r.Solver, Solvers...),
+		oneOf("variant", r.Variant, "bh1", "bh2"),
+		oneOf("second_point", r.SecondPoint, "midpoint", "endpoint"),
+		oneOf("dtype", r.DType, "uint8", "float32"),
+		oneOf("layout", r.Layout, "HWC", "CHW"),
+		atLeast("every", r.Every, 0),
+	)
+}
+
+// CheckRows checks n and labels of a request that is not an exchange and gives the number of samples.
+func (r *Sample) CheckRows() (int, error) {
+	switch {
+	case r.N != nil && r.Labels != nil:
+		return 0, Errorf(BadRequest, "Fields \"n\" and \"labels\" exclude each other").WithHint("Give one of them.")
+	case r.N != nil:
+		return *r.N, atLeast("n", *r.N, 1)
+	case r.Labels == nil:
+		return 0, Errorf(BadRequest, "Fields \"n\" and \"labels\" are both missing").WithHint("Give one of them.")
+	case len(r.Labels) == 0:
+		return 0, Errorf(BadRequest, "Field \"labels\" is empty")
+	}
+	return len(r.Labels), nil
+}
+
+// CheckExchange checks that the rows sent, not the request, say how many samples there are.
+func (r *Sample) CheckExchange() error {
+	if r.N != nil || r.Labels != nil {
+		return Errorf(BadRequest, "In an exchange the rows sent decide").WithHint("Leave out n and labels.")
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"encoding/json"
+)
+
+// DefaultT is EDM's end of time, σ = 80 as a variance.
+const DefaultT = 6400
+
+// ScheduleRef names a schedule: a stored one, a model (its own schedule), "edm", or {"edm":{"T":6400}}. The zero value
+// means the model's own, where a model is at hand.
+type ScheduleRef struct {
+	Name string
+	T    float64 // of "edm": the variance at the end
+}
+
+// Given tells whether the request names a schedule.
+func (r ScheduleRef) Given() bool { return r.Name != "" }
+
+func (r *ScheduleRef) decodeTree(path string, v tree) error {
+	*r = ScheduleRef{T: DefaultT}
+	if name, ok := v.(string); ok {
+		r.Name = name
+		if name == "" {
+			return Errorf(BadRequest, "%s is empty", fieldName(path))
+		}
+		return nil
+	}
+	var form struct {
+		EDM *struct {
+			T *float64 `json:"T"`
+		} `json:"edm"`
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return wrongType(path, `a name or {"edm":{"T":6400}}`, v)
+	}
+	if err := decode(v, path, &form); err != nil {
+		return err
+	}
+	if form.EDM == nil {
+		return wrongType(path, `a name or {"edm":{"T":6400}}`, v)
+	}
+	r.Name = "edm"
+	if form.EDM.T != nil {
+		r.T = *form.EDM.T
+	}
+	return checkT(join(path, "edm.T"), r.T)
+}
+
+// checkT wants an end of time above EDM's smallest σ² and far below overflow.
+func checkT(path string, t float64) error {
+	if !(t >= 1e-4 && t <= 1e12) {
+		return Errorf(BadRequest, "%s must lie in 1e-4 … 1e12, not %g", fieldName(path), t)
+	}
+	return nil
+}
+
+// MarshalJSON writes the form that decodes to r.
+func (r ScheduleRef) MarshalJSON() ([]byte, error) {
+	if r.Name == "edm" && r.T != DefaultT && r.T != 0 {
+		return json.Marshal(map[string]any{"edm": map[string]any{"T": r.T}})
+	}
+	return json.Marshal(r.Name)
+}
+
+// UnmarshalJSON reads a reference strictly.
+func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
+	v, err := parse(body)
+	if err != nil {
+		return err
+	}
+	return r.decodeTree("schedule", v)
+}

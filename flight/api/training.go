@@ -1,0 +1,87 @@
+package api
+
+import "encoding/json"
+
+// CreateRun makes a training run. Everything but its name is the training configuration, by the same names as in the
+// configuration files (stage, dataset, model or network, schedule, family, batch, lr, ...); package train owns and
+// documents those.
+type CreateRun struct {
+	Name    string          `json:"name"`
+	Replace bool            `json:"replace,omitempty"` // a run of this name that is not running is deleted first
+	Config  json.RawMessage `json:",rest"`
+}
+
+// SetDefaults implements Request.
+func (r *CreateRun) SetDefaults() { *r = CreateRun{Config: json.RawMessage("{}")} }
+
+// Validate implements Request.
+func (r *CreateRun) Validate() error { return CheckName("name", r.Name) }
+
+// StartRun lets a run train in the background until kimg thousand images have been seen in all.
+type StartRun struct {
+	Run  string  `json:"run"`
+	Kimg float64 `json:"kimg"` // default: the length its configuration gives
+}
+
+// SetDefaults implements Request.
+func (r *StartRun) SetDefaults() { *r = StartRun{} }
+
+// Validate implements Request.
+func (r *StartRun) Validate() error {
+	if r.Kimg < 0 {
+		return Errorf(BadRequest, "Field \"kimg\" must be positive, not %g", r.Kimg)
+	}
+	return need("run", r.Run)
+}
+
+// TrainStep takes steps of a run that is created or paused and gives one row for each. In an exchange the rows sent,
+// image fixed_shape_tensor and label int32, are one step's batch per message.
+//
+// Rows out: step int64, then kimg, loss, energy, grad_norm, schedule_grad_norm, schedule_grad_stderr, lr, schedule_lr,
+// seconds float64; what a stage lacks is NaN.
+type TrainStep struct {
+	Run   string `json:"run"`
+	Steps int    `json:"steps"` // default 1
+}
+
+// SetDefaults implements Request.
+func (r *TrainStep) SetDefaults() { *r = TrainStep{Steps: 1} }
+
+// Validate implements Request.
+func (r *TrainStep) Validate() error { return first(need("run", r.Run), atLeast("steps", r.Steps, 1)) }
+
+// WatchRun gives a run's rows from a given one on, and live until the run is done, cancelled or paused.
+type WatchRun struct {
+	Run  string `json:"run"`
+	From int    `json:"from"` // rows to leave out; default 0
+}
+
+// SetDefaults implements Request.
+func (r *WatchRun) SetDefaults() { *r = WatchRun{} }
+
+// Validate implements Request.
+func (r *WatchRun) Validate() error { return first(need("run", r.Run), atLeast("from", r.From, 0)) }
+
+// RunName is the request of PauseRun, CancelRun, GetRun and DeleteRun.
+type RunName struct {
+	Run string `json:"run"`
+}
+
+// SetDefaults implements Request.
+func (r *RunName) SetDefaults() { *r = RunName{} }
+
+// Validate implements Request.
+func (r *RunName) Validate() error { return need("run", r.Run) }
+
+// SaveModel writes the averaged network of a run, with the run's schedule, as models/NAME.
+type SaveModel struct {
+	Run     string `json:"run"`
+	Name    string `json:"name"`
+	Replace bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *SaveModel) SetDefaults() { *r = SaveModel{} }
+
+// Validate implements Request.
+func (r *SaveModel) Validate() error { return first(need("run", r.Run), CheckName("name", r.Name)) }

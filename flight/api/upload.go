@@ -1,0 +1,54 @@
+package api
+
+// PutDataset uploads a data set.
+//
+// Rows in: image fixed_shape_tensor uint8, or float32 in [−1, 1]; label int32, optional.
+type PutDataset struct {
+	Name    string `json:"name"`
+	Replace bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *PutDataset) SetDefaults() { *r = PutDataset{} }
+
+// Validate implements Request.
+func (r *PutDataset) Validate() error { return CheckName("name", r.Name) }
+
+// PutSchedule uploads a schedule of the user's own.
+//
+// Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g > 0
+// rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
+type PutSchedule struct {
+	Name    string `json:"name"`
+	Basis   string `json:"basis"`       // none (default), dct, or an uploaded basis
+	K       int    `json:"k,omitempty"` // dimensions of P_1 per channel; absent for none
+	Replace bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *PutSchedule) SetDefaults() { *r = PutSchedule{Basis: "none", K: unset} }
+
+// Validate implements Request.
+func (r *PutSchedule) Validate() error {
+	var err error
+	taken("k", &r.K, &err)
+	if r.Basis == "none" && r.K != 0 {
+		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
+	}
+	return first(err, CheckName("name", r.Name), need("basis", r.Basis))
+}
+
+// PutBasis uploads a basis.
+//
+// Rows in: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"]: the orthonormal rows of
+// P_1, per label.
+type PutBasis struct {
+	Name    string `json:"name"`
+	Replace bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *PutBasis) SetDefaults() { *r = PutBasis{} }
+
+// Validate implements Request.
+func (r *PutBasis) Validate() error { return CheckName("name", r.Name) }
