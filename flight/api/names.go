@@ -3,6 +3,7 @@ package api
 import (
 	"regexp"
 	"slices"
+	"strings"
 )
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -28,6 +29,7 @@ func CheckName(field, name string) error {
 // IsName tells whether name could be the name of something stored. Look-ups use it before they touch a file system.
 func IsName(name string) bool { return namePattern.MatchString(name) }
 
+// need wants a field to be there.
 func need(field, value string) error {
 	if value == "" {
 		return Errorf(BadRequest, "Field %q is missing", field)
@@ -35,11 +37,12 @@ func need(field, value string) error {
 	return nil
 }
 
+// oneOf wants one of a few words.
 func oneOf(field, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return Errorf(BadRequest, "Field %q does not know %s", field, describe(value)).WithHint("Known: %s.", list(allowed))
+	return Errorf(BadRequest, "Field %q does not know %s", field, describe(value)).WithHint("Known: %s.", strings.Join(allowed, " "))
 }
 
 func atLeast(field string, value, least int) error {
@@ -47,17 +50,6 @@ func atLeast(field string, value, least int) error {
 		return Errorf(BadRequest, "Field %q must be at least %d, not %d", field, least, value)
 	}
 	return nil
-}
-
-func list(words []string) string {
-	s := ""
-	for i, w := range words {
-		if i > 0 {
-			s += " "
-		}
-		s += w
-	}
-	return s
 }
 
 // first gives the first error, if any.

@@ -85,3 +85,22 @@ func (r *SaveModel) SetDefaults() { *r = SaveModel{} }
 
 // Validate implements Request.
 func (r *SaveModel) Validate() error { return first(need("run", r.Run), CheckName("name", r.Name)) }
+
+// MarshalJSON writes the configuration's fields beside the name, as they travel.
+func (r CreateRun) MarshalJSON() ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if len(r.Config) > 0 {
+		if err := json.Unmarshal(r.Config, &fields); err != nil {
+			return nil, err
+		}
+	}
+	name, err := json.Marshal(r.Name)
+	if err != nil {
+		return nil, err
+	}
+	fields["name"] = name
+	if r.Replace {
+		fields["replace"] = json.RawMessage("true")
+	}
+	return json.Marshal(fields)
+}

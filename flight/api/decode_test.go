@@ -1,0 +1,292 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestDecodeSetsDefaults(t *testing.T) {
+	var r Sample
+	if err := Decode([]byte(`{"op":"Sample","model":"digits","n":5,"steps":9}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Model != "digits" || *r.N != 5 || r.Steps != 9 || r.NFE != 0 || r.Seed != 0 || r.Order != 0 {
+		t.Errorf("fields: %+v", r)
+	}
+	if r.Solver != "heun" || r.SecondPoint != "midpoint" || r.Variant != "bh2" || r.Grid.Kind != GridSchedule ||
+		r.DType != "uint8" || r.Layout != "HWC" || r.BatchBytes != 2<<20 || !*r.LowerOrderFinal || r.Schedule.Given() {
+		t.Errorf("defaults: %+v", r)
+	}
+}
+
+// Every line is a request that must fail with this code and name this field.
+func TestDecodeRejects(t *testing.T) {
+	const ok = `"model":"m","n":1,"steps":2`
+	tests := []struct {
+		name, body string
+		code       Code
+		names      string
+	}{
+		{"empty body", ``, BadRequest, "steps"},
+		{"not JSON", `{`, BadRequest, "too early"},
+		{"not an object", `[1]`, BadRequest, "object"},
+		{"two values", `{` + ok + `}{}`, BadRequest, "more than one"},
+		{"rubbish after", `{` + ok + `} x`, BadRequest, "more than one"},
+		{"unknown field", `{` + ok + `,"nope":1}`, BadRequest, "nope"},
+		{"case matters", `{` + ok + `,"Seed":1}`, BadRequest, "Seed"},
+		{"twice", `{` + ok + `,"n":1}`, BadRequest, `"n"`},
+		{"null", `{` + ok + `,"seed":null}`, BadRequest, "seed"},
+		{"text for a number", `{"model":"m","n":"1","steps":2}`, BadRequest, `"n"`},
+		{"number for text", `{"model":1,"n":1,"steps":2}`, BadRequest, "model"},
+		{"fraction", `{"model":"m","n":1.5,"steps":2}`, BadRequest, `"n"`},
+		{"fraction that is whole", `{"model":"m","n":1.0,"steps":2}`, BadRequest, `"n"`},
+		{"exponent", `{"model":"m","n":1e3,"steps":2}`, BadRequest, `"n"`},
+		{"huge size", `{"model":"m","n":123456789012345678901234567890,"steps":2}`, TooLarge, `"n"`},
+		{"hugely negative", `{"model":"m","n":-123456789012345678901234567890,"steps":2}`, BadRequest, `"n"`},
+		{"seed too large", `{` + ok + `,"seed":18446744073709551616}`, BadRequest, "seed"},
+		{"negative seed", `{` + ok + `,"seed":-1}`, BadRequest, "seed"},
+		{"label too large", `{"model":"m","labels":[1,4294967296],"steps":2}`, BadRequest, "labels[1]"},
+		{"label in a list", `{"model":"m","labels":[[1]],"steps":2}`, BadRequest, "labels[0]"},
+		{"bool as number", `{` + ok + `,"afs":1}`, BadRequest, "afs"},
+		{"no steps", `{"model":"m","n":1}`, BadRequest, "steps"},
+		{"steps and nfe", `{` + ok + `,"nfe":3}`, BadRequest, "nfe"},
+		{"zero steps", `{"model":"m","n":1,"steps":0}`, BadRequest, "steps"},
+		{"too many steps", `{"model":"m","n":1,"steps":1000000000}`, TooLarge, "steps"},
+		{"solver", `{` + ok + `,"solver":"magic"}`, BadRequest, "magic"},
+		{"solver's case", `{` + ok + `,"solver":"Heun"}`, BadRequest, "Heun"},
+		{"every", `{` + ok + `,"every":-1}`, BadRequest, "every"},
+		{"layout", `{` + ok + `,"layout":"WHC"}`, BadRequest, "layout"},
+		{"dtype", `{` + ok + `,"dtype":"float64"}`, BadRequest, "dtype"},
+		{"batch_bytes", `{` + ok + `,"batch_bytes":0}`, BadRequest, "batch_bytes"},
+		{"grid name", `{` + ok + `,"grid":"x"}`, BadRequest, "grid"},
+		{"grid form", `{` + ok + `,"grid":{"edm":{},"t":[1,0]}}`, BadRequest, "grid"},
+		{"grid member", `{` + ok + `,"grid":{"edm":{"rh":1}}}`, BadRequest, "grid.edm.rh"},
+		{"grid range", `{` + ok + `,"grid":{"edm":{"sigma_min":90}}}`, BadRequest, "grid.edm"},
+		{"grid with steps", `{` + ok + `,"grid":{"t":[1,0]}}`, BadRequest, "grid"},
+		{"grid rises", `{"model":"m","n":1,"grid":{"t":[0,1]}}`, BadRequest, "grid.t"},
+		{"grid too short", `{"model":"m","n":1,"grid":{"sigma":[1]}}`, BadRequest, "grid.sigma"},
+		{"grid lengths", `{"model":"m","n":1,"grid":{"sigma":[[2,1],[3,2,1]]}}`, BadRequest, "grid.sigma"},
+		{"schedule form", `{` + ok + `,"schedule":{"x":1}}`, BadRequest, "schedule.x"},
+		{"schedule T", `{` + ok + `,"schedule":{"edm":{"T":0}}}`, BadRequest, "schedule.edm.T"},
+		{"op not text", `{"op":3,` + ok + `}`, BadRequest, "op"},
+		{"deep", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), BadRequest, "deep"},
+		{"not UTF-8", "{\"model\":\"\xff\"}", BadRequest, "UTF-8"},
+		{"overflowing float", `{` + ok + `,"schedule":{"edm":{"T":1e999}}}`, BadRequest, "T"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := Decode([]byte(test.body), new(Sample))
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v, want an *Error", err)
+			}
+			if e.Code != test.code {
+				t.Errorf("code %s, want %s (%v)", e.Code, test.code, e)
+			}
+			if !strings.Contains(e.Error(), test.names) {
+				t.Errorf("%q does not name %q", e.Error(), test.names)
+			}
+		})
+	}
+}
+
+func TestGridForms(t *testing.T) {
+	tests := map[string]Grid{
+		`"geodesic"`:                       {Kind: GridGeodesic, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		`"edm"`:                            {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		`{"edm":{}}`:                       {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		`{"edm":{"sigma_max":20,"rho":5}}`: {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 20, Rho: 5},
+		`{"t":[3,2,0]}`:                    {Kind: GridTimes, SigmaMin: 0.002, SigmaMax: 80, Rho: 7, T: []float64{3, 2, 0}},
+		`{"sigma":[3,1]}`:                  {Kind: GridSigmas, SigmaMin: 0.002, SigmaMax: 80, Rho: 7, Sigma: [][]float64{{3, 1}}},
+		`{"sigma":[[3,1],[4,2]]}`:          {Kind: GridSigmas, SigmaMin: 0.002, SigmaMax: 80, Rho: 7, Sigma: [][]float64{{3, 1}, {4, 2}}},
+	}
+	for body, want := range tests {
+		var g, back Grid
+		if err := json.Unmarshal([]byte(body), &g); err != nil {
+			t.Errorf("%s: %v", body, err)
+			continue
+		}
+		if !reflect.DeepEqual(g, want) {
+			t.Errorf("%s: got %+v", body, g)
+		}
+		again, err := json.Marshal(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(again, &back); err != nil || !reflect.DeepEqual(back, g) {
+			t.Errorf("%s: came back from %s as %+v, %v", body, again, back, err)
+		}
+	}
+}
+
+func TestScheduleForms(t *testing.T) {
+	for body, want := range map[string]ScheduleRef{
+		`"mine"`: {"mine", 6400}, `"edm"`: {"edm", 6400}, `{"edm":{}}`: {"edm", 6400}, `{"edm":{"T":400}}`: {"edm", 400},
+	} {
+		var r, back ScheduleRef
+		if err := json.Unmarshal([]byte(body), &r); err != nil || r != want {
+			t.Errorf("%s: got %+v, %v", body, r, err)
+		}
+		again, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(again, &back); err != nil || back != r {
+			t.Errorf("%s: came back from %s as %+v, %v", body, again, back, err)
+		}
+	}
+}
+
+// What a request resolved to travels as JSON and must be a request itself.
+func TestResolvedRequestDecodesAgain(t *testing.T) {
+	for _, body := range []string{
+		`{"model":"m","labels":[-1,3],"nfe":9,"grid":{"edm":{"sigma_max":20}},"schedule":{"edm":{"T":400}},"seed":18446744073709551615}`,
+		`{"model":"m","n":1,"grid":{"sigma":[2,1]},"lower_order_final":false}`,
+	} {
+		var r, back Sample
+		if err := Decode([]byte(body), &r); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Decode(text, &back); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if !reflect.DeepEqual(r, back) {
+			t.Errorf("%s: came back as %+v", text, back)
+		}
+	}
+}
+
+func TestRowsOfSample(t *testing.T) {
+	for body, want := range map[string]int{
+		`"n":7`: 7, `"labels":[1,2]`: 2, `"n":0`: -1, `"n":-3`: -1, `"labels":[]`: -1, `"n":2,"labels":[1,2]`: -1, `"every":0`: -1,
+	} {
+		var r Sample
+		if err := Decode([]byte(`{"model":"m","steps":2,`+body+`}`), &r); err != nil {
+			t.Fatal(err)
+		}
+		n, err := r.CheckRows()
+		if want < 0 && ErrorOf(err).code() != BadRequest || want >= 0 && (err != nil || n != want) {
+			t.Errorf("%s: got %d, %v", body, n, err)
+		}
+	}
+}
+
+func (e *Error) code() Code {
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}
+
+func TestCreateRunKeepsTheConfiguration(t *testing.T) {
+	var r, back CreateRun
+	if err := Decode([]byte(`{"name":"r1","stage":"pretrain","lr":0.004,"network":{"model_type":"SongUNet"}}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Stage   string          `json:"stage"`
+		LR      float64         `json:"lr"`
+		Network json.RawMessage `json:"network"`
+	}
+	if err := DecodeStruct(r.Config, &config); err != nil {
+		t.Fatal(err)
+	}
+	if config.Stage != "pretrain" || config.LR != 0.004 || string(config.Network) != `{"model_type":"SongUNet"}` {
+		t.Errorf("got %+v", config)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Decode(text, &back); err != nil || !reflect.DeepEqual(r, back) {
+		t.Errorf("%s came back as %+v, %v", text, back, err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{"a", "0", "digits", "a.b_c-d", strings.Repeat("x", 64)} {
+		if err := CheckName("name", name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"", "A", ".", "..", ".a", "-a", "a/b", "a b", "ä", strings.Repeat("x", 65), "edm", "none", "dct", "pca", "pca_per_class", "haar", "a\n"} {
+		if err := CheckName("name", name); ErrorOf(err).code() != BadRequest {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+func TestEveryRequestHasUsableDefaults(t *testing.T) {
+	tests := map[string]Request{
+		`{"schedule":"edm"}`:                        new(EvaluateSchedule),
+		`{"schedule":"edm","t":[0,1],"labels":[0]}`: new(EvaluateSchedule),
+		`{"run":"r"}`:                               new(TrainStep),
+		`{"run":"r","from":0}`:                      new(WatchRun),
+		`{"run":"r","kimg":1.5}`:                    new(StartRun),
+		`{"model":"m"}`:                             new(Denoise),
+		`{"schedule":"s","model":"m"}`:              new(ScheduleGradient),
+		`{"model":"m","dataset":"d"}`:               new(EvaluateModel),
+		`{"dataset":"d"}`:                           new(Dataset),
+		`{"name":"s","kind":"edm"}`:                 new(MakeSchedule),
+		`{"name":"m"}`:                              new(LoadModel),
+		`{"run":"r","name":"m","replace":true}`:     new(SaveModel),
+		`{"name":"d"}`:                              new(PutDataset),
+		`{"name":"s","basis":"dct","k":16}`:         new(PutSchedule),
+		`{"name":"b"}`:                              new(PutBasis),
+		``:                                          new(Empty),
+	}
+	for body, request := range tests {
+		if err := Decode([]byte(body), request); err != nil {
+			t.Errorf("%T: %v", request, err)
+		}
+	}
+	for body, request := range map[string]Request{
+		`{"name":"s","kind":"gaussian","model":"m","dataset":"d"}`: new(MakeSchedule),
+		`{"name":"s","kind":"geodesic","model":"m"}`:               new(MakeSchedule),
+		`{"name":"s","kind":"edm","c":0}`:                          new(MakeSchedule),
+		`{"name":"b","kind":"pca","dataset":"d"}`:                  new(MakeBasis),
+		`{"run":"r","steps":0}`:                                    new(TrainStep),
+		`{"run":"r","kimg":-1}`:                                    new(StartRun),
+		`{"schedule":"edm","points":1}`:                            new(EvaluateSchedule),
+		`{"name":"s","k":4}`:                                       new(PutSchedule),
+		`{"name":"s","basis":"dct","k":0}`:                         new(PutSchedule),
+		`{"schedule":"s","model":"m","mode":"x"}`:                  new(ScheduleGradient),
+	} {
+		if err := Decode([]byte(body), request); ErrorOf(err).code() != BadRequest {
+			t.Errorf("%T %s: got %v", request, body, err)
+		}
+	}
+}
+
+// Whatever arrives, decoding answers with a request within its limits or with an error of the contract.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `{"model":"m","n":1,"steps":2}`, `{"model":"m","labels":[1],"nfe":3,"grid":{"sigma":[[2,1],[2,1]]}}`,
+		`{"grid":{"edm":{"rho":7}},"schedule":{"edm":{"T":1}}}`, `{"n":1e5}`, `[[[[`, `{"a":{"a":{}}}`, "{\"\x00\":1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var r Sample
+		if err := Decode(body, &r); err != nil {
+			if c := ErrorOf(err).Code; c != BadRequest && c != TooLarge {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return
+		}
+		if r.Steps < 0 || r.Steps > MaxSteps || r.BatchBytes < 1 || r.BatchBytes > MaxBatchBytes || math.IsNaN(r.Grid.Rho) {
+			t.Fatalf("%q passed as %+v", body, r)
+		}
+		if _, err := Op(body); err != nil && ErrorOf(err).Code != BadRequest {
+			t.Fatal(err)
+		}
+	})
+}
