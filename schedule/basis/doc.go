@@ -1,0 +1,16 @@
+// Package basis splits the image space into orthogonal subspaces.
+//
+// A Basis stands for projectors P_1 … P_J with Σ_j P_j = I that act on the H×W plane
+// of every colour channel alike. P_1 is the coarse part: low frequencies or leading
+// components; P_J is whatever is left. With R_1 ⊂ R_2 ⊂ … the nested spans,
+//
+//	P_1 = R_1,  P_j = R_j − R_{j−1},  P_J = I − R_{J−1}.
+//
+// Kinds: none (J = 1, P_1 = I), dct (separable low-pass cuts of the orthonormal
+// DCT-II), dense (a user's orthonormal rows, shared or per class).
+//
+// The package imports the standard library only and computes in float64; Split is
+// the reference that device programs are compared with. Bases are immutable.
+//
+// Begin with basis.go.
+package basis

@@ -1,0 +1,155 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// Path is an increasing variance g(t) on [0, T] whose logarithm is linear between
+// knots (τ_k, ln g_k):
+//
+//	ln g(t) = ln g_k + s_k (t − τ_k),  s_k = (ln g_{k+1} − ln g_k)/(τ_{k+1} − τ_k),
+//	ġ(t)    = s_k g(t)                                   for τ_k < t ≤ τ_{k+1}.
+//
+// At a knot the interval on its left counts; at t = 0 the first one. A Path is
+// immutable and safe for concurrent use.
+type Path struct {
+	tau  []float64 // knots' times, tau[0] = 0
+	g    []float64 // variances at the knots, returned exactly there
+	logg []float64 // ln g
+}
+
+// NewPath returns the path through the points (tau[k], g[k]): at least two, tau
+// strictly increasing from 0, g positive and strictly increasing, all finite.
+// An *Error's Row is the index of the first point that breaks a rule.
+func NewPath(tau, g []float64) (*Path, error) {
+	if len(tau) != len(g) {
+		return nil, failf(-1, "%d times but %d variances; give one g for each t", len(tau), len(g))
+	}
+	if len(tau) < 2 {
+		return nil, failf(len(tau)-1, "a path needs at least two knots, t = 0 and t = T; got %d", len(tau))
+	}
+	p := &Path{tau: slices.Clone(tau), g: slices.Clone(g), logg: make([]float64, len(g))}
+	for k, t := range tau {
+		p.logg[k] = math.Log(g[k])
+		switch {
+		case math.IsNaN(t) || math.IsInf(t, 0):
+			return nil, failf(k, "t is %v; times must be finite", t)
+		case math.IsNaN(g[k]) || math.IsInf(g[k], 0) || g[k] <= 0:
+			return nil, failf(k, "g is %v; variances must be finite and positive", g[k])
+		case k == 0 && t != 0:
+			return nil, failf(k, "t starts at %v; the first knot must be t = 0", t)
+		case k > 0 && t <= tau[k-1]:
+			return nil, failf(k, "t is %v after %v; times must be strictly increasing", t, tau[k-1])
+		case k > 0 && (g[k] <= g[k-1] || p.logg[k] <= p.logg[k-1]):
+			return nil, failf(k, "g is %v after %v; variances must be strictly increasing", g[k], g[k-1])
+		}
+	}
+	return p, nil
+}
+
+// T returns the last knot's time.
+func (p *Path) T() float64 { return p.tau[len(p.tau)-1] }
+
+// G0 returns g(0).
+func (p *Path) G0() float64 { return p.g[0] }
+
+// GT returns g(T).
+func (p *Path) GT() float64 { return p.g[len(p.g)-1] }
+
+// Knots returns copies of the knots' times and of ln g there.
+func (p *Path) Knots() (tau, logg []float64) {
+	return slices.Clone(p.tau), slices.Clone(p.logg)
+}
+
+// Variances returns a copy of g at the knots.
+func (p *Path) Variances() []float64 { return slices.Clone(p.g) }
+
+// interval returns the index k ≥ 1 of the right end of the interval that holds t,
+// the left one at a knot.
+func (p *Path) interval(t float64) int {
+	k := sort.SearchFloat64s(p.tau, t)
+	return min(max(k, 1), len(p.tau)-1)
+}
+
+func (p *Path) slope(k int) float64 {
+	return (p.logg[k] - p.logg[k-1]) / (p.tau[k] - p.tau[k-1])
+}
+
+// Eval returns g and ġ at time t. A t outside [0, T] counts as the nearer end.
+func (p *Path) Eval(t float64) (g, gdot float64) {
+	k := p.interval(t)
+	switch {
+	case t >= p.tau[k]:
+		g = p.g[k]
+	case t <= p.tau[k-1]:
+		g = p.g[k-1]
+	default:
+		g = math.Exp(p.logg[k-1] + (t-p.tau[k-1])*p.slope(k))
+	}
+	return g, g * p.slope(k)
+}
+
+// Inverse returns the time at which the variance is g, in closed form,
+//
+//	t = τ_{k−1} + (ln g − ln g_{k−1})/s_k,
+//
+// clamped to [0, T].
+func (p *Path) Inverse(g float64) float64 {
+	if !(g > p.g[0]) {
+		return 0
+	}
+	n := len(p.g) - 1
+	if g >= p.g[n] {
+		return p.tau[n]
+	}
+	k := max(sort.SearchFloat64s(p.g, g), 1)
+	if g == p.g[k] {
+		return p.tau[k]
+	}
+	w := (math.Log(g) - p.logg[k-1]) / (p.logg[k] - p.logg[k-1])
+	return min(max(p.tau[k-1]+w*(p.tau[k]-p.tau[k-1]), p.tau[k-1]), p.tau[k])
+}
+
+// Chain adds to dlogg the derivative of A g(t) + B ġ(t), A and B constant, with
+// respect to ln g at each knot. With w the fraction of the interval [τ_{k−1}, τ_k]
+// that lies before t and Δ its length,
+//
+//	∂/∂ln g_{k−1} = (1 − w)(A g + B ġ) − B g/Δ,
+//	∂/∂ln g_k     =      w (A g + B ġ) + B g/Δ.
+//
+// len(dlogg) is the number of knots.
+func (p *Path) Chain(t, a, b float64, dlogg []float64) {
+	if len(dlogg) != len(p.tau) {
+		panic("schedule: Chain: len(dlogg) is not the number of knots")
+	}
+	k := p.interval(t)
+	width := p.tau[k] - p.tau[k-1]
+	w := min(max((t-p.tau[k-1])/width, 0), 1)
+	g, gdot := p.Eval(t)
+	both := a*g + b*gdot
+	dlogg[k-1] += (1-w)*both - b*g/width
+	dlogg[k] += w*both + b*g/width
+}
+
+// Omega returns the weight of a squared residual in the trajectory loss,
+//
+//	ω = ġ²/(g (c + g)),
+//
+// where c stands for the data's covariance, Cov(x_0) ≈ c I.
+func Omega(g, gdot, c float64) float64 {
+	return gdot * gdot / (g * (c + g))
+}
+
+// log returns ln g(t).
+func (p *Path) log(t float64) float64 {
+	k := p.interval(t)
+	switch {
+	case t >= p.tau[k]:
+		return p.logg[k]
+	case t <= p.tau[k-1]:
+		return p.logg[k-1]
+	}
+	return p.logg[k-1] + (t-p.tau[k-1])*p.slope(k)
+}

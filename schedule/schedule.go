@@ -1,0 +1,224 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+)
+
+// endTolerance is how far, relatively, the ends of a schedule's paths may differ.
+const endTolerance = 1e-9
+
+// Schedule is a table of paths, [row][subspace]: one row per class label, or one
+// row shared by all. It is immutable and safe for concurrent use.
+type Schedule struct {
+	family Family
+	labels []int       // nil where one row is shared
+	rowOf  map[int]int // label → row
+	paths  [][]*Path
+	geo    []*Path // geometric mean of each row's paths
+	theta  [][]Theta
+	g0     float64 // meaningful with theta
+	energy [][]*Density
+}
+
+// New returns the schedule of the given paths, paths[row][subspace]. labels names
+// the class of each row; nil means one row shared by every class and by samples
+// without one. All paths end at one T and one g(T), within 1e-9 relative.
+func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
+	if len(paths) == 0 || len(paths[0]) == 0 {
+		return nil, failf(-1, "a schedule needs at least one path")
+	}
+	if err := fam.check(len(paths[0])); err != nil {
+		return nil, err
+	}
+	if fam.PerClass != (labels != nil) {
+		return nil, failf(-1, "a per-class schedule has one label per row, a shared one has none")
+	}
+	if labels == nil && len(paths) != 1 {
+		return nil, failf(-1, "%d rows without labels; a shared schedule has one row", len(paths))
+	}
+	if labels != nil && len(labels) != len(paths) {
+		return nil, failf(-1, "%d labels for %d rows", len(labels), len(paths))
+	}
+	s := &Schedule{family: fam, labels: slices.Clone(labels), rowOf: map[int]int{}}
+	for r, l := range labels {
+		if l < 0 {
+			return nil, failf(-1, "label %d; the labels of a per-class schedule count from 0", l)
+		}
+		if _, twice := s.rowOf[l]; twice {
+			return nil, failf(-1, "label %d has two rows", l)
+		}
+		s.rowOf[l] = r
+	}
+	first := paths[0][0]
+	for r, row := range paths {
+		if len(row) != len(paths[0]) {
+			return nil, failf(-1, "%s has %d subspaces, the first row has %d", s.rowName(r), len(row), len(paths[0]))
+		}
+		kept := make([]*Path, len(row))
+		for j, p := range row {
+			if !sameEnd(p.T(), first.T()) {
+				return nil, failf(-1, "%s, subspace %d ends at t = %v, the first path at %v; all paths must end together", s.rowName(r), j, p.T(), first.T())
+			}
+			if !sameEnd(p.GT(), first.GT()) {
+				return nil, failf(-1, "%s, subspace %d ends at g = %v, the first path at %v; all paths must end at one g", s.rowName(r), j, p.GT(), first.GT())
+			}
+			var err error
+			if kept[j], err = p.endingAt(first.T()); err != nil {
+				return nil, err
+			}
+		}
+		s.paths = append(s.paths, kept)
+		s.geo = append(s.geo, geometricMean(kept))
+	}
+	return s, nil
+}
+
+// Isotropic returns the schedule of one path, shared by all classes and covering
+// the whole image space.
+func Isotropic(p *Path) *Schedule {
+	s, err := New(Family{Basis: "none"}, nil, [][]*Path{{p}})
+	if err != nil {
+		panic(err) // one path breaks no rule
+	}
+	return s
+}
+
+// FromTheta returns the schedule with parameters theta[row][subspace], all of one
+// length, between the variances g0 and T.
+func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Schedule, error) {
+	if !(g0 > 0) || !(T > g0) || math.IsInf(T, 1) {
+		return nil, failf(-1, "g0 = %v, T = %v; need 0 < g0 < T", g0, T)
+	}
+	paths := make([][]*Path, len(theta))
+	kept := make([][]Theta, len(theta))
+	for r, row := range theta {
+		for j, th := range row {
+			if len(th) == 0 || len(th) != len(theta[0][0]) {
+				return nil, failf(-1, "row %d, subspace %d has %d parameters; all paths need the same number, at least one", r, j, len(th))
+			}
+			if !th.Finite() {
+				return nil, failf(-1, "row %d, subspace %d has a parameter that is not finite", r, j)
+			}
+			paths[r] = append(paths[r], th.Path(T, g0))
+			kept[r] = append(kept[r], slices.Clone(th))
+		}
+	}
+	s, err := New(fam, labels, paths)
+	if err != nil {
+		return nil, err
+	}
+	s.theta, s.g0 = kept, g0
+	return s, nil
+}
+
+func sameEnd(a, b float64) bool {
+	return math.Abs(a-b) <= endTolerance*math.Max(math.Abs(a), math.Abs(b))
+}
+
+// endingAt returns p with its last knot moved to T.
+func (p *Path) endingAt(T float64) (*Path, error) {
+	if p.T() == T {
+		return p, nil
+	}
+	tau := slices.Clone(p.tau)
+	tau[len(tau)-1] = T
+	return NewPath(tau, p.g)
+}
+
+// geometricMean returns the path of (Π_j g_j)^{1/J}: its logarithm is the mean of
+// the logarithms, linear between the merged knots.
+func geometricMean(paths []*Path) *Path {
+	if len(paths) == 1 {
+		return paths[0]
+	}
+	var tau []float64
+	for _, p := range paths {
+		tau = append(tau, p.tau...)
+	}
+	sort.Float64s(tau)
+	tau = slices.Compact(tau)
+	geo := &Path{tau: tau, g: make([]float64, len(tau)), logg: make([]float64, len(tau))}
+	for k, t := range tau {
+		for _, p := range paths {
+			geo.logg[k] += p.log(t) / float64(len(paths))
+		}
+		geo.g[k] = math.Exp(geo.logg[k])
+	}
+	return geo
+}
+
+func (s *Schedule) rowName(r int) string {
+	if s.labels == nil {
+		return "the shared row"
+	}
+	return "label " + strconv.Itoa(s.labels[r])
+}
+
+// J returns the number of subspaces.
+func (s *Schedule) J() int { return len(s.paths[0]) }
+
+// T returns the time at which all paths end.
+func (s *Schedule) T() float64 { return s.paths[0][0].T() }
+
+// Rows returns the number of rows: classes, or 1.
+func (s *Schedule) Rows() int { return len(s.paths) }
+
+// Family returns how the schedule is shared.
+func (s *Schedule) Family() Family { return s.family }
+
+// Labels returns a copy of the rows' labels, nil where one row is shared.
+func (s *Schedule) Labels() []int { return slices.Clone(s.labels) }
+
+// Row returns the row of a label. A shared schedule answers 0 to every label; a
+// per-class one has a *LabelError for −1 and for labels it does not know.
+func (s *Schedule) Row(label int) (int, error) {
+	if s.labels == nil {
+		return 0, nil
+	}
+	r, ok := s.rowOf[label]
+	if !ok {
+		return 0, &LabelError{Label: label}
+	}
+	return r, nil
+}
+
+// At returns the path of subspace j in a row.
+func (s *Schedule) At(row, j int) *Path { return s.paths[row][j] }
+
+// Theta returns a copy of the parameters [row][subspace], nil for a user's table.
+func (s *Schedule) Theta() [][]Theta {
+	if s.theta == nil {
+		return nil
+	}
+	out := make([][]Theta, len(s.theta))
+	for r, row := range s.theta {
+		for _, th := range row {
+			out[r] = append(out[r], slices.Clone(th))
+		}
+	}
+	return out
+}
+
+// Eval writes g_j(t) and ġ_j(t) of a row, one per subspace.
+func (s *Schedule) Eval(row int, t float64, g, gdot []float64) {
+	for j, p := range s.paths[row] {
+		g[j], gdot[j] = p.Eval(t)
+	}
+}
+
+// Sigma returns the geometric-mean noise level of a row,
+//
+//	σ(t) = Π_j g_j(t)^{1/(2J)}.
+func (s *Schedule) Sigma(row int, t float64) float64 {
+	g, _ := s.geo[row].Eval(t)
+	return math.Sqrt(g)
+}
+
+// TimeOf returns the time at which a row's geometric-mean noise level is sigma, in
+// closed form per interval of the merged knots, clamped to [0, T].
+func (s *Schedule) TimeOf(row int, sigma float64) float64 {
+	return s.geo[row].Inverse(sigma * sigma)
+}
