@@ -1,0 +1,118 @@
+package autodiff
+
+import (
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+// window describes a convolution along one spatial axis. With x dilated by ℓ
+// (ℓ−1 zeros between entries), the kernel by r, stride s, padding (p, q):
+//
+//	y[i] = Σ_k x̃[i·s + k·r − p] w[k],   x̃[j·ℓ] = x[j], zero elsewhere
+//
+// Sizes: x has n entries, w has m, y has o.
+type window struct {
+	stride, lhsDilation, rhsDilation int
+	pad                              [2]int
+}
+
+// dilated is the extent of n entries with d−1 zeros between them.
+func dilated(n, d int) int { return (n-1)*d + 1 }
+
+// input returns the window of x̄ = conv(v, reversed w), where v takes the role
+// of the input: v dilated by s, w by r, stride ℓ.
+func (w window) input(n, m, o int) window {
+	lo := dilated(m, w.rhsDilation) - 1 - w.pad[0]
+	return window{
+		stride: w.lhsDilation, lhsDilation: w.stride, rhsDilation: w.rhsDilation,
+		pad: [2]int{lo, dilated(n, w.lhsDilation) - 1 + dilated(m, w.rhsDilation) - dilated(o, w.stride) - lo},
+	}
+}
+
+// kernel returns the window of w̄ = conv(x, v), where v takes the role of the
+// kernel: x dilated by ℓ, v by s, stride r.
+func (w window) kernel(n, m, o int) window {
+	lo := w.pad[0]
+	return window{
+		stride: w.rhsDilation, lhsDilation: w.lhsDilation, rhsDilation: w.stride,
+		pad: [2]int{lo, dilated(m, w.rhsDilation) - 1 + dilated(o, w.stride) - dilated(n, w.lhsDilation) - lo},
+	}
+}
+
+// convGeneral is the rule of ConvGeneral without groups, for any strides,
+// dilations, paddings and order of axes. Both adjoints are ConvGeneral again,
+// with windows of the same kind, so the rule applies to its own output:
+//
+//	x̄ = conv(v, w run backwards, its channel axes exchanged)
+//	w̄ = conv(x, v), batch axes summed, channel axes kept
+//
+// Grouped convolutions panic: nothing in this module uses them.
+func convGeneral(node, v *graph.Node) []*graph.Node {
+	x, w := node.Inputs()[0], node.Inputs()[1]
+	a := attributesOf(node)
+	if a.int("channelGroupCount") > 1 || a.int("batchGroupCount") > 1 {
+		panic("autodiff: grouped convolutions have no derivative here; write them with slices and sums")
+	}
+	ax := axesOf(a.sub("axes"))
+	spatial := x.Rank() - 2
+	var toInput, toKernel windows
+	strides, lhs, rhs, pads := a.ints("strides"), a.ints("inputDilations"), a.ints("kernelDilations"), a.pairs("paddings")
+	for i := range spatial {
+		win := window{stride: at(strides, i), lhsDilation: at(lhs, i), rhsDilation: at(rhs, i)}
+		if len(pads) > 0 {
+			win.pad = pads[i]
+		}
+		n := x.Shape().Dimensions[ax.InputSpatial[i]]
+		m := w.Shape().Dimensions[ax.KernelSpatial[i]]
+		o := node.Shape().Dimensions[ax.OutputSpatial[i]]
+		toInput.add(win.input(n, m, o))
+		toKernel.add(win.kernel(n, m, o))
+	}
+
+	inputAxes := graph.ConvolveAxesConfig{
+		InputBatch: ax.OutputBatch, InputChannels: ax.OutputChannels, InputSpatial: ax.OutputSpatial,
+		KernelInputChannels: ax.KernelOutputChannels, KernelOutputChannels: ax.KernelInputChannels, KernelSpatial: ax.KernelSpatial,
+		OutputBatch: ax.InputBatch, OutputChannels: ax.InputChannels, OutputSpatial: ax.InputSpatial,
+	}
+	kernelAxes := graph.ConvolveAxesConfig{
+		InputBatch: ax.InputChannels, InputChannels: ax.InputBatch, InputSpatial: ax.InputSpatial,
+		KernelInputChannels: ax.OutputBatch, KernelOutputChannels: ax.OutputChannels, KernelSpatial: ax.OutputSpatial,
+		OutputBatch: ax.KernelInputChannels, OutputChannels: ax.KernelOutputChannels, OutputSpatial: ax.KernelSpatial,
+	}
+	return []*graph.Node{
+		toInput.conv(v, backwards(w, ax.KernelSpatial...), inputAxes),
+		toKernel.conv(x, v, kernelAxes),
+	}
+}
+
+// windows holds one window per spatial axis in the form ConvGeneral takes.
+type windows struct {
+	strides, lhsDilations, rhsDilations []int
+	pads                                [][2]int
+}
+
+func (s *windows) add(w window) {
+	s.strides = append(s.strides, w.stride)
+	s.lhsDilations = append(s.lhsDilations, w.lhsDilation)
+	s.rhsDilations = append(s.rhsDilations, w.rhsDilation)
+	s.pads = append(s.pads, w.pad)
+}
+
+func (s *windows) conv(x, w *graph.Node, axes graph.ConvolveAxesConfig) *graph.Node {
+	return graph.ConvGeneral(x, w, axes, s.strides, s.pads, s.lhsDilations, s.rhsDilations, 1, 1)
+}
+
+// at returns values[i], or 1 where the list was left empty.
+func at(values []int, i int) int {
+	if len(values) == 0 || values[i] == 0 {
+		return 1
+	}
+	return values[i]
+}
+
+func axesOf(a attributes) graph.ConvolveAxesConfig {
+	return graph.ConvolveAxesConfig{
+		InputBatch: a.int("InputBatch"), InputChannels: a.int("InputChannels"), InputSpatial: a.ints("InputSpatial"),
+		KernelInputChannels: a.int("KernelInputChannels"), KernelOutputChannels: a.int("KernelOutputChannels"), KernelSpatial: a.ints("KernelSpatial"),
+		OutputBatch: a.int("OutputBatch"), OutputChannels: a.int("OutputChannels"), OutputSpatial: a.ints("OutputSpatial"),
+	}
+}

@@ -1,0 +1,151 @@
+package autodiff_test
+
+import (
+	"testing"
+
+	. "github.com/gomlx/gomlx/pkg/core/graph" //nolint:staticcheck // the table below reads as formulas
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+)
+
+// nhwc is the order of axes of this module's convolutions.
+var nhwc = ConvolveAxesConfig{
+	InputBatch: 0, InputSpatial: []int{1, 2}, InputChannels: 3,
+	KernelSpatial: []int{0, 1}, KernelInputChannels: 2, KernelOutputChannels: 3,
+	OutputBatch: 0, OutputSpatial: []int{1, 2}, OutputChannels: 3,
+}
+
+// nchw is PyTorch's.
+var nchw = ConvolveAxesConfig{
+	InputBatch: 0, InputChannels: 1, InputSpatial: []int{2, 3},
+	KernelOutputChannels: 0, KernelInputChannels: 1, KernelSpatial: []int{2, 3},
+	OutputBatch: 0, OutputChannels: 1, OutputSpatial: []int{2, 3},
+}
+
+func conv(axes ConvolveAxesConfig, stride, lhs, rhs [2]int, pad [2][2]int) func(x []*node) *node {
+	return func(x []*node) *node {
+		return ConvGeneral(x[0], x[1], axes, stride[:], pad[:], lhs[:], rhs[:], 1, 1)
+	}
+}
+
+var (
+	ones = [2]int{1, 1}
+	same = [2][2]int{{1, 1}, {1, 1}}
+	none = [2][2]int{}
+)
+
+func unary(f func(*node) *node) func(x []*node) *node {
+	return func(x []*node) *node { return f(x[0]) }
+}
+
+// positive moves the entries of x, in (−1, 1), to (0.5, 2.5).
+func positive(x *node) *node { return AddScalar(x, 1.5) }
+
+func binary(f func(a, b *node) *node) func(x []*node) *node {
+	return func(x []*node) *node { return f(x[0], x[1]) }
+}
+
+// TestDerivatives holds every operation that networks and losses are built from.
+func TestDerivatives(t *testing.T) {
+	cases := []struct {
+		name  string
+		sizes [][]int
+		op    func(x []*node) *node
+	}{
+		{"conv 3x3", [][]int{{2, 4, 5, 2}, {3, 3, 2, 3}}, conv(nhwc, ones, ones, ones, same)},
+		{"conv 1x1", [][]int{{2, 3, 2, 2}, {1, 1, 2, 3}}, conv(nhwc, ones, ones, ones, none)},
+		{"conv valid", [][]int{{1, 5, 4, 2}, {2, 3, 2, 2}}, conv(nhwc, ones, ones, ones, none)},
+		{"conv wide padding", [][]int{{1, 3, 3, 2}, {3, 3, 2, 2}}, conv(nhwc, ones, ones, ones, [2][2]int{{2, 2}, {2, 1}})},
+		{"conv nchw", [][]int{{2, 2, 4, 3}, {3, 2, 3, 3}}, conv(nchw, ones, ones, ones, same)},
+		{"conv strided", [][]int{{1, 6, 5, 2}, {3, 3, 2, 2}}, conv(nhwc, [2]int{2, 2}, ones, ones, same)},
+		{"conv input dilated", [][]int{{1, 3, 3, 2}, {3, 3, 2, 2}}, conv(nhwc, ones, [2]int{2, 3}, ones, same)},
+		{"conv kernel dilated", [][]int{{1, 6, 6, 1}, {3, 2, 1, 2}}, conv(nhwc, ones, ones, [2]int{2, 3}, same)},
+		{"conv defaults", [][]int{{1, 4, 4, 2}, {3, 3, 2, 2}}, func(x []*node) *node {
+			return ConvGeneral(x[0], x[1], nhwc, nil, nil, nil, nil, 1, 1)
+		}},
+
+		{"dot vector vector", [][]int{{4}, {4}}, binary(Dot)},
+		{"dot matrix vector", [][]int{{3, 4}, {4}}, binary(Dot)},
+		{"dot matrix matrix", [][]int{{3, 4}, {4, 2}}, binary(Dot)},
+		{"product transposed", [][]int{{3, 4}, {2, 4}}, binary(func(a, b *node) *node {
+			return DotGeneral(a, []int{1}, nil, b, []int{1}, nil)
+		})},
+		{"product two sums, two batches, any order", [][]int{{2, 4, 3, 2, 5}, {3, 5, 2, 3, 2}}, binary(func(a, b *node) *node {
+			return DotGeneral(a, []int{4, 2}, []int{3, 0}, b, []int{1, 0}, []int{4, 2})
+		})},
+		{"product outer", [][]int{{2, 3}, {2, 2}}, binary(func(a, b *node) *node {
+			return DotGeneral(a, nil, []int{0}, b, nil, []int{0})
+		})},
+		{"attention", [][]int{{2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}}, func(x []*node) *node {
+			w := Softmax(Einsum("bqhc,bkhc->bhqk", x[0], x[1]), -1)
+			return Einsum("bhqk,bkhc->bqhc", w, x[2])
+		}},
+
+		{"slice", [][]int{{4, 5}}, unary(func(x *node) *node { return Slice(x, AxisRange(1, 3), AxisRange(2)) })},
+		{"slice strided", [][]int{{4, 7}}, unary(func(x *node) *node {
+			return Slice(x, AxisRange().Stride(2), AxisRange(1).Stride(3))
+		})},
+		{"concatenate", [][]int{{2, 3}, {2, 1}}, binary(func(a, b *node) *node { return Concatenate([]*node{a, b}, 1) })},
+		{"transpose", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return TransposeAllAxes(x, 2, 0, 1) })},
+		{"broadcast", [][]int{{2, 1, 3}}, unary(func(x *node) *node { return BroadcastToDims(x, 2, 4, 3) })},
+		{"broadcast in arithmetic", [][]int{{2, 3}, {1, 3}, {2, 1}}, func(x []*node) *node {
+			return Div(Mul(x[0], x[1]), positive(x[2]))
+		}},
+		{"where", [][]int{{5}, {5}}, binary(func(a, b *node) *node { return Where(GreaterThan(a, b), Square(a), Exp(b)) })},
+		{"reduce sum", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return ReduceSum(Square(x), 0, 2) })},
+		{"reduce mean", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return ReduceMean(Exp(x), 1) })},
+		{"reduce max", [][]int{{2, 5}}, unary(func(x *node) *node { return ReduceMax(Square(positive(x)), 1) })},
+		{"reduce all min", [][]int{{2, 5}}, unary(func(x *node) *node { return ReduceAllMin(Square(positive(x))) })},
+		{"max and min", [][]int{{6}, {6}}, binary(func(a, b *node) *node { return Mul(Max(a, b), Min(Square(a), b)) })},
+		{"abs", [][]int{{6}}, unary(func(x *node) *node { return Mul(Abs(x), x) })},
+		{"softmax", [][]int{{3, 4}}, unary(func(x *node) *node { return Softmax(x, -1) })},
+		{"silu", [][]int{{6}}, unary(func(x *node) *node { return Mul(x, Sigmoid(x)) })},
+		{"tanh", [][]int{{6}}, unary(Tanh)},
+		{"sin cos", [][]int{{6}}, unary(func(x *node) *node { return Mul(Sin(x), Cos(x)) })},
+		{"log", [][]int{{6}}, unary(func(x *node) *node { return Log(positive(x)) })},
+		{"log1p", [][]int{{6}}, unary(func(x *node) *node { return Log1p(positive(x)) })},
+		{"sqrt", [][]int{{6}}, unary(func(x *node) *node { return Sqrt(positive(x)) })},
+		{"rsqrt", [][]int{{6}}, unary(func(x *node) *node { return Rsqrt(positive(x)) })},
+		{"expm1", [][]int{{6}}, unary(Expm1)},
+		{"identity", [][]int{{6}}, unary(func(x *node) *node { return Identity(Square(x)) })},
+		{"convert", [][]int{{3}}, unary(func(x *node) *node { return ConvertDType(Square(x), x.DType()) })},
+		{"sign is flat", [][]int{{6}}, unary(func(x *node) *node { return Mul(Sign(x), Square(x)) })},
+	}
+	for _, dev := range devices(t) {
+		for _, c := range cases {
+			t.Run(dev.Name()+"/"+c.name, func(t *testing.T) {
+				if dev.Name() == "go" && c.name == "conv defaults" {
+					return // its shape rules want the strides spelled out
+				}
+				derivatives(t, dev, c.name, c.sizes, c.op)
+			})
+		}
+	}
+}
+
+// devices returns XLA, where there is one, and the pure-Go backend.
+func devices(t *testing.T) []*device.Device {
+	t.Helper()
+	pure, err := device.Open(device.Config{Plugin: "go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pure.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if found := devicetest.Open(t); found.Name() != pure.Name() {
+		return []*device.Device{found, pure}
+	}
+	return []*device.Device{pure}
+}
+
+func TestReverse(t *testing.T) {
+	dev := devicetest.Open(t)
+	if dev.Name() == "go" {
+		return // the pure-Go backend has no such operation
+	}
+	derivatives(t, dev, "reverse", [][]int{{3, 2, 4}}, unary(func(x *node) *node { return Square(Reverse(x, 0, 2)) }))
+}
