@@ -1,28 +1,30 @@
 package nn
 
-import "math/rand/v2"
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+)
 
 // Param describes one named tensor of a network's state.
 //
-// On disk and at every API border a parameter has PyTorch's name, shape and
-// row-major layout; on the device a convolution kernel is stored as [H, W, in,
-// out]. Every other rank keeps its layout.
+// On disk and at every border a parameter has PyTorch's name, shape and
+// row-major layout. On the device a convolution kernel [out, in, H, W] is stored
+// as [H, W, in, out], which is the fastest order there; tensors of any other
+// rank are stored as they are.
 type Param struct {
 	// Name in the state dict, such as "model.map_layer0.weight".
 	Name string
-	// Shape in PyTorch's order: [out, in, H, W] or [out, in] or [C].
+	// Shape in PyTorch's order: [out, in, H, W], [out, in] or [C].
 	Shape []int
-	// Init draws the initial values in PyTorch's layout. Nil means zeros.
+	// Init draws initial values in PyTorch's layout. Nil means zeros.
 	Init Initializer
-	// Frozen tensors belong to the state but are never trained: their gradient
-	// is zero.
+	// Frozen tensors are part of the state but not trained: networks stop
+	// their gradient, so it is zero.
 	Frozen bool
-	// Optional tensors may be absent from a state dict and are then zero.
+	// Optional tensors may be absent from a state dict and are zero then.
 	Optional bool
 }
-
-// Initializer fills dst with initial values of a tensor.
-type Initializer func(rng *rand.Rand, dst []float32)
 
 // Size returns the number of elements.
 func (p Param) Size() int {
@@ -33,7 +35,20 @@ func (p Param) Size() int {
 	return n
 }
 
-// DeviceShape returns the shape of the tensor on the device.
+// Values draws the initial values, in PyTorch's layout. They depend on the seed
+// and the parameter's name only, so a parameter more or less in a network
+// changes no other.
+func (p Param) Values(seed uint64) []float32 {
+	v := make([]float32, p.Size())
+	if p.Init != nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(p.Name))
+		p.Init(rand.New(rand.NewPCG(seed, h.Sum64())), v)
+	}
+	return v
+}
+
+// DeviceShape returns the tensor's shape on the device.
 func (p Param) DeviceShape() []int {
 	s := p.Shape
 	if len(s) == 4 {
@@ -42,34 +57,30 @@ func (p Param) DeviceShape() []int {
 	return append([]int(nil), s...)
 }
 
-// ToDevice returns the values, given in PyTorch's layout, in the device's
-// layout. It panics if len(torch) is not p.Size(). The result may share memory
-// with the argument when the layouts agree.
-func (p Param) ToDevice(torch []float32) []float32 { return convert(p, torch, true) }
+// ToDevice returns the values, given in PyTorch's layout, in the device's. It
+// panics unless there are p.Size() of them. The result is new memory.
+func (p Param) ToDevice(torch []float32) []float32 { return p.reordered(torch, true) }
 
 // FromDevice is the inverse of ToDevice.
-func (p Param) FromDevice(device []float32) []float32 { return convert(p, device, false) }
+func (p Param) FromDevice(device []float32) []float32 { return p.reordered(device, false) }
 
-func convert(p Param, src []float32, toDevice bool) []float32 {
+func (p Param) reordered(src []float32, toDevice bool) []float32 {
 	if len(src) != p.Size() {
-		panic("nn: " + p.Name + " has the wrong number of values")
+		panic(fmt.Sprintf("nn: %s has %d values, got %d", p.Name, p.Size(), len(src)))
 	}
 	if len(p.Shape) != 4 {
-		return src
+		return append([]float32(nil), src...)
 	}
-	out, in, h, w := p.Shape[0], p.Shape[1], p.Shape[2], p.Shape[3]
 	dst := make([]float32, len(src))
+	out, in, pixels := p.Shape[0], p.Shape[1], p.Shape[2]*p.Shape[3]
 	for o := range out {
 		for i := range in {
-			for y := range h {
-				for x := range w {
-					t := ((o*in+i)*h+y)*w + x
-					d := ((y*w+x)*in+i)*out + o
-					if toDevice {
-						dst[d] = src[t]
-					} else {
-						dst[t] = src[d]
-					}
+			for q := range pixels {
+				torch, device := (o*in+i)*pixels+q, (q*in+i)*out+o
+				if toDevice {
+					dst[device] = src[torch]
+				} else {
+					dst[torch] = src[device]
 				}
 			}
 		}

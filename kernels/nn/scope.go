@@ -4,34 +4,42 @@ import (
 	"fmt"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/autodiff"
 )
 
 // Node is a value in a computation graph.
 type Node = graph.Node
 
 // Scope is what a network needs to append itself to a graph: the nodes of its
-// parameters by name and, in training, a random state for dropout.
+// parameters by name and, in training, a random state.
 type Scope struct {
-	// RNG is the random state (uint64[3], graph.RNGStateFromSeed's form) while
-	// training, and nil otherwise. Every random layer advances it, so after
-	// the network has been applied it holds the state to go on with.
+	// RNG is the random state in training and nil otherwise; random layers
+	// (dropout) are active where it is set. Its form is that of
+	// graph.RNGStateFromSeed. Every random layer advances it, so that after
+	// the network is applied it holds the state to go on with.
 	RNG *Node
 
-	nodes map[string]*Node
+	params map[string]*Node
 }
 
-// NewScope returns the scope in which params[i] is nodes[i], a node of shape
-// params[i].DeviceShape(). It panics if the lengths or shapes differ.
+// NewScope returns the scope in which params[i] is nodes[i], of shape
+// params[i].DeviceShape(). It panics where counts or shapes differ.
 func NewScope(params []Param, nodes []*Node) *Scope {
+	autodiff.Install()
 	if len(params) != len(nodes) {
-		panic(fmt.Sprintf("nn: %d parameters, %d nodes", len(params), len(nodes)))
+		panic(fmt.Sprintf("nn: %d nodes for %d parameters", len(nodes), len(params)))
 	}
-	s := &Scope{nodes: make(map[string]*Node, len(params))}
+	s := &Scope{params: make(map[string]*Node, len(params))}
 	for i, p := range params {
 		if err := nodes[i].Shape().CheckDims(p.DeviceShape()...); err != nil {
 			panic(fmt.Sprintf("nn: parameter %s: %v", p.Name, err))
 		}
-		s.nodes[p.Name] = nodes[i]
+		n := nodes[i]
+		if p.Frozen {
+			n = graph.StopGradient(n)
+		}
+		s.params[p.Name] = n
 	}
 	return s
 }
@@ -41,7 +49,7 @@ func (s *Scope) Training() bool { return s.RNG != nil }
 
 // Param returns the node of the named parameter. It panics if there is none.
 func (s *Scope) Param(name string) *Node {
-	n, ok := s.nodes[name]
+	n, ok := s.params[name]
 	if !ok {
 		panic("nn: no parameter " + name)
 	}

@@ -1,0 +1,58 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+// Attention lets every pixel look at every other:
+//
+//	[q k v] = 1×1 convolution of x,   y = proj( Σ_k softmax_k(q·k/√c) v_k )
+//
+// on Heads heads of c = Channels/Heads channels. In EDM's checkpoints the 3·Channels
+// outputs of the first convolution are ordered [head][channel][q, k, v], q, k, v
+// fastest.
+type Attention struct {
+	Name            string // of the block; the convolutions are Name.qkv and Name.proj
+	Channels, Heads int
+	InitQKV         Init
+	InitProj        Init
+}
+
+func (a Attention) qkv() Conv2D {
+	return Conv2D{Name: a.Name + ".qkv", In: a.Channels, Out: 3 * a.Channels, Kernel: 1, Init: a.InitQKV}
+}
+
+func (a Attention) proj() Conv2D {
+	return Conv2D{Name: a.Name + ".proj", In: a.Channels, Out: a.Channels, Kernel: 1, Init: a.InitProj}
+}
+
+// Params lists the tensors of Name.qkv and Name.proj.
+func (a Attention) Params() []Param { return append(a.qkv().Params(), a.proj().Params()...) }
+
+// Apply maps x [B, H, W, Channels], already normalised, to the same shape. The
+// residual sum is the caller's.
+func (a Attention) Apply(s *Scope, x *Node) *Node {
+	d := x.Shape().Dimensions
+	size := a.Channels / a.Heads
+	x = graph.Reshape(x, d[0], d[1]*d[2], a.Channels)
+
+	// The weight is small and the image large, so q, k and v are taken apart
+	// in the weight.
+	w := graph.Reshape(s.Param(a.Name+".qkv.weight"), a.Channels, a.Channels, 3)
+	b := graph.Reshape(s.Param(a.Name+".qkv.bias"), a.Channels, 3)
+	part := func(i int) *Node {
+		wi := graph.Reshape(graph.SliceAxis(w, 2, graph.AxisElem(i)), a.Channels, a.Channels)
+		bi := graph.Reshape(graph.SliceAxis(b, 1, graph.AxisElem(i)), 1, 1, a.Channels)
+		y := graph.Add(graph.DotGeneral(x, []int{2}, nil, wi, []int{0}, nil), bi)
+		return graph.Reshape(y, d[0], d[1]*d[2], a.Heads, size)
+	}
+	q, k, v := part(0), graph.MulScalar(part(1), 1/math.Sqrt(float64(size))), part(2)
+
+	weights := graph.DotGeneral(q, []int{3}, []int{0, 2}, k, []int{3}, []int{0, 2}) // [B, head, query, key]
+	weights = graph.Softmax(weights, -1)
+	y := graph.DotGeneral(weights, []int{3}, []int{0, 1}, v, []int{1}, []int{0, 2}) // [B, head, query, c]
+	y = graph.TransposeAllAxes(y, 0, 2, 1, 3)
+	return a.proj().Apply(s, graph.Reshape(y, d...))
+}
