@@ -66,11 +66,13 @@ func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	if shape.Size() != v.Len() {
 		return nil, fmt.Errorf("device upload: %d values do not fill shape %v of %d", v.Len(), dims, shape.Size())
 	}
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.closed {
-		return nil, ErrClosed
+	if v.Len() == 0 {
+		return nil, fmt.Errorf("device upload: shape %v holds no values, and the device keeps no empty tensors", dims)
 	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
 	raw, err := d.backend.BufferFromFlatData(0, flat, shape)
 	if err != nil {
 		return nil, fmt.Errorf("device upload of shape %v: %w", dims, err)
@@ -129,33 +131,34 @@ func (b *Buffer) Release() {
 	if b == nil {
 		return
 	}
-	b.dev.mu.RLock()
-	defer b.dev.mu.RUnlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state != live {
 		return
 	}
 	b.state = released
-	b.finalize()
-}
-
-// finalize gives the memory back. The caller holds b.mu and the device's lock.
-func (b *Buffer) finalize() {
 	raw := b.raw
 	b.raw = nil
-	if raw == nil || b.dev.closed {
-		return
+	if b.dev.enter() != nil {
+		return // Close has freed it, or is about to
 	}
-	if err := b.dev.backend.BufferFinalize(raw); err != nil {
-		b.dev.cfg.Logger.Warn("device buffer was not freed", "error", err)
+	defer b.dev.leave()
+	b.dev.free(raw)
+}
+
+// free gives a buffer's memory back. The caller has entered the device.
+func (d *Device) free(raw backends.Buffer) {
+	if err := d.backend.BufferFinalize(raw); err != nil {
+		d.cfg.Logger.Warn("device buffer was not freed", "error", err)
 	}
 }
 
 // reading runs f while the buffer is live and stays so.
 func (b *Buffer) reading(f func() error) (err error) {
-	b.dev.mu.RLock()
-	defer b.dev.mu.RUnlock()
+	if err := b.dev.enter(); err != nil {
+		return err
+	}
+	defer b.dev.leave()
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if err := b.usable(); err != nil {
@@ -164,14 +167,12 @@ func (b *Buffer) reading(f func() error) (err error) {
 	return f()
 }
 
-// usable says why a buffer cannot be used. The caller holds b.mu and the device's lock.
+// usable says why a buffer cannot be used. The caller holds b.mu.
 func (b *Buffer) usable() error {
-	switch {
-	case b.dev.closed:
-		return ErrClosed
-	case b.state == donated:
+	switch b.state {
+	case donated:
 		return ErrDonated
-	case b.state == released:
+	case released:
 		return ErrReleased
 	}
 	return nil

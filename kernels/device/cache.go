@@ -4,54 +4,62 @@ import (
 	"context"
 	"sync"
 
+	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
-
-	"github.com/gomlx/gomlx/backends"
 )
 
 // Stats counts what the program cache has done since the device was opened.
 type Stats struct {
 	Programs       int     // executables in the cache now
 	Compiled       int64   // compilations that succeeded
-	CompileSeconds float64 // spent in them, drawing the graph included
-	Hits           int64   // runs and look-ups that found an executable
+	CompileSeconds float64 // spent in them, drawing the graphs included
+	Hits           int64   // runs and look-ups that found their executable
 	Evicted        int64   // executables dropped because the cache was full
 }
 
-// cache keeps the most recently used executables. Compilation of one key happens
-// once at a time; an evicted executable is finalised when its last run ends.
+// cache keeps the executables used last. One key is compiled once at a time; an
+// evicted executable is finalised when its last run ends.
 type cache struct {
-	backend backends.Backend
-	flight  singleflight.Group
+	dev    *Device
+	flight singleflight.Group
 
-	mu     sync.Mutex
-	lru    *lru.LRU[string, *executable]
-	stats  Stats
-	closed bool
+	mu    sync.Mutex
+	lru   *lru.LRU[string, *executable]
+	stats Stats
 }
 
-func newCache(backend backends.Backend, size int) (*cache, error) {
-	c := &cache{backend: backend}
+// executable is a compiled program in the cache.
+type executable struct {
+	exec    backends.Executable
+	inputs  []shapes.Shape
+	seconds float64 // that compiling took
+
+	cache   *cache
+	users   int  // runs in progress; guarded by cache.mu
+	evicted bool // guarded by cache.mu
+}
+
+func newCache(dev *Device, size int) (*cache, error) {
 	l, err := lru.NewLRU(size, func(_ string, exe *executable) {
 		exe.evicted = true
 		exe.finalizeIfIdle()
 	})
-	c.lru = l
-	return c, err
+	return &cache{dev: dev, lru: l}, err
 }
 
-// acquire returns the program's executable for the length of one run.
+// acquire returns the program's executable for the length of one run, which ends
+// with release.
 func (c *cache) acquire(ctx context.Context, p *Program) (*executable, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		exe, err := c.lookup(p.key)
-		if exe != nil || err != nil {
-			return exe, err
+		if exe := c.lookup(p.key); exe != nil {
+			return exe, nil
 		}
-		done := c.flight.DoChan(p.key, func() (any, error) { return nil, c.compile(p) })
+		done := c.flight.DoChan(p.key, func() (any, error) { return nil, c.fill(p) })
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -60,39 +68,41 @@ func (c *cache) acquire(ctx context.Context, p *Program) (*executable, error) {
 				return nil, r.Err
 			}
 		}
-		// Look again: with a tiny cache the executable may already be gone, and
+		// Look again: in a small cache the executable may be gone already, and
 		// then it is compiled again.
 	}
 }
 
 // lookup takes a reference on the key's executable; nil where there is none.
-func (c *cache) lookup(key string) (*executable, error) {
+func (c *cache) lookup(key string) *executable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
 	exe, ok := c.lru.Get(key)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	c.stats.Hits++
 	exe.users++
-	return exe, nil
+	return exe
 }
 
-func (c *cache) compile(p *Program) error {
-	exe, err := compile(c.backend, p.key, p.build)
+// fill compiles a program into the cache. It runs on its own goroutine, and
+// enters the device because its caller may leave before it is done.
+func (c *cache) fill(p *Program) error {
+	if err := c.dev.enter(); err != nil {
+		return err
+	}
+	defer c.dev.leave()
+	if c.has(p.key) {
+		return nil // another flight landed between the caller's look and this one
+	}
+	exe, err := compile(c.dev.backend, p)
 	if err != nil {
 		return err
 	}
 	exe.cache = c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		exe.exec.Finalize()
-		return ErrClosed
-	}
 	c.stats.Compiled++
 	c.stats.CompileSeconds += exe.seconds
 	if c.lru.Add(p.key, exe) {
@@ -101,10 +111,16 @@ func (c *cache) compile(p *Program) error {
 	return nil
 }
 
-func (c *cache) close() {
+func (c *cache) has(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
+	return c.lru.Contains(key)
+}
+
+// purge finalises all executables; nobody is running one.
+func (c *cache) purge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.lru.Purge()
 }
 
@@ -123,7 +139,8 @@ func (e *executable) release() {
 	e.finalizeIfIdle()
 }
 
-// finalizeIfIdle frees an evicted executable that nobody runs. The caller holds the cache's lock.
+// finalizeIfIdle frees an evicted executable that nobody runs. The caller holds
+// the cache's lock.
 func (e *executable) finalizeIfIdle() {
 	if e.evicted && e.users == 0 && e.exec != nil {
 		e.exec.Finalize()

@@ -6,9 +6,9 @@ import "log/slog"
 type Config struct {
 	// Plugin chooses the backend:
 	//
-	//	""        search as the package comment says
+	//	""        what ANISOFLIGHT_PLUGIN says, else search as the package comment tells
 	//	"cpu"     the same search, CPU plugins only
-	//	"cuda"    the same search, CUDA plugins only; an error where there is none
+	//	"cuda"    the same search, CUDA plugins only; an error where none works
 	//	"go"      the pure-Go backend
 	//	a path    this PJRT plugin and no other; an error where it cannot be used
 	Plugin string
@@ -24,8 +24,10 @@ type Config struct {
 	// may take, in (0, 1]. Default 0.75. CPU plugins ignore it.
 	MemoryFraction float64
 
-	// Logger receives the one warning about the slow fallback. Default slog.Default().
+	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
+
+	source string // where Plugin comes from
 }
 
 func (c Config) withDefaults() Config {
@@ -37,6 +39,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.Plugin != "" {
+		c.source = "configuration"
 	}
 	return c
 }

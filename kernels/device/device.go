@@ -14,10 +14,11 @@ type Device struct {
 	programs    *cache
 	report      Report
 	hostVisible bool // buffers can be viewed in place
-	pureGo      bool
+	pureGo      bool // the backend is gomlx's simplego
 
-	mu     sync.RWMutex // shared by every use of the backend, exclusive in Close
-	closed bool
+	mu      sync.Mutex
+	closing bool           // guarded by mu
+	inside  sync.WaitGroup // calls that use the backend; added to under mu
 }
 
 // Open finds a backend and starts it. It never downloads anything. Where
@@ -27,10 +28,10 @@ type Device struct {
 func Open(cfg Config) (*Device, error) {
 	cfg = cfg.withDefaults()
 	d := &Device{cfg: cfg}
-	if err := d.start(); err != nil {
+	if err := d.start(thisHost()); err != nil {
 		return nil, err
 	}
-	programs, err := newCache(d.backend, cfg.Programs)
+	programs, err := newCache(d, cfg.Programs)
 	if err != nil {
 		return nil, err
 	}
@@ -38,28 +39,44 @@ func Open(cfg Config) (*Device, error) {
 	return d, nil
 }
 
-// Name says what runs the programs, such as "xla:cpu" or "go".
+// Name says what runs the programs: "xla:cpu", "xla:cuda" or "go".
 func (d *Device) Name() string { return d.report.Name }
 
 // Report tells what was found when the device was opened, and why the rest was not used.
-func (d *Device) Report() Report { return d.report }
+func (d *Device) Report() Report { return d.report.clone() }
 
 // Stats returns the program cache's counters.
 func (d *Device) Stats() Stats { return d.programs.snapshot() }
 
-// Close waits for running programs and frees the backend. Buffers and programs
-// of the device answer [ErrClosed] afterwards. Closing twice is allowed.
+// HostVisible reports whether [Buffer.View] works: buffers lie in the host's memory.
+func (d *Device) HostVisible() bool { return d.hostVisible }
+
+// Close waits for the calls in progress, compilations included, and frees the
+// backend. Afterwards the device's programs and buffers answer [ErrClosed].
+// Closing twice is allowed.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil
+	again := d.closing
+	d.closing = true
+	d.mu.Unlock()
+	d.inside.Wait()
+	if !again {
+		d.programs.purge()
+		d.backend.Finalize()
 	}
-	d.closed = true
-	d.programs.close()
-	d.backend.Finalize()
 	return nil
 }
 
-// hostMemory reports whether buffers are the pure-Go backend's own slices.
-func (d *Device) hostMemory() bool { return d.pureGo }
+// enter announces a call that uses the backend and must be followed by leave.
+// It is not a lock: calls may nest, and none can wait for Close.
+func (d *Device) enter() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing {
+		return ErrClosed
+	}
+	d.inside.Add(1)
+	return nil
+}
+
+func (d *Device) leave() { d.inside.Done() }

@@ -1,18 +1,161 @@
 package device
 
 import (
-	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
-func search(cfg Config) []Candidate {
-	var out []Candidate
-	dir, _ := os.Getwd()
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		found, _ := filepath.Glob(filepath.Join(dir, ".venv/lib/python3*/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"))
-		for _, f := range found {
-			out = append(out, Candidate{Path: f, Source: ".venv", Kind: CPU})
+// Where wheels put their plugins inside site-packages, better ones first.
+var (
+	cudaWheels = []string{
+		"jax_plugins/xla_cuda13/xla_cuda_plugin.so",
+		"jax_plugins/xla_cuda12/xla_cuda_plugin.so",
+	}
+	cpuWheels = []string{
+		pinned.folder + "/" + pinned.file,
+		"*/libpjrt_cpu*.so",
+		"*/pjrt_c_api_cpu_plugin*.so",
+	}
+)
+
+// File names of plugins in the folders of PJRT_PLUGIN_LIBRARY_PATH.
+var looseNames = []string{"pjrt_c_api_*_plugin*.so", "pjrt[-_]plugin[-_]*.so", "xla_cuda_plugin.so", "libpjrt_*.so"}
+
+// search lists the plugins to try, best first. Those that are no use on this
+// machine carry their reason already. only is set where the user named one file:
+// then no other may take its place.
+func search(cfg Config, h host) (found []Candidate, only bool) {
+	want, source := cfg.Plugin, cfg.source
+	if want == "" {
+		want, source = h.env("ANISOFLIGHT_PLUGIN"), "ANISOFLIGHT_PLUGIN"
+	}
+	if want != "" && want != string(CPU) && want != string(CUDA) {
+		path, err := filepath.Abs(want)
+		if err != nil {
+			path = want
+		}
+		return []Candidate{{Path: path, Source: source, Kind: kindOf(path)}}, true
+	}
+
+	s := searcher{seen: map[string]bool{}}
+	s.library(h.env("PJRT_PLUGIN_LIBRARY_PATH"))
+	for _, dir := range projectDirs(cfg, h) {
+		s.venv(filepath.Join(dir, ".venv"), "project .venv")
+	}
+	s.venv(h.env("VIRTUAL_ENV"), "VIRTUAL_ENV")
+	s.venv(h.env("CONDA_PREFIX"), "CONDA_PREFIX")
+	if !s.any(CPU) && want != string(CUDA) || !s.any(CUDA) && (h.gpu || want == string(CUDA)) {
+		for _, dir := range h.python() {
+			s.sitePackages(dir, "python3's site-packages")
 		}
 	}
-	return out
+	for i := range s.found {
+		c := &s.found[i]
+		switch {
+		case want != "" && c.Kind != Kind(want):
+			c.Reason = "not asked for: the backend is set to " + want
+		case c.Kind == CUDA && !h.gpu:
+			c.Reason = "this machine shows no NVIDIA GPU (no /dev/nvidia0)"
+		}
+	}
+	// A GPU goes before everything else; otherwise the order of the search stands.
+	slices.SortStableFunc(s.found, func(a, b Candidate) int { return rank(a) - rank(b) })
+	return s.found, false
+}
+
+func rank(c Candidate) int {
+	if c.Kind == CUDA && c.Reason == "" {
+		return 0
+	}
+	return 1
+}
+
+// kindOf guesses from a plugin's file name and its folder, which is what its
+// client options depend on.
+func kindOf(path string) Kind {
+	name := strings.ToLower(filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
+	if strings.Contains(name, "cuda") || strings.Contains(name, "nvidia") || strings.Contains(name, "gpu") {
+		return CUDA
+	}
+	return CPU
+}
+
+// projectDirs lists the folders that may hold the project's .venv.
+func projectDirs(cfg Config, h host) []string {
+	if cfg.ProjectDir != "" {
+		return []string{cfg.ProjectDir}
+	}
+	var dirs []string
+	if h.executable != "" {
+		dirs = append(dirs, filepath.Dir(filepath.Dir(h.executable)))
+	}
+	for dir := h.workDir; dir != ""; dir = filepath.Dir(dir) {
+		dirs = append(dirs, dir)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return dirs
+}
+
+type searcher struct {
+	found []Candidate
+	seen  map[string]bool
+}
+
+func (s *searcher) any(k Kind) bool {
+	return slices.ContainsFunc(s.found, func(c Candidate) bool { return c.Kind == k })
+}
+
+func (s *searcher) add(pattern, source string) {
+	// Glob never answers the pattern itself, so what it finds exists.
+	found, _ := filepath.Glob(pattern)
+	for _, path := range found {
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		if s.seen[path] {
+			continue
+		}
+		s.seen[path] = true
+		s.found = append(s.found, Candidate{Path: path, Source: source, Kind: kindOf(path)})
+	}
+}
+
+func (s *searcher) library(list string) {
+	const source = "PJRT_PLUGIN_LIBRARY_PATH"
+	for _, entry := range filepath.SplitList(list) {
+		if entry == "" {
+			continue
+		}
+		if strings.HasSuffix(entry, ".so") {
+			s.add(literal(entry), source)
+			continue
+		}
+		for _, name := range looseNames {
+			s.add(filepath.Join(literal(entry), name), source)
+		}
+	}
+}
+
+func (s *searcher) venv(dir, source string) {
+	if dir == "" {
+		return
+	}
+	dirs, _ := filepath.Glob(filepath.Join(literal(dir), "lib", "python3*", "site-packages"))
+	for _, d := range dirs {
+		s.sitePackages(d, source)
+	}
+}
+
+func (s *searcher) sitePackages(dir, source string) {
+	for _, wheel := range slices.Concat(cudaWheels, cpuWheels) {
+		s.add(filepath.Join(literal(dir), wheel), source)
+	}
+}
+
+// literal escapes a path for use in a glob pattern.
+func literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }

@@ -1,37 +1,98 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 
-	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/backends/simplego"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
-// start opens the first backend that works.
-func (d *Device) start() error {
-	d.report = Report{}
-	if d.cfg.Plugin != "go" {
-		for _, c := range search(d.cfg) {
-			b, version, err := openXLA(c.Path, c.Kind, d.cfg)
-			if err != nil {
-				c.Reason = err.Error()
-				d.report.Candidates = append(d.report.Candidates, c)
-				continue
-			}
-			c.Used = true
-			d.backend, d.hostVisible = b, c.Kind == CPU
-			d.report.Name, d.report.Plugin, d.report.APIVersion = "xla:"+string(c.Kind), c.Path, version
-			d.report.Candidates = append(d.report.Candidates, c)
+// start opens the first backend that works and writes the report.
+func (d *Device) start(h host) error {
+	d.report.GPU = h.gpu
+	d.report.Plugins = shim.Available
+	if d.cfg.Plugin == "go" {
+		d.cfg.Logger.Info("using the pure-Go backend as asked; XLA is about 20 times faster")
+		return d.startGo()
+	}
+	found, only := search(d.cfg, h)
+	for _, c := range found {
+		err := d.try(&c)
+		d.report.Candidates = append(d.report.Candidates, c)
+		if err != nil && only {
+			return err
+		}
+		if c.Used {
 			return nil
 		}
 	}
+	if d.cfg.Plugin == string(CUDA) {
+		return &PluginError{Path: "cuda", Source: d.cfg.source, Reason: d.noCUDA()}
+	}
+	reason := "no plugin found; run `make build`, or see `anisoflight doctor`"
+	if n := len(d.report.Candidates); n > 0 {
+		reason = d.report.Candidates[n-1].Path + ": " + d.report.Candidates[n-1].Reason
+	}
+	d.cfg.Logger.Warn("using the pure-Go backend, about 20 times slower than XLA", "reason", reason)
+	return d.startGo()
+}
+
+// try opens one candidate, unless the search has set a reason against it, and notes in it what came of that.
+func (d *Device) try(c *Candidate) error {
+	if c.Reason != "" {
+		return nil
+	}
+	err := vet(c.Path, c.Kind, d.cfg)
+	if err == nil {
+		err = d.startXLA(*c)
+	}
+	if err == nil {
+		c.Used = true
+		return nil
+	}
+	var refused *PluginError
+	if !errors.As(err, &refused) {
+		refused = &PluginError{Path: c.Path, Reason: err.Error()}
+	}
+	refused.Source = c.Source
+	c.Reason = refused.Reason
+	if refused.Err != nil {
+		c.Reason += ": " + refused.Err.Error()
+	}
+	return refused
+}
+
+func (d *Device) startXLA(c Candidate) error {
+	b, version, err := openXLA(c.Path, c.Kind, d.cfg)
+	if err != nil {
+		return err
+	}
+	d.backend, d.hostVisible = b, c.Kind == CPU
+	d.report.Name = "xla:" + string(c.Kind)
+	d.report.Plugin, d.report.APIVersion = c.Path, version
+	d.describe()
+	return nil
+}
+
+func (d *Device) startGo() error {
+	// Its default mode of parallel operations deadlocks on two cores.
 	b, err := simplego.New("ops_sequential")
 	if err != nil {
 		return fmt.Errorf("pure-Go backend: %w", err)
 	}
-	d.backend, d.pureGo = b, true
+	d.backend, d.pureGo, d.hostVisible = b, true, true
 	d.report.Name = "go"
+	d.describe()
 	return nil
 }
 
-var _ backends.Backend = (*capturing)(nil)
+func (d *Device) noCUDA() string {
+	for _, c := range d.report.Candidates {
+		if c.Kind == CUDA && c.Reason != "" {
+			return fmt.Sprintf("no CUDA plugin can be used; %s: %s", c.Path, c.Reason)
+		}
+	}
+	return "no CUDA plugin found; install one with `.venv/bin/pip install jax-cuda13-pjrt`, or choose \"cpu\""
+}
