@@ -19,11 +19,8 @@ const (
 // InitialTheta returns the start of a schedule by its name: "edm", "log-linear" or
 // "cosine". Unlike EDMTheta and its sisters it checks its arguments.
 func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
-	if knots < 2 || knots > 1<<16 {
-		return nil, failf(-1, "%d knots; choose between 2 and 65536", knots)
-	}
-	if !(g0 > 0) || !(T > g0) || math.IsInf(T, 1) {
-		return nil, failf(-1, "g0 = %v, T = %v; need 0 < g0 < T", g0, T)
+	if err := checkRange(knots, T, g0); err != nil {
+		return nil, err
 	}
 	switch kind {
 	case "edm":
@@ -37,6 +34,16 @@ func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 		return CosineTheta(knots, T, g0), nil
 	}
 	return nil, failf(-1, "no start is called %q; there are edm, log-linear and cosine", kind)
+}
+
+func checkRange(knots int, T, g0 float64) error {
+	if knots < 2 || knots > 1<<16 {
+		return failf(-1, "%d knots; choose between 2 and 65536", knots)
+	}
+	if !(g0 > 0) || !(T > g0) || math.IsInf(T, 1) {
+		return failf(-1, "g0 = %v, T = %v; need 0 < g0 < T", g0, T)
+	}
+	return nil
 }
 
 // edmVariance returns the k-th of n variances of EDM's grid in increasing order,

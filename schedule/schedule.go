@@ -89,15 +89,18 @@ func Isotropic(p *Path) *Schedule {
 // FromTheta returns the schedule with parameters theta[row][subspace], all of one
 // length, between the variances g0 and T.
 func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Schedule, error) {
-	if !(g0 > 0) || !(T > g0) || math.IsInf(T, 1) {
-		return nil, failf(-1, "g0 = %v, T = %v; need 0 < g0 < T", g0, T)
+	if len(theta) == 0 || len(theta[0]) == 0 {
+		return nil, failf(-1, "a schedule needs at least one path")
+	}
+	if err := checkRange(len(theta[0][0])+1, T, g0); err != nil {
+		return nil, err
 	}
 	paths := make([][]*Path, len(theta))
 	kept := make([][]Theta, len(theta))
 	for r, row := range theta {
 		for j, th := range row {
-			if len(th) == 0 || len(th) != len(theta[0][0]) {
-				return nil, failf(-1, "row %d, subspace %d has %d parameters; all paths need the same number, at least one", r, j, len(th))
+			if len(th) != len(theta[0][0]) {
+				return nil, failf(-1, "row %d, subspace %d has %d parameters; the first path has %d", r, j, len(th), len(theta[0][0]))
 			}
 			if !th.Finite() {
 				return nil, failf(-1, "row %d, subspace %d has a parameter that is not finite", r, j)
@@ -142,10 +145,16 @@ func geometricMean(paths []*Path) *Path {
 	tau = slices.Compact(tau)
 	geo := &Path{tau: tau, g: make([]float64, len(tau)), logg: make([]float64, len(tau))}
 	for k, t := range tau {
+		same := true
 		for _, p := range paths {
 			geo.logg[k] += p.log(t) / float64(len(paths))
+			same = same && p.log(t) == paths[0].log(t)
 		}
 		geo.g[k] = math.Exp(geo.logg[k])
+		if same { // the ends, as a rule: keep them exact
+			geo.g[k], _ = paths[0].Eval(t)
+			geo.logg[k] = paths[0].log(t)
+		}
 	}
 	return geo
 }

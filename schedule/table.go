@@ -1,19 +1,111 @@
 package schedule
 
-// TableRow is one row of an uploaded schedule table.
+import (
+	"errors"
+	"slices"
+)
+
+// maxSubspaces bounds a table's subspace column, so that a stray number is an error
+// and not an allocation.
+const maxSubspaces = 64
+
+// TableRow is one row of a schedule table: a knot of one path.
 type TableRow struct {
-	Label    int // −1 shared
-	Subspace int
+	Label    int // class, −1 for a schedule shared by all
+	Subspace int // 0 is P_1
 	T, G     float64
 }
 
-// FromTable returns the schedule of an uploaded table; an *Error names the row.
-func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
-	return nil, failf(-1, "empty table")
+// FromTable returns the schedule of a table of knots, wherever the user puts them.
+// Per (label, subspace), in the order of the table, t is strictly increasing from 0
+// and g positive and strictly increasing; all paths end at one T and one g(T) within
+// 1e-9 relative; labels are all −1, or 0 … L−1 without gaps, and each has every
+// subspace. An *Error names the row of the table that breaks a rule.
+func FromTable(basis string, k int, rows []TableRow) (*Schedule, error) {
+	if len(rows) == 0 {
+		return nil, failf(-1, "the table is empty")
+	}
+	knots := map[[2]int][]int{} // (label, subspace) → rows
+	labels, subspaces := 0, 0
+	for i, r := range rows {
+		switch {
+		case r.Label < -1:
+			return nil, failf(i, "label is %d; it must be −1 (shared) or a class from 0", r.Label)
+		case (r.Label < 0) != (rows[0].Label < 0):
+			return nil, failf(i, "label is %d after %d; a table is either shared (all −1) or per class", r.Label, rows[0].Label)
+		case r.Label >= len(rows):
+			return nil, failf(i, "label is %d; labels run from 0 without gaps", r.Label)
+		case r.Subspace < 0 || r.Subspace >= maxSubspaces:
+			return nil, failf(i, "subspace is %d; it must be 0 … %d", r.Subspace, maxSubspaces-1)
+		}
+		key := [2]int{r.Label, r.Subspace}
+		knots[key] = append(knots[key], i)
+		labels, subspaces = max(labels, r.Label+1), max(subspaces, r.Subspace+1)
+	}
+	fam := Family{PerClass: labels > 0, Basis: basis, K: k}
+	if err := fam.check(subspaces); err != nil {
+		return nil, err
+	}
+	ids := []int{-1}
+	var names []int
+	if fam.PerClass {
+		ids = uniformInts(labels)
+		names = ids
+	}
+	paths := make([][]*Path, len(ids))
+	first := lastRow(rows, ids[0], 0)
+	for r, label := range ids {
+		for j := range subspaces {
+			at := knots[[2]int{label, j}]
+			if at == nil {
+				blame := lastRow(rows, label, -1)
+				if blame < 0 { // the label is missing altogether
+					blame = len(rows) - 1
+				}
+				return nil, failf(blame, "label %d has no subspace %d; every label 0 … %d needs every subspace 0 … %d", label, j, labels-1, subspaces-1)
+			}
+			p, err := pathOfRows(rows, at)
+			if err != nil {
+				return nil, err
+			}
+			paths[r] = append(paths[r], p)
+			last, top := rows[at[len(at)-1]], paths[0][0]
+			if !sameEnd(last.T, top.T()) || !sameEnd(last.G, top.GT()) {
+				return nil, failf(at[len(at)-1], "this path ends at t = %v, g = %v, the first (row %d) at t = %v, g = %v; all paths end at one T and one g(T)", last.T, last.G, first, top.T(), top.GT())
+			}
+		}
+	}
+	return New(fam, names, paths)
 }
 
-// Expand returns s spread over more rows or subspaces, as the start of a richer
-// schedule.
-func (s *Schedule) Expand(fam Family, labels []int, j int) (*Schedule, error) {
-	return nil, failf(-1, "empty table")
+// pathOfRows returns the path through the given rows; its errors name table rows.
+func pathOfRows(rows []TableRow, at []int) (*Path, error) {
+	tau, g := make([]float64, len(at)), make([]float64, len(at))
+	for k, i := range at {
+		tau[k], g[k] = rows[i].T, rows[i].G
+	}
+	p, err := NewPath(tau, g)
+	var bad *Error
+	if errors.As(err, &bad) && bad.Row >= 0 {
+		return nil, &Error{Row: at[bad.Row], Msg: bad.Msg}
+	}
+	return p, err
+}
+
+// lastRow returns the index of the last row of a label and subspace (−1: any), or −1.
+func lastRow(rows []TableRow, label, subspace int) int {
+	for i, r := range slices.Backward(rows) {
+		if r.Label == label && (subspace < 0 || r.Subspace == subspace) {
+			return i
+		}
+	}
+	return -1
+}
+
+func uniformInts(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }

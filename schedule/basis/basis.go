@@ -1,39 +1,40 @@
 package basis
 
-import "fmt"
+import (
+	"maps"
+	"slices"
+)
 
-// Error says why a basis was refused.
-type Error struct {
-	Label int // class whose vectors are at fault, −1 for a shared basis
-	Row   int // vector within the label, −1 where none is to blame
-	Msg   string
-}
+// The kinds of a basis.
+const (
+	KindNone  = "none"
+	KindDCT   = "dct"
+	KindDense = "dense"
+)
 
-// Error implements the error interface.
-func (e *Error) Error() string {
-	if e.Row < 0 {
-		return "basis: " + e.Msg
-	}
-	return fmt.Sprintf("basis: label %d, vector %d: %s", e.Label, e.Row, e.Msg)
-}
+// Shared is the label of vectors that serve every class.
+const Shared = -1
 
 // Basis is a set of orthogonal projectors on H×W planes. The zero value is not
 // usable; make one with None, DCT, DCTBands or Dense.
 type Basis struct {
 	kind    string
 	h, w    int
-	dims    []int       // dimensions of each subspace per channel
-	cuts    []separable // dct: the nested spans R_1 … R_{J−1}
-	vectors map[int][]float64
+	dims    []int             // dimensions of each subspace per channel
+	cuts    []cut             // dct: the nested spans R_1 … R_{J−1}
+	vectors map[int][]float64 // dense: label → [k·H·W]
 }
 
-// separable is the projector X → Q_H X Q_W.
-type separable struct {
-	qh, qw []float64 // [H·H], [W·W]
-	v      []float64 // [k·H·W] the DCT functions themselves
+// None returns the basis of one subspace, the whole plane. It panics unless both
+// sizes are positive.
+func None(h, w int) *Basis {
+	if h < 1 || w < 1 {
+		panic("basis: sizes must be positive")
+	}
+	return &Basis{kind: KindNone, h: h, w: w, dims: []int{h * w}}
 }
 
-// Kind returns "none", "dct" or "dense".
+// Kind returns KindNone, KindDCT or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
 // H returns the height of a plane.
@@ -50,4 +51,47 @@ func (b *Basis) K() int { return b.dims[0] }
 
 // Dims returns the number of dimensions of each subspace per channel; they add up
 // to H·W.
-func (b *Basis) Dims() []int { return append([]int(nil), b.dims...) }
+func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
+
+// PerClass reports whether each class has vectors of its own.
+func (b *Basis) PerClass() bool {
+	_, shared := b.vectors[Shared]
+	return b.kind == KindDense && !shared
+}
+
+// Classes returns the labels that have vectors, in increasing order; nil where all
+// classes share them.
+func (b *Basis) Classes() []int {
+	if !b.PerClass() {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(b.vectors))
+}
+
+// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT
+// functions, u slow and v fast, or the user's vectors for a class (any label will do
+// where they are shared). It is an error for basis none, which has no vectors, and
+// for a class without any.
+func (b *Basis) Vectors(label int) ([]float64, error) {
+	switch b.kind {
+	case KindDCT:
+		return b.cuts[0].functions(), nil
+	case KindDense:
+		v, err := b.rows(label)
+		return slices.Clone(v), err
+	}
+	return nil, failf(label, -1, "basis none has no vectors")
+}
+
+func (b *Basis) rows(label int) ([]float64, error) {
+	if v, ok := b.vectors[Shared]; ok {
+		return v, nil
+	}
+	if v, ok := b.vectors[label]; ok {
+		return v, nil
+	}
+	if label < 0 {
+		return nil, failf(label, -1, "this basis has vectors per class and needs a label; none was given")
+	}
+	return nil, failf(label, -1, "label %d has no vectors in this basis", label)
+}

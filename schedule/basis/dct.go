@@ -1,0 +1,149 @@
+package basis
+
+import (
+	"math"
+	"slices"
+)
+
+// cut is a low-pass span of the DCT: the first rows of the transform along each
+// axis, A_H [nu·H] and A_W [nv·W].
+type cut struct {
+	h, w, nu, nv int
+	ah, aw       []float64
+}
+
+// dctRows returns the first m rows of the orthonormal DCT-II of length n, [m·n]:
+//
+//	A_ui = α_u cos(π (2i+1) u/(2n)),  α_0 = √(1/n),  else √(2/n).
+func dctRows(n, m int) []float64 {
+	a := make([]float64, m*n)
+	for u := range m {
+		alpha := math.Sqrt(2 / float64(n))
+		if u == 0 {
+			alpha = math.Sqrt(1 / float64(n))
+		}
+		for i := range n {
+			a[u*n+i] = alpha * math.Cos(math.Pi*float64((2*i+1)*u)/float64(2*n))
+		}
+	}
+	return a
+}
+
+func newCut(h, w, nu, nv int) cut {
+	return cut{h: h, w: w, nu: nu, nv: nv, ah: dctRows(h, nu), aw: dctRows(w, nv)}
+}
+
+// DCT returns the basis of two subspaces whose first is spanned by the k DCT-II
+// functions of lowest frequency, u and v < √k. k = 0 means half of each axis,
+// u < H/2 and v < W/2.
+func DCT(h, w, k int) (*Basis, error) {
+	if k == 0 {
+		if h < 2 || w < 2 {
+			return nil, failf(Shared, -1, "a %d×%d plane has no lower half of frequencies; use basis none", h, w)
+		}
+		return bands(h, w, newCut(h, w, h/2, w/2)), nil
+	}
+	r := int(math.Round(math.Sqrt(math.Max(0, float64(k)))))
+	if k < 0 || r*r != k {
+		return nil, failf(Shared, -1, "k is %d; for basis dct it must be a perfect square", k)
+	}
+	return DCTBands(h, w, r)
+}
+
+// DCTBands returns the basis of nested frequency bands: with cuts c_1 < c_2 < …,
+// P_1 holds the frequencies max(u, v) < c_1, P_2 those below c_2 but not in P_1, and
+// so on; the last subspace holds the rest. J = len(cuts)+1.
+func DCTBands(h, w int, cuts ...int) (*Basis, error) {
+	if h < 1 || w < 1 {
+		return nil, failf(Shared, -1, "a %d×%d plane has no frequencies", h, w)
+	}
+	if len(cuts) == 0 {
+		return nil, failf(Shared, -1, "no cuts; use basis none for one subspace")
+	}
+	spans := make([]cut, len(cuts))
+	for i, c := range cuts {
+		switch {
+		case c < 1 || c > max(h, w):
+			return nil, failf(Shared, -1, "cut %d is outside 1 … %d, the frequencies of a %d×%d plane", c, max(h, w), h, w)
+		case i > 0 && c <= cuts[i-1]:
+			return nil, failf(Shared, -1, "cut %d after %d; cuts must increase", c, cuts[i-1])
+		case c >= h && c >= w:
+			return nil, failf(Shared, -1, "cut %d keeps every frequency of a %d×%d plane; nothing is left for the last subspace", c, h, w)
+		}
+		spans[i] = newCut(h, w, min(c, h), min(c, w))
+	}
+	return bands(h, w, spans...), nil
+}
+
+func bands(h, w int, spans ...cut) *Basis {
+	b := &Basis{kind: KindDCT, h: h, w: w, cuts: spans}
+	below := 0
+	for _, c := range spans {
+		b.dims = append(b.dims, c.nu*c.nv-below)
+		below = c.nu * c.nv
+	}
+	b.dims = append(b.dims, h*w-below)
+	return b
+}
+
+// Separable returns the factors of the first cut's projector X → Q_H X Q_W, row-major
+// [H·H] and [W·W], with Q = AᵀA. ok is false for bases that are not separable.
+func (b *Basis) Separable() (qh, qw []float64, ok bool) { return b.SeparableAt(0) }
+
+// SeparableAt returns the same factors for the nested span R_{i+1}, i < J−1.
+func (b *Basis) SeparableAt(i int) (qh, qw []float64, ok bool) {
+	if i < 0 || i >= len(b.cuts) {
+		return nil, nil, false
+	}
+	c := b.cuts[i]
+	return gram(c.ah, c.h), gram(c.aw, c.w), true
+}
+
+// gram returns AᵀA of a row-major A with n columns.
+func gram(a []float64, n int) []float64 {
+	q := make([]float64, n*n)
+	for row := range slices.Chunk(a, n) {
+		for i, ai := range row {
+			for j, aj := range row {
+				q[i*n+j] += ai * aj
+			}
+		}
+	}
+	return q
+}
+
+// functions returns the outer products of the cut's rows, [nu·nv·H·W].
+func (c cut) functions() []float64 {
+	v := make([]float64, 0, c.nu*c.nv*c.h*c.w)
+	for u := range slices.Chunk(c.ah, c.h) {
+		for x := range slices.Chunk(c.aw, c.w) {
+			for _, a := range u {
+				for _, b := range x {
+					v = append(v, a*b)
+				}
+			}
+		}
+	}
+	return v
+}
+
+// project writes Q_H x Q_W to dst.
+func (c cut) project(x, dst []float64) {
+	qh, qw := gram(c.ah, c.h), gram(c.aw, c.w)
+	half := make([]float64, c.h*c.w) // Q_H x
+	for i := range c.h {
+		for k := range c.h {
+			for j := range c.w {
+				half[i*c.w+j] += qh[i*c.h+k] * x[k*c.w+j]
+			}
+		}
+	}
+	clear(dst)
+	for i := range c.h {
+		for k := range c.w {
+			for j := range c.w {
+				dst[i*c.w+j] += half[i*c.w+k] * qw[k*c.w+j]
+			}
+		}
+	}
+}

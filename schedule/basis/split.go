@@ -1,0 +1,42 @@
+package basis
+
+import "slices"
+
+// Split writes P_j x to dst[j] for one channel x [H·W]: the reference projection, in
+// float64. The class label selects the vectors of a per-class basis and is ignored
+// otherwise. len(dst) is J, each of its entries has H·W elements and none overlaps
+// x; other lengths panic. A class without vectors is an *Error.
+func (b *Basis) Split(label int, x []float64, dst [][]float64) error {
+	n := b.h * b.w
+	if len(x) != n || len(dst) != b.J() || slices.ContainsFunc(dst, func(d []float64) bool { return len(d) != n }) {
+		panic("basis: Split: x and every dst need H·W entries, one dst per subspace")
+	}
+	last := dst[b.J()-1]
+	switch b.kind {
+	case KindDCT:
+		for j, c := range b.cuts {
+			c.project(x, dst[j])
+		}
+	case KindDense:
+		v, err := b.rows(label)
+		if err != nil {
+			return err
+		}
+		clear(dst[0])
+		for row := range slices.Chunk(v, n) {
+			c := dot(row, x)
+			for i, r := range row {
+				dst[0][i] += c * r
+			}
+		}
+	}
+	// dst[j] holds R_{j+1} x now; the last subspace is I − R_{J−1}, and from there
+	// down P_j = R_j − R_{j−1}.
+	copy(last, x)
+	for j := b.J() - 1; j > 0; j-- {
+		for i, r := range dst[j-1] {
+			dst[j][i] -= r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/integrate/quad"
+)
+
+// WithEnergy returns the schedule with a measured energy density for every row and
+// subspace, f[row][subspace], each as a function of that subspace's own variance.
+func (s *Schedule) WithEnergy(f [][]*Density) (*Schedule, error) {
+	if len(f) != s.Rows() {
+		return nil, failf(-1, "energy densities for %d rows, the schedule has %d", len(f), s.Rows())
+	}
+	c := *s
+	c.energy = nil
+	for r, row := range f {
+		if len(row) != s.J() || slices.Contains(row, nil) {
+			return nil, failf(-1, "%s has energy densities for %d subspaces, the schedule has %d", s.rowName(r), len(row), s.J())
+		}
+		c.energy = append(c.energy, slices.Clone(row))
+	}
+	return &c, nil
+}
+
+// Energy returns the densities [row][subspace], nil where none are stored.
+func (s *Schedule) Energy() [][]*Density {
+	var out [][]*Density
+	for _, row := range s.energy {
+		out = append(out, slices.Clone(row))
+	}
+	return out
+}
+
+// speed returns √(Σ_j ġ_j² F_j) of a row at time t.
+func (s *Schedule) speed(row int, t float64) float64 {
+	var sum float64
+	for j, p := range s.paths[row] {
+		g, gdot := p.Eval(t)
+		sum += gdot * gdot * s.energy[row][j].At(g)
+	}
+	return math.Sqrt(sum)
+}
+
+// kinks returns the times at which a row's speed is not smooth: its knots, and
+// where a path passes a sample of its density.
+func (s *Schedule) kinks(row int) []float64 {
+	out := slices.Clone(s.geo[row].tau)
+	for j, p := range s.paths[row] {
+		for _, l := range s.energy[row][j].logg {
+			if p.logg[0] < l && l < p.logg[len(p.logg)-1] {
+				out = append(out, p.Inverse(math.Exp(l)))
+			}
+		}
+	}
+	sort.Float64s(out)
+	return slices.Compact(out)
+}
+
+// GeodesicTimes returns n+1 times from 0 to T at equal steps of a row's path length
+//
+//	∫ √(Σ_j ġ_j² F_j) dt.
+//
+// It answers ErrNoEnergy where no density is stored.
+func (s *Schedule) GeodesicTimes(row, n int) ([]float64, error) {
+	if s.energy == nil {
+		return nil, ErrNoEnergy
+	}
+	length := func(a, b float64) float64 {
+		return quad.Fixed(func(t float64) float64 { return s.speed(row, t) }, a, b, 16, quad.Legendre{}, 0)
+	}
+	at := s.kinks(row)
+	total := make([]float64, len(at)) // length up to each kink
+	for k := 1; k < len(at); k++ {
+		total[k] = total[k-1] + length(at[k-1], at[k])
+	}
+	times := make([]float64, n+1)
+	for i := 1; i < n; i++ {
+		want := total[len(total)-1] * float64(i) / float64(n)
+		k := min(max(sort.SearchFloat64s(total, want), 1), len(at)-1)
+		lo, hi := at[k-1], at[k]
+		for lo < hi {
+			mid := lo + (hi-lo)/2
+			if mid <= lo || mid >= hi {
+				break
+			}
+			if total[k-1]+length(at[k-1], mid) < want {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		times[i] = hi
+	}
+	times[n] = s.T()
+	return times, nil
+}

@@ -1,0 +1,70 @@
+package schedule
+
+import "slices"
+
+// Expand returns s spread over the rows and subspaces of a richer family, as the
+// start of its training: a class starts from its own row of s, or from the shared
+// one; every subspace starts from the isotropic path where s has one subspace.
+// Parameters are carried along where s has them, energy densities are not.
+func (s *Schedule) Expand(fam Family, labels []int, j int) (*Schedule, error) {
+	if s.J() != 1 && s.J() != j {
+		return nil, failf(-1, "cannot spread %d subspaces over %d; start from an isotropic schedule", s.J(), j)
+	}
+	if labels == nil && s.labels != nil {
+		return nil, failf(-1, "cannot turn a per-class schedule into a shared one; start from a shared schedule")
+	}
+	rows := []int{0}
+	if labels != nil {
+		rows = rows[:0]
+		for _, l := range labels {
+			r, err := s.Row(l)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, r)
+		}
+	}
+	if s.theta != nil {
+		theta := make([][]Theta, len(rows))
+		for i, r := range rows {
+			theta[i] = spread(s.theta[r], j)
+		}
+		return FromTheta(fam, labels, theta, s.T(), s.g0)
+	}
+	paths := make([][]*Path, len(rows))
+	for i, r := range rows {
+		paths[i] = spread(s.paths[r], j)
+	}
+	return New(fam, labels, paths)
+}
+
+func spread[E any](row []E, j int) []E {
+	if len(row) == j {
+		return row
+	}
+	return slices.Repeat(row, j)
+}
+
+// WithTheta returns s with every path replaced by the nearest one that has
+// parameters: ln g met at K uniform knots. A schedule that has parameters already on
+// that many knots is returned as it is. All paths of s must begin at one variance
+// and end at g(T) = T, within 1e-9 relative.
+func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
+	if s.theta != nil && len(s.theta[0][0]) == knots-1 {
+		return s, nil
+	}
+	T, g0 := s.T(), s.paths[0][0].G0()
+	if err := checkRange(knots, T, g0); err != nil {
+		return nil, err
+	}
+	theta := make([][]Theta, s.Rows())
+	for r, row := range s.paths {
+		for j, p := range row {
+			if !sameEnd(p.G0(), g0) || !sameEnd(p.GT(), T) {
+				return nil, failf(-1, "%s, subspace %d runs from g = %v to %v; a schedule that is to be trained runs from one g0 to g(T) = T = %v", s.rowName(r), j, p.G0(), p.GT(), T)
+			}
+			theta[r] = append(theta[r], ThetaFromPath(p, knots, T, g0))
+		}
+	}
+	return FromTheta(s.family, s.labels, theta, T, g0)
+}
