@@ -1,0 +1,63 @@
+"""Diffusion models with learned anisotropic noise schedules, from Python.
+
+A server (one Go program) holds models, schedules, datasets and training runs; this package reaches it over Arrow
+Flight::
+
+    import anisoflight
+
+    with anisoflight.serve(data="data") as client:      # or anisoflight.connect("grpc://host:8815")
+        client.put_dataset("digits", images, labels)
+        run = client.create_run("first", stage="pretrain", dataset="digits", network=network)
+        run.step(200)
+        run.save("digits")
+        client.sample("digits", n=16, steps=9)
+
+Begin with `connect` or `serve`; everything else hangs from the `Client` they return.
+"""
+
+from .client import Client, connect
+from .errors import (
+    AccessError,
+    AnisoflightError,
+    BadRequestError,
+    BusyError,
+    CancelledError,
+    DeadlineError,
+    InternalError,
+    NameTakenError,
+    NotFoundError,
+    RunNotRunnableError,
+    ServerStartError,
+    TooLargeError,
+    UnavailableError,
+)
+from .run import Run
+from .samples import Dataset, Samples
+from .schedule import Schedule
+from .serve import LocalClient, serve
+
+__all__ = [
+    "AccessError",
+    "AnisoflightError",
+    "BadRequestError",
+    "BusyError",
+    "CancelledError",
+    "Client",
+    "Dataset",
+    "DeadlineError",
+    "InternalError",
+    "LocalClient",
+    "NameTakenError",
+    "NotFoundError",
+    "Run",
+    "RunNotRunnableError",
+    "Samples",
+    "Schedule",
+    "ServerStartError",
+    "TooLargeError",
+    "UnavailableError",
+    "connect",
+    "serve",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,416 @@
+"""The client: every operation of the service as a method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from . import uploads
+from .exchanges import Denoised, Gradient, denoise_rows, gradient_rows, latent_rows
+from .progress import Bar, followed, last
+from .run import Run
+from .samples import Dataset, Samples
+from .schedule import Schedule
+from .tensors import batches_of
+from .transport import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from .transport import Message
+
+DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
+
+
+def connect(location: str = DEFAULT_LOCATION, token: str | None = None, tls_root_certs: bytes | None = None) -> Client:
+    """A client of the server at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
+
+    token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
+    publicly known. The connection opens with the first call.
+    """
+    return Client(location, token=token, tls_root_certs=tls_root_certs)
+
+
+class Client:
+    """A connection to one server. Use it as a context manager, or close it.
+
+    Calls block until their answer is complete, show a progress bar when they take longer than half a second, and an
+    interrupt (Ctrl-C) ends them here and on the server. Errors are `AnisoflightError`s.
+
+    >>> client.models().index.tolist()
+    ['digits']
+    """
+
+    def __init__(
+        self, location: str = DEFAULT_LOCATION, token: str | None = None, tls_root_certs: bytes | None = None
+    ) -> None:
+        self._connection = Connection(location, token, tls_root_certs)
+
+    @property
+    def location(self) -> str:
+        return self._connection.location
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location!r})"
+
+    # What there is
+
+    def info(self) -> dict[str, Any]:
+        """Version, device, load and memory of the server."""
+        return self.call("ServerInfo")
+
+    def operations(self) -> dict[str, str]:
+        """Every action of the server with a sentence on what it does."""
+        return self._connection.operations()
+
+    def models(self) -> pd.DataFrame:
+        """The models, one row each, indexed by name."""
+        return self._listing("ListModels")
+
+    def schedules(self) -> pd.DataFrame:
+        """The schedules, those that belong to models included."""
+        return self._listing("ListSchedules")
+
+    def datasets(self) -> pd.DataFrame:
+        """The stored datasets."""
+        return self._listing("ListDatasets")
+
+    def runs(self) -> pd.DataFrame:
+        """The training runs."""
+        return self._listing("ListRuns")
+
+    def bases(self) -> pd.DataFrame:
+        """The uploaded bases."""
+        return self._listing("ListBases")
+
+    # Models
+
+    def describe_model(self, model: str) -> dict[str, Any]:
+        """One model with its whole configuration."""
+        return self.call("DescribeModel", model=model)
+
+    def load_model(self, name: str, path: str | None = None) -> dict[str, Any]:
+        """Serve the model folder at path, relative to the server's models folder (default: the name)."""
+        return self.call("LoadModel", name=name, path=path or name)
+
+    def unload_model(self, model: str) -> None:
+        """Stop serving a model; its folder stays."""
+        self.call("UnloadModel", model=model)
+
+    def delete_model(self, model: str) -> None:
+        self.call("DeleteModel", model=model)
+
+    # Sampling
+
+    def sample(
+        self,
+        model: str,
+        *,
+        n: int | None = None,
+        labels: Sequence[int] | None = None,
+        latents: npt.ArrayLike | None = None,
+        seed: int | None = None,
+        steps: int | None = None,
+        nfe: int | None = None,
+        solver: str | None = None,
+        order: int | None = None,
+        variant: str | None = None,
+        second_point: str | None = None,
+        grid: str | Mapping[str, Any] | None = None,
+        schedule: str | Mapping[str, Any] | None = None,
+        every: int | None = None,
+        dtype: str | None = None,
+        layout: str | None = None,
+        batch_bytes: int | None = None,
+        denoise_to_zero: bool | None = None,
+        afs: bool | None = None,
+        lower_order_final: bool | None = None,
+        progress: bool = True,
+    ) -> Samples:
+        """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
+
+        Say how many by `n` (labels of a conditional model are then drawn), by `labels` (one image each, −1 = none)
+        or by your own unit-normal `latents` [n, H, W, C]; and how finely by `steps` or by `nfe`, the evaluations of
+        the network per image. Sample i depends on the model, the request and seed + i alone. What is left out takes
+        the server's default: solver "heun" with second_point "midpoint", grid "schedule" (uniform in t), the
+        model's own schedule, dtype "uint8", layout "HWC".
+
+        >>> client.sample("digits", labels=[3, 1, 4], nfe=9, dtype="float32").images.dtype
+        dtype('float32')
+        >>> client.sample("digits", n=2, steps=5, grid={"edm": {"sigma_max": 20}}, second_point="endpoint").nfe.tolist()
+        [9, 9]
+        """
+        request = _given(
+            model=model,
+            n=n,
+            seed=seed,
+            steps=steps,
+            nfe=nfe,
+            solver=solver,
+            order=order,
+            variant=variant,
+            second_point=second_point,
+            grid=grid,
+            schedule=schedule,
+            every=every,
+            dtype=dtype,
+            layout=layout,
+            batch_bytes=batch_bytes,
+            denoise_to_zero=denoise_to_zero,
+            afs=afs,
+            lower_order_final=lower_order_final,
+        )
+        if latents is not None:
+            return Samples(self._exchange("Sample", request, latent_rows(latents, labels), "sample", progress))
+        if labels is not None:
+            request["labels"] = [int(label) for label in labels]
+        total = n if n is not None else len(labels or ())
+        return Samples(self.table("Sample", request, "sample", "image", total=total, progress=progress))
+
+    def denoise(
+        self,
+        model: str,
+        x: npt.ArrayLike,
+        sigma: npt.ArrayLike | None = None,
+        labels: Sequence[int] | int | None = None,
+        *,
+        g: npt.ArrayLike | None = None,
+        basis: str | None = None,
+        k: int | None = None,
+        progress: bool = True,
+    ) -> Denoised:
+        """Evaluate a model at noisy images x [n, H, W, C] or [n, C, H, W]: the denoised image, the flow and the raw
+        output.
+
+            flow = M^{-1/2}(D(x) − x),    M = Σ_j g_j P_j
+
+        sigma [n] (or one number) is isotropic noise, g_j = σ²; g [n, J] gives each subspace of `basis` its own
+        variance.
+
+        >>> x = np.zeros((2, 8, 8, 1), np.float32)
+        >>> client.denoise("digits", x, sigma=0.5).flow.shape
+        (2, 8, 8, 1)
+        """
+        request = _given(model=model, basis=basis, k=k)
+        return Denoised(self._exchange("Denoise", request, denoise_rows(x, sigma, g, labels), "denoise", progress))
+
+    # Schedules
+
+    def schedule(self, name: str) -> Schedule:
+        """The schedule of that name; a model's name means its own schedule, "edm" the fixed one of EDM."""
+        return Schedule(self, name)
+
+    def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
+        """Make and store a schedule: from a model and a dataset (geodesic), or from a formula (edm, log-linear,
+        cosine).
+
+        The geodesic moves at constant speed, ġ √F(g) constant, F the residual measured in one pass over the data.
+        Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace.
+
+        >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
+        Schedule('steep')
+        """
+        self.call("MakeSchedule", show="schedule" if progress else None, name=name, kind=kind, **options)
+        return self.schedule(name)
+
+    def put_schedule(
+        self, name: str, table: Any, basis: str = "none", k: int | None = None, replace: bool = False
+    ) -> Schedule:
+        """Store a schedule of your own: a DataFrame, Arrow table or dict with columns t, g and, where needed, label
+        and subspace.
+
+        Per label (−1, the default: all) and subspace (default 0, which is P_1) t increases from 0 and g > 0
+        increases; all paths end at one T and one g(T).
+
+        >>> client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True)
+        Schedule('two-knots')
+        """
+        command = _given(op="PutSchedule", name=name, basis=basis, k=k, replace=replace)
+        uploads.send(self._connection, command, uploads.schedule_table(table))
+        return self.schedule(name)
+
+    def delete_schedule(self, schedule: str) -> None:
+        self.call("DeleteSchedule", schedule=schedule)
+
+    def put_basis(self, name: str, vectors: Any, labels: Sequence[int] | None = None, replace: bool = False) -> None:
+        """Store a basis: the orthonormal rows [k, H, W] of P_1, or a dict of such arrays by label."""
+        command = {"op": "PutBasis", "name": name, "replace": replace}
+        uploads.send(self._connection, command, uploads.basis_table(vectors, labels))
+
+    def make_basis(self, name: str, kind: str, dataset: str, k: int, *, progress: bool = True, **options: Any) -> None:
+        """Compute and store a basis from a dataset: pca, pca_per_class or haar."""
+        show = "basis" if progress else None
+        self.call("MakeBasis", show=show, name=name, kind=kind, dataset=dataset, k=k, **options)
+
+    def delete_basis(self, basis: str) -> None:
+        self.call("DeleteBasis", basis=basis)
+
+    # Datasets
+
+    def put_dataset(
+        self,
+        name: str,
+        images: npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
+        *,
+        replace: bool = False,
+        progress: bool = True,
+    ) -> None:
+        """Store images [n, H, W, C] or [n, C, H, W], uint8 or float32 in [−1, 1], with integer labels [n] if there
+        are classes.
+
+        >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
+        >>> client.dataset("noise").labels.tolist()
+        [0, 1, 0, 1]
+        """
+        command = {"op": "PutDataset", "name": name, "replace": replace}
+        uploads.send(self._connection, command, uploads.dataset_table(images, labels), "upload" if progress else None)
+
+    def dataset(self, name: str, offset: int = 0, limit: int | None = None, progress: bool = True) -> Dataset:
+        """Read a dataset, or `limit` images of it from `offset` on, as it was uploaded."""
+        request = _given(dataset=name, offset=offset, limit=limit)
+        return Dataset(self.table("Dataset", request, "read", "image", progress=progress))
+
+    def delete_dataset(self, dataset: str) -> None:
+        self.call("DeleteDataset", dataset=dataset)
+
+    # Training
+
+    def create_run(self, name: str, stage: str, dataset: str, **settings: Any) -> Run:
+        """Create a training run: stage "pretrain", "isotropic" or "anisotropic", on a dataset.
+
+        Settings are the training configuration's own names: model or network, schedule, family, batch, lr,
+        schedule_lr, c, T, g0, knots, init, estimator, probes, train_network, seed and so on; each has a default.
+        """
+        self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
+        return Run(self, name)
+
+    def run(self, name: str) -> Run:
+        """The run of that name; `NotFoundError` if there is none."""
+        run = Run(self, name)
+        _ = run.info
+        return run
+
+    def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
+        """Loss by noise level: columns label, subspace, t, sigma, loss, residual, stderr.
+
+        Options are the operation's own: schedule, points, samples, seed.
+        """
+        request = {"model": model, "dataset": dataset, **options}
+        return self.table("EvaluateModel", request, "evaluate", "level", progress=progress).to_pandas()
+
+    def schedule_gradient(
+        self,
+        schedule: str,
+        model: str,
+        images: npt.ArrayLike,
+        noise: npt.ArrayLike,
+        t: npt.ArrayLike,
+        *,
+        probe: npt.ArrayLike | None = None,
+        labels: Sequence[int] | int | None = None,
+        mode: str | None = None,
+        c: float | None = None,
+        progress: bool = True,
+    ) -> Gradient:
+        """The trajectory loss Σ_j ω_j |P_j(flow + ε)|² of every row, and its gradient with respect to the schedule.
+
+            d loss = Σ_j A_j dg_j(t) + B_j dġ_j(t),    ω_j = ġ_j² / (g_j (c + g_j))
+
+        noise is ε, as images; t [n] are the times; probe (default: drawn signs ±1) estimates the trace in mode "full".
+        """
+        request = _given(schedule=schedule, model=model, mode=mode, c=c)
+        rows = gradient_rows(images, noise, probe, t, labels)
+        events: dict[str, Any] = {}
+        table = self._exchange("ScheduleGradient", request, rows, "gradient", progress, events)
+        return Gradient(table, events)
+
+    # Beneath
+
+    def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
+        """The last JSON object that an action answers; with `show`, its progress on a bar of that title."""
+        bar = Bar(show or action, "step", show=show is not None)
+        return last(followed(self._connection.action(action, request), bar, lambda event: event))
+
+    def stream(self, op: str, request: Mapping[str, Any]) -> Iterable[Message]:
+        """The messages of an operation as they come; leaving the iteration cancels it."""
+        return self._connection.get(op, request)
+
+    def follow(
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        title: str,
+        unit: str,
+        total: int | None = None,
+        progress: bool = True,
+    ) -> Iterator[Message]:
+        """`stream` with a progress bar."""
+        return followed(self.stream(op, request), Bar(title, unit, total, progress), lambda message: message.event)
+
+    def table(
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        title: str = "",
+        unit: str = "row",
+        total: int | None = None,
+        progress: bool = False,
+    ) -> pa.Table:
+        """All rows of an operation, one chunk per message that has any."""
+        return _table(self.follow(op, request, title or op, unit, total, progress))
+
+    def _exchange(
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        rows: pa.Table,
+        title: str,
+        progress: bool,
+        events: dict[str, Any] | None = None,
+    ) -> pa.Table:
+        stream = self._connection.exchange(op, request, rows.schema, batches_of(rows))
+        bar = Bar(title, "row", rows.num_rows, progress)
+
+        def noted() -> Iterator[Message]:
+            for message in followed(stream, bar, lambda message: message.event):
+                if events is not None and message.event.get("event") == "end":
+                    events.update(message.event)
+                yield message
+
+        return _table(noted())
+
+    def _listing(self, action: str) -> pd.DataFrame:
+        rows = [row for answer in self._connection.action(action) for row in _rows(answer)]
+        frame = pd.DataFrame.from_records(rows)
+        return frame.set_index("name") if len(frame) else pd.DataFrame(index=pd.Index([], name="name"))
+
+
+def _rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries of one answer of a List action: the answer itself, or the one list it holds."""
+    lists = [value for value in answer.values() if isinstance(value, list)]
+    return [answer] if "name" in answer or len(lists) != 1 else lists[0]
+
+
+def _table(messages: Iterable[Message]) -> pa.Table:
+    batches = [message.batch for message in messages]
+    filled = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(filled or batches[:1])
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,90 @@
+"""Pictures of images: grids, PNG bytes and data URIs, with nothing but numpy and zlib."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .tensors import layout_of
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def to_uint8(images: npt.ArrayLike) -> Pixels:
+    """Pixels of images in [−1, 1]: clamp(round(127.5·x + 127.5)); uint8 passes through.
+
+    >>> to_uint8(np.array([-1.0, 0.0, 1.0, 3.0])).tolist()
+    [0, 128, 255, 255]
+    """
+    array = np.asarray(images)
+    if array.dtype == np.uint8:
+        return array
+    return np.clip(np.rint(127.5 * array + 127.5), 0, 255).astype(np.uint8)
+
+
+def grid(images: npt.ArrayLike, columns: int | None = None, scale: int = 1, gap: int = 1) -> Pixels:
+    """One picture [h, w, C] of N images [N, H, W, C] or [N, C, H, W] in rows of `columns` (about a square by default).
+
+    `scale` repeats every pixel, `gap` is the white line between images, in pixels of the result.
+
+    >>> grid(np.zeros((6, 8, 8, 1)), columns=3, scale=2).shape
+    (33, 50, 1)
+    """
+    array = to_uint8(images)
+    if array.ndim != 4:
+        raise ValueError(f"expected images of shape [N, H, W, C], got {array.shape}")
+    if layout_of(array.shape[1:]) == "CHW":
+        array = np.moveaxis(array, 1, 3)
+    array = array.repeat(scale, axis=1).repeat(scale, axis=2)
+    count, height, width, channels = array.shape
+    columns = min(columns or math.ceil(math.sqrt(count)), max(count, 1))
+    rows = math.ceil(count / columns)
+    picture = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, channels), 255, np.uint8)
+    for i, image in enumerate(array):
+        top, left = i // columns * (height + gap), i % columns * (width + gap)
+        picture[top : top + height, left : left + width] = image
+    return picture
+
+
+def png(picture: npt.ArrayLike) -> bytes:
+    """The PNG file of a picture [h, w] or [h, w, 1|3|4] of uint8.
+
+    >>> png(np.zeros((2, 2), np.uint8))[:4]
+    b'\\x89PNG'
+    """
+    pixels = np.ascontiguousarray(picture, dtype=np.uint8)
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    height, width, channels = pixels.shape
+    if channels not in (1, 3, 4):
+        raise ValueError(f"a picture has 1, 3 or 4 channels, got {channels}")
+    colour = {1: 0, 3: 2, 4: 6}[channels]
+    lines = np.zeros((height, 1 + width * channels), np.uint8)  # each line starts with filter 0
+    lines[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    body = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines.tobytes(), 6)) + _chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def data_uri(picture: npt.ArrayLike) -> str:
+    """The picture as a ``data:image/png`` address, for pages that stand alone."""
+    return "data:image/png;base64," + base64.b64encode(png(picture)).decode()
+
+
+def thumbnails(images: npt.NDArray[Any], most: int = 64, columns: int | None = None) -> str:
+    """HTML of the first `most` images as one grid, small ones enlarged to about 48 pixels."""
+    if not len(images):
+        return "<p>no images</p>"
+    size = max(images.shape[1:3])
+    picture = grid(images[:most], columns=columns, scale=max(1, 48 // size), gap=2)
+    return f'<img alt="{min(most, len(images))} images" style="image-rendering:pixelated" src="{data_uri(picture)}">'

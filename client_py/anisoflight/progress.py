@@ -1,0 +1,66 @@
+"""Progress bars fed by the events in a stream's metadata."""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tqdm.auto import tqdm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+
+_DELAY = 0.5  # seconds before a bar appears: short calls show none
+
+
+class Bar:
+    """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
+
+    Batches move the bar; the steps inside a batch stand behind it, and move it themselves where there are no batches.
+    """
+
+    def __init__(self, title: str, unit: str, total: int | None = None, show: bool = True) -> None:
+        self._bar = tqdm(desc=title, unit=unit, total=total, disable=not show, delay=_DELAY, leave=False)
+        self._batches = total is not None
+
+    def follow(self, event: dict[str, Any]) -> None:
+        kind = event.get("event")
+        if kind == "batch" and "done" in event:
+            self._batches = True
+            self._move(event["done"], event.get("total"))
+        elif kind == "progress" and "step" in event:
+            if self._batches:
+                self._bar.set_postfix_str(f"step {event['step']}/{event.get('steps', '?')}", refresh=False)
+                self._bar.refresh()
+            else:
+                self._move(event["step"], event.get("steps"))
+
+    def _move(self, done: int, total: int | None) -> None:
+        if total is not None:
+            self._bar.total = total
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def last(items: Iterable[T]) -> T:
+    """The last of items, of which there is at least one.
+
+    >>> last("abc")
+    'c'
+    """
+    (item,) = collections.deque(items, maxlen=1)
+    return item
+
+
+def followed(items: Iterable[T], bar: Bar, event_of: Any) -> Iterator[T]:
+    """items, with every item's event shown on bar."""
+    try:
+        for item in items:
+            bar.follow(event_of(item))
+            yield item
+    finally:
+        bar.close()

@@ -1,0 +1,145 @@
+"""Blocking calls that a Ctrl-C can stop.
+
+pyarrow's reads and writes do not return to the interpreter while they wait, so an interrupt would be noticed only
+when the server next sends something (and never while a write waits). Here every blocking call runs in a daemon
+thread; the caller waits on a queue, which an interrupt does wake. Three rules make the other side stop as well:
+
+- the thread holds the state of the call, never the `Stream` that the caller iterates, so dropping the stream is
+  noticed;
+- a finalizer on the stream cancels the call; leaving the iteration early, by an exception or not, does the same;
+- the reader is cancelled first: closing a writer would wait for a server that may never answer.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from .errors import from_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+_TICK = 0.1  # seconds between two looks at whether the call was cancelled
+_AHEAD = 4  # items read before the caller asks for them
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: BaseException
+
+
+class _End:
+    pass
+
+
+class Call:
+    """What the threads of one call share: the way to the caller and the way to stop."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self._items: queue.Queue[Any] = queue.Queue(_AHEAD)
+        self._cancel: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+
+    def on_cancel(self, cancel: Callable[[], None]) -> None:
+        """Call `cancel`, once, when the caller has gone; at once if it already has."""
+        with self._lock:
+            if not self.stopped.is_set():
+                self._cancel = cancel
+                return
+        cancel()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self.stopped.set()
+            cancel, self._cancel = self._cancel, None
+        if cancel is not None:
+            cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Raise error at the caller and stop the call."""
+        self.put(_Failure(error))
+        self.cancel()
+
+    def put(self, item: object) -> None:
+        """Hand item to the caller, waiting while it is behind."""
+        while not self.stopped.is_set():
+            try:
+                return self._items.put(item, timeout=_TICK)
+            except queue.Full:
+                continue
+        return None
+
+    def get(self) -> Any:
+        """The next item; short waits, so that an interrupt is heard on every platform."""
+        while True:
+            try:
+                return self._items.get(timeout=_TICK)
+            except queue.Empty:
+                continue
+
+
+def _pump(call: Call, source: Callable[[Call], Iterator[Any]]) -> None:
+    """Thread: hand what source yields to the caller."""
+    try:
+        for item in source(call):
+            if call.stopped.is_set():
+                return
+            call.put(item)
+    except Exception as error:  # carried to the caller's thread
+        call.put(_Failure(error))
+    else:
+        call.put(_End())
+
+
+class Stream(Generic[T]):
+    """The items that `source` yields in a daemon thread, to be iterated once.
+
+    `source` gets the `Call`, registers there how to cancel what it waits for, and may block at will. Leaving the
+    iteration, by an exception, an interrupt or a break, cancels it; so does dropping the stream.
+
+    >>> list(Stream(lambda call: iter("abc")))
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, source: Callable[[Call], Iterator[T]]) -> None:
+        self._call = Call()
+        self.close = weakref.finalize(self, self._call.cancel)
+        threading.Thread(target=_pump, args=(self._call, source), name="anisoflight", daemon=True).start()
+
+    def __iter__(self) -> Iterator[T]:
+        try:
+            while not isinstance(item := self._call.get(), _End):
+                if isinstance(item, _Failure):
+                    raise _raised(item.error)
+                yield item
+        finally:
+            self.close()
+
+
+def in_thread(call: Callable[[], T]) -> T:
+    """The value of one short blocking call, waited for so that an interrupt is heard.
+
+    >>> in_thread(lambda: 6 * 7)
+    42
+    """
+
+    def once(_: Call) -> Iterator[T]:
+        yield call()
+
+    return next(iter(Stream(once)))
+
+
+def _raised(error: BaseException) -> BaseException:
+    if isinstance(error, fl.FlightError | pa.ArrowException):
+        return from_arrow(error)
+    return error

@@ -1,0 +1,82 @@
+"""Noise schedules, as curves in a DataFrame."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from .client import Client
+
+
+class Schedule:
+    """A schedule on the server: noise variances g_j(t) for t in [0, T], per label and subspace.
+
+        x_t = x_0 + Σ_j √g_j(t) P_j ε,    σ(t) = Π_j g_j(t)^{1/(2J)}
+
+    g_j increases from about 0 to T (σ² of all noise at the end); P_1 takes the low frequencies or leading
+    components. J = 1 is the ordinary, isotropic case, with g = σ².
+
+    >>> frame = client.schedule("edm").evaluate(points=3)
+    >>> frame["t"].tolist()
+    [0.0, 3200.0, 6400.0]
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.name!r})"
+
+    def evaluate(
+        self, points: int = 256, t: Sequence[float] | None = None, labels: Sequence[int] | None = None
+    ) -> pd.DataFrame:
+        """The curves at `points` times uniform in [0, T], or at the times t: columns label, subspace, t, g, gdot,
+        sigma.
+
+        label −1 is the schedule shared by all; rows are sorted by label, subspace and t.
+        """
+        request: dict[str, Any] = {"schedule": self.name}
+        if t is None:
+            request["points"] = points
+        else:
+            request["t"] = [float(value) for value in t]
+        if labels is not None:
+            request["labels"] = [int(label) for label in labels]
+        return self._client.table("EvaluateSchedule", request).to_pandas()
+
+    def sigmas(self, steps: int, label: int | None = None) -> np.ndarray[Any, Any]:
+        """The steps + 1 noise levels σ of grid "schedule", from the largest down, for the solvers of other programs.
+
+        σ is the geometric mean over the subspaces, exp(½ mean_j ln g_j). A per-class schedule needs the label.
+        """
+        frame = self.evaluate(points=steps + 1, labels=None if label is None else [label])
+        if len(set(frame["label"])) > 1:
+            raise ValueError("this schedule differs by class: give a label")
+        logg = np.log(frame["g"].to_numpy()).reshape(-1, steps + 1)  # [subspace, time]
+        return np.exp(0.5 * logg.mean(axis=0))[::-1].copy()
+
+    def plot(self, ax: Any = None, points: int = 256) -> Any:
+        """Draw g_j(t) of every label on a logarithmic axis; returns the matplotlib axes."""
+        from matplotlib import pyplot
+
+        if ax is None:
+            _, ax = pyplot.subplots()
+        frame = self.evaluate(points=points)
+        for key, curve in frame.groupby(["label", "subspace"]):
+            label, subspace = cast("tuple[int, int]", key)
+            name = f"g_{subspace + 1}" + ("" if label < 0 else f", class {label}")
+            ax.semilogy(curve["t"], curve["g"], label=name)
+        ax.set(xlabel="t", ylabel="noise variance g", title=self.name)
+        ax.legend()
+        return ax
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>" + self.evaluate(points=9).to_html(index=False)

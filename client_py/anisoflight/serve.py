@@ -1,0 +1,200 @@
+"""A server of one's own: start the anisoflight binary, connect, and end it again."""
+
+from __future__ import annotations
+
+import collections
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .client import Client
+from .errors import ServerStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import IO, TextIO
+
+_LISTENING = re.compile(r"listening on ([^\s\"]+)")
+_KEPT = 200  # lines of log kept for error messages
+_GRACE = 15.0  # seconds a server may take to end
+
+
+class LocalClient(Client):
+    """A client of a server that `serve` started; closing it ends the server."""
+
+    def __init__(self, process: LocalServer, token: str | None) -> None:
+        super().__init__(process.location, token=token)
+        self.server = process
+
+    def close(self) -> None:
+        super().close()
+        self.server.close()
+
+
+class LocalServer:
+    """One running server process and its log."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None,
+        log: TextIO | None,
+        timeout: float,
+    ) -> None:
+        self.lines: collections.deque[str] = collections.deque(maxlen=_KEPT)
+        self._socket_folder = ""
+        arguments = list(command)
+        if "--listen" not in arguments:
+            arguments += ["--listen", self._listen()]
+        try:
+            # In a session of its own: a Ctrl-C in the terminal is for the Python program, which then ends the server.
+            self.process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        except OSError as error:
+            shutil.rmtree(self._socket_folder, ignore_errors=True)
+            raise ServerStartError(f"cannot run {arguments[0]}: {error}", "SERVER_START") from error
+        self.close = weakref.finalize(self, _end, self.process, self._socket_folder)
+        found: queue.Queue[str | None] = queue.Queue()
+        args = (self.process.stdout, self.lines, log, found)
+        threading.Thread(target=_copy_log, args=args, name="anisoflight-log", daemon=True).start()
+        try:
+            self.location = self._wait(found, timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def _listen(self) -> str:
+        if os.name != "posix":
+            return "127.0.0.1:0"
+        self._socket_folder = tempfile.mkdtemp(prefix="anisoflight-")  # readable by this user alone
+        return f"unix:{self._socket_folder}/socket"
+
+    def _wait(self, found: queue.Queue[str | None], timeout: float) -> str:
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            try:
+                address = found.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            if address is None:
+                code = self.process.wait(_GRACE)
+                raise ServerStartError(f"the server ended with exit code {code}. Its log:\n{self.log}", "SERVER_START")
+            return location_of(address)
+        raise ServerStartError(f"the server was not ready after {timeout:g} s. Its log:\n{self.log}", "SERVER_START")
+
+    @property
+    def log(self) -> str:
+        """The last lines of the server's log."""
+        return "".join(self.lines)
+
+
+def serve(
+    config: str | os.PathLike[str] | None = None,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    listen: str | None = None,
+    binary: str | os.PathLike[str] | None = None,
+    token: str | None = None,
+    arguments: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    log: TextIO | None = None,
+    timeout: float = 60.0,
+) -> LocalClient:
+    """Start the local server and connect to it. Leaving the context, or `close`, ends it.
+
+    config is a configuration file, data the folder for models, schedules, bases, datasets and runs (both as in
+    ``anisoflight serve``), listen ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``; by default a private unix
+    socket. The server's log goes to `log`, such as ``sys.stderr``; when the server does not come up within
+    `timeout` seconds, the error shows it.
+
+    The binary is looked for in this order: `binary`, ``$ANISOFLIGHT_BIN``, the PATH, and ``bin/`` of the repository
+    that this package is installed from.
+
+    >>> with serve(data=folder) as client:
+    ...     sorted(client.info())[:2]
+    ['active_requests', 'compile_s']
+    """
+    command = [find_binary(binary), "serve"]
+    if config is not None:
+        command += ["--config", os.fspath(config)]
+    if data is not None:
+        command += ["--data", os.fspath(data)]
+    if listen is not None:
+        command += ["--listen", listen]
+    return LocalClient(LocalServer([*command, *arguments], environment, log, timeout), token)
+
+
+def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
+    """The path of the server's binary; see `serve` for the order."""
+    given = binary or os.environ.get("ANISOFLIGHT_BIN")
+    if given:
+        if not os.access(given, os.X_OK):
+            raise ServerStartError(f"no program at {os.fspath(given)}; build one with make build", "SERVER_START")
+        return os.fspath(given)
+    name = "anisoflight.exe" if os.name == "nt" else "anisoflight"
+    built = Path(__file__).resolve().parents[2] / "bin" / name
+    found = shutil.which("anisoflight") or (str(built) if os.access(built, os.X_OK) else None)
+    if found is None:
+        raise ServerStartError(
+            f"no anisoflight binary: neither $ANISOFLIGHT_BIN nor the PATH nor {built} has one. "
+            "Build it with make build in the repository",
+            "SERVER_START",
+        )
+    return found
+
+
+def location_of(address: str) -> str:
+    """The location that Arrow Flight connects to, for an address as the server logs it.
+
+    >>> location_of("127.0.0.1:8815"), location_of("unix:/run/anisoflight.sock")
+    ('grpc://127.0.0.1:8815', 'grpc+unix:///run/anisoflight.sock')
+    """
+    if "://" in address:
+        return address
+    if address.startswith("unix:"):
+        return "grpc+unix://" + address.removeprefix("unix:")
+    return "grpc://" + address
+
+
+def _copy_log(
+    stream: IO[str], lines: collections.deque[str], log: TextIO | None, found: queue.Queue[str | None]
+) -> None:
+    """Thread: keep the last lines, pass them on, and report the address; None when the log ends first."""
+    for line in stream:
+        lines.append(line)
+        if log is not None:
+            log.write(line)
+            log.flush()
+        if match := _LISTENING.search(line):
+            found.put(match[1])
+    found.put(None)
+
+
+def _end(process: subprocess.Popen[str], folder: str) -> None:
+    """Ask the server to end, and make it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,85 @@
+"""Arrow tensor columns and numpy arrays, without copies where there is one buffer.
+
+A batch of N images of shape (H, W, C) is one column of type ``arrow.fixed_shape_tensor`` with N rows, row-major,
+dim_names ``["H", "W", "C"]`` (or ``["C", "H", "W"]``) and never a permutation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+Layout = str  # "HWC" or "CHW"
+
+
+def layout_of(shape: Sequence[int]) -> Layout:
+    """The layout of an image shape without names: HWC when the last size is at most 4, else CHW.
+
+    >>> layout_of((8, 8, 3)), layout_of((3, 32, 32))
+    ('HWC', 'CHW')
+    """
+    return "HWC" if shape[-1] <= 4 else "CHW"
+
+
+def tensor_column(values: npt.ArrayLike, dims: Sequence[str]) -> pa.FixedShapeTensorArray:
+    """The column whose row i is values[i]; the memory of a contiguous array is shared, not copied.
+
+    >>> tensor_column(np.zeros((5, 8, 8, 1), np.float32), "HWC").type.shape
+    [8, 8, 1]
+    """
+    array = np.ascontiguousarray(values)
+    if array.ndim != len(dims) + 1:
+        raise ValueError(f"expected {len(dims) + 1} dimensions (rows, {', '.join(dims)}), got shape {array.shape}")
+    kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:], dim_names=list(dims))
+    width = int(np.prod(array.shape[1:]))
+    return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), width))
+
+
+def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:
+    """The fixed_size_list<float64> column of a 2-D array."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"expected 2 dimensions, got shape {array.shape}")
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
+
+
+def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """A column as an array with the rows first: a read-only view of one chunk, a copy of several.
+
+    >>> to_numpy(tensor_column(np.ones((2, 3), np.float32), "W")).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [chunk for chunk in column.chunks if len(chunk)]
+        if len(chunks) > 1:
+            return np.concatenate([_view(chunk) for chunk in chunks])
+        return _view(chunks[0] if chunks else pa.array([], column.type))
+    return _view(column)
+
+
+def _view(array: pa.Array) -> np.ndarray[Any, Any]:
+    if isinstance(array.type, pa.FixedShapeTensorType):
+        flat = array.storage.flatten().to_numpy()
+        return flat.reshape(len(array), *array.type.shape)
+    if isinstance(array.type, pa.FixedSizeListType):
+        return array.flatten().to_numpy().reshape(len(array), array.type.list_size)
+    return array.to_numpy()
+
+
+def table_of(columns: dict[str, pa.Array]) -> pa.Table:
+    """A table of non-nullable columns, as the service writes and expects them."""
+    schema = pa.schema([pa.field(name, column.type, nullable=False) for name, column in columns.items()])
+    return pa.Table.from_arrays(list(columns.values()), schema=schema)
+
+
+def batches_of(table: pa.Table, bytes_each: int = 2 << 20) -> Iterator[pa.RecordBatch]:
+    """Slices of table of about bytes_each bytes, in order; nothing is copied."""
+    rows = max(1, int(bytes_each * table.num_rows // max(1, table.nbytes)))
+    yield from table.to_batches(max_chunksize=rows)

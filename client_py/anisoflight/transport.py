@@ -1,0 +1,161 @@
+"""The four Flight calls, as the service speaks them: actions, gets, exchanges and puts.
+
+Everything here is in terms of JSON requests and record batches; what they mean is the business of `anisoflight.client`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from .reader import Call, Stream, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a stream: its rows (none in a heartbeat) and its JSON metadata."""
+
+    batch: pa.RecordBatch
+    event: dict[str, Any]
+
+
+class Connection:
+    """A Flight client with the token in its headers, whose every call can be interrupted."""
+
+    def __init__(self, location: str, token: str | None = None, tls_root_certs: bytes | None = None) -> None:
+        self.location = location
+        self._client = fl.FlightClient(location, tls_root_certs=tls_root_certs)
+        headers = [(b"authorization", b"Bearer " + token.encode())] if token else None
+        self._options = fl.FlightCallOptions(headers=headers)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def wait(self, timeout: float) -> None:
+        """Return once the server answers; `DeadlineError` or `UnavailableError` if it does not."""
+        in_thread(lambda: self._client.wait_for_available(timeout=timeout))
+
+    def operations(self) -> dict[str, str]:
+        actions = in_thread(lambda: self._client.list_actions(self._options))
+        return {action.type: action.description for action in actions}
+
+    def action(self, name: str, request: Mapping[str, Any] | None = None) -> Stream[dict[str, Any]]:
+        """The JSON objects that an action answers, one by one."""
+        client, options, body = self._client, self._options, _encode(request or {})
+
+        def results(_: Call) -> Iterator[dict[str, Any]]:
+            # Dropping the iterator is what cancels an action; pyarrow has no other way.
+            for result in client.do_action(fl.Action(name, body), options):
+                yield json.loads(result.body.to_pybytes())
+
+        return Stream(results)
+
+    def get(self, op: str, request: Mapping[str, Any]) -> Stream[Message]:
+        """The messages of a DoGet."""
+        client, options, ticket = self._client, self._options, fl.Ticket(_encode({"op": op, **request}))
+
+        def messages(call: Call) -> Iterator[Message]:
+            reader = client.do_get(ticket, options)
+            call.on_cancel(reader.cancel)
+            return _messages(reader)
+
+        return Stream(messages)
+
+    def exchange(
+        self, op: str, request: Mapping[str, Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> Stream[Message]:
+        """The messages of a DoExchange; a second thread writes `batches` while they come in."""
+        client, options = self._client, self._options
+        descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
+
+        def messages(call: Call) -> Iterator[Message]:
+            writer, reader = client.do_exchange(descriptor, options)
+            call.on_cancel(reader.cancel)
+            args = (call, writer, schema, batches)
+            threading.Thread(target=_write, args=args, name="anisoflight-write", daemon=True).start()
+            return _messages(reader)
+
+        return Stream(messages)
+
+    def put(
+        self, descriptor: fl.FlightDescriptor, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> Stream[dict[str, Any]]:
+        """Upload batches: the rows written so far after each, at the end the server's answer."""
+        client, options = self._client, self._options
+
+        def written(call: Call) -> Iterator[dict[str, Any]]:
+            writer, answers = client.do_put(descriptor, schema, options)
+            rows, answer = 0, None
+            try:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+                    yield {"event": "batch", "done": rows}
+                    if call.stopped.is_set():
+                        break
+                else:
+                    writer.done_writing()
+                    answer = answers.read()
+            finally:
+                # Closing or dropping a writer ends the stream as if it were complete, and pyarrow cannot cancel it:
+                # an upload that stops short is spoilt with a row that the server must refuse.
+                if answer is None:
+                    _spoil(writer, schema)
+                writer.close()
+            if answer is not None:
+                yield json.loads(answer.to_pybytes())
+
+        return Stream(written)
+
+
+def command(request: Mapping[str, Any]) -> fl.FlightDescriptor:
+    """A descriptor that carries a JSON request."""
+    return fl.FlightDescriptor.for_command(_encode(request))
+
+
+def _encode(request: Mapping[str, Any]) -> bytes:
+    return json.dumps(request, separators=(",", ":")).encode()
+
+
+def _messages(reader: fl.FlightStreamReader) -> Iterator[Message]:
+    for chunk in reader:
+        metadata = chunk.app_metadata
+        event = json.loads(metadata.to_pybytes()) if metadata is not None and metadata.size else {}
+        yield Message(chunk.data, event)
+
+
+def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Thread: write every batch, then say so. What the server refuses is reported by the reading side."""
+    try:
+        writer.begin(schema)
+        for batch in batches:
+            if call.stopped.is_set():
+                return
+            writer.write_batch(batch)
+        writer.done_writing()
+    except (fl.FlightError, pa.ArrowException, OSError):
+        return
+    except Exception as error:  # from the caller's own iterator
+        call.fail(error)
+
+
+def _spoil(writer: fl.FlightStreamWriter, schema: pa.Schema) -> None:
+    nulls = [_nulls(field.type) for field in schema]
+    try:
+        writer.write_batch(pa.record_batch(nulls, schema=schema))
+    except (fl.FlightError, pa.ArrowException, OSError):
+        return
+
+
+def _nulls(kind: pa.DataType) -> pa.Array:
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, pa.nulls(1, kind.storage_type))
+    return pa.nulls(1, kind)

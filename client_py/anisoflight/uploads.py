@@ -1,0 +1,68 @@
+"""Tables that go up: datasets, schedules, bases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from .progress import Bar, followed, last
+from .tensors import batches_of, layout_of, table_of, tensor_column
+from .transport import Connection, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+def send(connection: Connection, request: Mapping[str, Any], table: pa.Table, title: str | None = None) -> int:
+    """Upload table under request; the rows that the server stored."""
+    stream = connection.put(command(request), table.schema, batches_of(table))
+    bar = Bar(title or "upload", "row", table.num_rows, show=title is not None)
+    return int(last(followed(stream, bar, lambda event: event))["rows"])
+
+
+def dataset_table(images: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Table:
+    """The rows of PutDataset: float64 becomes float32, integers other than uint8 are refused."""
+    array = np.asarray(images)
+    if array.ndim != 4:
+        raise ValueError(f"expected images of shape [n, H, W, C] or [n, C, H, W], got {array.shape}")
+    if np.issubdtype(array.dtype, np.floating):
+        array = array.astype(np.float32, copy=False)
+    elif array.dtype != np.uint8:
+        raise ValueError(f"expected uint8, or floats in [-1, 1], got {array.dtype}")
+    columns: dict[str, pa.Array] = {"image": tensor_column(array, layout_of(array.shape[1:]))}
+    if labels is not None:
+        numbers = np.asarray(labels)
+        if numbers.shape != (len(array),):
+            raise ValueError(f"expected {len(array)} labels, got shape {numbers.shape}")
+        columns["label"] = pa.array(numbers).cast(pa.int32())
+    return table_of(columns)
+
+
+def schedule_table(table: Any) -> pa.Table:
+    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace."""
+    frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
+    rows = len(frame)
+    return table_of(
+        {
+            "label": pa.array(frame["label"] if "label" in frame else np.full(rows, -1), pa.int32()),
+            "subspace": pa.array(frame["subspace"] if "subspace" in frame else np.zeros(rows), pa.int32()),
+            "t": pa.array(frame["t"], pa.float64()),
+            "g": pa.array(frame["g"], pa.float64()),
+        }
+    )
+
+
+def basis_table(vectors: Any, labels: Sequence[int] | None) -> pa.Table:
+    """The rows of PutBasis: [k, H, W] with a label per row (default −1, shared), or {label: [k, H, W]}."""
+    if isinstance(vectors, Mapping):
+        labels = [int(label) for label, rows in vectors.items() for _ in range(len(rows))]
+        vectors = np.concatenate([np.asarray(rows, np.float64) for rows in vectors.values()])
+    array = np.asarray(vectors, np.float64)
+    column = tensor_column(array, "HW")
+    return table_of({"label": pa.array([-1] * len(array) if labels is None else labels, pa.int32()), "vector": column})
