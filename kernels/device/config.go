@@ -30,7 +30,9 @@ type Config struct {
 	source string // where Plugin comes from
 }
 
-func (c Config) withDefaults() Config {
+// withDefaults fills in what the caller has left open, from the environment or
+// from the defaults above.
+func (c Config) withDefaults(env func(string) string) Config {
 	if c.Programs <= 0 {
 		c.Programs = 128
 	}
@@ -40,8 +42,9 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Plugin != "" {
-		c.source = "configuration"
+	c.source = "configuration"
+	if c.Plugin == "" {
+		c.Plugin, c.source = env("ANISOFLIGHT_PLUGIN"), "ANISOFLIGHT_PLUGIN"
 	}
 	return c
 }

@@ -26,9 +26,10 @@ type Device struct {
 // fails with a [*PluginError]; a search that finds nothing usable ends with the
 // pure-Go backend and one warning.
 func Open(cfg Config) (*Device, error) {
-	cfg = cfg.withDefaults()
+	h := thisHost()
+	cfg = cfg.withDefaults(h.env)
 	d := &Device{cfg: cfg}
-	if err := d.start(thisHost()); err != nil {
+	if err := d.start(h); err != nil {
 		return nil, err
 	}
 	programs, err := newCache(d, cfg.Programs)

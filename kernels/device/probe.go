@@ -35,7 +35,7 @@ func init() {
 		return
 	}
 	var r probeResult
-	b, _, err := openXLA(path, kindOf(path), Config{}.withDefaults())
+	b, _, err := openXLA(path, kindOf(path), Config{}.withDefaults(os.Getenv))
 	switch {
 	case err != nil:
 		r.Error = err.Error()

@@ -1,7 +1,17 @@
 package device_test
 
 import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -11,30 +21,341 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
-func TestRun(t *testing.T) {
-	dev := devicetest.Open(t)
-	t.Log(dev.Name(), dev.Report())
-	p, err := dev.Program(t.Context(), "double f32[3]", func(g *graph.Graph) []*graph.Node {
-		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 3))
-		return []*graph.Node{graph.MulScalar(x, 2)}
+type drawing = func(g *graph.Graph) []*graph.Node
+
+// affine draws y = scale·x + 1 for x of n elements.
+func affine(dtype dtypes.DType, n int, scale float64) drawing {
+	return func(g *graph.Graph) []*graph.Node {
+		x := graph.Parameter(g, "x", shapes.Make(dtype, n))
+		return []*graph.Node{graph.AddScalar(graph.MulScalar(x, scale), 1)}
+	}
+}
+
+// backends runs a test on the process's device and on the pure-Go fallback.
+func backends(t *testing.T, test func(t *testing.T, dev *device.Device)) {
+	t.Helper()
+	t.Run("default", func(t *testing.T) { test(t, devicetest.Open(t)) })
+	t.Run("go", func(t *testing.T) { test(t, open(t, device.Config{Plugin: "go"})) })
+}
+
+func open(t *testing.T, cfg device.Config) *device.Device {
+	t.Helper()
+	dev, err := device.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	return dev
+}
+
+func program(t *testing.T, dev *device.Device, key string, build drawing) *device.Program {
+	t.Helper()
+	p, err := dev.Program(t.Context(), key, build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func upload(t *testing.T, dev *device.Device, flat any, dims ...int) *device.Buffer {
+	t.Helper()
+	b, err := dev.Upload(flat, dims...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Release)
+	return b
+}
+
+func read[T any](t *testing.T, b *device.Buffer) []T {
+	t.Helper()
+	dst := make([]T, b.Size())
+	if err := b.Read(dst); err != nil {
+		t.Fatal(err)
+	}
+	return dst
+}
+
+func TestRunEveryDType(t *testing.T) {
+	backends(t, func(t *testing.T, dev *device.Device) {
+		for _, in := range []any{
+			[]float32{1, -2.5, 3}, []float64{1, -2.5, math.Pi}, []int32{1, -2, 3}, []int64{1, -2, 1 << 40},
+			[]uint32{1, 2, 1 << 31}, []uint64{1, 2, 1<<63 + 5}, []uint8{1, 2, 255},
+		} {
+			dtype := dtypes.FromGoType(reflect.TypeOf(in).Elem())
+			t.Run(dtype.String(), func(t *testing.T) {
+				p := program(t, dev, "identity and sum "+dtype.String(), func(g *graph.Graph) []*graph.Node {
+					x := graph.Parameter(g, "x", shapes.Make(dtype, 3))
+					return []*graph.Node{x, graph.Sub(graph.Add(x, x), x)}
+				})
+				out, err := p.Run(t.Context(), device.Use(upload(t, dev, in, 3)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, b := range out {
+					got := reflect.MakeSlice(reflect.TypeOf(in), 3, 3).Interface()
+					if err := b.Read(got); err != nil {
+						t.Fatal(err)
+					}
+					if !reflect.DeepEqual(got, in) {
+						t.Errorf("output %d is %v, want %v", i, got, in)
+					}
+					b.Release()
+				}
+			})
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestUploadCopies(t *testing.T) {
+	backends(t, func(t *testing.T, dev *device.Device) {
+		src := make([]float32, 1<<16)
+		src[7] = 7
+		b := upload(t, dev, src, 256, 256)
+		src[7] = 0
+		if got := read[float32](t, b)[7]; got != 7 {
+			t.Errorf("after the caller changed its slice the buffer holds %v, want 7", got)
+		}
+	})
+}
+
+func TestScalar(t *testing.T) {
+	backends(t, func(t *testing.T, dev *device.Device) {
+		b := upload(t, dev, []float64{42})
+		if len(b.Dims()) != 0 || b.Size() != 1 || read[float64](t, b)[0] != 42 {
+			t.Errorf("scalar has dims %v, size %d", b.Dims(), b.Size())
+		}
+	})
+}
+
+// An output that is a parameter, or another output, has memory of its own.
+func TestOutputsAreIndependent(t *testing.T) {
+	backends(t, func(t *testing.T, dev *device.Device) {
+		p := program(t, dev, "the same twice", func(g *graph.Graph) []*graph.Node {
+			x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 2))
+			return []*graph.Node{x, x}
+		})
+		in := upload(t, dev, []float32{3, 4}, 2)
+		out, err := p.Run(t.Context(), device.Use(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Release()
+		out[0].Release()
+		// Memory that was given back is soon used again.
+		upload(t, dev, []float32{-1, -1}, 2)
+		upload(t, dev, []float32{-1, -1}, 2)
+		if got := read[float32](t, out[1]); !slices.Equal(got, []float32{3, 4}) {
+			t.Errorf("the second output is %v after the others were released", got)
+		}
+	})
+}
+
+func TestOneCompilationPerKey(t *testing.T) {
+	dev := open(t, device.Config{Plugin: "go"})
+	var drawn atomic.Int32
+	build := func(g *graph.Graph) []*graph.Node {
+		drawn.Add(1)
+		time.Sleep(20 * time.Millisecond) // long enough for all to arrive
+		return affine(dtypes.Float32, 1, 2)(g)
 	}
-	in, err := dev.Upload([]float32{1, 2, 3}, 3)
-	if err != nil {
-		t.Fatal(err)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := dev.Program(t.Context(), "once", build); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	out, err := p.Run(t.Context(), device.Donate(in))
-	if err != nil {
-		t.Fatal(err)
+	wg.Wait()
+	if n := drawn.Load(); n != 1 {
+		t.Errorf("16 callers of one key drew its graph %d times, want 1", n)
 	}
-	got := make([]float32, 3)
-	if err := out[0].Read(got); err != nil {
-		t.Fatal(err)
+	if s := dev.Stats(); s.Compiled != 1 || s.Programs != 1 || s.CompileSeconds < 0.02 {
+		t.Errorf("stats %+v, want one program compiled in at least 0.02 s", s)
 	}
-	if got[0] != 2 || got[2] != 6 {
-		t.Fatalf("got %v", got)
+}
+
+func TestLeastRecentlyUsedIsDropped(t *testing.T) {
+	dev := open(t, device.Config{Plugin: "go", Programs: 2})
+	in := upload(t, dev, []float32{10}, 1)
+	run := func(p *device.Program, want float32) {
+		t.Helper()
+		out, err := p.Run(t.Context(), device.Use(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read[float32](t, out[0])[0]; got != want {
+			t.Fatalf("%s gave %v, want %v", p.Key(), got, want)
+		}
 	}
-	t.Log(p.Run(t.Context(), device.Use(in)))
+	a := program(t, dev, "a", affine(dtypes.Float32, 1, 1))
+	b := program(t, dev, "b", affine(dtypes.Float32, 1, 2))
+	run(a, 11) // b is now the older
+	program(t, dev, "c", affine(dtypes.Float32, 1, 3))
+	if s := dev.Stats(); s.Programs != 2 || s.Evicted != 1 || s.Compiled != 3 {
+		t.Fatalf("stats %+v, want 2 programs of 3 compiled", s)
+	}
+	run(a, 11)
+	if n := dev.Stats().Compiled; n != 3 {
+		t.Errorf("the program used last was compiled again (%d compilations)", n)
+	}
+	run(b, 21) // its handle outlives its executable
+	if n := dev.Stats().Compiled; n != 4 {
+		t.Errorf("%d compilations after running the dropped program, want 4", n)
+	}
+}
+
+// With room for one program, every run evicts the other's executable while it may
+// be running: it must not be finalised under its user.
+func TestEvictionSparesRunningPrograms(t *testing.T) {
+	dev := open(t, device.Config{Programs: 1})
+	programs := []*device.Program{
+		program(t, dev, "x+1", affine(dtypes.Float32, 4096, 1)),
+		program(t, dev, "2x+1", affine(dtypes.Float32, 4096, 2)),
+	}
+	in := upload(t, dev, make([]float32, 4096), 4096)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 5 {
+				out, err := programs[i%2].Run(t.Context(), device.Use(in))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := read[float32](t, out[0])[0]; got != 1 {
+					t.Errorf("got %v, want 1", got)
+				}
+				out[0].Release()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestConcurrentRuns(t *testing.T) {
+	backends(t, func(t *testing.T, dev *device.Device) {
+		const n = 1000
+		shared := make([]float32, n)
+		for i := range shared {
+			shared[i] = float32(i)
+		}
+		in := upload(t, dev, shared, n)
+		var wg sync.WaitGroup
+		for worker := range 8 {
+			wg.Go(func() {
+				scale := float64(worker%3 + 1)
+				p, err := dev.Program(t.Context(), "concurrent "+string(rune('0'+worker%3)), affine(dtypes.Float32, n, scale))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 20 {
+					out, err := p.Run(t.Context(), device.Use(in))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					got := read[float32](t, out[0])
+					if want := float32(scale)*shared[n-1] + 1; got[n-1] != want || got[0] != 1 {
+						t.Errorf("worker %d: got %v … %v, want 1 … %v", worker, got[0], got[n-1], want)
+					}
+					out[0].Release()
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestGraphErrors(t *testing.T) {
+	backends(t, func(t *testing.T, dev *device.Device) {
+		f32 := shapes.Make(dtypes.Float32, 2)
+		for name, c := range map[string]struct {
+			build drawing
+			phase string
+			says  string
+		}{
+			"shapes that do not match": {func(g *graph.Graph) []*graph.Node {
+				return []*graph.Node{graph.Add(graph.Parameter(g, "a", f32), graph.Parameter(g, "b", shapes.Make(dtypes.Float32, 3)))}
+			}, "build", "shape"},
+			"a panic with a string": {func(*graph.Graph) []*graph.Node { panic("no such layer") }, "build", "no such layer"},
+			"a nil pointer":         {func(*graph.Graph) []*graph.Node { var n *graph.Node; return []*graph.Node{n.Graph().Nodes()[0]} }, "build", "nil pointer"},
+			"no outputs":            {func(g *graph.Graph) []*graph.Node { graph.Parameter(g, "a", f32); return nil }, "build", "no outputs"},
+			"another graph's node": {func(g *graph.Graph) []*graph.Node {
+				return []*graph.Node{graph.Parameter(graph.NewGraph(g.Backend(), "other"), "a", f32)}
+			}, "compile", "different graph"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				p, err := dev.Program(t.Context(), name, c.build)
+				var pe *device.ProgramError
+				if !errors.As(err, &pe) || p != nil {
+					t.Fatalf("got program %v, error %v; want a ProgramError", p, err)
+				}
+				if pe.Phase != c.phase || pe.Key != name || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("error %q of phase %s, want %q in phase %s", err, pe.Phase, c.says, c.phase)
+				}
+			})
+		}
+	})
+}
+
+// A caller who gives up does not spoil the compilation for the next one.
+func TestCancelledCompilationGoesOn(t *testing.T) {
+	dev := open(t, device.Config{Plugin: "go"})
+	started, finish := make(chan struct{}), make(chan struct{})
+	build := func(g *graph.Graph) []*graph.Node {
+		close(started)
+		<-finish
+		return affine(dtypes.Float32, 1, 2)(g)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	if _, err := dev.Program(ctx, "slow", build); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want context.Canceled", err)
+	}
+	close(finish)
+	if _, err := dev.Program(t.Context(), "slow", build); err != nil {
+		t.Fatal(err) // a second call of build would panic at close(started)
+	}
+	if n := dev.Stats().Compiled; n != 1 {
+		t.Errorf("%d compilations, want 1", n)
+	}
+}
+
+func TestClose(t *testing.T) {
+	for _, plugin := range []string{"", "go"} {
+		dev, err := device.Open(device.Config{Plugin: plugin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := dev.Program(t.Context(), "p", affine(dtypes.Float32, 1, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := dev.Upload([]float32{1}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := dev.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.Run(t.Context(), device.Use(b)); !errors.Is(err, device.ErrClosed) {
+			t.Errorf("Run on a closed device: %v", err)
+		}
+		if _, err := dev.Upload([]float32{1}, 1); !errors.Is(err, device.ErrClosed) {
+			t.Errorf("Upload to a closed device: %v", err)
+		}
+		if _, err := dev.Program(t.Context(), "p", affine(dtypes.Float32, 1, 2)); !errors.Is(err, device.ErrClosed) {
+			t.Errorf("Program on a closed device: %v", err)
+		}
+		if err := b.Read(make([]float32, 1)); !errors.Is(err, device.ErrClosed) {
+			t.Errorf("Read on a closed device: %v", err)
+		}
+		b.Release()
+		runtime.GC()
+	}
 }

@@ -26,16 +26,13 @@ var looseNames = []string{"pjrt_c_api_*_plugin*.so", "pjrt[-_]plugin[-_]*.so", "
 // machine carry their reason already. only is set where the user named one file:
 // then no other may take its place.
 func search(cfg Config, h host) (found []Candidate, only bool) {
-	want, source := cfg.Plugin, cfg.source
-	if want == "" {
-		want, source = h.env("ANISOFLIGHT_PLUGIN"), "ANISOFLIGHT_PLUGIN"
-	}
+	want := cfg.Plugin
 	if want != "" && want != string(CPU) && want != string(CUDA) {
 		path, err := filepath.Abs(want)
 		if err != nil {
 			path = want
 		}
-		return []Candidate{{Path: path, Source: source, Kind: kindOf(path)}}, true
+		return []Candidate{{Path: path, Source: cfg.source, Kind: kindOf(path)}}, true
 	}
 
 	s := searcher{seen: map[string]bool{}}

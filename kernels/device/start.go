@@ -14,7 +14,6 @@ func (d *Device) start(h host) error {
 	d.report.GPU = h.gpu
 	d.report.Plugins = shim.Available
 	if d.cfg.Plugin == "go" {
-		d.cfg.Logger.Info("using the pure-Go backend as asked; XLA is about 20 times faster")
 		return d.startGo()
 	}
 	found, only := search(d.cfg, h)

@@ -1,0 +1,51 @@
+//go:build linux && cgo
+
+package shim
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The shim writes PJRT's offsets down as numbers, because another module's header
+// cannot be included. This compares them with the header that go-xla was built with.
+func TestOffsetsMatchTheHeader(t *testing.T) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gomlx/go-xla").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	include := filepath.Join(strings.TrimSpace(string(out)), "pkg", "pjrt")
+	if _, err := os.Stat(filepath.Join(include, "pjrt_c_api.h")); err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const source = `
+#include <stddef.h>
+#include <assert.h>
+#include "pjrt_c_api.h"
+#include "shim.h"
+#define SAME(a, b) static_assert((a) == (b), #a)
+SAME(PJRT_API_MINOR, 83);
+SAME(offsetof(PJRT_Api, pjrt_api_version) + offsetof(PJRT_Api_Version, major_version), SHIM_VERSION_MAJOR_OFFSET);
+SAME(offsetof(PJRT_Api, pjrt_api_version) + offsetof(PJRT_Api_Version, minor_version), SHIM_VERSION_MINOR_OFFSET);
+SAME(offsetof(PJRT_Api, PJRT_LoadedExecutable_Execute), SHIM_EXECUTE_OFFSET);
+SAME(offsetof(PJRT_Api, PJRT_Executable_GetCompiledMemoryStats), SHIM_MEMORY_STATS_OFFSET);
+SAME(PJRT_Executable_GetCompiledMemoryStats_Args_STRUCT_SIZE, SHIM_MEMORY_STATS_SIZE);
+SAME(PJRT_ExecuteOptions_STRUCT_SIZE, SHIM_EXECUTE_OPTIONS_SIZE);
+SAME(PJRT_LoadedExecutable_Execute_Args_STRUCT_SIZE, SHIM_EXECUTE_ARGS_SIZE);
+SAME(offsetof(PJRT_LoadedExecutable_Execute_Args, options), SHIM_EXECUTE_ARGS_OPTIONS_OFFSET);
+SAME(offsetof(PJRT_ExecuteOptions, struct_size), 0);
+static_assert(PJRT_ExecuteOptions_STRUCT_SIZE < SHIM_PADDED, "room to grow");
+`
+	cmd := exec.Command("cc", "-std=c11", "-fsyntax-only", "-I", include, "-I", here, "-x", "c", "-")
+	cmd.Stdin = strings.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("shim.h does not match go-xla's header:\n%s", out)
+	}
+}
