@@ -1,6 +1,11 @@
 package kernels
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
 
 // EstimateInput is a batch for [Model.Estimate].
 type EstimateInput struct {
@@ -8,43 +13,106 @@ type EstimateInput struct {
 
 	X0    []float32 // [B, H, W, C] images
 	Eps   []float32 // [B, H, W, C] noise, unit normal
-	Probe []float32 // [B, H, W, C] with E zzᵀ = I; unused by Backprop and Explicit
+	Probe []float32 // [B, H, W, C] with E zzᵀ = I; nil for Backprop and Explicit
 
 	G      []float64 // [B*J] noise variances
 	Omega  []float64 // [B*J] loss weights ω_j
 	Labels []int32   // [B], −1 for none; nil for all −1
 }
 
+// EstimateInput64 is EstimateInput with images in float64, for models of that
+// precision.
+type EstimateInput64 struct {
+	Mode           Mode
+	X0, Eps, Probe []float64
+	G, Omega       []float64
+	Labels         []int32
+}
+
 // Estimate computes the terms of the schedule's gradient, per sample and
-// subspace.
+// subspace. Dropout is off.
 func (m *Model) Estimate(ctx context.Context, w *Weights, in EstimateInput) (*Terms, error) {
-	return &Terms{}, nil
+	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
 
-// Terms are the parts of the loss and of its derivative with respect to g_j,
-// per sample and subspace: each slice is flat row-major [B*J], and nil where
-// the mode has no such term. With r = flow + ε, v = flow(x_t), w = 2Σ_j ω_j P_j r,
-// a = (∂flow/∂x)ᵀw, h = ∇_x⟨a, z⟩ for a probe z:
-//
-//	Residual   |P_j r|²
-//	ExplicitX  ½ g_j^{-1/2} ⟨P_j a, ε⟩
-//	Implicit1  ½ ⟨P_j h, z⟩
-//	Implicit2  g_j^{-1/2} ⟨P_j a, v⟩
-//	Implicit3  ½ g_j^{-1} ⟨P_j w, v⟩
-//	Backprop   the derivative at constant ω, through x_t and the conditioning
-type Terms struct {
-	Mode Mode // never Auto
-	J    int
-
-	Residual, ExplicitX, Implicit1, Implicit2, Implicit3, Backprop []float64
+// Estimate64 is Estimate for images in float64.
+func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) (*Terms, error) {
+	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
 
-// Assemble sums the terms, in float64, into
-//
-//	loss  [B]    Σ_j ω_j |P_j r|²,  ω_j = ġ_j² / (g_j (c + g_j))
-//	A     [B*J]  d loss / d g_j
-//	B     [B*J]  d loss / d ġ_j = 2 ω_j |P_j r|² / ġ_j
-//
-// so that d_θ loss = Σ_j A_j d_θ g_j + B_j d_θ ġ_j. The weights ω that the terms
-// were computed with must be those of g, gdot and c.
-func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) { return nil, nil, nil }
+func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0, eps, probe []T, g, omega []float64, labels []int32) (*Terms, error) {
+	mode, err := m.Resolve(mode)
+	if err != nil {
+		return nil, err
+	}
+	n := len(x0) / m.Pixels()
+	switch {
+	case n == 0 || len(x0) != n*m.Pixels():
+		return nil, inputf("x0", "%d values are no whole number of images of %d", len(x0), m.Pixels())
+	case len(eps) != len(x0):
+		return nil, inputf("eps", "%d values, want %d", len(eps), len(x0))
+	case mode.probed() && len(probe) != len(x0):
+		return nil, inputf("probe", "%d values, want %d", len(probe), len(x0))
+	case labels != nil && len(labels) != n:
+		return nil, inputf("labels", "%d for %d images", len(labels), n)
+	case w.refs.Load() <= 0:
+		return nil, ErrReleased
+	}
+	if err := m.checkLevels(n, g, omega); err != nil {
+		return nil, err
+	}
+	batch := Bucket(n)
+	args, err := m.batchArgs(padded(labels, 1, batch), batch)
+	if err != nil {
+		return nil, err
+	}
+	defer args.release()
+	p, err := m.dev.Program(ctx, fmt.Sprintf("estimate %s %d|%s", mode, batch, m.key), func(gr *graph.Graph) []*Node {
+		f := m.frame(gr, batch)
+		e := estimator{mode: mode, x0: f.image("x0"), eps: f.image("eps")}
+		e.wrapped = f.wrap(f.perSubspace("g"))
+		e.omega = f.perSubspace("omega")
+		if mode.probed() {
+			e.probes = []*Node{f.image("probe")}
+		}
+		terms, _ := e.build()
+		return []*Node{graph.Stack(terms, 0)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := m.stage()
+	defer s.release()
+	image := m.imageDims(batch)
+	run := append(args.using(w),
+		put(s, padded(x0, m.Pixels(), batch), image...),
+		put(s, padded(eps, m.Pixels(), batch), image...),
+		put(s, padded(g, m.J(), batch), batch, m.J()),
+		put(s, padded(omega, m.J(), batch), batch, m.J()))
+	if mode.probed() {
+		run = append(run, put(s, padded(probe, m.Pixels(), batch), image...))
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	out, err := p.Run(ctx, run...)
+	if err != nil {
+		return nil, err
+	}
+	defer releaseAll(out)
+	return readTerms(out[0], mode, n, batch, m.J())
+}
+
+// checkLevels checks the variances and weights of n samples.
+func (m *Model) checkLevels(n int, g, omega []float64) error {
+	if err := checkLength("g", len(g), n*m.J()); err != nil {
+		return err
+	}
+	if err := checkLength("omega", len(omega), n*m.J()); err != nil {
+		return err
+	}
+	if err := checkVariances("g", g); err != nil {
+		return err
+	}
+	return checkWeights("omega", omega)
+}

@@ -1,61 +1,121 @@
 package kernels
 
 import (
-	"context"
+	"fmt"
 
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+
+	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // Model is a network on a device, together with the basis that splits images
-// into subspaces. It holds no values; it is immutable and safe for concurrent
-// use.
+// into subspaces. It holds no parameter values; it is immutable and safe for
+// concurrent use. Programs are compiled at their first use, one per function and
+// batch size.
 type Model struct {
-	dev  *device.Device
-	net  Network
-	spec Spec
+	dev    *device.Device
+	dtype  dtypes.DType
+	net    Network
+	spec   Spec
+	params []nn.Param
+	size   int // values of all parameters together
+	proj   *projector
+	key    string
 }
 
-// NewModel joins a network, a device and a basis. The basis must be of the
-// network's image size; nil means none (J = 1).
+// Precision is the floating-point type of a model's programs.
+type Precision int
+
+// The precisions of [NewModelAt].
+const (
+	Float32 Precision = iota
+	Float64           // for tests: parameters are still given in float32
+)
+
+// NewModel joins a network, a device and a basis, in float32. The basis must be
+// of the network's image size; nil means none (J = 1).
 func NewModel(dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
-	return &Model{dev: dev, net: net, spec: net.Spec()}, nil
+	return NewModelAt(Float32, dev, net, b)
+}
+
+// NewModelAt is NewModel with programs of the given precision.
+func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
+	m := &Model{dev: dev, dtype: dtypes.Float32, net: net, spec: net.Spec(), params: net.Params()}
+	if precision == Float64 {
+		m.dtype = dtypes.Float64
+	}
+	if m.spec.SigmaData == 0 {
+		m.spec.SigmaData = 0.5
+	}
+	if b == nil {
+		b = basis.None(m.spec.Height, m.spec.Width)
+	}
+	if err := m.check(b); err != nil {
+		return nil, err
+	}
+	for _, p := range m.params {
+		m.size += p.Size()
+	}
+	autodiff.Install()
+	var err error
+	if m.proj, err = newProjector(dev, m.dtype, b); err != nil {
+		return nil, err
+	}
+	m.key = fmt.Sprintf("%s|%s|%s", m.dtype, m.proj.key, m.spec.Key)
+	return m, nil
+}
+
+func (m *Model) check(b *basis.Basis) error {
+	_, raw := m.net.(RawNetwork)
+	_, flow := m.net.(FlowNetwork)
+	switch {
+	case raw == flow:
+		return inputf("network", "%T must be either a RawNetwork or a FlowNetwork", m.net)
+	case b.H() != m.spec.Height || b.W() != m.spec.Width:
+		return inputf("basis", "it splits %d×%d images, the network's are %d×%d; make the basis for the network", b.H(), b.W(), m.spec.Height, m.spec.Width)
+	case m.spec.Ratios != 0 && b.J() != 1 && m.spec.Ratios != b.J()-1:
+		return inputf("basis", "it has %d subspaces, the network takes %d log-ratios; it must take none or %d", b.J(), m.spec.Ratios, b.J()-1)
+	}
+	return nil
 }
 
 // Network returns the network.
 func (m *Model) Network() Network { return m.net }
 
+// Basis returns the basis.
+func (m *Model) Basis() *basis.Basis { return m.proj.basis }
+
 // J returns the number of subspaces.
-func (m *Model) J() int { return 1 }
+func (m *Model) J() int { return m.proj.basis.J() }
 
 // Pixels returns H·W·C, the number of values in one image.
 func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Channels }
 
-// Upload copies parameter values, in PyTorch's layout and the order of the
-// network's Params, to the device.
-func (m *Model) Upload(values [][]float32) (*Weights, error) { return &Weights{}, nil }
+// SeesAll reports whether the network is a function of all of g_1 … g_J: of one
+// noise level, or of the ratios too. Where it is, Auto means Backprop.
+func (m *Model) SeesAll() bool {
+	_, flow := m.net.(FlowNetwork)
+	return flow || m.J() == 1 || m.spec.Ratios == m.J()-1
+}
 
-// Weights are the values of a network's parameters on the device: immutable,
-// shared by any number of users, counted. The maker holds one reference.
-type Weights struct{}
+// Resolve returns the mode that Auto stands for, and any other unchanged.
+func (m *Model) Resolve(mode Mode) (Mode, error) {
+	mode, err := ParseMode(string(mode))
+	switch {
+	case err != nil || mode != Auto:
+		return mode, err
+	case m.SeesAll():
+		return Backprop, nil
+	}
+	return Full, nil
+}
 
-// Retain adds a reference and returns w.
-func (w *Weights) Retain() *Weights { return w }
+// Close frees the device memory of the basis. Do not use the model afterwards.
+func (m *Model) Close() { m.proj.vectors.Release() }
 
-// Release drops a reference; the last one frees the device's memory.
-func (w *Weights) Release() {}
-
-// Export copies the values back, in PyTorch's layout.
-func (w *Weights) Export() ([][]float32, error) { return nil, nil }
-
-// Denoise evaluates the network once.
-//
-//	x         [B, H, W, C]  noisy images
-//	g         [B*J]         noise variances
-//	labels    [B]           classes, −1 for none; nil for all −1
-//	denoised  D(x)
-//	flow      M^{-1/2}(D(x) − x), computed directly
-//	raw       the network's own output F (the flow for a [FlowNetwork])
-func (m *Model) Denoise(ctx context.Context, w *Weights, x []float32, g []float64, labels []int32) (denoised, flow, raw []float32, err error) {
-	return nil, nil, nil, nil
+func (m *Model) imageDims(batch int) []int {
+	return []int{batch, m.spec.Height, m.spec.Width, m.spec.Channels}
 }

@@ -1,70 +1,204 @@
 package kernels
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
 
 // TrainerConfig says what a Trainer's step computes. Zero values mean defaults.
 type TrainerConfig struct {
 	Mode         Mode    // of the estimator; "" means Auto
-	TrainNetwork bool    // update the network
+	TrainNetwork bool    // update the network; else its parameters stay as they are
 	Estimate     bool    // compute the estimator's terms
-	Probe        string  // "rademacher" (default), "sphere" or "gaussian"
+	Probe        string  // Rademacher (default), Sphere or Gaussian
 	Probes       int     // probes averaged in Implicit1; 0 means 1
 	Beta1        float64 // Adam; 0 means 0.9
 	Beta2        float64 // Adam; 0 means 0.999
 	Eps          float64 // Adam; 0 means 1e-8
 }
 
+func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
+	mode, err := m.Resolve(c.Mode)
+	if err != nil {
+		return c, err
+	}
+	c.Mode = mode
+	if !c.Estimate {
+		c.Mode = lossOnly
+	}
+	if c.Probe == "" {
+		c.Probe = Rademacher
+	}
+	if c.Probes == 0 {
+		c.Probes = 1
+	}
+	for _, d := range []struct {
+		v  *float64
+		by float64
+	}{{&c.Beta1, 0.9}, {&c.Beta2, 0.999}, {&c.Eps, 1e-8}} {
+		if *d.v == 0 {
+			*d.v = d.by
+		}
+	}
+	switch {
+	case c.Probe != Rademacher && c.Probe != Sphere && c.Probe != Gaussian:
+		return c, inputf("Probe", "there is no %q; choose rademacher, sphere or gaussian", c.Probe)
+	case c.Probes < 0:
+		return c, inputf("Probes", "%d; at least 1", c.Probes)
+	case !(c.Beta1 > 0 && c.Beta1 < 1 && c.Beta2 > 0 && c.Beta2 < 1 && c.Eps > 0):
+		return c, inputf("Beta1, Beta2, Eps", "%g, %g, %g; the first two lie in (0, 1), the third is positive", c.Beta1, c.Beta2, c.Eps)
+	case c.TrainNetwork && m.size == 0:
+		return c, inputf("TrainNetwork", "the network has no parameters")
+	case !c.TrainNetwork && !c.Estimate:
+		return c, inputf("Estimate", "a step that neither trains nor estimates does nothing")
+	}
+	return c, nil
+}
+
+// key names all of the configuration that a step's program depends on.
+func (c TrainerConfig) key() string { return fmt.Sprintf("%+v", c) }
+
 // Trainer owns the state of a network in training: parameters, Adam's moments
-// and the exponential moving average, resident on the device. It belongs to one
-// goroutine.
-type Trainer struct{}
+// and the exponential moving average, resident on the device and replaced in
+// every step. It belongs to one goroutine; what it publishes does not.
+type Trainer struct {
+	model *Model
+	cfg   TrainerConfig
+	state []*device.Buffer // params, m, v, ema; params alone if the network is frozen
+	count int64            // optimiser steps taken
+	lost  bool
+	done  bool
+}
 
-// NewTrainer starts from the values init, in PyTorch's layout.
+// NewTrainer starts from the values init, in PyTorch's layout, with the moving
+// average equal to them.
 func (m *Model) NewTrainer(cfg TrainerConfig, init [][]float32) (*Trainer, error) {
-	return &Trainer{}, nil
+	cfg, err := cfg.resolved(m)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trainer{model: m, cfg: cfg}
+	if err := t.Restore(&TrainerState{Params: init, EMA: init}); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
-// StepInput is one training batch.
-type StepInput struct {
-	Images []float32 // [B, H, W, C] in [−1, 1]
-	Labels []int32   // [B], −1 for none; nil for all −1
-	G      []float64 // [B*J] noise variances
-	Omega  []float64 // [B*J] weights of the loss Σ_j ω_j |P_j r|²
-
-	Seed uint64 // with Step, determines noise, probes and dropout
-	Step int64
-
-	LR      float64 // learning rate of this step
-	EMABeta float64 // decay of the moving average: ema ← β ema + (1−β) params
+// Mode returns what the estimator's mode resolved to.
+func (t *Trainer) Mode() Mode {
+	if !t.cfg.Estimate {
+		return ""
+	}
+	return t.cfg.Mode
 }
 
-// StepOutput is what a step reports.
-type StepOutput struct {
-	Terms    *Terms    // Residual always; the rest if TrainerConfig.Estimate
-	Loss     []float64 // [B] per sample, Σ_j ω_j |P_j r|² summed over pixels
-	GradNorm float64   // of the network's gradient; 0 if it is frozen
-	Skipped  bool      // a gradient was not finite: nothing was updated
-}
-
-// Step takes one optimiser step on the batch mean of the per-sample loss.
-func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
-	return StepOutput{}, nil
-}
-
-// TrainerState is the whole state of a Trainer, values in PyTorch's layout.
+// TrainerState is the whole state of a Trainer, values in PyTorch's layout. M, V
+// and EMA are nil where the network is frozen.
 type TrainerState struct {
 	Params, M, V, EMA [][]float32
 	Count             int64 // optimiser steps taken, skipped ones not counted
 }
 
 // Export copies the state from the device.
-func (t *Trainer) Export(ctx context.Context) (*TrainerState, error) { return &TrainerState{}, nil }
+func (t *Trainer) Export(ctx context.Context) (*TrainerState, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	s := &TrainerState{Count: t.count}
+	for i, dst := range []*[][]float32{&s.Params, &s.M, &s.V, &s.EMA} {
+		if i >= len(t.state) {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if *dst, err = t.model.downloadFlat(t.state[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
 
-// Restore replaces the state.
-func (t *Trainer) Restore(s *TrainerState) error { return nil }
+// Restore replaces the state. Nil moments mean zeros, a nil moving average the
+// parameters. The old state stays if there is an error.
+func (t *Trainer) Restore(s *TrainerState) error {
+	if t.done {
+		return ErrClosed
+	}
+	if s.Count < 0 {
+		return inputf("Count", "%d", s.Count)
+	}
+	parts := [][][]float32{s.Params}
+	if t.cfg.TrainNetwork {
+		parts = append(parts, t.model.orZeros(s.M), t.model.orZeros(s.V), s.EMA)
+		if s.EMA == nil {
+			parts[3] = s.Params
+		}
+	}
+	var fresh []*device.Buffer
+	for i, values := range parts {
+		b, err := t.model.uploadFlat([]string{"Params", "M", "V", "EMA"}[i], values)
+		if err != nil {
+			releaseAll(fresh)
+			return err
+		}
+		fresh = append(fresh, b)
+	}
+	releaseAll(t.state)
+	t.state, t.count, t.lost = fresh, s.Count, false
+	return nil
+}
 
-// Publish returns a copy of the moving average, for samplers.
-func (t *Trainer) Publish(ctx context.Context) (*Weights, error) { return &Weights{}, nil }
+// orZeros replaces nil by zeros of the parameters' sizes.
+func (m *Model) orZeros(values [][]float32) [][]float32 {
+	if values != nil {
+		return values
+	}
+	for _, p := range m.params {
+		values = append(values, make([]float32, p.Size()))
+	}
+	return values
+}
+
+// Publish returns a copy of the moving average (of the parameters, if the
+// network is frozen) for samplers. Training goes on beside it.
+func (t *Trainer) Publish(ctx context.Context) (*Weights, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	if t.model.size == 0 {
+		return newWeights(t.model, nil), nil
+	}
+	flat, err := t.model.copyFlat(ctx, t.state[len(t.state)-1])
+	if err != nil {
+		return nil, err
+	}
+	return newWeights(t.model, flat), nil
+}
+
+// Count returns the number of optimiser steps taken.
+func (t *Trainer) Count() int64 { return t.count }
 
 // Close frees the device's memory. It may be called twice.
-func (t *Trainer) Close() {}
+func (t *Trainer) Close() {
+	if !t.done {
+		t.done = true
+		releaseAll(t.state)
+	}
+}
+
+func (t *Trainer) usable() error {
+	switch {
+	case t.done:
+		return ErrClosed
+	case t.lost:
+		return ErrStateLost
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

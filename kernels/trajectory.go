@@ -1,40 +1,257 @@
 package kernels
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
 
 // Trajectory is a batch of samples on its way along the probability flow. The
-// state x and the last few flows stay on the device. A Trajectory belongs to
-// one goroutine.
-type Trajectory struct{}
+// state x and the last few evaluations stay on the device. A Trajectory belongs
+// to one goroutine.
+type Trajectory struct {
+	model   *Model
+	weights *Weights
+	args    *batchArgs
+	n       int // samples
+	batch   int // samples computed
+	keep    int // evaluations kept
+	data    bool
 
-// NewTrajectory starts a batch at x = latents, keeping the last history flows.
-// It retains w until Close.
+	x        *device.Buffer
+	denoised *device.Buffer   // of the last evaluation
+	history  []*device.Buffer // newest first
+	closed   bool
+}
+
+// NewTrajectory starts a batch at x = latents, keeping the last history
+// evaluations. It retains w until Close.
 //
 //	latents  [B, H, W, C]
 //	labels   [B], −1 for none; nil for all −1
 //
 // Starting noise of variance g is one Combine with α_j = √g_j.
 func (m *Model) NewTrajectory(ctx context.Context, w *Weights, latents []float32, labels []int32, history int) (*Trajectory, error) {
-	return &Trajectory{}, nil
+	n := len(latents) / m.Pixels()
+	switch {
+	case n == 0 || len(latents) != n*m.Pixels():
+		return nil, inputf("latents", "%d values are no whole number of images of %d", len(latents), m.Pixels())
+	case history < 1:
+		return nil, inputf("history", "%d evaluations; keep at least one", history)
+	case labels != nil && len(labels) != n:
+		return nil, inputf("labels", "%d for %d images", len(labels), n)
+	case w.refs.Load() <= 0:
+		return nil, ErrReleased
+	}
+	t := &Trajectory{model: m, weights: w.Retain(), n: n, batch: Bucket(n), keep: history}
+	var err error
+	if t.args, err = m.batchArgs(padded(labels, 1, t.batch), t.batch); err != nil {
+		t.Close()
+		return nil, err
+	}
+	if t.x, err = upload(m.dev, m.dtype, padded(latents, m.Pixels(), t.batch), m.imageDims(t.batch)...); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
 }
+
+// KeepDenoised makes the history hold denoised images D instead of flows, for
+// solvers that predict the data. Call it before the first evaluation.
+func (t *Trajectory) KeepDenoised() { t.data = true }
 
 // Evaluate computes the flow at x for the noise variances g [B*J] and puts it
 // in front of the history.
-func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error { return nil }
+func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
+	m := t.model
+	if t.closed {
+		return ErrClosed
+	}
+	if err := checkLength("g", len(g), t.n*m.J()); err != nil {
+		return err
+	}
+	if err := checkVariances("g", g); err != nil {
+		return err
+	}
+	out, err := m.evaluate(ctx, t.weights, t.args, t.batch, t.x, g)
+	if err != nil {
+		return err
+	}
+	t.denoised.Release()
+	t.denoised = nil
+	newest := out.flow
+	out.raw.Release()
+	if t.data {
+		newest = out.denoised
+		out.flow.Release()
+	} else {
+		t.denoised = out.denoised
+	}
+	t.history = append([]*device.Buffer{newest}, t.history...)
+	if len(t.history) > t.keep {
+		t.history[t.keep].Release()
+		t.history = t.history[:t.keep]
+	}
+	return nil
+}
 
 // Combine moves the state:
 //
-//	x ← Σ_j P_j( α_j x + Σ_i β_ji flow_i ),  flow_0 the newest
+//	x ← Σ_j P_j( α_j x + Σ_i β_ji E_i ),  E_0 the newest evaluation
 //
 //	alpha  [B*J]
-//	beta   [B*J*h], newest first, h ≤ history; nil for none
-func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error { return nil }
+//	beta   [B*J*h], newest first, for any h up to the evaluations kept; nil for none
+func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
+	m, rows := t.model, t.n*t.model.J()
+	if t.closed {
+		return ErrClosed
+	}
+	if err := checkLength("alpha", len(alpha), rows); err != nil {
+		return err
+	}
+	h := len(beta) / rows
+	switch {
+	case len(beta) != h*rows:
+		return inputf("beta", "%d values are no multiple of %d", len(beta), rows)
+	case h > t.keep:
+		return inputf("beta", "%d evaluations wanted, %d kept", h, t.keep)
+	}
+	if err := checkFinite("alpha", alpha); err != nil {
+		return err
+	}
+	if err := checkFinite("beta", beta); err != nil {
+		return err
+	}
+	for i, v := range beta {
+		if i%max(h, 1) >= len(t.history) && v != 0 {
+			return inputf("beta", "it weighs evaluation %d, %d have been made", i%h, len(t.history))
+		}
+	}
+	x, err := m.combine(ctx, t.args, t.batch, t.keep, t.x, t.history,
+		padded(alpha, m.J(), t.batch), padded(widened(beta, h, t.keep, rows), m.J()*t.keep, t.batch))
+	if err != nil {
+		return err
+	}
+	t.x.Release()
+	t.x = x
+	return nil
+}
+
+// widened pads rows of h coefficients with zeros to rows of n.
+func widened(beta []float64, h, n, rows int) []float64 {
+	if h == n {
+		return beta
+	}
+	out := make([]float64, rows*n)
+	for r := range rows {
+		copy(out[r*n:], beta[r*h:(r+1)*h])
+	}
+	return out
+}
 
 // X copies the state into dst [B, H, W, C].
-func (t *Trajectory) X(dst []float32) error { return nil }
+func (t *Trajectory) X(dst []float32) error { return t.read(t.x, dst) }
 
 // Denoised copies the denoised image of the last evaluation into dst.
-func (t *Trajectory) Denoised(dst []float32) error { return nil }
+func (t *Trajectory) Denoised(dst []float32) error {
+	if t.data && len(t.history) > 0 {
+		return t.read(t.history[0], dst)
+	}
+	if t.denoised == nil && !t.closed {
+		return inputf("dst", "nothing has been evaluated yet")
+	}
+	return t.read(t.denoised, dst)
+}
+
+func (t *Trajectory) read(b *device.Buffer, dst []float32) error {
+	if t.closed {
+		return ErrClosed
+	}
+	if err := checkLength("dst", len(dst), t.n*t.model.Pixels()); err != nil {
+		return err
+	}
+	return downloadPadded(b, dst)
+}
+
+// downloadPadded copies the first len(dst) values of a buffer.
+func downloadPadded[T float](b *device.Buffer, dst []T) error {
+	if b.Size() == len(dst) {
+		return download(b, dst)
+	}
+	all := make([]T, b.Size())
+	if err := download(b, all); err != nil {
+		return err
+	}
+	copy(dst, all)
+	return nil
+}
 
 // Close frees the device's memory. It may be called twice.
-func (t *Trajectory) Close() {}
+func (t *Trajectory) Close() {
+	if t.closed {
+		return
+	}
+	t.closed = true
+	if t.args != nil {
+		t.args.release()
+	}
+	releaseAll(t.history)
+	t.x.Release()
+	t.denoised.Release()
+	t.weights.Release()
+}
+
+// combine is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
+// Where fewer have been made, their coefficients are zero and x stands in.
+func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *device.Buffer, history []*device.Buffer, alpha, beta []float64) (*device.Buffer, error) {
+	key := fmt.Sprintf("combine %d×%d|%s", batch, h, m.key)
+	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
+		f := m.basisFrame(g, batch)
+		state := f.image("x")
+		weights := f.param("coefficients", batch, m.J()*(h+1))
+		c := columns(weights)
+		terms := []term{{c[:m.J()], state}}
+		for i := range h {
+			terms = append(terms, term{c[(i+1)*m.J() : (i+2)*m.J()], f.image(fmt.Sprint("e", i))})
+		}
+		return []*Node{f.sub.mix(terms...)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := m.stage()
+	defer s.release()
+	run := append(args.basis(), device.Use(x), put(s, coefficients(alpha, beta, batch, m.J(), h), batch, m.J()*(h+1)))
+	if s.err != nil {
+		return nil, s.err
+	}
+	for i := range h {
+		if i < len(history) {
+			run = append(run, device.Use(history[i]))
+		} else {
+			run = append(run, device.Use(x))
+		}
+	}
+	out, err := p.Run(ctx, run...)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// coefficients interleaves α [B, J] and β [B, J, h] to rows α_1 … α_J, β_10 … β_J0, β_11 …
+func coefficients(alpha, beta []float64, batch, j, h int) []float64 {
+	out := make([]float64, 0, batch*j*(h+1))
+	for b := range batch {
+		out = append(out, alpha[b*j:(b+1)*j]...)
+		for i := range h {
+			for k := range j {
+				out = append(out, beta[(b*j+k)*h+i])
+			}
+		}
+	}
+	return out
+}

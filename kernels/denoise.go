@@ -1,0 +1,111 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// Denoise evaluates the network once.
+//
+//	x         [B, H, W, C]  noisy images
+//	g         [B*J]         noise variances
+//	labels    [B]           classes, −1 for none; nil for all −1
+//	denoised  D(x)
+//	flow      M^{-1/2}(D(x) − x), computed directly
+//	raw       the network's own output F (the flow for a [FlowNetwork])
+func (m *Model) Denoise(ctx context.Context, w *Weights, x []float32, g []float64, labels []int32) (denoised, flow, raw []float32, err error) {
+	return denoise(ctx, m, w, x, g, labels)
+}
+
+// Denoise64 is Denoise with images in float64, for models of that precision.
+func (m *Model) Denoise64(ctx context.Context, w *Weights, x, g []float64, labels []int32) (denoised, flow, raw []float64, err error) {
+	return denoise(ctx, m, w, x, g, labels)
+}
+
+func denoise[T float](ctx context.Context, m *Model, w *Weights, x []T, g []float64, labels []int32) (denoised, flow, raw []T, err error) {
+	n := len(x) / m.Pixels()
+	switch {
+	case n == 0 || len(x) != n*m.Pixels():
+		return nil, nil, nil, inputf("x", "%d values are no whole number of images of %d", len(x), m.Pixels())
+	case len(g) != n*m.J():
+		return nil, nil, nil, inputf("g", "%d values, want %d", len(g), n*m.J())
+	case labels != nil && len(labels) != n:
+		return nil, nil, nil, inputf("labels", "%d for %d images", len(labels), n)
+	case w.refs.Load() <= 0:
+		return nil, nil, nil, ErrReleased
+	}
+	if err := checkVariances("g", g); err != nil {
+		return nil, nil, nil, err
+	}
+	batch := Bucket(n)
+	args, err := m.batchArgs(padded(labels, 1, batch), batch)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer args.release()
+	state, err := upload(m.dev, m.dtype, padded(x, m.Pixels(), batch), m.imageDims(batch)...)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer state.Release()
+	out, err := m.evaluate(ctx, w, args, batch, state, g)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer out.release()
+	denoised, flow, raw = make([]T, len(x)), make([]T, len(x)), make([]T, len(x))
+	if err := downloadPadded(out.denoised, denoised); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := downloadPadded(out.flow, flow); err != nil {
+		return nil, nil, nil, err
+	}
+	if out.raw == nil {
+		copy(raw, flow)
+		return denoised, flow, raw, nil
+	}
+	return denoised, flow, raw, downloadPadded(out.raw, raw)
+}
+
+// evaluation is what one evaluation leaves on the device, each [B, H, W, C]; raw
+// is nil for a FlowNetwork, whose output is the flow.
+type evaluation struct{ denoised, flow, raw *device.Buffer }
+
+func (e evaluation) release() { releaseAll([]*device.Buffer{e.denoised, e.flow, e.raw}) }
+
+// evaluate runs the network at x for variances g, which are padded here.
+func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch int, x *device.Buffer, g []float64) (evaluation, error) {
+	p, err := m.dev.Program(ctx, fmt.Sprintf("evaluate %d|%s", batch, m.key), func(gr *graph.Graph) []*Node {
+		f := m.frame(gr, batch)
+		state := f.image("x")
+		net := f.wrap(f.perSubspace("g"))
+		raw := net.apply(net.input(state), nil)
+		out := []*Node{net.denoisedOf(state, raw), net.flowOf(state, raw)}
+		if net.raw != nil {
+			out = append(out, raw)
+		}
+		return out
+	})
+	if err != nil {
+		return evaluation{}, err
+	}
+	s := m.stage()
+	defer s.release()
+	run := append(args.using(w), device.Use(x), put(s, padded(g, m.J(), batch), batch, m.J()))
+	if s.err != nil {
+		return evaluation{}, s.err
+	}
+	out, err := p.Run(ctx, run...)
+	if err != nil {
+		return evaluation{}, err
+	}
+	e := evaluation{denoised: out[0], flow: out[1]}
+	if len(out) > 2 {
+		e.raw = out[2]
+	}
+	return e, nil
+}

@@ -1,0 +1,68 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// InputError reports an argument that does not fit the model. Nothing has been
+// computed when it is returned.
+type InputError struct {
+	Field string // the argument, as it is named in this package
+	Msg   string // what is wrong and what to do
+}
+
+func (e *InputError) Error() string { return fmt.Sprintf("kernels: %s: %s", e.Field, e.Msg) }
+
+func inputf(field, format string, args ...any) error {
+	return &InputError{Field: field, Msg: fmt.Sprintf(format, args...)}
+}
+
+// ErrReleased is returned when weights are used after their last Release.
+var ErrReleased = errors.New("kernels: weights were released")
+
+// ErrClosed is returned when a trajectory or a trainer is used after Close.
+var ErrClosed = errors.New("kernels: used after Close")
+
+// ErrStateLost is returned by a Trainer whose state went down with a failed run
+// on the device. Restore it from the last exported state.
+var ErrStateLost = errors.New("kernels: the training state was lost in a failed step; restore it from the last exported state")
+
+// checkLength requires n values.
+func checkLength(field string, got, want int) error {
+	if got != want {
+		return inputf(field, "%d values, want %d", got, want)
+	}
+	return nil
+}
+
+// checkVariances requires finite positive values.
+func checkVariances(field string, g []float64) error {
+	for i, v := range g {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return inputf(field, "value %d is %g; a variance is finite and positive", i, v)
+		}
+	}
+	return nil
+}
+
+// checkWeights requires finite values that are not negative.
+func checkWeights(field string, omega []float64) error {
+	for i, v := range omega {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return inputf(field, "value %d is %g; a weight is finite and not negative", i, v)
+		}
+	}
+	return nil
+}
+
+// checkFinite requires finite values.
+func checkFinite(field string, x []float64) error {
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return inputf(field, "value %d is %g", i, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package kernels
+
+import (
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+// Terms that the device may return, in the order of its table.
+const (
+	termResidual = iota
+	termExplicitX
+	termImplicit1
+	termImplicit2
+	termImplicit3
+	termBackprop
+)
+
+// termsOf lists the terms that a mode computes.
+func termsOf(mode Mode) []int {
+	switch mode {
+	case Full, FiniteDifference:
+		return []int{termResidual, termExplicitX, termImplicit1, termImplicit2, termImplicit3}
+	case Explicit:
+		return []int{termResidual, termExplicitX}
+	case Backprop:
+		return []int{termResidual, termBackprop}
+	}
+	return []int{termResidual} // the loss alone
+}
+
+// probed reports whether a mode needs probes.
+func (m Mode) probed() bool { return m == Full || m == FiniteDifference }
+
+// lossOnly is the mode of a training step that estimates nothing.
+const lossOnly Mode = "loss"
+
+// estimator appends the loss and the terms of its gradient to a graph:
+//
+//	r = flow(x_t) + ε     w = 2 Σ_j ω_j P_j r     u = Σ_j out_j P_j w
+//	b = (∂F/∂y)ᵀ u        a = Σ_j P_j( skip_j w + in_j b ) = (∂flow/∂x)ᵀ w
+//
+// u is a constant to every differentiation. One reverse pass of ⟨u, F⟩ gives b,
+// the gradient of the summed loss with respect to the network's parameters, and
+// the derivatives by the conditioning.
+type estimator struct {
+	*wrapped
+	mode    Mode
+	x0, eps *Node   // [B, H, W, C]
+	omega   *Node   // [B, J]
+	probes  []*Node // [B, H, W, C]; for Full and FiniteDifference
+	rng     *Node   // random state while training, else nil
+	train   []*Node // parameters whose gradient is wanted
+
+	y, f, u *Node
+	wj      []*Node // P_j w
+	v       *Node   // flow(x_t)
+}
+
+// build returns the terms of the mode, each [B, J] and in the order of termsOf,
+// and the gradients of the summed loss with respect to train.
+func (e *estimator) build() (terms, gradients []*Node) {
+	x := e.noisy(e.x0, e.eps)
+	e.y = e.input(x)
+	e.f = e.apply(e.y, e.rng)
+	e.v = e.flowOf(x, e.f)
+	rj := e.sub.split(e.residual(e.x0, e.eps, e.f))
+
+	var residual scalars
+	for j, om := range columns(e.omega) {
+		residual = append(residual, dot(rj[j], rj[j]))
+		e.wj = append(e.wj, graph.StopGradient(graph.Mul(graph.MulScalar(om, 2), rj[j])))
+	}
+	e.u = sumOf(e.wj, e.out)
+
+	targets := append([]*Node(nil), e.train...)
+	if e.mode != lossOnly {
+		targets = append(targets, e.y)
+	}
+	if e.mode == Backprop {
+		targets = append(targets, e.conditioned()...)
+	}
+	terms = []*Node{residual.table()}
+	if len(targets) == 0 {
+		return terms, nil
+	}
+	grads := graph.Gradient(graph.ReduceAllSum(graph.Mul(e.u, e.f)), targets...)
+	gradients, grads = grads[:len(e.train)], grads[len(e.train):]
+	switch e.mode {
+	case Backprop:
+		terms = append(terms, e.backprop(grads[0], grads[1:]))
+	case Explicit, Full, FiniteDifference:
+		terms = append(terms, e.transported(grads[0])...)
+	}
+	return terms, gradients
+}
+
+// sumOf returns Σ_j c_j x_j for parts x_j = P_j x; nil stands for ones.
+func sumOf(parts []*Node, c scalars) *Node {
+	var out *Node
+	for j, x := range parts {
+		if c != nil {
+			x = graph.Mul(c[j], x)
+		}
+		if out == nil {
+			out = x
+		} else {
+			out = graph.Add(out, x)
+		}
+	}
+	return out
+}
+
+// transported returns, given b, the explicit term through x_t and in the full
+// modes the three implicit ones:
+//
+//	½ g_j^{-1/2} ⟨P_j a, ε⟩,  ½ ⟨P_j h, z⟩,  g_j^{-1/2} ⟨P_j a, v⟩,  ½ g_j^{-1} ⟨P_j w, v⟩
+func (e *estimator) transported(b *Node) []*Node {
+	aj := e.sub.split(b)
+	for j := range aj {
+		if e.in != nil {
+			aj[j] = graph.Mul(e.in[j], aj[j])
+		}
+		if e.skip != nil {
+			aj[j] = graph.Add(aj[j], graph.Mul(e.skip[j], e.wj[j]))
+		}
+	}
+	explicit, transport := dots(aj, e.eps), dots(aj, e.v)
+	drift := dots(e.wj, e.v)
+	for j := range explicit {
+		explicit[j] = graph.Div(graph.MulScalar(explicit[j], 0.5), e.root[j])
+		transport[j] = graph.Div(transport[j], e.root[j])
+		drift[j] = graph.Div(graph.MulScalar(drift[j], 0.5), e.gs[j])
+	}
+	if e.mode == Explicit {
+		return []*Node{explicit.table()}
+	}
+	return []*Node{explicit.table(), e.trace(b).table(), transport.table(), drift.table()}
+}
+
+// trace returns ½⟨P_j h, z⟩ averaged over the probes z, with h = ∇_x⟨a, z⟩.
+// Since w is a constant, h = Σ_j in_j P_j ∇_y⟨b, q⟩ with q = Σ_j in_j P_j z.
+func (e *estimator) trace(b *Node) scalars {
+	var sum scalars
+	for _, z := range e.probes {
+		q := z
+		if e.in != nil {
+			q = e.sub.mix(term{e.in, z})
+		}
+		var h *Node
+		if e.mode == FiniteDifference {
+			h = e.difference(q)
+		} else {
+			h = graph.Gradient(graph.ReduceAllSum(graph.Mul(b, q)), e.y)[0]
+		}
+		t := dots(e.sub.split(h), z).times(e.in)
+		if sum == nil {
+			sum = t
+			continue
+		}
+		for j := range sum {
+			sum[j] = graph.Add(sum[j], t[j])
+		}
+	}
+	return sum.each(func(v *Node) *Node { return graph.MulScalar(v, 0.5/float64(len(e.probes))) })
+}
+
+// difference returns ∇_y⟨b, q⟩ as ( b(y+δq) − b(y−δq) ) / 2δ, which is exact up
+// to δ². The step δ = 0.01 √(min_j g_j + s) is one per cent of the scale on
+// which the flow changes. Both sides see the same dropout.
+func (e *estimator) difference(q *Node) *Node {
+	least := e.total[0]
+	for _, v := range e.total[1:] {
+		least = graph.Min(least, v)
+	}
+	step := graph.MulScalar(graph.Sqrt(least), 1e-2)
+	side := func(sign float64) *Node {
+		y := graph.Add(e.y, graph.MulScalar(graph.Mul(step, q), sign))
+		return graph.Gradient(graph.ReduceAllSum(graph.Mul(e.u, e.apply(y, e.rng))), y)[0]
+	}
+	return graph.Div(graph.MulScalar(graph.Sub(side(1), side(-1)), 0.5), step)
+}

@@ -1,0 +1,171 @@
+package kernels
+
+import (
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// frame is the part that all programs which evaluate the network have in common.
+// Their first parameters are, in this order and as far as the model has them:
+//
+//	params   [N]        the flat tensor of parameter values
+//	vectors  [R, k, HW] of a dense basis
+//	rows     [B] int32  the samples' rows of it, for a basis per class
+//	labels   [B] int32  for a conditional network
+//
+// batchArgs supplies them at run time.
+type frame struct {
+	model  *Model
+	g      *graph.Graph
+	batch  int
+	flat   *Node   // nil without parameters
+	values []*Node // the parameters cut out of flat, in device shape
+	label  *Node   // [B, Labels] one-hot, zeros for −1; nil if unconditional
+	sub    subspaces
+}
+
+// frame declares the common parameters of a program.
+func (m *Model) frame(g *graph.Graph, batch int) *frame {
+	f := &frame{model: m, g: g, batch: batch}
+	if m.size > 0 {
+		f.flat = f.param("params", m.size)
+		from := 0
+		for _, p := range m.params {
+			to := from + p.Size()
+			f.values = append(f.values, graph.Reshape(graph.Slice(f.flat, graph.AxisRange(from, to)), p.DeviceShape()...))
+			from = to
+		}
+	}
+	f.sub = m.proj.subspaces(g, m.dtype, batch)
+	if m.spec.Labels > 0 {
+		labels := graph.Parameter(g, "labels", shapes.Make(dtypes.Int32, batch))
+		f.label = graph.OneHot(labels, m.spec.Labels, m.dtype)
+	}
+	return f
+}
+
+// basisFrame declares the basis alone, for programs without the network.
+func (m *Model) basisFrame(g *graph.Graph, batch int) *frame {
+	return &frame{model: m, g: g, batch: batch, sub: m.proj.subspaces(g, m.dtype, batch)}
+}
+
+// param declares one more parameter, of the model's type.
+func (f *frame) param(name string, dims ...int) *Node {
+	return graph.Parameter(f.g, name, shapes.Make(f.model.dtype, dims...))
+}
+
+func (f *frame) image(name string) *Node { return f.param(name, f.model.imageDims(f.batch)...) }
+
+func (f *frame) perSubspace(name string) *Node { return f.param(name, f.batch, f.model.J()) }
+
+// batchArgs holds what a batch's labels become on the device.
+type batchArgs struct {
+	model        *Model
+	rows, labels *device.Buffer // nil where the model has no use for them
+}
+
+// batchArgs checks the labels of a batch and uploads them. Nil means −1 for all.
+func (m *Model) batchArgs(labels []int32, batch int) (*batchArgs, error) {
+	if labels == nil {
+		labels = make([]int32, batch)
+		for i := range labels {
+			labels[i] = -1
+		}
+	}
+	if err := checkLength("labels", len(labels), batch); err != nil {
+		return nil, err
+	}
+	for i, label := range labels {
+		if label < -1 || m.spec.Labels > 0 && int(label) >= m.spec.Labels {
+			return nil, inputf("labels", "sample %d has label %d, the network has classes 0 to %d, and −1 for none", i, label, m.spec.Labels-1)
+		}
+	}
+	a := &batchArgs{model: m}
+	var err error
+	if m.proj.perClass() {
+		rows, err := m.proj.rowsOf(labels)
+		if err != nil {
+			return nil, err
+		}
+		if a.rows, err = m.dev.Upload(rows, batch); err != nil {
+			return nil, err
+		}
+	}
+	if m.spec.Labels > 0 {
+		if a.labels, err = m.dev.Upload(labels, batch); err != nil {
+			a.release()
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// basis returns the arguments of basisFrame.
+func (a *batchArgs) basis() []device.Arg {
+	var args []device.Arg
+	if v := a.model.proj.vectors; v != nil {
+		args = append(args, device.Use(v))
+	}
+	if a.rows != nil {
+		args = append(args, device.Use(a.rows))
+	}
+	return args
+}
+
+// with returns the arguments of frame, the flat tensor passed as flat where the
+// network has parameters.
+func (a *batchArgs) with(flat func() device.Arg) []device.Arg {
+	var args []device.Arg
+	if a.model.size > 0 {
+		args = append(args, flat())
+	}
+	args = append(args, a.basis()...)
+	if a.labels != nil {
+		args = append(args, device.Use(a.labels))
+	}
+	return args
+}
+
+// using returns the arguments of frame with the values of w.
+func (a *batchArgs) using(w *Weights) []device.Arg {
+	return a.with(func() device.Arg { return device.Use(w.flat) })
+}
+
+func (a *batchArgs) release() {
+	a.rows.Release()
+	a.labels.Release()
+}
+
+func releaseAll(bufs []*device.Buffer) {
+	for _, b := range bufs {
+		b.Release()
+	}
+}
+
+// staging collects buffers that live for one run.
+type staging struct {
+	model *Model
+	bufs  []*device.Buffer
+	err   error
+}
+
+func (m *Model) stage() *staging { return &staging{model: m} }
+
+// put uploads values in the model's type; the first error sticks.
+func put[T float](s *staging, values []T, dims ...int) device.Arg {
+	if s.err != nil {
+		return device.Arg{}
+	}
+	b, err := upload(s.model.dev, s.model.dtype, values, dims...)
+	if err != nil {
+		s.err = err
+		return device.Arg{}
+	}
+	s.bufs = append(s.bufs, b)
+	return device.Use(b)
+}
+
+func (s *staging) release() { releaseAll(s.bufs) }

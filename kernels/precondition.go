@@ -1,0 +1,143 @@
+package kernels
+
+import (
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+// wrapped is a network in a graph at noise variances g, as a flow. Both kinds
+// of network are brought to one form: a function F of a scaled state y, with
+//
+//	y        = Σ_j in_j P_j x
+//	flow     = Σ_j P_j( skip_j x + out_j F(y) )
+//	denoised = Σ_j P_j( keep_j x + √g_j out_j F(y) )
+//
+// For a RawNetwork, with s = σ_d²,
+//
+//	in_j = (g_j+s)^{-1/2}   skip_j = −√g_j/(g_j+s)   out_j = σ_d (g_j+s)^{-1/2}   keep_j = s/(g_j+s)
+//
+// which for equal g_j is EDM's preconditioning. For a FlowNetwork in, out and
+// keep are 1 and skip is 0. The flow is never formed as (D − x)/√g, which has no
+// digits left in float32 at small g.
+type wrapped struct {
+	sub  subspaces
+	raw  RawNetwork
+	flow FlowNetwork
+
+	params []nn.Param
+	values []*Node // of params
+	label  *Node   // [B, Labels] or nil
+
+	g      *Node   // [B, J]
+	gs     scalars // its columns
+	root   scalars // √g_j
+	total  scalars // g_j + s
+	inv    scalars // (g_j+s)^{-1/2}
+	sigma  float64 // σ_d
+	noise  *Node   // [B], the conditioning of a RawNetwork
+	ratios *Node   // [B, Ratios] or nil
+	inner  *Node   // [B, J], the conditioning of a FlowNetwork: g, as a node of its own
+
+	in, skip, out, keep scalars
+}
+
+// wrap prepares the network for the variances g [B, J].
+func (f *frame) wrap(g *Node) *wrapped {
+	m := f.model
+	w := &wrapped{
+		sub: f.sub, params: m.params, values: f.values, label: f.label,
+		g: g, gs: columns(g), sigma: m.spec.SigmaData,
+	}
+	s := w.sigma * w.sigma
+	w.root = w.gs.each(graph.Sqrt)
+	w.total = w.gs.each(func(v *Node) *Node { return graph.AddScalar(v, s) })
+	w.inv = w.total.each(func(v *Node) *Node { return graph.Reciprocal(graph.Sqrt(v)) })
+	switch net := m.net.(type) {
+	case FlowNetwork:
+		w.flow = net
+		w.inner = graph.Identity(g)
+	case RawNetwork:
+		w.raw = net
+		w.noise, w.ratios = conditioning(g, m.spec.Ratios)
+		w.in = w.inv
+		w.out = w.inv.each(func(v *Node) *Node { return graph.MulScalar(v, w.sigma) })
+		w.keep = w.total.each(func(v *Node) *Node { return graph.MulScalar(graph.Reciprocal(v), s) })
+		w.skip = make(scalars, len(w.gs))
+		for j := range w.skip {
+			w.skip[j] = graph.Neg(graph.Div(w.root[j], w.total[j]))
+		}
+	}
+	return w
+}
+
+// conditioning returns what a raw network sees of g [B, J]:
+//
+//	noise   [B]          mean_j ln g_j / 8 = ln(σ_geo)/4
+//	ratios  [B, ratios]  (ln g_i − mean_j ln g_j) / 8, i < J
+//
+// A network with ratio inputs on one subspace sees ratios 0.
+func conditioning(g *Node, ratios int) (noise, rho *Node) {
+	d := g.Shape().Dimensions
+	logs := graph.MulScalar(graph.Log(g), 0.125)
+	noise = graph.MulScalar(graph.ReduceSum(logs, 1), 1/float64(d[1]))
+	switch {
+	case ratios == 0:
+	case d[1] == 1:
+		s := g.Shape().Clone()
+		s.Dimensions[1] = ratios
+		rho = graph.Zeros(g.Graph(), s)
+	default:
+		lead := graph.SliceAxis(logs, 1, graph.AxisRange(0, ratios))
+		rho = graph.Sub(lead, graph.Reshape(noise, d[0], 1))
+	}
+	return noise, rho
+}
+
+// input returns the scaled state y of x.
+func (w *wrapped) input(x *Node) *Node {
+	if w.in == nil {
+		return graph.Identity(x)
+	}
+	return w.sub.mix(term{w.in, x})
+}
+
+// apply appends F(y); with a random state rng, as in training.
+func (w *wrapped) apply(y, rng *Node) *Node {
+	s := nn.NewScope(w.params, w.values)
+	s.RNG = rng
+	if w.flow != nil {
+		return w.flow.Flow(s, y, w.inner, w.label)
+	}
+	return w.raw.Apply(s, y, w.noise, w.ratios, w.label)
+}
+
+// flowOf returns the flow at x, where F has been applied to its scaled state.
+func (w *wrapped) flowOf(x, f *Node) *Node {
+	if w.flow != nil {
+		return f
+	}
+	return w.sub.mix(term{w.skip, x}, term{w.out, f})
+}
+
+// denoisedOf returns D(x).
+func (w *wrapped) denoisedOf(x, f *Node) *Node {
+	return w.sub.mix(term{w.keep, x}, term{w.root.times(w.out), f})
+}
+
+// noisy returns x_t = x_0 + Σ_j √g_j P_j ε.
+func (w *wrapped) noisy(x0, eps *Node) *Node {
+	return graph.Add(x0, w.sub.mix(term{w.root, eps}))
+}
+
+// residual returns r = flow + ε. For a raw network it is
+//
+//	r = Σ_j P_j[ (s ε − √g_j x_0)/(g_j+s) + out_j F ]
+//
+// because flow + ε cancels at large g.
+func (w *wrapped) residual(x0, eps, f *Node) *Node {
+	if w.flow != nil {
+		return graph.Add(f, eps)
+	}
+	return w.sub.mix(term{w.keep, eps}, term{w.skip, x0}, term{w.out, f})
+}

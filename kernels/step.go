@@ -1,0 +1,208 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// StepInput is one training batch.
+type StepInput struct {
+	Images []float32 // [B, H, W, C] in [−1, 1]
+	Labels []int32   // [B], −1 for none; nil for all −1
+	G      []float64 // [B*J] noise variances
+
+	// Omega [B*J] weighs the loss Σ_j ω_j |P_j r|². The trajectory loss has
+	// ω = ġ²/(g(c+g)); ω = (g+σ_d²)/σ_d² is EDM's score-matching loss, whose
+	// residual D − x_0 is √g r and whose weight is (g+σ_d²)/(g σ_d²).
+	Omega []float64
+
+	Seed uint64 // with Step, determines noise, probes and dropout
+	Step int64
+
+	LR      float64 // learning rate of this step
+	EMABeta float64 // decay of the moving average: ema ← β ema + (1−β) params
+}
+
+// StepOutput is what a step reports.
+type StepOutput struct {
+	Terms    *Terms    // Residual always; the rest if TrainerConfig.Estimate
+	Loss     []float64 // [B] per sample, Σ_j ω_j |P_j r|² summed over pixels
+	GradNorm float64   // of the network's gradient; 0 if it is frozen
+	Skipped  bool      // the network's gradient was not finite: nothing was updated
+}
+
+// Step draws ε (and probes), and takes one optimiser step on the batch mean of
+// the per-sample loss, which is summed over subspaces and pixels as in EDM. With
+// a frozen network it only estimates. Dropout is on while the network trains.
+//
+// An error before the run leaves the state as it was; so does a gradient that is
+// not finite, which is no error but Skipped. If the run itself fails on the
+// device the state is gone and every call answers ErrStateLost until Restore.
+func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
+	m := t.model
+	if err := t.usable(); err != nil {
+		return StepOutput{}, err
+	}
+	n := len(in.Images) / m.Pixels()
+	if n == 0 || len(in.Images) != n*m.Pixels() {
+		return StepOutput{}, inputf("Images", "%d values are no whole number of images of %d", len(in.Images), m.Pixels())
+	}
+	if err := m.checkLevels(n, in.G, in.Omega); err != nil {
+		return StepOutput{}, err
+	}
+	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
+		return StepOutput{}, inputf("LR, EMABeta", "%g, %g; a finite rate and a decay in [0, 1]", in.LR, in.EMABeta)
+	}
+	p, err := m.dev.Program(ctx, fmt.Sprintf("step %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
+		return m.stepGraph(g, t.cfg, n)
+	})
+	if err != nil {
+		return StepOutput{}, err
+	}
+	labels, err := m.batchArgs(in.Labels, n)
+	if err != nil {
+		return StepOutput{}, err
+	}
+	defer labels.release()
+	s := m.stage()
+	defer s.release()
+	args := labels.with(func() device.Arg {
+		if t.cfg.TrainNetwork {
+			return device.Donate(t.state[0])
+		}
+		return device.Use(t.state[0])
+	})
+	args = append(args, put(s, in.Images, m.imageDims(n)...), put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()))
+	rng, err := m.dev.Upload(randomState(in.Seed, in.Step), 3)
+	if err != nil {
+		return StepOutput{}, err
+	}
+	defer rng.Release()
+	args = append(args, device.Use(rng))
+	if t.cfg.TrainNetwork {
+		for _, b := range t.state[1:] {
+			args = append(args, device.Donate(b))
+		}
+		args = append(args, put(s, rates(t.cfg, t.count, in.LR, in.EMABeta), 3))
+	}
+	if s.err != nil {
+		return StepOutput{}, s.err
+	}
+	out, err := p.Run(ctx, args...)
+	if err != nil {
+		t.lost = m.size > 0 && !t.state[0].Live()
+		return StepOutput{}, err
+	}
+	return t.finish(in, n, out)
+}
+
+// finish takes over the new state and reads what the step reports.
+func (t *Trainer) finish(in StepInput, n int, out []*device.Buffer) (StepOutput, error) {
+	report := out
+	if t.cfg.TrainNetwork {
+		t.state, report = out[:4:4], out[4:]
+	}
+	defer releaseAll(report)
+	var res StepOutput
+	if t.cfg.TrainNetwork {
+		norm := make([]float64, 1)
+		if err := download(report[1], norm); err != nil {
+			return res, err
+		}
+		res.GradNorm = norm[0]
+		if res.Skipped = !finite(norm[0]); !res.Skipped {
+			t.count++
+		}
+	}
+	var err error
+	if res.Terms, err = readTerms(report[0], t.cfg.Mode, n, n, t.model.J()); err != nil {
+		return res, err
+	}
+	res.Loss = make([]float64, n)
+	for i, r := range res.Terms.Residual {
+		res.Loss[i/t.model.J()] += in.Omega[i] * r
+	}
+	return res, nil
+}
+
+// stepGraph is the program of one step. Its parameters are frame's, then images,
+// g, omega, rng and, if the network trains, m, v, ema and the rates; its outputs
+// the new state if the network trains, the terms, and the gradient's norm.
+func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node {
+	f := m.frame(g, batch)
+	e := estimator{mode: cfg.Mode, x0: f.image("images")}
+	e.wrapped = f.wrap(f.perSubspace("g"))
+	e.omega = f.perSubspace("omega")
+	draw := generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
+	shape := e.x0.Shape()
+	e.eps = draw.normal(shape)
+	if cfg.Mode.probed() {
+		for range cfg.Probes {
+			e.probes = append(e.probes, draw.probe(cfg.Probe, shape))
+		}
+	}
+	if !cfg.TrainNetwork {
+		terms, _ := e.build()
+		return []*Node{graph.Stack(terms, 0)}
+	}
+	state := optimiserState{params: f.flat, m: f.param("m", m.size), v: f.param("v", m.size), ema: f.param("ema", m.size)}
+	rate := f.param("rates", 3)
+	e.rng = draw.state
+	for i, p := range m.params {
+		if !p.Frozen {
+			e.train = append(e.train, f.values[i])
+		}
+	}
+	terms, grads := e.build()
+	grad := graph.MulScalar(m.flatten(g, grads), 1/float64(batch))
+	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
+	next := adam(cfg, state, grad, rate, graph.IsFinite(norm))
+	return append(next.nodes(), graph.Stack(terms, 0), graph.Reshape(norm, 1))
+}
+
+// flatten joins the gradients of the trained parameters to one flat tensor, with
+// zeros for frozen ones.
+func (m *Model) flatten(g *graph.Graph, grads []*Node) *Node {
+	var parts []*Node
+	for _, p := range m.params {
+		if p.Frozen {
+			parts = append(parts, graph.Zeros(g, shapes.Make(m.dtype, p.Size())))
+			continue
+		}
+		parts = append(parts, graph.Reshape(grads[0], p.Size()))
+		grads = grads[1:]
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return graph.Concatenate(parts, 0)
+}
+
+// copyFlat copies a flat tensor on the device.
+func (m *Model) copyFlat(ctx context.Context, b *device.Buffer) (*device.Buffer, error) {
+	p, err := m.dev.Program(ctx, fmt.Sprintf("copy %s %d", m.dtype, m.size), func(g *graph.Graph) []*Node {
+		x := graph.Parameter(g, "x", shapes.Make(m.dtype, m.size))
+		return []*Node{graph.MulScalar(x, 1)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Run(ctx, device.Use(b))
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// EDMWeight returns the weight ω = (g+σ_d²)/σ_d² of EDM's score-matching loss at
+// noise variance g.
+func (m *Model) EDMWeight(g float64) float64 {
+	return 1 + g/math.Pow(m.spec.SigmaData, 2)
+}

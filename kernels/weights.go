@@ -1,0 +1,137 @@
+package kernels
+
+import (
+	"sync/atomic"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// Weights are the values of a network's parameters on the device: immutable,
+// shared by any number of users, counted. The maker holds one reference.
+//
+// All parameters lie in one flat tensor, each in its device layout, in the order
+// of the network's Params: one buffer to pass, copy or average, however many
+// layers there are.
+type Weights struct {
+	model *Model
+	refs  atomic.Int64
+	flat  *device.Buffer // [N]; nil for a network without parameters
+}
+
+func newWeights(m *Model, flat *device.Buffer) *Weights {
+	w := &Weights{model: m, flat: flat}
+	w.refs.Store(1)
+	return w
+}
+
+// Upload copies parameter values, in PyTorch's layout and the order of the
+// network's Params, to the device.
+func (m *Model) Upload(values [][]float32) (*Weights, error) {
+	flat, err := m.uploadFlat("values", values)
+	if err != nil {
+		return nil, err
+	}
+	return newWeights(m, flat), nil
+}
+
+// Retain adds a reference and returns w.
+func (w *Weights) Retain() *Weights {
+	w.refs.Add(1)
+	return w
+}
+
+// Release drops a reference; the last one frees the device's memory.
+func (w *Weights) Release() {
+	if w != nil && w.refs.Add(-1) == 0 {
+		w.flat.Release()
+	}
+}
+
+// Export copies the values back, in PyTorch's layout.
+func (w *Weights) Export() ([][]float32, error) {
+	if w.refs.Load() <= 0 {
+		return nil, ErrReleased
+	}
+	return w.model.downloadFlat(w.flat)
+}
+
+// uploadFlat joins values to the flat tensor.
+func (m *Model) uploadFlat(field string, values [][]float32) (*device.Buffer, error) {
+	if len(values) != len(m.params) {
+		return nil, inputf(field, "%d tensors, the network has %d parameters", len(values), len(m.params))
+	}
+	if m.size == 0 {
+		return nil, nil
+	}
+	flat := make([]float32, 0, m.size)
+	for i, p := range m.params {
+		if len(values[i]) != p.Size() {
+			return nil, inputf(field, "%s has %d values, want %d", p.Name, len(values[i]), p.Size())
+		}
+		flat = append(flat, p.ToDevice(values[i])...)
+	}
+	return upload(m.dev, m.dtype, flat, m.size)
+}
+
+// downloadFlat is the inverse of uploadFlat.
+func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
+	flat := make([]float32, m.size)
+	if m.size > 0 {
+		if err := download(b, flat); err != nil {
+			return nil, err
+		}
+	}
+	out := make([][]float32, len(m.params))
+	for i, p := range m.params {
+		n := p.Size()
+		out[i] = p.FromDevice(flat[:n:n])
+		flat = flat[n:]
+	}
+	return out, nil
+}
+
+type float interface{ float32 | float64 }
+
+// upload copies values to the device in the given type.
+func upload[T float](dev *device.Device, dtype dtypes.DType, values []T, dims ...int) (*device.Buffer, error) {
+	if dtype == dtypes.Float64 {
+		return dev.Upload(converted[float64](values), dims...)
+	}
+	return dev.Upload(converted[float32](values), dims...)
+}
+
+// download copies a buffer to dst, converting where the types differ.
+func download[T float](b *device.Buffer, dst []T) error {
+	if b.DType() == dtypes.Float64 {
+		return downloadAs[float64](b, dst)
+	}
+	return downloadAs[float32](b, dst)
+}
+
+func downloadAs[S, T float](b *device.Buffer, dst []T) error {
+	if same, ok := any(dst).([]S); ok {
+		return b.Read(same)
+	}
+	src := make([]S, len(dst))
+	if err := b.Read(src); err != nil {
+		return err
+	}
+	for i, v := range src {
+		dst[i] = T(v)
+	}
+	return nil
+}
+
+// converted returns values as a slice of T, itself where it is one.
+func converted[T, S float](values []S) []T {
+	if same, ok := any(values).([]T); ok {
+		return same
+	}
+	out := make([]T, len(values))
+	for i, v := range values {
+		out[i] = T(v)
+	}
+	return out
+}
