@@ -1,45 +1,114 @@
 package unet
 
-// Config holds the keyword arguments of EDM's EDMPrecond under their own names.
-type Config struct {
-	ModelType        string    `json:"model_type"`
-	ImgResolution    int       `json:"img_resolution"`
-	ImgChannels      int       `json:"img_channels"`
-	LabelDim         int       `json:"label_dim"`
-	UseFP16          bool      `json:"use_fp16"`
-	SigmaMin         Extended  `json:"sigma_min"`
-	SigmaMax         Extended  `json:"sigma_max"`
-	SigmaData        float64   `json:"sigma_data"`
-	AugmentDim       int       `json:"augment_dim"`
-	ModelChannels    int       `json:"model_channels"`
-	ChannelMult      []int     `json:"channel_mult"`
-	ChannelMultEmb   int       `json:"channel_mult_emb"`
-	NumBlocks        int       `json:"num_blocks"`
-	AttnResolutions  []int     `json:"attn_resolutions"`
-	Dropout          float64   `json:"dropout"`
-	LabelDropout     float64   `json:"label_dropout"`
-	EmbeddingType    string    `json:"embedding_type,omitempty"`
-	ChannelMultNoise int       `json:"channel_mult_noise,omitempty"`
-	EncoderType      string    `json:"encoder_type,omitempty"`
-	DecoderType      string    `json:"decoder_type,omitempty"`
-	ResampleFilter   []float64 `json:"resample_filter,omitempty"`
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
 
-	// Classes names the labels; empty, or of length LabelDim.
+// The values of Config.ModelType.
+const (
+	SongUNet     = "SongUNet"
+	DhariwalUNet = "DhariwalUNet"
+)
+
+// Config holds the keyword arguments of EDM's EDMPrecond and of its networks,
+// by their own names. Start from [Defaults] or [ParseConfig]: a zero field is a
+// zero, not a default.
+type Config struct {
+	ModelType     string   `json:"model_type"`     // SongUNet or DhariwalUNet
+	ImgResolution int      `json:"img_resolution"` // height and width
+	ImgChannels   int      `json:"img_channels"`
+	LabelDim      int      `json:"label_dim"`  // number of classes, 0 = unconditional
+	UseFP16       bool     `json:"use_fp16"`   // accepted, without effect
+	SigmaMin      Extended `json:"sigma_min"`  // smallest noise level the network is meant for
+	SigmaMax      Extended `json:"sigma_max"`  // largest
+	SigmaData     float64  `json:"sigma_data"` // standard deviation of the data
+
+	AugmentDim      int     `json:"augment_dim"`      // augmentation labels, 0 = none
+	ModelChannels   int     `json:"model_channels"`   // base of the channel counts
+	ChannelMult     []int   `json:"channel_mult"`     // channels / ModelChannels, by level
+	ChannelMultEmb  int     `json:"channel_mult_emb"` // width of the embedding / ModelChannels
+	NumBlocks       int     `json:"num_blocks"`       // residual blocks per level
+	AttnResolutions []int   `json:"attn_resolutions"` // resolutions with self-attention
+	Dropout         float64 `json:"dropout"`          // rate inside the blocks, in training
+	LabelDropout    float64 `json:"label_dropout"`    // rate of dropping the class, in training
+
+	// SongUNet only.
+	EmbeddingType    string    `json:"embedding_type,omitempty"`     // "positional" (DDPM++) or "fourier" (NCSN++)
+	ChannelMultNoise int       `json:"channel_mult_noise,omitempty"` // width of the noise embedding / ModelChannels: 1 or 2
+	EncoderType      string    `json:"encoder_type,omitempty"`       // "standard" (DDPM++), "residual" (NCSN++) or "skip"
+	DecoderType      string    `json:"decoder_type,omitempty"`       // "standard" or "skip"
+	ResampleFilter   []float64 `json:"resample_filter,omitempty"`    // [1, 1] (DDPM++) or [1, 3, 3, 1] (NCSN++)
+
+	// Classes names the labels: none, or LabelDim names. Not an argument of EDM's.
 	Classes []string `json:"classes,omitempty"`
-	// RatioEmbedding is the number of log-ratio inputs, J−1 for a network
-	// that sees the noise level of each of J subspaces. Zero means none.
+	// RatioEmbedding is the number of log-ratio inputs: J−1 for a network that
+	// sees the noise levels of J subspaces, 0 for EDM's own. Not an argument of EDM's.
 	RatioEmbedding int `json:"ratio_embedding,omitempty"`
 }
 
-// Extended is a float64 that JSON may give as a number or as "inf".
+// Defaults returns EDM's defaults for a model type; the image's size and the
+// label count are left at zero. Of an unknown type only the common ones are set.
+func Defaults(modelType string) Config {
+	c := Config{
+		ModelType: modelType, SigmaMax: Extended(math.Inf(1)), SigmaData: 0.5,
+		ChannelMultEmb: 4, Dropout: 0.10,
+	}
+	switch modelType {
+	case SongUNet:
+		c.ModelChannels, c.ChannelMult, c.NumBlocks = 128, []int{1, 2, 2, 2}, 4
+		c.AttnResolutions = []int{16}
+		c.EmbeddingType, c.ChannelMultNoise = "positional", 1
+		c.EncoderType, c.DecoderType = "standard", "standard"
+		c.ResampleFilter = []float64{1, 1}
+	case DhariwalUNet:
+		c.ModelChannels, c.ChannelMult, c.NumBlocks = 192, []int{1, 2, 3, 4}, 3
+		c.AttnResolutions = []int{32, 16, 8}
+	}
+	return c
+}
+
+// MarshalJSON writes what ParseConfig reads.
+func (c Config) MarshalJSON() ([]byte, error) {
+	type plain Config
+	p := plain(c)
+	if p.ChannelMult == nil {
+		p.ChannelMult = []int{}
+	}
+	if p.AttnResolutions == nil {
+		p.AttnResolutions = []int{}
+	}
+	return json.Marshal(p)
+}
+
+// Extended is a float64 that may be infinite, which JSON writes as "inf".
 type Extended float64
 
-// Defaults returns EDM's defaults for a model type, "SongUNet" or
-// "DhariwalUNet".
-func Defaults(modelType string) Config { return Config{ModelType: modelType} }
+// MarshalJSON writes a number, or "inf" or "-inf".
+func (e Extended) MarshalJSON() ([]byte, error) {
+	switch f := float64(e); {
+	case math.IsNaN(f):
+		return nil, fmt.Errorf("unet: cannot write NaN as JSON")
+	case math.IsInf(f, 1):
+		return []byte(`"inf"`), nil
+	case math.IsInf(f, -1):
+		return []byte(`"-inf"`), nil
+	default:
+		return strconv.AppendFloat(nil, f, 'g', -1, 64), nil
+	}
+}
 
-// ParseConfig decodes a config.json strictly.
-func ParseConfig(data []byte) (Config, error) { return Config{}, nil }
-
-// Validate reports the first field that no network can be built from.
-func (c Config) Validate() error { return nil }
+// UnmarshalJSON reads a number, or "inf" or "-inf".
+func (e *Extended) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case `"inf"`:
+		*e = Extended(math.Inf(1))
+		return nil
+	case `"-inf"`:
+		*e = Extended(math.Inf(-1))
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(e))
+}

@@ -1,62 +1,162 @@
 package unet
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // Net is the shape of one network: its parameters and the graph it appends. It
-// holds no values, and it is immutable and safe for concurrent use.
-type Net struct{ cfg Config }
-
-// New returns the network of a configuration.
-func New(cfg Config) (*Net, error) { return &Net{cfg: cfg}, nil }
-
-// Config returns the configuration the network was made from.
-func (n *Net) Config() Config { return n.cfg }
-
-// WithDropout returns the same network with another dropout rate in training.
-func (n *Net) WithDropout(rate float64) *Net { m := *n; m.cfg.Dropout = rate; return &m }
-
-// Params returns the parameters in the order of EDM's state dict.
-func (n *Net) Params() []nn.Param { return nil }
-
-// ParamCount returns the number of trained scalars.
-func (n *Net) ParamCount() int { return 0 }
-
-// Init draws initial values as EDM does, in PyTorch's layout and the order of
-// Params. Each tensor has its own random stream derived from seed and its name.
-func (n *Net) Init(seed uint64) [][]float32 { return nil }
-
-// Tensor is one entry of a state dict, in PyTorch's layout.
-type Tensor struct {
-	Name  string
-	Shape []int
-	Data  []float32
+// holds no values, and is immutable and safe for concurrent use.
+type Net struct {
+	cfg     Config
+	embed   embedder
+	steps   []step
+	entries []entry // the whole state dict, in order
 }
 
-// Load picks the values of Params out of a state dict. Buffers that EDM stores
-// beside the parameters are accepted and checked; anything missing, superfluous
-// or of another shape is a *StateError.
-func (n *Net) Load(state []Tensor) ([][]float32, error) { return nil, nil }
+// New returns the network of a configuration, or a *[ConfigError].
+func New(cfg Config) (*Net, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	n := &Net{cfg: cfg}
+	if cfg.ModelType == SongUNet {
+		n.embed, n.steps = buildSong(cfg)
+	} else {
+		n.embed, n.steps = buildDhariwal(cfg)
+	}
+	n.entries = n.embed.entries()
+	for _, st := range n.steps {
+		n.entries = append(n.entries, st.entries()...)
+	}
+	if err := n.checkSizes(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
 
-// State returns the full state dict of the values, buffers included, in EDM's
-// order. The values are not copied.
-func (n *Net) State(values [][]float32) []Tensor { return nil }
+// checkSizes refuses what only the finished layout shows.
+func (n *Net) checkSizes() error {
+	total := 0
+	for _, e := range n.entries {
+		if total += e.Size(); total > maxParams {
+			return &ConfigError{"model_channels", fmt.Sprintf("the network has more than %d parameters; make it smaller", maxParams)}
+		}
+		if name, ok := strings.CutSuffix(e.Name, ".weight"); ok && len(e.Shape) == 1 {
+			norm := nn.GroupNorm{Channels: e.Shape[0]}
+			if g := norm.Groups(); e.Shape[0]%g != 0 {
+				return &ConfigError{"model_channels", fmt.Sprintf(
+					"%s would split %d channels into %d groups; choose multiples of 4 up to 128 and of 32 beyond", name, e.Shape[0], g)}
+			}
+		}
+	}
+	for _, st := range n.steps {
+		var b block
+		switch st := st.(type) {
+		case encode:
+			b = st.block
+		case decode:
+			b = st.block
+		case join:
+			b = st.block
+		default:
+			continue
+		}
+		if h := b.heads(); h > 0 && b.out%h != 0 {
+			return &ConfigError{"model_channels", fmt.Sprintf("%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h)}
+		}
+	}
+	return nil
+}
 
-// Buffers returns the constant tensors that EDM keeps in its state dict.
-func (n *Net) Buffers() []Tensor { return nil }
+// Config returns the configuration the network was made from.
+func (n *Net) Config() Config {
+	c := n.cfg
+	c.ChannelMult, c.AttnResolutions = slices.Clone(c.ChannelMult), slices.Clone(c.AttnResolutions)
+	c.ResampleFilter, c.Classes = slices.Clone(c.ResampleFilter), slices.Clone(c.Classes)
+	return c
+}
 
-// Apply appends the raw network
+// WithDropout returns the same network with another rate of dropout in training.
+func (n *Net) WithDropout(rate float64) *Net {
+	m := *n
+	m.cfg.Dropout = rate
+	return &m
+}
+
+// Params returns the parameters in the order of EDM's state dict, those of the
+// ratio embedding before map_layer0. A Fourier embedding's frequencies, which
+// EDM calls a buffer, are among them, Frozen: they differ between checkpoints.
+func (n *Net) Params() []nn.Param {
+	var out []nn.Param
+	for _, e := range n.entries {
+		if e.constant == nil {
+			out = append(out, e.Param)
+		}
+	}
+	return out
+}
+
+// ParamCount returns the number of trained scalars.
+func (n *Net) ParamCount() int {
+	total := 0
+	for _, p := range n.Params() {
+		if !p.Frozen {
+			total += p.Size()
+		}
+	}
+	return total
+}
+
+// Init draws initial values from EDM's distributions, in PyTorch's layout and
+// the order of Params. Each tensor depends on the seed and its own name only.
+func (n *Net) Init(seed uint64) [][]float32 {
+	params := n.Params()
+	out := make([][]float32, len(params))
+	for i, p := range params {
+		out[i] = p.Values(seed)
+	}
+	return out
+}
+
+// Apply appends the raw network to the graph and returns
 //
-//	F(x, noise, ratios, label, augment)
+//	F(x, noise, ratios, label, augment), shaped as x
 //
-// to the graph and returns F, shaped as x.
+//	x        [B, H, W, C]  input scaled to unit variance
+//	noise    [B]           noise label, ln(σ)/4 in EDM
+//	ratios   [B, J−1]      log-ratio labels; nil means zeros
+//	label    [B, L]        one-hot class labels; nil means none, that is zeros
+//	augment  [B, A]        augmentation labels; nil means none
 //
-//	x       [B, H, W, C]  scaled input
-//	noise   [B]           noise label, ln(σ)/4 in EDM
-//	ratios  [B, J−1]      log-ratio labels, or nil for zeros
-//	label   [B, L]        one-hot class labels, or nil for none (zeros)
-//	augment [B, A]        augmentation labels, or nil for none
-func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node { return x }
+// All in one float type, which is also the scope's. In training (s.RNG set)
+// dropout is active and advances s.RNG. Apply panics where a shape does not fit
+// the configuration, as the graph library does.
+func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node {
+	batch := x.Shape().Dimensions[0]
+	expect("x", x, batch, n.cfg.ImgResolution, n.cfg.ImgResolution, n.cfg.ImgChannels)
+	expect("noise", noise, batch)
+	expect("ratios", ratios, batch, n.cfg.RatioEmbedding)
+	expect("label", label, batch, n.cfg.LabelDim)
+	expect("augment", augment, batch, n.cfg.AugmentDim)
+	w := &walk{scope: s, dropout: n.cfg.Dropout, x: x, aux: x}
+	w.emb = n.embed.apply(s, noise, ratios, label, augment)
+	for _, st := range n.steps {
+		st.apply(w)
+	}
+	return w.out
+}
+
+func expect(what string, x *graph.Node, dims ...int) {
+	if x == nil {
+		return
+	}
+	if err := x.Shape().CheckDims(dims...); err != nil {
+		panic(fmt.Sprintf("unet: %s: %v", what, err))
+	}
+}

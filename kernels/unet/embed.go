@@ -1,0 +1,132 @@
+package unet
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+// embedder turns the conditions (noise level, ratios, class, augmentation) into
+// the vector that every block sees. With pos the noise embedding,
+//
+//	e = pos(noise) + augment + Σ_i W_i pos(ρ_i)
+//	SongUNet      silu(layer1(silu(layer0(e + label·√L))))
+//	DhariwalUNet  silu(layer1(silu(layer0(e))) + label)
+//
+// where augment and label stand for linear maps of those inputs.
+type embedder struct {
+	song           bool
+	fourier        bool
+	channels       int // of pos
+	label, augment *nn.Linear
+	ratios         []nn.Linear
+	layer0, layer1 nn.Linear
+	labelDropout   float64
+}
+
+// newEmbedder takes the initial distributions of the layers; only the label's
+// and the augmentation's differ between the families.
+func newEmbedder(c Config, channels, width int, init, initLabel, initAugment nn.Init) embedder {
+	e := embedder{
+		song: c.ModelType == SongUNet, fourier: c.EmbeddingType == "fourier",
+		channels: channels, labelDropout: c.LabelDropout,
+		layer0: nn.Linear{Name: prefix + "map_layer0", In: channels, Out: width, Init: init},
+		layer1: nn.Linear{Name: prefix + "map_layer1", In: width, Out: width, Init: init},
+	}
+	if c.LabelDim > 0 {
+		e.label = &nn.Linear{Name: prefix + "map_label", In: c.LabelDim, Out: channels, Init: initLabel}
+		if !e.song {
+			e.label.Out, e.label.NoBias = width, true
+		}
+	}
+	if c.AugmentDim > 0 {
+		e.augment = &nn.Linear{Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true, Init: initAugment}
+	}
+	for i := range c.RatioEmbedding {
+		e.ratios = append(e.ratios, nn.Linear{Name: fmt.Sprintf("%smap_ratio%d", prefix, i), In: channels, Out: channels, NoBias: true})
+	}
+	return e
+}
+
+const freqs = prefix + "map_noise.freqs"
+
+func (e embedder) entries() []entry {
+	var out []entry
+	linear := func(l *nn.Linear) {
+		if l != nil {
+			out = append(out, entriesOf(l.Params())...)
+		}
+	}
+	if e.fourier {
+		out = append(out, entry{Param: nn.Param{Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16), Frozen: true}})
+	}
+	if e.song {
+		linear(e.label)
+	}
+	linear(e.augment)
+	for _, r := range e.ratios {
+		p := r.Params()[0]
+		p.Optional = true
+		out = append(out, entry{Param: p})
+	}
+	linear(&e.layer0)
+	linear(&e.layer1)
+	if !e.song {
+		linear(e.label)
+	}
+	return out
+}
+
+// pos embeds a scalar per sample, t [B], to [B, channels]. SongUNet's order is
+// [sin, cos], DhariwalUNet's [cos, sin].
+func (e embedder) pos(s *nn.Scope, t *graph.Node) *graph.Node {
+	var f *graph.Node
+	if e.fourier {
+		f = graph.MulScalar(s.Param(freqs), 2*math.Pi)
+	} else {
+		f = nn.Constants(t, nn.Frequencies(e.channels/2, e.song))
+	}
+	sin, cos := nn.Waves(t, f)
+	if e.song {
+		return graph.Concatenate([]*graph.Node{sin, cos}, 1)
+	}
+	return graph.Concatenate([]*graph.Node{cos, sin}, 1)
+}
+
+func (e embedder) apply(s *nn.Scope, noise, ratios, label, augment *graph.Node) *graph.Node {
+	y := e.pos(s, noise)
+	if e.song && e.label != nil {
+		y = graph.Add(y, e.applyLabel(s, y, label, math.Sqrt(float64(e.label.In))))
+	}
+	if e.augment != nil && augment != nil {
+		y = graph.Add(y, e.augment.Apply(s, augment))
+	}
+	for i, r := range e.ratios {
+		rho := graph.ZerosLike(noise)
+		if ratios != nil {
+			rho = graph.Reshape(graph.SliceAxis(ratios, 1, graph.AxisElem(i)), -1)
+		}
+		y = graph.Add(y, r.Apply(s, e.pos(s, rho)))
+	}
+	y = nn.SiLU(e.layer0.Apply(s, y))
+	y = e.layer1.Apply(s, y)
+	if !e.song && e.label != nil {
+		y = graph.Add(y, e.applyLabel(s, y, label, 1))
+	}
+	return nn.SiLU(y)
+}
+
+// applyLabel maps label [B, L] · scale; nil stands for zeros, one row of which
+// serves the batch.
+func (e embedder) applyLabel(s *nn.Scope, like, label *graph.Node, scale float64) *graph.Node {
+	if label == nil {
+		d := like.Shape().Clone()
+		d.Dimensions = []int{1, e.label.In}
+		return e.label.Apply(s, graph.Zeros(like.Graph(), d))
+	}
+	label = nn.DropRows(s, label, e.labelDropout)
+	return e.label.Apply(s, graph.MulScalar(label, scale))
+}

@@ -1,0 +1,148 @@
+package unet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Bounds on what a configuration may ask for, far above any published network
+// and far below what would exhaust a machine before an error could be given.
+const (
+	maxSize   = 1 << 16 // sizes and counts
+	maxBlocks = 1 << 8  // blocks per level, levels, filter taps
+	maxParams = 1 << 32
+)
+
+// Validate returns a *[ConfigError] for the first field that no network can be
+// built from.
+func (c Config) Validate() error {
+	_, err := New(c)
+	return err
+}
+
+// check looks at every field by itself.
+func (c Config) check() error {
+	if err := c.checkType(); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name          string
+		value, lo, hi int
+	}{
+		{"img_resolution", c.ImgResolution, 1, maxSize},
+		{"img_channels", c.ImgChannels, 1, maxSize},
+		{"label_dim", c.LabelDim, 0, 1 << 20},
+		{"augment_dim", c.AugmentDim, 0, maxSize},
+		{"model_channels", c.ModelChannels, 4, maxSize},
+		{"channel_mult_emb", c.ChannelMultEmb, 1, maxBlocks},
+		{"num_blocks", c.NumBlocks, 1, maxBlocks},
+		{"ratio_embedding", c.RatioEmbedding, 0, maxSize},
+		{"channel_mult: length", len(c.ChannelMult), 1, 16},
+	} {
+		if f.value < f.lo || f.value > f.hi {
+			return &ConfigError{f.name, fmt.Sprintf("want an integer from %d to %d, got %d", f.lo, f.hi, f.value)}
+		}
+	}
+	for _, m := range c.ChannelMult {
+		if m < 1 || m > maxBlocks {
+			return &ConfigError{"channel_mult", fmt.Sprintf("want integers from 1 to %d, got %d", maxBlocks, m)}
+		}
+	}
+	if step := 1 << (len(c.ChannelMult) - 1); c.ImgResolution%step != 0 {
+		return &ConfigError{"img_resolution", fmt.Sprintf(
+			"is halved %d times, so it must be a multiple of %d, got %d", len(c.ChannelMult)-1, step, c.ImgResolution)}
+	}
+	if c.ModelChannels%2 != 0 {
+		return &ConfigError{"model_channels", fmt.Sprintf("must be even for the noise embedding, got %d", c.ModelChannels)}
+	}
+	for _, r := range c.AttnResolutions {
+		if r < 1 {
+			return &ConfigError{"attn_resolutions", fmt.Sprintf("want resolutions of at least 1, got %d", r)}
+		}
+	}
+	if err := c.checkNumbers(); err != nil {
+		return err
+	}
+	if err := c.checkClasses(); err != nil {
+		return err
+	}
+	return c.checkSong()
+}
+
+func (c Config) checkType() error {
+	if c.ModelType != SongUNet && c.ModelType != DhariwalUNet {
+		return &ConfigError{"model_type", fmt.Sprintf("want %s or %s, got %q", SongUNet, DhariwalUNet, c.ModelType)}
+	}
+	return nil
+}
+
+func (c Config) checkNumbers() error {
+	if !(c.SigmaData > 0) || math.IsInf(c.SigmaData, 0) {
+		return &ConfigError{"sigma_data", fmt.Sprintf("want a positive number, got %v", c.SigmaData)}
+	}
+	if !(c.SigmaMin >= 0) || math.IsInf(float64(c.SigmaMin), 0) {
+		return &ConfigError{"sigma_min", fmt.Sprintf("want a number from 0, got %v", float64(c.SigmaMin))}
+	}
+	if !(c.SigmaMax > c.SigmaMin) {
+		return &ConfigError{"sigma_max", fmt.Sprintf("want a number above sigma_min, or \"inf\", got %v", float64(c.SigmaMax))}
+	}
+	if !(c.Dropout >= 0 && c.Dropout < 1) {
+		return &ConfigError{"dropout", fmt.Sprintf("want a rate in [0, 1), got %v", c.Dropout)}
+	}
+	if !(c.LabelDropout >= 0 && c.LabelDropout <= 1) {
+		return &ConfigError{"label_dropout", fmt.Sprintf("want a rate in [0, 1], got %v", c.LabelDropout)}
+	}
+	return nil
+}
+
+func (c Config) checkClasses() error {
+	if n := len(c.Classes); n != 0 && n != c.LabelDim {
+		return &ConfigError{"classes", fmt.Sprintf("want no names or label_dim = %d of them, got %d", c.LabelDim, n)}
+	}
+	for i, name := range c.Classes {
+		if name == "" || slices.Contains(c.Classes[:i], name) {
+			return &ConfigError{"classes", fmt.Sprintf("want distinct names, got %q at %d", name, i)}
+		}
+	}
+	return nil
+}
+
+// checkSong looks at the arguments that only SongUNet has.
+func (c Config) checkSong() error {
+	if c.ModelType == DhariwalUNet {
+		for name, set := range map[string]bool{
+			"embedding_type": c.EmbeddingType != "", "channel_mult_noise": c.ChannelMultNoise != 0,
+			"encoder_type": c.EncoderType != "", "decoder_type": c.DecoderType != "", "resample_filter": c.ResampleFilter != nil,
+		} {
+			if set {
+				return unknown(name, c.ModelType)
+			}
+		}
+		return nil
+	}
+	for _, f := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"embedding_type", c.EmbeddingType, []string{"positional", "fourier"}},
+		{"encoder_type", c.EncoderType, []string{"standard", "skip", "residual"}},
+		{"decoder_type", c.DecoderType, []string{"standard", "skip"}},
+	} {
+		if !slices.Contains(f.allowed, f.value) {
+			return &ConfigError{f.name, fmt.Sprintf("want %s, got %q", strings.Join(f.allowed, " or "), f.value)}
+		}
+	}
+	if c.ChannelMultNoise < 1 || c.ChannelMultNoise > maxBlocks {
+		return &ConfigError{"channel_mult_noise", fmt.Sprintf("want an integer from 1 to %d, got %d", maxBlocks, c.ChannelMultNoise)}
+	}
+	sum := 0.0
+	for _, f := range c.ResampleFilter {
+		sum += f
+	}
+	if n := len(c.ResampleFilter); n == 0 || n%2 != 0 || n > maxBlocks || !(math.Abs(sum) > 0) || math.IsInf(sum, 0) {
+		return &ConfigError{"resample_filter", fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter)}
+	}
+	return nil
+}
