@@ -1,0 +1,81 @@
+package mixture
+
+import (
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+// inverse returns S^{-1} and ln|S| of symmetric positive definite matrices
+// S [N, d, d], differentiable to second order.
+//
+// Gauss–Jordan elimination gives X = S^{-1}, which is then taken as a constant:
+// differentiating through d elimination steps would be long and lose digits.
+// The derivatives come back from Newton's iteration for the inverse,
+//
+//	X ← X (2I − S X),
+//
+// which leaves the value where it is. One step turns the error E of X, seen as a
+// function of S, into −X S E²…: the constant is wrong from first order on, one
+// step from second, two steps from fourth. So two steps give the first three
+// derivatives exactly. Likewise ln|S| is the constant plus the series of
+// tr ln(X S) about X S = I, (XS − I) − ½ (XS − I)², exact to second order.
+func inverse(s *graph.Node) (inv, logDet *graph.Node) {
+	x, ld := eliminate(graph.StopGradient(s))
+	x, ld = graph.StopGradient(x), graph.StopGradient(ld)
+	id := identity(s)
+
+	e := graph.Sub(product(x, s), id)
+	half := graph.MulScalar(graph.ReduceSum(graph.Mul(e, graph.Transpose(e, 1, 2)), 1, 2), 0.5)
+	trace := graph.ReduceSum(graph.Mul(e, id), 1, 2)
+	logDet = graph.Add(ld, graph.Sub(trace, half))
+
+	two := graph.MulScalar(id, 2)
+	for range 2 {
+		x = product(x, graph.Sub(two, product(s, x)))
+	}
+	return x, logDet
+}
+
+// eliminate inverts by Gauss–Jordan elimination without pivoting, which positive
+// definite matrices do not need. In step k the row of the pivot is divided by it
+// and then subtracted from the others; ln|S| is the sum of the pivots' logarithms.
+func eliminate(s *graph.Node) (inv, logDet *graph.Node) {
+	d := s.Shape().Dimensions[1]
+	n := s.Shape().Dimensions[0]
+	id := identity(s)
+	a := graph.Concatenate([]*graph.Node{s, graph.BroadcastToDims(id, n, d, d)}, 2) // [N, d, 2d]
+	for k := range d {
+		row := graph.SliceAxis(a, 1, graph.AxisRange(k, k+1))     // [N, 1, 2d]
+		col := graph.SliceAxis(a, 2, graph.AxisRange(k, k+1))     // [N, d, 1]
+		pivot := graph.SliceAxis(row, 2, graph.AxisRange(k, k+1)) // [N, 1, 1]
+		unit := graph.SliceAxis(id, 2, graph.AxisRange(k, k+1))   // [1, d, 1]
+		a = graph.Sub(a, graph.Mul(graph.Sub(col, unit), graph.Div(row, pivot)))
+		lp := graph.Reshape(graph.Log(pivot), n)
+		if logDet == nil {
+			logDet = lp
+		} else {
+			logDet = graph.Add(logDet, lp)
+		}
+	}
+	return graph.SliceAxis(a, 2, graph.AxisRange(d, 2*d)), logDet
+}
+
+// product is the matrix product over a batch.
+func product(a, b *graph.Node) *graph.Node {
+	return graph.DotGeneral(a, []int{2}, []int{0}, b, []int{1}, []int{0})
+}
+
+// identity returns I as [1, d, d].
+func identity(like *graph.Node) *graph.Node {
+	d := like.Shape().Dimensions[1]
+	v := make([][]float64, d)
+	for i := range v {
+		v[i] = make([]float64, d)
+		v[i][i] = 1
+	}
+	return graph.InsertAxes(constant(like.Graph(), like.DType(), v), 0)
+}
+
+func constant(g *graph.Graph, dtype dtypes.DType, v any) *graph.Node {
+	return graph.ConstAsDType(g, dtype, v)
+}
