@@ -3,29 +3,32 @@ package autodiff_test
 import (
 	"testing"
 
-	. "github.com/gomlx/gomlx/pkg/core/graph" //nolint:staticcheck // the table below reads as formulas
+	"github.com/gomlx/gomlx/pkg/core/graph"
 
+	"github.com/anisoflight/anisoflight/kernels/autodiff/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
+type node = graph.Node
+
 // nhwc is the order of axes of this module's convolutions.
-var nhwc = ConvolveAxesConfig{
+var nhwc = graph.ConvolveAxesConfig{
 	InputBatch: 0, InputSpatial: []int{1, 2}, InputChannels: 3,
 	KernelSpatial: []int{0, 1}, KernelInputChannels: 2, KernelOutputChannels: 3,
 	OutputBatch: 0, OutputSpatial: []int{1, 2}, OutputChannels: 3,
 }
 
 // nchw is PyTorch's.
-var nchw = ConvolveAxesConfig{
+var nchw = graph.ConvolveAxesConfig{
 	InputBatch: 0, InputChannels: 1, InputSpatial: []int{2, 3},
 	KernelOutputChannels: 0, KernelInputChannels: 1, KernelSpatial: []int{2, 3},
 	OutputBatch: 0, OutputChannels: 1, OutputSpatial: []int{2, 3},
 }
 
-func conv(axes ConvolveAxesConfig, stride, lhs, rhs [2]int, pad [2][2]int) func(x []*node) *node {
+func conv(axes graph.ConvolveAxesConfig, stride, lhs, rhs [2]int, pad [2][2]int) func(x []*node) *node {
 	return func(x []*node) *node {
-		return ConvGeneral(x[0], x[1], axes, stride[:], pad[:], lhs[:], rhs[:], 1, 1)
+		return graph.ConvGeneral(x[0], x[1], axes, stride[:], pad[:], lhs[:], rhs[:], 1, 1)
 	}
 }
 
@@ -40,7 +43,7 @@ func unary(f func(*node) *node) func(x []*node) *node {
 }
 
 // positive moves the entries of x, in (−1, 1), to (0.5, 2.5).
-func positive(x *node) *node { return AddScalar(x, 1.5) }
+func positive(x *node) *node { return graph.AddScalar(x, 1.5) }
 
 func binary(f func(a, b *node) *node) func(x []*node) *node {
 	return func(x []*node) *node { return f(x[0], x[1]) }
@@ -62,55 +65,55 @@ func TestDerivatives(t *testing.T) {
 		{"conv input dilated", [][]int{{1, 3, 3, 2}, {3, 3, 2, 2}}, conv(nhwc, ones, [2]int{2, 3}, ones, same)},
 		{"conv kernel dilated", [][]int{{1, 6, 6, 1}, {3, 2, 1, 2}}, conv(nhwc, ones, ones, [2]int{2, 3}, same)},
 		{"conv defaults", [][]int{{1, 4, 4, 2}, {3, 3, 2, 2}}, func(x []*node) *node {
-			return ConvGeneral(x[0], x[1], nhwc, nil, nil, nil, nil, 1, 1)
+			return graph.ConvGeneral(x[0], x[1], nhwc, nil, nil, nil, nil, 1, 1)
 		}},
 
-		{"dot vector vector", [][]int{{4}, {4}}, binary(Dot)},
-		{"dot matrix vector", [][]int{{3, 4}, {4}}, binary(Dot)},
-		{"dot matrix matrix", [][]int{{3, 4}, {4, 2}}, binary(Dot)},
+		{"dot vector vector", [][]int{{4}, {4}}, binary(graph.Dot)},
+		{"dot matrix vector", [][]int{{3, 4}, {4}}, binary(graph.Dot)},
+		{"dot matrix matrix", [][]int{{3, 4}, {4, 2}}, binary(graph.Dot)},
 		{"product transposed", [][]int{{3, 4}, {2, 4}}, binary(func(a, b *node) *node {
-			return DotGeneral(a, []int{1}, nil, b, []int{1}, nil)
+			return graph.DotGeneral(a, []int{1}, nil, b, []int{1}, nil)
 		})},
 		{"product two sums, two batches, any order", [][]int{{2, 4, 3, 2, 5}, {3, 5, 2, 3, 2}}, binary(func(a, b *node) *node {
-			return DotGeneral(a, []int{4, 2}, []int{3, 0}, b, []int{1, 0}, []int{4, 2})
+			return graph.DotGeneral(a, []int{4, 2}, []int{3, 0}, b, []int{1, 0}, []int{4, 2})
 		})},
 		{"product outer", [][]int{{2, 3}, {2, 2}}, binary(func(a, b *node) *node {
-			return DotGeneral(a, nil, []int{0}, b, nil, []int{0})
+			return graph.DotGeneral(a, nil, []int{0}, b, nil, []int{0})
 		})},
 		{"attention", [][]int{{2, 3, 2, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}}, func(x []*node) *node {
-			w := Softmax(Einsum("bqhc,bkhc->bhqk", x[0], x[1]), -1)
-			return Einsum("bhqk,bkhc->bqhc", w, x[2])
+			w := graph.Softmax(graph.Einsum("bqhc,bkhc->bhqk", x[0], x[1]), -1)
+			return graph.Einsum("bhqk,bkhc->bqhc", w, x[2])
 		}},
 
-		{"slice", [][]int{{4, 5}}, unary(func(x *node) *node { return Slice(x, AxisRange(1, 3), AxisRange(2)) })},
+		{"slice", [][]int{{4, 5}}, unary(func(x *node) *node { return graph.Slice(x, graph.AxisRange(1, 3), graph.AxisRange(2)) })},
 		{"slice strided", [][]int{{4, 7}}, unary(func(x *node) *node {
-			return Slice(x, AxisRange().Stride(2), AxisRange(1).Stride(3))
+			return graph.Slice(x, graph.AxisRange().Stride(2), graph.AxisRange(1).Stride(3))
 		})},
-		{"concatenate", [][]int{{2, 3}, {2, 1}}, binary(func(a, b *node) *node { return Concatenate([]*node{a, b}, 1) })},
-		{"transpose", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return TransposeAllAxes(x, 2, 0, 1) })},
-		{"broadcast", [][]int{{2, 1, 3}}, unary(func(x *node) *node { return BroadcastToDims(x, 2, 4, 3) })},
+		{"concatenate", [][]int{{2, 3}, {2, 1}}, binary(func(a, b *node) *node { return graph.Concatenate([]*node{a, b}, 1) })},
+		{"transpose", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return graph.TransposeAllAxes(x, 2, 0, 1) })},
+		{"broadcast", [][]int{{2, 1, 3}}, unary(func(x *node) *node { return graph.BroadcastToDims(x, 2, 4, 3) })},
 		{"broadcast in arithmetic", [][]int{{2, 3}, {1, 3}, {2, 1}}, func(x []*node) *node {
-			return Div(Mul(x[0], x[1]), positive(x[2]))
+			return graph.Div(graph.Mul(x[0], x[1]), positive(x[2]))
 		}},
-		{"where", [][]int{{5}, {5}}, binary(func(a, b *node) *node { return Where(GreaterThan(a, b), Square(a), Exp(b)) })},
-		{"reduce sum", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return ReduceSum(Square(x), 0, 2) })},
-		{"reduce mean", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return ReduceMean(Exp(x), 1) })},
-		{"reduce max", [][]int{{2, 5}}, unary(func(x *node) *node { return ReduceMax(Square(positive(x)), 1) })},
-		{"reduce all min", [][]int{{2, 5}}, unary(func(x *node) *node { return ReduceAllMin(Square(positive(x))) })},
-		{"max and min", [][]int{{6}, {6}}, binary(func(a, b *node) *node { return Mul(Max(a, b), Min(Square(a), b)) })},
-		{"abs", [][]int{{6}}, unary(func(x *node) *node { return Mul(Abs(x), x) })},
-		{"softmax", [][]int{{3, 4}}, unary(func(x *node) *node { return Softmax(x, -1) })},
-		{"silu", [][]int{{6}}, unary(func(x *node) *node { return Mul(x, Sigmoid(x)) })},
-		{"tanh", [][]int{{6}}, unary(Tanh)},
-		{"sin cos", [][]int{{6}}, unary(func(x *node) *node { return Mul(Sin(x), Cos(x)) })},
-		{"log", [][]int{{6}}, unary(func(x *node) *node { return Log(positive(x)) })},
-		{"log1p", [][]int{{6}}, unary(func(x *node) *node { return Log1p(positive(x)) })},
-		{"sqrt", [][]int{{6}}, unary(func(x *node) *node { return Sqrt(positive(x)) })},
-		{"rsqrt", [][]int{{6}}, unary(func(x *node) *node { return Rsqrt(positive(x)) })},
-		{"expm1", [][]int{{6}}, unary(Expm1)},
-		{"identity", [][]int{{6}}, unary(func(x *node) *node { return Identity(Square(x)) })},
-		{"convert", [][]int{{3}}, unary(func(x *node) *node { return ConvertDType(Square(x), x.DType()) })},
-		{"sign is flat", [][]int{{6}}, unary(func(x *node) *node { return Mul(Sign(x), Square(x)) })},
+		{"where", [][]int{{5}, {5}}, binary(func(a, b *node) *node { return graph.Where(graph.GreaterThan(a, b), graph.Square(a), graph.Exp(b)) })},
+		{"reduce sum", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return graph.ReduceSum(graph.Square(x), 0, 2) })},
+		{"reduce mean", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return graph.ReduceMean(graph.Exp(x), 1) })},
+		{"reduce max", [][]int{{2, 5}}, unary(func(x *node) *node { return graph.ReduceMax(graph.Square(positive(x)), 1) })},
+		{"reduce all min", [][]int{{2, 5}}, unary(func(x *node) *node { return graph.ReduceAllMin(graph.Square(positive(x))) })},
+		{"max and min", [][]int{{6}, {6}}, binary(func(a, b *node) *node { return graph.Mul(graph.Max(a, b), graph.Min(graph.Square(a), b)) })},
+		{"abs", [][]int{{6}}, unary(func(x *node) *node { return graph.Mul(graph.Abs(x), x) })},
+		{"softmax", [][]int{{3, 4}}, unary(func(x *node) *node { return graph.Softmax(x, -1) })},
+		{"silu", [][]int{{6}}, unary(func(x *node) *node { return graph.Mul(x, graph.Sigmoid(x)) })},
+		{"tanh", [][]int{{6}}, unary(graph.Tanh)},
+		{"sin cos", [][]int{{6}}, unary(func(x *node) *node { return graph.Mul(graph.Sin(x), graph.Cos(x)) })},
+		{"log", [][]int{{6}}, unary(func(x *node) *node { return graph.Log(positive(x)) })},
+		{"log1p", [][]int{{6}}, unary(func(x *node) *node { return graph.Log1p(positive(x)) })},
+		{"sqrt", [][]int{{6}}, unary(func(x *node) *node { return graph.Sqrt(positive(x)) })},
+		{"rsqrt", [][]int{{6}}, unary(func(x *node) *node { return graph.Rsqrt(positive(x)) })},
+		{"expm1", [][]int{{6}}, unary(graph.Expm1)},
+		{"identity", [][]int{{6}}, unary(func(x *node) *node { return graph.Identity(graph.Square(x)) })},
+		{"convert", [][]int{{3}}, unary(func(x *node) *node { return graph.ConvertDType(graph.Square(x), x.DType()) })},
+		{"sign is flat", [][]int{{6}}, unary(func(x *node) *node { return graph.Mul(graph.Sign(x), graph.Square(x)) })},
 	}
 	for _, dev := range devices(t) {
 		for _, c := range cases {
@@ -118,7 +121,7 @@ func TestDerivatives(t *testing.T) {
 				if dev.Name() == "go" && c.name == "conv defaults" {
 					return // its shape rules want the strides spelled out
 				}
-				derivatives(t, dev, c.name, c.sizes, c.op)
+				gradcheck.Check(t, dev, c.name, c.sizes, c.op)
 			})
 		}
 	}
@@ -147,5 +150,5 @@ func TestReverse(t *testing.T) {
 	if dev.Name() == "go" {
 		return // the pure-Go backend has no such operation
 	}
-	derivatives(t, dev, "reverse", [][]int{{3, 2, 4}}, unary(func(x *node) *node { return Square(Reverse(x, 0, 2)) }))
+	gradcheck.Check(t, dev, "reverse", [][]int{{3, 2, 4}}, unary(func(x *node) *node { return graph.Square(graph.Reverse(x, 0, 2)) }))
 }
