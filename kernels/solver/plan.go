@@ -1,6 +1,10 @@
 package solver
 
-import "github.com/anisoflight/anisoflight/schedule"
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
 
 // Stage is one evaluation of the network and the combination that follows it.
 type Stage struct {
@@ -8,19 +12,93 @@ type Stage struct {
 	Time  float64     // schedule time of the evaluation
 	Alpha []float64   // [J] factor of the running x
 	Beta  [][]float64 // [J][history] factors of the evaluations, newest first; Beta[j][0] multiplies the one just made
-	Step  int         // solver step (from 0) that this stage ends, −1 for an inner stage
+	Step  int         // solver step, from 0, that this stage ends; −1 for an inner stage
 }
 
 // Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, then the
 // stages in order.
 type Plan struct {
-	Init    []float64 // [J]
+	Init    []float64 // [J], √g_j where the steps start
 	Stages  []Stage
-	NFE     int       // evaluations of the network, len(Stages)
-	History int       // longest Beta
+	NFE     int       // evaluations of the network: len(Stages)
+	History int       // length of the longest Beta
 	Data    bool      // the history holds denoised images D = x + Σ_j √g_j P_j flow instead of flows
-	T       []float64 // times of the solver's steps, first to last
+	T       []float64 // times of the steps' ends, the start first; of their geometric-mean noise level where each subspace has nodes of its own
 }
 
-// New returns the plan of one row of a schedule. Settings need not be resolved.
-func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) { return nil, nil }
+// New returns the plan of one row of a schedule. Settings need not be resolved. Plans
+// of different rows have stages of the same number, steps and history. Errors are
+// *Error; a row outside the schedule panics.
+func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
+	s, err := s.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	times, err := s.Grid.times(sch, row, s.Steps)
+	if err != nil {
+		return nil, err
+	}
+	clocks := make([]*clock, sch.J())
+	for j := range clocks {
+		clocks[j] = newClock(sch.At(row, j), times[min(j, len(times)-1)], s.eulerEnd())
+		if err := clocks[j].check(); err != nil {
+			return nil, err
+		}
+	}
+	m := methods[s.Solver]
+	p := &Plan{Init: make([]float64, sch.J()), Data: m.data, T: times[0]}
+	chains := make([][]link, sch.J())
+	for j, c := range clocks {
+		p.Init[j] = c.u[0]
+		chains[j] = m.links(s, c)
+		if s.DenoiseToZero {
+			denoiseToZero(chains[j], m.data)
+		}
+		if s.AFS {
+			var factor float64
+			chains[j], factor = analyticFirstStep(chains[j], m.data)
+			p.Init[j] *= factor
+		}
+	}
+	own := len(times) > 1
+	if own {
+		p.T = make([]float64, len(times[0]))
+		for i := range p.T {
+			p.T[i] = meanTime(sch, row, len(clocks), func(j int) float64 { return clocks[j].g[i] })
+		}
+	}
+	for i, l := range chains[0] {
+		st := Stage{Time: l.t, Step: l.step}
+		if own {
+			st.Time = meanTime(sch, row, len(chains), func(j int) float64 { return chains[j][i].g })
+		}
+		for _, chain := range chains {
+			st.G = append(st.G, chain[i].g)
+			st.Alpha = append(st.Alpha, chain[i].alpha)
+			st.Beta = append(st.Beta, chain[i].beta)
+			p.History = max(p.History, len(chain[i].beta))
+		}
+		p.Stages = append(p.Stages, st)
+	}
+	p.NFE = len(p.Stages)
+	return p, nil
+}
+
+// check reports nodes that coincide once they are rounded or clamped.
+func (c *clock) check() error {
+	for i := 1; i < len(c.u); i++ {
+		if !(c.u[i] < c.u[i-1]) {
+			return failf("grid", "steps %d and %d coincide at noise level %v; take fewer steps or move sigma_min", i-1, i, c.u[i])
+		}
+	}
+	return nil
+}
+
+// meanTime returns the time of the geometric mean of J variances.
+func meanTime(sch *schedule.Schedule, row, j int, g func(int) float64) float64 {
+	var log float64
+	for k := range j {
+		log += math.Log(g(k))
+	}
+	return sch.TimeOf(row, math.Exp(log/float64(2*j)))
+}

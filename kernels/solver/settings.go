@@ -1,24 +1,31 @@
 package solver
 
-import "fmt"
+import (
+	"fmt"
+)
+
+// MaxSteps bounds a plan's length.
+const MaxSteps = 1 << 16
 
 // Settings choose a sampler. The zero value of a field means its default.
 type Settings struct {
-	// Solver is one of the registered names; "heun" by default.
+	// Solver is one of Names; "heun" by default.
 	Solver string
 	// Order of ab (1–3, default 3), ipndm and ipndm_v (1–4, default 4), unipc and
 	// deis (1–3, default 3). Other solvers have their own and take none.
 	Order int
-	// SecondPoint of heun: "midpoint" (in t, the default) or "endpoint".
+	// SecondPoint of heun: Midpoint (in t, the default) or Endpoint. No effect on
+	// other solvers.
 	SecondPoint string
-	// Variant of unipc: "bh2" (default) or "bh1".
+	// Variant of unipc: BH2 (default) or BH1. No effect on other solvers.
 	Variant string
 	// Grid places the steps; uniform in schedule time by default.
 	Grid Grid
-	// Steps is the number of solver steps, NFE the number of network evaluations
-	// to stay within: one of the two, and neither for an explicit list.
+	// Steps is the number of solver steps; NFE the number of network evaluations
+	// to stay within, by as many steps as fit. One of the two, and neither for an
+	// explicit list.
 	Steps, NFE int
-	// AFS replaces the first evaluation by its analytic limit −x/√(1+g).
+	// AFS replaces the first evaluation by its limit for large noise, −x/√(1 + g).
 	AFS bool
 	// DenoiseToZero returns the denoised image of the last evaluation.
 	DenoiseToZero bool
@@ -27,28 +34,116 @@ type Settings struct {
 	LowerOrderFinal *bool
 }
 
-// Grid says where the steps are.
-type Grid struct {
-	// Kind is "schedule" (default), "edm", "logsnr", "geodesic", "t" or "sigma".
-	Kind string
-	// SigmaMin, SigmaMax and Rho of "edm"; SigmaMin and SigmaMax of "logsnr".
-	SigmaMin, SigmaMax, Rho float64
-	// T lists the times of "t", decreasing.
-	T []float64
-	// Sigma lists the noise levels of "sigma", decreasing: one list of geometric
-	// means, or one per subspace.
-	Sigma [][]float64
-}
-
 // Error says which field of the settings is wrong.
 type Error struct {
 	Field    string // wire name of the field: solver, order, grid, steps, nfe, …
-	Msg      string
-	TooLarge bool // a well-formed number beyond what can be served
+	Msg      string // what is wrong and what to do
+	TooLarge bool   // a well-formed number beyond what can be served
+	cause    error
 }
 
 // Error implements the error interface.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Msg) }
+func (e *Error) Error() string { return e.Field + ": " + e.Msg }
 
-// Resolve fills in the defaults, turns NFE into Steps and Steps into NFE.
-func (s Settings) Resolve() (Settings, error) { return s, nil }
+// Unwrap returns what lies behind the error, such as schedule.ErrNoEnergy, or nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+func failf(field, format string, args ...any) *Error {
+	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Resolve fills in the defaults and computes Steps from NFE, then NFE from Steps: the
+// resolved NFE is what the plan will cost. Resolving twice changes nothing. EDM's
+// noise levels stay 0 where they follow the schedule. Errors are *Error.
+func (s Settings) Resolve() (Settings, error) {
+	orDefault(&s.Solver, "heun")
+	orDefault(&s.SecondPoint, Midpoint)
+	orDefault(&s.Variant, BH2)
+	if s.LowerOrderFinal == nil {
+		yes := true
+		s.LowerOrderFinal = &yes
+	}
+	m, err := methodNamed(s.Solver)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case s.Order == 0:
+		s.Order = m.usual
+	case m.most == 0:
+		return s, failf("order", "solver %s has an order of its own; leave order out", s.Solver)
+	case s.Order < m.least || s.Order > m.most:
+		return s, failf("order", "order %d; solver %s takes %d … %d", s.Order, s.Solver, m.least, m.most)
+	}
+	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
+		return s, failf("second_point", "%q; use %s or %s", s.SecondPoint, Midpoint, Endpoint)
+	}
+	if s.Variant != BH1 && s.Variant != BH2 {
+		return s, failf("variant", "%q; use %s or %s", s.Variant, BH1, BH2)
+	}
+	if s.Grid, err = s.Grid.resolve(); err != nil {
+		return s, err
+	}
+	return s.count(m)
+}
+
+func orDefault(s *string, v string) {
+	if *s == "" {
+		*s = v
+	}
+}
+
+// eulerEnd reports whether the last step of resolved settings is an Euler step.
+func (s Settings) eulerEnd() bool {
+	switch s.Grid.Kind {
+	case GridSchedule, GridGeodesic:
+		m := methods[s.Solver]
+		return m.ends != nil && m.ends(s)
+	case GridEDM, GridLogSNR:
+		return true
+	}
+	return s.Grid.endsAtZero()
+}
+
+// count settles Steps and NFE.
+func (s Settings) count(m method) (Settings, error) {
+	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
+	given := s.Steps
+	switch n := s.Grid.intervals(); {
+	case s.Steps < 0:
+		return s, failf("steps", "%d; it counts solver steps, at least 1", s.Steps)
+	case s.NFE < 0:
+		return s, failf("nfe", "%d; it counts network evaluations, at least 1", s.NFE)
+	case n > 0 && given > 0 && given != n:
+		return s, failf("steps", "the explicit grid has %d steps, steps is %d; leave steps out", n, given)
+	case n > 0:
+		s.Steps = n
+	case given == 0 && s.NFE == 0:
+		return s, failf("steps", "give steps or nfe")
+	case given == 0:
+		// A step costs at least one evaluation, and afs saves one of them all.
+		s.Steps = min(s.NFE+1, MaxSteps+1)
+		for s.Steps > 0 && cost(s.Steps) > s.NFE {
+			s.Steps--
+		}
+		if s.Steps < 1 || cost(s.Steps) < 1 {
+			return s, failf("nfe", "%d evaluations are too few; one step of %s on this grid takes %d", s.NFE, s.Solver, cost(1))
+		}
+		s.NFE = 0
+	}
+	if s.Steps > MaxSteps {
+		return s, &Error{Field: "steps", Msg: fmt.Sprintf("%d steps; at most %d can be served", s.Steps, MaxSteps), TooLarge: true}
+	}
+	total := cost(s.Steps)
+	if s.NFE > 0 && s.NFE != total {
+		if s.Grid.intervals() > 0 {
+			return s, failf("nfe", "the explicit grid takes %d evaluations, nfe is %d; leave nfe out", total, s.NFE)
+		}
+		return s, failf("nfe", "give steps or nfe, not both (%d steps take %d evaluations, nfe is %d)", s.Steps, total, s.NFE)
+	}
+	if total < 1 {
+		return s, failf("afs", "nothing is left to evaluate; take more steps or leave afs out")
+	}
+	s.NFE = total
+	return s, nil
+}

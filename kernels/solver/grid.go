@@ -1,0 +1,244 @@
+package solver
+
+import (
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// The kinds of grid.
+const (
+	GridSchedule = "schedule" // uniform in schedule time, from T to 0
+	GridEDM      = "edm"      // EDM's noise levels, then t = 0
+	GridLogSNR   = "logsnr"   // noise levels uniform in ln σ, then t = 0
+	GridGeodesic = "geodesic" // equal steps of the schedule's path length
+	GridT        = "t"        // an explicit list of times
+	GridSigma    = "sigma"    // explicit noise levels
+)
+
+// endTolerance is how far, relatively, a time or noise level may miss an end of the
+// schedule and still be taken for it.
+const endTolerance = 1e-6
+
+// Grid says where the steps are. All noise levels are geometric means over the
+// subspaces unless there is one list for each.
+type Grid struct {
+	// Kind is one of the constants above; GridSchedule by default.
+	Kind string
+	// SigmaMin and SigmaMax bound the noise levels of GridEDM and GridLogSNR; by
+	// default EDM's 0.002 and 80, or the schedule's own ends where these are closer.
+	SigmaMin, SigmaMax float64
+	// Rho is the exponent of GridEDM, 7 by default.
+	Rho float64
+	// T lists the times of GridT, strictly decreasing.
+	T []float64
+	// Sigma lists the noise levels of GridSigma, strictly decreasing; the last may
+	// be 0. Several lists are of one length, one for each subspace.
+	Sigma [][]float64
+}
+
+// resolve fills in defaults and checks all that needs no schedule.
+func (g Grid) resolve() (Grid, error) {
+	orDefault(&g.Kind, GridSchedule)
+	if g.Kind != GridT && g.T != nil || g.Kind != GridSigma && g.Sigma != nil {
+		return g, failf("grid", "grid %s takes no list", g.Kind)
+	}
+	levels := g.Kind == GridEDM || g.Kind == GridLogSNR
+	if !levels && (g.SigmaMin != 0 || g.SigmaMax != 0) || g.Kind != GridEDM && g.Rho != 0 {
+		return g, failf("grid", "grid %s takes no sigma_min, sigma_max or rho of this kind", g.Kind)
+	}
+	switch g.Kind {
+	case GridSchedule, GridGeodesic:
+	case GridEDM, GridLogSNR:
+		if g.Kind == GridEDM && g.Rho == 0 {
+			g.Rho = 7
+		}
+		for _, v := range []float64{g.SigmaMin, g.SigmaMax, g.Rho} {
+			if !(v >= 0) || math.IsInf(v, 1) {
+				return g, failf("grid", "sigma_min %v, sigma_max %v, rho %v must be positive and finite", g.SigmaMin, g.SigmaMax, g.Rho)
+			}
+		}
+		if g.SigmaMax != 0 && g.SigmaMin >= g.SigmaMax {
+			return g, failf("grid", "sigma_min %v is not below sigma_max %v", g.SigmaMin, g.SigmaMax)
+		}
+	case GridT:
+		if err := checkList("t", g.T); err != nil {
+			return g, err
+		}
+	case GridSigma:
+		if len(g.Sigma) == 0 {
+			return g, failf("grid", "the list of sigma is empty")
+		}
+		for _, list := range g.Sigma {
+			if err := checkList("sigma", list); err != nil {
+				return g, err
+			}
+			n := len(g.Sigma[0])
+			if len(list) != n || (list[n-1] == 0) != (g.Sigma[0][n-1] == 0) {
+				return g, failf("grid", "the lists of sigma must be of one length and end at 0 together")
+			}
+			if list[n-1] < 0 {
+				return g, failf("grid", "sigma is %v; noise levels are not negative", list[n-1])
+			}
+		}
+	default:
+		return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s and lists of t or sigma", g.Kind, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
+	}
+	return g, nil
+}
+
+func checkList(name string, list []float64) error {
+	if len(list) < 2 {
+		return failf("grid", "a list of %s needs at least two entries, where to start and where to end", name)
+	}
+	for i, v := range list {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return failf("grid", "%s[%d] is %v", name, i, v)
+		}
+		if i > 0 && v >= list[i-1] {
+			return failf("grid", "%s[%d] is %v after %v; the list must be strictly decreasing", name, i, v, list[i-1])
+		}
+	}
+	return nil
+}
+
+// intervals returns the number of steps of an explicit list, 0 for other grids.
+func (g Grid) intervals() int {
+	switch g.Kind {
+	case GridT:
+		return len(g.T) - 1
+	case GridSigma:
+		return len(g.Sigma[0]) - 1
+	}
+	return 0
+}
+
+// endsAtZero reports whether an explicit list ends at 0.
+func (g Grid) endsAtZero() bool {
+	list := g.T
+	if g.Kind == GridSigma {
+		list = g.Sigma[0]
+	}
+	return list[len(list)-1] <= 0
+}
+
+// times returns the nodes of n steps on a row of a schedule, decreasing: one list, or
+// one for each subspace.
+func (g Grid) times(sch *schedule.Schedule, row, n int) ([][]float64, error) {
+	switch g.Kind {
+	case GridEDM, GridLogSNR:
+		sigma, err := g.levels(sch, row, n)
+		if err != nil {
+			return nil, err
+		}
+		t, err := timesOf(append(sigma, 0), sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
+		return [][]float64{t}, err
+	case GridGeodesic:
+		t, err := sch.GeodesicTimes(row, n)
+		if err != nil {
+			return nil, &Error{Field: "grid", Msg: err.Error(), cause: err}
+		}
+		slices.Reverse(t)
+		return [][]float64{t}, nil
+	case GridT:
+		t, err := clampTimes(g.T, sch.T())
+		return [][]float64{t}, err
+	case GridSigma:
+		return g.listed(sch, row)
+	}
+	t := make([]float64, n+1)
+	for i := range t {
+		t[i] = sch.T() * float64(n-i) / float64(n)
+	}
+	t[0] = sch.T()
+	return [][]float64{t}, nil
+}
+
+// levels returns n noise levels from σ_max down to σ_min: EDM's rule,
+//
+//	σ_i = (σ_max^{1/ρ} + i/(n−1) (σ_min^{1/ρ} − σ_max^{1/ρ}))^ρ,
+//
+// or uniform in ln σ, its limit ρ → ∞. For n = 1 it is σ_max.
+func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
+	lo, hi := g.SigmaMin, g.SigmaMax
+	if lo == 0 {
+		lo = max(0.002, sch.Sigma(row, 0))
+	}
+	if hi == 0 {
+		hi = min(80, sch.Sigma(row, sch.T()))
+	}
+	if lo >= hi {
+		return nil, failf("grid", "sigma_min %v is not below sigma_max %v on this schedule", lo, hi)
+	}
+	out := make([]float64, n)
+	for i := range out {
+		s := 0.0
+		if n > 1 {
+			s = float64(i) / float64(n-1)
+		}
+		if g.Kind == GridLogSNR {
+			out[i] = hi * math.Pow(lo/hi, s)
+			continue
+		}
+		a, b := math.Pow(hi, 1/g.Rho), math.Pow(lo, 1/g.Rho)
+		out[i] = math.Pow(a+s*(b-a), g.Rho)
+	}
+	return out, nil
+}
+
+// listed maps explicit noise levels to times.
+func (g Grid) listed(sch *schedule.Schedule, row int) ([][]float64, error) {
+	if len(g.Sigma) == 1 {
+		t, err := timesOf(g.Sigma[0], sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
+		return [][]float64{t}, err
+	}
+	if len(g.Sigma) != sch.J() {
+		return nil, failf("grid", "%d lists of sigma, the schedule has %d subspaces; give one list, or one for each", len(g.Sigma), sch.J())
+	}
+	out := make([][]float64, sch.J())
+	for j, list := range g.Sigma {
+		p := sch.At(row, j)
+		var err error
+		out[j], err = timesOf(list, math.Sqrt(p.G0()), math.Sqrt(p.GT()), func(s float64) float64 { return p.Inverse(s * s) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// timesOf maps noise levels between the ends lo and hi to times; a last 0 is t = 0.
+func timesOf(sigma []float64, lo, hi float64, timeOf func(float64) float64) ([]float64, error) {
+	t := make([]float64, len(sigma))
+	for i, s := range sigma {
+		switch {
+		case s == 0 && i == len(sigma)-1:
+			continue
+		case math.Abs(s-hi) <= endTolerance*hi:
+			s = hi
+		case math.Abs(s-lo) <= endTolerance*lo:
+			s = lo
+		case s < lo || s > hi:
+			return nil, failf("grid", "noise level %v lies outside the schedule's %v … %v", s, lo, hi)
+		}
+		t[i] = timeOf(s)
+	}
+	return t, nil
+}
+
+// clampTimes returns the times with those near an end of [0, T] moved to it.
+func clampTimes(list []float64, T float64) ([]float64, error) {
+	t := slices.Clone(list)
+	for i, v := range t {
+		switch {
+		case math.Abs(v-T) <= endTolerance*T:
+			t[i] = T
+		case v < 0 && v >= -endTolerance*T:
+			t[i] = 0
+		case v < 0 || v > T:
+			return nil, failf("grid", "t[%d] is %v, outside the schedule's 0 … %v", i, v, T)
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,63 @@
+package solver
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// method describes a solver: what it may be asked for, what a step costs, and its
+// coefficients.
+type method struct {
+	// least, most and usual bound the order and give its default; all 0 where the
+	// solver has an order of its own.
+	least, most, usual int
+	// data is true where the history holds denoised images.
+	data bool
+	// ends reports whether the last step on a uniform grid is an Euler step; nil
+	// means never.
+	ends func(s Settings) bool
+	// evaluations returns the number of evaluations of n steps, whose last may be
+	// an Euler step; nil means one for each step.
+	evaluations func(n int, eulerEnd bool) int
+	// links returns the stages of one subspace. Their number, kinds and lengths
+	// depend on the settings and the number of steps alone.
+	links func(s Settings, c *clock) []link
+}
+
+// methods is the register of solvers by their wire names.
+var methods = map[string]method{
+	"euler":          {links: euler},
+	"heun":           {links: heun, evaluations: heunEvaluations, ends: heunEnds},
+	"ab":             {links: adamsBashforth, least: 1, most: 3, usual: 3},
+	"ipndm":          {links: ipndm, least: 1, most: 4, usual: 4},
+	"ipndm_v":        {links: ipndmVariable, least: 1, most: 4, usual: 4},
+	"dpmpp2m":        {links: dpmpp2m, data: true},
+	"dpmpp3m":        {links: dpmpp3m, data: true},
+	"dpmpp3m_taylor": {links: dpmpp3mTaylor, data: true},
+	"unipc":          {links: unipc, data: true, least: 1, most: 3, usual: 3},
+	"deis":           {links: deis, least: 1, most: 3, usual: 3},
+}
+
+// Names returns the solvers' names in alphabetical order.
+func Names() []string { return slices.Sorted(maps.Keys(methods)) }
+
+func methodNamed(name string) (method, error) {
+	m, ok := methods[name]
+	if !ok {
+		return method{}, failf("solver", "no solver is called %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	return m, nil
+}
+
+// cost returns the number of evaluations of n steps.
+func (m method) cost(n int, eulerEnd, afs bool) int {
+	cost := n
+	if m.evaluations != nil {
+		cost = m.evaluations(n, eulerEnd)
+	}
+	if afs {
+		cost--
+	}
+	return cost
+}

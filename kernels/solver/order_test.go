@@ -1,0 +1,118 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// orders lists what each solver is held to on a smooth schedule with two clocks and an
+// exact start. warm is the number of steps that start exactly; a multistep method
+// begun at first order could not be better than second.
+var orders = []struct {
+	name     string
+	settings Settings
+	warm     int
+	want     float64
+}{
+	{"euler", Settings{Solver: "euler"}, 0, 1},
+	{"heun midpoint", Settings{Solver: "heun"}, 0, 2},
+	{"heun endpoint", Settings{Solver: "heun", SecondPoint: Endpoint}, 0, 2},
+	{"ab1", Settings{Solver: "ab", Order: 1}, 0, 1},
+	{"ab2", Settings{Solver: "ab", Order: 2}, 1, 2},
+	{"ab3 from Euler", Settings{Solver: "ab", Order: 3}, 0, 2}, // the warm-up limits it
+	{"ab3", Settings{Solver: "ab", Order: 3}, 2, 3},
+	{"ipndm1", Settings{Solver: "ipndm", Order: 1}, 0, 1},
+	{"ipndm4", Settings{Solver: "ipndm", Order: 4}, 3, 2}, // uniform weights on uneven steps
+	{"ipndm_v2", Settings{Solver: "ipndm_v", Order: 2}, 1, 2},
+	{"ipndm_v3", Settings{Solver: "ipndm_v", Order: 3}, 2, 3},
+	{"ipndm_v4", Settings{Solver: "ipndm_v", Order: 4}, 3, 4},
+	{"dpmpp2m", Settings{Solver: "dpmpp2m"}, 1, 2},
+	{"dpmpp3m", Settings{Solver: "dpmpp3m"}, 2, 2},
+	{"dpmpp3m_taylor", Settings{Solver: "dpmpp3m_taylor"}, 2, 3},
+	{"unipc1", Settings{Solver: "unipc", Order: 1}, 1, 2}, // the corrector lifts the order by one
+	{"unipc2", Settings{Solver: "unipc", Order: 2}, 2, 3},
+	{"unipc3", Settings{Solver: "unipc", Order: 3}, 3, 4},
+	{"unipc3 bh1", Settings{Solver: "unipc", Order: 3, Variant: BH1}, 3, 4},
+	{"deis1", Settings{Solver: "deis", Order: 1}, 1, 2},
+	{"deis2", Settings{Solver: "deis", Order: 2}, 2, 3},
+	{"deis3", Settings{Solver: "deis", Order: 3}, 3, 4},
+}
+
+// slope returns the fitted order of convergence of a solver with its plans passed
+// through change.
+func slope(t *testing.T, s Settings, warm int, change func(*Plan)) float64 {
+	t.Helper()
+	sch, flow, xi := smooth(t), gaussian(7, 2), noise(7, 2)
+	no := false
+	s.LowerOrderFinal = &no
+	var logN, logE []float64
+	for _, n := range []int{60, 90, 135, 200} {
+		s.Steps = n
+		p := plan(t, s, sch)
+		change(p)
+		start := xi.clone()
+		for j := range start {
+			for k := range start[j] {
+				start[j][k] *= p.Init[j]
+			}
+		}
+		exact := integrate(sch, flow, start, p.T)
+		got := run(p, xi, flow, func(i int, x state) state {
+			if i <= warm && warm > 0 {
+				return exact[i]
+			}
+			return x
+		})
+		logN = append(logN, math.Log(float64(n)))
+		logE = append(logE, math.Log(distance(got, exact[n])))
+	}
+	var mx, my, sxy, sxx float64
+	for i := range logN {
+		mx += logN[i] / float64(len(logN))
+		my += logE[i] / float64(len(logE))
+	}
+	for i := range logN {
+		sxy += (logN[i] - mx) * (logE[i] - my)
+		sxx += (logN[i] - mx) * (logN[i] - mx)
+	}
+	return -sxy / sxx
+}
+
+func TestOrderOfConvergence(t *testing.T) {
+	for _, c := range orders {
+		t.Run(c.name, func(t *testing.T) {
+			got := slope(t, c.settings, c.warm, func(*Plan) {})
+			t.Logf("order %.3f", got)
+			if math.Abs(got-c.want) > 0.15 {
+				t.Errorf("order %.3f, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A coefficient that is off by one per cent must not pass for a method of its order.
+func TestOrderSeesAChangedCoefficient(t *testing.T) {
+	for _, c := range orders {
+		for _, part := range []string{"alpha", "newest", "oldest"} {
+			t.Run(fmt.Sprint(c.name, " ", part), func(t *testing.T) {
+				got := slope(t, c.settings, c.warm, func(p *Plan) {
+					for _, st := range p.Stages {
+						b := st.Beta[1]
+						switch part {
+						case "alpha":
+							st.Alpha[1] *= 1.01
+						case "newest":
+							b[0] *= 1.01
+						case "oldest":
+							b[len(b)-1] *= 1.01
+						}
+					}
+				})
+				if math.Abs(got-c.want) <= 0.15 {
+					t.Errorf("order %.3f in spite of the change", got)
+				}
+			})
+		}
+	}
+}
