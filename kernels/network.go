@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -77,7 +78,7 @@ func (u unetNetwork) Spec() Spec {
 		panic(fmt.Sprintf("kernels: network configuration: %v", err))
 	}
 	return Spec{
-		Key:    string(key),
+		Key:    fmt.Sprintf("unet %x", sha256.Sum256(key)),
 		Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
 		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
 	}

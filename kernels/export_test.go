@@ -1,0 +1,121 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// Omega is the weight that Assemble uses.
+func Omega(g, gdot, c float64) float64 { return omega(g, gdot, c) }
+
+// Noise returns the ε that a training step draws.
+func (m *Model) Noise(seed uint64, step int64, batch int) ([]float64, error) {
+	return m.drawn("noise", seed, step, batch, func(r *generator, shape shapes.Shape) *Node { return r.normal(shape) })
+}
+
+// Probes returns the first probe that a training step draws.
+func (m *Model) Probes(kind string, seed uint64, step int64, batch int) ([]float64, error) {
+	return m.drawn("probe "+kind, seed, step, batch, func(r *generator, shape shapes.Shape) *Node {
+		r.normal(shape)
+		return r.probe(kind, shape)
+	})
+}
+
+func (m *Model) drawn(name string, seed uint64, step int64, batch int, draw func(*generator, shapes.Shape) *Node) ([]float64, error) {
+	ctx := context.Background()
+	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, batch, m.key), func(g *graph.Graph) []*Node {
+		r := &generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
+		return []*Node{draw(r, shapes.Make(m.dtype, m.imageDims(batch)...))}
+	})
+	if err != nil {
+		return nil, err
+	}
+	rng, err := m.dev.Upload(randomState(seed, step), 3)
+	if err != nil {
+		return nil, err
+	}
+	return readFirst(p.Run(ctx, device.Use(rng)))
+}
+
+func readFirst(out []*device.Buffer, err error) ([]float64, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer releaseAll(out)
+	v := make([]float64, out[0].Size())
+	return v, download(out[0], v)
+}
+
+// ParameterGradient returns the gradient of the summed loss with respect to every
+// parameter, in PyTorch's layout.
+func (m *Model) ParameterGradient(w *Weights, in EstimateInput64) ([][]float32, error) {
+	n := len(in.X0) / m.Pixels()
+	flat, err := m.differentiated("phi", w, in, func(f *frame, e *estimator) *Node {
+		e.train = f.values
+		_, grads := e.build()
+		return m.flatten(f.g, grads)
+	}, n)
+	if err != nil {
+		return nil, err
+	}
+	b, err := upload(m.dev, m.dtype, flat, m.size)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	return m.downloadFlat(b)
+}
+
+// LevelGradient returns the derivative of Σ_j ω_j |P_j(flow(x_t) + ε)|² by g_j at
+// constant ω, by ordinary differentiation of that expression as it stands.
+func (m *Model) LevelGradient(w *Weights, in EstimateInput64) ([]float64, error) {
+	return m.differentiated("levels", w, in, func(f *frame, e *estimator) *Node {
+		x := e.noisy(e.x0, e.eps)
+		out := e.apply(e.input(x), nil)
+		r := graph.Add(e.flowOf(x, out), e.eps)
+		var loss *Node
+		for j, om := range columns(e.omega) {
+			part := f.sub.split(r)[j]
+			sum := graph.ReduceAllSum(graph.Mul(om, dot(part, part)))
+			if loss == nil {
+				loss = sum
+			} else {
+				loss = graph.Add(loss, sum)
+			}
+		}
+		return graph.Gradient(loss, e.g)[0]
+	}, len(in.X0)/m.Pixels())
+}
+
+func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, build func(*frame, *estimator) *Node, n int) ([]float64, error) {
+	ctx := context.Background()
+	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, n, m.key), func(g *graph.Graph) []*Node {
+		f := m.frame(g, n)
+		e := &estimator{mode: lossOnly, x0: f.image("x0"), eps: f.image("eps")}
+		e.wrapped = f.wrap(f.perSubspace("g"))
+		e.omega = f.perSubspace("omega")
+		return []*Node{build(f, e)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	args, err := m.batchArgs(in.Labels, n)
+	if err != nil {
+		return nil, err
+	}
+	defer args.release()
+	s := m.stage()
+	defer s.release()
+	run := append(args.using(w), put(s, in.X0, m.imageDims(n)...), put(s, in.Eps, m.imageDims(n)...),
+		put(s, in.G, n, m.J()), put(s, in.Omega, n, m.J()))
+	if s.err != nil {
+		return nil, s.err
+	}
+	return readFirst(p.Run(ctx, run...))
+}
