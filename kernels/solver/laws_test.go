@@ -1,0 +1,212 @@
+package solver
+
+import (
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// kinked is a schedule with inner knots, different in the two subspaces.
+func kinked(t *testing.T) *schedule.Schedule {
+	t.Helper()
+	a, err := schedule.NewPath([]float64{0, 0.9, 2.5, 3, 10}, []float64{1e-9, 1e-3, 0.1, 0.9, 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := schedule.NewPath([]float64{0, 4, 10}, []float64{1e-9, 0.02, 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := schedule.New(schedule.Family{Basis: "dct"}, nil, [][]*schedule.Path{{a, b}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A flow that does not depend on x or t is carried exactly by every solver:
+// x_end = x − (U_end − U_start) flow. It pins Σ β in every stage.
+func TestConstantFlow(t *testing.T) {
+	sch := kinked(t)
+	for _, name := range Names() {
+		for _, afsOrNot := range []Grid{{}, {Kind: GridEDM}, {Kind: GridT, T: []float64{9, 5, 2, 1.1, 0.4}}} {
+			s := Settings{Solver: name, Grid: afsOrNot}
+			if afsOrNot.T == nil {
+				s.Steps = 6
+			}
+			p := plan(t, s, sch)
+			flow := state{{0.7, -0.2}, {1.1, 0.4}}
+			got := run(p, noise(1, 2), func(state, []float64) state { return flow }, nil)
+			want := noise(1, 2)
+			for j := range want {
+				g, _ := sch.At(0, j).Eval(p.T[len(p.T)-1])
+				for k := range want[j] {
+					want[j][k] = p.Init[j]*want[j][k] - (math.Sqrt(g)-p.Init[j])*flow[j][k]
+				}
+			}
+			if d := distance(got, want); d > 1e-12 {
+				t.Errorf("%s on %q: relative distance %.1e", name, afsOrNot.Kind, d)
+			}
+		}
+	}
+}
+
+// ab of order p is exact where the flow is a polynomial of degree p − 1 in t, whatever
+// the knots: x_end − x_start = −∫ t^m dU, here by an independent fine quadrature.
+func TestAdamsBashforthIntegratesPolynomials(t *testing.T) {
+	sch := kinked(t)
+	times := []float64{9.3, 7, 3.4, 2.6, 1.2, 0.2}
+	for order := 1; order <= 3; order++ {
+		for m := range order {
+			p := plan(t, Settings{Solver: "ab", Order: order, Grid: Grid{Kind: GridT, T: times}}, sch)
+			for i, st := range p.Stages[order-1:] {
+				from, to := times[i+order-1], times[i+order]
+				for j, beta := range st.Beta {
+					var got float64
+					for k, b := range beta {
+						got += b * math.Pow(times[i+order-1-k], float64(m))
+					}
+					// Abel: ∫ t^m dU = [t^m U] − ∫ m t^{m−1} U dt, the latter by
+					// closed integrals of exponentials on the pieces between knots.
+					want := -momentOfU(sch.At(0, j), from, to, m)
+					if math.Abs(got-want) > 1e-11*math.Max(1, math.Abs(want)) {
+						t.Errorf("order %d, t^%d, step %d, subspace %d: %v, want %v", order, m, i, j, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// momentOfU returns ∫_a^b t^m dU, m ≤ 2, U = √g, in closed form by parts on each
+// piece, where U ∝ e^{κt}: ∫ t^m dU = [U (t^m − m t^{m−1}/κ + m(m−1) t^{m−2}/κ²)].
+func momentOfU(p *schedule.Path, a, b float64, m int) float64 {
+	tau, logg := p.Knots()
+	var sum float64
+	for k := 1; k < len(tau); k++ {
+		lo, hi := math.Max(math.Min(a, b), tau[k-1]), math.Min(math.Max(a, b), tau[k])
+		if lo >= hi {
+			continue
+		}
+		kappa := (logg[k] - logg[k-1]) / (tau[k] - tau[k-1]) / 2
+		at := func(t float64) float64 {
+			u := math.Exp(logg[k-1]/2 + kappa*(t-tau[k-1]))
+			switch m {
+			case 0:
+				return u
+			case 1:
+				return u * (t - 1/kappa)
+			}
+			return u * (t*t - 2*t/kappa + 2/(kappa*kappa))
+		}
+		sum += at(hi) - at(lo)
+	}
+	if a > b {
+		return -sum
+	}
+	return sum
+}
+
+// Data prediction is exact where the denoised image is constant: x tends to it along
+// a straight line in U.
+func TestConstantImage(t *testing.T) {
+	sch := kinked(t)
+	image := state{{0.5, -0.3}, {0.2, 0.9}}
+	flow := func(x state, g []float64) state {
+		out := x.clone()
+		for j := range out {
+			for k := range out[j] {
+				out[j][k] = (image[j][k] - x[j][k]) / math.Sqrt(g[j])
+			}
+		}
+		return out
+	}
+	for _, name := range Names() {
+		p := plan(t, Settings{Solver: name, Steps: 6}, sch)
+		want := noise(1, 2)
+		for j := range want {
+			for k := range want[j] { // x = D + U/U_start (x_start − D)
+				want[j][k] = image[j][k] + math.Sqrt(1e-9)/p.Init[j]*(p.Init[j]*want[j][k]-image[j][k])
+			}
+		}
+		if d := distance(run(p, noise(1, 2), flow, nil), want); d > 1e-9 {
+			t.Errorf("%s: relative distance %.1e", name, d)
+		}
+		p = plan(t, Settings{Solver: name, Steps: 6, DenoiseToZero: true}, sch)
+		if d := distance(run(p, noise(1, 2), flow, nil), image); d > 1e-9 {
+			t.Errorf("%s: denoised to zero, relative distance %.1e", name, d)
+		}
+	}
+}
+
+// denoise_to_zero returns D of the last evaluation, at no cost.
+func TestDenoiseToZero(t *testing.T) {
+	sch, flow := kinked(t), gaussian(3, 2)
+	for _, name := range Names() {
+		plain := plan(t, Settings{Solver: name, Steps: 5}, sch)
+		s := Settings{Solver: name, Steps: 5, DenoiseToZero: true}
+		p := plan(t, s, sch)
+		var want state
+		run(plain, noise(4, 2), func(x state, g []float64) state {
+			e := flow(x, g)
+			want = denoised(x, e, g)
+			return e
+		}, nil)
+		if d := distance(run(p, noise(4, 2), flow, nil), want); d > 1e-12 {
+			t.Errorf("%s: relative distance %.1e", name, d)
+		}
+		if p.NFE != plain.NFE {
+			t.Errorf("%s: %d evaluations, %d without", name, p.NFE, plain.NFE)
+		}
+	}
+}
+
+// The analytic first step is the same plan with the first evaluation replaced by
+// −x/√(1 + g), for every solver, and one evaluation less.
+func TestAnalyticFirstStep(t *testing.T) {
+	sch, flow := kinked(t), gaussian(3, 2)
+	for _, name := range Names() {
+		for _, grid := range []Grid{{}, {Kind: GridEDM}} {
+			s := Settings{Solver: name, Steps: 6, Grid: grid}
+			full := plan(t, s, sch)
+			calls := 0
+			want := run(full, noise(4, 2), func(x state, g []float64) state {
+				calls++
+				if calls > 1 {
+					return flow(x, g)
+				}
+				out := x.clone()
+				for j := range out {
+					for k := range out[j] {
+						out[j][k] *= -1 / math.Sqrt(1+g[j])
+					}
+				}
+				return out
+			}, nil)
+			s.AFS = true
+			p := plan(t, s, sch)
+			if d := distance(run(p, noise(4, 2), flow, nil), want); d > 1e-11 {
+				t.Errorf("%s on %q: relative distance %.1e", name, grid.Kind, d)
+			}
+			if p.NFE != full.NFE-1 || p.History > full.History {
+				t.Errorf("%s: %d evaluations and %d kept, want %d and at most %d", name, p.NFE, p.History, full.NFE-1, full.History)
+			}
+		}
+	}
+}
+
+// History is what a device has to keep.
+func TestHistory(t *testing.T) {
+	for name, want := range map[string]int{"euler": 1, "heun": 2, "ab": 3, "ipndm": 4, "ipndm_v": 4, "dpmpp2m": 2, "dpmpp3m": 3, "unipc": 4, "deis": 4} {
+		p := plan(t, Settings{Solver: name, Steps: 9}, edm(t, schedule.DefaultT))
+		if p.History != want {
+			t.Errorf("%s keeps %d evaluations, want %d", name, p.History, want)
+		}
+		for i, st := range p.Stages {
+			if len(st.Beta[0]) > i+1 {
+				t.Errorf("%s: stage %d asks for %d evaluations", name, i, len(st.Beta[0]))
+			}
+		}
+	}
+}

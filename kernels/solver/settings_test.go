@@ -1,0 +1,154 @@
+package solver
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// NFE is what the contract says it is, and nfe takes the most steps that fit.
+func TestEvaluations(t *testing.T) {
+	list := Grid{Kind: GridT, T: []float64{6400, 100, 1}}
+	toZero := Grid{Kind: GridT, T: []float64{6400, 100, 1, 0}}
+	for _, q := range []struct {
+		name       string
+		settings   Settings
+		steps, nfe int
+	}{
+		{"heun, uniform, midpoint", Settings{Steps: 5}, 5, 10},
+		{"heun, uniform, endpoint", Settings{Steps: 5, SecondPoint: Endpoint}, 5, 9},
+		{"heun, edm, endpoint", Settings{Steps: 18, SecondPoint: Endpoint, Grid: Grid{Kind: GridEDM}}, 18, 35},
+		{"heun, edm, midpoint", Settings{Steps: 18, Grid: Grid{Kind: GridEDM}}, 18, 35},
+		{"heun, logsnr", Settings{Steps: 4, Grid: Grid{Kind: GridLogSNR}}, 4, 7},
+		{"heun, list", Settings{Grid: list}, 2, 4},
+		{"heun, list, endpoint", Settings{Grid: list, SecondPoint: Endpoint}, 2, 4},
+		{"heun, list to zero", Settings{Grid: toZero}, 3, 5},
+		{"heun, list to zero, endpoint", Settings{Grid: toZero, SecondPoint: Endpoint}, 3, 5},
+		{"euler, list to zero", Settings{Solver: "euler", Grid: toZero}, 3, 3},
+		{"nfe 9, midpoint", Settings{NFE: 9}, 4, 8},
+		{"nfe 9, endpoint", Settings{NFE: 9, SecondPoint: Endpoint}, 5, 9},
+		{"nfe 10, endpoint", Settings{NFE: 10, SecondPoint: Endpoint}, 5, 9},
+		{"nfe 1, endpoint", Settings{NFE: 1, SecondPoint: Endpoint}, 1, 1},
+		{"nfe 9, ab", Settings{NFE: 9, Solver: "ab"}, 9, 9},
+		{"nfe 9, ab, afs", Settings{NFE: 9, Solver: "ab", AFS: true}, 10, 9},
+		{"nfe 9, heun, afs", Settings{NFE: 9, AFS: true}, 5, 9},
+		{"afs, endpoint", Settings{Steps: 5, SecondPoint: Endpoint, AFS: true}, 5, 8},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			r, err := q.settings.Resolve()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Steps != q.steps || r.NFE != q.nfe {
+				t.Errorf("%d steps, %d evaluations; want %d and %d", r.Steps, r.NFE, q.steps, q.nfe)
+			}
+			if again, err := r.Resolve(); err != nil || !reflect.DeepEqual(again, r) {
+				t.Errorf("resolving twice: %+v, %v", again, err)
+			}
+			p := plan(t, q.settings, edm(t, schedule.DefaultT))
+			if p.NFE != q.nfe || len(p.Stages) != q.nfe || len(p.T) != q.steps+1 {
+				t.Errorf("the plan has %d evaluations, %d stages, %d times", p.NFE, len(p.Stages), len(p.T))
+			}
+			if last := p.Stages[len(p.Stages)-1].Step; last != q.steps-1 {
+				t.Errorf("the last stage ends step %d, want %d", last, q.steps-1)
+			}
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	r, err := Settings{Steps: 3}.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := true
+	want := Settings{Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3, NFE: 6, LowerOrderFinal: &yes}
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("%+v", r)
+	}
+	for name, order := range map[string]int{"ab": 3, "ipndm": 4, "ipndm_v": 4, "unipc": 3, "deis": 3, "euler": 0, "dpmpp2m": 0} {
+		r, err := Settings{Solver: name, Steps: 3}.Resolve()
+		if err != nil || r.Order != order {
+			t.Errorf("%s: order %d, %v; want %d", name, r.Order, err, order)
+		}
+	}
+}
+
+func TestRefusedSettings(t *testing.T) {
+	inf := math.Inf(1)
+	for _, q := range []struct {
+		name     string
+		settings Settings
+		field    string
+		says     string
+	}{
+		{"unknown solver", Settings{Solver: "rk45", Steps: 3}, "solver", "dpmpp3m_taylor"},
+		{"order too high", Settings{Solver: "ab", Order: 4, Steps: 3}, "order", "1 … 3"},
+		{"negative order", Settings{Solver: "ab", Order: -1, Steps: 3}, "order", "1 … 3"},
+		{"order for heun", Settings{Order: 2, Steps: 3}, "order", "leave order out"},
+		{"unknown point", Settings{SecondPoint: "middle", Steps: 3}, "second_point", "midpoint or endpoint"},
+		{"unknown variant", Settings{Solver: "unipc", Variant: "bh3", Steps: 3}, "variant", "bh2"},
+		{"unknown grid", Settings{Grid: Grid{Kind: "karras"}, Steps: 3}, "grid", "logsnr"},
+		{"no number", Settings{}, "steps", "steps or nfe"},
+		{"both numbers", Settings{Steps: 3, NFE: 7}, "nfe", "not both"},
+		{"negative steps", Settings{Steps: -1}, "steps", "at least 1"},
+		{"negative nfe", Settings{NFE: -1}, "nfe", "at least 1"},
+		{"nfe too small", Settings{NFE: 1}, "nfe", "takes 2"},
+		{"nothing left", Settings{Solver: "euler", Steps: 1, AFS: true}, "afs", "more steps"},
+		{"too many steps", Settings{Steps: 1 << 30}, "steps", "can be served"},
+		{"too many evaluations", Settings{NFE: 1 << 62}, "steps", "can be served"},
+		{"list and steps", Settings{Steps: 3, Grid: Grid{Kind: GridT, T: []float64{2, 1}}}, "steps", "leave steps out"},
+		{"list and nfe", Settings{NFE: 9, Grid: Grid{Kind: GridT, T: []float64{2, 1}}}, "nfe", "leave nfe out"},
+		{"short list", Settings{Grid: Grid{Kind: GridT, T: []float64{2}}}, "grid", "two entries"},
+		{"no list", Settings{Grid: Grid{Kind: GridSigma}}, "grid", "empty"},
+		{"rising list", Settings{Grid: Grid{Kind: GridT, T: []float64{1, 2}}}, "grid", "strictly decreasing"},
+		{"repeated level", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, 2, 1}}}}, "grid", "strictly decreasing"},
+		{"not a number", Settings{Grid: Grid{Kind: GridT, T: []float64{2, math.NaN()}}}, "grid", "NaN"},
+		{"infinite level", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{inf, 1}}}}, "grid", "Inf"},
+		{"negative level", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, -1}}}}, "grid", "not negative"},
+		{"uneven lists", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, 1}, {2, 1, 0}}}}, "grid", "one length"},
+		{"one list to zero", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, 1}, {2, 0}}}}, "grid", "together"},
+		{"levels for schedule", Settings{Steps: 3, Grid: Grid{SigmaMax: 3}}, "grid", "takes no"},
+		{"rho for logsnr", Settings{Steps: 3, Grid: Grid{Kind: GridLogSNR, Rho: 7}}, "grid", "takes no"},
+		{"list for edm", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, T: []float64{2, 1}}}, "grid", "takes no list"},
+		{"crossed levels", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: 3, SigmaMax: 2}}, "grid", "not below"},
+		{"negative rho", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, Rho: -1}}, "grid", "positive"},
+		// These need the schedule: T = 6400, σ from 3.2e-5 to 80.
+		{"beyond T", Settings{Grid: Grid{Kind: GridT, T: []float64{6401, 1}}}, "grid", "outside"},
+		{"before 0", Settings{Grid: Grid{Kind: GridT, T: []float64{1, -1}}}, "grid", "outside"},
+		{"above sigma", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{81, 1}}}}, "grid", "outside"},
+		{"below sigma", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{80, 1e-5}}}}, "grid", "outside"},
+		{"edm above", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMax: 100}}, "grid", "outside"},
+		{"edm at the end", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: math.Sqrt(1e-9)}}, "grid", "coincide"},
+		{"one list too many", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{80, 1}, {80, 1}}}}, "grid", "1 subspaces"},
+		{"no energy", Settings{Steps: 3, Grid: Grid{Kind: GridGeodesic}}, "grid", "energy density"},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			_, err := New(q.settings, edm(t, schedule.DefaultT), 0)
+			var bad *Error
+			if !errors.As(err, &bad) {
+				t.Fatalf("error %v, want *Error", err)
+			}
+			if bad.Field != q.field || !strings.Contains(bad.Msg, q.says) {
+				t.Errorf("%v; want field %s and %q", bad, q.field, q.says)
+			}
+			if bad.TooLarge != strings.HasPrefix(q.name, "too many") {
+				t.Errorf("TooLarge is %v", bad.TooLarge)
+			}
+			if q.name == "no energy" && !errors.Is(err, schedule.ErrNoEnergy) {
+				t.Error("the cause is lost")
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	want := "ab deis dpmpp2m dpmpp3m dpmpp3m_taylor euler heun ipndm ipndm_v unipc"
+	if got := strings.Join(Names(), " "); got != want {
+		t.Errorf("solvers %q, want %q", got, want)
+	}
+}
