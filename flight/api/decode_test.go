@@ -96,13 +96,13 @@ func TestDecodeRejects(t *testing.T) {
 
 func TestGridForms(t *testing.T) {
 	tests := map[string]Grid{
-		`"geodesic"`:                       {Kind: GridGeodesic, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		`"geodesic"`:                       {Kind: GridGeodesic},
 		`"edm"`:                            {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
 		`{"edm":{}}`:                       {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
 		`{"edm":{"sigma_max":20,"rho":5}}`: {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 20, Rho: 5},
-		`{"t":[3,2,0]}`:                    {Kind: GridTimes, SigmaMin: 0.002, SigmaMax: 80, Rho: 7, T: []float64{3, 2, 0}},
-		`{"sigma":[3,1]}`:                  {Kind: GridSigmas, SigmaMin: 0.002, SigmaMax: 80, Rho: 7, Sigma: [][]float64{{3, 1}}},
-		`{"sigma":[[3,1],[4,2]]}`:          {Kind: GridSigmas, SigmaMin: 0.002, SigmaMax: 80, Rho: 7, Sigma: [][]float64{{3, 1}, {4, 2}}},
+		`{"t":[3,2,0]}`:                    {Kind: GridTimes, T: []float64{3, 2, 0}},
+		`{"sigma":[3,1]}`:                  {Kind: GridSigmas, Sigma: [][]float64{{3, 1}}},
+		`{"sigma":[[3,1],[4,2]]}`:          {Kind: GridSigmas, Sigma: [][]float64{{3, 1}, {4, 2}}},
 	}
 	for body, want := range tests {
 		var g, back Grid

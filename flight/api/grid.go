@@ -39,9 +39,11 @@ type edmGrid struct {
 }
 
 func (g *Grid) decodeTree(path string, v tree) error {
-	*g = Grid{SigmaMin: 0.002, SigmaMax: 80, Rho: 7}
+	*g = Grid{}
 	if name, ok := v.(string); ok {
-		g.Kind = name
+		if g.Kind = name; name == GridEDM {
+			g.SigmaMin, g.SigmaMax, g.Rho = 0.002, 80, 7
+		}
 		return oneOf(path, name, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
 	}
 	object, ok := v.(map[string]any)
@@ -54,7 +56,7 @@ func (g *Grid) decodeTree(path string, v tree) error {
 	var err error
 	switch g.Kind {
 	case GridEDM:
-		e := edmGrid{g.SigmaMin, g.SigmaMax, g.Rho}
+		e := edmGrid{0.002, 80, 7}
 		if err := decode(v, inside, &e); err != nil {
 			return err
 		}

@@ -27,17 +27,17 @@ type Device struct {
 
 // ModelInfo is what ListModels and DescribeModel say about a model.
 type ModelInfo struct {
-	Name       string          `json:"name"`
-	Path       string          `json:"path"`    // of its folder, relative to the models folder
-	Version    int             `json:"version"` // rises when the model is saved anew
-	Hash       string          `json:"hash"`    // of its weights
-	Resolution int             `json:"img_resolution"`
-	Channels   int             `json:"img_channels"`
-	LabelDim   int             `json:"label_dim"`
-	Classes    []string        `json:"classes,omitempty"`
-	Parameters int             `json:"parameters"`
-	Schedule   *ScheduleInfo   `json:"schedule,omitempty"` // its own; absent if it samples with edm
-	Config     json.RawMessage `json:"config,omitempty"`   // DescribeModel alone
+	Name       string        `json:"name"`
+	Path       string        `json:"path"`    // of its folder, relative to the models folder
+	Version    int           `json:"version"` // rises when the model is saved anew
+	Hash       string        `json:"hash"`    // of its weights
+	Resolution int           `json:"img_resolution"`
+	Channels   int           `json:"img_channels"`
+	LabelDim   int           `json:"label_dim"`
+	Classes    []string      `json:"classes,omitempty"`
+	Parameters int           `json:"parameters"`
+	Schedule   *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
+	Config     any           `json:"config,omitempty"`   // DescribeModel alone
 }
 
 // ScheduleInfo describes a schedule.

@@ -46,7 +46,7 @@ type Sample struct {
 func (r *Sample) SetDefaults() {
 	final := true
 	*r = Sample{
-		Solver: "heun", Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		Solver: "heun", Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
 		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes,
 		Steps: unset, NFE: unset, Order: unset,
 	}

@@ -2,94 +2,113 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // Config configures an engine. The zero value of each optional field means its default.
 type Config struct {
-	Dir      string       // holds models/ schedules/ bases/ datasets/ runs/; created if missing
-	Version  string       // of the program, for ServerInfo
-	MaxBytes int64        // bytes a reply may have; default 1 GiB
-	Logger   *slog.Logger // default slog.Default()
+	Dir            string       // holds models/ schedules/ bases/ datasets/ runs/; created if missing
+	Version        string       // of the program, for ServerInfo
+	MaxBytes       int64        // bytes a reply may have; default 1 GiB
+	MaxUploadBytes int64        // bytes an upload may have; default 4 GiB
+	MaxRequests    int64        // operations under way at a time; default 256, beyond BUSY
+	Seats          int64        // evaluations that may use the device at a time; default 2
+	Logger         *slog.Logger // default slog.Default()
 }
 
-// DefaultMaxBytes bounds a reply.
-const DefaultMaxBytes = 1 << 30
+func (c Config) withDefaults() Config {
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = 1 << 30
+	}
+	if c.MaxUploadBytes <= 0 {
+		c.MaxUploadBytes = 4 << 30
+	}
+	if c.MaxRequests <= 0 {
+		c.MaxRequests = 256
+	}
+	if c.Seats <= 0 {
+		c.Seats = 2
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
 
 // Engine serves one folder on one device. Its methods may be called concurrently.
 type Engine struct {
-	cfg   Config
-	dev   *device.Device
-	start time.Time
+	cfg     Config
+	log     *slog.Logger
+	dev     *device.Device
+	start   time.Time
+	folders folders
+	turns   turns
+	active  atomic.Int64 // operations under way
+
+	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
+
+	mu        sync.RWMutex // guards the maps; held for moments only, and taken after changes
+	models    map[string]*model
+	versions  map[string]int // of models, by name
+	schedules map[string]*schedule.Schedule
+	bases     map[string]*basis.Basis
+	made      map[basisKey]*basis.Basis
+	datasets  map[string]*dataset
+	runs      map[string]*run
 }
 
 // Open reads the folder and makes ready to serve it on dev, which stays the caller's to close. What cannot be read is
 // logged and left out; it never keeps the rest from being served.
 func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) {
-	return &Engine{cfg: cfg, dev: dev, start: time.Now()}, nil
+	cfg = cfg.withDefaults()
+	folders, err := makeFolders(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg: cfg, log: cfg.Logger, dev: dev, start: time.Now(), folders: folders, turns: newTurns(cfg.Seats),
+		models: map[string]*model{}, versions: map[string]int{}, schedules: map[string]*schedule.Schedule{},
+		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]*dataset{}, runs: map[string]*run{},
+	}
+	for _, folder := range []string{folders.models, folders.schedules, folders.bases, folders.datasets, folders.runs} {
+		if err := removeLeftovers(folder); err != nil {
+			e.log.Warn("leftovers of an earlier crash stay", "error", err)
+		}
+	}
+	for _, scan := range []func(){e.scanBases, e.scanSchedules, e.scanModels, e.scanDatasets, e.scanRuns} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		scan()
+	}
+	return e, nil
 }
 
-// Close pauses the runs, stores their states and releases the device memory of the models. Operations must have ended.
-func (e *Engine) Close(ctx context.Context) error { return nil }
-
-// Job is an operation that was checked and priced and has not begun.
-type Job struct {
-	Schema api.Schema
-	Rows   int64 // −1 where not known beforehand
-	Bytes  int64 // of the rows; −1 where not known beforehand
-	// Run does the work and hands its events to emit, in order, from one goroutine. It ends early with emit's error or
-	// the context's. It may be called once.
-	Run func(ctx context.Context, emit func(api.Event) error) error
+// Close pauses the runs, stores their states and releases the device memory of runs and models. Operations must have
+// ended.
+func (e *Engine) Close(ctx context.Context) error {
+	err := e.closeRuns(ctx)
+	for _, name := range e.modelNames() {
+		if _, drop := e.dropModel(name); drop != nil && err == nil {
+			err = drop
+		}
+	}
+	return err
 }
 
-// Exchange is an open operation that takes tensors in.
-type Exchange struct {
-	Out    api.Schema
-	Window int // batches that the client should keep unanswered
-	// Do answers one batch, whose columns are those of the schema the exchange was opened with.
-	Do func(ctx context.Context, in api.Batch, emit func(api.Event) error) error
-	// End gives what the last message's metadata says beyond rows and time. It may be nil.
-	End func(ctx context.Context) (map[string]any, error)
-	// Close releases what the exchange holds, however it ended. Never nil.
-	Close func()
-}
-
-// Upload receives a table. Nothing is stored before Commit.
-type Upload interface {
-	Write(api.Batch) error
-	Commit() (rows int64, err error)
-	Abort()
-}
-
-// Prepare checks and prices an operation that gives rows.
-func (e *Engine) Prepare(ctx context.Context, op string, body json.RawMessage) (*Job, error) {
-	return nil, api.Errorf(api.OpNotFound, "There is no operation %q", op)
-}
-
-// Exchange opens an operation that takes rows in.
-func (e *Engine) Exchange(ctx context.Context, op string, body json.RawMessage, in api.Schema) (*Exchange, error) {
-	return nil, api.Errorf(api.OpNotFound, "There is no exchange %q", op)
-}
-
-// Action does an operation that speaks JSON. Long ones call progress, which may be nil, now and then.
-func (e *Engine) Action(ctx context.Context, name string, body json.RawMessage, progress func(api.Meta)) (any, error) {
-	return nil, api.Errorf(api.OpNotFound, "There is no action %q", name)
-}
-
-// Put opens an upload: command is the JSON with "op", or nil where path, such as ["datasets","digits"], says it all.
-func (e *Engine) Put(ctx context.Context, command json.RawMessage, path []string, in api.Schema) (Upload, error) {
-	return nil, api.Errorf(api.OpNotFound, "There is no such upload")
-}
-
-// List gives everything stored, as flights.
-func (e *Engine) List() []api.Flight { return nil }
-
-// Ticket gives the JSON of the DoGet that reads a path such as ["datasets","digits"].
-func (e *Engine) Ticket(path []string) (json.RawMessage, error) {
-	return nil, api.Errorf(api.BadRequest, "No such path")
+// enter admits an operation, or says that there are too many. The caller calls leave when it ends.
+func (e *Engine) enter() (leave func(), err error) {
+	if e.active.Add(1) > e.cfg.MaxRequests {
+		e.active.Add(-1)
+		return nil, api.Errorf(api.Busy, "The server is at work on %d requests", e.cfg.MaxRequests).WithHint("Try again in a moment.")
+	}
+	return func() { e.active.Add(-1) }, nil
 }

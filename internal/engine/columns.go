@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// wantColumns checks the columns of an input: every one of required is there, nothing but required and optional is, and
+// types, kinds and shapes agree where they are given. A nil shape agrees with any.
+func wantColumns(in api.Schema, required, optional []api.Column) error {
+	seen := map[string]bool{}
+	for _, col := range in.Columns {
+		if seen[col.Name] {
+			return api.Errorf(api.BadTensor, "Column %q is there twice", col.Name)
+		}
+		seen[col.Name] = true
+		want, ok := find(col.Name, required, optional)
+		if !ok {
+			return api.Errorf(api.BadTensor, "Column %q is unknown", col.Name).
+				WithHint("The columns are: %s.", names(append(append([]api.Column{}, required...), optional...)))
+		}
+		if col.Type != want.Type || col.Kind != want.Kind || want.Shape != nil && !slices.Equal(col.Shape, want.Shape) {
+			return api.Errorf(api.BadTensor, "Column %q is %s, not %s", col.Name, describeColumn(col), describeColumn(want))
+		}
+	}
+	for _, want := range required {
+		if !seen[want.Name] {
+			return api.Errorf(api.BadTensor, "Column %q is missing", want.Name).WithHint("It is %s.", describeColumn(want))
+		}
+	}
+	return nil
+}
+
+func find(name string, lists ...[]api.Column) (api.Column, bool) {
+	for _, list := range lists {
+		for _, c := range list {
+			if c.Name == name {
+				return c, true
+			}
+		}
+	}
+	return api.Column{}, false
+}
+
+func names(columns []api.Column) string {
+	var words []string
+	for _, c := range columns {
+		words = append(words, c.Name)
+	}
+	return strings.Join(words, " ")
+}
+
+// describeColumn names a column's type as Arrow's users know it.
+func describeColumn(c api.Column) string {
+	switch c.Kind {
+	case api.Tensor:
+		return "fixed_shape_tensor of " + c.Type.String() + shapeText(c.Shape)
+	case api.List:
+		return "fixed_size_list of " + c.Type.String() + shapeText(c.Shape)
+	}
+	return c.Type.String()
+}
+
+func shapeText(shape []int) string {
+	if shape == nil {
+		return ""
+	}
+	return fmt.Sprintf(" %v", shape)
+}
+
+// finite checks that a column holds neither NaN nor infinities.
+func finite[F float32 | float64](column string, values []F, perRow int) error {
+	for i, v := range values {
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return api.Errorf(api.BadTensor, "Column %q holds %v in row %d", column, v, i/perRow)
+		}
+	}
+	return nil
+}
+
+// checkLabels checks labels against the number of classes: −1 … classes−1, whatever the row.
+func checkLabels(labels []int32, classes int) error {
+	for i, l := range labels {
+		if l < -1 || int(l) >= classes {
+			e := api.Errorf(api.BadRequest, "Label %d in row %d is not a class", l, i)
+			if classes == 0 {
+				return e.WithHint("This model has no classes: the label is -1.")
+			}
+			return e.WithHint("The classes are 0 … %d, and -1 is none.", classes-1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
+)
+
+// denoising is an open Denoise exchange.
+type denoising struct {
+	e     *Engine
+	model *model
+	on    *kernels.Model
+	in    api.Schema
+	from  layout
+	sigma bool // the rows give sigma, else g
+}
+
+// exchangeDenoise evaluates a model on the caller's noisy images.
+func (e *Engine) exchangeDenoise(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
+	var req api.Denoise
+	if err := api.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	m, err := e.modelNamed(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	d := &denoising{e: e, model: m, in: in, sigma: in.Index("sigma") >= 0}
+	if err := d.prepare(req); err != nil {
+		return nil, explain(err)
+	}
+	x := in.Columns[in.Index("x")]
+	h, w, c := m.imageSize()
+	out := api.Schema{Metadata: m.metadata("Denoise", req)}
+	for _, name := range []string{"denoised", "flow", "raw"} {
+		out.Columns = append(out.Columns, imageColumn(name, api.Float32, d.from, h, w, c))
+	}
+	if len(x.DimNames) == 0 {
+		for i := range out.Columns {
+			out.Columns[i].DimNames = nil
+		}
+	}
+	if err := m.hold(); err != nil {
+		return nil, err
+	}
+	return &Exchange{Out: out, Window: exchangeWindow, Close: m.release, Do: d.answer}, nil
+}
+
+// prepare chooses the basis and checks the columns.
+func (d *denoising) prepare(req api.Denoise) (err error) {
+	h, w, _ := d.model.imageSize()
+	switch {
+	case req.Basis != "":
+		b, err := d.e.basisFor(req.Basis, req.K, h, w, nil)
+		if err != nil {
+			return err
+		}
+		if d.on, err = d.model.on(b); err != nil {
+			return err
+		}
+	case d.sigma: // one noise level needs no basis
+		b, err := d.e.basisFor("none", 0, h, w, nil)
+		if err != nil {
+			return err
+		}
+		if d.on, err = d.model.on(b); err != nil {
+			return err
+		}
+	default:
+		if _, d.on, err = d.e.scheduleOn(api.ScheduleRef{}, d.model); err != nil {
+			return err
+		}
+	}
+	level := api.Column{Name: "sigma", Type: api.Float64}
+	if !d.sigma {
+		level = api.Column{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{d.on.J()}}
+	}
+	err = wantColumns(d.in, []api.Column{{Name: "x", Type: api.Float32, Kind: api.Tensor}, {Name: "label", Type: api.Int32}, level}, nil)
+	if err != nil {
+		return err
+	}
+	d.from, err = d.model.fits(d.in.Columns[d.in.Index("x")])
+	return err
+}
+
+// levels gives the noise variances [B·J] of a batch.
+func (d *denoising) levels(b api.Batch) ([]float64, error) {
+	name, j := "g", d.on.J()
+	if d.sigma {
+		name, j = "sigma", 1
+	}
+	levels := api.ColumnOf[float64](d.in, b, name)
+	for i, v := range levels {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", name, v, i/j).WithHint("A noise level is positive and finite.")
+		}
+	}
+	if !d.sigma {
+		return levels, nil
+	}
+	g := make([]float64, 0, len(levels)*d.on.J())
+	for _, sigma := range levels {
+		for range d.on.J() {
+			g = append(g, sigma*sigma)
+		}
+	}
+	return g, nil
+}
+
+// answer evaluates one batch, a bucket at a time.
+func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+	x := api.ColumnOf[float32](d.in, in, "x")
+	labels := api.ColumnOf[int32](d.in, in, "label")
+	h, w, c := d.model.imageSize()
+	size := h * w * c
+	if err := finite("x", x, size); err != nil {
+		return err
+	}
+	if err := checkLabels(labels, d.model.config.LabelDim); err != nil {
+		return err
+	}
+	g, err := d.levels(in)
+	if err != nil {
+		return err
+	}
+	x = toHWC(x, d.from, h, w, c)
+	j := d.on.J()
+	out := [3][]float32{}
+	for k := range out {
+		out[k] = make([]float32, len(x))
+	}
+	for done := 0; done < in.Rows; {
+		n := min(largeBucket, in.Rows-done)
+		var part [3][]float32
+		err := d.e.turns.take(ctx, func() (err error) {
+			part[0], part[1], part[2], err = d.on.Denoise(ctx, d.model.weights, x[done*size:(done+n)*size], g[done*j:(done+n)*j], labels[done:done+n])
+			return err
+		})
+		if err != nil {
+			return explain(err)
+		}
+		for k := range out {
+			reorder(out[k][done*size:(done+n)*size], part[k], hwc, d.from, h, w, c)
+		}
+		done += n
+	}
+	if in.Rows == 0 {
+		return nil
+	}
+	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: []any{out[0], out[1], out[2]}}, Meta: api.Done(int64(in.Rows), -1)})
+}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+// tiny is a network of 8×8 images in one channel and three classes.
+const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,
+	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0,"classes":["a","b","c"]}`
+
+// writeModel writes a folder with a random network.
+func writeModel(t *testing.T, folder, config string, seed uint64) {
+	t.Helper()
+	cfg, err := unet.ParseConfig([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, err := unet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := net.Init(seed)
+	for _, v := range values { // EDM starts with a zero output; a test wants one that depends on everything
+		for i := range v {
+			v[i] += 0.03 * float32((i*7+3)%11-5)
+		}
+	}
+	var f safetensors.File
+	for _, tensor := range net.State(values) {
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(tensor.Name, tensor.Shape, tensor.Data))
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(folder, "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := safetensors.Write(out, &f); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open gives an engine on a fresh folder that holds the model "tiny".
+func open(t *testing.T) *Engine {
+	t.Helper()
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	return reopen(t, dir, Config{})
+}
+
+// reopen gives an engine on dir.
+func reopen(t *testing.T, dir string, cfg Config) *Engine {
+	t.Helper()
+	cfg.Dir, cfg.Version = dir, "test"
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e, err := Open(t.Context(), cfg, devicetest.Open(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// rows is everything an operation sent, columns joined.
+type rows struct {
+	schema api.Schema
+	n      int
+	cols   map[string]any
+	events []api.Event
+}
+
+// collect runs a job to its end.
+func collect(ctx context.Context, job *Job) (*rows, error) {
+	out := &rows{schema: job.Schema, cols: map[string]any{}}
+	return out, job.Run(ctx, out.add)
+}
+
+func (r *rows) add(e api.Event) error {
+	r.events = append(r.events, e)
+	if e.Batch == nil {
+		return nil
+	}
+	r.n += e.Batch.Rows
+	for i, c := range r.schema.Columns {
+		switch v := e.Batch.Cols[i].(type) {
+		case []uint8:
+			r.cols[c.Name] = append(column[uint8](r, c.Name), v...)
+		case []int32:
+			r.cols[c.Name] = append(column[int32](r, c.Name), v...)
+		case []int64:
+			r.cols[c.Name] = append(column[int64](r, c.Name), v...)
+		case []uint64:
+			r.cols[c.Name] = append(column[uint64](r, c.Name), v...)
+		case []float32:
+			r.cols[c.Name] = append(column[float32](r, c.Name), v...)
+		case []float64:
+			r.cols[c.Name] = append(column[float64](r, c.Name), v...)
+		}
+	}
+	return nil
+}
+
+// column gives a column of what was sent.
+func column[E any](r *rows, name string) []E {
+	v, _ := r.cols[name].([]E)
+	return v
+}
+
+// get does an operation that must succeed.
+func get(t *testing.T, e *Engine, op, body string) *rows {
+	t.Helper()
+	job, err := e.Prepare(t.Context(), op, json.RawMessage(body))
+	if err != nil {
+		t.Fatalf("%s %s: %v", op, body, err)
+	}
+	r, err := collect(t.Context(), job)
+	if err != nil {
+		t.Fatalf("%s %s: %v", op, body, err)
+	}
+	if job.Rows >= 0 && int64(r.n) != job.Rows {
+		t.Fatalf("%s %s: %d rows, %d were announced", op, body, r.n, job.Rows)
+	}
+	for name, v := range r.cols {
+		if v == nil {
+			t.Fatalf("%s: column %s is empty", op, name)
+		}
+	}
+	return r
+}
+
+// act does an action that must succeed and gives its reply as JSON values.
+func act(t *testing.T, e *Engine, name, body string) map[string]any {
+	t.Helper()
+	reply, err := e.Action(t.Context(), name, json.RawMessage(body), nil)
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, body, err)
+	}
+	text, err := json.Marshal(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatalf("%s: %s is not an object: %v", name, text, err)
+	}
+	return out
+}
+
+// wantCode checks that err is an error of the contract with this code.
+func wantCode(t *testing.T, what string, err error, code api.Code) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error, want %s", what, code)
+		return
+	}
+	if got := api.ErrorOf(err); got.Code != code {
+		t.Errorf("%s: got %v (%v), want %s", what, got, err, code)
+	}
+}

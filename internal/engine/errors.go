@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// explain maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
+// not know stays as it is and becomes INTERNAL.
+func explain(err error) error {
+	var (
+		known    *api.Error
+		table    *schedule.Error
+		label    *schedule.LabelError
+		vectors  *basis.Error
+		settings *solver.Error
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &label):
+		return api.Errorf(api.BadRequest, "The schedule has a row for each class and none for label %d", label.Label).
+			WithHint("Choose among the labels that ListSchedules gives for it.")
+	case errors.Is(err, schedule.ErrNoEnergy):
+		return api.Errorf(api.BadRequest, "The grid geodesic needs a schedule that stores its energy density").
+			WithHint("Make one with MakeSchedule of kind geodesic, or use another grid.")
+	case errors.As(err, &table) && table.Row >= 0:
+		return api.Errorf(api.BadSchedule, "Row %d of the schedule: %s", table.Row, table.Msg)
+	case errors.As(err, &table):
+		return api.Errorf(api.BadSchedule, "The schedule is refused: %s", table.Msg)
+	case errors.As(err, &vectors):
+		return api.Errorf(api.BadTensor, "The basis is refused: %s", vectors)
+	case errors.As(err, &settings):
+		code := api.BadRequest
+		if settings.TooLarge {
+			code = api.TooLarge
+		}
+		return api.Errorf(code, "Field %q: %s", settings.Field, settings.Msg)
+	}
+	return err
+}
+
+// missing tells whether err says that a file is not there.
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+var scheduleColumns = []api.Column{
+	{Name: "label", Type: api.Int32},
+	{Name: "subspace", Type: api.Int32},
+	{Name: "t", Type: api.Float64},
+	{Name: "g", Type: api.Float64},
+	{Name: "gdot", Type: api.Float64},
+	{Name: "sigma", Type: api.Float64},
+}
+
+// prepareEvaluateSchedule tabulates a schedule.
+func (e *Engine) prepareEvaluateSchedule(_ context.Context, body json.RawMessage) (*Job, error) {
+	var req api.EvaluateSchedule
+	if err := api.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	s, err := e.scheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	times, err := timesOf(req, s.T())
+	if err != nil {
+		return nil, err
+	}
+	labels, err := labelsOf(req.Labels, s.Schedule)
+	if err != nil {
+		return nil, explain(err)
+	}
+	family := s.Family()
+	schema := api.Schema{Columns: scheduleColumns, Metadata: metadata("EvaluateSchedule", req,
+		"schedule", s.name, "basis", family.Basis, "k", itoa(family.K))}
+	rows := int64(len(labels)) * int64(s.J()) * int64(len(times))
+	bytes, err := e.price(schema, rows)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
+		return explain(tabulate(ctx, s.Schedule, labels, times, rows, emit))
+	}}, nil
+}
+
+// timesOf lists the times asked for, in order.
+func timesOf(req api.EvaluateSchedule, T float64) ([]float64, error) {
+	if req.T == nil {
+		times := make([]float64, req.Points)
+		for i := range times {
+			times[i] = T * (float64(i) / float64(req.Points-1))
+		}
+		return times, nil
+	}
+	times := slices.Sorted(slices.Values(req.T))
+	if len(times) == 0 {
+		return nil, api.Errorf(api.BadRequest, "Field \"t\" is empty")
+	}
+	if first, last := times[0], times[len(times)-1]; first < 0 || last > T*(1+1e-6) {
+		return nil, api.Errorf(api.BadRequest, "Field \"t\" leaves the schedule's time, 0 … %g", T)
+	}
+	for i := range times {
+		times[i] = min(times[i], T)
+	}
+	return times, nil
+}
+
+// labelsOf lists the labels of the rows asked for, in order: −1 for a shared schedule, whatever is asked.
+func labelsOf(asked []int32, s *schedule.Schedule) ([]int32, error) {
+	var labels []int32
+	for _, l := range s.Labels() {
+		labels = append(labels, int32(l))
+	}
+	if labels == nil {
+		return []int32{-1}, nil
+	}
+	if asked != nil {
+		labels = asked
+		for _, l := range labels {
+			if _, err := s.Row(int(l)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(labels))), nil
+}
+
+// tabulate emits the table in batches.
+func tabulate(ctx context.Context, s *schedule.Schedule, labels []int32, times []float64, rows int64, emit func(api.Event) error) error {
+	const most = 40_000 // rows of 40 bytes
+	var done int64
+	out := newTable(most)
+	g, gdot := make([]float64, s.J()), make([]float64, s.J())
+	for _, label := range labels {
+		row, err := s.Row(int(label))
+		if err != nil {
+			return err
+		}
+		for j := range s.J() {
+			for _, t := range times {
+				s.Eval(row, t, g, gdot)
+				out.add(label, int32(j), t, g[j], gdot[j])
+				if out.full() {
+					done += int64(most)
+					if err := emit(api.Event{Batch: out.take(), Meta: api.Done(done, rows)}); err != nil {
+						return err
+					}
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	if b := out.take(); b.Rows > 0 {
+		return emit(api.Event{Batch: b, Meta: api.Done(rows, rows)})
+	}
+	return nil
+}
+
+// table collects rows of scheduleColumns.
+type table struct {
+	most             int
+	label, subspace  []int32
+	t, g, gdot, root []float64
+}
+
+func newTable(most int) *table { return &table{most: most} }
+
+func (b *table) add(label, subspace int32, t, g, gdot float64) {
+	b.label, b.subspace = append(b.label, label), append(b.subspace, subspace)
+	b.t, b.g, b.gdot, b.root = append(b.t, t), append(b.g, g), append(b.gdot, gdot), append(b.root, math.Sqrt(g))
+}
+
+func (b *table) full() bool { return len(b.t) >= b.most }
+
+func (b *table) take() *api.Batch {
+	out := &api.Batch{Rows: len(b.t), Cols: []any{b.label, b.subspace, b.t, b.g, b.gdot, b.root}}
+	*b = table{most: b.most}
+	return out
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// folders are the places of everything stored:
+//
+//	DIR/models/NAME/        config.json model.safetensors [schedule.json [basis.safetensors]]
+//	DIR/schedules/NAME.json
+//	DIR/bases/NAME.safetensors
+//	DIR/datasets/NAME/
+//	DIR/runs/NAME/
+type folders struct{ models, schedules, bases, datasets, runs string }
+
+func makeFolders(dir string) (folders, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return folders{}, err
+	}
+	f := folders{
+		models:    filepath.Join(root, "models"),
+		schedules: filepath.Join(root, "schedules"),
+		bases:     filepath.Join(root, "bases"),
+		datasets:  filepath.Join(root, "datasets"),
+		runs:      filepath.Join(root, "runs"),
+	}
+	for _, d := range []string{f.models, f.schedules, f.bases, f.datasets, f.runs} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return folders{}, fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// errOutside is the answer to a path that leaves its root.
+var errOutside = errors.New("the path leads outside its folder")
+
+// inside resolves path, which is relative to root, and makes sure that neither its words nor symbolic links, of the
+// folder or of the files in it, lead out of root.
+func inside(root, path string) (string, error) {
+	if !filepath.IsLocal(path) {
+		return "", errOutside
+	}
+	realRoot, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Join(realRoot, path))
+	if err != nil {
+		return "", err
+	}
+	if !below(realRoot, folder) {
+		return "", errOutside
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	for _, entry := range entries {
+		if entry.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return "", err
+		}
+		if !below(realRoot, target) {
+			return "", errOutside
+		}
+	}
+	return folder, nil
+}
+
+// below tells whether path lies strictly under root; both are absolute and free of symbolic links.
+func below(root, path string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// hidden prefixes what is on its way into or out of a folder; scans leave it out and Open removes what a crash left.
+const hidden = ".tmp-"
+
+// writeFile stores data under path so that a reader, or a crash, sees the old file or the new one.
+func writeFile(path string, data []byte) error {
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, hidden+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // does nothing after the rename
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+// removeTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
+func removeTree(path string) error {
+	grave, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, filepath.Join(grave, "x")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		os.Remove(grave)
+		return err
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return os.RemoveAll(grave)
+}
+
+// removeLeftovers clears what a crash left half done.
+func removeLeftovers(folder string) error {
+	left, err := filepath.Glob(filepath.Join(folder, hidden+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// exists tells whether there is anything at path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"encoding/json"
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// serverInfo tells how the server is.
+func (e *Engine) serverInfo() (api.ServerInfo, error) {
+	details, err := json.Marshal(e.dev.Report())
+	if err != nil {
+		return api.ServerInfo{}, err
+	}
+	stats := e.dev.Stats()
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	info := api.ServerInfo{
+		Version: e.cfg.Version, Device: api.Device{Name: e.dev.Name(), Details: details},
+		UptimeS: time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
+		Compiled: stats.Compiled, CompileS: stats.CompileSeconds,
+		HeapBytes: liveHeap(), ResidentBytes: resident(),
+	}
+	for _, r := range e.runs {
+		if r.info().State == running {
+			info.RunningRuns++
+		}
+	}
+	return info, nil
+}
+
+// liveHeap gives the bytes of Go objects.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// resident gives the bytes of memory that the process occupies, device buffers on the host included; 0 where the
+// operating system does not say.
+func resident() uint64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
+}

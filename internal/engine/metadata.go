@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// metadata makes the text that travels in a reply's schema: the operation, the request with every default resolved, and
+// pairs of key and value.
+func metadata(op string, request any, pairs ...string) map[string]string {
+	m := map[string]string{"op": op}
+	if text, err := json.Marshal(request); err == nil {
+		m["request"] = string(text)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

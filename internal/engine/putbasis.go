@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// basisUpload collects the vectors of a basis by label.
+type basisUpload struct {
+	e       *Engine
+	req     api.PutBasis
+	in      api.Schema
+	room    room
+	h, w    int
+	rows    int64
+	vectors map[int][][]float64
+}
+
+// putBasis opens the upload of a basis.
+func (e *Engine) putBasis(body json.RawMessage, in api.Schema) (Upload, error) {
+	u := &basisUpload{e: e, in: in, room: room{limit: e.cfg.MaxUploadBytes}, vectors: map[int][][]float64{}}
+	if err := api.Decode(body, &u.req); err != nil {
+		return nil, err
+	}
+	err := wantColumns(in, []api.Column{{Name: "label", Type: api.Int32}, {Name: "vector", Type: api.Float64, Kind: api.Tensor}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	v := in.Columns[in.Index("vector")]
+	if len(v.Shape) != 2 || v.Len() == 0 || len(v.DimNames) > 0 && !slices.Equal(v.DimNames, []string{"H", "W"}) {
+		return nil, api.Errorf(api.BadTensor, "Column \"vector\" has shape %v and dim_names %v", v.Shape, v.DimNames).
+			WithHint("Its shape is [H, W], its dim_names [\"H\",\"W\"].")
+	}
+	u.h, u.w = v.Shape[0], v.Shape[1]
+	return u, e.freeBasis(u.req.Name, u.req.Replace)
+}
+
+func (e *Engine) freeBasis(name string, replace bool) error {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if _, taken := e.bases[name]; taken && !replace {
+		return nameTaken("basis", name)
+	}
+	return nil
+}
+
+// Write implements Upload.
+func (u *basisUpload) Write(b api.Batch) error {
+	if err := u.room.take(u.in, b); err != nil {
+		return err
+	}
+	n := u.h * u.w
+	values := api.ColumnOf[float64](u.in, b, "vector")
+	if err := finite("vector", values, n); err != nil {
+		return err
+	}
+	for i, label := range api.ColumnOf[int32](u.in, b, "label") {
+		u.vectors[int(label)] = append(u.vectors[int(label)], slices.Clone(values[i*n:(i+1)*n]))
+	}
+	u.rows += int64(b.Rows)
+	return nil
+}
+
+// Commit implements Upload.
+func (u *basisUpload) Commit() (int64, error) {
+	if u.rows == 0 {
+		return 0, api.Errorf(api.BadTensor, "The basis has no vectors")
+	}
+	b, err := basis.Dense(u.h, u.w, u.vectors)
+	if err != nil {
+		return 0, explain(err)
+	}
+	file, err := encodeBasis(b)
+	if err != nil {
+		return 0, explain(err)
+	}
+	e := u.e
+	e.changes.Lock()
+	defer e.changes.Unlock()
+	if err := e.freeBasis(u.req.Name, u.req.Replace); err != nil {
+		return 0, err
+	}
+	if err := writeFile(e.basisPath(u.req.Name), file); err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bases[u.req.Name] = b
+	return u.rows, nil
+}
+
+// Abort implements Upload.
+func (u *basisUpload) Abort() {}

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/kernels/solver"
+)
+
+// sampling is a Sample request with everything it needs, all of it immutable.
+type sampling struct {
+	e       *Engine
+	req     api.Sample
+	model   *model
+	on      *kernels.Model
+	sched   namedSchedule
+	plans   map[int]*solver.Plan // by row of the schedule
+	plan    *solver.Plan         // one of them: all have equal structure
+	steps   int                  // solver steps
+	schema  api.Schema
+	h, w, c int
+}
+
+// newSampling checks everything about a request but its rows.
+func (e *Engine) newSampling(req api.Sample) (*sampling, error) {
+	m, err := e.modelNamed(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	s := &sampling{e: e, req: req, model: m, plans: map[int]*solver.Plan{}}
+	if err := s.prepare(); err != nil {
+		return nil, explain(err)
+	}
+	return s, nil
+}
+
+func (s *sampling) prepare() (err error) {
+	s.h, s.w, s.c = s.model.imageSize()
+	if s.sched, s.on, err = s.e.scheduleOn(s.req.Schedule, s.model); err != nil {
+		return err
+	}
+	t := api.Uint8
+	if s.req.DType == "float32" {
+		t = api.Float32
+	}
+	s.schema = api.Schema{
+		Columns: []api.Column{
+			{Name: "index", Type: api.Int64},
+			{Name: "seed", Type: api.Uint64},
+			{Name: "label", Type: api.Int32},
+			{Name: "step", Type: api.Int32},
+			{Name: "nfe", Type: api.Int32},
+			imageColumn("sample", t, layout(s.req.Layout), s.h, s.w, s.c),
+		},
+		Metadata: s.model.metadata("Sample", s.resolved()),
+	}
+	return nil
+}
+
+// resolved is the request as its reply's metadata tells it: labels, of which there may be millions, come back as a column.
+func (s *sampling) resolved() any {
+	r := s.req
+	if len(r.Labels) > 256 {
+		n := len(r.Labels)
+		r.N, r.Labels = &n, nil
+	}
+	r.Schedule = api.ScheduleRef{Name: s.sched.name, T: s.req.Schedule.T}
+	return r
+}
+
+// planFor makes the plan of the schedule's row for a label, once for each row.
+func (s *sampling) planFor(label int32) (*solver.Plan, error) {
+	row, err := s.sched.Row(int(label))
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := s.plans[row]; ok {
+		return p, nil
+	}
+	r := s.req
+	p, err := solver.New(solver.Settings{
+		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant,
+		Grid:  solver.Grid{Kind: r.Grid.Kind, SigmaMin: r.Grid.SigmaMin, SigmaMax: r.Grid.SigmaMax, Rho: r.Grid.Rho, T: r.Grid.T, Sigma: r.Grid.Sigma},
+		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
+	}, s.sched.Schedule, row)
+	if err != nil {
+		return nil, err
+	}
+	if s.plan != nil && (len(p.Stages) != len(s.plan.Stages) || p.History != s.plan.History) {
+		return nil, api.Errorf(api.BadRequest, "This grid gives the classes of this schedule different numbers of steps").
+			WithHint("Sample the classes one by one, or use the grid schedule.")
+	}
+	if s.plan == nil {
+		s.plan = p
+		for _, stage := range p.Stages {
+			s.steps = max(s.steps, stage.Step+1)
+		}
+	}
+	s.plans[row] = p
+	return p, nil
+}
+
+// previews gives the number of preview rows of each sample.
+func (s *sampling) previews() int64 {
+	if s.req.Every == 0 {
+		return 0
+	}
+	return int64((s.steps + s.req.Every - 1) / s.req.Every)
+}
+
+// prepareSample checks and prices a request that says itself how many samples it wants.
+func (e *Engine) prepareSample(_ context.Context, body json.RawMessage) (*Job, error) {
+	var req api.Sample
+	if err := api.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	n, err := req.CheckRows()
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.newSampling(req)
+	if err != nil {
+		return nil, err
+	}
+	rows, bytes, err := s.check(n)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &Job{Schema: s.schema, Rows: rows, Bytes: bytes,
+		Run: func(ctx context.Context, emit func(api.Event) error) error {
+			if err := s.model.hold(); err != nil {
+				return err
+			}
+			defer s.model.release()
+			return explain(s.runAll(ctx, n, emit))
+		}}, nil
+}
+
+// check makes the plans of every label that may come and prices the reply.
+func (s *sampling) check(n int) (rows, bytes int64, err error) {
+	// The final rows alone come first: their price needs no plan, and a hopeless request shall cost nothing.
+	if _, err := s.e.price(s.schema, int64(n)); err != nil {
+		return 0, 0, err
+	}
+	classes := s.classes()
+	if err := checkLabels(s.req.Labels, classes); err != nil {
+		return 0, 0, err
+	}
+	labels := s.req.Labels
+	if labels == nil {
+		labels = drawable(classes)
+	}
+	for _, label := range labels {
+		if _, err := s.planFor(label); err != nil {
+			return 0, 0, err
+		}
+	}
+	rows = times(int64(n), 1+s.previews())
+	bytes, err = s.e.price(s.schema, rows)
+	return rows, bytes, err
+}
+
+// classes is the number of labels a caller may name.
+func (s *sampling) classes() int { return s.model.config.LabelDim }
+
+// drawable lists the labels that may be drawn.
+func drawable(classes int) []int32 {
+	if classes == 0 {
+		return []int32{-1}
+	}
+	labels := make([]int32, classes)
+	for i := range labels {
+		labels[i] = int32(i)
+	}
+	return labels
+}
+
+// source gives sample i of the request: its seed and its label, drawn where none is given.
+func (s *sampling) source(i int) row {
+	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
+	r := row{index: int64(i), seed: seed, label: -1}
+	switch {
+	case s.req.Labels != nil:
+		r.label = s.req.Labels[i]
+	case s.classes() > 0:
+		r.label = latent.Label(seed, s.classes())
+	}
+	return r
+}
+
+// runAll draws samples 0 … n−1, bucket by bucket.
+func (s *sampling) runAll(ctx context.Context, n int, emit func(api.Event) error) error {
+	out := newSampleWriter(s, n, emit)
+	size := s.h * s.w * s.c
+	for done := 0; done < n; {
+		bucket := s.e.bucket(n - done)
+		rows := make([]row, min(bucket, n-done))
+		latents := make([]float32, bucket*size)
+		for i := range rows {
+			rows[i] = s.source(done + i)
+			latent.Normal(rows[i].seed, latent.StreamLatent, latents[i*size:(i+1)*size])
+		}
+		if err := s.runBatch(ctx, rows, latents, out); err != nil {
+			return err
+		}
+		done += len(rows)
+	}
+	return out.flush()
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+)
+
+func TestSampleTwiceGivesTheSameBytes(t *testing.T) {
+	e := open(t)
+	const body = `{"model":"tiny","n":11,"seed":42,"steps":3,"dtype":"float32"}`
+	a, b := get(t, e, "Sample", body), get(t, e, "Sample", body)
+	if !reflect.DeepEqual(a.cols, b.cols) {
+		t.Error("the same request gave different samples")
+	}
+	if !slices.Equal(column[int32](a, "nfe"), slices.Repeat([]int32{6}, 11)) {
+		t.Errorf("nfe %v, want 6 each: Heun's midpoint form costs two a step", column[int32](a, "nfe"))
+	}
+	for i := range 11 {
+		if column[int64](a, "index")[i] != int64(i) || column[uint64](a, "seed")[i] != 42+uint64(i) || column[int32](a, "step")[i] != -1 {
+			t.Fatalf("row %d: index, seed and step are wrong", i)
+		}
+		if got, want := column[int32](a, "label")[i], latent.Label(42+uint64(i), 3); got != want {
+			t.Errorf("label %d is %d, want %d: drawn from seed + i", i, got, want)
+		}
+	}
+}
+
+// Sample i depends on seed + i alone: not on n, nor on where it lies in which batch.
+func TestSamplesAgreeAcrossN(t *testing.T) {
+	e := open(t)
+	request := func(n int, seed uint64) *rows {
+		return get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"steps":2,"dtype":"float32"}`, n, seed))
+	}
+	many := request(70, 7)
+	for _, test := range []struct{ n, from int }{{1, 0}, {5, 0}, {5, 62}, {40, 3}} {
+		few := request(test.n, 7+uint64(test.from))
+		if !slices.Equal(column[int32](few, "label"), column[int32](many, "label")[test.from:test.from+test.n]) {
+			t.Errorf("n %d from %d: labels differ", test.n, test.from)
+		}
+		x, y := column[float32](few, "sample"), column[float32](many, "sample")[64*test.from:]
+		for i := range x {
+			if math.Abs(float64(x[i]-y[i])) > 1e-4 {
+				t.Fatalf("n %d from %d: value %d is %v, in the large request %v", test.n, test.from, i, x[i], y[i])
+			}
+		}
+	}
+}
+
+func TestSeedWrapsAround(t *testing.T) {
+	e := open(t)
+	r := get(t, e, "Sample", `{"model":"tiny","n":3,"seed":18446744073709551615,"nfe":2}`)
+	if got := column[uint64](r, "seed"); !slices.Equal(got, []uint64{math.MaxUint64, 0, 1}) {
+		t.Errorf("seeds %v", got)
+	}
+}
+
+func TestSampleFormats(t *testing.T) {
+	e := open(t)
+	const body = `{"model":"tiny","labels":[0,-1,2],"steps":2,"dtype":%q,"layout":%q}`
+	raw := get(t, e, "Sample", fmt.Sprintf(body, "float32", "HWC"))
+	bytes := get(t, e, "Sample", fmt.Sprintf(body, "uint8", "CHW"))
+	if got := bytes.schema.Columns[5]; !slices.Equal(got.Shape, []int{1, 8, 8}) || !slices.Equal(got.DimNames, []string{"C", "H", "W"}) {
+		t.Errorf("column %+v", got)
+	}
+	if !slices.Equal(column[int32](raw, "label"), []int32{0, -1, 2}) {
+		t.Errorf("labels %v", column[int32](raw, "label"))
+	}
+	for i, x := range column[float32](raw, "sample") {
+		want := min(max(math.RoundToEven(127.5*float64(x)+127.5), 0), 255)
+		if got := column[uint8](bytes, "sample")[i]; float64(got) != want { // one channel: both layouts are one order
+			t.Fatalf("value %d: %v became %d", i, x, got)
+		}
+	}
+	for _, key := range []string{"request", "model", "version", "weights"} {
+		if raw.schema.Metadata[key] == "" {
+			t.Errorf("the schema's metadata lacks %q", key)
+		}
+	}
+}
+
+func TestSamplePreviewsAndBatches(t *testing.T) {
+	e := open(t)
+	r := get(t, e, "Sample", `{"model":"tiny","n":3,"steps":5,"second_point":"endpoint","every":2,"batch_bytes":200}`)
+	steps := map[int32]int{}
+	nfe := map[int32]int32{}
+	for i, s := range column[int32](r, "step") {
+		steps[s]++
+		nfe[s] = column[int32](r, "nfe")[i]
+	}
+	if want := map[int32]int{0: 3, 2: 3, 4: 3, -1: 3}; !reflect.DeepEqual(steps, want) {
+		t.Errorf("rows by step %v, want %v", steps, want)
+	}
+	if want := map[int32]int32{0: 2, 2: 6, 4: 9, -1: 9}; !reflect.DeepEqual(nfe, want) {
+		t.Errorf("nfe by step %v, want %v", nfe, want)
+	}
+	for _, event := range r.events {
+		if event.Batch != nil && event.Batch.Rows != 2 && event.Batch.Rows != 1 {
+			t.Errorf("a batch of %d rows of 92 bytes, 200 were asked for", event.Batch.Rows)
+		}
+	}
+}
+
+func TestSampleRejects(t *testing.T) {
+	e := open(t)
+	for body, code := range map[string]api.Code{
+		`{"model":"nobody","n":1,"steps":2}`:                            api.ModelNotFound,
+		`{"model":"../tiny","n":1,"steps":2}`:                           api.ModelNotFound,
+		`{"model":"tiny","n":0,"steps":2}`:                              api.BadRequest,
+		`{"model":"tiny","n":-5,"steps":2}`:                             api.BadRequest,
+		`{"model":"tiny","steps":2}`:                                    api.BadRequest,
+		`{"model":"tiny","labels":[3],"steps":2}`:                       api.BadRequest,
+		`{"model":"tiny","labels":[-2],"steps":2}`:                      api.BadRequest,
+		`{"model":"tiny","n":1,"steps":2,"schedule":"nobody"}`:          api.ScheduleNotFound,
+		`{"model":"tiny","n":1,"steps":2,"grid":"geodesic"}`:            api.BadRequest,
+		`{"model":"tiny","n":1,"steps":2,"order":3}`:                    api.BadRequest,
+		`{"model":"tiny","n":1000000000000,"steps":2}`:                  api.TooLarge,
+		`{"model":"tiny","n":9223372036854775807,"steps":2}`:            api.TooLarge,
+		`{"model":"tiny","n":10000000000000000000000,"steps":2}`:        api.TooLarge,
+		`{"model":"tiny","n":100000,"steps":100000,"every":1}`:          api.TooLarge,
+		`{"model":"tiny","n":1,"steps":2,"batch_bytes":10000000000000}`: api.TooLarge,
+	} {
+		_, err := e.Prepare(t.Context(), "Sample", json.RawMessage(body))
+		wantCode(t, body, err, code)
+	}
+	_, err := e.Prepare(t.Context(), "Nonsense", nil)
+	wantCode(t, "unknown operation", err, api.OpNotFound)
+}
+
+// A cancelled request ends within one network evaluation, and the server is idle again.
+func TestSampleIsCancelled(t *testing.T) {
+	e := open(t)
+	job, err := e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","n":64,"steps":50000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var cancelled time.Time
+	_, err = collectUntil(ctx, job, func(ev api.Event) {
+		if ev.Meta["event"] == "progress" && cancelled.IsZero() {
+			cancelled = time.Now()
+			cancel()
+		}
+	})
+	wantCode(t, "cancelled", err, api.Cancelled)
+	if took := time.Since(cancelled); took > time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
+	if n := e.active.Load(); n != 0 {
+		t.Errorf("%d requests are active", n)
+	}
+}
+
+func collectUntil(ctx context.Context, job *Job, look func(api.Event)) (*rows, error) {
+	r := &rows{schema: job.Schema, cols: map[string]any{}}
+	return r, job.Run(ctx, func(ev api.Event) error { look(ev); return r.add(ev) })
+}
+
+func TestSampleExchange(t *testing.T) {
+	e := open(t)
+	ref := get(t, e, "Sample", `{"model":"tiny","labels":[2,0,1],"seed":9,"steps":2,"dtype":"float32"}`)
+	in := api.Schema{Columns: []api.Column{imageColumn("latent", api.Float32, chw, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	x, err := e.Exchange(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	latents := make([]float32, 3*64)
+	for i := range 3 {
+		latent.Normal(9+uint64(i), latent.StreamLatent, latents[64*i:64*(i+1)])
+	}
+	got := &rows{schema: x.Out, cols: map[string]any{}}
+	for _, part := range [][2]int{{0, 2}, {2, 3}} {
+		from, to := part[0], part[1]
+		batch := api.Batch{Rows: to - from, Cols: []any{latents[64*from : 64*to], []int32{2, 0, 1}[from:to]}}
+		if err := x.Do(t.Context(), batch, got.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(got.cols["index"], ref.cols["index"]) || !reflect.DeepEqual(got.cols["label"], ref.cols["label"]) {
+		t.Error("index or label differ from the request by seed")
+	}
+	for i, v := range column[float32](got, "sample") {
+		if math.Abs(float64(v-column[float32](ref, "sample")[i])) > 1e-4 {
+			t.Fatalf("value %d differs from the sample of the same latent by seed", i)
+		}
+	}
+	bad := slices.Clone(latents[:64])
+	bad[5] = float32(math.NaN())
+	wantCode(t, "NaN", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{bad, []int32{0}}}, got.add), api.BadTensor)
+	wantCode(t, "label", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{latents[:64], []int32{7}}}, got.add), api.BadRequest)
+}
+
+func TestExchangeRejectsColumns(t *testing.T) {
+	e := open(t)
+	label := api.Column{Name: "label", Type: api.Int32}
+	ok := imageColumn("latent", api.Float32, hwc, 8, 8, 1)
+	for name, in := range map[string][]api.Column{
+		"missing": {ok},
+		"dtype":   {imageColumn("latent", api.Uint8, hwc, 8, 8, 1), label},
+		"size":    {imageColumn("latent", api.Float32, hwc, 8, 9, 1), label},
+		"rank":    {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{64}}, label},
+		"scalar":  {{Name: "latent", Type: api.Float32}, label},
+		"dims":    {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{8, 8, 1}, DimNames: []string{"W", "H", "C"}}, label},
+		"unknown": {ok, label, {Name: "more", Type: api.Int32}},
+		"twice":   {ok, label, label},
+	} {
+		_, err := e.Exchange(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","steps":2}`), api.Schema{Columns: in})
+		wantCode(t, name, err, api.BadTensor)
+	}
+	for _, body := range []string{`{"model":"tiny","steps":2,"n":3}`, `{"model":"tiny","steps":2,"labels":[1]}`} {
+		_, err := e.Exchange(t.Context(), "Sample", json.RawMessage(body), api.Schema{Columns: []api.Column{ok, label}})
+		wantCode(t, body, err, api.BadRequest)
+	}
+	if n := e.active.Load(); n != 0 {
+		t.Errorf("%d requests are active after refusals", n)
+	}
+}

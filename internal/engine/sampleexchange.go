@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// exchangeWindow is how many unanswered batches a client should keep in flight: enough to hide the transfer.
+const exchangeWindow = 4
+
+// exchangeSample samples from the caller's own latents.
+func (e *Engine) exchangeSample(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
+	var req api.Sample
+	if err := api.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	if err := req.CheckExchange(); err != nil {
+		return nil, err
+	}
+	err := wantColumns(in, []api.Column{{Name: "latent", Type: api.Float32, Kind: api.Tensor}, {Name: "label", Type: api.Int32}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.newSampling(req)
+	if err != nil {
+		return nil, err
+	}
+	col := in.Columns[in.Index("latent")]
+	from, err := s.model.fits(col)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.model.hold(); err != nil {
+		return nil, err
+	}
+	received := 0
+	return &Exchange{Out: s.schema, Window: exchangeWindow, Close: s.model.release,
+		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
+			labels := api.ColumnOf[int32](in, batch, "label")
+			latents := api.ColumnOf[float32](in, batch, "latent")
+			if err := finite("latent", latents, col.Len()); err != nil {
+				return err
+			}
+			latents = toHWC(latents, from, s.h, s.w, s.c)
+			err := s.runLatents(ctx, received, labels, latents, emit)
+			received += batch.Rows
+			return explain(err)
+		}}, nil
+}
+
+// runLatents takes one received batch to samples. Its rows count on from first.
+func (s *sampling) runLatents(ctx context.Context, first int, labels []int32, latents []float32, emit func(api.Event) error) error {
+	if err := checkLabels(labels, s.classes()); err != nil {
+		return err
+	}
+	for _, label := range labels {
+		if _, err := s.planFor(label); err != nil {
+			return err
+		}
+	}
+	if _, err := s.e.price(s.schema, times(int64(len(labels)), 1+s.previews())); err != nil {
+		return err
+	}
+	out := newSampleWriter(s, len(labels), emit)
+	size := s.h * s.w * s.c
+	for done := 0; done < len(labels); {
+		bucket := s.e.bucket(len(labels) - done)
+		rows := make([]row, min(bucket, len(labels)-done))
+		for i := range rows {
+			index := first + done + i
+			rows[i] = row{index: int64(index), seed: s.req.Seed + uint64(index), label: labels[done+i]}
+		}
+		padded := make([]float32, bucket*size)
+		copy(padded, latents[done*size:(done+len(rows))*size])
+		if err := s.runBatch(ctx, rows, padded, out); err != nil {
+			return err
+		}
+		done += len(rows)
+	}
+	return out.flush()
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// progressEvery is the least time between two messages that carry progress alone.
+const progressEvery = 100 * time.Millisecond
+
+// sampleWriter collects rows and sends them in batches of about the requested size; previews leave at once.
+type sampleWriter struct {
+	s     *sampling
+	emit  func(api.Event) error
+	total int
+	done  int // samples finished
+	rows  []row
+	nfe   int32
+	data  []float32 // the finished samples that wait, HWC
+	last  time.Time // of the latest progress
+}
+
+func newSampleWriter(s *sampling, total int, emit func(api.Event) error) *sampleWriter {
+	return &sampleWriter{s: s, emit: emit, total: total}
+}
+
+// preview sends the denoised estimates after a step.
+func (o *sampleWriter) preview(rows []row, images []float32, step, nfe int) error {
+	meta := api.Progress(step+1, o.s.steps, "done", o.done, "total", o.total)
+	return o.send(rows, images, int32(step), int32(nfe), meta)
+}
+
+// progress tells of a step, unless it told of another a moment ago.
+func (o *sampleWriter) progress(step, steps int) error {
+	if now := time.Now(); now.Sub(o.last) >= progressEvery {
+		o.last = now
+		return o.emit(api.Event{Meta: api.Progress(step, steps, "done", o.done, "total", o.total)})
+	}
+	return nil
+}
+
+// final takes finished samples. They wait for more unless there are enough to send, or someone is watching previews.
+func (o *sampleWriter) final(rows []row, images []float32, nfe int) error {
+	size := o.s.h * o.s.w * o.s.c
+	o.rows = append(o.rows, rows...)
+	o.data = append(o.data, images[:len(rows)*size]...)
+	o.nfe = int32(nfe)
+	if o.s.req.Every > 0 || len(o.rows) >= rowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes)) {
+		return o.flush()
+	}
+	return nil
+}
+
+// flush sends what waits.
+func (o *sampleWriter) flush() error {
+	if len(o.rows) == 0 {
+		return nil
+	}
+	rows, data := o.rows, o.data
+	o.rows, o.data = nil, nil
+	return o.send(rows, data, -1, o.nfe, nil)
+}
+
+// send cuts rows into batches of at most the requested size. A nil meta counts finished samples.
+func (o *sampleWriter) send(rows []row, images []float32, step, nfe int32, meta api.Meta) error {
+	size := o.s.h * o.s.w * o.s.c
+	most := rowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes))
+	for len(rows) > 0 {
+		n := min(most, len(rows))
+		m := meta
+		if m == nil {
+			o.done += n
+			m = api.Done(int64(o.done), int64(o.total))
+		}
+		if err := o.emit(api.Event{Batch: o.s.batch(rows[:n], images[:n*size], step, nfe), Meta: m}); err != nil {
+			return err
+		}
+		rows, images = rows[n:], images[n*size:]
+	}
+	return nil
+}
+
+// batch makes the columns of the reply.
+func (s *sampling) batch(rows []row, images []float32, step, nfe int32) *api.Batch {
+	n := len(rows)
+	index, seed := make([]int64, n), make([]uint64, n)
+	label, steps, nfes := make([]int32, n), make([]int32, n), make([]int32, n)
+	for i, r := range rows {
+		index[i], seed[i], label[i], steps[i], nfes[i] = r.index, r.seed, r.label, step, nfe
+	}
+	col := s.schema.Columns[len(s.schema.Columns)-1]
+	return &api.Batch{Rows: n, Cols: []any{index, seed, label, steps, nfes,
+		pixels(images, col.Type, layout(s.req.Layout), s.h, s.w, s.c)}}
+}
