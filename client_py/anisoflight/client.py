@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from .tensors import batches_of
 from .transport import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -57,7 +58,7 @@ class Client:
     def close(self) -> None:
         self._connection.close()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,7 +121,7 @@ class Client:
         model: str,
         *,
         n: int | None = None,
-        labels: Sequence[int] | None = None,
+        labels: npt.ArrayLike | None = None,
         latents: npt.ArrayLike | None = None,
         seed: int | None = None,
         steps: int | None = None,
@@ -176,8 +177,8 @@ class Client:
         if latents is not None:
             return Samples(self._exchange("Sample", request, latent_rows(latents, labels), "sample", progress))
         if labels is not None:
-            request["labels"] = [int(label) for label in labels]
-        total = n if n is not None else len(labels or ())
+            request["labels"] = np.asarray(labels).tolist()
+        total = n if n is not None else np.size(request.get("labels", []))
         return Samples(self.table("Sample", request, "sample", "image", total=total, progress=progress))
 
     def denoise(
@@ -185,7 +186,7 @@ class Client:
         model: str,
         x: npt.ArrayLike,
         sigma: npt.ArrayLike | None = None,
-        labels: Sequence[int] | int | None = None,
+        labels: npt.ArrayLike | None = None,
         *,
         g: npt.ArrayLike | None = None,
         basis: str | None = None,
@@ -223,8 +224,8 @@ class Client:
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')
         """
-        self.call("MakeSchedule", show="schedule" if progress else None, name=name, kind=kind, **options)
-        return self.schedule(name)
+        show = "schedule" if progress else None
+        return Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
 
     def put_schedule(
         self, name: str, table: Any, basis: str = "none", k: int | None = None, replace: bool = False
@@ -245,7 +246,7 @@ class Client:
     def delete_schedule(self, schedule: str) -> None:
         self.call("DeleteSchedule", schedule=schedule)
 
-    def put_basis(self, name: str, vectors: Any, labels: Sequence[int] | None = None, replace: bool = False) -> None:
+    def put_basis(self, name: str, vectors: Any, labels: npt.ArrayLike | None = None, replace: bool = False) -> None:
         """Store a basis: the orthonormal rows [k, H, W] of P_1, or a dict of such arrays by label."""
         command = {"op": "PutBasis", "name": name, "replace": replace}
         uploads.send(self._connection, command, uploads.basis_table(vectors, labels))
@@ -321,7 +322,7 @@ class Client:
         t: npt.ArrayLike,
         *,
         probe: npt.ArrayLike | None = None,
-        labels: Sequence[int] | int | None = None,
+        labels: npt.ArrayLike | None = None,
         mode: str | None = None,
         c: float | None = None,
         progress: bool = True,

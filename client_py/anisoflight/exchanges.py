@@ -10,21 +10,19 @@ import pyarrow as pa
 from .tensors import layout_of, table_of, tensor_column, to_numpy, vector_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
 Array = np.ndarray[Any, Any]
 
 
-def latent_rows(latents: npt.ArrayLike, labels: Sequence[int] | int | None) -> pa.Table:
+def latent_rows(latents: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Table:
     """Rows of a Sample exchange."""
     column = _images(latents)
     return table_of({"latent": column, "label": _labels(labels, len(column))})
 
 
 def denoise_rows(
-    x: npt.ArrayLike, sigma: npt.ArrayLike | None, g: npt.ArrayLike | None, labels: Sequence[int] | int | None
+    x: npt.ArrayLike, sigma: npt.ArrayLike | None, g: npt.ArrayLike | None, labels: npt.ArrayLike | None
 ) -> pa.Table:
     """Rows of a Denoise exchange; sigma or g, one of them."""
     if (sigma is None) == (g is None):
@@ -44,7 +42,7 @@ def gradient_rows(
     noise: npt.ArrayLike,
     probe: npt.ArrayLike | None,
     t: npt.ArrayLike,
-    labels: Sequence[int] | int | None,
+    labels: npt.ArrayLike | None,
 ) -> pa.Table:
     """Rows of a ScheduleGradient exchange; a missing probe is drawn from {−1, 1}."""
     column = _images(images)
@@ -69,7 +67,7 @@ def _images(values: npt.ArrayLike) -> pa.FixedShapeTensorArray:
     return tensor_column(array, layout_of(array.shape[1:]))
 
 
-def _labels(labels: Sequence[int] | int | None, rows: int) -> pa.Array:
+def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
     return pa.array(np.broadcast_to(np.asarray(-1 if labels is None else labels, np.int32), rows))
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    import numpy.typing as npt
     import pandas as pd
 
     from .client import Client
@@ -28,15 +27,21 @@ class Schedule:
     [0.0, 3200.0, 6400.0]
     """
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: Client, name: str, made: dict[str, Any] | None = None) -> None:
         self._client = client
+        self._made = made
         self.name = name
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The schedule as the server describes it; after `Client.make_schedule`, what that reported."""
+        return self._made or self._client.schedules().loc[self.name].dropna().to_dict()
 
     def __repr__(self) -> str:
         return f"Schedule({self.name!r})"
 
     def evaluate(
-        self, points: int = 256, t: Sequence[float] | None = None, labels: Sequence[int] | None = None
+        self, points: int = 256, t: npt.ArrayLike | None = None, labels: npt.ArrayLike | None = None
     ) -> pd.DataFrame:
         """The curves at `points` times uniform in [0, T], or at the times t: columns label, subspace, t, g, gdot,
         sigma.
@@ -47,9 +52,9 @@ class Schedule:
         if t is None:
             request["points"] = points
         else:
-            request["t"] = [float(value) for value in t]
+            request["t"] = np.asarray(t, np.float64).tolist()
         if labels is not None:
-            request["labels"] = [int(label) for label in labels]
+            request["labels"] = np.asarray(labels).tolist()
         return self._client.table("EvaluateSchedule", request).to_pandas()
 
     def sigmas(self, steps: int, label: int | None = None) -> np.ndarray[Any, Any]:

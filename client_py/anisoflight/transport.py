@@ -5,6 +5,7 @@ Everything here is in terms of JSON requests and record batches; what they mean 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from .reader import Call, Stream, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+
+# What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
+_FAILURES = (fl.FlightError, pa.ArrowException, OSError)
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,15 @@ class Connection:
             writer, reader = client.do_exchange(descriptor, options)
             call.on_cancel(reader.cancel)
             args = (call, writer, schema, batches)
-            threading.Thread(target=_write, args=args, name="anisoflight-write", daemon=True).start()
-            return _messages(reader)
+            writing = threading.Thread(target=_write, args=args, name="anisoflight-write", daemon=True)
+            writing.start()
+            try:
+                yield from _messages(reader)
+            finally:
+                # Not before: a writer that is closed, or dropped, throws away the replies still to come.
+                writing.join()
+                with contextlib.suppress(*_FAILURES):
+                    writer.close()
 
         return Stream(messages)
 
@@ -93,25 +105,23 @@ class Connection:
 
         def written(call: Call) -> Iterator[dict[str, Any]]:
             writer, answers = client.do_put(descriptor, schema, options)
-            rows, answer = 0, None
+            rows = 0
             try:
                 for batch in batches:
                     writer.write_batch(batch)
                     rows += batch.num_rows
                     yield {"event": "batch", "done": rows}
-                    if call.stopped.is_set():
-                        break
-                else:
-                    writer.done_writing()
-                    answer = answers.read()
-            finally:
+            except BaseException as error:
                 # Closing or dropping a writer ends the stream as if it were complete, and pyarrow cannot cancel it:
                 # an upload that stops short is spoilt with a row that the server must refuse.
-                if answer is None:
-                    _spoil(writer, schema)
-                writer.close()
-            if answer is not None:
-                yield json.loads(answer.to_pybytes())
+                refusal = _spoil(writer, schema)
+                if isinstance(error, fl.FlightError) and refusal is not None:
+                    raise refusal from error  # the write failed because the server had refused; this says why
+                raise
+            writer.done_writing()
+            answer = answers.read()
+            writer.close()  # raises the server's refusal, if it has one
+            yield json.loads(answer.to_pybytes())
 
         return Stream(written)
 
@@ -141,18 +151,21 @@ def _write(call: Call, writer: fl.FlightStreamWriter, schema: pa.Schema, batches
                 return
             writer.write_batch(batch)
         writer.done_writing()
-    except (fl.FlightError, pa.ArrowException, OSError):
+    except _FAILURES:
         return
     except Exception as error:  # from the caller's own iterator
         call.fail(error)
 
 
-def _spoil(writer: fl.FlightStreamWriter, schema: pa.Schema) -> None:
-    nulls = [_nulls(field.type) for field in schema]
+def _spoil(writer: fl.FlightStreamWriter, schema: pa.Schema) -> Exception | None:
+    """End an upload with a row of nulls; gives the server's refusal."""
+    with contextlib.suppress(*_FAILURES):
+        writer.write_batch(pa.record_batch([_nulls(field.type) for field in schema], schema=schema))
     try:
-        writer.write_batch(pa.record_batch(nulls, schema=schema))
-    except (fl.FlightError, pa.ArrowException, OSError):
-        return
+        writer.close()
+    except _FAILURES as refusal:
+        return refusal
+    return None
 
 
 def _nulls(kind: pa.DataType) -> pa.Array:

@@ -14,8 +14,6 @@ from .tensors import batches_of, layout_of, table_of, tensor_column
 from .transport import Connection, command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
 
@@ -58,7 +56,7 @@ def schedule_table(table: Any) -> pa.Table:
     )
 
 
-def basis_table(vectors: Any, labels: Sequence[int] | None) -> pa.Table:
+def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
     """The rows of PutBasis: [k, H, W] with a label per row (default −1, shared), or {label: [k, H, W]}."""
     if isinstance(vectors, Mapping):
         labels = [int(label) for label, rows in vectors.items() for _ in range(len(rows))]

@@ -1,0 +1,81 @@
+"""Pictures without an image library."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from anisoflight import images
+from anisoflight.samples import Samples
+from anisoflight.tensors import table_of, tensor_column
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_png_holds_the_pixels(channels: int) -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (5, 7, channels), np.uint8)
+    read = np.rint(pyplot.imread(io.BytesIO(images.png(picture)), format="png") * 255).astype(np.uint8)
+    np.testing.assert_array_equal(read.reshape(picture.shape), picture)
+
+
+def test_grid_places_images_in_reading_order() -> None:
+    numbers = np.arange(5, dtype=np.uint8)[:, None, None, None] * np.ones((1, 2, 2, 1), np.uint8)
+    picture = images.grid(numbers, columns=3, gap=1)
+    assert picture.shape == (5, 8, 1)
+    assert [picture[0, 0, 0], picture[0, 3, 0], picture[0, 6, 0], picture[3, 0, 0]] == [0, 1, 2, 3]
+    assert picture[2, 0, 0] == 255
+    assert picture[3, 6, 0] == 255  # an empty place
+
+
+def test_grid_takes_channels_first() -> None:
+    chw = np.random.default_rng(1).integers(0, 256, (4, 3, 8, 8), np.uint8)
+    np.testing.assert_array_equal(images.grid(chw), images.grid(np.moveaxis(chw, 1, 3)))
+
+
+def test_pixels_round_as_the_server_does() -> None:
+    assert images.to_uint8(np.array([-2, -1, -0.996, 0.0, 0.996, 1])).tolist() == [0, 0, 1, 128, 254, 255]
+
+
+def _samples(rows: int, previews: int = 0) -> Samples:
+    total = rows + previews
+    return Samples(
+        table_of(
+            {
+                "index": pa.array(range(total), pa.int64()),
+                "seed": pa.array(range(total), pa.uint64()),
+                "label": pa.array([-1] * total, pa.int32()),
+                "step": pa.array([2] * previews + [-1] * rows, pa.int32()),
+                "nfe": pa.array([9] * total, pa.int32()),
+                "sample": tensor_column(np.zeros((total, 8, 8, 1), np.uint8), "HWC"),
+            }
+        )
+    )
+
+
+def test_samples_show_themselves_in_a_notebook() -> None:
+    html = _samples(6)._repr_html_()
+    data = html.split("data:image/png;base64,")[1].split('"')[0]
+    assert base64.b64decode(data).startswith(b"\x89PNG")
+    assert "6×8×8×1 uint8" in html
+    assert "no images" in _samples(0)._repr_html_()
+
+
+def test_samples_keep_previews_apart() -> None:
+    samples = _samples(rows=3, previews=2)
+    assert samples.images.shape == (3, 8, 8, 1)
+    assert samples.seeds.tolist() == [2, 3, 4]
+    assert samples.previews["step"].to_pylist() == [2, 2]
+
+
+def test_samples_as_a_frame_and_a_file(tmp_path) -> None:
+    samples = _samples(2)
+    frame = samples.to_pandas()
+    assert frame["sample"][1].shape == (8, 8, 1)
+    assert list(frame.columns) == ["index", "seed", "label", "step", "nfe", "sample"]
+    samples.save(tmp_path / "grid.png")
+    assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,79 @@
+"""Starting and ending a server, with small programs in its place."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from anisoflight import ServerStartError, serve
+from anisoflight.serve import find_binary, location_of
+
+
+def program(folder: Path, body: str) -> Path:
+    path = folder / "anisoflight"
+    path.write_text(f"#!{sys.executable}\nimport sys, time, signal\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_the_log_explains_a_failed_start(tmp_path: Path) -> None:
+    binary = program(tmp_path, "print('the folder is not writable'); sys.exit(3)")
+    with pytest.raises(ServerStartError, match=r"exit code 3(.|\n)*the folder is not writable"):
+        serve(binary=binary)
+
+
+def test_a_server_that_never_listens_is_given_up_and_ended(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    body = f"import os; open({str(pid)!r}, 'w').write(str(os.getpid())); print('compiling', flush=True); time.sleep(60)"
+    start = time.monotonic()
+    with pytest.raises(ServerStartError, match=r"not ready after 1 s(.|\n)*compiling"):
+        serve(binary=program(tmp_path, body), timeout=1)
+    assert time.monotonic() - start < 10
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_arguments_and_the_end_of_a_server(tmp_path: Path) -> None:
+    body = f"""
+said = open({str(tmp_path / "said")!r}, "w")
+print(*sys.argv[1:], file=said, flush=True)
+def stop(*_):
+    print("stopped cleanly", file=said, flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+print('level=INFO msg="listening on 127.0.0.1:4242"', flush=True)
+while True: time.sleep(1)
+"""
+    with serve("a.yaml", data=tmp_path, listen="127.0.0.1:0", binary=program(tmp_path, body)) as client:
+        assert client.location == "grpc://127.0.0.1:4242"
+        assert client.server.process.poll() is None
+        assert "listening on" in client.server.log
+    assert client.server.process.poll() == 0
+    arguments, end = (tmp_path / "said").read_text().splitlines()
+    assert arguments == f"serve --config a.yaml --data {tmp_path} --listen 127.0.0.1:0"
+    assert end == "stopped cleanly"
+
+
+def test_the_binary_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "on-path").mkdir()
+    on_path, given = program(tmp_path / "on-path", ""), program(tmp_path, "")
+    monkeypatch.delenv("ANISOFLIGHT_BIN", raising=False)
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    assert find_binary() == str(on_path)
+    monkeypatch.setenv("ANISOFLIGHT_BIN", str(given))
+    assert find_binary() == str(given)
+    assert find_binary(on_path) == str(on_path)
+    monkeypatch.setenv("ANISOFLIGHT_BIN", str(tmp_path / "missing"))
+    with pytest.raises(ServerStartError, match="make build"):
+        find_binary()
+
+
+def test_addresses_become_locations() -> None:
+    assert location_of("[::1]:8815") == "grpc://[::1]:8815"
+    assert location_of("grpc+tls://host:1") == "grpc+tls://host:1"
+    assert location_of("unix:/run/x") == "grpc+unix:///run/x"

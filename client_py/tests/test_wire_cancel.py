@@ -1,0 +1,92 @@
+"""Work ends with the caller: after a cancel, a deadline, or a connection that is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pyarrow.flight as fl
+import pytest
+import wire
+
+import anisoflight
+
+LONG = {"model": "digits", "n": 4096, "steps": 100_000}
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def is_idle(pid: int) -> bool:
+    before = cpu_seconds(pid)
+    time.sleep(0.3)
+    return cpu_seconds(pid) - before < 0.1
+
+
+@pytest.fixture
+def pid(server: anisoflight.LocalClient, model: str) -> int:
+    assert model
+    return server.server.process.pid
+
+
+def started(flight: fl.FlightClient) -> fl.FlightStreamReader:
+    """A long sample that is under way."""
+    reader = flight.do_get(wire.ticket("Sample", LONG))
+    for chunk in reader:
+        if chunk.app_metadata is not None and b"progress" in chunk.app_metadata.to_pybytes():
+            return reader
+    raise AssertionError("the sample ended")
+
+
+def test_cancelling_a_get(flight: fl.FlightClient, pid: int) -> None:
+    reader = started(flight)
+    assert not is_idle(pid)
+    reader.cancel()
+    time.sleep(0.5)
+    assert is_idle(pid)
+
+
+def test_a_deadline(flight: fl.FlightClient, pid: int) -> None:
+    options = fl.FlightCallOptions(timeout=1.0)
+    with pytest.raises(fl.FlightTimedOutError):
+        flight.do_get(wire.ticket("Sample", LONG), options).read_all()
+    time.sleep(0.5)
+    assert is_idle(pid)
+
+
+def test_an_abandoned_action(flight: fl.FlightClient, pid: int) -> None:
+    options = fl.FlightCallOptions(timeout=1.0)
+    with pytest.raises(fl.FlightTimedOutError):
+        list(flight.do_action(fl.Action("Sample", wire.encode(LONG)), options))
+    time.sleep(0.5)
+    assert is_idle(pid)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_client_that_vanishes(server: anisoflight.LocalClient, pid: int, how: signal.Signals) -> None:
+    program = textwrap.dedent(f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import pyarrow.flight as fl
+        import wire
+        client = fl.FlightClient({server.location!r})
+        reader = client.do_get(wire.ticket("Sample", {LONG!r}))
+        for chunk in reader:
+            if chunk.app_metadata is not None and b"progress" in chunk.app_metadata.to_pybytes():
+                print("started", flush=True)
+    """)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    process.send_signal(how)
+    process.wait(5)
+    time.sleep(0.7)
+    assert is_idle(pid)
