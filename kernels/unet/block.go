@@ -14,9 +14,9 @@ type family struct {
 	adaptive     bool    // the embedding scales and shifts, instead of being added
 	resampleProj bool    // the skip of a resampling block has a 1×1 convolution even where channels agree
 	filter       nn.Resampler
-	init         nn.Init // of most layers
-	initZero     nn.Init // of the layers that end a branch
-	initAttn     nn.Init // of query, key and value
+	initial      nn.Init // of most layers
+	initialLast  nn.Init // of the layers that end a branch
+	initialQKV   nn.Init // of query, key and value
 	heads        func(channels int) int
 }
 
@@ -40,11 +40,11 @@ func (b block) norm(i string, channels int) nn.GroupNorm {
 }
 
 func (b block) conv0() conv {
-	return conv{nn.Conv2D{Name: b.name + ".conv0", In: b.in, Out: b.out, Kernel: 3, Init: b.family.init}, b.dir, b.family.filter}
+	return conv{nn.Conv2D{Name: b.name + ".conv0", In: b.in, Out: b.out, Kernel: 3, Init: b.family.initial}, b.dir, b.family.filter}
 }
 
 func (b block) conv1() nn.Conv2D {
-	return nn.Conv2D{Name: b.name + ".conv1", In: b.out, Out: b.out, Kernel: 3, Init: b.family.initZero}
+	return nn.Conv2D{Name: b.name + ".conv1", In: b.out, Out: b.out, Kernel: 3, Init: b.family.initialLast}
 }
 
 func (b block) affine() nn.Linear {
@@ -52,7 +52,7 @@ func (b block) affine() nn.Linear {
 	if b.family.adaptive {
 		out *= 2
 	}
-	return nn.Linear{Name: b.name + ".affine", In: b.family.embedding, Out: out, Init: b.family.init}
+	return nn.Linear{Name: b.name + ".affine", In: b.family.embedding, Out: out, Init: b.family.initial}
 }
 
 // skip returns the layer on the short path; ok is false where that is the identity.
@@ -64,12 +64,12 @@ func (b block) skip() (c conv, ok bool) {
 	if b.family.resampleProj || b.in != b.out {
 		kernel = 1
 	}
-	return conv{nn.Conv2D{Name: b.name + ".skip", In: b.in, Out: b.out, Kernel: kernel, Init: b.family.init}, b.dir, b.family.filter}, true
+	return conv{nn.Conv2D{Name: b.name + ".skip", In: b.in, Out: b.out, Kernel: kernel, Init: b.family.initial}, b.dir, b.family.filter}, true
 }
 
 // attention is without meaning where heads returns 0.
 func (b block) attention() nn.Attention {
-	return nn.Attention{Name: b.name, Channels: b.out, Heads: b.heads(), InitQKV: b.family.initAttn, InitProj: b.family.initZero}
+	return nn.Attention{Name: b.name, Channels: b.out, Heads: b.heads(), InitQKV: b.family.initialQKV, InitProj: b.family.initialLast}
 }
 
 func (b block) heads() int {

@@ -29,21 +29,21 @@ type embedder struct {
 
 // newEmbedder takes the initial distributions of the layers; only the label's
 // and the augmentation's differ between the families.
-func newEmbedder(c Config, channels, width int, init, initLabel, initAugment nn.Init) embedder {
+func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAugment nn.Init) embedder {
 	e := embedder{
 		song: c.ModelType == SongUNet, fourier: c.EmbeddingType == "fourier",
 		channels: channels, labelDropout: c.LabelDropout,
-		layer0: nn.Linear{Name: prefix + "map_layer0", In: channels, Out: width, Init: init},
-		layer1: nn.Linear{Name: prefix + "map_layer1", In: width, Out: width, Init: init},
+		layer0: nn.Linear{Name: prefix + "map_layer0", In: channels, Out: width, Init: initial},
+		layer1: nn.Linear{Name: prefix + "map_layer1", In: width, Out: width, Init: initial},
 	}
 	if c.LabelDim > 0 {
-		e.label = &nn.Linear{Name: prefix + "map_label", In: c.LabelDim, Out: channels, Init: initLabel}
+		e.label = &nn.Linear{Name: prefix + "map_label", In: c.LabelDim, Out: channels, Init: initialLabel}
 		if !e.song {
 			e.label.Out, e.label.NoBias = width, true
 		}
 	}
 	if c.AugmentDim > 0 {
-		e.augment = &nn.Linear{Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true, Init: initAugment}
+		e.augment = &nn.Linear{Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true, Init: initialAugment}
 	}
 	for i := range c.RatioEmbedding {
 		e.ratios = append(e.ratios, nn.Linear{Name: fmt.Sprintf("%smap_ratio%d", prefix, i), In: channels, Out: channels, NoBias: true})
@@ -55,7 +55,7 @@ const freqs = prefix + "map_noise.freqs"
 
 func (e embedder) entries() []entry {
 	var out []entry
-	linear := func(l *nn.Linear) {
+	add := func(l *nn.Linear) {
 		if l != nil {
 			out = append(out, entriesOf(l.Params())...)
 		}
@@ -64,18 +64,18 @@ func (e embedder) entries() []entry {
 		out = append(out, entry{Param: nn.Param{Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16), Frozen: true}})
 	}
 	if e.song {
-		linear(e.label)
+		add(e.label)
 	}
-	linear(e.augment)
+	add(e.augment)
 	for _, r := range e.ratios {
 		p := r.Params()[0]
 		p.Optional = true
 		out = append(out, entry{Param: p})
 	}
-	linear(&e.layer0)
-	linear(&e.layer1)
+	add(&e.layer0)
+	add(&e.layer1)
 	if !e.song {
-		linear(e.label)
+		add(e.label)
 	}
 	return out
 }

@@ -1,91 +1,67 @@
 package unet
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// prefix of every name in EDM's state dicts: the network is EDMPrecond's .model.
-const prefix = "model."
-
 // buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its
 // arguments cover DDPM++ (positional, standard, standard, [1, 1]) and NCSN++
 // (fourier, residual, standard, [1, 3, 3, 1]).
 func buildSong(c Config) (embedder, []step) {
 	width := c.ModelChannels * c.ChannelMultEmb
-	init := nn.Init{Mode: nn.XavierUniform, Weight: 1}
-	initZero := nn.Init{Mode: nn.XavierUniform, Weight: 1e-5}
-	f := &family{
+	initial := nn.Init{Mode: nn.XavierUniform, Weight: 1}
+	l := &layout{cfg: c, family: &family{
 		embedding: width, eps: 1e-6, skipScale: math.Sqrt(0.5), resampleProj: true,
-		filter: nn.NewResampler(c.ResampleFilter),
-		init:   init, initZero: initZero, initAttn: nn.Init{Mode: nn.XavierUniform, Weight: math.Sqrt(0.2)},
-		heads: func(int) int { return 1 },
-	}
-	emb := newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, init, init, init)
-	resample := func(name string, channels int, dir direction) conv {
-		return conv{nn.Conv2D{Name: name, In: channels, Out: channels}, dir, f.filter}
-	}
+		filter:  nn.NewResampler(c.ResampleFilter),
+		initial: initial, initialLast: nn.Init{Mode: nn.XavierUniform, Weight: 1e-5},
+		initialQKV: nn.Init{Mode: nn.XavierUniform, Weight: math.Sqrt(0.2)},
+		heads:      func(int) int { return 1 },
+	}}
 
-	var steps []step
-	var skips []int // channels of the skips
-	channels, aux := c.ImgChannels, c.ImgChannels
-	for lv, mult := range c.ChannelMult {
-		res := c.ImgResolution >> lv
-		at := func(name string) string { return fmt.Sprintf("%senc.%dx%d_%s", prefix, res, res, name) }
-		if lv == 0 {
-			steps = append(steps, first{conv{Conv2D: nn.Conv2D{Name: at("conv"), In: channels, Out: c.ModelChannels, Kernel: 3, Init: init}}})
-			channels = c.ModelChannels
-		} else {
-			steps = append(steps, encode{block{name: at("down"), in: channels, out: channels, dir: down, family: f}})
-			switch c.EncoderType {
-			case "skip":
-				steps = append(steps, shrink{resample(at("aux_down"), aux, down)},
-					addSkip{conv{Conv2D: nn.Conv2D{Name: at("aux_skip"), In: aux, Out: channels, Kernel: 1, Init: init}}})
-			case "residual":
-				steps = append(steps, addResidual{conv{nn.Conv2D{Name: at("aux_residual"), In: aux, Out: channels, Kernel: 3, Init: init}, down, f.filter}})
-				aux = channels
-			}
+	pyramid := c.ImgChannels // channels of the input pyramid
+	for lv := range c.ChannelMult {
+		l.enter(lv, c.ModelChannels)
+		if lv > 0 {
+			pyramid = l.pyramid(lv, pyramid)
 		}
-		skips = append(skips, channels)
-		for i := range c.NumBlocks {
-			out := c.ModelChannels * mult
-			attend := slices.Contains(c.AttnResolutions, res)
-			steps = append(steps, encode{block{name: at(fmt.Sprintf("block%d", i)), in: channels, out: out, attend: attend, family: f}})
-			channels = out
-			skips = append(skips, channels)
-		}
+		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution>>lv))
 	}
-
-	last := len(c.ChannelMult) - 1
-	for lv := last; lv >= 0; lv-- {
-		res := c.ImgResolution >> lv
-		at := func(name string) string { return fmt.Sprintf("%sdec.%dx%d_%s", prefix, res, res, name) }
-		if lv == last {
-			steps = append(steps,
-				decode{block{name: at("in0"), in: channels, out: channels, attend: true, family: f}},
-				decode{block{name: at("in1"), in: channels, out: channels, family: f}})
-		} else {
-			steps = append(steps, decode{block{name: at("up"), in: channels, out: channels, dir: up, family: f}})
-		}
-		for i := range c.NumBlocks + 1 {
-			in := channels + skips[len(skips)-1]
-			skips = skips[:len(skips)-1]
-			channels = c.ModelChannels * c.ChannelMult[lv]
-			attend := i == c.NumBlocks && slices.Contains(c.AttnResolutions, res)
-			steps = append(steps, join{block{name: at(fmt.Sprintf("block%d", i)), in: in, out: channels, attend: attend, family: f}})
-		}
+	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
+		listed := slices.Contains(c.AttnResolutions, c.ImgResolution>>lv)
+		l.decode(lv, func(i int) bool { return listed && i == c.NumBlocks })
 		if c.DecoderType == "skip" || lv == 0 {
-			if c.DecoderType == "skip" && lv < last {
-				steps = append(steps, grow{resample(at("aux_up"), c.ImgChannels, up)})
-			}
-			steps = append(steps, emit{
-				nn.GroupNorm{Name: at("aux_norm"), Channels: channels, Eps: 1e-6},
-				nn.Conv2D{Name: at("aux_conv"), In: channels, Out: c.ImgChannels, Kernel: 3, Init: initZero},
-			})
+			l.emit(lv)
 		}
 	}
-	return emb, steps
+	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l.steps
+}
+
+// pyramid adds what the encoder's type does to a level with the halved input, of
+// that many channels, and returns the channels it has afterwards.
+func (l *layout) pyramid(lv, channels int) int {
+	f := l.family
+	switch l.cfg.EncoderType {
+	case "skip":
+		l.add(shrink{conv{nn.Conv2D{Name: l.name("enc", lv, "aux_down"), In: channels, Out: channels}, down, f.filter}},
+			addSkip{conv{Conv2D: nn.Conv2D{Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1, Init: f.initial}}})
+	case "residual":
+		l.add(addResidual{conv{nn.Conv2D{Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3, Init: f.initial}, down, f.filter}})
+		return l.channels
+	}
+	return channels
+}
+
+// emit adds the output of a level.
+func (l *layout) emit(lv int) {
+	c, f := l.cfg, l.family
+	if c.DecoderType == "skip" && lv < len(c.ChannelMult)-1 {
+		l.add(grow{conv{nn.Conv2D{Name: l.name("dec", lv, "aux_up"), In: c.ImgChannels, Out: c.ImgChannels}, up, f.filter}})
+	}
+	l.add(emit{
+		nn.GroupNorm{Name: l.name("dec", lv, "aux_norm"), Channels: l.channels, Eps: f.eps},
+		nn.Conv2D{Name: l.name("dec", lv, "aux_conv"), In: l.channels, Out: c.ImgChannels, Kernel: 3, Init: f.initialLast},
+	})
 }

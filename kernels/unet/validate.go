@@ -11,7 +11,7 @@ import (
 // and far below what would exhaust a machine before an error could be given.
 const (
 	maxSize   = 1 << 16 // sizes and counts
-	maxBlocks = 1 << 8  // blocks per level, levels, filter taps
+	maxBlocks = 1 << 8  // blocks per level, multipliers, filter taps
 	maxParams = 1 << 32
 )
 
@@ -39,11 +39,13 @@ func (c Config) check() error {
 		{"channel_mult_emb", c.ChannelMultEmb, 1, maxBlocks},
 		{"num_blocks", c.NumBlocks, 1, maxBlocks},
 		{"ratio_embedding", c.RatioEmbedding, 0, maxSize},
-		{"channel_mult: length", len(c.ChannelMult), 1, 16},
 	} {
 		if f.value < f.lo || f.value > f.hi {
 			return &ConfigError{f.name, fmt.Sprintf("want an integer from %d to %d, got %d", f.lo, f.hi, f.value)}
 		}
+	}
+	if n := len(c.ChannelMult); n < 1 || n > 16 {
+		return &ConfigError{"channel_mult", fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n)}
 	}
 	for _, m := range c.ChannelMult {
 		if m < 1 || m > maxBlocks {

@@ -1,0 +1,146 @@
+package unet_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
+	got, err := unet.ParseConfig([]byte(`{"model_type": "SongUNet", "img_resolution": 32, "img_channels": 3, "label_dim": 2, "classes": ["cat", "dog"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := unet.Config{
+		ModelType: "SongUNet", ImgResolution: 32, ImgChannels: 3, LabelDim: 2,
+		SigmaMin: 0, SigmaMax: unet.Extended(math.Inf(1)), SigmaData: 0.5,
+		ModelChannels: 128, ChannelMult: []int{1, 2, 2, 2}, ChannelMultEmb: 4, NumBlocks: 4,
+		AttnResolutions: []int{16}, Dropout: 0.1, EmbeddingType: "positional", ChannelMultNoise: 1,
+		EncoderType: "standard", DecoderType: "standard", ResampleFilter: []float64{1, 1},
+		Classes: []string{"cat", "dog"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+
+	// model_type has a default too.
+	got, err = unet.ParseConfig([]byte(`{"img_resolution": 64, "img_channels": 3, "use_fp16": true, "sigma_max": 80, "attn_resolutions": []}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = unet.Defaults("DhariwalUNet")
+	want.ImgResolution, want.ImgChannels, want.UseFP16, want.SigmaMax, want.AttnResolutions = 64, 3, true, 80, []int{}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestConfigSurvivesJSON(t *testing.T) {
+	for _, c := range []unet.Config{cifar(10), small()} {
+		c.AttnResolutions = nil // no attention must not turn into the default
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := unet.ParseConfig(b)
+		if err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		c.AttnResolutions = []int{}
+		if !reflect.DeepEqual(got, c) {
+			t.Errorf("got %+v\nwant %+v", got, c)
+		}
+	}
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	song := func(field string) string {
+		return `{"model_type": "SongUNet", "img_resolution": 16, "img_channels": 3` + field + `}`
+	}
+	for _, c := range []struct{ name, json, field, says string }{
+		{"nothing", ``, "", "one JSON object"},
+		{"a list", `[]`, "", "one JSON object"},
+		{"half an object", `{"model_type": "SongUNet"`, "", "one JSON object"},
+		{"bare infinity", song(`, "sigma_max": Infinity`), "", `"inf"`},
+		{"text after it", song(``) + `{}`, "", "text after it"},
+		{"unknown field", song(`, "num_block": 2`), "num_block", "num_blocks"},
+		{"a field twice", song(`, "dropout": 0, "dropout": 0.1`), "dropout", "twice"},
+		{"null", song(`, "dropout": null`), "dropout", "null"},
+		{"wrong type", song(`, "num_blocks": "2"`), "num_blocks", "want an integer"},
+		{"fraction", song(`, "model_channels": 1.5`), "model_channels", "want an integer"},
+		{"wrong list", song(`, "channel_mult": 2`), "channel_mult", "list of integers"},
+		{"unknown model", `{"model_type": "UNet"}`, "model_type", "SongUNet"},
+		{"no size", `{"model_type": "SongUNet", "img_channels": 3}`, "img_resolution", "got 0"},
+		{"odd size", song(`, "channel_mult": [1, 1, 1, 1, 1, 1]`), "img_resolution", "multiple of 32"},
+		{"no levels", song(`, "channel_mult": []`), "channel_mult", "per level"},
+		{"zero multiplier", song(`, "channel_mult": [0]`), "channel_mult", "got 0"},
+		{"odd channels", song(`, "model_channels": 33`), "model_channels", "even"},
+		{"groups that do not divide", song(`, "model_channels": 132`), "model_channels", "groups"},
+		{"far too large", song(`, "model_channels": 65536, "channel_mult": [256]`), "model_channels", "smaller"},
+		{"negative classes", song(`, "label_dim": -1`), "label_dim", "got -1"},
+		{"names without classes", song(`, "classes": ["cat"]`), "classes", "label_dim"},
+		{"one name twice", song(`, "label_dim": 2, "classes": ["cat", "cat"]`), "classes", "distinct"},
+		{"dropout of everything", song(`, "dropout": 1`), "dropout", "[0, 1)"},
+		{"label dropout above one", song(`, "label_dropout": 1.5`), "label_dropout", "[0, 1]"},
+		{"sigma_data", song(`, "sigma_data": 0`), "sigma_data", "positive"},
+		{"sigma_min", song(`, "sigma_min": "inf"`), "sigma_min", "from 0"},
+		{"sigma_max", song(`, "sigma_min": 2, "sigma_max": 1`), "sigma_max", "above sigma_min"},
+		{"embedding", song(`, "embedding_type": "zero"`), "embedding_type", "positional or fourier"},
+		{"encoder", song(`, "encoder_type": "none"`), "encoder_type", "residual"},
+		{"decoder", song(`, "decoder_type": "residual"`), "decoder_type", "standard or skip"},
+		{"odd filter", song(`, "resample_filter": [1, 2, 1]`), "resample_filter", "even"},
+		{"empty filter", song(`, "resample_filter": []`), "resample_filter", "even"},
+		{"filter without mean", song(`, "resample_filter": [1, -1]`), "resample_filter", "nonzero sum"},
+		{"attention at zero", song(`, "attn_resolutions": [0]`), "attn_resolutions", "got 0"},
+		{"ratios", song(`, "ratio_embedding": -1`), "ratio_embedding", "got -1"},
+		{"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "skip"}`, "encoder_type", "DhariwalUNet"},
+		{"heads that do not divide", `{"img_resolution": 8, "img_channels": 3, "model_channels": 200, "channel_mult": [1], "attn_resolutions": [8]}`, "model_channels", "groups"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := unet.ParseConfig([]byte(c.json))
+			var ce *unet.ConfigError
+			if !errors.As(err, &ce) {
+				t.Fatalf("got %v, want a *ConfigError", err)
+			}
+			if ce.Field != c.field || !strings.Contains(ce.Error(), c.says) || !strings.Contains(ce.Error(), c.field) {
+				t.Errorf("got field %q: %v\nwant field %q and %q", ce.Field, ce, c.field, c.says)
+			}
+		})
+	}
+}
+
+// FuzzParseConfig: whatever the text, an error or a network, never a panic.
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(`{"model_type": "SongUNet", "img_resolution": 16, "img_channels": 3, "num_blocks": 1, "channel_mult": [1]}`))
+	f.Add([]byte(`{"img_resolution": 8, "img_channels": 1, "model_channels": 64, "sigma_max": "inf"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := unet.ParseConfig(data)
+		if err != nil {
+			return
+		}
+		if _, err := unet.New(c); err != nil {
+			t.Errorf("parsed but not built: %v", err)
+		}
+	})
+}
+
+// cifar is EDM's published network for CIFAR-10: DDPM++.
+func cifar(labels int) unet.Config {
+	c := unet.Defaults(unet.SongUNet)
+	c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = 32, 3, labels, 9
+	c.ChannelMult, c.Dropout = []int{2, 2, 2}, 0.13
+	return c
+}
+
+// small is a DDPM++ network of a few thousand parameters.
+func small() unet.Config {
+	c := unet.Defaults(unet.SongUNet)
+	c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = 4, 2, 3, 2
+	c.ModelChannels, c.ChannelMult, c.NumBlocks, c.AttnResolutions = 8, []int{1, 2}, 1, []int{2}
+	return c
+}

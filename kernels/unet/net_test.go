@@ -1,0 +1,225 @@
+package unet_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+// families are the fixtures' networks.
+var families = []string{"ddpmpp", "ncsnpp", "adm"}
+
+func build(t *testing.T, c unet.Config) *unet.Net {
+	t.Helper()
+	n, err := unet.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestParamCount holds the sizes of EDM's published networks.
+func TestParamCount(t *testing.T) {
+	ffhq := unet.Defaults(unet.SongUNet)
+	ffhq.ImgResolution, ffhq.ImgChannels, ffhq.AugmentDim = 64, 3, 9
+	for _, c := range []struct {
+		name string
+		cfg  unet.Config
+		want int
+	}{
+		{"CIFAR-10, conditional", cifar(10), 55_735_299},
+		{"CIFAR-10, unconditional", cifar(0), 55_733_891},
+		{"FFHQ 64×64", ffhq, 61_805_571},
+	} {
+		if got := build(t, c.cfg).ParamCount(); got != c.want {
+			t.Errorf("%s: %d parameters, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestStateDict compares names, shapes and their order with EDM's state dicts.
+func TestStateDict(t *testing.T) {
+	for _, name := range families {
+		c := fixtures.Load(t, "networks/"+name)
+		net := fixtureNet(t, c)
+		var want map[string][]int
+		c.JSON("parameters", &want)
+		state := net.State(net.Init(1))
+		if len(state) != len(want) {
+			t.Errorf("%s: %d tensors, want %d", name, len(state), len(want))
+		}
+		for _, s := range state {
+			if !slices.Equal(s.Shape, want[s.Name]) {
+				t.Errorf("%s: %s has shape %v, want %v", name, s.Name, s.Shape, want[s.Name])
+			}
+		}
+		var count int
+		c.JSON("parameter_count", &count)
+		if got := net.ParamCount(); got != count {
+			t.Errorf("%s: %d parameters, want %d", name, got, count)
+		}
+		var order, trained []string
+		c.JSON("param_names", &order)
+		for _, p := range net.Params() {
+			if !p.Frozen {
+				trained = append(trained, p.Name)
+			}
+		}
+		if !slices.Equal(trained, order) {
+			t.Errorf("%s: order of parameters differs from EDM's", name)
+		}
+	}
+}
+
+func TestRatioEmbeddingIsTheOnlyDifference(t *testing.T) {
+	for _, name := range families {
+		plain := fixtureNet(t, fixtures.Load(t, "networks/"+name))
+		cfg := plain.Config()
+		cfg.RatioEmbedding = 2
+		with := build(t, cfg)
+		params, values := with.Params(), with.Init(5)
+		var rest [][]float32
+		var names []string
+		for i, p := range params {
+			if strings.Contains(p.Name, "map_ratio") {
+				names = append(names, p.Name)
+				if !p.Optional || slices.ContainsFunc(values[i], func(v float32) bool { return v != 0 }) {
+					t.Errorf("%s: %s is not optional or does not start at zero", name, p.Name)
+				}
+			} else {
+				rest = append(rest, values[i])
+			}
+		}
+		if !slices.Equal(names, []string{"model.map_ratio0.weight", "model.map_ratio1.weight"}) {
+			t.Errorf("%s: ratio parameters %v", name, names)
+		}
+		if !slices.EqualFunc(rest, plain.Init(5), slices.Equal[[]float32]) {
+			t.Errorf("%s: the ratio embedding changes the start of other parameters", name)
+		}
+	}
+}
+
+// TestInit compares every tensor of a middling network with the distribution EDM
+// draws it from: exactly zero or one where that is constant; else the bounds,
+// mean and variance, within five standard errors.
+func TestInit(t *testing.T) {
+	song := unet.Defaults(unet.SongUNet)
+	song.ImgResolution, song.ImgChannels, song.LabelDim, song.AugmentDim = 16, 3, 10, 9
+	song.ModelChannels, song.ChannelMult, song.NumBlocks, song.AttnResolutions = 32, []int{1, 2}, 1, []int{8}
+	song.EmbeddingType = "fourier"
+	adm := unet.Defaults(unet.DhariwalUNet)
+	adm.ImgResolution, adm.ImgChannels, adm.LabelDim, adm.AugmentDim = 8, 3, 10, 9
+	adm.ModelChannels, adm.ChannelMult, adm.NumBlocks, adm.AttnResolutions = 64, []int{1}, 1, []int{8}
+	for _, cfg := range []unet.Config{song, adm} {
+		net := build(t, cfg)
+		params, values := net.Params(), net.Init(3)
+		for i, p := range params {
+			want := initially(cfg, p, params)
+			checkDistribution(t, cfg.ModelType+" "+p.Name, values[i], want)
+		}
+		if !slices.EqualFunc(values, net.Init(3), slices.Equal[[]float32]) {
+			t.Errorf("%s: Init is not a function of its seed", cfg.ModelType)
+		}
+		if slices.EqualFunc(values, net.Init(4), slices.Equal[[]float32]) {
+			t.Errorf("%s: Init does not depend on its seed", cfg.ModelType)
+		}
+	}
+}
+
+// distribution is uniform on (−scale, scale), normal of standard deviation scale,
+// or the constant scale.
+type distribution struct {
+	kind  string
+	scale float64
+}
+
+// initially restates EDM's choices, module by module.
+func initially(cfg unet.Config, p nn.Param, all []nn.Param) distribution {
+	dot := strings.LastIndex(p.Name, ".")
+	module, tensor := p.Name[:dot], p.Name[dot+1:]
+	is := func(suffixes ...string) bool {
+		return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(module, s) })
+	}
+	switch {
+	case tensor == "freqs":
+		return distribution{"normal", 16}
+	case is("norm0", "norm1", "norm2", "_norm"):
+		if tensor == "weight" {
+			return distribution{"constant", 1}
+		}
+		return distribution{"constant", 0}
+	}
+	weight := p.Shape // the weight's, for a bias too
+	for _, q := range all {
+		if q.Name == module+".weight" {
+			weight = q.Shape
+		}
+	}
+	area := 1
+	if len(weight) == 4 {
+		area = weight[2] * weight[3]
+	}
+	in, out := float64(weight[1]*area), float64(weight[0]*area)
+	last := is(".conv1", ".proj", "_aux_conv", ".out_conv")
+	if cfg.ModelType == unet.SongUNet {
+		bound := math.Sqrt(6 / (in + out))
+		switch {
+		case tensor == "bias":
+			return distribution{"constant", 0}
+		case last:
+			return distribution{"uniform", 1e-5 * bound}
+		case is(".qkv"):
+			return distribution{"uniform", math.Sqrt(0.2) * bound}
+		}
+		return distribution{"uniform", bound}
+	}
+	switch {
+	case last || is("map_augment"):
+		return distribution{"constant", 0}
+	case is("map_label"):
+		return distribution{"normal", math.Sqrt(float64(cfg.LabelDim)) / math.Sqrt(in)}
+	}
+	return distribution{"uniform", math.Sqrt(1/3.) * math.Sqrt(3/in)}
+}
+
+func checkDistribution(t *testing.T, name string, v []float32, want distribution) {
+	t.Helper()
+	x := fixtures.Widen(v)
+	n := float64(len(x))
+	mean, variance := stat.PopMeanVariance(x, nil)
+	largest := 0.0
+	for _, xi := range x {
+		largest = max(largest, math.Abs(xi))
+	}
+	var sigma2, kurtosis float64 // of the distribution
+	switch want.kind {
+	case "constant":
+		for _, xi := range x {
+			if xi != want.scale {
+				t.Errorf("%s: %v, want all %v", name, xi, want.scale)
+				return
+			}
+		}
+		return
+	case "uniform":
+		sigma2, kurtosis = want.scale*want.scale/3, 9./5
+		if largest > want.scale*(1+1e-6) || largest < want.scale*(1-20/n) {
+			t.Errorf("%s: largest of %v is %v, bound %v", name, n, largest, want.scale)
+		}
+	case "normal":
+		sigma2, kurtosis = want.scale*want.scale, 3
+	}
+	if math.Abs(mean) > 5*math.Sqrt(sigma2/n) {
+		t.Errorf("%s: mean %v, want 0", name, mean)
+	}
+	if math.Abs(variance-sigma2) > 5*sigma2*math.Sqrt((kurtosis-1)/n)+sigma2/n {
+		t.Errorf("%s: variance %v, want %v", name, variance, sigma2)
+	}
+}
