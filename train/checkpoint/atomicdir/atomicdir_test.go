@@ -1,0 +1,98 @@
+package atomicdir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// content returns what the folder's one file says, or "none".
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path, "file"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "none"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func fillWith(text string) func(string) error {
+	return func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o644) }
+}
+
+func TestWrite(t *testing.T) {
+	parent := t.TempDir()
+	path := filepath.Join(parent, "x")
+	for _, step := range []struct {
+		name    string
+		replace bool
+		fill    func(string) error
+		fails   bool
+		want    string
+	}{
+		{"new", false, fillWith("one"), false, "one"},
+		{"taken", false, fillWith("two"), true, "one"},
+		{"replaced", true, fillWith("three"), false, "three"},
+		{"failing half way", true, func(dir string) error {
+			if err := fillWith("half")(dir); err != nil {
+				return err
+			}
+			return errors.New("disk full")
+		}, true, "three"},
+	} {
+		err := Write(path, step.replace, step.fill)
+		if (err != nil) != step.fails {
+			t.Fatalf("%s: error %v", step.name, err)
+		}
+		if step.name == "taken" && !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v is not fs.ErrExist", step.name, err)
+		}
+		if got := content(t, path); got != step.want {
+			t.Errorf("%s: folder holds %q, want %q", step.name, got, step.want)
+		}
+		entries, err := os.ReadDir(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) != 1 {
+			t.Errorf("%s: leftovers %v", step.name, entries)
+		}
+	}
+}
+
+// TestNeverHalf: while fill runs the place shows the old folder, or nothing.
+func TestNeverHalf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	for i, before := range []string{"none", "one"} {
+		err := Write(path, true, func(dir string) error {
+			if got := content(t, path); got != before {
+				t.Errorf("write %d: the place shows %q while it is being filled", i, got)
+			}
+			return fillWith("one")(dir)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestExchangeByTwo(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	for path, text := range map[string]string{a: "new", b: "old"} {
+		if err := Write(path, false, fillWith(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := exchangeByTwo(a, b); err != nil {
+		t.Fatal(err)
+	}
+	if content(t, a) != "old" || content(t, b) != "new" {
+		t.Errorf("a holds %q, b holds %q", content(t, a), content(t, b))
+	}
+}

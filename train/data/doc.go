@@ -1,0 +1,16 @@
+// Package data holds the images that runs train on.
+//
+// A Dataset is immutable: images of one size in the type and layout they were
+// uploaded in, and a class for each or none at all. An Order says which image
+// stands at which position of a run, as a function of a seed alone, so that the
+// position is all a resumed run has to know. A stored data set is a folder,
+//
+//	images.npy     [n, H, W, C] or [n, C, H, W], uint8 or float32
+//	labels.npy     [n] int32, only where there are labels
+//	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC"}
+//
+// which appears whole or not at all (package folder).
+//
+// The package may import kernels/latent, train/folder and the standard library.
+// Begin with dataset.go; npy.go and npz.go read and write NumPy's formats.
+package data

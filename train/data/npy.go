@@ -1,0 +1,174 @@
+package data
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Array is one NumPy array: row-major values, []uint8, []int32, []int64, []uint64, []float32 or []float64.
+type Array struct {
+	Shape  []int
+	Values any
+}
+
+// magic opens every .npy file; two bytes of version follow.
+const magic = "\x93NUMPY"
+
+// maxArray bounds the bytes an array may claim before they are read.
+const maxArray = 1 << 36
+
+var (
+	reDescr   = regexp.MustCompile(`'descr'\s*:\s*'([^']*)'`)
+	reFortran = regexp.MustCompile(`'fortran_order'\s*:\s*(True|False)`)
+	reShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9,\s]*)\)`)
+)
+
+// ReadNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian).
+func ReadNPY(r io.Reader) (*Array, error) {
+	descr, shape, err := readNPYHeader(r)
+	if err != nil {
+		return nil, fmt.Errorf("npy: %w", err)
+	}
+	n := 1
+	for _, d := range shape {
+		if d > 0 && n > maxArray/d {
+			return nil, fmt.Errorf("npy: shape %v is too large", shape)
+		}
+		n *= d
+	}
+	a := &Array{Shape: shape}
+	switch descr {
+	case "|u1":
+		a.Values, err = readValues(r, n, 1, func(b []byte) uint8 { return b[0] })
+	case "<i4":
+		a.Values, err = readValues(r, n, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+	case "<i8":
+		a.Values, err = readValues(r, n, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
+	case "<u8":
+		a.Values, err = readValues(r, n, 8, binary.LittleEndian.Uint64)
+	case "<f4":
+		a.Values, err = readValues(r, n, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+	case "<f8":
+		a.Values, err = readValues(r, n, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+	default:
+		return nil, fmt.Errorf("npy: dtype %q is not read; convert to uint8, int32, int64, float32 or float64", descr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("npy: %w", err)
+	}
+	return a, nil
+}
+
+// readNPYHeader reads up to the values.
+func readNPYHeader(r io.Reader) (descr string, shape []int, err error) {
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(r, head); err != nil || string(head[:6]) != magic {
+		return "", nil, errors.New("not a .npy file")
+	}
+	size := make([]byte, 2)
+	if head[6] >= 2 {
+		size = make([]byte, 4)
+	}
+	if _, err := io.ReadFull(r, size); err != nil {
+		return "", nil, err
+	}
+	n := binary.LittleEndian.Uint32(append(size, 0, 0)[:4])
+	if n > 1<<20 {
+		return "", nil, fmt.Errorf("a header of %d bytes", n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return "", nil, err
+	}
+	d, f, s := reDescr.FindSubmatch(text), reFortran.FindSubmatch(text), reShape.FindSubmatch(text)
+	if d == nil || f == nil || s == nil {
+		return "", nil, fmt.Errorf("header %q", text)
+	}
+	if string(f[1]) == "True" {
+		return "", nil, errors.New("the array is in Fortran order; save numpy.ascontiguousarray of it")
+	}
+	shape = []int{}
+	for field := range strings.SplitSeq(string(s[1]), ",") {
+		if field = strings.TrimSpace(field); field == "" {
+			continue
+		}
+		dim, err := strconv.Atoi(field)
+		if err != nil {
+			return "", nil, err
+		}
+		shape = append(shape, dim)
+	}
+	return string(d[1]), shape, nil
+}
+
+// readValues reads n values of size bytes each, in pieces, so that a file that lies about its shape costs
+// no more memory than it has bytes.
+func readValues[E any](r io.Reader, n, size int, decode func([]byte) E) ([]E, error) {
+	const piece = 1 << 16
+	out := make([]E, 0, min(n, piece))
+	buf := make([]byte, size*piece)
+	for len(out) < n {
+		b := buf[:size*min(piece, n-len(out))]
+		if _, err := io.ReadFull(r, b); err != nil {
+			return nil, fmt.Errorf("%d of %d values: %w", len(out), n, io.ErrUnexpectedEOF)
+		}
+		for ; len(b) > 0; b = b[size:] {
+			out = append(out, decode(b))
+		}
+	}
+	return out, nil
+}
+
+// WriteNPY writes an array in NumPy's .npy format, version 1, as numpy.save does.
+func WriteNPY(w io.Writer, a *Array) error {
+	var descr string
+	switch a.Values.(type) {
+	case []uint8:
+		descr = "|u1"
+	case []int32:
+		descr = "<i4"
+	case []int64:
+		descr = "<i8"
+	case []uint64:
+		descr = "<u8"
+	case []float32:
+		descr = "<f4"
+	case []float64:
+		descr = "<f8"
+	default:
+		return fmt.Errorf("npy: values of type %T are not written", a.Values)
+	}
+	dims := make([]string, len(a.Shape))
+	for i, d := range a.Shape {
+		dims[i] = strconv.Itoa(d)
+	}
+	shape := strings.Join(dims, ", ")
+	if len(dims) == 1 {
+		shape += ","
+	}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
+	const opening = len(magic) + 4
+	for (opening+len(text)+1)%64 != 0 {
+		text += " "
+	}
+	text += "\n"
+	var head bytes.Buffer
+	head.WriteString(magic + "\x01\x00")
+	head.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(text))))
+	head.WriteString(text)
+	if _, err := w.Write(head.Bytes()); err != nil {
+		return err
+	}
+	if v, ok := a.Values.([]uint8); ok {
+		_, err := w.Write(v)
+		return err
+	}
+	return binary.Write(w, binary.LittleEndian, a.Values)
+}

@@ -1,0 +1,53 @@
+package data
+
+import (
+	"sync"
+
+	"github.com/anisoflight/anisoflight/kernels/latent"
+)
+
+// The streams of the generator that an order draws from; see package latent.
+const (
+	streamEpoch uint32 = 0x64617461
+	streamFlip  uint32 = 0x666c6970
+)
+
+// Order is the endless sequence in which training visits n images: every epoch a fresh permutation.
+// Position p, which counts images from the start of training, is a function of (seed, p) alone.
+// It is safe for concurrent use.
+type Order struct {
+	seed uint64
+	n    int
+	flip bool
+
+	mu    sync.Mutex
+	epoch uint64
+	perm  []int // of epoch
+}
+
+// NewOrder returns the order of n ≥ 1 images; with flip every visit mirrors its image with probability ½.
+func NewOrder(seed uint64, n int, flip bool) *Order {
+	return &Order{seed: seed, n: n, flip: flip}
+}
+
+// At returns the image at position p, and whether to mirror it.
+func (o *Order) At(p uint64) (image int, flip bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if epoch := p / uint64(o.n); o.perm == nil || epoch != o.epoch {
+		o.epoch = epoch
+		o.perm = latent.Perm(latent.Uint64(o.seed, streamEpoch, epoch), streamEpoch, o.n)
+	}
+	flip = o.flip && latent.Uint64(o.seed, streamFlip, p)&1 == 1
+	return o.perm[p%uint64(o.n)], flip
+}
+
+// Batch fills images [len(labels), H, W, C] and labels with the visits from position p on.
+func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) {
+	n := d.Pixels()
+	for i := range labels {
+		image, flip := o.At(p + uint64(i))
+		d.Image(image, flip, images[i*n:(i+1)*n])
+		labels[i] = d.Label(image)
+	}
+}
