@@ -76,11 +76,12 @@ func (f *frame) wrap(g *Node) *wrapped {
 //	noise   [B]          mean_j ln g_j / 8 = ln(σ_geo)/4
 //	ratios  [B, ratios]  (ln g_i − mean_j ln g_j) / 8, i < J
 //
-// A network with ratio inputs on one subspace sees ratios 0.
+// A network with ratio inputs on one subspace sees ratios 0. Neither is made from
+// the other, so that a derivative by one holds the other fixed.
 func conditioning(g *Node, ratios int) (noise, rho *Node) {
 	d := g.Shape().Dimensions
 	logs := graph.MulScalar(graph.Log(g), 0.125)
-	noise = graph.MulScalar(graph.ReduceSum(logs, 1), 1/float64(d[1]))
+	mean := graph.MulScalar(graph.ReduceSum(logs, 1), 1/float64(d[1]))
 	switch {
 	case ratios == 0:
 	case d[1] == 1:
@@ -89,9 +90,9 @@ func conditioning(g *Node, ratios int) (noise, rho *Node) {
 		rho = graph.Zeros(g.Graph(), s)
 	default:
 		lead := graph.SliceAxis(logs, 1, graph.AxisRange(0, ratios))
-		rho = graph.Sub(lead, graph.Reshape(noise, d[0], 1))
+		rho = graph.Sub(lead, graph.Reshape(mean, d[0], 1))
 	}
-	return noise, rho
+	return graph.Identity(mean), rho
 }
 
 // input returns the scaled state y of x.
