@@ -90,12 +90,18 @@ func separate(l []float64) {
 	}
 }
 
+// uniform returns linspace(0, T, n), counted from the nearer end and rounded once, as
+// PyTorch does: a time that is a knot there is the same knot here.
 func uniform(T float64, n int) []float64 {
 	tau := make([]float64, n)
+	step := T / float64(n-1)
 	for k := range tau {
-		tau[k] = T * float64(k) / float64(n-1)
+		if 2*k < n {
+			tau[k] = float64(k) * step
+		} else {
+			tau[k] = math.FMA(-step, float64(n-1-k), T)
+		}
 	}
-	tau[n-1] = T
 	return tau
 }
 
