@@ -1,0 +1,87 @@
+package nn_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+func TestLayouts(t *testing.T) {
+	p := nn.Param{Name: "k", Shape: []int{2, 3, 1, 2}} // [out, in, H, W]
+	torch := []float32{
+		0, 1, 10, 11, 20, 21,
+		100, 101, 110, 111, 120, 121,
+	}
+	want := []float32{ // [H, W, in, out]
+		0, 100, 10, 110, 20, 120,
+		1, 101, 11, 111, 21, 121,
+	}
+	device := p.ToDevice(torch)
+	if !slices.Equal(p.DeviceShape(), []int{1, 2, 3, 2}) || !slices.Equal(device, want) {
+		t.Errorf("shape %v, values %v", p.DeviceShape(), device)
+	}
+	if back := p.FromDevice(device); !slices.Equal(back, torch) {
+		t.Errorf("back: %v", back)
+	}
+
+	m := nn.Param{Name: "m", Shape: []int{2, 2}}
+	v := []float32{1, 2, 3, 4}
+	moved := m.ToDevice(v)
+	if !slices.Equal(moved, v) || !slices.Equal(m.DeviceShape(), m.Shape) {
+		t.Errorf("a matrix became %v of shape %v", moved, m.DeviceShape())
+	}
+	if moved[0] = 9; v[0] != 1 {
+		t.Error("ToDevice shares memory with its argument")
+	}
+}
+
+func TestScopeRefusesWhatDoesNotFit(t *testing.T) {
+	for name, f := range map[string]func(x *nn.Node){
+		"1 nodes for 0 parameters": func(x *nn.Node) { nn.NewScope(nil, []*nn.Node{x}) },
+		"parameter p":              func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{4}}}, []*nn.Node{x}) },
+		"no parameter q":           func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{3}}}, []*nn.Node{x}).Param("q") },
+	} {
+		_, err := pureGo(t).Program(t.Context(), name, func(g *graph.Graph) []*nn.Node {
+			x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 3))
+			f(x)
+			return []*nn.Node{x}
+		})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+}
+
+// TestFrozen: a frozen parameter takes part, and its gradient is zero.
+func TestFrozen(t *testing.T) {
+	dev := pureGo(t)
+	params := []nn.Param{{Name: "a", Shape: []int{1}, Frozen: true}, {Name: "b", Shape: []int{1}}}
+	program, err := dev.Program(t.Context(), t.Name(), func(g *graph.Graph) []*nn.Node {
+		a, b := graph.Const(g, []float64{3}), graph.Const(g, []float64{5})
+		s := nn.NewScope(params, []*nn.Node{a, b})
+		y := graph.ReduceAllSum(graph.Mul(s.Param("a"), s.Param("b")))
+		return append(graph.Gradient(y, a, b), y)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := program.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{0, 3, 15} {
+		got := make([]float64, 1)
+		if err := out[i].Read(got); err != nil {
+			t.Fatal(err)
+		}
+		if got[0] != want {
+			t.Errorf("output %d: %v, want %v", i, got[0], want)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package unet_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+// conditions are the inputs of a network beside the image; nil ones are left out.
+type conditions struct {
+	ratios, label, augment []float32
+	rng                    []uint64 // training, from this random state
+}
+
+// apply runs a network on a fixed batch of two images in float32.
+func apply(t *testing.T, dev *device.Device, net *unet.Net, values [][]float32, c conditions) []float32 {
+	t.Helper()
+	const batch = 2
+	cfg := net.Config()
+	f32 := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
+	var args []device.Arg
+	upload := func(v any, dims ...int) {
+		b, err := dev.Upload(v, dims...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Release)
+		args = append(args, device.Use(b))
+	}
+	for i, p := range net.Params() {
+		upload(p.ToDevice(values[i]), p.DeviceShape()...)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	image := []int{batch, cfg.ImgResolution, cfg.ImgResolution, cfg.ImgChannels}
+	upload(gaussian(rng, f32(image...).Size()), image...)
+	upload([]float32{-0.7, 0.4}, batch)
+	for _, v := range [][]float32{c.ratios, c.label, c.augment} {
+		if v != nil {
+			upload(v, batch, len(v)/batch)
+		}
+	}
+	if c.rng != nil {
+		upload(c.rng, len(c.rng))
+	}
+	program, err := dev.Program(t.Context(), fmt.Sprint("apply ", cfg, len(c.ratios), len(c.label), len(c.augment), len(c.rng)), func(g *graph.Graph) []*node {
+		var params []*node
+		for _, p := range net.Params() {
+			params = append(params, graph.Parameter(g, p.Name, f32(p.DeviceShape()...)))
+		}
+		x := graph.Parameter(g, "x", f32(image...))
+		noise := graph.Parameter(g, "noise", f32(batch))
+		optional := func(name string, v []float32) *node {
+			if v == nil {
+				return nil
+			}
+			return graph.Parameter(g, name, f32(batch, len(v)/batch))
+		}
+		ratios, label, augment := optional("ratios", c.ratios), optional("label", c.label), optional("augment", c.augment)
+		scope := nn.NewScope(net.Params(), params)
+		if c.rng != nil {
+			scope.RNG = graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, len(c.rng)))
+		}
+		return []*node{net.Apply(scope, x, noise, ratios, label, augment)}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := program.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := make([]float32, out[0].Size())
+	if err := out[0].Read(y); err != nil {
+		t.Fatal(err)
+	}
+	out[0].Release()
+	return y
+}
+
+func gaussian(rng *rand.Rand, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(rng.NormFloat64())
+	}
+	return v
+}
+
+// lively returns values under which every part of a network matters: EDM starts
+// the last layer of each branch near zero.
+func lively(net *unet.Net) [][]float32 {
+	var out [][]float32
+	for i, p := range net.Params() {
+		scale := 0.5
+		if len(p.Shape) > 1 {
+			scale = 1 / math.Sqrt(float64(p.Size()/p.Shape[0]))
+		}
+		v := gaussian(rand.New(rand.NewPCG(8, uint64(i))), p.Size())
+		for k := range v {
+			v[k] *= float32(scale)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func index(t *testing.T, net *unet.Net, name string) int {
+	t.Helper()
+	i := slices.IndexFunc(net.Params(), func(p nn.Param) bool { return strings.HasSuffix(p.Name, name) })
+	if i < 0 {
+		t.Fatalf("no parameter %s", name)
+	}
+	return i
+}
+
+func distance(a, b []float32) float64 {
+	d := 0.
+	for i := range a {
+		d = max(d, math.Abs(float64(a[i]-b[i])))
+	}
+	return d
+}
+
+// TestZeroRatioEmbeddingChangesNothing: a checkpoint that knows nothing of ratios
+// gives the same bytes in a network that is told them, whatever they are.
+func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
+	for _, dev := range []*device.Device{pureGo(t), devicetest.Open(t)} {
+		plain := build(t, small())
+		cfg := small()
+		cfg.RatioEmbedding = 2
+		with := build(t, cfg)
+		values := lively(plain)
+		loaded, err := with.Load(plain.State(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		label := []float32{0, 1, 0, 0, 0, 1}
+		want := apply(t, dev, plain, values, conditions{label: label})
+		got := apply(t, dev, with, loaded, conditions{label: label, ratios: []float32{0.3, -2, 1, 0.2}})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: outputs differ by %v", dev.Name(), distance(got, want))
+		}
+	}
+}
+
+// TestRatioEmbedding: W pos(ρ) joins the embedding where the augmentation's does.
+// So a network whose augmentation layer holds W₀ pos(ρ₀) + W₁ pos(ρ₁) as its
+// first column, and whose first augmentation label is one, computes the same. W
+// is applied here by hand: pos(ρ) = [sin ρf, cos ρf], f = (1, 10⁻⁴ᐟ³, ...).
+func TestRatioEmbedding(t *testing.T) {
+	dev := pureGo(t)
+	cfg := small()
+	cfg.RatioEmbedding = 2
+	with, plain := build(t, cfg), build(t, small())
+	values := lively(with)
+	rho := []float64{0.7, -1.3}
+	n := cfg.ModelChannels
+	column := make([]float64, n)
+	for i, r := range rho {
+		w := values[index(t, with, []string{"map_ratio0.weight", "map_ratio1.weight"}[i])]
+		for o := range n {
+			for k := range n / 2 {
+				f := math.Pow(10000, -float64(k)/float64(n/2-1))
+				column[o] += float64(w[o*n+k])*math.Sin(r*f) + float64(w[o*n+n/2+k])*math.Cos(r*f)
+			}
+		}
+	}
+	var rest [][]float32
+	for i, p := range with.Params() {
+		if !p.Optional {
+			rest = append(rest, slices.Clone(values[i]))
+		}
+	}
+	augment := rest[index(t, plain, "map_augment.weight")]
+	for o := range n {
+		augment[o*2] = float32(column[o])
+	}
+	got := apply(t, dev, with, values, conditions{ratios: []float32{0.7, -1.3, 0.7, -1.3}})
+	want := apply(t, dev, plain, rest, conditions{augment: []float32{1, 0, 1, 0}})
+	if d := distance(got, want); d > 2e-5 {
+		t.Errorf("outputs differ by %v", d)
+	}
+	if d := distance(got, apply(t, dev, with, values, conditions{})); d < 1e-2 {
+		t.Errorf("ratios have no effect: %v", d)
+	}
+	zeros := apply(t, dev, with, values, conditions{ratios: make([]float32, 4)})
+	if none := apply(t, dev, with, values, conditions{}); !slices.Equal(none, zeros) {
+		t.Error("absent ratios are not zeros")
+	}
+}
+
+func TestNoLabelIsTheZeroLabel(t *testing.T) {
+	dev, net := pureGo(t), build(t, small())
+	values := lively(net)
+	none := apply(t, dev, net, values, conditions{})
+	zeros := apply(t, dev, net, values, conditions{label: make([]float32, 6)})
+	some := apply(t, dev, net, values, conditions{label: []float32{0, 1, 0, 0, 0, 0}})
+	half := len(none) / 2
+	if !slices.Equal(none, zeros) {
+		t.Errorf("outputs differ by %v", distance(none, zeros))
+	}
+	if !slices.Equal(some[half:], none[half:]) {
+		t.Error("a zero label beside another one is not none")
+	}
+	if distance(some[:half], none[:half]) < 1e-2 {
+		t.Error("labels have no effect")
+	}
+}
+
+func TestDropoutInTraining(t *testing.T) {
+	dev := pureGo(t)
+	net := build(t, small())
+	values := lively(net)
+	rng, other := []uint64{1, 2, 3}, []uint64{4, 5, 6}
+	still := apply(t, dev, net, values, conditions{})
+	a := apply(t, dev, net, values, conditions{rng: rng})
+	if !slices.Equal(a, apply(t, dev, net, values, conditions{rng: rng})) {
+		t.Error("one random state gives two outputs")
+	}
+	if distance(a, still) == 0 || distance(a, apply(t, dev, net, values, conditions{rng: other})) == 0 {
+		t.Error("dropout has no effect, or does not depend on the random state")
+	}
+	if got := apply(t, dev, net.WithDropout(0), values, conditions{rng: rng}); !slices.Equal(got, still) {
+		t.Error("training without dropout differs from evaluation")
+	}
+	if net.Config().Dropout != 0.1 {
+		t.Error("WithDropout changed its receiver")
+	}
+}
+
+func TestLabelDropoutInTraining(t *testing.T) {
+	dev := pureGo(t)
+	for _, family := range []string{unet.SongUNet, unet.DhariwalUNet} {
+		cfg := small()
+		if family == unet.DhariwalUNet {
+			cfg = unet.Defaults(family)
+			cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = 4, 2, 3
+			cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks = 8, []int{1, 2}, 1
+		}
+		cfg.Dropout, cfg.LabelDropout = 0, 1
+		net := build(t, cfg)
+		values := lively(net)
+		label := []float32{0, 1, 0, 0, 0, 1}
+		none := apply(t, dev, net, values, conditions{})
+		if got := apply(t, dev, net, values, conditions{label: label, rng: []uint64{1, 2, 3}}); !slices.Equal(got, none) {
+			t.Errorf("%s: dropping every label leaves %v", family, distance(got, none))
+		}
+		if got := apply(t, dev, net, values, conditions{label: label}); slices.Equal(got, none) {
+			t.Errorf("%s: labels are dropped outside training", family)
+		}
+	}
+}
+
+// TestForms runs what no fixture covers: the skip encoder and decoder. With the
+// output layers of all levels but the last at zero, a decoder of type skip is the
+// standard one.
+func TestForms(t *testing.T) {
+	dev := pureGo(t)
+	standard, skip := small(), small()
+	skip.DecoderType = "skip"
+	a, b := build(t, standard), build(t, skip)
+	values := lively(b)
+	var rest [][]float32
+	for i, p := range b.Params() {
+		switch {
+		case strings.Contains(p.Name, "dec.2x2_aux_conv"):
+			clear(values[i])
+		case strings.Contains(p.Name, "dec.2x2_aux"):
+		default:
+			rest = append(rest, values[i])
+		}
+	}
+	want := apply(t, dev, a, rest, conditions{})
+	if d := distance(apply(t, dev, b, values, conditions{}), want); d > 1e-5 {
+		t.Errorf("skip decoder: outputs differ by %v", d)
+	}
+
+	skip = small()
+	skip.EncoderType = "skip"
+	c := build(t, skip)
+	values = lively(c)
+	rest = nil
+	for i, p := range c.Params() {
+		if strings.Contains(p.Name, "aux_skip") {
+			clear(values[i])
+		} else {
+			rest = append(rest, values[i])
+		}
+	}
+	want = apply(t, dev, a, rest, conditions{})
+	if d := distance(apply(t, dev, c, values, conditions{}), want); d > 1e-5 {
+		t.Errorf("skip encoder: outputs differ by %v", d)
+	}
+}
+
+func TestApplyPanicsOnWrongShapes(t *testing.T) {
+	_, err := pureGo(t).Program(t.Context(), t.Name(), func(g *graph.Graph) []*node {
+		net := build(t, small())
+		var params []*node
+		for _, p := range net.Params() {
+			params = append(params, graph.Parameter(g, p.Name, shapes.Make(dtypes.Float32, p.DeviceShape()...)))
+		}
+		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 2, 4, 4, 2))
+		noise := graph.Parameter(g, "noise", shapes.Make(dtypes.Float32, 2))
+		label := graph.Parameter(g, "label", shapes.Make(dtypes.Float32, 2, 4))
+		return []*node{net.Apply(nn.NewScope(net.Params(), params), x, noise, nil, label, nil)}
+	})
+	if err == nil || !strings.Contains(err.Error(), "unet: label") {
+		t.Errorf("got %v", err)
+	}
+}

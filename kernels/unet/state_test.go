@@ -1,0 +1,115 @@
+package unet_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+func TestStateGoesBothWays(t *testing.T) {
+	cfg := small()
+	cfg.EncoderType, cfg.DecoderType, cfg.ResampleFilter = "skip", "skip", []float64{1, 3, 3, 1}
+	net := build(t, cfg)
+	values := net.Init(9)
+	state := net.State(values)
+	if got := len(state) - len(values); got != len(net.Buffers()) || got == 0 {
+		t.Errorf("%d constants in the state, %d buffers", got, len(net.Buffers()))
+	}
+	slices.Reverse(state) // the order on disk is free
+	back, err := net.Load(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(back, values, slices.Equal[[]float32]) {
+		t.Error("values changed on the way")
+	}
+}
+
+// TestBuffers: the filter [1, 3, 3, 1] is stored as f fᵀ/64 by every layer that
+// resamples, those without parameters too.
+func TestBuffers(t *testing.T) {
+	cfg := small()
+	cfg.EncoderType, cfg.DecoderType, cfg.ResampleFilter = "skip", "skip", []float64{1, 3, 3, 1}
+	want := []float32{1, 3, 3, 1, 3, 9, 9, 3, 3, 9, 9, 3, 1, 3, 3, 1}
+	for i := range want {
+		want[i] /= 64
+	}
+	var names []string
+	for _, b := range build(t, cfg).Buffers() {
+		names = append(names, b.Name)
+		if !slices.Equal(b.Shape, []int{1, 1, 4, 4}) || !slices.Equal(b.Data, want) {
+			t.Errorf("%s: shape %v, values %v", b.Name, b.Shape, b.Data)
+		}
+	}
+	if !slices.Equal(names, []string{
+		"model.enc.2x2_down.conv0.resample_filter", "model.enc.2x2_down.skip.resample_filter",
+		"model.enc.2x2_aux_down.resample_filter",
+		"model.dec.4x4_up.conv0.resample_filter", "model.dec.4x4_up.skip.resample_filter",
+		"model.dec.4x4_aux_up.resample_filter",
+	}) {
+		t.Errorf("buffers %v", names)
+	}
+}
+
+func TestLoadFillsInRatiosAndConstants(t *testing.T) {
+	plain := build(t, small())
+	values := plain.Init(2)
+	cfg := small()
+	cfg.RatioEmbedding = 1
+	with := build(t, cfg)
+	state := slices.DeleteFunc(plain.State(values), func(s unet.Tensor) bool { return strings.HasSuffix(s.Name, "resample_filter") })
+	got, err := with.Load(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(got, func(v []float32) bool {
+		return len(v) == 64 && !slices.ContainsFunc(v, func(f float32) bool { return f != 0 })
+	})
+	if i < 0 || with.Params()[i].Name != "model.map_ratio0.weight" {
+		t.Fatalf("no zeros for the ratio embedding")
+	}
+	if !slices.EqualFunc(slices.Delete(got, i, i+1), values, slices.Equal[[]float32]) {
+		t.Error("other values changed")
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	net := build(t, small())
+	const victim = "model.map_layer0.weight"
+	for _, c := range []struct {
+		name, tensor, says string
+		change             func(s []unet.Tensor, i int) []unet.Tensor
+	}{
+		{"missing", victim, "missing", func(s []unet.Tensor, i int) []unet.Tensor { return slices.Delete(s, i, i+1) }},
+		{"twice", victim, "twice", func(s []unet.Tensor, i int) []unet.Tensor { return append(s, s[i]) }},
+		{"unknown", "model.map_ratio0.weight", "unknown", func(s []unet.Tensor, i int) []unet.Tensor {
+			return append(s, unet.Tensor{Name: "model.map_ratio0.weight", Shape: []int{1}, Data: []float32{0}})
+		}},
+		{"transposed", victim, "shape", func(s []unet.Tensor, i int) []unet.Tensor { slices.Reverse(s[i].Shape); return s }},
+		{"short", victim, "values", func(s []unet.Tensor, i int) []unet.Tensor { s[i].Data = s[i].Data[1:]; return s }},
+		{"NaN", victim, "NaN", func(s []unet.Tensor, i int) []unet.Tensor { s[i].Data[3] = float32(math.NaN()); return s }},
+		{"infinite", victim, "-Inf", func(s []unet.Tensor, i int) []unet.Tensor { s[i].Data[3] = float32(math.Inf(-1)); return s }},
+		{"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter", func(s []unet.Tensor, _ int) []unet.Tensor {
+			k := slices.IndexFunc(s, func(t unet.Tensor) bool { return t.Name == "model.enc.2x2_down.conv0.resample_filter" })
+			s[k].Data[0] = 0.5
+			return s
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := net.State(net.Init(2))
+			i := slices.IndexFunc(state, func(s unet.Tensor) bool { return s.Name == victim })
+			_, err := net.Load(c.change(state, i))
+			var se *unet.StateError
+			if !errors.As(err, &se) {
+				t.Fatalf("got %v, want a *StateError", err)
+			}
+			if se.Tensor != c.tensor || !strings.Contains(se.Error(), c.says) {
+				t.Errorf("got tensor %q: %v\nwant tensor %q and %q", se.Tensor, se, c.tensor, c.says)
+			}
+		})
+	}
+}
