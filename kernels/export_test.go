@@ -57,7 +57,7 @@ func readFirst(out []*device.Buffer, err error) ([]float64, error) {
 func (m *Model) ParameterGradient(w *Weights, in EstimateInput64) ([][]float32, error) {
 	n := len(in.X0) / m.Pixels()
 	flat, err := m.differentiated("phi", w, in, func(f *frame, e *estimator) *Node {
-		e.train = f.values
+		e.train = f.trained()
 		_, grads := e.build()
 		return m.flatten(f.g, grads)
 	}, n)

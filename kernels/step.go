@@ -155,16 +155,23 @@ func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node 
 	state := optimiserState{params: f.flat, m: f.param("m", m.size), v: f.param("v", m.size), ema: f.param("ema", m.size)}
 	rate := f.param("rates", 3)
 	e.rng = draw.state
-	for i, p := range m.params {
-		if !p.Frozen {
-			e.train = append(e.train, f.values[i])
-		}
-	}
+	e.train = f.trained()
 	terms, grads := e.build()
 	grad := graph.MulScalar(m.flatten(g, grads), 1/float64(batch))
 	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
 	next := adam(cfg, state, grad, rate, graph.IsFinite(norm))
 	return append(next.nodes(), graph.Stack(terms, 0), graph.Reshape(norm, 1))
+}
+
+// trained lists the parameters that are not frozen.
+func (f *frame) trained() []*Node {
+	var out []*Node
+	for i, p := range f.model.params {
+		if !p.Frozen {
+			out = append(out, f.values[i])
+		}
+	}
+	return out
 }
 
 // flatten joins the gradients of the trained parameters to one flat tensor, with

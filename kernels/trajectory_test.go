@@ -1,0 +1,272 @@
+package kernels_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// classBasis gives each of three classes three random orthonormal vectors, or
+// shares the first class's.
+func classBasis(t *testing.T, shared bool) *basis.Basis {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(7, 7))
+	v := map[int][][]float64{}
+	for label := range toyLabels {
+		for len(v[label]) < 3 {
+			x := make([]float64, toySide*toySide)
+			for i := range x {
+				x[i] = rng.NormFloat64()
+			}
+			for range 2 { // Gram–Schmidt, twice for the last digits
+				for _, y := range v[label] {
+					var s float64
+					for i := range x {
+						s += x[i] * y[i]
+					}
+					for i := range x {
+						x[i] -= s * y[i]
+					}
+				}
+			}
+			var n float64
+			for _, a := range x {
+				n += a * a
+			}
+			for i := range x {
+				x[i] /= math.Sqrt(n)
+			}
+			v[label] = append(v[label], x)
+		}
+	}
+	if shared {
+		v = map[int][][]float64{basis.Shared: v[0]}
+	}
+	b, err := basis.Dense(toySide, toySide, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// mix is the reference of Combine: Σ_j P_j y_j, by package basis.
+func mix(t *testing.T, b *basis.Basis, label int, y [][]float64) []float64 {
+	t.Helper()
+	if !b.PerClass() {
+		label = basis.Shared
+	}
+	hw := toySide * toySide
+	out := make([]float64, toyPixels)
+	parts := make([][]float64, b.J())
+	for j := range parts {
+		parts[j] = make([]float64, hw)
+	}
+	for c := range toyChannels {
+		for j := range y {
+			plane := make([]float64, hw)
+			for i := range plane {
+				plane[i] = y[j][i*toyChannels+c]
+			}
+			if err := b.Split(label, plane, parts); err != nil {
+				t.Fatal(err)
+			}
+			for i := range plane {
+				out[i*toyChannels+c] += parts[j][i]
+			}
+		}
+	}
+	return out
+}
+
+// TestTrajectory follows x ← Σ_j P_j(α_j x + Σ_i β_ji E_i) on the host, for every
+// kind of basis, and finds the device in the same place: history newest first,
+// each sample on its own coefficients and its own class's basis.
+func TestTrajectory(t *testing.T) {
+	const n, history = 3, 2
+	for name, b := range map[string]*basis.Basis{
+		"none": toyBasis(t, 1), "bands": toyBasis(t, 3), "shared": classBasis(t, true), "per class": classBasis(t, false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, w := modelAt(t, kernels.Float32, toy{}, b, toy{}.values(3))
+			ctx := context.Background()
+			in := toyBatch(5, n, b.J())
+			labels := []int32{2, 0, 1}
+			x := in.X0
+			tr, err := m.NewTrajectory(ctx, w, narrow(x), labels, history)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.Close()
+			rng := rand.New(rand.NewPCG(11, 0))
+			var evals [][]float64
+			for range 3 {
+				g := make([]float64, n*b.J())
+				for i := range g {
+					g[i] = math.Exp(rng.NormFloat64())
+				}
+				if err := tr.Evaluate(ctx, g); err != nil {
+					t.Fatal(err)
+				}
+				d, flow, _, err := m.Denoise(ctx, w, narrow(x), g, labels)
+				if err != nil {
+					t.Fatal(err)
+				}
+				denoised := make([]float32, len(x))
+				if err := tr.Denoised(denoised); err != nil {
+					t.Fatal(err)
+				}
+				fixtures.Check(t, "denoised", fixtures.Widen(denoised), fixtures.Widen(d), fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
+				evals = append([][]float64{fixtures.Widen(flow)}, evals...)
+				h := min(history, len(evals))
+				alpha, beta := make([]float64, n*b.J()), make([]float64, n*b.J()*h)
+				for i := range alpha {
+					alpha[i] = rng.NormFloat64()
+				}
+				for i := range beta {
+					beta[i] = rng.NormFloat64()
+				}
+				if err := tr.Combine(ctx, alpha, beta); err != nil {
+					t.Fatal(err)
+				}
+				next := make([]float64, 0, len(x))
+				for s := range n {
+					y := make([][]float64, b.J())
+					for j := range y {
+						at := s*b.J() + j
+						y[j] = make([]float64, toyPixels)
+						for k := range y[j] {
+							y[j][k] = alpha[at] * x[s*toyPixels+k]
+							for i := range h {
+								y[j][k] += beta[at*h+i] * evals[i][s*toyPixels+k]
+							}
+						}
+					}
+					next = append(next, mix(t, b, int(labels[s]), y)...)
+				}
+				x = next
+				got := make([]float32, len(x))
+				if err := tr.X(got); err != nil {
+					t.Fatal(err)
+				}
+				fixtures.Check(t, "x", fixtures.Widen(got), x, fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
+			}
+		})
+	}
+}
+
+func narrow(x []float64) []float32 {
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(v)
+	}
+	return out
+}
+
+// TestKeepDenoised: the history can hold D = x + Σ_j √g_j P_j flow.
+func TestKeepDenoised(t *testing.T) {
+	m, w := modelAt(t, kernels.Float32, toy{}, toyBasis(t, 1), toy{}.values(3))
+	ctx := context.Background()
+	tr, err := m.NewTrajectory(ctx, w, make([]float32, toyPixels), nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.KeepDenoised()
+	if err := errors.Join(tr.Evaluate(ctx, []float64{2}), tr.Combine(ctx, []float64{0}, []float64{1})); err != nil {
+		t.Fatal(err)
+	}
+	x, d := make([]float32, toyPixels), make([]float32, toyPixels)
+	if err := errors.Join(tr.X(x), tr.Denoised(d)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(x, d) {
+		t.Errorf("x = 0·x + 1·E is %v, the denoised image %v", x, d)
+	}
+}
+
+// TestBatchIndependence: a sample does not depend on its batch, beyond rounding.
+func TestBatchIndependence(t *testing.T) {
+	m, w := modelAt(t, kernels.Float32, toy{}, toyBasis(t, 2), toy{}.values(3))
+	in := toyBatch(9, 5, 2)
+	all, _, _, err := m.Denoise(context.Background(), w, narrow(in.X0), in.G, in.Labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		one, _, _, err := m.Denoise(context.Background(), w, narrow(in.X0[i*toyPixels:(i+1)*toyPixels]), in.G[2*i:2*i+2], in.Labels[i:i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixtures.Check(t, "sample", fixtures.Widen(one), fixtures.Widen(all[i*toyPixels:(i+1)*toyPixels]), fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 2: 2, 3: 4, 5: 8, 32: 32, 33: 64, 65: 96, 256: 256} {
+		if got := kernels.Bucket(n); got != want {
+			t.Errorf("Bucket(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+// TestBadInput: wrong arguments are InputErrors that name the argument, and used
+// up objects say so.
+func TestBadInput(t *testing.T) {
+	m, w := modelAt(t, kernels.Float32, toy{}, classBasis(t, false), toy{}.values(3))
+	ctx := context.Background()
+	x := make([]float32, toyPixels)
+	denoise := func(x []float32, g []float64, label int32) error {
+		_, _, _, err := m.Denoise(ctx, w, x, g, []int32{label})
+		return err
+	}
+	tr, err := m.NewTrajectory(ctx, w, x, []int32{0}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, short := m.Upload(toy{}.values(1)[1:])
+	_, wrongMode := m.Estimate(ctx, w, kernels.EstimateInput{Mode: "exact", X0: x, Eps: x})
+	_, noProbe := m.Estimate(ctx, w, kernels.EstimateInput{Mode: kernels.Full, X0: x, Eps: x, G: []float64{1, 1}, Omega: []float64{1, 1}, Labels: []int32{0}})
+	for field, err := range map[string]error{
+		"x":       denoise(x[1:], []float64{1, 1}, 0),
+		"g":       denoise(x, []float64{1, math.NaN()}, 0),
+		"labels":  denoise(x, []float64{1, 1}, toyLabels),
+		"labels ": denoise(x, []float64{1, 1}, -1), // no basis for no class
+		"alpha":   tr.Combine(ctx, []float64{1, math.Inf(1)}, nil),
+		"beta":    tr.Combine(ctx, []float64{1, 1}, []float64{1, 1, 1, 1}),
+		"beta ":   tr.Combine(ctx, []float64{1, 1}, []float64{1, 1}), // nothing evaluated
+		"values":  short,
+		"probe":   noProbe,
+	} {
+		var input *kernels.InputError
+		if !errors.As(err, &input) {
+			t.Errorf("%s: error %v, want an InputError", field, err)
+			continue
+		}
+		if want := map[bool]string{true: field, false: field[:len(field)-1]}[field[len(field)-1] != ' ']; input.Field != want {
+			t.Errorf("error names %q, want %q", input.Field, want)
+		}
+	}
+	if wrongMode == nil {
+		t.Error("there is a mode exact")
+	}
+	tr.Close()
+	tr.Close()
+	if err := tr.Evaluate(ctx, []float64{1, 1}); !errors.Is(err, kernels.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	gone, err := m.Upload(toy{}.values(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Release()
+	if _, _, _, err := m.Denoise(ctx, gone, x, []float64{1, 1}, []int32{0}); !errors.Is(err, kernels.ErrReleased) {
+		t.Errorf("after Release: %v", err)
+	}
+}
