@@ -1,0 +1,305 @@
+"""Every kind of bad request is refused by its own code, whichever way it came in, and the server lives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+import wire
+
+OK = {"model": "digits", "n": 1, "steps": 2}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _ready(flight: fl.FlightClient, model: str, dataset: str) -> None:
+    """A model, a data set, a run and a per-class schedule to err about."""
+    assert model
+    settings = {"stage": "pretrain", "dataset": dataset, "network": wire.NETWORK, "batch": 4}
+    wire.act(flight, "CreateRun", {"name": "idle", **settings})
+    rows = wire.table(
+        label=wire.int32([0, 0, 1, 1]),
+        subspace=wire.int32([0, 0, 0, 0]),
+        t=pa.array([0.0, 4, 0, 4]),
+        g=pa.array([1e-3, 4, 1e-3, 4]),
+    )
+    wire.put(flight, wire.command({"op": "PutSchedule", "name": "by-class"}), rows)
+
+
+SAMPLE: dict[str, tuple[dict[str, Any] | bytes, str]] = {
+    "unknown model": ({**OK, "model": "nobody"}, "MODEL_NOT_FOUND"),
+    "model that is no name": ({**OK, "model": "../digits"}, "MODEL_NOT_FOUND"),
+    "no model": ({"n": 1, "steps": 2}, "BAD_REQUEST"),
+    "unknown schedule": ({**OK, "schedule": "nothing"}, "SCHEDULE_NOT_FOUND"),
+    "negative n": ({**OK, "n": -1}, "BAD_REQUEST"),
+    "no images": ({**OK, "n": 0}, "BAD_REQUEST"),
+    "n too large": ({**OK, "n": 10**9}, "TOO_LARGE"),
+    "n far too large": ({**OK, "n": 10**15}, "TOO_LARGE"),
+    "n beyond 64 bits": ({**OK, "n": 2**70}, "TOO_LARGE"),
+    "n a fraction": ({**OK, "n": 1.5}, "BAD_REQUEST"),
+    "n a text": ({**OK, "n": "1"}, "BAD_REQUEST"),
+    "n true": ({**OK, "n": True}, "BAD_REQUEST"),
+    "n null": ({**OK, "n": None}, "BAD_REQUEST"),
+    "n and labels": ({**OK, "labels": [1]}, "BAD_REQUEST"),
+    "neither n nor labels": ({"model": "digits", "steps": 2}, "BAD_REQUEST"),
+    "empty labels": ({"model": "digits", "labels": [], "steps": 2}, "BAD_REQUEST"),
+    "label too large": ({"model": "digits", "labels": [10], "steps": 2}, "BAD_REQUEST"),
+    "label too small": ({"model": "digits", "labels": [-2], "steps": 2}, "BAD_REQUEST"),
+    "label a fraction": ({"model": "digits", "labels": [0.5], "steps": 2}, "BAD_REQUEST"),
+    "labels one number": ({"model": "digits", "labels": 3, "steps": 2}, "BAD_REQUEST"),
+    "no label on a per-class schedule": (
+        {"model": "digits", "labels": [-1], "steps": 2, "schedule": "by-class"},
+        "BAD_REQUEST",
+    ),
+    "a class without a schedule": (
+        {"model": "digits", "labels": [5], "steps": 2, "schedule": "by-class"},
+        "BAD_REQUEST",
+    ),
+    "no steps": ({"model": "digits", "n": 1}, "BAD_REQUEST"),
+    "steps and nfe": ({**OK, "nfe": 4}, "BAD_REQUEST"),
+    "zero steps": ({**OK, "steps": 0}, "BAD_REQUEST"),
+    "negative steps": ({**OK, "steps": -3}, "BAD_REQUEST"),
+    "nfe too small for a step": ({"model": "digits", "n": 1, "nfe": 1}, "BAD_REQUEST"),
+    "unknown solver": ({**OK, "solver": "magic"}, "BAD_REQUEST"),
+    "unknown second point": ({**OK, "second_point": "third"}, "BAD_REQUEST"),
+    "unknown grid": ({**OK, "grid": "graph paper"}, "BAD_REQUEST"),
+    "unknown grid option": ({**OK, "grid": {"edm": {"tau": 3}}}, "BAD_REQUEST"),
+    "grid upside down": ({"model": "digits", "n": 1, "grid": {"sigma": [1, 2, 3]}}, "BAD_REQUEST"),
+    "grid of one point": ({"model": "digits", "n": 1, "grid": {"t": [100]}}, "BAD_REQUEST"),
+    "grid beyond T": ({"model": "digits", "n": 1, "grid": {"t": [1e6, 1, 0]}}, "BAD_REQUEST"),
+    "grid and steps": ({**OK, "grid": {"t": [100, 0]}}, "BAD_REQUEST"),
+    "grid for too many subspaces": (
+        {"model": "digits", "n": 1, "grid": {"sigma": [[2, 1], [2, 1], [2, 1]]}},
+        "BAD_REQUEST",
+    ),
+    "geodesic grid without F": ({**OK, "grid": "geodesic", "schedule": "edm"}, "BAD_REQUEST"),
+    "unknown dtype": ({**OK, "dtype": "float16"}, "BAD_REQUEST"),
+    "unknown layout": ({**OK, "layout": "HCW"}, "BAD_REQUEST"),
+    "negative seed": ({**OK, "seed": -1}, "BAD_REQUEST"),
+    "seed beyond 64 bits": ({**OK, "seed": 2**64}, "BAD_REQUEST"),
+    "seed a text": ({**OK, "seed": "lucky"}, "BAD_REQUEST"),
+    "negative every": ({**OK, "every": -1}, "BAD_REQUEST"),
+    "no batch bytes": ({**OK, "batch_bytes": 0}, "BAD_REQUEST"),
+    "order nine": ({**OK, "order": 9}, "BAD_REQUEST"),
+    "edm with T zero": ({**OK, "schedule": {"edm": {"T": 0}}}, "BAD_REQUEST"),
+    "schedule of another form": ({**OK, "schedule": {"ddim": {}}}, "BAD_REQUEST"),
+    "afs a number": ({**OK, "afs": 1}, "BAD_REQUEST"),
+    "unknown field": ({**OK, "temperature": 1}, "BAD_REQUEST"),
+    "field in capitals": ({**OK, "Seed": 1}, "BAD_REQUEST"),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_sample(flight: fl.FlightClient, case: str) -> None:
+    request, code = SAMPLE[case]
+    assert isinstance(request, dict)
+    assert wire.code(lambda: wire.act(flight, "Sample", request)) == code
+    assert wire.code(lambda: wire.get(flight, "Sample", request)) == code
+    assert wire.code(lambda: flight.get_flight_info(wire.command({"op": "Sample", **request}))) == code
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"3",
+        b"null",
+        b"digits",
+        b'{"model":"digits","n":1,"steps":2}{}',
+        b'{"model":"digits","n":1,"steps":2} x',
+        b'{"model":"digits","n":1,"n":2,"steps":2}',
+        b'{"model":"\xff","n":1,"steps":2}',
+        b"[" * 100_000,
+        b'{"model":"digits","n":1e400,"steps":2}',
+        b'{"model":"digits","n":NaN,"steps":2}',
+        b"\x00",
+        b"",  # an empty body is {}: the model is missing
+    ],
+)
+def test_bodies_that_are_no_request(flight: fl.FlightClient, body: bytes) -> None:
+    assert wire.code(lambda: list(flight.do_action(fl.Action("Sample", body)))) == "BAD_REQUEST"
+    assert wire.code(lambda: flight.do_get(fl.Ticket(body)).read_all()) == "BAD_REQUEST"
+
+
+NETWORK = wire.NETWORK
+RUN = {"name": "new", "stage": "pretrain", "dataset": "blocks", "network": NETWORK}
+ACTIONS: dict[str, tuple[str, dict[str, Any], str | tuple[str, ...]]] = {
+    "unknown action": ("Dance", {}, "OP_NOT_FOUND"),
+    "action of a get": ("WatchRun", {"run": "idle"}, ("OP_NOT_FOUND", "BAD_REQUEST")),
+    "info with a field": ("ServerInfo", {"x": 1}, "BAD_REQUEST"),
+    "describe nobody": ("DescribeModel", {"model": "nobody"}, "MODEL_NOT_FOUND"),
+    "describe nothing": ("DescribeModel", {}, "BAD_REQUEST"),
+    "load a missing folder": ("LoadModel", {"name": "new", "path": "missing"}, ("MODEL_NOT_FOUND", "BAD_MODEL")),
+    "load outside": ("LoadModel", {"name": "new", "path": "../models/digits/.."}, "BAD_MODEL"),
+    "unload nobody": ("UnloadModel", {"model": "nobody"}, "MODEL_NOT_FOUND"),
+    "delete no model": ("DeleteModel", {"model": "nobody"}, "MODEL_NOT_FOUND"),
+    "delete no schedule": ("DeleteSchedule", {"schedule": "nothing"}, "SCHEDULE_NOT_FOUND"),
+    "delete a built-in": ("DeleteSchedule", {"schedule": "edm"}, ("BAD_REQUEST", "SCHEDULE_NOT_FOUND")),
+    "delete no dataset": ("DeleteDataset", {"dataset": "nothing"}, "DATASET_NOT_FOUND"),
+    "delete no run": ("DeleteRun", {"run": "nothing"}, "RUN_NOT_FOUND"),
+    "get no run": ("GetRun", {"run": "nothing"}, "RUN_NOT_FOUND"),
+    "start no run": ("StartRun", {"run": "nothing", "kimg": 1}, "RUN_NOT_FOUND"),
+    "start backwards": ("StartRun", {"run": "idle", "kimg": -1}, "BAD_REQUEST"),
+    "pause no run": ("PauseRun", {"run": "nothing"}, "RUN_NOT_FOUND"),
+    "cancel no run": ("CancelRun", {"run": "nothing"}, "RUN_NOT_FOUND"),
+    "save no run": ("SaveModel", {"run": "nothing", "name": "x"}, "RUN_NOT_FOUND"),
+    "save under a bad name": ("SaveModel", {"run": "idle", "name": "../x"}, "BAD_REQUEST"),
+    "save over a model": ("SaveModel", {"run": "idle", "name": "digits"}, "NAME_TAKEN"),
+    "step no run": ("TrainStep", {"run": "nothing"}, "RUN_NOT_FOUND"),
+    "no steps": ("TrainStep", {"run": "idle", "steps": 0}, "BAD_REQUEST"),
+    "steps a text": ("TrainStep", {"run": "idle", "steps": "3"}, "BAD_REQUEST"),
+    "evaluate no schedule": ("EvaluateSchedule", {"schedule": "nothing"}, "SCHEDULE_NOT_FOUND"),
+    "evaluate one point": ("EvaluateSchedule", {"schedule": "edm", "points": 1}, "BAD_REQUEST"),
+    "evaluate too many": ("EvaluateSchedule", {"schedule": "edm", "points": 10**10}, "TOO_LARGE"),
+    "evaluate beyond T": ("EvaluateSchedule", {"schedule": "edm", "t": [1e9]}, "BAD_REQUEST"),
+    "evaluate before 0": ("EvaluateSchedule", {"schedule": "edm", "t": [-1]}, "BAD_REQUEST"),
+    "evaluate nobody": ("EvaluateModel", {"model": "nobody", "dataset": "blocks"}, "MODEL_NOT_FOUND"),
+    "evaluate on nothing": ("EvaluateModel", {"model": "digits", "dataset": "nothing"}, "DATASET_NOT_FOUND"),
+    "evaluate no samples": ("EvaluateModel", {"model": "digits", "dataset": "blocks", "samples": 0}, "BAD_REQUEST"),
+    "make what": ("MakeSchedule", {"name": "new", "kind": "linear"}, "BAD_REQUEST"),
+    "make over edm": ("MakeSchedule", {"name": "edm", "kind": "cosine"}, "BAD_REQUEST"),
+    "make over a model": ("MakeSchedule", {"name": "digits", "kind": "cosine"}, "NAME_TAKEN"),
+    "make a geodesic of nothing": ("MakeSchedule", {"name": "new", "kind": "geodesic"}, "BAD_REQUEST"),
+    "make with one knot": ("MakeSchedule", {"name": "new", "kind": "cosine", "knots": 1}, "BAD_REQUEST"),
+    "make with T below zero": ("MakeSchedule", {"name": "new", "kind": "cosine", "T": -1}, "BAD_REQUEST"),
+    "make an unknown basis": ("MakeBasis", {"name": "new", "kind": "fft", "dataset": "blocks", "k": 4}, "BAD_REQUEST"),
+    "run on nothing": ("CreateRun", {**RUN, "dataset": "nothing"}, "DATASET_NOT_FOUND"),
+    "run without a dataset": ("CreateRun", {**RUN, "dataset": ""}, "BAD_REQUEST"),
+    "run of nobody": (
+        "CreateRun",
+        {"name": "new", "stage": "isotropic", "dataset": "blocks", "model": "nobody"},
+        "MODEL_NOT_FOUND",
+    ),
+    "run without a network": ("CreateRun", {"name": "new", "stage": "isotropic", "dataset": "blocks"}, "BAD_REQUEST"),
+    "run in no stage": ("CreateRun", {**RUN, "stage": "warm-up"}, "BAD_REQUEST"),
+    "run with a bad name": ("CreateRun", {**RUN, "name": "New"}, "BAD_REQUEST"),
+    "run with a taken name": ("CreateRun", {**RUN, "name": "idle"}, "NAME_TAKEN"),
+    "run with an unknown field": ("CreateRun", {**RUN, "momentum": 0.9}, "BAD_REQUEST"),
+    "run of no images": ("CreateRun", {**RUN, "batch": 0}, "BAD_REQUEST"),
+    "run with a negative rate": ("CreateRun", {**RUN, "lr": -1}, "BAD_REQUEST"),
+    "run with a text rate": ("CreateRun", {**RUN, "lr": "fast"}, "BAD_REQUEST"),
+    "run with an unknown estimator": ("CreateRun", {**RUN, "estimator": "guess"}, "BAD_REQUEST"),
+    "run with an unknown family": (
+        "CreateRun",
+        {**RUN, "family": {"basis": "nothing"}},
+        ("BAD_REQUEST", "BASIS_NOT_FOUND"),
+    ),
+    "run with an unknown network": (
+        "CreateRun",
+        {**RUN, "network": {**NETWORK, "depth": 3}},
+        ("BAD_MODEL", "BAD_REQUEST"),
+    ),
+    "run with another size": ("CreateRun", {**RUN, "network": {**NETWORK, "img_resolution": 16}}, "BAD_REQUEST"),
+    "run with other channels": ("CreateRun", {**RUN, "network": {**NETWORK, "img_channels": 3}}, "BAD_REQUEST"),
+    "run with too few classes": ("CreateRun", {**RUN, "network": {**NETWORK, "label_dim": 5}}, "BAD_REQUEST"),
+}
+
+
+@pytest.mark.parametrize("case", ACTIONS)
+def test_actions(flight: fl.FlightClient, case: str) -> None:
+    name, request, codes = ACTIONS[case]
+    got = wire.code(lambda: wire.act(flight, name, request))
+    assert got in codes if isinstance(codes, tuple) else got == codes
+
+
+@pytest.mark.parametrize(
+    ("op", "request_", "code"),
+    [
+        ("Dance", {}, "OP_NOT_FOUND"),
+        ("ServerInfo", {}, "OP_NOT_FOUND"),
+        ("WatchRun", {"run": "nothing"}, "RUN_NOT_FOUND"),
+        ("WatchRun", {"run": "idle", "from": -1}, "BAD_REQUEST"),
+        ("Dataset", {"dataset": "nothing"}, "DATASET_NOT_FOUND"),
+        ("Dataset", {"dataset": "blocks", "offset": -1}, "BAD_REQUEST"),
+        ("Dataset", {"dataset": "blocks", "limit": -1}, "BAD_REQUEST"),
+        ("TrainStep", {"run": "nothing"}, "RUN_NOT_FOUND"),
+        ("EvaluateSchedule", {"schedule": "nothing"}, "SCHEDULE_NOT_FOUND"),
+        ("EvaluateModel", {"model": "nobody", "dataset": "blocks"}, "MODEL_NOT_FOUND"),
+    ],
+)
+def test_gets(flight: fl.FlightClient, op: str, request_: dict[str, Any], code: str) -> None:
+    assert wire.code(lambda: wire.get(flight, op, request_)) == code
+    if op != "ServerInfo":
+        assert wire.code(lambda: flight.get_flight_info(wire.command({"op": op, **request_}))) == code
+
+
+X = np.zeros((2, 8, 8, 1), np.float32)
+LABEL = wire.int32([0, 1])
+SIGMA = pa.array([1.0, 1.0])
+G2 = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 1.0, 1.0, 1.0]), 2)
+NULLED = pa.ExtensionArray.from_storage(wire.tensor(X).type, pa.array([None, [0.0] * 64], pa.list_(pa.float32(), 64)))
+EXCHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str | tuple[str, ...]]] = {
+    "unknown": ("Dance", {}, {"x": wire.tensor(X)}, "OP_NOT_FOUND"),
+    "not an exchange": ("WatchRun", {"run": "idle"}, {"x": wire.tensor(X)}, ("OP_NOT_FOUND", "BAD_REQUEST")),
+    "nobody": ("Denoise", {"model": "nobody"}, {"x": wire.tensor(X), "label": LABEL, "sigma": SIGMA}, "MODEL_NOT_FOUND"),
+    "unknown field": ("Denoise", {"model": "digits", "n": 2}, {"x": wire.tensor(X), "label": LABEL, "sigma": SIGMA}, "BAD_REQUEST"),
+    "float64": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X.astype(float)), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
+    "uint8": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X.astype(np.uint8)), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
+    "another size": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X[:, :7]), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
+    "other channels": ("Denoise", {"model": "digits"}, {"x": wire.tensor(np.repeat(X, 3, 3)), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
+    "permuted": (
+        "Denoise",
+        {"model": "digits"},
+        {"x": wire.tensor(np.moveaxis(X, 3, 1).copy(), "CHW", permutation=[1, 2, 0]), "label": LABEL, "sigma": SIGMA},
+        "BAD_TENSOR",
+    ),
+    "null": ("Denoise", {"model": "digits"}, {"x": NULLED, "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
+    "not a number": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X * np.nan), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
+    "no label": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "sigma": SIGMA}, "BAD_TENSOR"),
+    "int64 label": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": pa.array([0, 1]), "sigma": SIGMA}, "BAD_TENSOR"),
+    "label ten": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": wire.int32([0, 10]), "sigma": SIGMA}, ("BAD_REQUEST", "BAD_TENSOR")),
+    "no noise": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": LABEL}, "BAD_TENSOR"),
+    "both noises": ("Denoise", {"model": "digits", "basis": "dct"}, {"x": wire.tensor(X), "label": LABEL, "sigma": SIGMA, "g": G2}, "BAD_TENSOR"),
+    "negative sigma": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": LABEL, "sigma": pa.array([1.0, -1.0])}, "BAD_TENSOR"),
+    "nan sigma": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": LABEL, "sigma": pa.array([1.0, np.nan])}, "BAD_TENSOR"),
+    "two g, one subspace": ("Denoise", {"model": "digits", "basis": "none"}, {"x": wire.tensor(X), "label": LABEL, "g": G2}, "BAD_TENSOR"),
+    "unknown basis": ("Denoise", {"model": "digits", "basis": "missing"}, {"x": wire.tensor(X), "label": LABEL, "g": G2}, "BASIS_NOT_FOUND"),
+    "k no square": ("Denoise", {"model": "digits", "basis": "dct", "k": 15}, {"x": wire.tensor(X), "label": LABEL, "g": G2}, "BAD_REQUEST"),
+    "latents and n": ("Sample", OK, {"latent": wire.tensor(X), "label": LABEL}, "BAD_REQUEST"),
+    "latents of another size": ("Sample", {"model": "digits", "steps": 2}, {"latent": wire.tensor(X[:, :4]), "label": LABEL}, "BAD_TENSOR"),
+    "latents without labels": ("Sample", {"model": "digits", "steps": 2}, {"latent": wire.tensor(X)}, "BAD_TENSOR"),
+    "latents not finite": ("Sample", {"model": "digits", "steps": 2}, {"latent": wire.tensor(X + np.inf), "label": LABEL}, "BAD_TENSOR"),
+    "a step of no run": ("TrainStep", {"run": "nothing"}, {"image": wire.tensor(X), "label": LABEL}, "RUN_NOT_FOUND"),
+    "a step of another size": ("TrainStep", {"run": "idle"}, {"image": wire.tensor(X[:, :4]), "label": LABEL}, "BAD_TENSOR"),
+    "a step of noise": ("TrainStep", {"run": "idle"}, {"image": wire.tensor(X + np.nan), "label": LABEL}, "BAD_TENSOR"),
+    "gradient of nothing": (
+        "ScheduleGradient",
+        {"schedule": "nothing", "model": "digits"},
+        {"image": wire.tensor(X), "noise": wire.tensor(X), "probe": wire.tensor(X), "t": SIGMA, "label": LABEL},
+        "SCHEDULE_NOT_FOUND",
+    ),
+    "gradient in no mode": (
+        "ScheduleGradient",
+        {"schedule": "edm", "model": "digits", "mode": "exact"},
+        {"image": wire.tensor(X), "noise": wire.tensor(X), "probe": wire.tensor(X), "t": SIGMA, "label": LABEL},
+        "BAD_REQUEST",
+    ),
+    "gradient beyond T": (
+        "ScheduleGradient",
+        {"schedule": "edm", "model": "digits"},
+        {"image": wire.tensor(X), "noise": wire.tensor(X), "probe": wire.tensor(X), "t": pa.array([1.0, 1e9]), "label": LABEL},
+        ("BAD_TENSOR", "BAD_REQUEST"),
+    ),
+    "gradient without noise": (
+        "ScheduleGradient",
+        {"schedule": "edm", "model": "digits"},
+        {"image": wire.tensor(X), "probe": wire.tensor(X), "t": SIGMA, "label": LABEL},
+        "BAD_TENSOR",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXCHANGES)
+def test_exchanges(flight: fl.FlightClient, case: str) -> None:
+    op, request, columns, codes = EXCHANGES[case]
+    batches = pa.table(columns).to_batches()
+    got = wire.code(lambda: wire.exchange(flight, op, request, batches))
+    assert got in codes if isinstance(codes, tuple) else got == codes
+
+
+def test_after_all_of_this_the_server_answers(flight: fl.FlightClient) -> None:
+    assert wire.get(flight, "Sample", OK).table.num_rows == 1
+    assert wire.act(flight, "GetRun", {"run": "idle"})[0]["step"] == 0

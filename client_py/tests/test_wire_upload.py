@@ -1,0 +1,259 @@
+"""Uploads: stored whole and unchanged, or refused by name and not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+import wire
+
+import anisoflight
+
+
+def put(flight: fl.FlightClient, name: str, columns: dict[str, Any], **options: Any) -> dict[str, Any]:
+    return wire.put(flight, wire.command({"op": "PutDataset", "name": name, **options}), wire.table(**columns))
+
+
+def read(flight: fl.FlightClient, name: str, **options: int) -> pa.Table:
+    return wire.get(flight, "Dataset", {"dataset": name, **options}).table
+
+
+def is_absent(flight: fl.FlightClient, name: str) -> bool:
+    return wire.code(lambda: read(flight, name)) == "DATASET_NOT_FOUND"
+
+
+def pixels(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "dims"),
+    [
+        ("grey", pixels(5, 8, 8, 1), "HWC"),
+        ("colour", pixels(5, 6, 10, 3), "HWC"),
+        ("first", pixels(5, 3, 8, 8), "CHW"),
+        ("floats", floats(5, 8, 8, 3), "HWC"),
+        ("floats-first", floats(5, 1, 8, 8), "CHW"),
+    ],
+)
+def test_datasets_come_back_as_they_went(flight: fl.FlightClient, name: str, array: np.ndarray, dims: str) -> None:
+    labels = wire.int32([4, 0, 1, 2, 3])
+    assert put(flight, name, {"image": wire.tensor(array, dims), "label": labels}) == {"rows": 5}
+    table = read(flight, name)
+    assert table.schema.field("image").type.dim_names == list(dims)
+    assert table.schema.field("image").type.value_type == pa.from_numpy_dtype(array.dtype)
+    np.testing.assert_array_equal(wire.numbers(table["image"]), array)
+    assert table["label"].to_pylist() == [4, 0, 1, 2, 3]
+    assert table["index"].to_pylist() == [0, 1, 2, 3, 4]
+    assert not any(field.nullable for field in table.schema)
+
+
+def test_a_part_of_a_dataset(flight: fl.FlightClient, dataset: str) -> None:
+    assert read(flight, dataset, offset=60)["index"].to_pylist() == [60, 61, 62, 63]
+    assert read(flight, dataset, offset=3, limit=2)["index"].to_pylist() == [3, 4]
+    assert wire.get(flight, "Dataset", {"dataset": dataset, "limit": 0}).table.num_rows == 0
+    assert wire.get(flight, "Dataset", {"dataset": dataset, "offset": 1000}).table.num_rows == 0
+
+
+def test_labels_are_optional(flight: fl.FlightClient) -> None:
+    put(flight, "unlabelled", {"image": wire.tensor(pixels(3, 8, 8, 1))})
+    assert read(flight, "unlabelled")["label"].to_pylist() == [-1, -1, -1]
+
+
+def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
+    array = pixels(2000, 16, 16, 3)
+    rows = wire.table(image=wire.tensor(array)).to_batches(max_chunksize=130)
+    descriptor = fl.FlightDescriptor.for_path("datasets", "batches")
+    assert wire.put(flight, descriptor, rows) == {"rows": 2000}
+    reply = wire.get(flight, "Dataset", {"dataset": "batches"})
+    np.testing.assert_array_equal(wire.numbers(reply.table["image"]), array)
+    assert max(batch.nbytes for batch in reply.batches) <= 3.5 * 2**20
+
+
+def test_an_identity_permutation_is_none(flight: fl.FlightClient) -> None:
+    array = pixels(2, 8, 6, 3)
+    put(flight, "identity", {"image": wire.tensor(array, permutation=[0, 1, 2])})
+    table = read(flight, "identity")
+    np.testing.assert_array_equal(wire.numbers(table["image"]), array)
+
+
+def test_the_layout_of_nameless_tensors(flight: fl.FlightClient) -> None:
+    put(flight, "nameless", {"image": wire.tensor(pixels(2, 3, 8, 8), "")})
+    assert wire.entries(wire.act(flight, "ListDatasets"))["nameless"]
+    np.testing.assert_array_equal(wire.numbers(read(flight, "nameless")["image"]), pixels(2, 3, 8, 8))
+
+
+def test_a_taken_name(flight: fl.FlightClient) -> None:
+    columns = {"image": wire.tensor(pixels(2, 8, 8, 1))}
+    put(flight, "taken", columns)
+    assert wire.code(lambda: put(flight, "taken", columns)) == "NAME_TAKEN"
+    path = fl.FlightDescriptor.for_path("datasets", "taken")
+    assert wire.code(lambda: wire.put(flight, path, wire.table(**columns))) == "NAME_TAKEN"
+    assert put(flight, "taken", {"image": wire.tensor(pixels(7, 8, 8, 1))}, replace=True) == {"rows": 7}
+    assert read(flight, "taken").num_rows == 7
+    wire.act(flight, "DeleteDataset", {"dataset": "taken"})
+    assert is_absent(flight, "taken")
+
+
+@pytest.mark.parametrize("name", ["", "A", "a b", "../x", ".x", "x" * 65, "ä", "none", "edm", "dct", "pca", "haar"])
+def test_names_have_a_form(flight: fl.FlightClient, name: str) -> None:
+    assert wire.code(lambda: put(flight, name, {"image": wire.tensor(pixels(1, 8, 8, 1))})) == "BAD_REQUEST"
+
+
+def with_value(value: float) -> pa.Array:
+    array = floats(4, 8, 8, 1)
+    array[2, 3, 4, 0] = value
+    return wire.tensor(array)
+
+
+def with_null(column: pa.Array) -> pa.Array:
+    """The column, its row 1 null."""
+    storage = column.storage if isinstance(column, pa.ExtensionArray) else column
+    values = storage.to_pylist()
+    values[1] = None
+    nulled = pa.array(values, storage.type)
+    return pa.ExtensionArray.from_storage(column.type, nulled) if isinstance(column, pa.ExtensionArray) else nulled
+
+
+GOOD = wire.tensor(pixels(4, 8, 8, 1))
+BAD: dict[str, dict[str, Any]] = {
+    "NaN": {"image": with_value(np.nan)},
+    "infinite": {"image": with_value(np.inf)},
+    "above one": {"image": with_value(1.001)},
+    "below minus one": {"image": with_value(-1.001)},
+    "float64": {"image": wire.tensor(np.zeros((4, 8, 8, 1)))},
+    "int8": {"image": wire.tensor(np.zeros((4, 8, 8, 1), np.int8))},
+    "not a tensor": {"image": pa.array([1, 2, 3, 4], pa.uint8())},
+    "a list": {"image": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(256, np.uint8)), 64)},
+    "two dimensions": {"image": wire.tensor(pixels(4, 8, 8), "HW")},
+    "other names": {"image": wire.tensor(pixels(4, 8, 8, 1), "WHC")},
+    "permuted": {"image": wire.tensor(pixels(4, 1, 8, 8), "CHW", permutation=[1, 2, 0])},
+    "swapped": {"image": wire.tensor(pixels(4, 8, 8, 1), "HWC", permutation=[1, 0, 2])},
+    "null image": {"image": with_null(GOOD)},
+    "null label": {"image": GOOD, "label": with_null(wire.int32([0, 1, 2, 3]))},
+    "int64 labels": {"image": GOOD, "label": pa.array([0, 1, 2, 3])},
+    "label below -1": {"image": GOOD, "label": wire.int32([0, 1, 2, -2])},
+    "no image": {"label": wire.int32([0])},
+    "another column": {"image": GOOD, "colour": wire.int32([0, 1, 2, 3])},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tensors_are_refused_and_leave_nothing(flight: fl.FlightClient, case: str) -> None:
+    table = pa.table(BAD[case])  # nullable, as pyarrow makes them
+    descriptor = wire.command({"op": "PutDataset", "name": "bad"})
+    assert wire.code(lambda: wire.put(flight, descriptor, table)) == "BAD_TENSOR"
+    assert is_absent(flight, "bad")
+
+
+def test_nullable_columns_without_nulls_are_welcome(flight: fl.FlightClient) -> None:
+    table = pa.table({"image": GOOD, "label": wire.int32([0, 1, 2, 3])})
+    wire.put(flight, wire.command({"op": "PutDataset", "name": "nullable"}), table)
+    assert read(flight, "nullable").num_rows == 4
+
+
+def test_no_rows_are_no_dataset(flight: fl.FlightClient) -> None:
+    schema = pa.schema([pa.field("image", GOOD.type)])
+    writer, answers = flight.do_put(wire.command({"op": "PutDataset", "name": "bad"}), schema)
+    writer.done_writing()
+
+    def end() -> None:
+        answers.read()
+        writer.close()
+
+    assert wire.code(end) in ("BAD_TENSOR", "BAD_REQUEST")
+    assert is_absent(flight, "bad")
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"op": "PutDataset"}, "BAD_REQUEST"),
+        ({"op": "PutDataset", "name": "x", "overwrite": True}, "BAD_REQUEST"),
+        ({"op": "PutDataset", "name": "x", "replace": 1}, "BAD_REQUEST"),
+        ({"op": "PutNothing", "name": "x"}, "OP_NOT_FOUND"),
+        ({"name": "x"}, "BAD_REQUEST"),
+        ({"op": "PutSchedule", "name": "x"}, "BAD_TENSOR"),
+        ({"op": "PutBasis", "name": "x"}, "BAD_TENSOR"),
+    ],
+)
+def test_bad_commands(flight: fl.FlightClient, request_: dict[str, Any], code: str) -> None:
+    assert wire.code(lambda: wire.put(flight, wire.command(request_), wire.table(image=GOOD))) == code
+
+
+@pytest.mark.parametrize("path", [("datasets",), ("models", "x"), ("datasets", "x", "y"), ()])
+def test_bad_paths(flight: fl.FlightClient, path: tuple[str, ...]) -> None:
+    descriptor = fl.FlightDescriptor.for_path(*path)
+    assert wire.code(lambda: wire.put(flight, descriptor, wire.table(image=GOOD))) in ("BAD_REQUEST", "OP_NOT_FOUND")
+
+
+def test_a_stream_cut_by_its_deadline_stores_nothing(flight: fl.FlightClient) -> None:
+    batch = wire.table(image=GOOD).to_batches()[0]
+    options = fl.FlightCallOptions(timeout=0.5)
+    writer, _ = flight.do_put(fl.FlightDescriptor.for_path("datasets", "cut"), batch.schema, options)
+    writer.write_batch(batch)
+    time.sleep(0.7)
+    with pytest.raises(wire.FAILURES):
+        writer.close()
+    assert is_absent(flight, "cut")
+
+
+def test_a_stream_cut_by_the_clients_death_stores_nothing(
+    flight: fl.FlightClient, server: anisoflight.LocalClient
+) -> None:
+    program = textwrap.dedent(f"""
+        import os, sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import numpy as np
+        import pyarrow.flight as fl
+        import wire
+        batch = wire.table(image=wire.tensor(np.zeros((4, 8, 8, 1), np.uint8))).to_batches()[0]
+        client = fl.FlightClient({server.location!r})
+        writer, _ = client.do_put(fl.FlightDescriptor.for_path("datasets", "killed"), batch.schema)
+        for _ in range(100):
+            writer.write_batch(batch)
+        os._exit(1)
+    """)
+    subprocess.run([sys.executable, "-c", program], check=False, timeout=20)
+    time.sleep(0.3)
+    assert is_absent(flight, "killed")
+
+
+def test_bases_are_checked(flight: fl.FlightClient) -> None:
+    rows = np.eye(64)[:3].reshape(3, 8, 8)
+    label = wire.int32([-1, -1, -1])
+    descriptor = wire.command({"op": "PutBasis", "name": "corner"})
+    table = wire.table(label=label, vector=wire.tensor(rows, "HW"))
+    assert wire.put(flight, descriptor, table) == {"rows": 3}
+    assert wire.code(lambda: wire.put(flight, descriptor, table)) == "NAME_TAKEN"
+    skewed = rows.copy()
+    skewed[0, 0, 1] = 0.1
+    other = wire.command({"op": "PutBasis", "name": "skewed"})
+    bad = wire.table(label=label, vector=wire.tensor(skewed, "HW"))
+    assert wire.code(lambda: wire.put(flight, other, bad)) == "BAD_TENSOR"
+    t, g = pa.array([0.0, 4, 0, 4]), pa.array([1e-3, 1, 1e-3, 1])
+    paths = wire.table(label=wire.int32([-1] * 4), subspace=wire.int32([0, 0, 1, 1]), t=t, g=g)
+    command = {"op": "PutSchedule", "name": "on-corner", "basis": "corner", "k": 3}
+    assert wire.put(flight, wire.command(command), paths) == {"rows": 4}
+    missing = wire.command({**command, "name": "nowhere", "basis": "missing"})
+    assert wire.code(lambda: wire.put(flight, missing, paths)) == "BASIS_NOT_FOUND"
+
+
+def test_the_server_is_none_the_worse(flight: fl.FlightClient) -> None:
+    """After all of the above, it still stores and answers."""
+    put(flight, "afterwards", {"image": GOOD})
+    assert read(flight, "afterwards").num_rows == 4
+    assert json.dumps(wire.act(flight, "ServerInfo")[0])
