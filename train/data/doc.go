@@ -9,8 +9,9 @@
 //	labels.npy     [n] int32, only where there are labels
 //	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC"}
 //
-// which appears whole or not at all (package folder).
+// which appears whole or not at all.
 //
-// The package may import kernels/latent, train/folder and the standard library.
-// Begin with dataset.go; npy.go and npz.go read and write NumPy's formats.
+// The package may import kernels/latent, train/checkpoint/atomicdir and the
+// standard library. Begin with dataset.go; npy.go and npz.go read and write NumPy's
+// formats.
 package data
