@@ -25,6 +25,9 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, version st
 		}
 	}()
 	shim.TuneMalloc()
+	if kind == CUDA {
+		pointXLAToCUDA(path)
+	}
 	plugin, err := shim.Load(path)
 	if err != nil {
 		return nil, "", err

@@ -18,22 +18,22 @@ const (
 
 // Report tells which backend was opened and what became of every candidate.
 type Report struct {
-	Name       string      // "xla:cpu", "xla:cuda" or "go"
-	Plugin     string      // the plugin's path; empty for the pure-Go backend
-	APIVersion string      // the plugin's PJRT API, such as "0.106"
-	Devices    []string    // descriptions of the devices that the backend shows; the first is used
-	GPU        bool        // the machine has an NVIDIA GPU
-	Plugins    bool        // this build can load plugins
-	Candidates []Candidate // in the order in which they were considered
+	Name       string      `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
+	Plugin     string      `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
+	APIVersion string      `json:"api_version"` // the plugin's PJRT API, such as "0.106"
+	Devices    []string    `json:"devices"`     // descriptions of the devices that the backend shows; the first is used
+	GPU        bool        `json:"gpu"`         // the machine has an NVIDIA GPU
+	Plugins    bool        `json:"plugins"`     // this build can load plugins
+	Candidates []Candidate `json:"candidates"`  // best first
 }
 
 // Candidate is a plugin file that was considered.
 type Candidate struct {
-	Path   string
-	Source string // where it was found, such as "project .venv"
-	Kind   Kind
-	Used   bool
-	Reason string // why it was not used; empty if it was, and if an earlier one was used before its turn
+	Path   string `json:"path"`
+	Source string `json:"source"` // where it was found, such as "project .venv"
+	Kind   Kind   `json:"kind"`
+	Used   bool   `json:"used"`
+	Reason string `json:"reason,omitempty"` // why it was not used; empty if it was, and if a better one was used before its turn
 }
 
 func (r Report) clone() Report {

@@ -17,13 +17,19 @@ func (d *Device) start(h host) error {
 		return d.startGo()
 	}
 	found, only := search(d.cfg, h)
-	for _, c := range found {
-		err := d.try(&c)
-		d.report.Candidates = append(d.report.Candidates, c)
-		if err != nil && only {
+	d.report.Candidates = found
+	var refused []Candidate
+	for i := range found {
+		err := d.try(&found[i])
+		switch {
+		case err != nil && only:
 			return err
-		}
-		if c.Used {
+		case err != nil:
+			refused = append(refused, found[i])
+		case found[i].Used:
+			for _, c := range refused {
+				d.cfg.Logger.Warn("plugin not used", "path", c.Path, "reason", c.Reason)
+			}
 			return nil
 		}
 	}
@@ -31,8 +37,8 @@ func (d *Device) start(h host) error {
 		return &PluginError{Path: "cuda", Source: d.cfg.source, Reason: d.noCUDA()}
 	}
 	reason := "no plugin found; run `make build`, or see `anisoflight doctor`"
-	if n := len(d.report.Candidates); n > 0 {
-		reason = d.report.Candidates[n-1].Path + ": " + d.report.Candidates[n-1].Reason
+	for _, c := range refused {
+		reason = c.Path + ": " + c.Reason
 	}
 	d.cfg.Logger.Warn("using the pure-Go backend, about 20 times slower than XLA", "reason", reason)
 	return d.startGo()

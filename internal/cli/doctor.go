@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/selfcheck"
+)
+
+var deviceOption = option{name: "device", usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)"}
+
+var doctorSpec = spec{
+	use:   "doctor",
+	short: "Tell what runs the programs, and whether it works",
+	long: `Doctor looks for a PJRT plugin as every command does, tells what it found and why
+the rest was not used, and runs a few small programs whose results are known. Its
+exit status is 1 if a check fails.
+
+Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN,
+PJRT_PLUGIN_LIBRARY_PATH, the project's .venv, the active Python's site-packages.`,
+	example: `  anisoflight doctor
+  anisoflight doctor --device go
+  anisoflight doctor --json | jq .device`,
+	options: []option{deviceOption},
+	json:    true,
+	run:     doctor,
+}
+
+// diagnosis is what doctor prints as JSON.
+type diagnosis struct {
+	Version string        `json:"version"`
+	Go      string        `json:"go"`
+	Device  device.Report `json:"device"`
+	Checks  []check       `json:"checks"`
+	OK      bool          `json:"ok"`
+}
+
+type check struct {
+	Name    string  `json:"name"`
+	OK      bool    `json:"ok"`
+	Detail  string  `json:"detail"`
+	Seconds float64 `json:"seconds"`
+}
+
+func doctor(ctx context.Context, e env) error {
+	dev, err := openDevice(e)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	d := diagnosis{
+		Version: Version(),
+		Go:      fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		Device:  dev.Report(),
+		OK:      true,
+	}
+	for _, r := range selfcheck.Run(ctx, dev) {
+		c := check{Name: r.Name, OK: r.Err == nil, Detail: r.Detail, Seconds: r.Seconds}
+		if r.Err != nil {
+			c.Detail, d.OK = r.Err.Error(), false
+		}
+		d.Checks = append(d.Checks, c)
+	}
+	if e.json {
+		err = printJSON(e.out, d)
+	} else {
+		err = d.print(e)
+	}
+	if err == nil && !d.OK {
+		err = errors.New("the device does not compute what it should")
+	}
+	return err
+}
+
+func (d diagnosis) print(e env) error {
+	t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("version", "%s, %s", d.Version, d.Go)
+	row("backend", "%s", d.Device.Name)
+	if d.Device.Plugin != "" {
+		row("plugin", "%s", d.Device.Plugin)
+		row("PJRT API", "%s", d.Device.APIVersion)
+	}
+	row("devices", "%d", len(d.Device.Devices))
+	for i, name := range d.Device.Devices {
+		used := ""
+		if i == 0 {
+			used = " (used)"
+		}
+		row("", "%s%s", name, used)
+	}
+	row("NVIDIA GPU", "%s", yesNo(d.Device.GPU))
+	row("loads plugins", "%s", yesNo(d.Device.Plugins))
+	fmt.Fprintln(t, "\ncandidates\t")
+	if len(d.Device.Candidates) == 0 {
+		row("  none", "run `make build` to install the pinned plugin")
+	}
+	for _, c := range d.Device.Candidates {
+		verdict := "used"
+		switch {
+		case c.Reason != "":
+			verdict = "not used: " + c.Reason
+		case !c.Used:
+			verdict = "not needed"
+		}
+		row("  "+c.Source, "%s: %s", c.Path, verdict)
+	}
+	fmt.Fprintln(t, "\nchecks\t")
+	for _, c := range d.Checks {
+		verdict := "ok"
+		if !c.OK {
+			verdict = "FAILED"
+		}
+		row("  "+c.Name, "%s: %s (%.2f s)", verdict, c.Detail, c.Seconds)
+	}
+	return t.Flush()
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// openDevice opens the backend that the settings ask for.
+func openDevice(e env) (*device.Device, error) {
+	return device.Open(device.Config{Plugin: e.text("device"), Logger: e.log})
+}

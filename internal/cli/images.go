@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// images are the final rows of a Sample operation.
+type images struct {
+	n, h, w, c int
+	pixels     []uint8 // [n, h, w, c]
+	labels     []int32
+	seeds      []uint64
+	nfe        int32
+}
+
+// add appends a batch's final rows; previews are left out.
+func (g *images) add(s api.Schema, b api.Batch) {
+	shape := s.Columns[s.Index("sample")].Shape
+	g.h, g.w, g.c = shape[0], shape[1], shape[2]
+	size := g.h * g.w * g.c
+	pixels, steps := api.ColumnOf[uint8](s, b, "sample"), api.ColumnOf[int32](s, b, "step")
+	labels, seeds := api.ColumnOf[int32](s, b, "label"), api.ColumnOf[uint64](s, b, "seed")
+	nfe := api.ColumnOf[int32](s, b, "nfe")
+	for i := range b.Rows {
+		if steps[i] >= 0 {
+			continue
+		}
+		g.n++
+		g.pixels = append(g.pixels, pixels[i*size:(i+1)*size]...)
+		g.labels = append(g.labels, labels[i])
+		g.seeds = append(g.seeds, seeds[i])
+		g.nfe = nfe[i]
+	}
+}
+
+// writePNG draws all images in a grid, row by row.
+func writePNG(path string, g images, columns, scale int) error {
+	if g.c != 1 && g.c != 3 {
+		return errors.New("a PNG needs 1 or 3 channels; write a .npz instead")
+	}
+	if columns <= 0 {
+		columns = int(math.Ceil(math.Sqrt(float64(g.n))))
+	}
+	if scale <= 0 {
+		scale = max(1, 64/max(g.h, 1))
+	}
+	return writeFile(path, func(w io.Writer) error { return png.Encode(w, g.grid(columns, scale)) })
+}
+
+// writeNPZ writes the arrays images [n, h, w, c], labels [n] and seeds [n].
+func writeNPZ(path string, g images) error {
+	return writeFile(path, func(w io.Writer) error {
+		return data.WriteNPZ(w, map[string]*data.Array{
+			"images": {Shape: []int{g.n, g.h, g.w, g.c}, Values: g.pixels},
+			"labels": {Shape: []int{g.n}, Values: g.labels},
+			"seeds":  {Shape: []int{g.n}, Values: g.seeds},
+		})
+	})
+}
+
+func (g images) grid(columns, scale int) image.Image {
+	const gap = 1
+	cell := func(side int) int { return side*scale + gap }
+	rows := (g.n + columns - 1) / columns
+	img := image.NewRGBA(image.Rect(0, 0, columns*cell(g.w)+gap, rows*cell(g.h)+gap))
+	for i := range img.Pix {
+		img.Pix[i] = 255
+	}
+	for i := range g.n {
+		x0, y0 := i%columns*cell(g.w)+gap, i/columns*cell(g.h)+gap
+		for y := range g.h * scale {
+			for x := range g.w * scale {
+				p := g.pixels[((i*g.h+y/scale)*g.w+x/scale)*g.c:]
+				c := color.RGBA{p[0], p[0], p[0], 255}
+				if g.c == 3 {
+					c.G, c.B = p[1], p[2]
+				}
+				img.SetRGBA(x0+x, y0+y, c)
+			}
+		}
+	}
+	return img
+}
+
+// writeFile writes a file that appears whole or not at all.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriter(f)
+	if err := write(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

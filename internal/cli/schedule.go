@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+)
+
+func newSchedule() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "List, show, export and make noise schedules",
+		Example: `  anisoflight schedule list
+  anisoflight schedule show --schedule digits
+  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits`,
+		Args: commandNamed,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, s := range []spec{scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec} {
+		cmd.AddCommand(s.command())
+	}
+	return cmd
+}
+
+var scheduleOption = option{name: "schedule", kind: object, usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}"}
+
+var scheduleListSpec = spec{
+	use:     "list",
+	short:   "List the schedules, those of models included",
+	example: "  anisoflight schedule list --data data",
+	options: []option{dataOption, deviceOption},
+	json:    true,
+	run: func(ctx context.Context, e env) error {
+		var reply struct {
+			Schedules []api.ScheduleInfo `json:"schedules"`
+		}
+		err := withEngine(ctx, e, func(eng *engine.Engine) error {
+			return act(ctx, eng, "ListSchedules", nil, nil, &reply)
+		})
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return printJSON(e.out, reply.Schedules)
+		}
+		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "NAME\tOF\tT\tJ\tPER CLASS\tBASIS")
+		for _, s := range reply.Schedules {
+			fmt.Fprintf(t, "%s\t%s\t%g\t%d\t%s\t%s\n", s.Name, s.Source, s.T, s.J, yesNo(s.PerClass), s.Basis)
+		}
+		return t.Flush()
+	},
+}
+
+var scheduleShowSpec = spec{
+	use:   "show",
+	short: "Print a schedule: g, its derivative and sigma by time",
+	example: `  anisoflight schedule show --schedule digits
+  anisoflight schedule show --schedule edm --points 5`,
+	options: []option{
+		scheduleOption,
+		{name: "points", kind: whole, def: "17", usage: "times, uniform from 0 to T"},
+		dataOption, deviceOption,
+	},
+	json: true,
+	run: func(ctx context.Context, e env) error {
+		table, err := evaluate(ctx, e)
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return printJSON(e.out, table)
+		}
+		return table.print(e.out)
+	},
+}
+
+var scheduleExportSpec = spec{
+	use:   "export",
+	short: "Write a schedule as a JSON table that PutSchedule takes",
+	long: `Export writes the columns label, subspace, t and g of a schedule, with label −1 where
+all labels share it. The table can be uploaded again as a schedule of one's own; between
+its points that schedule is log-linear, so take enough of them.`,
+	example: "  anisoflight schedule export --schedule digits --points 513 --out digits-schedule.json",
+	options: []option{
+		scheduleOption,
+		{name: "points", kind: whole, def: "257", usage: "times, uniform from 0 to T"},
+		{name: "out", def: "schedule.json", usage: "`file` to write"},
+		dataOption, deviceOption,
+	},
+	run: func(ctx context.Context, e env) error {
+		table, err := evaluate(ctx, e)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(e.text("out"), func(w io.Writer) error { return printJSON(w, table) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(e.out, "%s: %d rows\n", e.text("out"), len(table.T))
+		return nil
+	},
+}
+
+// scheduleTable is the columns of EvaluateSchedule.
+type scheduleTable struct {
+	Label    []int32   `json:"label"`
+	Subspace []int32   `json:"subspace"`
+	T        []float64 `json:"t"`
+	G        []float64 `json:"g"`
+	Gdot     []float64 `json:"gdot"`
+	Sigma    []float64 `json:"sigma"`
+}
+
+func evaluate(ctx context.Context, e env) (table scheduleTable, err error) {
+	ref := e.get("schedule")
+	if !ref.given {
+		return table, usagef(e.cmd, "--schedule is missing")
+	}
+	fields := map[string]any{"schedule": ref.value, "points": e.whole("points")}
+	err = withEngine(ctx, e, func(eng *engine.Engine) error {
+		return stream(ctx, eng, "EvaluateSchedule", fields, func(s api.Schema, ev api.Event) error {
+			if ev.Batch == nil {
+				return nil
+			}
+			b := *ev.Batch
+			table.Label = append(table.Label, api.ColumnOf[int32](s, b, "label")...)
+			table.Subspace = append(table.Subspace, api.ColumnOf[int32](s, b, "subspace")...)
+			table.T = append(table.T, api.ColumnOf[float64](s, b, "t")...)
+			table.G = append(table.G, api.ColumnOf[float64](s, b, "g")...)
+			table.Gdot = append(table.Gdot, api.ColumnOf[float64](s, b, "gdot")...)
+			table.Sigma = append(table.Sigma, api.ColumnOf[float64](s, b, "sigma")...)
+			return nil
+		})
+	})
+	return table, err
+}
+
+func (s scheduleTable) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "label\tsubspace\tt\tg\tgdot\tsigma\t")
+	for i := range s.T {
+		label := "all"
+		if s.Label[i] >= 0 {
+			label = fmt.Sprint(s.Label[i])
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.6g\t%.4e\t%.4e\t%.4e\t\n", label, s.Subspace[i], s.T[i], s.G[i], s.Gdot[i], s.Sigma[i])
+	}
+	return t.Flush()
+}
+
+// geodesicRequest are the fields of MakeSchedule that a geodesic takes.
+var geodesicRequest = []option{
+	{name: "name", usage: "`name` of the new schedule"},
+	{name: "model", usage: "`name` of the model whose residual gives the metric"},
+	{name: "dataset", usage: "`name` of the data set to measure it on"},
+	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
+	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
+	{name: "knots", kind: whole, usage: "knots of the path (default 32)"},
+	{name: "c", kind: number, usage: "of the weight ġ²/(g(c+g)) (default 1)"},
+	{name: "points", kind: whole, usage: "noise levels measured (default 160)"},
+	{name: "samples", kind: whole, usage: "images per noise level (default 24)"},
+	{name: "seed", kind: seed, usage: "of the noise (default 0)"},
+	{name: "replace", kind: toggle, usage: "replace a schedule of that name"},
+}
+
+var scheduleGeodesicSpec = spec{
+	use:   "geodesic",
+	short: "Make the schedule of least energy for a model, in one pass over a data set",
+	long: `Geodesic measures the model's residual F(σ) by noise level and lays the isotropic path
+along which √F dg passes at constant speed: the path of least energy T·∫ ġ² F dt.`,
+	example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
+	options: append(append([]option{}, geodesicRequest...), dataOption, deviceOption),
+	run: func(ctx context.Context, e env) error {
+		for _, need := range []string{"name", "model", "dataset"} {
+			if e.text(need) == "" {
+				return usagef(e.cmd, "--%s is missing", need)
+			}
+		}
+		fields := e.request(geodesicRequest)
+		fields["kind"] = "geodesic"
+		reply := map[string]any{}
+		err := withEngine(ctx, e, func(eng *engine.Engine) error {
+			p := newProgress(e.err, e.log, "measuring")
+			defer p.close()
+			return act(ctx, eng, "MakeSchedule", fields, func(m api.Meta) { showMeta(p, m) }, &reply)
+		})
+		if err != nil {
+			return err
+		}
+		return printJSON(e.out, reply)
+	},
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// call runs the command line and returns its exit status and output.
+func call(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(t.Context(), args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+func configFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFlagBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
+	file := configFile(t, "listen: file:1\ndata: from-file\n")
+	for _, c := range []struct {
+		name, flag, env, file string
+		want                  any
+		source                string
+	}{
+		{"nothing", "", "", "", "127.0.0.1:8815", "default"},
+		{"file", "", "", file, "file:1", "file " + file},
+		{"environment", "", "env:1", "", "env:1", "environment ANISOFLIGHT_LISTEN"},
+		{"environment over file", "", "env:1", file, "env:1", "environment ANISOFLIGHT_LISTEN"},
+		{"flag over all", "flag:1", "env:1", file, "flag:1", "flag --listen"},
+		{"flag that says the default", "127.0.0.1:8815", "env:1", file, "127.0.0.1:8815", "flag --listen"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("ANISOFLIGHT_LISTEN", c.env)
+			args := []string{"config", "serve", "--json"}
+			if c.flag != "" {
+				args = append(args, "--listen", c.flag)
+			}
+			if c.file != "" {
+				args = append(args, "--config", c.file)
+			}
+			status, stdout, stderr := call(t, args...)
+			if status != 0 {
+				t.Fatalf("status %d: %s", status, stderr)
+			}
+			var got map[string]settingJSON
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+				t.Fatal(err)
+			}
+			if want := (settingJSON{c.want, c.source}); got["listen"] != want {
+				t.Errorf("listen is %v, want %v", got["listen"], want)
+			}
+			if want := (settingJSON{"from-file", "file " + file}); c.file != "" && got["data"] != want {
+				t.Errorf("data is %v, want %v", got["data"], want)
+			}
+		})
+	}
+}
+
+func TestEnvironmentNamesTheFile(t *testing.T) {
+	t.Setenv("ANISOFLIGHT_CONFIG", configFile(t, "log_level: debug\n"))
+	if _, stdout, _ := call(t, "config"); !strings.Contains(stdout, `"debug"`) {
+		t.Errorf("ANISOFLIGHT_CONFIG was not read:\n%s", stdout)
+	}
+	other := configFile(t, "log_level: error\n")
+	if _, stdout, _ := call(t, "config", "--config", other); !strings.Contains(stdout, `"error"`) {
+		t.Errorf("--config does not go before ANISOFLIGHT_CONFIG:\n%s", stdout)
+	}
+}
+
+// One option of each kind, under the same value from every place.
+func TestKindsFromEveryPlace(t *testing.T) {
+	options := []option{
+		{name: "text", kind: text}, {name: "number", kind: number}, {name: "whole", kind: whole},
+		{name: "seed", kind: seed}, {name: "toggle", kind: toggle}, {name: "object", kind: object}, {name: "T", kind: number},
+	}
+	given := map[string]string{
+		"text": "a,b: c", "number": "1e-9", "whole": "-3", "seed": "18446744073709551615",
+		"toggle": "true", "object": `{"Nested":{"K":[1,2]}}`, "T": "6400",
+	}
+	want := map[string]any{
+		"text": "a,b: c", "number": 1e-9, "whole": int64(-3), "seed": uint64(1<<64 - 1),
+		"toggle": true, "object": map[string]any{"Nested": map[string]any{"K": []any{1.0, 2.0}}}, "T": 6400.0,
+	}
+	flagsFor := func(t *testing.T, args ...string) *pflag.FlagSet {
+		t.Helper()
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		flags.String("config", "", "")
+		for _, o := range options {
+			o.register(flags)
+		}
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return flags
+	}
+	check := func(t *testing.T, flags *pflag.FlagSet) {
+		t.Helper()
+		s, err := resolve(options, flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		for _, v := range s.values {
+			if !v.given {
+				t.Errorf("%s is not given", v.name)
+			}
+			got[v.name] = v.value
+		}
+		// YAML tells whole numbers from others inside objects, JSON does not.
+		if raw, err := json.Marshal(got["object"]); err != nil || string(raw) != given["object"] {
+			t.Errorf("object is %s, want %s", raw, given["object"])
+		}
+		got["object"] = want["object"]
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("values differ (-want +got):\n%s", diff)
+		}
+	}
+	t.Run("flags", func(t *testing.T) {
+		var args []string
+		for name, v := range given {
+			args = append(args, "--"+name+"="+v)
+		}
+		check(t, flagsFor(t, args...))
+	})
+	t.Run("environment", func(t *testing.T) {
+		for name, v := range given {
+			t.Setenv("ANISOFLIGHT_"+strings.ToUpper(name), v)
+		}
+		check(t, flagsFor(t))
+	})
+	t.Run("file", func(t *testing.T) {
+		file := configFile(t, `
+text: "a,b: c"
+number: 1.0e-9
+whole: -3
+seed: 18446744073709551615
+toggle: true
+object: {Nested: {K: [1, 2]}}
+T: 6400
+`)
+		check(t, flagsFor(t, "--config", file))
+	})
+	t.Run("nowhere", func(t *testing.T) {
+		s, err := resolve(options, flagsFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fields := s.request(options); len(fields) != 0 {
+			t.Errorf("a request of nothing given holds %v", fields)
+		}
+	})
+}
+
+func TestWrongUsage(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"unknown command":      {[]string{"nonsense"}, "nonsense"},
+		"unknown flag":         {[]string{"doctor", "--nonsense"}, "--nonsense"},
+		"stray argument":       {[]string{"serve", "here"}, `"here"`},
+		"not a number":         {[]string{"schedule", "show", "--points", "many"}, "points (flag --points)"},
+		"no such log level":    {[]string{"config", "--log-level", "loud"}, "loud"},
+		"no such log format":   {[]string{"config", "--log-format", "xml"}, "xml"},
+		"missing file":         {[]string{"config", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
+		"unknown setting":      {[]string{"config", "--config", configFile(t, "listne: :1\n")}, `unknown setting "listne"; known here: config`[:31]},
+		"not YAML":             {[]string{"config", "--config", configFile(t, "a: [\n")}, "configuration file"},
+		"a list for a text":    {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
+		"model is missing":     {[]string{"sample"}, "--model"},
+		"name is missing":      {[]string{"train"}, "--name"},
+		"schedule is missing":  {[]string{"schedule", "show"}, "--schedule"},
+		"unwritable image":     {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
+		"broken JSON":          {[]string{"sample", "--model", "m", "--grid", "{"}, "grid (flag --grid)"},
+		"labels in a bad list": {[]string{"sample", "--model", "m", "--labels", "3-1"}, "labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, stderr := call(t, c.args...)
+			if status != 2 || !strings.Contains(stderr, c.says) || !strings.Contains(stderr, "--help") || stdout != "" {
+				t.Errorf("status %d, output %q, error %q; want status 2 and an error with %q", status, stdout, stderr, c.says)
+			}
+		})
+	}
+}
+
+// Every command explains itself with an example that names it.
+func TestHelpHasExamples(t *testing.T) {
+	root := newRoot()
+	for _, cmd := range append(root.Commands(), newSchedule().Commands()...) {
+		if cmd.Name() == "help" || cmd.Name() == "completion" {
+			continue
+		}
+		if cmd.Short == "" || !strings.Contains(cmd.Example, "anisoflight ") || !strings.Contains(cmd.Example, cmd.Name()) {
+			t.Errorf("%s: short %q, example %q", cmd.CommandPath(), cmd.Short, cmd.Example)
+		}
+	}
+}
+
+func TestParseLabels(t *testing.T) {
+	for in, want := range map[string][]int32{
+		"3": {3}, "0,1, 2": {0, 1, 2}, "0-3,7,7": {0, 1, 2, 3, 7, 7}, "-1": {-1}, "-1-1": {-1, 0, 1},
+		"": nil, "a": nil, "1-": nil, "5-4": nil, "0-99999999": nil, "99999999999": nil,
+	} {
+		got, err := parseLabels(in)
+		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("labels %q are %v (%v), want %v", in, got, err, want)
+		}
+	}
+}
+
+func TestCompleteSample(t *testing.T) {
+	for name, c := range map[string]struct{ in, want map[string]any }{
+		"nothing":       {map[string]any{}, map[string]any{"n": 64, "steps": 18}},
+		"labels":        {map[string]any{"labels": "0-1", "nfe": int64(5)}, map[string]any{"labels": []int32{0, 1}, "nfe": int64(5)}},
+		"one label":     {map[string]any{"labels": 7.0, "nfe": int64(5)}, map[string]any{"labels": []int32{7}, "nfe": int64(5)}},
+		"explicit grid": {map[string]any{"n": int64(1), "grid": map[string]any{"t": []any{1.0, 0.0}}}, map[string]any{"n": int64(1), "grid": map[string]any{"t": []any{1.0, 0.0}}}},
+		"edm grid":      {map[string]any{"n": int64(1), "grid": "edm"}, map[string]any{"n": int64(1), "grid": "edm", "steps": 18}},
+	} {
+		if err := completeSample(c.in); err != nil || !reflect.DeepEqual(c.in, c.want) {
+			t.Errorf("%s: %v (%v), want %v", name, c.in, err, c.want)
+		}
+	}
+}

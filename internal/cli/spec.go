@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// spec describes a command with settings, so that `config` can show them without
+// running it.
+type spec struct {
+	use, short, long, example string
+	options                   []option
+	json                      bool // the command has a flag --json, which is no setting
+	run                       func(ctx context.Context, e env) error
+}
+
+// env is what a running command has at hand.
+type env struct {
+	*settings
+	cmd  *cobra.Command
+	out  io.Writer // results
+	err  io.Writer // progress
+	log  *slog.Logger
+	json bool // results as JSON
+}
+
+// common are the settings of every command.
+var common = []option{
+	{name: "log_level", def: "info", usage: "log this and worse: `level` debug, info, warn or error"},
+	{name: "log_format", def: "text", usage: "`format` of the log: text or json"},
+}
+
+func (s spec) all() []option { return slices.Concat(s.options, common) }
+
+func (s spec) command() *cobra.Command {
+	cmd := &cobra.Command{Use: s.use, Short: s.short, Long: s.long, Example: s.example, Args: noArgs}
+	s.flags(cmd)
+	asJSON := new(bool)
+	if s.json {
+		cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		e, err := s.prepare(cmd)
+		if err != nil {
+			return err
+		}
+		e.json = *asJSON
+		return s.run(cmd.Context(), e)
+	}
+	return cmd
+}
+
+// flags defines the flags of all the command's settings.
+func (s spec) flags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	for _, o := range s.all() {
+		o.register(cmd.Flags())
+	}
+	cmd.Flags().String("config", "", "YAML `file` with settings; environment ANISOFLIGHT_CONFIG")
+}
+
+// prepare resolves the settings and sets the log up.
+func (s spec) prepare(cmd *cobra.Command) (env, error) {
+	set, err := resolve(s.all(), cmd.Flags())
+	if err != nil {
+		return env{}, usagef(cmd, "%w", err)
+	}
+	log, err := newLogger(cmd.ErrOrStderr(), set.text("log_format"), set.text("log_level"))
+	if err != nil {
+		return env{}, usagef(cmd, "%w", err)
+	}
+	return env{settings: set, cmd: cmd, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), log: log}, nil
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef(cmd, "unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("log_level must be debug, info, warn or error, not %q", level)
+	}
+	opts := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return nil, fmt.Errorf("log_format must be text or json, not %q", format)
+}
+
+// onTerminal reports whether w is a terminal, where a progress bar makes sense.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
