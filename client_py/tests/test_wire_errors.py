@@ -227,77 +227,81 @@ def test_gets(flight: fl.FlightClient, op: str, request_: dict[str, Any], code: 
 
 
 X = np.zeros((2, 8, 8, 1), np.float32)
-LABEL = wire.int32([0, 1])
-SIGMA = pa.array([1.0, 1.0])
+COLUMNS = {
+    "Denoise": {"x": wire.tensor(X), "label": wire.int32([0, 1]), "sigma": pa.array([1.0, 1.0])},
+    "Sample": {"latent": wire.tensor(X), "label": wire.int32([0, 1])},
+    "TrainStep": {"image": wire.tensor(X), "label": wire.int32([0, 1])},
+    "ScheduleGradient": {
+        "image": wire.tensor(X),
+        "noise": wire.tensor(X),
+        "probe": wire.tensor(X),
+        "t": pa.array([1.0, 2.0]),
+        "label": wire.int32([0, 1]),
+    },
+}
+REQUESTS = {
+    "Denoise": {"model": "digits"},
+    "Sample": {"model": "digits", "steps": 2},
+    "TrainStep": {"run": "idle"},
+    "ScheduleGradient": {"model": "digits", "schedule": "edm"},
+}
 G2 = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 1.0, 1.0, 1.0]), 2)
 NULLED = pa.ExtensionArray.from_storage(wire.tensor(X).type, pa.array([None, [0.0] * 64], pa.list_(pa.float32(), 64)))
+PERMUTED = wire.tensor(np.moveaxis(X, 3, 1).copy(), "CHW", permutation=[1, 2, 0])
+TENSOR = "BAD_TENSOR"
+EITHER = ("BAD_TENSOR", "BAD_REQUEST")
+
+# What is wrong: the operation, what differs in its request and in its columns (None: left out), the code.
 EXCHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str | tuple[str, ...]]] = {
-    "unknown": ("Dance", {}, {"x": wire.tensor(X)}, "OP_NOT_FOUND"),
-    "not an exchange": ("WatchRun", {"run": "idle"}, {"x": wire.tensor(X)}, ("OP_NOT_FOUND", "BAD_REQUEST")),
-    "nobody": ("Denoise", {"model": "nobody"}, {"x": wire.tensor(X), "label": LABEL, "sigma": SIGMA}, "MODEL_NOT_FOUND"),
-    "unknown field": ("Denoise", {"model": "digits", "n": 2}, {"x": wire.tensor(X), "label": LABEL, "sigma": SIGMA}, "BAD_REQUEST"),
-    "float64": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X.astype(float)), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
-    "uint8": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X.astype(np.uint8)), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
-    "another size": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X[:, :7]), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
-    "other channels": ("Denoise", {"model": "digits"}, {"x": wire.tensor(np.repeat(X, 3, 3)), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
-    "permuted": (
-        "Denoise",
-        {"model": "digits"},
-        {"x": wire.tensor(np.moveaxis(X, 3, 1).copy(), "CHW", permutation=[1, 2, 0]), "label": LABEL, "sigma": SIGMA},
-        "BAD_TENSOR",
-    ),
-    "null": ("Denoise", {"model": "digits"}, {"x": NULLED, "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
-    "not a number": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X * np.nan), "label": LABEL, "sigma": SIGMA}, "BAD_TENSOR"),
-    "no label": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "sigma": SIGMA}, "BAD_TENSOR"),
-    "int64 label": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": pa.array([0, 1]), "sigma": SIGMA}, "BAD_TENSOR"),
-    "label ten": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": wire.int32([0, 10]), "sigma": SIGMA}, ("BAD_REQUEST", "BAD_TENSOR")),
-    "no noise": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": LABEL}, "BAD_TENSOR"),
-    "both noises": ("Denoise", {"model": "digits", "basis": "dct"}, {"x": wire.tensor(X), "label": LABEL, "sigma": SIGMA, "g": G2}, "BAD_TENSOR"),
-    "negative sigma": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": LABEL, "sigma": pa.array([1.0, -1.0])}, "BAD_TENSOR"),
-    "nan sigma": ("Denoise", {"model": "digits"}, {"x": wire.tensor(X), "label": LABEL, "sigma": pa.array([1.0, np.nan])}, "BAD_TENSOR"),
-    "two g, one subspace": ("Denoise", {"model": "digits", "basis": "none"}, {"x": wire.tensor(X), "label": LABEL, "g": G2}, "BAD_TENSOR"),
-    "unknown basis": ("Denoise", {"model": "digits", "basis": "missing"}, {"x": wire.tensor(X), "label": LABEL, "g": G2}, "BASIS_NOT_FOUND"),
-    "k no square": ("Denoise", {"model": "digits", "basis": "dct", "k": 15}, {"x": wire.tensor(X), "label": LABEL, "g": G2}, "BAD_REQUEST"),
-    "latents and n": ("Sample", OK, {"latent": wire.tensor(X), "label": LABEL}, "BAD_REQUEST"),
-    "latents of another size": ("Sample", {"model": "digits", "steps": 2}, {"latent": wire.tensor(X[:, :4]), "label": LABEL}, "BAD_TENSOR"),
-    "latents without labels": ("Sample", {"model": "digits", "steps": 2}, {"latent": wire.tensor(X)}, "BAD_TENSOR"),
-    "latents not finite": ("Sample", {"model": "digits", "steps": 2}, {"latent": wire.tensor(X + np.inf), "label": LABEL}, "BAD_TENSOR"),
-    "a step of no run": ("TrainStep", {"run": "nothing"}, {"image": wire.tensor(X), "label": LABEL}, "RUN_NOT_FOUND"),
-    "a step of another size": ("TrainStep", {"run": "idle"}, {"image": wire.tensor(X[:, :4]), "label": LABEL}, "BAD_TENSOR"),
-    "a step of noise": ("TrainStep", {"run": "idle"}, {"image": wire.tensor(X + np.nan), "label": LABEL}, "BAD_TENSOR"),
-    "gradient of nothing": (
-        "ScheduleGradient",
-        {"schedule": "nothing", "model": "digits"},
-        {"image": wire.tensor(X), "noise": wire.tensor(X), "probe": wire.tensor(X), "t": SIGMA, "label": LABEL},
-        "SCHEDULE_NOT_FOUND",
-    ),
-    "gradient in no mode": (
-        "ScheduleGradient",
-        {"schedule": "edm", "model": "digits", "mode": "exact"},
-        {"image": wire.tensor(X), "noise": wire.tensor(X), "probe": wire.tensor(X), "t": SIGMA, "label": LABEL},
-        "BAD_REQUEST",
-    ),
-    "gradient beyond T": (
-        "ScheduleGradient",
-        {"schedule": "edm", "model": "digits"},
-        {"image": wire.tensor(X), "noise": wire.tensor(X), "probe": wire.tensor(X), "t": pa.array([1.0, 1e9]), "label": LABEL},
-        ("BAD_TENSOR", "BAD_REQUEST"),
-    ),
-    "gradient without noise": (
-        "ScheduleGradient",
-        {"schedule": "edm", "model": "digits"},
-        {"image": wire.tensor(X), "probe": wire.tensor(X), "t": SIGMA, "label": LABEL},
-        "BAD_TENSOR",
-    ),
-}  # fmt: skip
+    "nobody": ("Denoise", {"model": "nobody"}, {}, "MODEL_NOT_FOUND"),
+    "unknown field": ("Denoise", {"n": 2}, {}, "BAD_REQUEST"),
+    "float64": ("Denoise", {}, {"x": wire.tensor(X.astype(float))}, TENSOR),
+    "uint8": ("Denoise", {}, {"x": wire.tensor(X.astype(np.uint8))}, TENSOR),
+    "another size": ("Denoise", {}, {"x": wire.tensor(X[:, :7])}, TENSOR),
+    "other channels": ("Denoise", {}, {"x": wire.tensor(np.repeat(X, 3, 3))}, TENSOR),
+    "no tensor": ("Denoise", {}, {"x": pa.array([1.0, 2.0], pa.float32())}, TENSOR),
+    "permuted": ("Denoise", {}, {"x": PERMUTED}, TENSOR),
+    "null": ("Denoise", {}, {"x": NULLED}, TENSOR),
+    "not a number": ("Denoise", {}, {"x": wire.tensor(X * np.nan)}, TENSOR),
+    "no label": ("Denoise", {}, {"label": None}, TENSOR),
+    "int64 label": ("Denoise", {}, {"label": pa.array([0, 1])}, TENSOR),
+    "label ten": ("Denoise", {}, {"label": wire.int32([0, 10])}, EITHER),
+    "no noise": ("Denoise", {}, {"sigma": None}, TENSOR),
+    "both noises": ("Denoise", {"basis": "dct"}, {"g": G2}, TENSOR),
+    "negative sigma": ("Denoise", {}, {"sigma": pa.array([1.0, -1.0])}, TENSOR),
+    "nan sigma": ("Denoise", {}, {"sigma": pa.array([1.0, np.nan])}, TENSOR),
+    "two g, one subspace": ("Denoise", {"basis": "none"}, {"sigma": None, "g": G2}, TENSOR),
+    "unknown basis": ("Denoise", {"basis": "missing"}, {"sigma": None, "g": G2}, "BASIS_NOT_FOUND"),
+    "k no square": ("Denoise", {"basis": "dct", "k": 15}, {"sigma": None, "g": G2}, "BAD_REQUEST"),
+    "latents and n": ("Sample", {"n": 1}, {}, "BAD_REQUEST"),
+    "latents of another size": ("Sample", {}, {"latent": wire.tensor(X[:, :4])}, TENSOR),
+    "latents without labels": ("Sample", {}, {"label": None}, TENSOR),
+    "latents not finite": ("Sample", {}, {"latent": wire.tensor(X + np.float32(np.inf))}, TENSOR),
+    "latents of an unknown class": ("Sample", {}, {"label": wire.int32([0, 10])}, EITHER),
+    "a step of no run": ("TrainStep", {"run": "nothing"}, {}, "RUN_NOT_FOUND"),
+    "a step of another size": ("TrainStep", {}, {"image": wire.tensor(X[:, :4])}, TENSOR),
+    "a step of noise": ("TrainStep", {}, {"image": wire.tensor(X + np.float32(np.nan))}, TENSOR),
+    "gradient of nothing": ("ScheduleGradient", {"schedule": "nothing"}, {}, "SCHEDULE_NOT_FOUND"),
+    "gradient in no mode": ("ScheduleGradient", {"mode": "exact"}, {}, "BAD_REQUEST"),
+    "gradient with c zero": ("ScheduleGradient", {"c": 0}, {}, "BAD_REQUEST"),
+    "gradient beyond T": ("ScheduleGradient", {}, {"t": pa.array([1.0, 1e9])}, EITHER),
+    "gradient without noise": ("ScheduleGradient", {}, {"noise": None}, TENSOR),
+}
 
 
 @pytest.mark.parametrize("case", EXCHANGES)
 def test_exchanges(flight: fl.FlightClient, case: str) -> None:
     op, request, columns, codes = EXCHANGES[case]
-    batches = pa.table(columns).to_batches()
-    got = wire.code(lambda: wire.exchange(flight, op, request, batches))
+    kept = {name: column for name, column in {**COLUMNS[op], **columns}.items() if column is not None}
+    batches = pa.table(kept).to_batches()
+    got = wire.code(lambda: wire.exchange(flight, op, {**REQUESTS[op], **request}, batches))
     assert got in codes if isinstance(codes, tuple) else got == codes
+
+
+@pytest.mark.parametrize("op", ["Dance", "WatchRun", "ServerInfo"])
+def test_what_is_no_exchange(flight: fl.FlightClient, op: str) -> None:
+    batches = pa.table(COLUMNS["Sample"]).to_batches()
+    assert wire.code(lambda: wire.exchange(flight, op, {}, batches)) == "OP_NOT_FOUND"
 
 
 def test_after_all_of_this_the_server_answers(flight: fl.FlightClient) -> None:
