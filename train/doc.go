@@ -1,0 +1,26 @@
+// Package train turns data into networks and noise schedules.
+//
+// A Run is one training stage:
+//
+//	pretrain      the network alone, by EDM's score-matching loss
+//	isotropic     one path g(t), by the trajectory loss; with the network or without
+//	anisotropic   one path per subspace, from the isotropic one
+//
+// Its Config has the same names everywhere: in configs/*.yaml, on the command line
+// and in CreateRun. A step draws images and noise levels on the host, runs one
+// program on the device (package kernels), and moves the schedule's parameters θ
+// with Adam in float64. Everything the next step depends on is explicit state
+// (State, Restore): a resumed run gives the same rows as one that was never
+// stopped.
+//
+// Beside the descent there is the geodesic: MakeGeodesic measures the energy
+// density F(σ) in one pass over the data and builds the schedule of least energy.
+// Evaluate measures a network along a schedule; two schedules are compared on the
+// same images and noise.
+//
+// A Run belongs to one goroutine. What it publishes (Snapshot) is immutable and
+// may be used by any number of samplers while training goes on.
+//
+// The package may import kernels, schedule, train/... and the standard library.
+// Begin with config.go, then run.go and step.go.
+package train
