@@ -1,0 +1,26 @@
+"""The examples in the doc strings, run against the server."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anisoflight
+
+MODULES = [name for _, name, is_package in pkgutil.iter_modules(anisoflight.__path__, "anisoflight.") if not is_package]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str, client: anisoflight.Client, tmp_path: Path) -> None:
+    names = {"client": client, "np": np, "folder": tmp_path}
+    result = doctest.testmod(
+        importlib.import_module(name),
+        extraglobs=names,
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.FAIL_FAST,
+    )
+    assert result.failed == 0

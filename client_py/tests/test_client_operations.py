@@ -1,0 +1,238 @@
+"""The client's methods against the real server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import pictures
+from test_wire_cancel import is_idle
+
+import anisoflight
+from anisoflight import Client, LocalClient
+
+
+def test_connect_reaches_the_same_server(client: LocalClient) -> None:
+    with anisoflight.connect(client.location) as other:
+        assert other.info()["version"] == client.info()["version"]
+        assert "digits" in other.models().index
+
+
+def test_lists_are_frames_indexed_by_name(client: Client) -> None:
+    assert client.models().loc["digits", "label_dim"] == 10
+    assert client.datasets().loc["blocks", "rows"] == 64
+    assert "digits" in client.schedules().index
+    assert "for-model" in client.runs().index
+    assert isinstance(client.bases(), pd.DataFrame)
+    assert {"Sample", "CreateRun"} <= set(client.operations())
+    assert client.describe_model("digits")["config"]["img_resolution"] == 8
+
+
+def test_samples_by_number_by_label_and_by_latent(client: Client) -> None:
+    by_number = client.sample("digits", n=3, steps=3, seed=9, dtype="float32")
+    assert by_number.images.shape == (3, 8, 8, 1)
+    assert not by_number.images.flags.writeable
+    assert by_number.seeds.tolist() == [9, 10, 11]
+    by_label = client.sample("digits", labels=by_number.labels, steps=3, seed=9, dtype="float32")
+    np.testing.assert_allclose(by_label.images, by_number.images, rtol=0, atol=1e-4)
+    latents = np.random.default_rng(0).standard_normal((3, 8, 8, 1))
+    by_latent = client.sample("digits", latents=latents, labels=[1, 2, 3], steps=3, layout="CHW")
+    assert by_latent.images.shape == (3, 1, 8, 8)
+    assert by_latent.labels.tolist() == [1, 2, 3]
+    assert "digits" in str(by_latent.metadata)
+
+
+def test_images_of_one_batch_are_a_view(client: Client) -> None:
+    samples = client.sample("digits", n=8, steps=1, dtype="float32")
+    values = samples.table["sample"].chunk(0).storage.flatten().buffers()[1]
+    assert samples.images.__array_interface__["data"][0] >= values.address
+    assert samples.images.base is not None
+    assert samples.images.flags.aligned
+
+
+def test_many_batches_are_joined(client: Client) -> None:
+    whole = client.sample("digits", n=60, steps=2, dtype="float32")
+    parts = client.sample("digits", n=60, steps=2, dtype="float32", batch_bytes=2048)
+    assert parts.table["sample"].num_chunks > 1
+    np.testing.assert_allclose(parts.images, whole.images, rtol=0, atol=1e-4)
+
+
+def test_previews_are_apart(client: Client) -> None:
+    samples = client.sample("digits", n=2, steps=4, every=2)
+    assert len(samples) == 2
+    assert samples.previews.num_rows >= 2
+
+
+def test_datasets_round_trip(client: Client) -> None:
+    images, labels = pictures(30, seed=3)
+    client.put_dataset("mine", images, labels, progress=False)
+    dataset = client.dataset("mine")
+    np.testing.assert_array_equal(dataset.images, images)
+    np.testing.assert_array_equal(dataset.labels, labels)
+    assert len(client.dataset("mine", offset=25)) == 5
+    assert "data:image/png" in dataset._repr_html_()
+    with pytest.raises(anisoflight.NameTakenError):
+        client.put_dataset("mine", images)
+    client.delete_dataset("mine")
+    with pytest.raises(KeyError):
+        client.dataset("mine")
+
+
+def test_bad_images_are_value_errors(client: Client) -> None:
+    with pytest.raises(ValueError, match="BAD_TENSOR"):
+        client.put_dataset("bad", np.full((2, 8, 8, 1), np.nan, np.float32))
+    assert "bad" not in client.datasets().index
+
+
+def test_a_schedule_is_a_frame_a_plot_and_sigmas(client: Client) -> None:
+    schedule = client.schedule("digits")
+    frame = schedule.evaluate(points=11)
+    assert list(frame.columns) == ["label", "subspace", "t", "g", "gdot", "sigma"]
+    sigmas = schedule.sigmas(10)
+    np.testing.assert_allclose(sigmas[::-1], np.sqrt(frame["g"]), rtol=1e-12)
+    assert np.all(np.diff(sigmas) < 0)
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    assert len(schedule.plot(points=5).lines) == 1
+    pyplot.close("all")
+    assert "<table" in schedule._repr_html_()
+
+
+def test_put_a_schedule_of_two_subspaces(client: Client) -> None:
+    frame = pd.DataFrame({"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 4, 1e-6, 4]})
+    schedule = client.put_schedule("pair", frame, basis="dct", k=16)
+    assert schedule.evaluate(t=[9])["g"].tolist() == pytest.approx([4, 4])
+    np.testing.assert_allclose(schedule.sigmas(1), [2, 1e-3])
+    samples = client.sample("digits", n=2, steps=2, schedule="pair")
+    assert samples.nfe.tolist() == [4, 4]
+    client.delete_schedule("pair")
+
+
+def test_put_a_basis(client: Client) -> None:
+    client.put_basis("rows", np.eye(64)[:2].reshape(2, 8, 8))
+    assert client.bases().loc["rows", "k"] == 2
+    client.delete_basis("rows")
+
+
+def test_the_geodesic_reports_itself(client: Client) -> None:
+    options = {"model": "digits", "dataset": "blocks", "T": 400, "points": 16, "samples": 8}
+    schedule = client.make_schedule("shortest", "geodesic", **options)
+    assert schedule.info
+    assert client.schedule("shortest").info["T"] == 400
+    levels = client.evaluate_model("digits", "blocks", points=4, samples=4)
+    assert len(levels) == 4
+
+
+def test_denoise_takes_one_sigma_or_many(client: Client) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 8, 8, 1)).astype(np.float32)
+    one = client.denoise("digits", x, sigma=0.5, labels=[1, 2, 3])
+    many = client.denoise("digits", x, sigma=[0.5, 0.5, 0.5], labels=[1, 2, 3])
+    np.testing.assert_array_equal(one.denoised, many.denoised)
+    np.testing.assert_allclose(0.5 * one.flow, one.denoised - x, atol=1e-5)
+    assert one.raw.shape == x.shape
+
+
+def test_schedule_gradient(client: Client) -> None:
+    rng = np.random.default_rng(0)
+    images, noise = rng.uniform(-1, 1, (4, 8, 8, 1)), rng.standard_normal((4, 8, 8, 1))
+    gradient = client.schedule_gradient("digits", "digits", images, noise, t=[1.0, 10.0, 100.0, 300.0], mode="full")
+    assert gradient.loss.shape == (4,)
+    assert gradient.A.shape == gradient.B.shape == (4, 1)
+    assert len(gradient.d_theta[0][0]) == len(gradient.d_logg[0][0]) - 1
+
+
+def test_a_run_from_creation_to_model(client: Client) -> None:
+    run = client.create_run("mine", "pretrain", "blocks", model="digits", batch=8, T=400)
+    assert run.state == "created"
+    assert run.step(2)["step"].tolist() == [1, 2]
+    run.start(kimg=0.04)
+    assert [row["step"] for row in run.watch(from_=2)] == [3, 4, 5]
+    assert run.wait()["step"].tolist() == [1, 2, 3, 4, 5]
+    assert run.metrics()["loss"].notna().all()
+    run.save("mine")
+    with pytest.raises(anisoflight.NameTakenError):
+        run.save("mine")
+    assert "mine" in client.models().index
+    assert client.run("mine").info["step"] == 5
+    client.delete_model("mine")
+    run.delete()
+    with pytest.raises(KeyError, match="RUN_NOT_FOUND"):
+        client.run("mine")
+
+
+def test_metrics_of_a_run_at_work_do_not_wait_for_its_end(client: Client) -> None:
+    run = client.create_run("at-work", "pretrain", "blocks", model="digits", batch=8)
+    assert len(run.metrics()) == 0
+    run.start(kimg=1000)
+    while run.info["step"] < 3:
+        time.sleep(0.05)
+    assert len(run.metrics()) >= 3
+    assert run.state == "running"
+    run.pause()
+    assert run.state == "paused"
+    run.cancel()
+    with pytest.raises(anisoflight.RunNotRunnableError):
+        run.step()
+
+
+def test_errors_are_what_python_users_expect(client: Client) -> None:
+    with pytest.raises(KeyError) as missing:
+        client.sample("nobody", n=1, steps=1)
+    assert isinstance(missing.value, anisoflight.NotFoundError)
+    assert missing.value.code == "MODEL_NOT_FOUND"
+    with pytest.raises(ValueError, match="temperature"):
+        client.table("Sample", {"model": "digits", "n": 1, "steps": 1, "temperature": 2})
+    with pytest.raises(anisoflight.TooLargeError):
+        client.sample("digits", n=10**12, steps=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["client.sample('digits', n=4096, steps=100_000)", "client.run('endless').step(10**6)"],
+)
+def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, call: str) -> None:
+    if "endless" in call:
+        client.create_run("endless", "pretrain", "blocks", model="digits", batch=8)
+    program = textwrap.dedent(f"""
+        import threading, time
+        import anisoflight
+        client = anisoflight.connect({client.location!r})
+        client.info()
+        threading.Timer(1.5, lambda: print("under way", flush=True)).start()
+        try:
+            {call}
+        except KeyboardInterrupt:
+            print(time.time(), flush=True)
+    """)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"under way\n"
+    sent = time.time()
+    process.send_signal(signal.SIGINT)
+    assert float(process.stdout.readline()) - sent < 0.5
+    assert process.wait(5) == 0
+    time.sleep(0.5)
+    assert is_idle(client.server.process.pid)
+    if "endless" in call:
+        assert client.run("endless").step()["step"].item() > 1
+
+
+def test_serve_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    with anisoflight.serve(data=tmp_path) as client:
+        assert client.location.startswith("grpc+unix://")
+        assert client.models().empty
+        pid = client.server.process.pid
+        client.put_dataset("kept", np.zeros((2, 8, 8, 1), np.uint8))
+    assert client.server.process.returncode == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with anisoflight.serve(data=tmp_path) as client:
+        assert "kept" in client.datasets().index
