@@ -96,7 +96,7 @@ func uniform(T float64, n int) []float64 {
 	tau := make([]float64, n)
 	step := T / float64(n-1)
 	for k := range tau {
-		if 2*k < n {
+		if k < n/2 {
 			tau[k] = float64(k) * step
 		} else {
 			tau[k] = math.FMA(-step, float64(n-1-k), T)

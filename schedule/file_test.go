@@ -1,0 +1,123 @@
+package schedule
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func encode(t *testing.T, s *Schedule) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What is written is read back bit for bit.
+func TestFileRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	theta, err := FromTheta(Family{Basis: "none"}, nil, [][]Theta{{randomTheta(rng, 31, 3)}}, 6400, 1e-9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := Isotropic(path(t, []float64{0, math.Nextafter(0.1, 1), math.Pi * 1e5}, []float64{5e-324, math.Nextafter(0.3, 1), math.MaxFloat64}))
+	measured, err := anisotropic(t).WithEnergy([][]*Density{{
+		density(t, gaussianDensity(0.25, 1, 5, 1e-3, 10)), density(t, gaussianDensity(0.04, 1, 7, 3e-3, 10)),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*Schedule{
+		"parameters": theta, "knots": anisotropic(t), "odd numbers": odd, "per class": perClass(t), "energy": measured,
+	} {
+		back, err := Decode(strings.NewReader(encode(t, s)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !reflect.DeepEqual(back, s) {
+			t.Errorf("%s: comes back different", name)
+		}
+		if (back.Theta() == nil) != (s.Theta() == nil) || (back.Energy() == nil) != (s.Energy() == nil) {
+			t.Errorf("%s: parameters or densities are lost", name)
+		}
+	}
+}
+
+// The format, which other programs read: a change of these lines needs a new version.
+func TestFileFormat(t *testing.T) {
+	theta, err := FromTheta(Family{PerClass: true, Basis: "dct", K: 16}, []int{0, 2}, [][]Theta{{{0.5, -1}, {1, 2}}, {{0, 0}, {3, 4}}}, 6400, 1e-9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"format":"anisoflight-schedule","version":1,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +
+		`"T":6400,"g0":1e-9,"theta":[[[0.5,-1],[1,2]],[[0,0],[3,4]]]}`
+	if got := encode(t, theta); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	table, err := Isotropic(path(t, []float64{0, 1.5}, []float64{0.1, 2})).WithEnergy([][]*Density{{density(t, []Sample{{1, 2, 0.1}, {0.5, 3, 0}})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},` +
+		`"paths":[[{"t":[0,1.5],"g":[0.1,2]}]],"energy":[[{"sigma":[0.5,1],"f":[3,2],"stderr":[0,0.1]}]]}`
+	if got := encode(t, table); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	good := encode(t, anisotropic(t))
+	with := func(old, replacement string) string {
+		t.Helper()
+		if !strings.Contains(good, old) {
+			t.Fatalf("%q is not in %s", old, good)
+		}
+		return strings.Replace(good, old, replacement, 1)
+	}
+	if _, err := Decode(strings.NewReader(good + " \n")); err != nil {
+		t.Errorf("trailing white space: %v", err)
+	}
+	for name, q := range map[string][2]string{
+		"nothing":         {"", "not a schedule file"},
+		"no JSON":         {"schedule", "not a schedule file"},
+		"cut off":         {good[:len(good)-2], "not a schedule file"},
+		"two values":      {good + "{}", "more than one"},
+		"trailing text":   {good + "x", "more than one"},
+		"unknown field":   {with(`"version"`, `"colour":1,"version"`), "colour"},
+		"wrong type":      {with(`"version":1`, `"version":"1"`), "version"},
+		"another format":  {with("anisoflight-schedule", "other"), "format"},
+		"a later version": {with(`"version":1`, `"version":2`), "version 2"},
+		"no paths":        {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"}}`, "either theta or paths"},
+		"both":            {with(`"paths"`, `"theta":[[[1]]],"paths"`), "either theta or paths"},
+		"T with paths":    {with(`"paths"`, `"T":5,"paths"`), "their own ends"},
+		"a falling path":  {with("0.001", "2"), "strictly increasing"},
+		"an empty row":    {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},"paths":[[]]}`, "at least one path"},
+		"theta, no ends":  {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},"theta":[[[1]]]}`, "g0"},
+		"an uneven density": {
+			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1],"stderr":[0,0]}]],"paths"`), "1 values",
+		},
+		"a density too few": {
+			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1,1],"stderr":[0,0]}]],"paths"`), "1 subspaces",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode(strings.NewReader(q[0]))
+			var bad *Error
+			if !errors.As(err, &bad) || !strings.Contains(bad.Msg, q[1]) {
+				t.Errorf("%v; want %q", err, q[1])
+			}
+		})
+	}
+	broken := errors.New("broken disk")
+	if _, err := Decode(iotest.ErrReader(broken)); !errors.Is(err, broken) {
+		t.Errorf("a failing reader: %v", err)
+	}
+}

@@ -1,0 +1,281 @@
+package schedule
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func path(t *testing.T, tau, g []float64) *Path {
+	t.Helper()
+	p, err := NewPath(tau, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// perClass returns a schedule of two classes, labels 4 and 1, two subspaces each.
+func perClass(t *testing.T) *Schedule {
+	t.Helper()
+	s, err := FromTheta(Family{PerClass: true, Basis: "dct"}, []int{4, 1}, [][]Theta{{{0, 1, 2}, {1, 1, 0}}, {{3, 0, 0}, {-1, 0, 4}}}, 100, 1e-4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestRows(t *testing.T) {
+	s := perClass(t)
+	if s.J() != 2 || s.Rows() != 2 || s.T() != 100 || !slices.Equal(s.Labels(), []int{4, 1}) {
+		t.Errorf("J %d, rows %d, T %v, labels %v", s.J(), s.Rows(), s.T(), s.Labels())
+	}
+	for label, want := range map[int]int{4: 0, 1: 1} {
+		if r, err := s.Row(label); r != want || err != nil {
+			t.Errorf("label %d: row %d, %v", label, r, err)
+		}
+	}
+	for _, label := range []int{-1, 0, 2} {
+		var bad *LabelError
+		if _, err := s.Row(label); !errors.As(err, &bad) || bad.Label != label {
+			t.Errorf("label %d: %v", label, err)
+		}
+	}
+	shared := anisotropic(t)
+	for _, label := range []int{-1, 0, 7} {
+		if r, err := shared.Row(label); r != 0 || err != nil {
+			t.Errorf("shared, label %d: row %d, %v", label, r, err)
+		}
+	}
+	g, gdot := make([]float64, 2), make([]float64, 2)
+	s.Eval(1, 30, g, gdot)
+	for j := range 2 {
+		a, b := s.At(1, j).Eval(30)
+		if g[j] != a || gdot[j] != b {
+			t.Errorf("subspace %d: %v %v, want %v %v", j, g[j], gdot[j], a, b)
+		}
+	}
+}
+
+// Σ(t) is the geometric mean, TimeOf its inverse over the merged knots.
+func TestGeometricMean(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, s := range []*Schedule{anisotropic(t), perClass(t), Isotropic(EDMTheta(32, 6400, 1e-9).Path(6400, 1e-9))} {
+		g, gdot := make([]float64, s.J()), make([]float64, s.J())
+		for range 200 {
+			row, at := rng.IntN(s.Rows()), s.T()*rng.Float64()
+			s.Eval(row, at, g, gdot)
+			want := 1.0
+			for _, v := range g {
+				want *= math.Pow(v, 0.5/float64(s.J()))
+			}
+			sigma := s.Sigma(row, at)
+			if math.Abs(sigma/want-1) > 1e-12 {
+				t.Errorf("σ(%v) = %v, want %v", at, sigma, want)
+			}
+			if back := s.TimeOf(row, sigma); math.Abs(back-at) > 1e-9*s.T() {
+				t.Errorf("t(σ(%v)) = %v", at, back)
+			}
+		}
+		for row := range s.Rows() {
+			if s.TimeOf(row, 1e-30) != 0 || s.TimeOf(row, 1e30) != s.T() || s.TimeOf(row, s.Sigma(row, s.T())) != s.T() {
+				t.Error("TimeOf is not clamped to [0, T]")
+			}
+		}
+	}
+	if sigma := anisotropic(t).Sigma(0, 10); sigma != 10 {
+		t.Errorf("σ(T) = %v, want 10 exactly", sigma)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	p := path(t, []float64{0, 1}, []float64{0.1, 1})
+	late := path(t, []float64{0, 1.1}, []float64{0.1, 1})
+	high := path(t, []float64{0, 1}, []float64{0.1, 1.1})
+	two := []*Path{p, p}
+	dct, none := Family{Basis: "dct"}, Family{Basis: "none"}
+	for _, q := range []struct {
+		name   string
+		fam    Family
+		labels []int
+		paths  [][]*Path
+		says   string
+	}{
+		{"nothing", none, nil, nil, "at least one path"},
+		{"an empty row", none, nil, [][]*Path{{}}, "at least one path"},
+		{"no basis", Family{}, nil, [][]*Path{{p}}, "names no basis"},
+		{"none with two", none, nil, [][]*Path{two}, "one subspace"},
+		{"dct with one", dct, nil, [][]*Path{{p}}, "at least two"},
+		{"k for none", Family{Basis: "none", K: 3}, nil, [][]*Path{{p}}, "takes no k"},
+		{"k no square", Family{Basis: "dct", K: 3}, nil, [][]*Path{two}, "perfect square"},
+		{"negative k", Family{Basis: "mine", K: -3}, nil, [][]*Path{two}, "counts dimensions"},
+		{"two shared rows", dct, nil, [][]*Path{two, two}, "one row"},
+		{"labels for shared", dct, []int{0}, [][]*Path{two}, "shared one has none"},
+		{"no labels", Family{PerClass: true, Basis: "dct"}, nil, [][]*Path{two}, "one label per row"},
+		{"too few labels", Family{PerClass: true, Basis: "dct"}, []int{0}, [][]*Path{two, two}, "1 labels for 2 rows"},
+		{"a label twice", Family{PerClass: true, Basis: "dct"}, []int{3, 3}, [][]*Path{two, two}, "label 3 has two"},
+		{"a negative label", Family{PerClass: true, Basis: "dct"}, []int{-1}, [][]*Path{two}, "count from 0"},
+		{"uneven rows", Family{PerClass: true, Basis: "dct"}, []int{0, 1}, [][]*Path{two, {p, p, p}}, "label 1 has 3"},
+		{"two ends", dct, nil, [][]*Path{{p, late}}, "end together"},
+		{"two heights", dct, nil, [][]*Path{{p, high}}, "one g"},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			_, err := New(q.fam, q.labels, q.paths)
+			var bad *Error
+			if !errors.As(err, &bad) || !strings.Contains(bad.Msg, q.says) {
+				t.Errorf("%v; want %q", err, q.says)
+			}
+		})
+	}
+	for name, theta := range map[string][][]Theta{
+		"nothing": nil, "an empty row": {{}}, "no parameters": {{{}, {}}}, "uneven": {{{1}, {1, 2}}}, "not finite": {{{1}, {math.Inf(1)}}},
+	} {
+		var bad *Error
+		if _, err := FromTheta(dct, nil, theta, 100, 0.1); !errors.As(err, &bad) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := FromTheta(none, nil, [][]Theta{{{1}}}, 1, 2); err == nil {
+		t.Error("g0 above T is accepted")
+	}
+}
+
+// Ends within 1e-9 are one end.
+func TestEndsWithinTolerance(t *testing.T) {
+	a := path(t, []float64{0, 1}, []float64{0.1, 1})
+	b := path(t, []float64{0, 0.5, 1 + 5e-10}, []float64{0.1, 0.2, 1 - 5e-10})
+	s, err := New(Family{Basis: "dct"}, nil, [][]*Path{{a, b}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.At(0, 1).T() != s.T() {
+		t.Errorf("paths end at %v and %v", s.T(), s.At(0, 1).T())
+	}
+}
+
+func TestScheduleIsImmutable(t *testing.T) {
+	s := perClass(t)
+	before := s.Sigma(0, 50)
+	s.Labels()[0] = 99
+	s.Theta()[0][0][0] = 99
+	if _, err := s.Row(4); err != nil || s.Labels()[0] != 4 || s.Theta()[0][0][0] != 0 || s.Sigma(0, 50) != before {
+		t.Error("a returned slice is shared")
+	}
+	th := Theta{1, 2}
+	q, err := FromTheta(Family{Basis: "none"}, nil, [][]Theta{{th}}, 100, 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	th[0] = 99
+	if q.Theta()[0][0][0] != 1 {
+		t.Error("the caller's parameters are shared")
+	}
+	if anisotropic(t).Theta() != nil {
+		t.Error("a table of knots has parameters")
+	}
+}
+
+// A richer family starts where the plainer one was.
+func TestExpand(t *testing.T) {
+	iso := Isotropic(EDMTheta(8, 100, 1e-4).Path(100, 1e-4))
+	classes, err := FromTheta(Family{PerClass: true, Basis: "none"}, []int{0, 5}, [][]Theta{{{0, 1}}, {{2, 0}}}, 100, 1e-4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct {
+		name   string
+		from   *Schedule
+		fam    Family
+		labels []int
+		j      int
+	}{
+		{"subspaces", iso, Family{Basis: "dct"}, nil, 2},
+		{"classes", iso, Family{PerClass: true, Basis: "none"}, []int{0, 1, 2}, 1},
+		{"both", iso, Family{PerClass: true, Basis: "dct"}, []int{2, 0}, 3},
+		{"classes to subspaces", classes, Family{PerClass: true, Basis: "dct"}, []int{5, 0}, 2},
+		{"two to two", anisotropic(t), Family{PerClass: true, Basis: "dct"}, []int{0, 1}, 2},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			s, err := q.from.Expand(q.fam, q.labels, q.j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || s.Family() != q.fam || (s.Theta() == nil) != (q.from.Theta() == nil) {
+				t.Errorf("J %d, labels %v, family %+v", s.J(), s.Labels(), s.Family())
+			}
+			for r := range s.Rows() {
+				label := -1
+				if q.labels != nil {
+					label = q.labels[r]
+				}
+				from, err := q.from.Row(label)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for j := range q.j {
+					a, _ := s.At(r, j).Eval(33)
+					b, _ := q.from.At(from, min(j, q.from.J()-1)).Eval(33)
+					if a != b {
+						t.Errorf("row %d, subspace %d: g = %v, was %v", r, j, a, b)
+					}
+				}
+			}
+		})
+	}
+	if _, err := anisotropic(t).Expand(Family{Basis: "dct"}, nil, 3); err == nil {
+		t.Error("two subspaces became three")
+	}
+	if _, err := classes.Expand(Family{Basis: "dct"}, nil, 2); err == nil {
+		t.Error("classes became one row")
+	}
+	var unknown *LabelError
+	if _, err := classes.Expand(Family{PerClass: true, Basis: "dct"}, []int{7}, 2); !errors.As(err, &unknown) {
+		t.Errorf("a class out of nowhere: %v", err)
+	}
+}
+
+func TestWithTheta(t *testing.T) {
+	table := Isotropic(path(t, []float64{0, 20, 100}, []float64{1e-4, 0.3, 100}))
+	s, err := table.WithTheta(11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 11 {
+		a, _ := s.At(0, 0).Eval(10 * float64(k))
+		b, _ := table.At(0, 0).Eval(10 * float64(k))
+		if math.Abs(a/b-1) > 1e-10 {
+			t.Errorf("knot %d: %v, want %v", k, a, b)
+		}
+	}
+	if same, _ := s.WithTheta(11); same != s {
+		t.Error("a schedule with these parameters is made anew")
+	}
+	if finer, err := s.WithTheta(21); err != nil || len(finer.Theta()[0][0]) != 20 {
+		t.Errorf("on 21 knots: %v", err)
+	}
+	for name, bad := range map[string]*Schedule{
+		"g(T) is not T": Isotropic(path(t, []float64{0, 1}, []float64{1e-4, 100})),
+		"two g0":        anisotropic(t).mustPaths(t, []float64{1e-4, 1e-3}),
+	} {
+		if _, err := bad.WithTheta(8); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// mustPaths returns a schedule of two paths with the given starts, T = g(T) = 100.
+func (s *Schedule) mustPaths(t *testing.T, g0 []float64) *Schedule {
+	t.Helper()
+	var row []*Path
+	for _, g := range g0 {
+		row = append(row, path(t, []float64{0, 100}, []float64{g, 100}))
+	}
+	out, err := New(s.family, nil, [][]*Path{row})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
