@@ -14,11 +14,14 @@ import (
 //
 //	X ← X (2I − S X),
 //
-// which leaves the value where it is. One step turns the error E of X, seen as a
-// function of S, into −X S E²…: the constant is wrong from first order on, one
-// step from second, two steps from fourth. So two steps give the first three
-// derivatives exactly. Likewise ln|S| is the constant plus the series of
-// tr ln(X S) about X S = I, (XS − I) − ½ (XS − I)², exact to second order.
+// which leaves the value where it is. As a function of S the constant X is wrong
+// by terms of first order in the change of S; a step squares the error, so after
+// two steps it is of fourth order and three derivatives are exact. Likewise ln|S|
+// is the constant plus the series of tr ln(XS) about XS = I,
+//
+//	tr(XS − I) − ½ tr (XS − I)²,
+//
+// whose first two derivatives are exact.
 func inverse(s *graph.Node) (inv, logDet *graph.Node) {
 	x, ld := eliminate(graph.StopGradient(s))
 	x, ld = graph.StopGradient(x), graph.StopGradient(ld)

@@ -41,13 +41,16 @@ type Settings struct {
 // New returns a mixture. The basis gives the projectors P_j and must be the one
 // of the model; nil means none (J = 1). It must be shared by all classes.
 func New(s Settings, b *basis.Basis) (*Mixture, error) {
+	if s.Height < 1 || s.Width < 1 || s.Channels < 1 {
+		return nil, fmt.Errorf("mixture: image size %d×%d×%d; every size is at least 1", s.Height, s.Width, s.Channels)
+	}
 	d := s.Height * s.Width * s.Channels
 	if b == nil {
 		b = basis.None(s.Height, s.Width)
 	}
 	switch {
-	case d <= 0:
-		return nil, fmt.Errorf("mixture: image size %d×%d×%d", s.Height, s.Width, s.Channels)
+	case b.H() != s.Height || b.W() != s.Width:
+		return nil, fmt.Errorf("mixture: the basis splits %d×%d images, these are %d×%d", b.H(), b.W(), s.Height, s.Width)
 	case b.PerClass():
 		return nil, fmt.Errorf("mixture: a basis per class has no one mixture")
 	case len(s.Weights) == 0 || len(s.Means) != len(s.Weights) || len(s.Covs) != len(s.Weights):

@@ -1,0 +1,212 @@
+package mixture_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/mixture"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// random returns a mixture of n Gaussians on h×w×c images.
+func random(seed uint64, n, h, w, c int) mixture.Settings {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	d := h * w * c
+	s := mixture.Settings{Height: h, Width: w, Channels: c}
+	for range n {
+		mean, root := make([]float64, d), mat.NewDense(d, d, nil)
+		for i := range d {
+			mean[i] = rng.NormFloat64()
+			for j := range d {
+				root.Set(i, j, rng.NormFloat64()/math.Sqrt(float64(d)))
+			}
+			root.Set(i, i, root.At(i, i)+0.3)
+		}
+		var cov mat.Dense
+		cov.Mul(root, root.T())
+		for i := range d {
+			cov.Set(i, i, cov.At(i, i)+0.05)
+		}
+		s.Weights = append(s.Weights, 0.2+rng.Float64())
+		s.Means = append(s.Means, mean)
+		s.Covs = append(s.Covs, append([]float64(nil), cov.RawMatrix().Data...))
+	}
+	return s
+}
+
+// logDensity is ln p_t(x) by Cholesky factors, with noise covariance M.
+func logDensity(t *testing.T, s mixture.Settings, m *mat.SymDense, x []float64) float64 {
+	t.Helper()
+	d := len(x)
+	var total, sum float64
+	for _, w := range s.Weights {
+		total += w
+	}
+	for i, w := range s.Weights {
+		cov := mat.NewSymDense(d, append([]float64(nil), s.Covs[i]...))
+		cov.AddSym(cov, m)
+		var chol mat.Cholesky
+		if !chol.Factorize(cov) {
+			t.Fatal("covariance is not positive definite")
+		}
+		diff := mat.NewVecDense(d, nil)
+		for k := range d {
+			diff.SetVec(k, x[k]-s.Means[i][k])
+		}
+		var a mat.VecDense
+		if err := chol.SolveVecTo(&a, diff); err != nil {
+			t.Fatal(err)
+		}
+		sum += w / total * math.Exp(-0.5*(mat.Dot(diff, &a)+chol.LogDet()))
+	}
+	return math.Log(sum)
+}
+
+// TestFlowIsTheScore: the flow is M^{1/2} times the gradient of ln p_t, taken by
+// central differences of the density on the host, in three bands of two channels.
+func TestFlowIsTheScore(t *testing.T) {
+	s := random(1, 2, 3, 3, 2)
+	b, err := basis.DCTBands(3, 3, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, err := mixture.New(s, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Open(t), net, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Upload(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(2, 0))
+	const d = 18
+	g := []float64{0.4, 2, 0.05}
+	x := make([]float64, d)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	_, flow, _, err := m.Denoise64(context.Background(), w, x, g, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := mat.NewSymDense(d, nil)
+	for i := range d {
+		unit := make([]float64, d)
+		unit[i] = 1
+		for k, v := range scale(t, b, unit, g) {
+			noise.SetSym(i, k, v)
+		}
+	}
+	score := make([]float64, d)
+	const h = 1e-4
+	for i := range d {
+		at := func(step float64) float64 {
+			y := append([]float64(nil), x...)
+			y[i] += step
+			return logDensity(t, s, noise, y)
+		}
+		score[i] = (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
+	}
+	for i, want := range scale(t, b, score, []float64{math.Sqrt(g[0]), math.Sqrt(g[1]), math.Sqrt(g[2])}) {
+		if math.Abs(flow[i]-want) > 1e-8 {
+			t.Errorf("flow %d is %g, M^{1/2}∇ ln p is %g", i, flow[i], want)
+		}
+	}
+}
+
+// scale returns Σ_j c_j P_j x for 3×3×2 images, by package basis.
+func scale(t *testing.T, b *basis.Basis, x, c []float64) []float64 {
+	t.Helper()
+	out := make([]float64, len(x))
+	parts := [][]float64{make([]float64, 9), make([]float64, 9), make([]float64, 9)}
+	for ch := range 2 {
+		plane := make([]float64, 9)
+		for i := range plane {
+			plane[i] = x[2*i+ch]
+		}
+		if err := b.Split(basis.Shared, plane, parts); err != nil {
+			t.Fatal(err)
+		}
+		for j, part := range parts {
+			for i, v := range part {
+				out[2*i+ch] += c[j] * v
+			}
+		}
+	}
+	return out
+}
+
+// TestSample: draws have the mixture's mean and second moment. 20,000 draws, five
+// standard errors each: false alarms have probability 3e-6.
+func TestSample(t *testing.T) {
+	s := random(3, 3, 1, 2, 1)
+	net, err := mixture.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(4, 0))
+	const n = 20000
+	x := make([]float64, 2*n)
+	net.Sample(x, func(v []float64) {
+		for i := range v {
+			v[i] = rng.NormFloat64()
+		}
+	}, rng.Float64)
+	var total float64
+	for _, w := range s.Weights {
+		total += w
+	}
+	check := func(what string, f func(a, b float64) float64, want float64) {
+		var sum, square float64
+		for i := range n {
+			v := f(x[2*i], x[2*i+1])
+			sum += v
+			square += v * v
+		}
+		mean := sum / n
+		if se := math.Sqrt((square/n - mean*mean) / n); math.Abs(mean-want) > 5*se {
+			t.Errorf("%s is %g ± %g, want %g", what, mean, se, want)
+		}
+	}
+	moment := func(i, k int) (v float64) {
+		for c, w := range s.Weights {
+			v += w / total * (s.Covs[c][2*i+k] + s.Means[c][i]*s.Means[c][k])
+		}
+		return v
+	}
+	var m0, m1 float64
+	for c, w := range s.Weights {
+		m0, m1 = m0+w/total*s.Means[c][0], m1+w/total*s.Means[c][1]
+	}
+	check("E x_0", func(a, _ float64) float64 { return a }, m0)
+	check("E x_1", func(_, b float64) float64 { return b }, m1)
+	check("E x_0²", func(a, _ float64) float64 { return a * a }, moment(0, 0))
+	check("E x_0 x_1", func(a, b float64) float64 { return a * b }, moment(0, 1))
+	check("E x_1²", func(_, b float64) float64 { return b * b }, moment(1, 1))
+}
+
+func TestRefusals(t *testing.T) {
+	for name, change := range map[string]func(*mixture.Settings){
+		"no image":          func(s *mixture.Settings) { s.Width = 0 },
+		"weight zero":       func(s *mixture.Settings) { s.Weights[1] = 0 },
+		"short mean":        func(s *mixture.Settings) { s.Means[0] = s.Means[0][1:] },
+		"missing component": func(s *mixture.Settings) { s.Covs = s.Covs[1:] },
+		"indefinite":        func(s *mixture.Settings) { s.Covs[0] = []float64{1, 2, 2, 1} },
+	} {
+		s := random(5, 2, 1, 2, 1)
+		change(&s)
+		if _, err := mixture.New(s, nil); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
