@@ -79,23 +79,23 @@ class Client:
 
     def models(self) -> pd.DataFrame:
         """The models, one row each, indexed by name."""
-        return self._listing("ListModels")
+        return _frame(self.call("ListModels")["models"])
 
     def schedules(self) -> pd.DataFrame:
         """The schedules, those that belong to models included."""
-        return self._listing("ListSchedules")
+        return _frame(self.call("ListSchedules")["schedules"])
 
     def datasets(self) -> pd.DataFrame:
         """The stored datasets."""
-        return self._listing("ListDatasets")
+        return _frame(self.call("ListDatasets")["datasets"])
 
     def runs(self) -> pd.DataFrame:
         """The training runs."""
-        return self._listing("ListRuns")
+        return _frame(self.call("ListRuns")["runs"])
 
     def bases(self) -> pd.DataFrame:
         """The uploaded bases."""
-        return self._listing("ListBases")
+        return _frame(self.call("ListBases")["bases"])
 
     # Models
 
@@ -394,16 +394,10 @@ class Client:
 
         return _table(noted())
 
-    def _listing(self, action: str) -> pd.DataFrame:
-        rows = [row for answer in self._connection.action(action) for row in _rows(answer)]
-        frame = pd.DataFrame.from_records(rows)
-        return frame.set_index("name") if len(frame) else pd.DataFrame(index=pd.Index([], name="name"))
 
-
-def _rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The entries of one answer of a List action: the answer itself, or the one list it holds."""
-    lists = [value for value in answer.values() if isinstance(value, list)]
-    return [answer] if "name" in answer or len(lists) != 1 else lists[0]
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Entries with names as a DataFrame indexed by them."""
+    return pd.DataFrame.from_records(rows, columns=None if rows else ["name"]).set_index("name")
 
 
 def _table(messages: Iterable[Message]) -> pa.Table:

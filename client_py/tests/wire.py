@@ -152,7 +152,7 @@ def int32(values: Sequence[int] | np.ndarray) -> pa.Array:
 
 
 def entries(answers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What a List action lists, by name, whether it comes as one object or several."""
-    lists = [value for answer in answers for value in answer.values() if isinstance(value, list)]
-    rows = lists[0] if len(answers) == 1 and "name" not in answers[0] and lists else answers
-    return {row["name"]: row for row in rows if "name" in row}
+    """What a List action lists, by name: its one answer holds one list."""
+    (answer,) = answers
+    (rows,) = answer.values()
+    return {row["name"]: row for row in rows}
