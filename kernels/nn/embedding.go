@@ -23,7 +23,7 @@ func Frequencies(n int, endpoint bool) []float64 {
 	return f
 }
 
-// Waves returns [sin(t·f), cos(t·f)], [B, 2n], of t [B] and frequencies f [n].
+// Waves returns sin(t·f) and cos(t·f), [B, n] each, of t [B] and frequencies f [n].
 func Waves(t, f *Node) (sin, cos *Node) {
 	angle := graph.Mul(graph.Reshape(t, -1, 1), graph.Reshape(f, 1, -1))
 	return graph.Sin(angle), graph.Cos(angle)
