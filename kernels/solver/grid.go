@@ -21,13 +21,21 @@ const (
 // schedule and still be taken for it.
 const endTolerance = 1e-6
 
+// EDM's noise levels and the exponent of its rule (arXiv:2206.00364, table 1).
+const (
+	edmSigmaMin = 0.002
+	edmSigmaMax = 80
+	edmRho      = 7
+)
+
 // Grid says where the steps are. All noise levels are geometric means over the
 // subspaces unless there is one list for each.
 type Grid struct {
 	// Kind is one of the constants above; GridSchedule by default.
 	Kind string
-	// SigmaMin and SigmaMax bound the noise levels of GridEDM and GridLogSNR; by
-	// default EDM's 0.002 and 80, or the schedule's own ends where these are closer.
+	// SigmaMin and SigmaMax bound the noise levels of GridEDM and GridLogSNR. EDM's
+	// own 0.002 and 80, given or by default, give way to the ends of a schedule that
+	// does not reach them; other levels outside the schedule are errors.
 	SigmaMin, SigmaMax float64
 	// Rho is the exponent of GridEDM, 7 by default.
 	Rho float64
@@ -52,7 +60,7 @@ func (g Grid) resolve() (Grid, error) {
 	case GridSchedule, GridGeodesic:
 	case GridEDM, GridLogSNR:
 		if g.Kind == GridEDM && g.Rho == 0 {
-			g.Rho = 7
+			g.Rho = edmRho
 		}
 		for _, v := range []float64{g.SigmaMin, g.SigmaMax, g.Rho} {
 			if !(v >= 0) || math.IsInf(v, 1) {
@@ -162,11 +170,11 @@ func (g Grid) times(sch *schedule.Schedule, row, n int) ([][]float64, error) {
 // or uniform in ln σ, its limit ρ → ∞. For n = 1 it is σ_max.
 func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
 	lo, hi := g.SigmaMin, g.SigmaMax
-	if lo == 0 {
-		lo = max(0.002, sch.Sigma(row, 0))
+	if lo == 0 || lo == edmSigmaMin {
+		lo = max(edmSigmaMin, sch.Sigma(row, 0))
 	}
-	if hi == 0 {
-		hi = min(80, sch.Sigma(row, sch.T()))
+	if hi == 0 || hi == edmSigmaMax {
+		hi = min(edmSigmaMax, sch.Sigma(row, sch.T()))
 	}
 	if lo >= hi {
 		return nil, failf("grid", "sigma_min %v is not below sigma_max %v on this schedule", lo, hi)
