@@ -27,13 +27,19 @@ if TYPE_CHECKING:
 DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
 
 
-def connect(location: str = DEFAULT_LOCATION, token: str | None = None, tls_root_certs: bytes | None = None) -> Client:
+def connect(
+    location: str = DEFAULT_LOCATION,
+    token: str | None = None,
+    tls_root_certs: bytes | None = None,
+    timeout: float | None = None,
+) -> Client:
     """A client of the server at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
 
     token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
-    publicly known. The connection opens with the first call.
+    publicly known. timeout is what a call may take, in seconds; without one, as long as it takes. The connection
+    opens with the first call.
     """
-    return Client(location, token=token, tls_root_certs=tls_root_certs)
+    return Client(location, token=token, tls_root_certs=tls_root_certs, timeout=timeout)
 
 
 class Client:
@@ -47,9 +53,13 @@ class Client:
     """
 
     def __init__(
-        self, location: str = DEFAULT_LOCATION, token: str | None = None, tls_root_certs: bytes | None = None
+        self,
+        location: str = DEFAULT_LOCATION,
+        token: str | None = None,
+        tls_root_certs: bytes | None = None,
+        timeout: float | None = None,
     ) -> None:
-        self._connection = Connection(location, token, tls_root_certs)
+        self._connection = Connection(location, token, tls_root_certs, timeout)
 
     @property
     def location(self) -> str:

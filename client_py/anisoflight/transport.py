@@ -35,18 +35,20 @@ class Message:
 class Connection:
     """A Flight client with the token in its headers, whose every call can be interrupted."""
 
-    def __init__(self, location: str, token: str | None = None, tls_root_certs: bytes | None = None) -> None:
+    def __init__(
+        self,
+        location: str,
+        token: str | None = None,
+        tls_root_certs: bytes | None = None,
+        timeout: float | None = None,
+    ) -> None:
         self.location = location
         self._client = fl.FlightClient(location, tls_root_certs=tls_root_certs)
         headers = [(b"authorization", b"Bearer " + token.encode())] if token else None
-        self._options = fl.FlightCallOptions(headers=headers)
+        self._options = fl.FlightCallOptions(headers=headers, timeout=timeout)
 
     def close(self) -> None:
         self._client.close()
-
-    def wait(self, timeout: float) -> None:
-        """Return once the server answers; `DeadlineError` or `UnavailableError` if it does not."""
-        in_thread(lambda: self._client.wait_for_available(timeout=timeout))
 
     def operations(self) -> dict[str, str]:
         actions = in_thread(lambda: self._client.list_actions(self._options))

@@ -20,7 +20,7 @@ import pyarrow.flight as fl
 import pytest
 from fake_server import SCHEMA, rows
 
-from anisoflight import BusyError, Client, NotFoundError, UnavailableError
+from anisoflight import BusyError, Client, DeadlineError, NotFoundError, UnavailableError
 from anisoflight.reader import Stream, in_thread
 from anisoflight.transport import Connection
 
@@ -101,6 +101,15 @@ def test_nobody_there_is_unavailable() -> None:
     with pytest.raises(UnavailableError):
         list(connection.get("Count", {}))
     connection.close()
+
+
+def test_a_call_may_have_a_timeout(fake: Fake) -> None:
+    connection = Connection(fake.location, timeout=0.3)
+    with pytest.raises(TimeoutError) as caught:
+        list(connection.get("Silent", {}))
+    assert isinstance(caught.value, DeadlineError)
+    connection.close()
+    assert fake.next().startswith("cancelled get")
 
 
 def test_leaving_the_iteration_cancels_the_call(fake: Fake, connection: Connection) -> None:
