@@ -1,0 +1,113 @@
+package kernels_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+// digits is the network of the digits recipe: 8×8×1 images, ten classes, 16
+// channels, 0.19 M parameters.
+func digits(b *testing.B) (*kernels.Model, [][]float32) {
+	b.Helper()
+	cfg := unet.Defaults("SongUNet")
+	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = 8, 1, 10
+	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 16, []int{1, 2}, 1, []int{4}
+	cfg.AugmentDim = 0
+	net, err := unet.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := kernels.NewModel(devicetest.Open(b), kernels.UNet(net), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m, net.Init(1)
+}
+
+// batch returns 128 images at EDM's training noise levels.
+func batch(m *kernels.Model) kernels.StepInput {
+	const n = 128
+	rng := rand.New(rand.NewPCG(1, 0))
+	in := kernels.StepInput{Images: make([]float32, n*m.Pixels()), LR: 1e-3, EMABeta: 0.99}
+	for i := range in.Images {
+		in.Images[i] = float32(2*rng.Float64() - 1)
+	}
+	for range n {
+		g := math.Exp(2 * (-1.2 + 1.2*rng.NormFloat64()))
+		in.Labels, in.G, in.Omega = append(in.Labels, int32(rng.IntN(10))), append(in.G, g), append(in.Omega, m.EDMWeight(g))
+	}
+	return in
+}
+
+// BenchmarkStep is one training step of the digits recipe at batch 128, alone or
+// with the estimator, and the estimator on a frozen network.
+func BenchmarkStep(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		cfg  kernels.TrainerConfig
+	}{
+		{"pretrain", kernels.TrainerConfig{TrainNetwork: true}},
+		{"backprop", kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}},
+		{"full", kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full}},
+		{"frozen/backprop", kernels.TrainerConfig{Estimate: true, Mode: kernels.Backprop}},
+		{"frozen/explicit", kernels.TrainerConfig{Estimate: true, Mode: kernels.Explicit}},
+		{"frozen/full", kernels.TrainerConfig{Estimate: true, Mode: kernels.Full}},
+		{"frozen/finite-difference", kernels.TrainerConfig{Estimate: true, Mode: kernels.FiniteDifference}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			m, init := digits(b)
+			t, err := m.NewTrainer(c.cfg, init)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer t.Close()
+			in := batch(m)
+			step := func() {
+				in.Step++
+				if _, err := t.Step(context.Background(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			step() // compiles
+			for b.Loop() {
+				step()
+			}
+		})
+	}
+}
+
+// BenchmarkEvaluate is one solver stage of 128 samples: evaluate and combine.
+func BenchmarkEvaluate(b *testing.B) {
+	m, init := digits(b)
+	w, err := m.Upload(init)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Release()
+	in := batch(m)
+	t, err := m.NewTrajectory(context.Background(), w, in.Images, in.Labels, 2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer t.Close()
+	alpha, beta := make([]float64, 128), make([]float64, 128)
+	for i := range alpha {
+		alpha[i], beta[i] = 0.9, 0.01
+	}
+	stage := func() {
+		if err := errors.Join(t.Evaluate(context.Background(), in.G), t.Combine(context.Background(), alpha, beta)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	stage() // compiles
+	for b.Loop() {
+		stage()
+	}
+}
