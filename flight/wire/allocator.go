@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// TooLarge is the error of an allocation beyond an Allocator's limit.
+type TooLarge struct {
+	Asked, Live, Limit int64 // bytes
+}
+
+func (e *TooLarge) Error() string {
+	return fmt.Sprintf("wire: %d bytes beside %d in use exceed the limit of %d", e.Asked, e.Live, e.Limit)
+}
+
+// Allocator bounds the bytes that are allocated and not yet freed. A compressed message of a few kilobytes may claim to
+// hold 2^40 bytes; with an Allocator its reader stops before the memory is asked for.
+//
+// What was freed may still be read: the memory belongs to Go's collector. Allocator panics with *TooLarge beyond the
+// limit, since Arrow's interface knows no errors; arrow-go's readers recover it into their error.
+type Allocator struct {
+	limit   int64
+	live    atomic.Int64
+	refused atomic.Pointer[TooLarge]
+	mem     memory.GoAllocator
+}
+
+var _ memory.Allocator = (*Allocator)(nil)
+
+// NewAllocator gives an allocator of at most limit live bytes.
+func NewAllocator(limit int64) *Allocator { return &Allocator{limit: limit} }
+
+// Live gives the bytes in use.
+func (a *Allocator) Live() int64 { return a.live.Load() }
+
+// Refused gives the first allocation that went beyond the limit, nil if none did.
+func (a *Allocator) Refused() *TooLarge { return a.refused.Load() }
+
+// Allocate implements memory.Allocator.
+func (a *Allocator) Allocate(size int) []byte {
+	a.take(int64(size), 0)
+	return a.mem.Allocate(size)
+}
+
+// Reallocate implements memory.Allocator.
+func (a *Allocator) Reallocate(size int, b []byte) []byte {
+	a.take(int64(size), int64(len(b)))
+	return a.mem.Reallocate(size, b)
+}
+
+// Free implements memory.Allocator.
+func (a *Allocator) Free(b []byte) {
+	a.live.Add(-int64(len(b)))
+	a.mem.Free(b)
+}
+
+// take counts size bytes in the place of old.
+func (a *Allocator) take(size, old int64) {
+	live := a.live.Add(size - old)
+	if size >= 0 && (live <= a.limit || size <= old) {
+		return
+	}
+	a.live.Add(old - size)
+	e := &TooLarge{Asked: size, Live: live - size, Limit: a.limit}
+	a.refused.CompareAndSwap(nil, e)
+	panic(e)
+}

@@ -1,0 +1,205 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+var list = arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float64)
+
+func schema(fields int) *arrow.Schema {
+	var f []arrow.Field
+	for range fields {
+		f = append(f, arrow.Field{Name: "x", Type: list})
+	}
+	meta := arrow.NewMetadata([]string{"a"}, []string{"b"})
+	return arrow.NewSchema(f, &meta)
+}
+
+// stream writes one batch of n rows.
+func stream(t *testing.T, n int, options ...ipc.Option) []byte {
+	t.Helper()
+	b := array.NewFixedSizeListBuilder(memory.DefaultAllocator, 2, arrow.PrimitiveTypes.Float64)
+	defer b.Release()
+	for range n {
+		b.Append(true)
+		b.ValueBuilder().(*array.Float64Builder).AppendValues([]float64{1, 2}, nil)
+	}
+	column := b.NewArray()
+	defer column.Release()
+	record := array.NewRecordBatch(schema(1), []arrow.Array{column}, int64(n))
+	defer record.Release()
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, append(options, ipc.WithSchema(record.Schema()))...)
+	if err := errors.Join(w.Write(record), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// headers cuts the descriptions out of a stream: a mark, a length, the description, the body.
+func headers(t *testing.T, stream []byte) (out [][]byte) {
+	t.Helper()
+	for len(stream) >= 8 {
+		n := int(binary.LittleEndian.Uint32(stream[4:]))
+		if n == 0 {
+			return out
+		}
+		out = append(out, stream[8:8+n])
+		stream = stream[8+n:]
+		if i := bytes.Index(stream, []byte{0xff, 0xff, 0xff, 0xff}); i >= 0 {
+			stream = stream[i:]
+		}
+	}
+	return out
+}
+
+func TestOrdinaryHeadersPass(t *testing.T) {
+	got := headers(t, stream(t, 3))
+	if len(got) != 2 {
+		t.Fatalf("%d messages, want a schema and a batch", len(got))
+	}
+	for i, h := range got {
+		if err := CheckHeader(h); err != nil {
+			t.Errorf("message %d: %v", i, err)
+		}
+	}
+}
+
+func TestHeadersThatClaimTooMuchAreRefused(t *testing.T) {
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(schema(maxFields+1)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckHeader(headers(t, out.Bytes())[0]); err == nil {
+		t.Error("a thousand columns pass")
+	}
+	deep := arrow.DataType(arrow.PrimitiveTypes.Float64)
+	for range maxDepth + 1 {
+		deep = arrow.FixedSizeListOf(1, deep)
+	}
+	out.Reset()
+	w = ipc.NewWriter(&out, ipc.WithSchema(arrow.NewSchema([]arrow.Field{{Name: "x", Type: deep}}, nil)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckHeader(headers(t, out.Bytes())[0]); err == nil {
+		t.Error("deep columns pass")
+	}
+}
+
+// TestDamagedHeadersAreErrors reads descriptions with bytes changed: whatever CheckHeader lets through, arrow-go reads or
+// refuses without harm.
+func TestDamagedHeadersAreErrors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		damaged := bytes.Clone(stream(t, 3))
+		for _, h := range headers(t, damaged) {
+			for range 1 + rng.IntN(3) {
+				h[rng.IntN(len(h))] = byte(rng.Uint32())
+			}
+		}
+		ok := true
+		for _, h := range headers(t, damaged) {
+			ok = ok && CheckHeader(h) == nil
+		}
+		if !ok {
+			continue
+		}
+		r, err := ipc.NewReader(bytes.NewReader(damaged), ipc.WithAllocator(NewAllocator(1<<20)))
+		if err != nil {
+			continue
+		}
+		for r.Next() {
+		}
+		r.Release()
+	}
+	for _, h := range [][]byte{nil, {}, {1}, {0, 0, 0, 0}, bytes.Repeat([]byte{0xff}, 64)} {
+		if CheckHeader(h) == nil {
+			t.Errorf("%v passes", h)
+		}
+	}
+}
+
+func TestAllocatorBoundsLiveBytes(t *testing.T) {
+	a := NewAllocator(1000)
+	b := a.Allocate(600)
+	b = a.Reallocate(1000, b)
+	if a.Live() != 1000 {
+		t.Fatalf("%d bytes live, want 1000", a.Live())
+	}
+	if e := refused(func() { a.Allocate(1) }); e == nil || e.Limit != 1000 || e.Live != 1000 {
+		t.Errorf("one byte more: %v", e)
+	}
+	b = a.Reallocate(300, b)
+	c := a.Allocate(700)
+	a.Free(b)
+	a.Free(c)
+	if a.Live() != 0 {
+		t.Errorf("%d bytes live after all was freed", a.Live())
+	}
+	if refused(func() { a.Allocate(-5) }) == nil {
+		t.Error("a negative size passes")
+	}
+	if a.Live() != 0 || a.Refused() == nil {
+		t.Errorf("%d bytes live, refused %v", a.Live(), a.Refused())
+	}
+}
+
+func refused(f func()) (e *TooLarge) {
+	defer func() { e, _ = recover().(*TooLarge) }()
+	f()
+	return nil
+}
+
+// TestDecompressionBomb claims 2^40 bytes in a compressed body of a few dozen; ordinary compressed batches, far more of
+// them than the limit, are read.
+func TestDecompressionBomb(t *testing.T) {
+	for name, option := range map[string]ipc.Option{"lz4": ipc.WithLZ4(), "zstd": ipc.WithZstd()} {
+		honest := stream(t, 4096, option) // 64 KiB
+		for i := range 20 {
+			a := NewAllocator(200 << 10)
+			if n, err := read(honest, a); err != nil || n != 4096 {
+				t.Fatalf("%s %d: %d rows, %v", name, i, n, err)
+			}
+			if a.Live() != 0 {
+				t.Fatalf("%s: %d bytes live at the end", name, a.Live())
+			}
+		}
+		// The body of a compressed batch begins with the claimed length of its first buffer.
+		size := binary.LittleEndian.AppendUint64(nil, 4096*16)
+		i := bytes.LastIndex(honest, size)
+		if i < 0 {
+			t.Fatal("no length found")
+		}
+		bomb := bytes.Clone(honest)
+		binary.LittleEndian.PutUint64(bomb[i:], 1<<40)
+		a := NewAllocator(200 << 10)
+		_, err := read(bomb, a)
+		var e *TooLarge
+		if !errors.As(err, &e) || a.Refused() == nil {
+			t.Errorf("%s: %v, want a *TooLarge", name, err)
+		}
+	}
+}
+
+func read(stream []byte, a *Allocator) (rows int64, err error) {
+	r, err := ipc.NewReader(bytes.NewReader(stream), ipc.WithAllocator(a))
+	if err != nil {
+		return 0, err
+	}
+	defer r.Release()
+	for r.Next() {
+		rows += r.RecordBatch().NumRows()
+	}
+	return rows, r.Err()
+}
