@@ -1,0 +1,84 @@
+"""A self-contained HTML page: text, tables and pictures, nothing loaded from anywhere."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from .checks import Checks
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; max-width: 68rem; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.7rem; } h2 { margin-top: 2.6rem; border-bottom: 1px solid #ccc; } h3 { margin-top: 1.8rem; }
+p { max-width: 52rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .88rem; margin: .8rem 0; }
+th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+thead th { border-bottom: 2px solid #999; }
+figure { margin: 1.2rem 0; } figcaption { font-size: .88rem; color: #444; max-width: 52rem; }
+img { max-width: 100%; }
+.met { color: #19692c; } .missed { color: #b00020; font-weight: 600; }
+.scroll { overflow-x: auto; }
+"""
+
+
+class Report:
+    """Collects blocks in order and writes them as one page."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._blocks = [f"<h1>{html.escape(title)}</h1>"]
+
+    def heading(self, text: str, level: int = 2) -> None:
+        """A section's heading."""
+        self._blocks.append(f"<h{level}>{html.escape(text)}</h{level}>")
+
+    def text(self, *paragraphs: str) -> None:
+        """Plain paragraphs; the text is escaped."""
+        self._blocks.extend(f"<p>{html.escape(p)}</p>" for p in paragraphs)
+
+    def figure(self, uri: str, caption: str) -> None:
+        """A picture, given as a data URI, and what it shows."""
+        text = html.escape(caption)
+        self._blocks.append(f'<figure><img src="{uri}" alt="{text}"><figcaption>{text}</figcaption></figure>')
+
+    def table(self, table: pd.DataFrame, caption: str = "") -> None:
+        """A table with its index left out; floats as given by their own formatting."""
+        body = table.to_html(index=False, border=0, na_rep="–", escape=True)
+        self._blocks.append(
+            f'<figure><div class="scroll">{body}</div><figcaption>{html.escape(caption)}</figcaption></figure>'
+        )
+
+    def checks(self, checks: Checks) -> None:
+        """The list of claims with their verdicts."""
+        rows = "".join(
+            f"<tr><td>{html.escape(c.claim)}</td><td>{c.value:.3g}</td><td>{'≥' if c.at_least else '≤'} {c.bound:g}</td>"
+            f'<td class="{"met" if c.met else "missed"}">{"met" if c.met else "missed"}</td></tr>'
+            for c in checks.items
+        )
+        head = "<thead><tr><th>claim</th><th>measured</th><th>threshold</th><th></th></tr></thead>"
+        self._blocks.append(f"<table>{head}<tbody>{rows}</tbody></table>")
+
+    def write(self, path: Path) -> None:
+        """Write the page; it appears whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        page = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
+            f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+            f"<body>{''.join(self._blocks)}</body></html>"
+        )
+        partial = path.with_suffix(".part")
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(path)
+
+
+def pm(values: Sequence[float], digits: int = 2) -> str:
+    """Mean ± half the range of a few repetitions, or the value alone where there is one."""
+    mean = sum(values) / len(values)
+    if len(values) < 2:
+        return f"{mean:.{digits}f}"
+    return f"{mean:.{digits}f} ± {(max(values) - min(values)) / 2:.{digits}f}"
