@@ -30,9 +30,6 @@ func termsOf(mode Mode) []int {
 // probed reports whether a mode needs probes.
 func (m Mode) probed() bool { return m == Full || m == FiniteDifference }
 
-// lossOnly is the mode of a training step that estimates nothing.
-const lossOnly Mode = "loss"
-
 // estimator appends the loss and the terms of its gradient to a graph:
 //
 //	r = flow(x_t) + ε     w = 2 Σ_j ω_j P_j r     u = Σ_j out_j P_j w
@@ -72,7 +69,7 @@ func (e *estimator) build() (terms, gradients []*Node) {
 	e.u = sumOf(e.wj, e.out)
 
 	targets := append([]*Node(nil), e.train...)
-	if e.mode != lossOnly {
+	if e.mode != LossOnly {
 		targets = append(targets, e.y)
 	}
 	if e.mode == Backprop {

@@ -97,7 +97,7 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 	ctx := context.Background()
 	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, n, m.key), func(g *graph.Graph) []*Node {
 		f := m.frame(g, n)
-		e := &estimator{mode: lossOnly, x0: f.image("x0"), eps: f.image("eps")}
+		e := &estimator{mode: LossOnly, x0: f.image("x0"), eps: f.image("eps")}
 		e.wrapped = f.wrap(f.perSubspace("g"))
 		e.omega = f.perSubspace("omega")
 		return []*Node{build(f, e)}
@@ -119,3 +119,6 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 	}
 	return readFirst(p.Run(ctx, run...))
 }
+
+// LoseState makes the next step fail as if the device had lost the state.
+func (t *Trainer) LoseState() { releaseAll(t.state) }

@@ -1,7 +1,5 @@
 package kernels
 
-import "fmt"
-
 // Mode names a way to estimate the gradient with respect to the schedule.
 type Mode string
 
@@ -21,6 +19,9 @@ const (
 	// FiniteDifference is Full with the Hessian-vector product by a central
 	// difference of two more reverse passes.
 	FiniteDifference Mode = "finite-difference"
+	// LossOnly is |P_j r|² and no derivative: for measuring the loss. It is not
+	// among the estimator's modes that a user may name.
+	LossOnly Mode = "loss"
 )
 
 // ParseMode returns the mode of that name; "" is Auto.
@@ -31,5 +32,5 @@ func ParseMode(name string) (Mode, error) {
 	case Auto, Full, Backprop, Explicit, FiniteDifference:
 		return m, nil
 	}
-	return "", fmt.Errorf("kernels: no estimator mode %q; choose auto, full, backprop, explicit or finite-difference", name)
+	return "", inputf("mode", "there is no estimator %q; choose auto, full, backprop, explicit or finite-difference", name)
 }

@@ -103,6 +103,9 @@ func (m *Model) SeesAll() bool {
 
 // Resolve returns the mode that Auto stands for, and any other unchanged.
 func (m *Model) Resolve(mode Mode) (Mode, error) {
+	if mode == LossOnly {
+		return mode, nil
+	}
 	mode, err := ParseMode(string(mode))
 	switch {
 	case err != nil || mode != Auto:

@@ -27,7 +27,7 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 	}
 	c.Mode = mode
 	if !c.Estimate {
-		c.Mode = lossOnly
+		c.Mode = LossOnly
 	}
 	if c.Probe == "" {
 		c.Probe = Rademacher

@@ -187,6 +187,17 @@ func TestTrainerState(t *testing.T) {
 		t.Error("a state with a missing tensor was restored")
 	}
 	mustStep(t, twin, toyStep(2))
+	twin.LoseState()
+	if _, err := twin.Step(context.Background(), toyStep(3)); err == nil {
+		t.Error("a step without state succeeded")
+	}
+	if _, err := twin.Export(context.Background()); !errors.Is(err, kernels.ErrStateLost) {
+		t.Errorf("after the state is lost: %v", err)
+	}
+	if err := twin.Restore(before); err != nil {
+		t.Error(err)
+	}
+	mustStep(t, twin, toyStep(1))
 	twin.Close()
 	if _, err := twin.Step(context.Background(), toyStep(3)); !errors.Is(err, kernels.ErrClosed) {
 		t.Errorf("after Close: %v", err)
@@ -216,6 +227,8 @@ func TestFrozenTrainer(t *testing.T) {
 		expect(t, probe+" residual", out.Terms.Residual, want.Residual, 1e-12)
 		expect(t, probe+" explicit x", out.Terms.ExplicitX, want.ExplicitX, 1e-12)
 		expect(t, probe+" implicit 1", out.Terms.Implicit1, want.Implicit1, 1e-12)
+		loss := estimate64(t, m, w, kernels.EstimateInput64{Mode: kernels.LossOnly, X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega, Labels: in.Labels})
+		expect(t, "loss alone", loss.Residual, want.Residual, 1e-12)
 		if s := export(t, tr); s.M != nil || !reflect.DeepEqual(s.Params, net.values(4)) {
 			t.Error("a frozen network has no moments, and its parameters stay")
 		}
