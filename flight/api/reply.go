@@ -50,8 +50,16 @@ type ScheduleInfo struct {
 	Basis    string  `json:"basis"`
 	K        int     `json:"k,omitempty"`
 	Labels   []int32 `json:"labels,omitempty"`
-	// Energy is the path energy of each row, where the schedule knows its own residual, and its bound.
-	Report json.RawMessage `json:"report,omitempty"`
+	// Energies tells what MakeSchedule knows about a geodesic, by row.
+	Energies []Energy `json:"energies,omitempty"`
+}
+
+// Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.
+type Energy struct {
+	Energy      float64 `json:"energy"`
+	Stderr      float64 `json:"stderr"`
+	Bound       float64 `json:"bound"`
+	BoundStderr float64 `json:"bound_stderr"`
 }
 
 // BasisInfo describes an uploaded basis.

@@ -63,11 +63,7 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 			return err
 		}
 	case d.sigma: // one noise level needs no basis
-		b, err := d.e.basisFor("none", 0, h, w, nil)
-		if err != nil {
-			return err
-		}
-		if d.on, err = d.model.on(b); err != nil {
+		if d.on, err = d.e.plain(d.model); err != nil {
 			return err
 		}
 	default:

@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/solver"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // explain maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
@@ -20,6 +26,9 @@ func explain(err error) error {
 		label    *schedule.LabelError
 		vectors  *basis.Error
 		settings *solver.Error
+		images   *data.Error
+		argument *kernels.InputError
+		field    *train.ConfigError
 	)
 	switch {
 	case err == nil:
@@ -44,8 +53,20 @@ func explain(err error) error {
 			code = api.TooLarge
 		}
 		return api.Errorf(code, "Field %q: %s", settings.Field, settings.Msg)
+	case errors.As(err, &images):
+		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
+	case errors.As(err, &field):
+		return api.Errorf(api.BadRequest, "Field %q: %s", field.Field, field.Msg)
+	case errors.As(err, &argument):
+		return api.Errorf(api.BadRequest, "%s", upperFirst(argument.Field+": "+argument.Msg))
 	}
 	return err
+}
+
+// upperFirst makes a sentence of a lower floor's words.
+func upperFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 // missing tells whether err says that a file is not there.

@@ -80,7 +80,7 @@ func (e *Engine) loadModel(req api.LoadModel) error {
 	}
 	m, err := e.readModel(req.Name, folder, path)
 	if err != nil {
-		return err
+		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, notes(err))
 	}
 	e.installModel(m)
 	return nil

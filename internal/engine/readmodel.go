@@ -60,3 +60,13 @@ func (e *Engine) readModel(name, folder, path string) (*model, error) {
 	m.weights, err = k.Upload(values)
 	return m, err
 }
+
+// plain gives the programs of a model's network on the whole image space.
+func (e *Engine) plain(m *model) (*kernels.Model, error) {
+	h, w, _ := m.imageSize()
+	b, err := e.basisFor("none", 0, h, w, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m.on(b)
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+func basisTable(h, w int) api.Schema {
+	return api.Schema{Columns: []api.Column{{Name: "label", Type: api.Int32},
+		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{h, w}, DimNames: []string{"H", "W"}}}}
+}
+
+// axis is the unit vector along one pixel of an 8×8 image.
+func axis(pixel int) []float64 {
+	v := make([]float64, 64)
+	v[pixel] = 1
+	return v
+}
+
+func TestUploadedBasis(t *testing.T) {
+	e := open(t)
+	two := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(0), axis(9)...)}}
+	if n, err := put(e, `{"op":"PutBasis","name":"corner"}`, basisTable(8, 8), two); err != nil || n != 2 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	// A schedule on it samples, and survives a restart with it.
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 4, 1}, knot{-1, 1, 10, 100})
+	if _, err := put(e, `{"op":"PutSchedule","name":"s","basis":"corner"}`, scheduleTable, table); err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"model":"tiny","n":2,"steps":2,"schedule":"s","dtype":"float32"}`
+	a := get(t, e, "Sample", body)
+	b := get(t, reopen(t, filepath.Dir(e.folders.models), Config{}), "Sample", body)
+	for i, x := range column[float32](a, "sample") {
+		if x != column[float32](b, "sample")[i] {
+			t.Fatal("the samples changed over a restart")
+		}
+	}
+	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
+	wantCode(t, "k", err, api.BadRequest)
+	act(t, e, "DeleteBasis", `{"basis":"corner"}`)
+	_, err = e.Prepare(t.Context(), "Sample", json.RawMessage(body))
+	wantCode(t, "deleted basis", err, api.BasisNotFound)
+}
+
+func TestBasisUploadRejects(t *testing.T) {
+	e := open(t)
+	long := axis(0)
+	long[0] = 1.01
+	for name, batch := range map[string]api.Batch{
+		"not unit":       {Rows: 1, Cols: []any{[]int32{-1}, long}},
+		"not orthogonal": {Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(3), axis(3)...)}},
+		"NaN":            {Rows: 1, Cols: []any{[]int32{-1}, append([]float64{math.NaN()}, axis(0)[1:]...)}},
+		"both":           {Rows: 2, Cols: []any{[]int32{-1, 0}, append(axis(3), axis(4)...)}},
+		"none":           {Rows: 0, Cols: []any{[]int32{}, []float64{}}},
+	} {
+		_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(8, 8), batch)
+		wantCode(t, name, err, api.BadTensor)
+	}
+	_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(64, 0))
+	wantCode(t, "empty shape", err, api.BadTensor)
+	_, err = put(e, `{"op":"PutBasis","name":"dct"}`, basisTable(8, 8))
+	wantCode(t, "reserved", err, api.BadRequest)
+	_, err = e.Put(t.Context(), nil, []string{"bases", "b"}, basisTable(8, 8))
+	wantCode(t, "path", err, api.BadRequest)
+	_, err = e.Put(t.Context(), json.RawMessage(`{"op":"PutHat"}`), nil, basisTable(8, 8))
+	wantCode(t, "operation", err, api.OpNotFound)
+}

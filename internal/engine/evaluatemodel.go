@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+var evaluationColumns = []api.Column{
+	{Name: "label", Type: api.Int32},
+	{Name: "subspace", Type: api.Int32},
+	{Name: "t", Type: api.Float64},
+	{Name: "sigma", Type: api.Float64},
+	{Name: "loss", Type: api.Float64},
+	{Name: "residual", Type: api.Float64},
+	{Name: "stderr", Type: api.Float64},
+}
+
+// prepareEvaluateModel measures a model's loss by noise level.
+func (e *Engine) prepareEvaluateModel(_ context.Context, body json.RawMessage) (*Job, error) {
+	var req api.EvaluateModel
+	if err := api.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	m, err := e.modelNamed(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	d, err := e.imagesFor(m, req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	s, on, err := e.scheduleOn(req.Schedule, m)
+	if err != nil {
+		return nil, err
+	}
+	schema := api.Schema{Columns: evaluationColumns, Metadata: m.metadata("EvaluateModel", req)}
+	most := times(int64(s.Rows())*int64(s.J()), int64(req.Points))
+	if _, err := e.price(schema, most); err != nil {
+		return nil, err
+	}
+	return &Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
+		if err := m.hold(); err != nil {
+			return err
+		}
+		defer m.release()
+		var rows []train.EvaluationRow
+		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
+			rows, err = train.Evaluate(ctx, on, m.weights, d, s.Schedule, train.EvaluateSettings{
+				Points: req.Points, Samples: req.Samples, Seed: req.Seed, Progress: report})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return emit(api.Event{Batch: evaluationBatch(rows), Meta: api.Done(int64(len(rows)), int64(len(rows)))})
+	}}, nil
+}
+
+// imagesFor gives a data set whose images a model can take.
+func (e *Engine) imagesFor(m *model, name string) (*data.Dataset, error) {
+	d, err := e.datasetNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	h, w, c := m.imageSize()
+	if d.Height() != h || d.Width() != w || d.Channels() != c {
+		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
+			name, d.Height(), d.Width(), d.Channels(), m.name, h, w, c)
+	}
+	if d.Classes() > m.config.LabelDim && m.config.LabelDim > 0 {
+		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.name, m.config.LabelDim)
+	}
+	return d, nil
+}
+
+func evaluationBatch(rows []train.EvaluationRow) *api.Batch {
+	n := len(rows)
+	label, subspace := make([]int32, n), make([]int32, n)
+	var cols [5][]float64
+	for i := range cols {
+		cols[i] = make([]float64, n)
+	}
+	for i, r := range rows {
+		label[i], subspace[i] = r.Label, r.Subspace
+		for k, v := range []float64{r.T, r.Sigma, r.Loss, r.Residual, r.Stderr} {
+			cols[k][i] = v
+		}
+	}
+	return &api.Batch{Rows: n, Cols: []any{label, subspace, cols[0], cols[1], cols[2], cols[3], cols[4]}}
+}
+
+// geodesic makes the schedule of least energy of a model on a data set.
+func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, []schedule.Report, error) {
+	m, err := e.modelNamed(req.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := e.imagesFor(m, req.Dataset)
+	if err != nil {
+		return nil, nil, err
+	}
+	on, err := e.plain(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if req.T == 0 { // the end of the model's own time
+		own, err := m.ownSchedule()
+		if err != nil {
+			return nil, nil, err
+		}
+		req.T = own.T()
+	}
+	if err := m.hold(); err != nil {
+		return nil, nil, err
+	}
+	defer m.release()
+	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
+	var g *train.Geodesic
+	err = e.turns.run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
+		g, err = train.MakeGeodesic(ctx, on, m.weights, d, train.GeodesicSettings{
+			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Progress: report})
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return g.Schedule, g.Reports, nil
+}

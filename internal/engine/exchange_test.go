@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+)
+
+// noise gives n unit normal images of the tiny model.
+func noise(n int, seed uint64) []float32 {
+	x := make([]float32, 64*n)
+	latent.Normal(seed, 0, x)
+	return x
+}
+
+func TestDenoise(t *testing.T) {
+	e := open(t)
+	in := api.Schema{Columns: []api.Column{
+		{Name: "sigma", Type: api.Float64}, {Name: "label", Type: api.Int32}, imageColumn("x", api.Float32, chw, 8, 8, 1)}}
+	x, err := e.Exchange(t.Context(), "Denoise", json.RawMessage(`{"model":"tiny"}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if got := x.Out.Columns[0].DimNames; !slices.Equal(got, []string{"C", "H", "W"}) {
+		t.Errorf("the reply's dim_names are %v, not those of x", got)
+	}
+	const n = 70 // more than one device batch
+	img, sigma, labels := noise(n, 3), make([]float64, n), make([]int32, n)
+	for i := range sigma {
+		sigma[i], labels[i] = 0.05*float64(i+1), int32(i%4)-1
+	}
+	got := &rows{schema: x.Out, cols: map[string]any{}}
+	if err := x.Do(t.Context(), api.Batch{Rows: n, Cols: []any{sigma, labels, img}}, got.add); err != nil {
+		t.Fatal(err)
+	}
+	d, flow, raw := column[float32](got, "denoised"), column[float32](got, "flow"), column[float32](got, "raw")
+	for i := range d { // D = x + σ·flow, and EDM's preconditioning of the raw output
+		s := sigma[i/64]
+		skip, out := 0.25/(s*s+0.25), s*0.5/math.Sqrt(s*s+0.25)
+		if want := float64(img[i]) + s*float64(flow[i]); math.Abs(want-float64(d[i])) > 1e-4*(1+s) {
+			t.Fatalf("value %d: D is %v, x + σ flow is %v", i, d[i], want)
+		}
+		if want := skip*float64(img[i]) + out*float64(raw[i]); math.Abs(want-float64(d[i])) > 1e-4*(1+s) {
+			t.Fatalf("value %d: D is %v, c_skip x + c_out F is %v", i, d[i], want)
+		}
+	}
+	for name, b := range map[string]api.Batch{
+		"zero sigma": {Rows: 1, Cols: []any{[]float64{0}, []int32{0}, noise(1, 1)}},
+		"NaN sigma":  {Rows: 1, Cols: []any{[]float64{math.NaN()}, []int32{0}, noise(1, 1)}},
+		"Inf in x":   {Rows: 1, Cols: []any{[]float64{1}, []int32{0}, append([]float32{float32(math.Inf(1))}, noise(1, 1)[1:]...)}},
+	} {
+		wantCode(t, name, x.Do(t.Context(), b, got.add), api.BadTensor)
+	}
+}
+
+func TestDenoiseByVariances(t *testing.T) {
+	e := open(t)
+	open := func(body string, j int) (*Exchange, api.Schema, error) {
+		in := api.Schema{Columns: []api.Column{imageColumn("x", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32},
+			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{j}}}}
+		x, err := e.Exchange(t.Context(), "Denoise", json.RawMessage(body), in)
+		return x, in, err
+	}
+	answer := func(body string, g ...float64) []float32 {
+		t.Helper()
+		x, _, err := open(body, len(g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		got := &rows{schema: x.Out, cols: map[string]any{}}
+		if err := x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{noise(1, 5), []int32{1}, g}}, got.add); err != nil {
+			t.Fatal(err)
+		}
+		return column[float32](got, "flow")
+	}
+	one, two := answer(`{"model":"tiny"}`, 2.25), answer(`{"model":"tiny","basis":"dct"}`, 2.25, 2.25)
+	for i := range one {
+		if math.Abs(float64(one[i]-two[i])) > 1e-4 {
+			t.Fatalf("value %d: equal variances in two subspaces give %v, one gives %v", i, two[i], one[i])
+		}
+	}
+	_, _, err := open(`{"model":"tiny","basis":"dct"}`, 3)
+	wantCode(t, "three variances for two subspaces", err, api.BadTensor)
+	_, _, err = open(`{"model":"tiny","basis":"dct","k":5}`, 2)
+	wantCode(t, "k", err, api.BadRequest)
+	_, _, err = open(`{"model":"tiny","basis":"nobody"}`, 2)
+	wantCode(t, "basis", err, api.BasisNotFound)
+}
+
+func TestScheduleGradient(t *testing.T) {
+	e := open(t)
+	act(t, e, "MakeSchedule", `{"name":"s","kind":"log-linear","T":100,"knots":6}`)
+	in := api.Schema{Columns: []api.Column{
+		imageColumn("image", api.Float32, hwc, 8, 8, 1), imageColumn("noise", api.Float32, hwc, 8, 8, 1),
+		imageColumn("probe", api.Float32, hwc, 8, 8, 1), {Name: "t", Type: api.Float64}, {Name: "label", Type: api.Int32}}}
+	x, err := e.Exchange(t.Context(), "ScheduleGradient", json.RawMessage(`{"schedule":"s","model":"tiny"}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	got := &rows{schema: x.Out, cols: map[string]any{}}
+	times := []float64{3, 50, 99, 41, 77}
+	for i, part := range [][2]int{{0, 2}, {2, 5}} {
+		n := part[1] - part[0]
+		b := api.Batch{Rows: n, Cols: []any{noise(n, uint64(10+i)), noise(n, uint64(20+i)), noise(n, uint64(30+i)), times[part[0]:part[1]], make([]int32, n)}}
+		if err := x.Do(t.Context(), b, got.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end, err := x.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The gradient with respect to ln g at the knots, from the rows: g and ġ are linear in each of the two knots around t.
+	s, err := e.scheduleNamed(api.ScheduleRef{Name: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := s.At(0, 0)
+	tau, _ := path.Knots()
+	want := make([]float64, len(tau))
+	for i, at := range times {
+		g, gdot := path.Eval(at)
+		k := 0
+		for tau[k+1] < at {
+			k++
+		}
+		width := tau[k+1] - tau[k]
+		right := (at - tau[k]) / width // ln g = (1−right) ln g_k + right ln g_{k+1}; ġ = g (ln g_{k+1} − ln g_k)/width
+		a, b := column[float64](got, "A")[i], column[float64](got, "B")[i]
+		want[k] += (a*g*(1-right) + b*(gdot*(1-right)-g/width)) / 5
+		want[k+1] += (a*g*right + b*(gdot*right+g/width)) / 5
+	}
+	dlogg := end["d_logg"].([][][]float64)[0][0]
+	for k := range want {
+		if math.Abs(dlogg[k]-want[k]) > 1e-9*(1+math.Abs(want[k])) {
+			t.Errorf("d_logg[%d] is %v, want %v", k, dlogg[k], want[k])
+		}
+	}
+	if d := end["d_theta"].([][][]float64)[0][0]; len(d) != len(tau)-1 {
+		t.Errorf("d_theta has %d entries for %d knots", len(d), len(tau))
+	}
+	late := api.Batch{Rows: 1, Cols: []any{noise(1, 1), noise(1, 2), noise(1, 3), []float64{101}, []int32{0}}}
+	wantCode(t, "t beyond T", x.Do(t.Context(), late, got.add), api.BadTensor)
+	in.Columns[1] = imageColumn("noise", api.Float32, chw, 8, 8, 1)
+	_, err = e.Exchange(t.Context(), "ScheduleGradient", json.RawMessage(`{"schedule":"s","model":"tiny"}`), in)
+	wantCode(t, "layouts differ", err, api.BadTensor)
+}

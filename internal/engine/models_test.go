@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+func TestLoadModelRules(t *testing.T) {
+	e := open(t)
+	load := func(body string) error {
+		_, err := e.Action(t.Context(), "LoadModel", json.RawMessage(body), nil)
+		return err
+	}
+	// A folder that appears after the start.
+	writeModel(t, filepath.Join(e.folders.models, "deep", "late"), tiny, 2)
+	wantCode(t, "not loaded yet", func() error { _, err := e.modelNamed("late"); return err }(), api.ModelNotFound)
+	for range 2 { // the second time changes nothing
+		if err := load(`{"name":"late","path":"deep/late"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := act(t, e, "DescribeModel", `{"model":"late"}`)["version"]; v != 1.0 {
+		t.Errorf("version %v after loading the same folder twice", v)
+	}
+	wantCode(t, "another folder", load(`{"name":"late","path":"tiny"}`), api.NameTaken)
+	if err := load(`{"name":"tiny"}`); err != nil {
+		t.Errorf("the same folder by its default path: %v", err)
+	}
+	wantCode(t, "no folder", load(`{"name":"none-here"}`), api.ModelNotFound)
+	wantCode(t, "parent", load(`{"name":"x","path":"../models/tiny"}`), api.BadModel)
+	wantCode(t, "absolute", load(`{"name":"x","path":"/etc"}`), api.BadModel)
+	wantCode(t, "root itself", load(`{"name":"x","path":"."}`), api.BadModel)
+	wantCode(t, "a file", load(`{"name":"x","path":"tiny/config.json"}`), api.BadModel)
+	wantCode(t, "bad name", load(`{"name":"X","path":"tiny"}`), api.BadRequest)
+}
+
+// Neither a linked folder nor a linked file may lead out of the models folder.
+func TestLoadModelFollowsNoLinkOut(t *testing.T) {
+	e := open(t)
+	outside := filepath.Join(t.TempDir(), "m")
+	writeModel(t, outside, tiny, 3)
+	if err := os.Symlink(outside, filepath.Join(e.folders.models, "linked")); err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(e.folders.models, "half")
+	writeModel(t, half, tiny, 3)
+	if err := os.Remove(filepath.Join(half, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "model.safetensors"), filepath.Join(half, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("tiny", filepath.Join(e.folders.models, "alias")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"linked", "half"} {
+		_, err := e.Action(t.Context(), "LoadModel", json.RawMessage(`{"name":"`+name+`"}`), nil)
+		wantCode(t, name, err, api.BadModel)
+	}
+	act(t, e, "LoadModel", `{"name":"alias"}`) // a link that stays inside
+}
+
+func TestBadModelsAreRefusedAndLeaveTheRest(t *testing.T) {
+	dir := t.TempDir()
+	models := filepath.Join(dir, "models")
+	writeModel(t, filepath.Join(models, "good"), tiny, 1)
+	for name, spoil := range map[string]func(folder string) error{
+		"no-config":  func(f string) error { return os.Remove(filepath.Join(f, "config.json")) },
+		"no-weights": func(f string) error { return os.Remove(filepath.Join(f, "model.safetensors")) },
+		"truncated":  func(f string) error { return os.Truncate(filepath.Join(f, "model.safetensors"), 1000) },
+		"not-json":   func(f string) error { return os.WriteFile(filepath.Join(f, "config.json"), []byte("{"), 0o644) },
+		"other-size": func(f string) error {
+			return os.WriteFile(filepath.Join(f, "config.json"), []byte(`{"model_type":"SongUNet","img_resolution":8,"img_channels":3,"model_channels":8,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[]}`), 0o644)
+		},
+		"bad-schedule": func(f string) error {
+			return os.WriteFile(filepath.Join(f, "schedule.json"), []byte(`{"version":99}`), 0o644)
+		},
+	} {
+		writeModel(t, filepath.Join(models, name), tiny, 1)
+		if err := spoil(filepath.Join(models, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := reopen(t, dir, Config{})
+	list := act(t, e, "ListModels", "")["models"].([]any)
+	if len(list) != 1 || list[0].(map[string]any)["name"] != "good" {
+		t.Errorf("served: %v", list)
+	}
+	for _, name := range []string{"no-config", "no-weights", "truncated", "not-json", "other-size", "bad-schedule"} {
+		_, err := e.Action(t.Context(), "LoadModel", json.RawMessage(`{"name":"`+name+`"}`), nil)
+		wantCode(t, name, err, api.BadModel)
+	}
+}
+
+func TestUnloadAndDeleteModel(t *testing.T) {
+	e := open(t)
+	job, err := e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","n":1,"steps":2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	act(t, e, "UnloadModel", `{"model":"tiny"}`)
+	_, err = collect(t.Context(), job)
+	wantCode(t, "a job prepared before", err, api.ModelNotFound)
+	_, err = e.Action(t.Context(), "UnloadModel", json.RawMessage(`{"model":"tiny"}`), nil)
+	wantCode(t, "twice", err, api.ModelNotFound)
+	act(t, e, "LoadModel", `{"name":"tiny"}`)
+	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
+	act(t, e, "DeleteModel", `{"model":"tiny"}`)
+	if exists(filepath.Join(e.folders.models, "tiny")) {
+		t.Error("the folder is still there")
+	}
+	left, err := os.ReadDir(e.folders.models)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left in the models folder: %v, %v", left, err)
+	}
+}
+
+func TestServerInfo(t *testing.T) {
+	e := open(t)
+	info := act(t, e, "ServerInfo", "")
+	if info["version"] != "test" || info["active_requests"] != 0.0 || info["models"] != 1.0 || info["heap_bytes"].(float64) <= 0 {
+		t.Errorf("got %v", info)
+	}
+	if info["device"].(map[string]any)["name"] == "" {
+		t.Error("the device has no name")
+	}
+	_, err := e.Action(t.Context(), "ServerInfo", json.RawMessage(`{"verbose":true}`), nil)
+	wantCode(t, "unknown field", err, api.BadRequest)
+	_, err = e.Action(t.Context(), "MakeCoffee", nil, nil)
+	wantCode(t, "unknown action", err, api.OpNotFound)
+}
+
+// Every operation of the contract is served in exactly the ways that it lists.
+func TestOperationsAreAllServed(t *testing.T) {
+	for _, op := range api.Operations() {
+		_, job := jobs[op.Name]
+		_, action := actions[op.Name]
+		_, exchange := exchanges[op.Name]
+		if job != op.Get || exchange != op.Exchange || (op.Action && !op.Rows) != action {
+			t.Errorf("%s: served as job %v, exchange %v, action %v; listed as %+v", op.Name, job, exchange, action, op)
+		}
+	}
+	if n := len(actions) + len(jobs); n != countServed() {
+		t.Errorf("%d actions and jobs are served, %d are listed", n, countServed())
+	}
+}
+
+func countServed() (n int) {
+	for _, op := range api.Operations() {
+		if op.Get || op.Action && !op.Rows {
+			n++
+		}
+	}
+	return n
+}
+
+func TestBusy(t *testing.T) {
+	dir := t.TempDir()
+	e := reopen(t, dir, Config{MaxRequests: 1})
+	leave, err := e.enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Action(t.Context(), "ListModels", nil, nil)
+	wantCode(t, "second", err, api.Busy)
+	act(t, e, "ServerInfo", "")
+	leave()
+	act(t, e, "ListModels", "")
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+// storeEvery is the longest time a run at work goes without storing its state.
+const storeEvery = time.Minute
+
+// Why a background goroutine is told to stop.
+var (
+	errPause  = errors.New("paused")
+	errCancel = errors.New("cancelled")
+)
+
+// startRun trains a run in the background.
+func (e *Engine) startRun(ctx context.Context, req api.StartRun, _ func(api.Meta)) (any, error) {
+	r, err := e.runNamed(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.acquire(ctx); err != nil { // waits for a TrainStep under way
+		return nil, err
+	}
+	defer r.disown()
+	if err := r.mayWork(true); err != nil {
+		return nil, err
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	target := req.Kimg
+	if target == 0 {
+		target = r.train.Config().Kimg
+	}
+	if now := r.info().Kimg; target <= now {
+		return nil, api.Errorf(api.RunNotRunnable, "The run %q has seen %g kimg already", r.name, now).
+			WithHint("Field \"kimg\" counts from the run's beginning; ask for more than that.")
+	}
+	work, stop := context.WithCancelCause(context.Background())
+	ended := make(chan struct{})
+	r.update(func() {
+		r.status.State, r.status.Target, r.stop, r.ended = running, target, stop, ended
+	})
+	if err := r.storeStatus(); err != nil {
+		e.log.Warn("status of a run is not stored", "run", r.name, "error", err)
+	}
+	go func() {
+		defer close(ended)
+		r.finish(r.loop(work, target))
+	}()
+	return r.info(), nil
+}
+
+// mayWork tells whether a run may be stepped, or started.
+func (r *run) mayWork(start bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch s := r.status.State; {
+	case r.stop != nil:
+		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).WithHint("PauseRun it first.")
+	case s == created, s == paused, s == done && start:
+		return nil
+	default:
+		return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, s).WithHint("Create a new run; SaveModel keeps what this one has learned.")
+	}
+}
+
+// loop steps until the target is reached or ctx ends. It owns the training for one step at a time, so that SaveModel finds
+// its moment between two steps.
+func (r *run) loop(ctx context.Context, target float64) error {
+	for {
+		reached, err := r.loopStep(ctx, target)
+		if err != nil || reached {
+			return err
+		}
+	}
+}
+
+func (r *run) loopStep(ctx context.Context, target float64) (reached bool, err error) {
+	if err := r.acquire(ctx); err != nil {
+		return false, context.Cause(ctx)
+	}
+	defer r.disown()
+	if err := r.step(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return false, err
+	}
+	if time.Since(r.saved) > storeEvery {
+		if err := r.store(ctx); err != nil {
+			return false, err
+		}
+	}
+	return r.info().Kimg >= target, nil
+}
+
+// step takes one step of the run's own batches. The caller owns the training.
+func (r *run) step(ctx context.Context) error {
+	return r.e.turns.take(ctx, func() error {
+		return r.took(r.train.Step(ctx))
+	})
+}
+
+// took notes the row of a step. A step after which the run looks lost counts, too.
+func (r *run) took(row train.Row, err error) error {
+	var lost *train.DivergedError
+	if err == nil || errors.As(err, &lost) {
+		r.dirty = true
+		r.add(row)
+	}
+	return err
+}
+
+// finish stores the state when the background goroutine ends, for whatever reason.
+func (r *run) finish(why error) {
+	ctx := context.Background()
+	_ = r.acquire(ctx) // cannot fail without an end of ctx
+	defer r.disown()
+	state, text := done, ""
+	var lost *train.DivergedError
+	switch {
+	case why == nil:
+	case errors.Is(why, errPause):
+		state = paused
+	case errors.Is(why, errCancel):
+		state = cancelled
+	case errors.As(why, &lost): // the user decides whether to go on
+		state, text = paused, lost.Error()
+		r.e.log.Warn("run paused", "run", r.name, "error", why)
+	default:
+		state, text = failed, api.ErrorOf(explain(why)).Message
+		r.e.log.Error("run failed", "run", r.name, "error", why)
+	}
+	r.mu.Lock()
+	r.status.State, r.status.Error = state, text
+	r.mu.Unlock()
+	if err := r.store(ctx); err != nil {
+		r.e.log.Error("state of a run is not stored", "run", r.name, "error", err)
+	}
+	if state != paused {
+		r.closeTraining()
+	}
+	r.update(func() { r.stop = nil })
+}
+
+// halt stops the background goroutine, if there is one, and waits for its end.
+func (r *run) halt(ctx context.Context, why error) error {
+	r.mu.Lock()
+	stop, ended := r.stop, r.ended
+	r.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	stop(why)
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pauseRun stops a run after its present step, with its state stored.
+func (e *Engine) pauseRun(ctx context.Context, req api.RunName, _ func(api.Meta)) (any, error) {
+	r, err := e.runNamed(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.halt(ctx, errPause); err != nil {
+		return nil, err
+	}
+	if s := r.info(); s.State != created && s.State != paused && s.State != done {
+		return nil, api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, s.State)
+	}
+	return r.info(), nil
+}
+
+// cancelRun ends a run for good, with its state stored.
+func (e *Engine) cancelRun(ctx context.Context, req api.RunName, _ func(api.Meta)) (any, error) {
+	r, err := e.runNamed(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.halt(ctx, errCancel); err != nil {
+		return nil, err
+	}
+	if err := r.acquire(ctx); err != nil { // a TrainStep under way ends with the state
+		return nil, err
+	}
+	defer r.disown()
+	if s := r.info().State; s == created || s == paused {
+		r.update(func() { r.status.State = cancelled })
+		if err := r.store(ctx); err != nil {
+			return nil, err
+		}
+		r.closeTraining()
+	}
+	return r.info(), nil
+}
+
+// closeRuns pauses every run, stores what is not stored and frees the device.
+func (e *Engine) closeRuns(ctx context.Context) error {
+	var errs []error
+	for _, r := range e.allRuns() {
+		errs = append(errs, r.halt(ctx, errPause), r.close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *run) close(ctx context.Context) error {
+	if err := r.acquire(ctx); err != nil {
+		return err
+	}
+	defer r.disown()
+	defer r.closeTraining()
+	return r.store(ctx)
+}

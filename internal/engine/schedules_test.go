@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+var scheduleTable = api.Schema{Columns: []api.Column{
+	{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
+}}
+
+// knot is one row of an uploaded schedule.
+type knot struct {
+	label, subspace int32
+	t, g            float64
+}
+
+func knots(rows ...knot) api.Batch {
+	var label, subspace []int32
+	var t, g []float64
+	for _, r := range rows {
+		label, subspace, t, g = append(label, r.label), append(subspace, r.subspace), append(t, r.t), append(g, r.g)
+	}
+	return api.Batch{Rows: len(rows), Cols: []any{label, subspace, t, g}}
+}
+
+// put uploads batches and commits.
+func put(e *Engine, command string, in api.Schema, batches ...api.Batch) (int64, error) {
+	u, err := e.Put(context.Background(), json.RawMessage(command), nil, in)
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range batches {
+		if err := u.Write(b); err != nil {
+			u.Abort()
+			return 0, err
+		}
+	}
+	return u.Commit()
+}
+
+func TestEvaluateScheduleOfEDM(t *testing.T) {
+	e := open(t)
+	r := get(t, e, "EvaluateSchedule", `{"schedule":"edm","points":33}`)
+	times, g, gdot, sigma := column[float64](r, "t"), column[float64](r, "g"), column[float64](r, "gdot"), column[float64](r, "sigma")
+	if times[0] != 0 || times[32] != 6400 || g[32] != 6400 || math.Abs(g[0]/schedule.DefaultG0-1) > 1e-12 {
+		t.Errorf("ends: t %v … %v, g %v … %v", times[0], times[32], g[0], g[32])
+	}
+	for i := range times {
+		if math.Abs(times[i]-200*float64(i)) > 1e-9 || sigma[i] != math.Sqrt(g[i]) || gdot[i] <= 0 || column[int32](r, "label")[i] != -1 {
+			t.Fatalf("row %d: t %v g %v gdot %v sigma %v", i, times[i], g[i], gdot[i], sigma[i])
+		}
+	}
+	same := get(t, e, "EvaluateSchedule", `{"schedule":"tiny","points":33}`) // a model without a schedule samples with edm
+	if !slices.Equal(g, column[float64](same, "g")) {
+		t.Error("the model's own schedule is not edm")
+	}
+	short := get(t, e, "EvaluateSchedule", `{"schedule":{"edm":{"T":400}},"t":[400,0,100]}`)
+	if got := column[float64](short, "t"); !slices.Equal(got, []float64{0, 100, 400}) || column[float64](short, "g")[2] != 400 {
+		t.Errorf("t %v", got)
+	}
+}
+
+func TestUploadedSchedule(t *testing.T) {
+	e := open(t)
+	rows := []knot{{1, 0, 0, 1e-6}, {1, 0, 3, 1}, {1, 0, 10, 100}, {0, 0, 0, 1e-5}, {0, 0, 10, 100}, {2, 0, 0, 1e-5}, {2, 0, 10, 100}}
+	n, err := put(e, `{"op":"PutSchedule","name":"mine","basis":"none"}`, scheduleTable, knots(rows[:3]...), knots(rows[3:]...))
+	if err != nil || n != 7 {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	r := get(t, e, "EvaluateSchedule", `{"schedule":"mine","points":2}`)
+	if !slices.Equal(column[int32](r, "label"), []int32{0, 0, 1, 1, 2, 2}) {
+		t.Errorf("labels %v: sorted by label, subspace, t", column[int32](r, "label"))
+	}
+	some := get(t, e, "EvaluateSchedule", `{"schedule":"mine","t":[3],"labels":[1]}`)
+	if g := column[float64](some, "g"); len(g) != 1 || math.Abs(g[0]-1) > 1e-12 {
+		t.Errorf("g at a knot is %v, want 1", g)
+	}
+	// A per-class schedule steps each sample on its own class's path and refuses samples without one.
+	get(t, e, "Sample", `{"model":"tiny","labels":[0,1,2],"steps":2,"schedule":"mine"}`)
+	_, err = e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","labels":[-1],"steps":2,"schedule":"mine"}`))
+	wantCode(t, "no label", err, api.BadRequest)
+	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"mine","labels":[3]}`))
+	wantCode(t, "unknown label", err, api.BadRequest)
+	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"mine","t":[11]}`))
+	wantCode(t, "t outside", err, api.BadRequest)
+	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"edm","points":99999999}`))
+	wantCode(t, "points", err, api.TooLarge)
+
+	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	kept := get(t, again, "EvaluateSchedule", `{"schedule":"mine","points":2}`)
+	if !slices.Equal(column[float64](kept, "g"), column[float64](r, "g")) {
+		t.Error("the schedule changed over a restart")
+	}
+}
+
+func TestScheduleUploadRejects(t *testing.T) {
+	e := open(t)
+	ok := []knot{{-1, 0, 0, 1e-6}, {-1, 0, 10, 100}}
+	if _, err := put(e, `{"op":"PutSchedule","name":"first"}`, scheduleTable, knots(ok...)); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		command string
+		rows    []knot
+		code    api.Code
+	}{
+		"taken":             {`"name":"first"`, ok, api.NameTaken},
+		"model's name":      {`"name":"tiny","replace":true`, ok, api.NameTaken},
+		"reserved":          {`"name":"edm"`, ok, api.BadRequest},
+		"capital":           {`"name":"Mine"`, ok, api.BadRequest},
+		"unknown basis":     {`"name":"s","basis":"nobody"`, ok, api.BasisNotFound},
+		"k of none":         {`"name":"s","k":4`, ok, api.BadRequest},
+		"k no square":       {`"name":"s","basis":"dct","k":5`, []knot{{-1, 0, 0, 1}, {-1, 0, 1, 2}, {-1, 1, 0, 1}, {-1, 1, 1, 2}}, api.BadSchedule},
+		"empty":             {`"name":"s"`, nil, api.BadSchedule},
+		"one subspace":      {`"name":"s","basis":"dct"`, ok, api.BadSchedule},
+		"starts late":       {`"name":"s"`, []knot{{-1, 0, 1, 1}, {-1, 0, 10, 100}}, api.BadSchedule},
+		"t falls":           {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, 2}, {-1, 0, 4, 3}}, api.BadSchedule},
+		"g falls":           {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, 2}, {-1, 0, 6, 1}}, api.BadSchedule},
+		"g is zero":         {`"name":"s"`, []knot{{-1, 0, 0, 0}, {-1, 0, 5, 2}}, api.BadSchedule},
+		"NaN":               {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, math.NaN()}}, api.BadSchedule},
+		"different T":       {`"name":"s"`, []knot{{0, 0, 0, 1}, {0, 0, 5, 2}, {1, 0, 0, 1}, {1, 0, 6, 2}}, api.BadSchedule},
+		"shared and class":  {`"name":"s"`, append(slices.Clone(ok), knot{0, 0, 0, 1}, knot{0, 0, 10, 100}), api.BadSchedule},
+		"unknown field":     {`"name":"s","colour":1`, ok, api.BadRequest},
+		"model with no dct": {`"name":"s2","basis":"dct","k":"4"`, ok, api.BadRequest},
+	}
+	for name, test := range tests {
+		_, err := put(e, `{"op":"PutSchedule",`+test.command+`}`, scheduleTable, knots(test.rows...))
+		wantCode(t, name, err, test.code)
+	}
+	if _, err := put(e, `{"op":"PutSchedule","name":"first","replace":true}`, scheduleTable, knots(ok...)); err != nil {
+		t.Errorf("replace: %v", err)
+	}
+	_, err := put(e, `{"op":"PutSchedule","name":"s"}`, api.Schema{Columns: scheduleTable.Columns[:3]})
+	wantCode(t, "missing column", err, api.BadTensor)
+	if _, err := e.scheduleNamed(api.ScheduleRef{Name: "s"}); err == nil {
+		t.Error("a refused upload left a schedule")
+	}
+}
+
+// An upload that is not committed leaves nothing.
+func TestAbortedUploadLeavesNothing(t *testing.T) {
+	e := open(t)
+	u, err := e.Put(t.Context(), json.RawMessage(`{"op":"PutSchedule","name":"s"}`), nil, scheduleTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Write(knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2})); err != nil {
+		t.Fatal(err)
+	}
+	u.Abort()
+	_, err = e.Action(t.Context(), "DeleteSchedule", json.RawMessage(`{"schedule":"s"}`), nil)
+	wantCode(t, "delete", err, api.ScheduleNotFound)
+}
+
+func TestMakeScheduleByFormula(t *testing.T) {
+	e := open(t)
+	for _, kind := range []string{"edm", "log-linear", "cosine"} {
+		act(t, e, "MakeSchedule", `{"name":"made-`+kind+`","kind":"`+kind+`","T":400,"knots":16}`)
+		r := get(t, e, "EvaluateSchedule", `{"schedule":"made-`+kind+`","points":3}`)
+		if g := column[float64](r, "g"); g[2] != 400 || g[0] > 2e-9 || g[1] <= g[0] || g[1] >= g[2] {
+			t.Errorf("%s: g %v", kind, g)
+		}
+	}
+	_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"made-edm","kind":"edm"}`), nil)
+	wantCode(t, "taken", err, api.NameTaken)
+	_, err = e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"x","kind":"edm","T":-1}`), nil)
+	wantCode(t, "T", err, api.BadRequest)
+	act(t, e, "DeleteSchedule", `{"schedule":"made-cosine"}`)
+	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"made-cosine"}`))
+	wantCode(t, "deleted", err, api.ScheduleNotFound)
+	all := act(t, e, "ListSchedules", "")["schedules"].([]any)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.(map[string]any)["name"].(string))
+	}
+	if !slices.Equal(names, []string{"made-edm", "made-log-linear", "tiny"}) {
+		t.Errorf("listed: %v", names)
+	}
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// stepping is an open TrainStep exchange.
+type stepping struct {
+	r       *run
+	in      api.Schema
+	image   api.Column
+	from    layout
+	h, w, c int
+	steps   int64
+}
+
+// exchangeTrainStep takes one step on each batch that the caller sends. It owns the training until it ends.
+func (e *Engine) exchangeTrainStep(ctx context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
+	var req api.TrainStep
+	if err := api.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	if req.Steps != 1 {
+		return nil, api.Errorf(api.BadRequest, "In an exchange every batch is one step").WithHint("Leave out steps.")
+	}
+	r, err := e.runNamed(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	s := &stepping{r: r, in: in}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	out := api.Schema{Columns: rowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	return &Exchange{Out: out, Window: 2, Close: r.finishSteps, Do: s.answer}, nil
+}
+
+// check checks the columns and the images' size.
+func (s *stepping) check() (err error) {
+	image := api.Column{Name: "image", Type: api.Float32, Kind: api.Tensor}
+	if i := s.in.Index("image"); i >= 0 && s.in.Columns[i].Type == api.Uint8 {
+		image.Type = api.Uint8
+	}
+	if err := wantColumns(s.in, []api.Column{image, {Name: "label", Type: api.Int32}}, nil); err != nil {
+		return err
+	}
+	s.image = s.in.Columns[s.in.Index("image")]
+	if s.from, s.h, s.w, s.c, err = imageLayout(s.image); err != nil {
+		return err
+	}
+	d, err := s.r.e.datasetNamed(s.r.data)
+	if err != nil {
+		return err
+	}
+	if s.h != d.Height() || s.w != d.Width() || s.c != d.Channels() {
+		return api.Errorf(api.BadTensor, "Column \"image\" holds images of %d×%d pixels in %d channels, the run's have %d×%d in %d",
+			s.h, s.w, s.c, d.Height(), d.Width(), d.Channels()).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+	}
+	return nil
+}
+
+// answer takes one step on one batch.
+func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+	if in.Rows == 0 {
+		return nil
+	}
+	size := s.h * s.w * s.c
+	var images []float32
+	switch v := in.Cols[s.in.Index("image")].(type) {
+	case []float32:
+		for i := range in.Rows {
+			if err := data.CheckRow(i, v[i*size:(i+1)*size]); err != nil {
+				return explain(err)
+			}
+		}
+		images = v
+	case []uint8:
+		images = make([]float32, len(v))
+		for i, x := range v {
+			images[i] = float32(x)/127.5 - 1
+		}
+	}
+	images = toHWC(images, s.from, s.h, s.w, s.c)
+	labels := api.ColumnOf[int32](s.in, in, "label")
+	s.steps++
+	return explain(s.r.oneStep(func() error {
+		return s.r.e.turns.take(ctx, func() error { return s.r.took(s.r.train.StepOn(ctx, images, labels)) })
+	}, emit, s.steps, -1))
+}
