@@ -24,3 +24,13 @@ type DivergedError struct {
 
 // Error implements the error interface.
 func (e *DivergedError) Error() string { return fmt.Sprintf("step %d: %s", e.Step, e.Msg) }
+
+// StateError says why a stored state cannot be resumed.
+type StateError struct{ Msg string }
+
+// Error implements the error interface.
+func (e *StateError) Error() string { return "train: stored state: " + e.Msg }
+
+func stateError(format string, args ...any) error {
+	return &StateError{Msg: fmt.Sprintf(format, args...)}
+}

@@ -2,9 +2,12 @@ package train
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"sync"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -22,36 +25,110 @@ type Sources struct {
 	Schedule *schedule.Schedule
 	// Basis is that of Config.Family; nil means none or dct, as the family says.
 	Basis *basis.Basis
+	// Analytic stands in for a network, in laboratories: a run with one can neither be
+	// saved as a model nor train the network.
+	Analytic kernels.Network
 }
 
 // Run is a training stage under way. It belongs to one goroutine, but for Snapshot.
-type Run struct{}
+type Run struct {
+	cfg     Config
+	data    *data.Dataset
+	order   *data.Order
+	net     *unet.Net      // nil for an analytic network
+	model   *kernels.Model // owned
+	trainer *kernels.Trainer
+
+	sched *schedule.Schedule // as it stands; nil in pretrain without one
+	basis *basis.Basis       // dense one that travels with sched; nil where its name says it all
+	theta [][]schedule.Theta // parameters of sched; nil in pretrain
+	adam  *scheduleAdam      // nil in pretrain
+
+	step, seen, skipped int64
+	position            uint64
+	rows                []Row
+	guard               guard
+
+	mu       sync.Mutex
+	snapshot *Snapshot
+}
 
 // New checks the configuration against its sources and starts a run at step 0. An
 // error in a field is a *[ConfigError].
-func New(cfg Config, src Sources) (*Run, error) { return nil, errors.New("train: not ready") }
-
-// Resume starts a run where a state left off; its configuration is the state's. The
-// sources must be those that the run was started with, Model and Schedule left out.
-func Resume(s *checkpoint.Run, src Sources) (*Run, error) { return nil, errors.New("train: not ready") }
-
-// Config returns the configuration with every default filled in.
-func (r *Run) Config() Config { return Config{} }
-
-// Step takes the next batch of the data set through one step.
-func (r *Run) Step(ctx context.Context) (Row, error) { return Row{}, errors.New("train: not ready") }
-
-// StepOn takes a caller's batch through one step. The data set's order stays where it
-// is.
-//
-//	images  [B, H, W, C] in [−1, 1]
-//	labels  [B], −1 for none; nil for all −1
-func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row, error) {
-	return Row{}, errors.New("train: not ready")
+func New(cfg Config, src Sources) (*Run, error) {
+	cfg, err := cfg.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{data: src.Dataset}
+	var net kernels.Network
+	var values [][]float32
+	if net = src.Analytic; net == nil {
+		if r.net, values, err = network(cfg, src); err != nil {
+			return nil, err
+		}
+		net = kernels.UNet(r.net)
+	}
+	spec := net.Spec()
+	if err := checkData(cfg, src, spec.Height, spec.Width, spec.Channels, spec.Labels); err != nil {
+		return nil, err
+	}
+	b, err := familyBasis(cfg, src.Basis, spec.Height, spec.Width)
+	if err != nil {
+		return nil, err
+	}
+	classes := spec.Labels
+	if classes == 0 {
+		classes = src.Dataset.Classes()
+	}
+	if r.sched, r.cfg, err = startSchedule(cfg, src, b, classes); err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.Stage == Pretrain && src.Model != nil:
+		r.basis = src.Model.Basis
+	case cfg.Stage != Pretrain && b.Kind() == basis.KindDense:
+		r.basis = b
+	}
+	if cfg.Stage != Pretrain {
+		r.theta = r.sched.Theta()
+		r.adam = newScheduleAdam(cfg.ScheduleBeta1, cfg.ScheduleBeta2, r.theta)
+	}
+	r.order = data.NewOrder(cfg.Seed, src.Dataset.Len(), cfg.Flip)
+	r.guard = newGuard(cfg.Batch)
+	return r, r.open(src.Device, net, b, values)
 }
 
-// Progress returns how far the run is.
-func (r *Run) Progress() Progress { return Progress{} }
+// open puts the network on the device.
+func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, values [][]float32) error {
+	var err error
+	if r.model, err = kernels.NewModel(dev, net, b); err != nil {
+		return err
+	}
+	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
+		r.model.Close()
+		return fieldf("ratio_embedding", "the network takes %d log-ratios, the family has %d subspaces", spec.Ratios, b.J())
+	}
+	r.trainer, err = r.model.NewTrainer(kernels.TrainerConfig{
+		Mode:         kernels.Mode(r.cfg.Estimator),
+		TrainNetwork: *r.cfg.TrainNetwork,
+		Estimate:     r.theta != nil,
+		Probe:        r.cfg.Probe,
+		Probes:       r.cfg.Probes,
+		Beta1:        r.cfg.Beta1,
+		Beta2:        r.cfg.Beta2,
+	}, values)
+	if err != nil {
+		r.model.Close()
+	}
+	return err
+}
+
+// Config returns the configuration with every default filled in.
+func (r *Run) Config() Config { return r.cfg }
+
+// Schedule returns the schedule as it stands; nil in pretrain without one.
+func (r *Run) Schedule() *schedule.Schedule { return r.sched }
 
 // Progress is how far a run is.
 type Progress struct {
@@ -60,22 +137,42 @@ type Progress struct {
 	Skipped int64   // steps that changed nothing because a gradient was not finite
 }
 
+// Progress returns how far the run is.
+func (r *Run) Progress() Progress {
+	return Progress{Step: r.step, Kimg: float64(r.seen) / 1000, Skipped: r.skipped}
+}
+
 // Rows returns a copy of the rows from the given one on.
-func (r *Run) Rows(from int) []Row { return nil }
-
-// Publish makes the present averages and schedule the run's snapshot, for Snapshot.
-func (r *Run) Publish(ctx context.Context) error { return errors.New("train: not ready") }
-
-// Snapshot returns what was published last, held for the caller until Release. It may
-// be called from any goroutine.
-func (r *Run) Snapshot() *Snapshot { return nil }
+func (r *Run) Rows(from int) []Row {
+	return slices.Clone(r.rows[min(max(from, 0), len(r.rows)):])
+}
 
 // Model returns the averaged network with the schedule as it stands, ready for
 // checkpoint.SaveModel.
-func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) { return nil, errors.New("train: not ready") }
+func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
+	if r.net == nil {
+		return nil, errNoModel
+	}
+	w, err := r.trainer.Publish(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Release()
+	values, err := w.Export()
+	if err != nil {
+		return nil, err
+	}
+	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.sched, Basis: r.basis}, nil
+}
 
-// State returns a copy of everything that the next step depends on.
-func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) { return nil, errors.New("train: not ready") }
-
-// Close frees the device memory. Snapshots held by others stay valid.
-func (r *Run) Close() {}
+// Close frees the device memory. Snapshots that others hold keep their weights.
+func (r *Run) Close() {
+	r.mu.Lock()
+	if r.snapshot != nil {
+		r.snapshot.Release()
+		r.snapshot = nil
+	}
+	r.mu.Unlock()
+	r.trainer.Close()
+	r.model.Close()
+}

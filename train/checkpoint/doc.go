@@ -1,17 +1,20 @@
 // Package checkpoint stores models and the states of runs as folders.
 //
 //	model/  config.json         EDM's keyword arguments
-//	        model.safetensors   the state dict of EDM's EDMPrecond
+//	        model.safetensors   the state dict of EDM's EDMPrecond: names under "model.",
+//	                            PyTorch's layouts
 //	        schedule.json       optional: the model's own schedule
 //	        basis.safetensors   optional: the dense basis of that schedule
 //
 //	run/    run.json            configuration and counters
-//	        state.safetensors   parameters, moments, averages, θ, metric rows
-//	        network.json  schedule.json  basis.safetensors
+//	        state.safetensors   "params/…", "m/…", "v/…", "ema/…" by the parameters' names,
+//	                            "theta_m", "theta_v" [rows, J, K−1], "rows" [steps, columns]
+//	        network.json, schedule.json, basis.safetensors   as in a model, where there are any
 //
-// A folder appears whole or not at all, whatever moment the machine stops at, and
-// its bytes depend on its content alone.
+// A folder appears whole or not at all, whatever moment the machine stops at (package
+// atomicdir), and its bytes depend on its content alone. Nothing that is read is
+// trusted: names, shapes, types and sizes are checked, and errors name the tensor.
 //
-// The package may import kernels/unet, schedule/..., train/folder and
-// train/checkpoint/safetensors. Begin with model.go.
+// The package may import kernels/unet, schedule/... and its own leaves. Begin with
+// model.go.
 package checkpoint

@@ -1,31 +1,28 @@
 package checkpoint
 
 import (
-	"fmt"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// Error says which file, and which tensor of it, does not make a model or a run.
-type Error struct {
-	File   string // such as "model.safetensors"
-	Tensor string // empty where the fault is not one tensor's
-	Msg    string
-	Err    error // the cause; may be nil
-}
-
-// Error implements the error interface.
-func (e *Error) Error() string {
-	if e.Tensor == "" {
-		return fmt.Sprintf("%s: %s", e.File, e.Msg)
-	}
-	return fmt.Sprintf("%s: tensor %q: %s", e.File, e.Tensor, e.Msg)
-}
-
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Err }
+// The files of a model folder.
+const (
+	configFile   = "config.json"
+	weightsFile  = "model.safetensors"
+	scheduleFile = "schedule.json"
+	basisFile    = "basis.safetensors"
+)
 
 // Model is a network with its values and, where it has one, its own schedule.
 type Model struct {
@@ -36,12 +33,104 @@ type Model struct {
 	Hash     string             // sha256 of model.safetensors in hex; set by LoadModel and SaveModel
 }
 
-// LoadModel reads the model folder dir. What cannot be used is an *[Error].
-func LoadModel(dir string) (*Model, error) { return nil, &Error{File: dir, Msg: "not stored"} }
+// LoadModel reads the model folder dir. What is missing or cannot be used is an
+// *[Error].
+func LoadModel(dir string) (*Model, error) {
+	m := &Model{}
+	for _, f := range []struct {
+		name     string
+		optional bool
+		decode   func([]byte) error
+	}{
+		{configFile, false, m.decodeConfig},
+		{weightsFile, false, m.decodeWeights},
+		{scheduleFile, true, func(b []byte) (err error) { m.Schedule, err = decodeSchedule(b); return err }},
+		{basisFile, true, func(b []byte) (err error) { m.Basis, err = DecodeBasis(b); return err }},
+	} {
+		b, err := os.ReadFile(filepath.Join(dir, f.name))
+		if f.optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err // the folder's place is the caller's business
+		}
+		if err == nil {
+			err = f.decode(b)
+		}
+		if err != nil {
+			return nil, inFile(f.name, err)
+		}
+	}
+	return m, nil
+}
 
-// SaveModel writes m as the folder dir, which appears whole or not at all, and
-// sets m.Hash. An existing folder is an error that wraps fs.ErrExist unless
-// replace is true.
+func (m *Model) decodeConfig(b []byte) error {
+	cfg, err := unet.ParseConfig(b)
+	if err != nil {
+		return err
+	}
+	m.Net, err = unet.New(cfg)
+	return err
+}
+
+func (m *Model) decodeWeights(b []byte) error {
+	f, err := safetensors.Decode(b)
+	if err != nil {
+		return err
+	}
+	state := make([]unet.Tensor, len(f.Tensors))
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		state[i] = unet.Tensor{Name: t.Name, Shape: t.Shape}
+		if state[i].Data, err = t.Float32s(); err != nil {
+			return &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) + "; a network's tensors are F32, F64, F16 or BF16", Err: err}
+		}
+	}
+	m.Values, err = m.Net.Load(state)
+	m.Hash = hashOf(b)
+	return err
+}
+
+// SaveModel writes m as the folder dir, which appears whole or not at all, and sets
+// m.Hash. An existing folder is an error that wraps fs.ErrExist unless replace is true.
 func SaveModel(dir string, m *Model, replace bool) error {
-	return &Error{File: dir, Msg: "not stored"}
+	files := map[string][]byte{}
+	config, err := json.MarshalIndent(m.Net.Config(), "", "  ")
+	if err != nil {
+		return inFile(configFile, err)
+	}
+	files[configFile] = append(config, '\n')
+	weights := &safetensors.File{Metadata: map[string]string{"format": "pt"}}
+	for _, t := range m.Net.State(m.Values) {
+		weights.Tensors = append(weights.Tensors, safetensors.FromFloat32s(t.Name, t.Shape, t.Data))
+	}
+	if files[weightsFile], err = encode(weights); err != nil {
+		return inFile(weightsFile, err)
+	}
+	if err := addSchedule(files, m.Schedule, m.Basis); err != nil {
+		return err
+	}
+	if err := writeFolder(dir, files, replace); err != nil {
+		return err
+	}
+	m.Hash = hashOf(files[weightsFile])
+	return nil
+}
+
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// writeFolder writes a folder of these files.
+func writeFolder(dir string, files map[string][]byte, replace bool) error {
+	return atomicdir.Write(dir, replace, func(dir string) error {
+		for name, b := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -2,10 +2,27 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+// The files of a run folder, beside those of a model.
+const (
+	runFile     = "run.json"
+	stateFile   = "state.safetensors"
+	networkFile = "network.json"
+
+	runFormat  = "anisoflight-run"
+	runVersion = 1
 )
 
 // Run is the whole state of a training run between two steps.
@@ -17,6 +34,7 @@ type Run struct {
 	Seen     int64 // images trained on
 	Position int64 // in the order of the data set
 	Skipped  int64 // steps that changed nothing because a gradient was not finite
+	Images   int64 // of the data set
 
 	Params, M, V, EMA [][]float32 // of the network; M, V and EMA nil if it is frozen
 	Updates           int64       // of the network's optimiser
@@ -29,9 +47,137 @@ type Run struct {
 	Rows [][]float64 // metric rows so far, one value per column
 }
 
-// LoadRun reads the run folder dir. What cannot be used is an *[Error].
-func LoadRun(dir string) (*Run, error) { return nil, &Error{File: dir, Msg: "not stored"} }
+// runHead is run.json.
+type runHead struct {
+	Format       string          `json:"format"`
+	Version      int             `json:"version"`
+	Config       json.RawMessage `json:"config"`
+	Step         int64           `json:"step"`
+	Seen         int64           `json:"seen"`
+	Position     int64           `json:"position"`
+	Skipped      int64           `json:"skipped"`
+	Images       int64           `json:"images"`
+	Updates      int64           `json:"updates"`
+	ThetaUpdates []int64         `json:"theta_updates,omitempty"`
+}
 
-// SaveRun writes r as the folder dir, in place of what is there, which appears
-// whole or not at all.
-func SaveRun(dir string, r *Run) error { return &Error{File: dir, Msg: "not stored"} }
+// SaveRun writes r as the folder dir, in place of what is there, which appears whole or
+// not at all.
+func SaveRun(dir string, r *Run) error {
+	files := map[string][]byte{}
+	head, err := json.MarshalIndent(runHead{
+		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.Updates, r.ThetaUpdates,
+	}, "", "  ")
+	if err != nil {
+		return inFile(runFile, err)
+	}
+	files[runFile] = append(head, '\n')
+	f := &safetensors.File{}
+	if r.Network != nil {
+		if files[networkFile], err = json.MarshalIndent(r.Network, "", "  "); err != nil {
+			return inFile(networkFile, err)
+		}
+		net, err := unet.New(*r.Network)
+		if err != nil {
+			return inFile(networkFile, err)
+		}
+		for _, g := range r.groups() {
+			if err := g.encode(net, f); err != nil {
+				return err
+			}
+		}
+	}
+	if r.ThetaM != nil {
+		f.Tensors = append(f.Tensors, tableTensor("theta_m", r.ThetaM), tableTensor("theta_v", r.ThetaV))
+	}
+	if len(r.Rows) > 0 {
+		flat := slices.Concat(r.Rows...)
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("rows", []int{len(r.Rows), len(r.Rows[0])}, flat))
+	}
+	if files[stateFile], err = encode(f); err != nil {
+		return inFile(stateFile, err)
+	}
+	if err := addSchedule(files, r.Schedule, r.Basis); err != nil {
+		return err
+	}
+	return writeFolder(dir, files, true)
+}
+
+// LoadRun reads the run folder dir. What is missing or cannot be used is an *[Error].
+func LoadRun(dir string) (*Run, error) {
+	r := &Run{}
+	for _, f := range []struct {
+		name     string
+		optional bool
+		decode   func([]byte) error
+	}{
+		{runFile, false, r.decodeHead},
+		{networkFile, true, r.decodeNetwork},
+		{stateFile, false, r.decodeState},
+		{scheduleFile, true, func(b []byte) (err error) { r.Schedule, err = decodeSchedule(b); return err }},
+		{basisFile, true, func(b []byte) (err error) { r.Basis, err = DecodeBasis(b); return err }},
+	} {
+		b, err := os.ReadFile(filepath.Join(dir, f.name))
+		if f.optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = f.decode(b)
+		}
+		if err != nil {
+			return nil, inFile(f.name, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Run) decodeHead(b []byte) error {
+	var h runHead
+	if err := json.Unmarshal(b, &h); err != nil || h.Format != runFormat {
+		return errors.New("is not a run's")
+	}
+	if h.Version != runVersion {
+		return fmt.Errorf("has version %d; this program reads version %d", h.Version, runVersion)
+	}
+	r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images = h.Config, h.Step, h.Seen, h.Position, h.Skipped, h.Images
+	r.Updates, r.ThetaUpdates = h.Updates, h.ThetaUpdates
+	return nil
+}
+
+func (r *Run) decodeNetwork(b []byte) error {
+	cfg, err := unet.ParseConfig(b)
+	r.Network = &cfg
+	return err
+}
+
+func (r *Run) decodeState(b []byte) error {
+	f, err := safetensors.Decode(b)
+	if err != nil {
+		return err
+	}
+	if r.Network != nil {
+		net, err := unet.New(*r.Network)
+		if err != nil {
+			return inFile(networkFile, err)
+		}
+		for _, g := range r.groups() {
+			if err := g.decode(net, f); err != nil {
+				return err
+			}
+		}
+	}
+	if r.ThetaM, err = tableOf(f, "theta_m"); err != nil {
+		return err
+	}
+	if r.ThetaV, err = tableOf(f, "theta_v"); err != nil {
+		return err
+	}
+	if t := f.Lookup("rows"); t != nil {
+		values, err := t.Float64s()
+		if err != nil || len(t.Shape) != 2 || t.Shape[1] < 1 {
+			return tensorf("rows", "is of type %s and shape %v; it is [steps, columns] of F64", t.DType, t.Shape)
+		}
+		r.Rows = slices.Collect(slices.Chunk(values, t.Shape[1]))
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package train
+
+import (
+	"fmt"
+	"math"
+)
+
+// The limits of a guard.
+const (
+	guardBlowUp  = 5.0  // times the lowest smoothed loss
+	guardSkips   = 20   // steps in a row whose gradient is not finite
+	guardSamples = 2048 // that the loss is smoothed over, at least
+	guardSteps   = 20   // that the loss is smoothed over, at least
+)
+
+// guard notices when a run goes wrong: gradients that stay non-finite, or a loss, as
+// an exponential average, far above the lowest it has been. The full estimator diverges
+// so where the network does not see the ratios of the g_j.
+type guard struct {
+	decay  float64
+	steps  int
+	weight float64 // of what average holds; 1 in the long run
+	sum    float64 // average·weight
+	lowest float64 // of the average, once it is smooth
+	skips  int
+}
+
+func newGuard(batch int) guard {
+	over := math.Max(guardSteps, guardSamples/float64(batch))
+	return guard{decay: 1 - 1/over, lowest: math.Inf(1)}
+}
+
+// watch takes note of a step and answers a *DivergedError where the run looks lost;
+// it then begins anew, so that each fault is told once.
+func (w *guard) watch(row Row, skipped bool) error {
+	if skipped || !finite(row.Loss) {
+		if w.skips++; w.skips < guardSkips {
+			return nil
+		}
+		w.skips = 0
+		return &DivergedError{row.Step, fmt.Sprintf("the gradients of %d steps in a row were not finite; lower the learning rates", guardSkips)}
+	}
+	w.skips = 0
+	w.steps++
+	w.sum = w.decay*w.sum + (1-w.decay)*row.Loss
+	w.weight = w.decay*w.weight + (1 - w.decay)
+	average := w.sum / w.weight
+	if float64(w.steps)*(1-w.decay) < 1 {
+		return nil
+	}
+	w.lowest = math.Min(w.lowest, average)
+	if average <= guardBlowUp*w.lowest {
+		return nil
+	}
+	err := &DivergedError{row.Step, fmt.Sprintf("the loss has risen from %.4g to %.4g; lower the learning rates or, if the stage is anisotropic, give the network ratio_embedding", w.lowest, average)}
+	*w = guard{decay: w.decay, lowest: math.Inf(1)}
+	return err
+}

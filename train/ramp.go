@@ -1,0 +1,81 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// The ramps of a learning rate; Ramp.At says what they are.
+const (
+	RampCosine    = "cosine"
+	RampConstant  = "constant"
+	RampPublished = "published"
+	RampCompleted = "completed"
+)
+
+var ramps = []string{RampCosine, RampConstant, RampPublished, RampCompleted}
+
+// Ramp is how a learning rate changes over a run.
+type Ramp struct {
+	Kind   string
+	Rate   float64 // the highest rate, where the ramp reaches it
+	Length float64 // kimg of the whole run
+	Warmup float64 // kimg, for cosine and constant
+	Hold   float64 // cosine: part of the length before the rate falls
+	Final  float64 // cosine: the last rate as a part of Rate
+}
+
+// At returns the rate of a step that takes the run from one kimg to another. With p
+// the part of the length that lies before it,
+//
+//	constant   Rate · min(to/Warmup, 1)
+//	cosine     the same, times Final + (1−Final)·½(1 + cos πu), u = (p−Hold)/(1−Hold) in [0, 1]
+//	published  Rate · min(to/10000, 1) · ½^⌊8(p−½)⌋ for p > ½: the recipe of the paper,
+//	           whose ramp a run of 1200 kimg never completes
+//	completed  the same with a ramp that ends no later than the middle of the run
+func (r Ramp) At(from, to float64) float64 {
+	p := from / r.Length
+	switch r.Kind {
+	case RampConstant:
+		return r.Rate * r.warm(to)
+	case RampCosine:
+		u := 0.0
+		if p > r.Hold {
+			u = math.Min((p-r.Hold)/(1-r.Hold), 1)
+		}
+		return r.Rate * r.warm(to) * (r.Final + (1-r.Final)*(1+math.Cos(math.Pi*u))/2)
+	}
+	ramp := 10000.0
+	if r.Kind == RampCompleted {
+		ramp = math.Min(ramp, r.Length/2)
+	}
+	halvings := math.Max(math.Floor(8*(p-0.5)), 0)
+	return r.Rate * math.Min(to/ramp, 1) * math.Pow(0.5, halvings)
+}
+
+func (r Ramp) warm(to float64) float64 {
+	if r.Warmup <= 0 {
+		return 1
+	}
+	return math.Min(to/r.Warmup, 1)
+}
+
+// check returns the first field that cannot be used; prefix heads its name.
+func (r Ramp) check(prefix string) error {
+	switch {
+	case !slices.Contains(ramps, r.Kind):
+		return fieldf(prefix+"lr_ramp", "there is no ramp %q; choose one of %s", r.Kind, strings.Join(ramps, ", "))
+	case !positive(r.Rate):
+		return fieldf(prefix+"lr", "%g; a learning rate is positive", r.Rate)
+	case !(r.Warmup >= 0) || math.IsInf(r.Warmup, 1):
+		return fieldf(prefix+"lr_warmup", "%g kimg; it is at least 0", r.Warmup)
+	case !(r.Hold >= 0 && r.Hold <= 1):
+		return fieldf(prefix+"lr_hold", "%g; it is a part of the length, between 0 and 1", r.Hold)
+	case !(r.Final >= 0 && r.Final <= 1):
+		return fieldf(prefix+"lr_final", "%g; it is a part of %slr, between 0 and 1", r.Final, prefix)
+	}
+	return nil
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }

@@ -1,0 +1,159 @@
+package train
+
+import (
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+const (
+	maxBatch  = 1 << 16
+	maxKnots  = 1 << 12
+	maxProbes = 1 << 8
+)
+
+func orDefault[T comparable](v *T, by T) {
+	var zero T
+	if *v == zero {
+		*v = by
+	}
+}
+
+func orPointer[T any](v **T, by T) {
+	if *v == nil {
+		*v = &by
+	}
+}
+
+// Resolve returns the configuration with the defaults filled in that do not depend on
+// where the run starts, or a *[ConfigError] for the first field that cannot be used.
+// T, G0, Knots and Init stay zero where they are left to the start.
+func (c Config) Resolve() (Config, error) {
+	pre := c.Stage == Pretrain
+	switch c.Stage {
+	case Pretrain, Isotropic, Anisotropic:
+	case "":
+		return c, fieldf("stage", "it is missing; choose pretrain, isotropic or anisotropic")
+	default:
+		return c, fieldf("stage", "there is no stage %q; choose pretrain, isotropic or anisotropic", c.Stage)
+	}
+	if c.Family.Basis == "" {
+		c.Family.Basis = "none"
+		if c.Stage == Anisotropic {
+			c.Family.Basis = "dct"
+		}
+	}
+	orDefault(&c.Batch, 256)
+	orDefault(&c.Kimg, 1200)
+	orPointer(&c.TrainNetwork, true)
+	orDefault(&c.LR, pick(pre, 1e-3, 1e-5))
+	orDefault(&c.Beta1, 0.9)
+	orDefault(&c.Beta2, 0.999)
+	orDefault(&c.LRRamp, RampCosine)
+	orPointer(&c.LRHold, 0.5)
+	orDefault(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
+	orDefault(&c.C, 1)
+	orDefault(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
+	orDefault(&c.ScheduleBeta1, 0.9)
+	orDefault(&c.ScheduleBeta2, 0.999)
+	orDefault(&c.ScheduleLRRamp, RampCosine)
+	orPointer(&c.ScheduleLRFinal, 0.1)
+	orPointer(&c.Stratified, true)
+	orDefault(&c.Estimator, string(kernels.Auto))
+	orDefault(&c.Probe, kernels.Rademacher)
+	orDefault(&c.Probes, 1)
+	orPointer(&c.PMean, -1.2)
+	orDefault(&c.PStd, 1.2)
+	return c, c.check()
+}
+
+func pick(cond bool, a, b float64) float64 {
+	if cond {
+		return a
+	}
+	return b
+}
+
+// check returns the first field of a resolved configuration that cannot be used.
+func (c Config) check() error {
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	if err := c.networkRamp().check(""); err != nil {
+		return err
+	}
+	if err := c.scheduleRamp().check("schedule_"); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		v    float64
+		low  float64 // not included
+		high float64 // not included; 0 means any
+	}{
+		{"kimg", c.Kimg, 0, 0}, {"ema_halflife_kimg", c.EMAHalflife, 0, 0}, {"c", c.C, 0, 0}, {"p_std", c.PStd, 0, 0},
+		{"beta1", c.Beta1, 0, 1}, {"beta2", c.Beta2, 0, 1},
+		{"schedule_beta1", c.ScheduleBeta1, 0, 1}, {"schedule_beta2", c.ScheduleBeta2, 0, 1},
+	} {
+		switch {
+		case f.high == 0 && !positive(f.v):
+			return fieldf(f.name, "%g; it is positive", f.v)
+		case f.high != 0 && !(f.v > f.low && f.v < f.high):
+			return fieldf(f.name, "%g; it lies between %g and %g", f.v, f.low, f.high)
+		}
+	}
+	switch {
+	case c.Batch < 1 || c.Batch > maxBatch:
+		return fieldf("batch", "%d; it lies between 1 and %d", c.Batch, maxBatch)
+	case c.Probes < 1 || c.Probes > maxProbes:
+		return fieldf("probes", "%d; it lies between 1 and %d", c.Probes, maxProbes)
+	case c.T != 0 && !positive(c.T):
+		return fieldf("T", "%g; it is positive", c.T)
+	case c.G0 != 0 && !positive(c.G0):
+		return fieldf("g0", "%g; it is positive", c.G0)
+	case c.Knots != 0 && (c.Knots < 2 || c.Knots > maxKnots):
+		return fieldf("knots", "%d; there are between 2 and %d", c.Knots, maxKnots)
+	case !finite(*c.PMean):
+		return fieldf("p_mean", "%g; it is finite", *c.PMean)
+	case !(c.PStdSubspace >= 0) || !finite(c.PStdSubspace):
+		return fieldf("p_std_subspace", "%g; it is at least 0", c.PStdSubspace)
+	}
+	return nil
+}
+
+func (c Config) checkNames() error {
+	switch {
+	case c.Network != nil && c.Model != "":
+		return fieldf("network", "give a network or a model to start from, not both")
+	case c.Stage == Pretrain && !*c.TrainNetwork:
+		return fieldf("train_network", "the stage pretrain trains nothing else")
+	case c.Stage == Isotropic && c.Family.Basis != "none":
+		return fieldf("family", "the stage isotropic has basis none, not %q; use the stage anisotropic", c.Family.Basis)
+	case c.Stage == Anisotropic && c.Family.Basis == "none":
+		return fieldf("family", "the stage anisotropic needs at least two subspaces; use basis dct, or the name of a basis")
+	case c.Family.Basis == "none" && c.Family.K != 0:
+		return fieldf("family", "basis none takes no k")
+	case c.Family.K < 0:
+		return fieldf("family", "k is %d; it counts dimensions", c.Family.K)
+	case c.RatioEmbedding && c.Family.Basis == "none":
+		return fieldf("ratio_embedding", "there is no ratio with one subspace; give a family with two, such as {\"basis\":\"dct\"}")
+	case c.Probe != kernels.Rademacher && c.Probe != kernels.Sphere && c.Probe != kernels.Gaussian:
+		return fieldf("probe", "there is no probe %q; choose rademacher, sphere or gaussian", c.Probe)
+	}
+	if _, err := kernels.ParseMode(c.Estimator); err != nil {
+		return fieldf("estimator", "there is no %q; choose auto, full, backprop, explicit or finite-difference", c.Estimator)
+	}
+	if c.Init != "" {
+		if _, err := schedule.InitialTheta(c.Init, schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0); err != nil {
+			return fieldf("init", "there is no %q; choose edm, log-linear or cosine", c.Init)
+		}
+	}
+	return nil
+}
+
+func (c Config) networkRamp() Ramp {
+	return Ramp{Kind: c.LRRamp, Rate: c.LR, Length: c.Kimg, Warmup: c.LRWarmup, Hold: *c.LRHold, Final: c.LRFinal}
+}
+
+func (c Config) scheduleRamp() Ramp {
+	return Ramp{Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup, Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal}
+}

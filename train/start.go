@@ -1,0 +1,184 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// familyBasis returns the basis of the configuration's family for images of h×w.
+func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
+	b := given
+	if b == nil {
+		var err error
+		switch c.Family.Basis {
+		case "none":
+			b = basis.None(h, w)
+		case "dct":
+			if b, err = basis.DCT(h, w, c.Family.K); err != nil {
+				return nil, fieldf("family", "%v", err)
+			}
+		default:
+			return nil, fieldf("family", "basis %q is not at hand", c.Family.Basis)
+		}
+	}
+	switch {
+	case b.H() != h || b.W() != w:
+		return nil, fieldf("family", "basis %q is made for %d×%d pixels, the network's images have %d×%d", c.Family.Basis, b.H(), b.W(), h, w)
+	case c.Stage == Anisotropic && b.J() < 2:
+		return nil, fieldf("family", "basis %q has one subspace; the stage anisotropic needs two", c.Family.Basis)
+	case b.Kind() == basis.KindDense && c.Family.K != 0 && c.Family.K != b.K():
+		return nil, fieldf("family", "k is %d, basis %q has %d vectors", c.Family.K, c.Family.Basis, b.K())
+	}
+	return b, nil
+}
+
+// network returns the network that the run starts from, with its values. height and
+// width are those of the data, which a dense basis has to fit as well.
+func network(c Config, src Sources) (*unet.Net, [][]float32, error) {
+	var cfg unet.Config
+	switch {
+	case src.Model != nil:
+		cfg = src.Model.Net.Config()
+	case len(c.Network) > 0:
+		var err error
+		if cfg, err = unet.ParseConfig(c.Network); err != nil {
+			return nil, nil, networkError(err)
+		}
+	default:
+		return nil, nil, fieldf("network", "it is missing; give the config.json of a network, or a model to start from")
+	}
+	if c.RatioEmbedding && cfg.RatioEmbedding == 0 {
+		b, err := familyBasis(c, src.Basis, cfg.ImgResolution, cfg.ImgResolution)
+		if err != nil {
+			return nil, nil, err
+		}
+		cfg.RatioEmbedding = b.J() - 1
+	}
+	net, err := unet.New(cfg)
+	if err != nil {
+		return nil, nil, networkError(err)
+	}
+	if src.Model == nil {
+		return net, net.Init(c.Seed), nil
+	}
+	values, err := net.Load(src.Model.Net.State(src.Model.Values))
+	if err != nil {
+		return nil, nil, fieldf("model", "%v", err)
+	}
+	return net, values, nil
+}
+
+func networkError(err error) error {
+	var e *unet.ConfigError
+	if errors.As(err, &e) && e.Field != "" {
+		return fieldf("network."+e.Field, "%s", e.Reason)
+	}
+	return fieldf("network", "%v", err)
+}
+
+// startSchedule returns the schedule that the stage starts from, spread over the rows
+// and subspaces of its family, with parameters; and the configuration with T, G0 and
+// Knots as they are there.
+//
+// In pretrain the schedule is only kept for the model that is saved: it is the named
+// one, the model's own, or none.
+func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedule.Schedule, Config, error) {
+	start, named := src.Schedule, src.Schedule != nil
+	if start == nil && c.Init == "" && src.Model != nil {
+		start = src.Model.Schedule
+	}
+	if c.Stage == Pretrain {
+		return start, c, nil
+	}
+	if start != nil {
+		if field, have := c.disagrees(start); field != "" {
+			if named {
+				return nil, c, fieldf(field, "the schedule %q has %g; leave the field out, or start from another schedule", c.Schedule, have)
+			}
+			start = nil // the model's own serves only where nothing else is asked for
+		}
+	}
+	if start == nil {
+		orDefault(&c.T, schedule.DefaultT)
+		orDefault(&c.G0, schedule.DefaultG0)
+		orDefault(&c.Knots, schedule.DefaultKnots)
+		orDefault(&c.Init, "edm")
+		if c.G0 >= c.T {
+			return nil, c, fieldf("g0", "%g; it lies below T = %g", c.G0, c.T)
+		}
+		theta, err := schedule.InitialTheta(c.Init, c.Knots, c.T, c.G0)
+		if err != nil {
+			return nil, c, fieldf("init", "%v", err)
+		}
+		if start, err = schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, c.T, c.G0); err != nil {
+			return nil, c, fieldf("init", "%v", err)
+		}
+	}
+	if c.Knots == 0 {
+		c.Knots = schedule.DefaultKnots
+		if theta := start.Theta(); theta != nil {
+			c.Knots = len(theta[0][0]) + 1
+		}
+	}
+	start, err := start.WithTheta(c.Knots)
+	if err != nil {
+		return nil, c, fieldf("schedule", "%v", err)
+	}
+	var labels []int
+	if c.Family.PerClass {
+		if classes == 0 {
+			return nil, c, fieldf("family", "there are no classes; only a shared schedule can be learned")
+		}
+		for label := range classes {
+			labels = append(labels, label)
+		}
+	}
+	if start, err = start.Expand(c.Family, labels, b.J()); err != nil {
+		return nil, c, fieldf("schedule", "%v", err)
+	}
+	c.T, c.G0 = start.T(), start.At(0, 0).G0()
+	return start, c, nil
+}
+
+// disagrees returns the field of T and G0 that is given and is not s's, with s's value.
+func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
+	if have = s.T(); c.T != 0 && !near(c.T, have) {
+		return "T", have
+	}
+	if have = s.At(0, 0).G0(); c.G0 != 0 && !near(c.G0, have) {
+		return "g0", have
+	}
+	return "", 0
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
+// checkData tells whether the data set serves the network and the family.
+func checkData(c Config, src Sources, h, w, channels, labels int) error {
+	d := src.Dataset
+	switch {
+	case d == nil:
+		return fieldf("dataset", "it is missing")
+	case d.Height() != h || d.Width() != w || d.Channels() != channels:
+		return fieldf("dataset", "its images have %d×%d pixels in %d channels, the network's %d×%d in %d", d.Height(), d.Width(), d.Channels(), h, w, channels)
+	case labels > 0 && d.Classes() > labels:
+		return fieldf("dataset", "it has labels up to %d, the network knows classes 0 to %d", d.Classes()-1, labels-1)
+	case c.Family.PerClass && c.Stage != Pretrain:
+		for i := range d.Len() {
+			if d.Label(i) < 0 {
+				return fieldf("dataset", "image %d has no label; a schedule per class needs one for each", i)
+			}
+		}
+	}
+	return nil
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// errNoModel says what the model of a run without EDM's network is asked for.
+var errNoModel = fmt.Errorf("train: only a run of EDM's networks can be saved")

@@ -1,0 +1,124 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// State returns a copy of everything that the next step depends on, and the rows so far.
+func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
+	t, err := r.trainer.Export(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &checkpoint.Run{
+		Step: r.step, Seen: r.seen, Position: int64(r.position), Skipped: r.skipped, Images: int64(r.data.Len()),
+		Params: t.Params, M: t.M, V: t.V, EMA: t.EMA, Updates: t.Count,
+		Schedule: r.sched, Basis: r.basis,
+	}
+	if s.Config, err = json.Marshal(r.cfg); err != nil {
+		return nil, err
+	}
+	if r.net != nil {
+		cfg := r.net.Config()
+		s.Network = &cfg
+	}
+	if r.adam != nil {
+		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
+	}
+	for _, row := range r.rows {
+		s.Rows = append(s.Rows, row.Values())
+	}
+	return s, nil
+}
+
+// Resume starts a run where a state left off, with the state's configuration. Of the
+// sources it needs the device, the data set, and the basis where it is neither none
+// nor dct nor part of the state. The next steps are those of a run that was never
+// stopped.
+func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
+	var cfg Config
+	if err := json.Unmarshal(s.Config, &cfg); err != nil {
+		return nil, stateError("configuration: %v", err)
+	}
+	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
+		return nil, fieldf("dataset", "it has %d images now; the run was started with %d, and its order depends on that", src.Dataset.Len(), s.Images)
+	}
+	pretrain := cfg.Stage == Pretrain
+	cfg.Network, cfg.Model = nil, ""
+	src.Model, src.Schedule = nil, s.Schedule
+	if s.Network != nil {
+		net, err := unet.New(*s.Network)
+		if err != nil {
+			return nil, stateError("network: %v", err)
+		}
+		if len(s.Params) != len(net.Params()) {
+			return nil, stateError("%d parameters, the network has %d", len(s.Params), len(net.Params()))
+		}
+		src.Model = &checkpoint.Model{Net: net, Values: s.Params, Schedule: s.Schedule, Basis: s.Basis}
+	}
+	if src.Basis == nil && !pretrain {
+		src.Basis = s.Basis
+	}
+	r, err := New(cfg, src)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(s.Config, &r.cfg); err != nil { // its names of network and model, for the next state
+		r.Close()
+		return nil, stateError("configuration: %v", err)
+	}
+	if err := r.restore(s); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// restore replaces the state of a run that has just begun.
+func (r *Run) restore(s *checkpoint.Run) error {
+	t := &kernels.TrainerState{Params: s.Params, M: s.M, V: s.V, EMA: s.EMA, Count: s.Updates}
+	if err := r.trainer.Restore(t); err != nil {
+		return stateError("%v", err)
+	}
+	if r.adam != nil {
+		if !sameTable(r.adam.m, s.ThetaM) || !sameTable(r.adam.v, s.ThetaV) || len(s.ThetaUpdates) != len(r.adam.n) {
+			return stateError("the moments of θ do not fit the schedule")
+		}
+		r.adam.m, r.adam.v, r.adam.n = cloneTable(s.ThetaM), cloneTable(s.ThetaV), slices.Clone(s.ThetaUpdates)
+	}
+	if s.Step < 0 || s.Seen < 0 || s.Position < 0 || s.Skipped < 0 {
+		return stateError("a counter is negative")
+	}
+	r.step, r.seen, r.position, r.skipped = s.Step, s.Seen, uint64(s.Position), s.Skipped
+	for _, v := range s.Rows {
+		if len(v) != len(RowColumns) {
+			return stateError("a row of %d columns; there are %d", len(v), len(RowColumns))
+		}
+		row := rowOf(v)
+		r.rows = append(r.rows, row)
+		_ = r.guard.watch(row, !finite(row.Loss))
+	}
+	return nil
+}
+
+func cloneTable(t [][][]float64) [][][]float64 {
+	out := make([][][]float64, len(t))
+	for r, row := range t {
+		for _, v := range row {
+			out[r] = append(out[r], slices.Clone(v))
+		}
+	}
+	return out
+}
+
+func sameTable(a, b [][][]float64) bool {
+	return slices.EqualFunc(a, b, func(a, b [][]float64) bool {
+		return slices.EqualFunc(a, b, func(a, b []float64) bool { return len(a) == len(b) })
+	})
+}
