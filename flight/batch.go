@@ -1,0 +1,157 @@
+package flight
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/tensor"
+)
+
+// rowsOf gives rows from … to of a batch, which share its memory.
+func rowsOf(s api.Schema, b api.Batch, from, to int) api.Batch {
+	out := api.Batch{Rows: to - from, Cols: make([]any, len(b.Cols))}
+	for i, flat := range b.Cols {
+		n := s.Columns[i].Len()
+		switch v := flat.(type) {
+		case []uint8:
+			out.Cols[i] = v[from*n : to*n]
+		case []int32:
+			out.Cols[i] = v[from*n : to*n]
+		case []int64:
+			out.Cols[i] = v[from*n : to*n]
+		case []uint64:
+			out.Cols[i] = v[from*n : to*n]
+		case []float32:
+			out.Cols[i] = v[from*n : to*n]
+		case []float64:
+			out.Cols[i] = v[from*n : to*n]
+		}
+	}
+	return out
+}
+
+// emptyBatch is a batch of no rows.
+func emptyBatch(s api.Schema) api.Batch {
+	b := api.Batch{}
+	for _, c := range s.Columns {
+		b.Cols = append(b.Cols, api.MakeColumn(c, 0))
+	}
+	return b
+}
+
+// record wraps a batch as Arrow's record, without copying: as is the schema s in Arrow. A batch that does not fit its
+// schema is an error of the engine.
+func record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, error) {
+	if len(b.Cols) != len(s.Columns) {
+		return nil, fmt.Errorf("a batch of %d columns for a schema of %d", len(b.Cols), len(s.Columns))
+	}
+	columns := make([]arrow.Array, len(b.Cols))
+	for i, flat := range b.Cols {
+		c := s.Columns[i]
+		typ, numbers, bytes := flatBytes(flat)
+		if typ != c.Type || numbers != b.Rows*c.Len() {
+			return nil, fmt.Errorf("column %q holds %d numbers of %s, want %d of %s", c.Name, numbers, typ, b.Rows*c.Len(), c.Type)
+		}
+		data := array.NewData(arrowTypes[c.Type], numbers, []*memory.Buffer{nil, memory.NewBufferBytes(bytes)}, nil, 0, 0)
+		if c.Kind != api.Scalar {
+			data = array.NewData(as.Field(i).Type, b.Rows, []*memory.Buffer{nil}, []arrow.ArrayData{data}, 0, 0)
+		}
+		columns[i] = array.MakeFromData(data)
+	}
+	return array.NewRecordBatch(as, columns, int64(b.Rows)), nil
+}
+
+// flatBytes looks at a column's numbers as bytes.
+func flatBytes(flat any) (typ api.Type, numbers int, b []byte) {
+	switch v := flat.(type) {
+	case []uint8:
+		return api.Uint8, len(v), v
+	case []int32:
+		return api.Int32, len(v), bytesOf(v)
+	case []int64:
+		return api.Int64, len(v), bytesOf(v)
+	case []uint64:
+		return api.Uint64, len(v), bytesOf(v)
+	case []float32:
+		return api.Float32, len(v), bytesOf(v)
+	case []float64:
+		return api.Float64, len(v), bytesOf(v)
+	}
+	return 0, 0, nil
+}
+
+type number interface {
+	uint8 | int32 | int64 | uint64 | float32 | float64
+}
+
+// bytesOf looks at numbers as bytes, in the machine's order, which is Arrow's on every machine that runs this.
+func bytesOf[N number](v []N) []byte {
+	var n N
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(n)))
+}
+
+// inputBatch looks at a received record as a batch of schema s, without copying. A record that holds a null, or whose
+// columns are shorter than it claims, is BAD_TENSOR.
+func inputBatch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
+	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
+	for i, c := range s.Columns {
+		column := r.Column(i)
+		if column.NullN() != 0 {
+			return b, nullError(c, column)
+		}
+		from := 0
+		if t, ok := column.(*tensor.Array); ok {
+			column = t.Storage()
+		}
+		if list, ok := column.(*array.FixedSizeList); ok {
+			from = list.Data().Offset() * c.Len()
+			column = list.ListValues()
+			if column.NullN() != 0 {
+				return b, nullError(c, column)
+			}
+		}
+		if column.Len()-from < b.Rows*c.Len() {
+			return b, api.Errorf(api.BadTensor, "Column %q holds %d numbers, %d rows need %d", c.Name, column.Len()-from, b.Rows, b.Rows*c.Len())
+		}
+		flat, ok := numbersOf(column, from, b.Rows*c.Len())
+		if !ok {
+			return b, api.Errorf(api.BadTensor, "Column %q is not of %s", c.Name, c.Type)
+		}
+		b.Cols[i] = flat
+	}
+	return b, nil
+}
+
+func nullError(c api.Column, a arrow.Array) error {
+	for i := range a.Len() {
+		if a.IsNull(i) {
+			return api.Errorf(api.BadTensor, "Column %q holds a null at %d", c.Name, i).WithHint("Send every number.")
+		}
+	}
+	return api.Errorf(api.BadTensor, "Column %q claims to hold nulls", c.Name)
+}
+
+// numbersOf looks at n numbers of an array.
+func numbersOf(a arrow.Array, from, n int) (flat any, ok bool) {
+	to := from + n
+	switch a := a.(type) {
+	case *array.Uint8:
+		return a.Uint8Values()[from:to], true
+	case *array.Int32:
+		return a.Int32Values()[from:to], true
+	case *array.Int64:
+		return a.Int64Values()[from:to], true
+	case *array.Uint64:
+		return a.Uint64Values()[from:to], true
+	case *array.Float32:
+		return a.Float32Values()[from:to], true
+	case *array.Float64:
+		return a.Float64Values()[from:to], true
+	}
+	return nil, false
+}

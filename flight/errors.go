@@ -1,0 +1,58 @@
+package flight
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// grpcCodes maps the classes of the contract's errors to gRPC's codes.
+var grpcCodes = map[api.Class]codes.Code{
+	api.ClassInternal:           codes.Internal,
+	api.ClassNotFound:           codes.NotFound,
+	api.ClassInvalidArgument:    codes.InvalidArgument,
+	api.ClassAlreadyExists:      codes.AlreadyExists,
+	api.ClassFailedPrecondition: codes.FailedPrecondition,
+	api.ClassResourceExhausted:  codes.ResourceExhausted,
+	api.ClassUnavailable:        codes.Unavailable,
+	api.ClassUnauthenticated:    codes.Unauthenticated,
+	api.ClassPermissionDenied:   codes.PermissionDenied,
+	api.ClassCancelled:          codes.Canceled,
+}
+
+// toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does not
+// know becomes INTERNAL with the request's id and nothing else, and is logged in full.
+func toStatus(log *slog.Logger, id string, err error) error {
+	if err == nil || status.Code(err) == codes.Unimplemented {
+		return err
+	}
+	e := api.ErrorOf(err)
+	switch code := grpcCodes[e.Code.Class()]; {
+	case code == codes.Internal:
+		log.Error("request failed", "error", err)
+		return status.Errorf(codes.Internal, "[%s] request %s", api.Internal, id)
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.Error(codes.DeadlineExceeded, e.Error())
+	default:
+		return status.Error(code, e.Error())
+	}
+}
+
+// newID makes a request's id.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// opNotFound is the error of a name that a way does not serve.
+func opNotFound(way, op string) error {
+	return api.Errorf(api.OpNotFound, "There is no %s %q", way, op).WithHint("ListActions names the actions; the README every operation.")
+}

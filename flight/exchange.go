@@ -1,0 +1,127 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+)
+
+// DoExchange answers every batch that the client sends with the operation that the descriptor names.
+//
+// Three goroutines share a stream: one receives, one works, and this one sends. Replies wait in a queue of bounded bytes,
+// so a client may write everything before it reads; one that goes on beyond the bound is refused rather than left waiting
+// for a server that waits for it.
+func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
+	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes))
+	if err != nil {
+		in.close()
+		return err
+	}
+	op, body, err := exchangeCommand(in.descriptor)
+	if err != nil {
+		in.close()
+		return err
+	}
+	x, err := s.server.engine.Exchange(stream.Context(), op, body, in.schema)
+	if err != nil {
+		in.close()
+		return err
+	}
+	defer x.Close()
+	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, body), api.Meta{"event": "start", "window": x.Window})
+	if err != nil {
+		in.close()
+		return err
+	}
+	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
+	return s.server.run(stream.Context(), out, q, func(ctx context.Context, emit func(api.Event) error) (map[string]any, error) {
+		return answerAll(ctx, s.receive(ctx, in, x.Window), x, emit)
+	})
+}
+
+func exchangeCommand(d *flight.FlightDescriptor) (string, []byte, error) {
+	if d.GetType() != flight.DescriptorCMD {
+		return "", nil, api.Errorf(api.BadRequest, "An exchange needs a command").WithHint("Such as {\"op\":\"Denoise\",...}.")
+	}
+	return command(d.GetCmd())
+}
+
+// received is a batch, or why there is none.
+type received struct {
+	batch api.Batch
+	err   error // io.EOF at the end
+}
+
+// receive reads batches ahead of the work. Its goroutine ends with the stream or with ctx.
+func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan received {
+	batches := make(chan received, max(1, ahead))
+	go func() {
+		defer in.close()
+		for {
+			var r received
+			r.err = safely(s.server.log, func() (err error) {
+				r.batch, err = in.next()
+				return err
+			})
+			select {
+			case batches <- r:
+			case <-ctx.Done():
+				return
+			}
+			if r.err != nil {
+				return
+			}
+		}
+	}()
+	return batches
+}
+
+// answerAll answers batch after batch and gives what the operation says at the end.
+func answerAll(ctx context.Context, batches <-chan received, x *engine.Exchange, emit func(api.Event) error) (map[string]any, error) {
+	var done int64
+	for {
+		var r received
+		select {
+		case r = <-batches:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		switch {
+		case errors.Is(r.err, io.EOF):
+			if x.End == nil {
+				return nil, nil
+			}
+			return x.End(ctx)
+		case r.err != nil:
+			return nil, r.err
+		}
+		done += int64(r.batch.Rows)
+		if err := answer(ctx, r.batch, done, x, emit); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// answer answers one batch. The client gets a reply to each, also to one without rows.
+func answer(ctx context.Context, in api.Batch, done int64, x *engine.Exchange, emit func(api.Event) error) error {
+	replied := false
+	if in.Rows > 0 {
+		err := x.Do(ctx, in, func(e api.Event) error {
+			replied = replied || e.Batch != nil
+			return emit(e)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if replied {
+		return nil
+	}
+	none := emptyBatch(x.Out)
+	return emit(api.Event{Batch: &none, Meta: api.Done(done, -1)})
+}

@@ -1,0 +1,36 @@
+package flight
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// getQueueBytes is how far the work of a DoGet may run ahead of its reader: a few batches.
+const getQueueBytes = 8 << 20
+
+// DoGet runs the operation that the ticket names and streams its rows.
+func (s *service) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServer) error {
+	op, body, err := command(ticket.GetTicket())
+	if err != nil {
+		return err
+	}
+	job, err := s.server.engine.Prepare(to.Context(), op, body)
+	if err != nil {
+		return err
+	}
+	start := api.Meta{"event": "start"}
+	if job.Rows >= 0 {
+		start["total"] = job.Rows
+	}
+	out, err := openStream(to, job.Schema, rowsPerMessage(job.Schema, body), start)
+	if err != nil {
+		return err
+	}
+	q := newQueue(job.Schema, getQueueBytes, 0)
+	return s.server.run(to.Context(), out, q, func(ctx context.Context, emit func(api.Event) error) (map[string]any, error) {
+		return nil, job.Run(ctx, emit)
+	})
+}

@@ -1,0 +1,100 @@
+package flight
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// GetFlightInfo checks and prices a request without doing it: the schema, rows and bytes of its reply, and the ticket for
+// DoGet. The descriptor is a command, the same JSON as the ticket's, or a path that ListFlights lists.
+func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	if d.GetType() == flight.DescriptorPATH {
+		f, err := s.stored(ctx, d.GetPath())
+		if err != nil {
+			return nil, err
+		}
+		return flightInfo(d, f)
+	}
+	op, body, err := command(d.GetCmd())
+	if err != nil {
+		return nil, err
+	}
+	job, err := s.server.engine.Prepare(ctx, op, body)
+	if err != nil {
+		return nil, err
+	}
+	return flightInfo(d, api.Flight{Schema: job.Schema, Records: job.Rows, Bytes: job.Bytes, Ticket: body})
+}
+
+// GetSchema gives the schema alone.
+func (s *service) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*flight.SchemaResult, error) {
+	info, err := s.GetFlightInfo(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return &flight.SchemaResult{Schema: info.GetSchema()}, nil
+}
+
+// ListFlights lists models, schedules, bases, data sets and runs as paths, such as ["models","digits"]. Criteria, if there
+// are any, are the beginning of a path: models, or models/digits.
+func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService_ListFlightsServer) error {
+	begin := string(criteria.GetExpression())
+	for _, f := range s.server.engine.List(to.Context()) {
+		if !strings.HasPrefix(strings.Join(f.Path, "/"), begin) {
+			continue
+		}
+		info, err := flightInfo(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: f.Path}, f)
+		if err != nil {
+			return err
+		}
+		if err := to.Send(info); err != nil {
+			return transportError(err)
+		}
+	}
+	return nil
+}
+
+// flightInfo describes what a ticket gives.
+func flightInfo(d *flight.FlightDescriptor, f api.Flight) (*flight.FlightInfo, error) {
+	schema, err := arrowSchema(f.Schema)
+	if err != nil {
+		return nil, err
+	}
+	info := &flight.FlightInfo{
+		Schema:           flight.SerializeSchema(schema, memory.DefaultAllocator),
+		FlightDescriptor: d, TotalRecords: f.Records, TotalBytes: f.Bytes, Ordered: true,
+	}
+	if f.Ticket != nil {
+		info.Endpoint = []*flight.FlightEndpoint{{Ticket: &flight.Ticket{Ticket: f.Ticket}}}
+	}
+	return info, nil
+}
+
+// notFound are the codes of paths that lead nowhere.
+var notFound = map[string]api.Code{
+	"models":    api.ModelNotFound,
+	"schedules": api.ScheduleNotFound,
+	"bases":     api.BasisNotFound,
+	"datasets":  api.DatasetNotFound,
+	"runs":      api.RunNotFound,
+}
+
+// stored finds what a path names.
+func (s *service) stored(ctx context.Context, path []string) (api.Flight, error) {
+	for _, f := range s.server.engine.List(ctx) {
+		if slices.Equal(f.Path, path) {
+			return f, nil
+		}
+	}
+	if len(path) != 2 || notFound[path[0]] == "" {
+		return api.Flight{}, api.Errorf(api.BadRequest, "The path %q is not one of ListFlights", path).
+			WithHint("Paths are [kind, name], and kinds models schedules bases datasets runs.")
+	}
+	return api.Flight{}, api.Errorf(notFound[path[0]], "Nothing is called %q among the %s", path[1], path[0])
+}

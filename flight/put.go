@@ -1,0 +1,102 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+)
+
+// DoPut receives a table. It is committed once the client has ended the stream, and the reply tells its rows.
+//
+// An upload that is refused is read to its end before the client is told: pyarrow raises a server's error when it closes a
+// stream, and something that says less when a write to it fails.
+func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
+	rows, err := s.receiveUpload(stream)
+	if err != nil {
+		drain(stream, s.server.cfg.Patience)
+		return err
+	}
+	text, err := json.Marshal(map[string]int64{"rows": rows})
+	if err != nil {
+		return err
+	}
+	return transportErrorOrNil(stream.Send(&flight.PutResult{AppMetadata: text}))
+}
+
+// receiveUpload stores the table that the stream brings, whole or not at all.
+func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows int64, err error) {
+	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes))
+	defer in.close()
+	if err != nil {
+		return 0, err
+	}
+	text, path, err := uploadTarget(in.descriptor)
+	if err != nil {
+		return 0, err
+	}
+	upload, err := s.server.engine.Put(stream.Context(), text, path, in.schema)
+	if err != nil {
+		return 0, err
+	}
+	committed := false
+	defer func() {
+		if !committed { // also after a panic
+			upload.Abort()
+		}
+	}()
+	for {
+		batch, err := in.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil && batch.Rows > 0 {
+			err = upload.Write(batch)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if err := stream.Context().Err(); err != nil {
+		return 0, err
+	}
+	rows, err = upload.Commit()
+	committed = err == nil
+	return rows, err
+}
+
+// uploadTarget gives the command, or else the path, that a descriptor holds.
+func uploadTarget(d *flight.FlightDescriptor) (text json.RawMessage, path []string, err error) {
+	if d.GetType() == flight.DescriptorPATH {
+		return nil, d.GetPath(), nil
+	}
+	_, text, err = command(d.GetCmd())
+	return text, nil, err
+}
+
+// drain reads and forgets what a client still sends, until it ends, goes away, or patience does.
+func drain(from flight.DataStreamReader, patience time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			if _, err := from.Recv(); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(patience): // the call's end stops the reading
+	}
+}
+
+func transportErrorOrNil(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return transportError(err)
+}

@@ -1,0 +1,88 @@
+package flight
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/tensor"
+)
+
+// arrowTypes are the number types that travel, both ways.
+var arrowTypes = map[api.Type]arrow.DataType{
+	api.Uint8:   arrow.PrimitiveTypes.Uint8,
+	api.Int32:   arrow.PrimitiveTypes.Int32,
+	api.Int64:   arrow.PrimitiveTypes.Int64,
+	api.Uint64:  arrow.PrimitiveTypes.Uint64,
+	api.Float32: arrow.PrimitiveTypes.Float32,
+	api.Float64: arrow.PrimitiveTypes.Float64,
+}
+
+// arrowSchema is a reply's schema in Arrow: every column non-nullable.
+func arrowSchema(s api.Schema) (*arrow.Schema, error) {
+	fields := make([]arrow.Field, len(s.Columns))
+	for i, c := range s.Columns {
+		t, err := arrowType(c)
+		if err != nil {
+			return nil, fmt.Errorf("column %q of a reply: %w", c.Name, err)
+		}
+		fields[i] = arrow.Field{Name: c.Name, Type: t}
+	}
+	keys := slices.Sorted(maps.Keys(s.Metadata))
+	values := make([]string, len(keys))
+	for i, k := range keys {
+		values[i] = s.Metadata[k]
+	}
+	metadata := arrow.NewMetadata(keys, values)
+	return arrow.NewSchema(fields, &metadata), nil
+}
+
+func arrowType(c api.Column) (arrow.DataType, error) {
+	value, ok := arrowTypes[c.Type]
+	switch {
+	case !ok:
+		return nil, errors.New("it has no type")
+	case c.Kind == api.Tensor:
+		return tensor.New(value, c.Shape, c.DimNames)
+	case c.Kind == api.List:
+		return arrow.FixedSizeListOf(int32(c.Len()), value), nil
+	}
+	return value, nil
+}
+
+// inputSchema is the schema of what a client sends. Types that no operation takes are BAD_TENSOR here; which types it
+// takes is for the operation to say.
+func inputSchema(s *arrow.Schema) (api.Schema, error) {
+	out := api.Schema{Metadata: s.Metadata().ToMap()}
+	for _, f := range s.Fields() {
+		c, ok := inputColumn(f)
+		if !ok {
+			return out, api.Errorf(api.BadTensor, "Column %q has the type %s, which no operation takes", f.Name, f.Type).
+				WithHint("Columns are uint8, int32, int64, uint64, float32 or float64: plain, fixed_size_list or arrow.fixed_shape_tensor.")
+		}
+		out.Columns = append(out.Columns, c)
+	}
+	return out, nil
+}
+
+func inputColumn(f arrow.Field) (c api.Column, ok bool) {
+	c = api.Column{Name: f.Name}
+	value := f.Type
+	switch t := f.Type.(type) {
+	case *tensor.Type:
+		c.Kind, c.Shape, c.DimNames, value = api.Tensor, t.Shape(), t.DimNames(), t.Value()
+	case *arrow.FixedSizeListType:
+		c.Kind, c.Shape, value = api.List, []int{int(t.Len())}, t.Elem()
+	}
+	for name, candidate := range arrowTypes {
+		if candidate.ID() == value.ID() {
+			c.Type = name
+			return c, true
+		}
+	}
+	return c, false
+}

@@ -1,0 +1,130 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Config configures a server. The zero value of each field means its default.
+type Config struct {
+	MaxMessageBytes int           // a message received; default 256 MiB
+	MaxQueueBytes   int64         // replies of one exchange that its client has not read; default 256 MiB
+	Heartbeat       time.Duration // the longest silence of a stream; default 400 ms
+	Patience        time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
+	Logger          *slog.Logger  // default slog.Default()
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxMessageBytes <= 0 {
+		c.MaxMessageBytes = 256 << 20
+	}
+	if c.MaxQueueBytes <= 0 {
+		c.MaxQueueBytes = 256 << 20
+	}
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = 400 * time.Millisecond
+	}
+	if c.Patience <= 0 {
+		c.Patience = 30 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Server serves an engine over Arrow Flight, and gRPC's health service beside it.
+type Server struct {
+	cfg    Config
+	log    *slog.Logger
+	engine Engine
+	grpc   *grpc.Server
+	health *health.Server
+
+	draining atomic.Bool
+	mu       sync.Mutex
+	active   int           // calls under way
+	idle     chan struct{} // closed when a draining server has no calls left
+}
+
+// New makes a server of an engine. Serve starts it.
+func New(e Engine, cfg Config) *Server {
+	cfg = cfg.withDefaults()
+	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), idle: make(chan struct{})}
+	s.grpc = grpc.NewServer(
+		grpc.MaxRecvMsgSize(cfg.MaxMessageBytes),
+		grpc.MaxSendMsgSize(1<<31-1),
+		grpc.InitialWindowSize(4<<20), // a batch or two may travel before the reader asks for more
+		grpc.InitialConnWindowSize(8<<20),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(s.unary),
+		grpc.ChainStreamInterceptor(s.stream),
+	)
+	flight.RegisterFlightServiceServer(s.grpc, &service{server: s})
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	return s
+}
+
+// Serve answers requests on l until Shutdown or Stop. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.grpc.Serve(l)
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops the server: new requests are refused as DRAINING, those under way may end until ctx does, then they are
+// cut off. It returns ctx's error in that case.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.draining.Swap(true) && s.active == 0 {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+	s.health.Shutdown()
+	select {
+	case <-s.idle:
+		s.grpc.GracefulStop()
+		return nil
+	case <-ctx.Done():
+		s.grpc.Stop()
+		return ctx.Err()
+	}
+}
+
+// Stop cuts off every request and waits for their handlers.
+func (s *Server) Stop() { s.grpc.Stop() }
+
+// begin counts a call in, unless the server drains.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() {
+		return false
+	}
+	s.active++
+	return true
+}
+
+// end counts a call out.
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active--
+	if s.active == 0 && s.draining.Load() {
+		close(s.idle)
+	}
+}

@@ -1,0 +1,131 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/tensor"
+	"github.com/anisoflight/anisoflight/flight/wire"
+)
+
+// source reads what a client streams: a descriptor, a schema, and batches until the client ends the stream. Every error is
+// one of the contract or of the context.
+type source struct {
+	from       *receiver
+	mem        *wire.Allocator
+	reader     *flight.Reader
+	descriptor *flight.FlightDescriptor
+	schema     api.Schema
+}
+
+// openSource reads up to the schema. The live memory of its reader is bounded by limit.
+func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
+	s := &source{from: &receiver{from: from}, mem: wire.NewAllocator(limit)}
+	var err error
+	if s.reader, err = flight.NewRecordReader(s.from, ipc.WithAllocator(s.mem)); err != nil {
+		return s, s.explain(err)
+	}
+	s.descriptor = s.from.descriptor
+	if s.descriptor == nil {
+		return s, api.Errorf(api.BadRequest, "The stream has no descriptor").WithHint("Send a command or a path with the first message.")
+	}
+	s.schema, err = inputSchema(s.reader.Schema())
+	return s, err
+}
+
+// next gives the next batch; io.EOF once the client has ended the stream. The batch stays valid.
+func (s *source) next() (api.Batch, error) {
+	if s.reader.Next() {
+		return inputBatch(s.schema, s.reader.RecordBatch())
+	}
+	if err := s.reader.Err(); err != nil {
+		return api.Batch{}, s.explain(err)
+	}
+	if !s.from.ended {
+		return api.Batch{}, api.Errorf(api.BadTensor, "The stream breaks off")
+	}
+	return api.Batch{}, io.EOF
+}
+
+func (s *source) close() {
+	if s.reader != nil {
+		s.reader.Release()
+	}
+}
+
+// explain finds the reason why reading failed: the connection, a limit, or what was sent.
+func (s *source) explain(err error) error {
+	var (
+		kind  *tensor.Error
+		known *api.Error
+	)
+	switch {
+	case s.from.err != nil:
+		return s.from.err
+	case s.from.ended:
+		return api.Errorf(api.BadTensor, "The stream ended before its schema").WithHint("Send a schema, even if no rows follow.")
+	case s.mem.Refused() != nil:
+		return api.Errorf(api.TooLarge, "A message holds more than %d bytes: %w", s.mem.Refused().Limit, err).WithHint("Send smaller batches.")
+	case errors.As(err, &kind):
+		return api.Errorf(api.BadTensor, "A tensor column is refused: %s", kind.Msg)
+	case errors.As(err, &known):
+		return known
+	}
+	return api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
+}
+
+// receiver gives the messages of a stream to arrow-go's reader. It looks over their descriptions first, and leaves out
+// those that carry metadata alone.
+type receiver struct {
+	from       flight.DataStreamReader
+	descriptor *flight.FlightDescriptor
+	ended      bool  // by the client, cleanly
+	err        error // the connection's, or the first message's that was refused
+}
+
+// Recv implements flight.DataStreamReader.
+func (r *receiver) Recv() (*flight.FlightData, error) {
+	for {
+		data, err := r.from.Recv()
+		if errors.Is(err, io.EOF) {
+			r.ended = true
+			return nil, io.EOF
+		}
+		if err != nil {
+			r.err = transportError(err)
+			return nil, r.err
+		}
+		if r.descriptor == nil {
+			r.descriptor = data.GetFlightDescriptor()
+		}
+		if len(data.GetDataHeader()) == 0 {
+			continue
+		}
+		if err := wire.CheckHeader(data.GetDataHeader()); err != nil {
+			r.err = api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
+			return nil, r.err
+		}
+		return data, nil
+	}
+}
+
+// transportError makes an error of gRPC's transport one of the context or of the contract: a connection that is gone is a
+// cancelled request.
+func transportError(err error) error {
+	switch status.Code(err) {
+	case codes.Canceled, codes.Unavailable:
+		return context.Canceled
+	case codes.DeadlineExceeded:
+		return context.DeadlineExceeded
+	case codes.ResourceExhausted:
+		return api.Errorf(api.TooLarge, "A message is too large: %w", err).WithHint("Send smaller batches.")
+	}
+	return err
+}
