@@ -2,7 +2,8 @@ package train
 
 import (
 	"context"
-	"errors"
+	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -13,24 +14,129 @@ import (
 type GeodesicSettings struct {
 	T        float64 // default 6400
 	G0       float64 // default 1e-9
-	C        float64 // default 1
+	C        float64 // of the loss weight; default 1
 	Knots    int     // default 32
 	Points   int     // noise levels, uniform in ln σ; default 160
 	Samples  int     // images per noise level; default 24
 	Batch    int     // samples per device program; default 128
 	Seed     uint64
-	PerClass bool // one path per class
+	PerClass bool // one path per class of the data set
+	// Progress is told of samples done; may be nil.
 	Progress func(done, total int)
 }
 
 // Geodesic is a schedule of least energy, with what is known about its energy.
 type Geodesic struct {
-	Schedule *schedule.Schedule // with parameters and the energy density
+	Schedule *schedule.Schedule // isotropic, with parameters and the energy density
 	Reports  []schedule.Report  // per row of the schedule
 }
 
-// MakeGeodesic measures the energy density F(σ) of a network in one pass over the data
-// and returns the isotropic schedule of least energy.
+// lowestSigma is EDM's σ_min. Below it the residual is that of no network at all, and
+// the density follows its limit.
+const lowestSigma = 0.002
+
+// MakeGeodesic measures the energy density of a network,
+//
+//	F(g) = E|flow(x_t) + ε|² / (g (c + g)),
+//
+// in one pass over the data on a grid of noise levels, and returns the isotropic
+// schedule of least energy: ġ √F constant. A model of several subspaces is measured
+// with the same g in each.
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings) (*Geodesic, error) {
-	return nil, errors.New("train: not ready")
+	orDefault(&set.T, schedule.DefaultT)
+	orDefault(&set.G0, schedule.DefaultG0)
+	orDefault(&set.C, 1)
+	orDefault(&set.Knots, schedule.DefaultKnots)
+	orDefault(&set.Points, 160)
+	orDefault(&set.Samples, 24)
+	switch {
+	case !positive(set.T):
+		return nil, fieldf("T", "%g; it is positive", set.T)
+	case !(set.G0 > 0 && set.G0 < set.T):
+		return nil, fieldf("g0", "%g; it lies between 0 and T = %g", set.G0, set.T)
+	case !positive(set.C):
+		return nil, fieldf("c", "%g; it is positive", set.C)
+	case set.Points < 2:
+		return nil, fieldf("points", "%d; a density needs at least two", set.Points)
+	case set.Samples < 1:
+		return nil, fieldf("samples", "%d; it is positive", set.Samples)
+	}
+	labels, pools := []int(nil), [][]int{nil}
+	if set.PerClass {
+		pools = nil
+		for label := range d.Classes() {
+			labels = append(labels, label)
+			pools = append(pools, poolOf(d, label))
+			if pools[label] == nil {
+				return nil, fieldf("dataset", "it has no image of class %d", label)
+			}
+		}
+		if labels == nil {
+			return nil, fieldf("dataset", "it has no labels to make a schedule per class for")
+		}
+	}
+	out := &Geodesic{}
+	var theta [][]schedule.Theta
+	var density [][]*schedule.Density
+	for i, pool := range pools {
+		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
+		meter.progress, meter.total = set.Progress, len(pools)*set.Points*set.Samples
+		meter.done = i * set.Points * set.Samples
+		samples, err := measureDensity(ctx, meter, set)
+		if err != nil {
+			return nil, err
+		}
+		path, report, err := schedule.Geodesic(samples, set.T, set.G0, set.Knots)
+		if err != nil {
+			return nil, err
+		}
+		f, err := schedule.NewDensity(samples)
+		if err != nil {
+			return nil, err
+		}
+		theta = append(theta, []schedule.Theta{schedule.ThetaFromPath(path, set.Knots, set.T, set.G0)})
+		density = append(density, []*schedule.Density{f})
+		out.Reports = append(out.Reports, report)
+	}
+	s, err := schedule.FromTheta(schedule.Family{PerClass: set.PerClass, Basis: "none"}, labels, theta, set.T, set.G0)
+	if err != nil {
+		return nil, err
+	}
+	out.Schedule, err = s.WithEnergy(density)
+	return out, err
+}
+
+// measureDensity measures F at noise levels uniform in ln σ between EDM's lowest, or
+// √g_0, and √T. Every level has images and noise of its own, so that their errors are
+// independent.
+func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings) ([]schedule.Sample, error) {
+	low, high := math.Max(math.Sqrt(set.G0), lowestSigma), math.Sqrt(set.T)
+	if low >= high {
+		low = math.Sqrt(set.G0)
+	}
+	subspaces := meter.model.J()
+	var g []float64
+	sigma := make([]float64, set.Points)
+	for p := range sigma {
+		sigma[p] = low * math.Pow(high/low, float64(p)/float64(set.Points-1))
+		g = append(g, slices.Repeat([]float64{sigma[p] * sigma[p]}, set.Samples*subspaces)...)
+	}
+	residual, err := meter.residuals(ctx, 0, g)
+	if err != nil {
+		return nil, err
+	}
+	samples := make([]schedule.Sample, set.Points)
+	whole := make([]float64, set.Samples)
+	for p := range samples {
+		for k := range whole {
+			at := (p*set.Samples + k) * subspaces
+			whole[k] = 0
+			for _, r := range residual[at : at+subspaces] {
+				whole[k] += r
+			}
+		}
+		value, stderr := meanStderr(whole)
+		samples[p] = schedule.ResidualSample(sigma[p], value, stderr, set.C)
+	}
+	return samples, nil
 }

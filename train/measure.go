@@ -1,0 +1,104 @@
+package train
+
+import (
+	"context"
+	"math"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// meter measures residuals |P_j(flow(x_t) + ε)|² of a network on images of a data set.
+// Sample number k has the same image and noise whatever it is measured at: what is
+// measured at two schedules is paired.
+type meter struct {
+	model    *kernels.Model
+	weights  *kernels.Weights
+	data     *data.Dataset
+	pool     []int // images to choose from; nil for all
+	order    *data.Order
+	seed     uint64
+	batch    int
+	progress func(done, total int)
+	done     int
+	total    int
+}
+
+func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int, seed uint64, batch int) *meter {
+	n := len(pool)
+	if pool == nil {
+		n = d.Len()
+	}
+	orDefault(&batch, 128)
+	key := latent.Uint64(seed, streamEvaluate, 0)
+	return &meter{model: m, weights: w, data: d, pool: pool, order: data.NewOrder(key, n, false), seed: key, batch: batch}
+}
+
+// residuals returns |P_j r|² [n*J] for samples from … from+n−1 at the variances
+// g [n*J].
+func (r *meter) residuals(ctx context.Context, from int, g []float64) ([]float64, error) {
+	pixels, j := r.model.Pixels(), r.model.J()
+	n := len(g) / j
+	out := make([]float64, 0, len(g))
+	ones := make([]float64, r.batch*j)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for begin := 0; begin < n; begin += r.batch {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		count := min(r.batch, n-begin)
+		in := kernels.EstimateInput{
+			Mode: kernels.Explicit,
+			X0:   make([]float32, count*pixels), Eps: make([]float32, count*pixels),
+			G: g[begin*j : (begin+count)*j], Omega: ones[:count*j], Labels: make([]int32, count),
+		}
+		for i := range count {
+			sample := uint64(from + begin + i)
+			image, _ := r.order.At(sample)
+			if r.pool != nil {
+				image = r.pool[image]
+			}
+			r.data.Image(image, false, in.X0[i*pixels:(i+1)*pixels])
+			in.Labels[i] = r.data.Label(image)
+			latent.Normal(latent.Uint64(r.seed, streamEvaluate, sample+1), streamEvaluate, in.Eps[i*pixels:(i+1)*pixels])
+		}
+		terms, err := r.model.Estimate(ctx, r.weights, in)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, terms.Residual...)
+		r.done += count
+		if r.progress != nil {
+			r.progress(r.done, r.total)
+		}
+	}
+	return out, nil
+}
+
+// meanStderr returns the mean of x and its standard error; 0 for a single value.
+func meanStderr(x []float64) (m, stderr float64) {
+	m = mean(x)
+	if len(x) < 2 {
+		return m, 0
+	}
+	var sum float64
+	for _, v := range x {
+		sum += (v - m) * (v - m)
+	}
+	n := float64(len(x))
+	return m, math.Sqrt(sum / (n - 1) / n)
+}
+
+// poolOf returns the images of a class.
+func poolOf(d *data.Dataset, label int) []int {
+	var pool []int
+	for i := range d.Len() {
+		if int(d.Label(i)) == label {
+			pool = append(pool, i)
+		}
+	}
+	return pool
+}
