@@ -27,7 +27,7 @@ PJRT_PLUGIN_LIBRARY_PATH, the project's .venv, the active Python's site-packages
   anisoflight doctor --json | jq .device`,
 	options: []option{deviceOption},
 	json:    true,
-	run:     doctor,
+	run:     runDoctor,
 }
 
 // diagnosis is what doctor prints as JSON.
@@ -46,7 +46,7 @@ type check struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func doctor(ctx context.Context, e env) error {
+func runDoctor(ctx context.Context, e env) error {
 	dev, err := openDevice(e)
 	if err != nil {
 		return err

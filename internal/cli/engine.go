@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
@@ -18,7 +19,10 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 		return err
 	}
 	defer dev.Close()
-	eng, err := engine.Open(ctx, engine.Config{Dir: e.text("data"), Version: Version(), Logger: e.log}, dev)
+	eng, err := engine.Open(ctx, engine.Config{
+		Dir: e.text("data"), Version: Version(), Logger: e.log,
+		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Seats: e.limit("seats"),
+	}, dev)
 	if err != nil {
 		return err
 	}
@@ -27,6 +31,24 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 		err = errors.Join(err, eng.Close(context.WithoutCancel(ctx)))
 	}()
 	return f(eng)
+}
+
+// limit gives a limit that serve sets and the other commands leave at its default.
+func (e env) limit(name string) int64 {
+	for _, v := range e.values {
+		if v.name == name {
+			return e.whole(name)
+		}
+	}
+	return 0
+}
+
+// address says a listener's address as --listen takes it.
+func address(a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
 }
 
 // act does an action and decodes its reply into result, which may be nil.

@@ -43,10 +43,10 @@ depends on the model, the settings and seed + i alone, not on how many are drawn
 		option{name: "columns", kind: whole, usage: "images in a row of the PNG (default: as square as possible)"},
 		option{name: "scale", kind: whole, usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
 		dataOption, deviceOption),
-	run: sample,
+	run: runSample,
 }
 
-func sample(ctx context.Context, e env) error {
+func runSample(ctx context.Context, e env) error {
 	write, err := writerFor(e.text("out"))
 	if err != nil {
 		return usagef(e.cmd, "%w", err)

@@ -30,14 +30,13 @@ as a model, and --resume goes on from there.`,
 	options: append(append([]option{
 		{name: "name", usage: "`name` of the run"},
 		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
-		{name: "kimg", kind: number, usage: "train until so many thousand images have been seen"},
 		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
 		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
 	}, trainRequest...), dataOption, deviceOption),
-	run: train,
+	run: runTrain,
 }
 
-func train(ctx context.Context, e env) error {
+func runTrain(ctx context.Context, e env) error {
 	run := e.text("name")
 	if run == "" {
 		return usagef(e.cmd, "--name is missing")
@@ -55,7 +54,7 @@ func train(ctx context.Context, e env) error {
 		}
 		start := map[string]any{"run": run}
 		if kimg := e.get("kimg"); kimg.given {
-			start["kimg"] = kimg.value
+			start["kimg"] = kimg.value // of a resumed run a new length, else the configured one
 		}
 		if err := act(ctx, eng, "StartRun", start, nil, nil); err != nil {
 			return err
@@ -93,17 +92,15 @@ func mayWrite(ctx context.Context, eng *engine.Engine, e env, model string) erro
 
 // openRun creates the run, or finds the one to go on with.
 func openRun(ctx context.Context, eng *engine.Engine, e env, run string) error {
-	fields := e.request(trainRequest)
 	if e.toggle("resume") {
-		if len(fields) > 0 && e.get("config").value == nil {
-			for _, o := range trainRequest {
-				if v := e.get(o.name); v.given && strings.HasPrefix(v.source, "flag") {
-					return usagef(e.cmd, "--%s cannot change with --resume: a run keeps its settings", o.flag())
-				}
+		for _, o := range trainRequest {
+			if v := e.get(o.name); o.name != "kimg" && strings.HasPrefix(v.source, "flag ") {
+				return usagef(e.cmd, "--%s cannot go with --resume: a run keeps its settings", o.flag())
 			}
 		}
 		return act(ctx, eng, "GetRun", map[string]any{"run": run}, nil, nil)
 	}
+	fields := e.request(trainRequest)
 	fields["name"] = run
 	if e.toggle("replace") {
 		fields["replace"] = true

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+// kindsOf tells the settings that a request's fields need, by name.
+func kindsOf(request reflect.Type) map[string]kind {
+	kinds := map[string]kind{}
+	for i := range request.NumField() {
+		f := request.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		t := f.Type
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch t.Kind() {
+		case reflect.String:
+			kinds[name] = text
+		case reflect.Float64:
+			kinds[name] = number
+		case reflect.Int:
+			kinds[name] = whole
+		case reflect.Uint64:
+			kinds[name] = seed
+		case reflect.Bool:
+			kinds[name] = toggle
+		default:
+			kinds[name] = object
+		}
+	}
+	return kinds
+}
+
+func kindsIn(options []option) map[string]kind {
+	kinds := map[string]kind{}
+	for _, o := range options {
+		kinds[o.name] = o.kind
+	}
+	return kinds
+}
+
+// A field that the training configuration gains must become a flag too.
+func TestTrainSettingsAreTheConfiguration(t *testing.T) {
+	if diff := cmp.Diff(kindsOf(reflect.TypeFor[train.Config]()), kindsIn(trainRequest)); diff != "" {
+		t.Errorf("settings differ from train.Config (-want +got):\n%s", diff)
+	}
+}
+
+func TestSampleSettingsAreTheRequest(t *testing.T) {
+	want := kindsOf(reflect.TypeFor[api.Sample]())
+	for _, streaming := range []string{"every", "dtype", "layout", "batch_bytes", "lower_order_final"} {
+		delete(want, streaming) // how the rows travel, which a file does not show; and an ablation
+	}
+	if diff := cmp.Diff(want, kindsIn(sampleRequest)); diff != "" {
+		t.Errorf("settings differ from api.Sample (-want +got):\n%s", diff)
+	}
+}
+
+func TestGeodesicSettingsAreTheRequest(t *testing.T) {
+	want := kindsOf(reflect.TypeFor[api.MakeSchedule]())
+	for _, other := range []string{"kind", "basis", "k", "solver", "nfe"} {
+		delete(want, other) // fixed, or of other kinds of schedules
+	}
+	if diff := cmp.Diff(want, kindsIn(geodesicRequest)); diff != "" {
+		t.Errorf("settings differ from api.MakeSchedule (-want +got):\n%s", diff)
+	}
+}
+
+// A setting has one meaning in every command that has it.
+func TestSettingsAgreeAcrossCommands(t *testing.T) {
+	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec) {
+		seen := map[string]bool{"config": true, "json": true, "help": true}
+		for _, o := range s.all() {
+			if seen[o.name] {
+				t.Errorf("%s has %s twice", s.use, o.name)
+			}
+			seen[o.name] = true
+			if strings.ToLower(o.name) != o.name && seen[strings.ToLower(o.name)] {
+				t.Errorf("%s: %s differs from another setting in case alone", s.use, o.name)
+			}
+		}
+	}
+}
