@@ -1,67 +1,24 @@
 package engine
 
 import (
-	"bytes"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// vectorsPrefix heads the tensors of a basis file: one [k, H, W] of float64 for each label, −1 for a shared basis.
-const vectorsPrefix = "vectors."
-
-// encodeBasis gives the file of a dense basis.
-func encodeBasis(b *basis.Basis) ([]byte, error) {
-	labels := []int{-1}
-	if b.PerClass() {
-		labels = b.Classes()
-	}
-	var f safetensors.File
-	for _, label := range labels {
-		v, err := b.Vectors(label)
-		if err != nil {
-			return nil, err
-		}
-		shape := []int{len(v) / (b.H() * b.W()), b.H(), b.W()}
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s(vectorsPrefix+strconv.Itoa(label), shape, v))
-	}
-	var out bytes.Buffer
-	err := safetensors.Write(&out, &f)
-	return out.Bytes(), err
-}
-
-// readBasis reads a basis file and checks it as an upload is checked.
+// readBasis reads a basis file.
 func readBasis(path string) (*basis.Basis, error) {
-	f, err := safetensors.ReadFile(path)
+	file, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	vectors := map[int][][]float64{}
-	var h, w int
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		label, err := strconv.Atoi(strings.TrimPrefix(t.Name, vectorsPrefix))
-		if err != nil || len(t.Shape) != 3 {
-			return nil, fmt.Errorf("tensor %q is not the vectors of a label", t.Name)
-		}
-		values, err := t.Float64s()
-		if err != nil {
-			return nil, err
-		}
-		h, w = t.Shape[1], t.Shape[2]
-		for v := range slices.Chunk(values, h*w) {
-			vectors[label] = append(vectors[label], v)
-		}
-	}
-	return basis.Dense(h, w, vectors)
+	return checkpoint.DecodeBasis(file)
 }
 
 func (e *Engine) basisPath(name string) string {

@@ -130,17 +130,19 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 		out[k] = make([]float32, len(x))
 	}
 	for done := 0; done < in.Rows; {
-		n := min(largeBucket, in.Rows-done)
+		bucket := d.e.bucket(in.Rows - done)
+		n := min(bucket, in.Rows-done)
 		var part [3][]float32
 		err := d.e.turns.take(ctx, func() (err error) {
-			part[0], part[1], part[2], err = d.on.Denoise(ctx, d.model.weights, x[done*size:(done+n)*size], g[done*j:(done+n)*j], labels[done:done+n])
+			part[0], part[1], part[2], err = d.on.Denoise(ctx, d.model.weights,
+				pad(x, size, done, n, bucket), pad(g, j, done, n, bucket), pad(labels, 1, done, n, bucket))
 			return err
 		})
 		if err != nil {
 			return explain(err)
 		}
 		for k := range out {
-			reorder(out[k][done*size:(done+n)*size], part[k], hwc, d.from, h, w, c)
+			reorder(out[k][done*size:(done+n)*size], part[k][:n*size], hwc, d.from, h, w, c)
 		}
 		done += n
 	}

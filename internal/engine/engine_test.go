@@ -11,7 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/unet"
-	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // tiny is a network of 8×8 images in one channel and three classes.
@@ -35,22 +35,10 @@ func writeModel(t *testing.T, folder, config string, seed uint64) {
 			v[i] += 0.03 * float32((i*7+3)%11-5)
 		}
 	}
-	var f safetensors.File
-	for _, tensor := range net.State(values) {
-		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(tensor.Name, tensor.Shape, tensor.Data))
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	out, err := os.Create(filepath.Join(folder, "model.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	if err := safetensors.Write(out, &f); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(config), 0o644); err != nil {
+	if err := checkpoint.SaveModel(folder, &checkpoint.Model{Net: net, Values: values}, false); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // basisUpload collects the vectors of a basis by label.
@@ -73,7 +74,7 @@ func (u *basisUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, explain(err)
 	}
-	file, err := encodeBasis(b)
+	file, err := checkpoint.EncodeBasis(b)
 	if err != nil {
 		return 0, explain(err)
 	}

@@ -1,63 +1,27 @@
 package engine
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"os"
-	"path/filepath"
-
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/unet"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
+// readModel loads a model folder onto the device.
 func (e *Engine) readModel(name, folder, path string) (*model, error) {
-	text, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	stored, err := checkpoint.LoadModel(folder)
 	if err != nil {
 		return nil, err
 	}
-	m := &model{name: name, path: path, dev: e.dev, holders: 1, kernels: map[*basis.Basis]*kernels.Model{}}
-	if m.config, err = unet.ParseConfig(text); err != nil {
-		return nil, err
+	m := &model{
+		name: name, path: path, hash: stored.Hash,
+		dev: e.dev, config: stored.Net.Config(), net: stored.Net, sched: stored.Schedule, basis: stored.Basis,
+		holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}
-	if m.net, err = unet.New(m.config); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(filepath.Join(folder, "model.safetensors"))
+	on, err := e.plain(m)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
-	m.hash = hex.EncodeToString(sum[:])
-	f, err := safetensors.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	var state []unet.Tensor
-	for i := range f.Tensors {
-		v, err := f.Tensors[i].Float32s()
-		if err != nil {
-			return nil, err
-		}
-		state = append(state, unet.Tensor{Name: f.Tensors[i].Name, Shape: f.Tensors[i].Shape, Data: v})
-	}
-	values, err := m.net.Load(state)
-	if err != nil {
-		return nil, err
-	}
-	if text, err = os.ReadFile(filepath.Join(folder, "schedule.json")); err == nil {
-		if m.sched, err = schedule.Decode(bytes.NewReader(text)); err != nil {
-			return nil, err
-		}
-	}
-	k, err := kernels.NewModel(e.dev, kernels.UNet(m.net), nil)
-	if err != nil {
-		return nil, err
-	}
-	m.weights, err = k.Upload(values)
+	m.weights, err = on.Upload(stored.Values)
 	return m, err
 }
 

@@ -28,6 +28,19 @@ func (e *Engine) bucket(n int) int {
 	return smallBucket
 }
 
+// pad gives rows from … from+n−1 of v, per numbers each, with the last one repeated until there are bucket of them.
+func pad[E any](v []E, per, from, n, bucket int) []E {
+	if n == bucket {
+		return v[from*per : (from+n)*per]
+	}
+	out := append(make([]E, 0, bucket*per), v[from*per:(from+n)*per]...)
+	last := out[(n-1)*per:]
+	for len(out) < bucket*per {
+		out = append(out, last...)
+	}
+	return out
+}
+
 // runBatch takes rows from their latents, padded to a bucket, to samples, and hands previews and samples to out.
 func (s *sampling) runBatch(ctx context.Context, rows []row, latents []float32, out *sampleWriter) error {
 	size := s.h * s.w * s.c

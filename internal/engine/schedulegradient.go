@@ -111,21 +111,23 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	}
 	loss, a, b := make([]float64, 0, in.Rows), make([]float64, 0, in.Rows*j), make([]float64, 0, in.Rows*j)
 	for done := 0; done < in.Rows; {
-		n := min(largeBucket, in.Rows-done)
-		px, pj := func(v []float32) []float32 { return v[done*size : (done+n)*size] }, func(v []float64) []float64 { return v[done*j : (done+n)*j] }
+		bucket := x.e.bucket(in.Rows - done)
+		n := min(bucket, in.Rows-done)
+		image := func(name string) []float32 { return pad(images[name], size, done, n, bucket) }
+		level := func(v []float64) []float64 { return pad(v, j, done, n, bucket) }
 		var terms *kernels.Terms
 		err := x.e.turns.take(ctx, func() (err error) {
 			terms, err = x.on.Estimate(ctx, x.model.weights, kernels.EstimateInput{
-				Mode: kernels.Mode(x.req.Mode), X0: px(images["image"]), Eps: px(images["noise"]), Probe: px(images["probe"]),
-				G: pj(at.g), Omega: pj(at.omega), Labels: labels[done : done+n],
+				Mode: kernels.Mode(x.req.Mode), X0: image("image"), Eps: image("noise"), Probe: image("probe"),
+				G: level(at.g), Omega: level(at.omega), Labels: pad(labels, 1, done, n, bucket),
 			})
 			return err
 		})
 		if err != nil {
 			return explain(err)
 		}
-		l, da, db := terms.Assemble(pj(at.g), pj(at.gdot), x.req.C)
-		loss, a, b = append(loss, l...), append(a, da...), append(b, db...)
+		l, da, db := terms.Assemble(level(at.g), level(at.gdot), x.req.C)
+		loss, a, b = append(loss, l[:n]...), append(a, da[:n*j]...), append(b, db[:n*j]...)
 		done += n
 	}
 	if in.Rows == 0 {

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// putImages uploads n random images of 8×8 with labels 0, 1, 2, 0, …
+func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
+	t.Helper()
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	x, labels := noise(n, 77), make([]int32, n)
+	for i := range x {
+		x[i] = float32(math.Tanh(float64(x[i])))
+	}
+	for i := range labels {
+		labels[i] = int32(i % 3)
+	}
+	rows, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in, api.Batch{Rows: n, Cols: []any{x, labels}})
+	if err != nil || rows != int64(n) {
+		t.Fatalf("%d rows, %v", rows, err)
+	}
+	return x
+}
+
+func TestDatasetComesBackAsItWent(t *testing.T) {
+	e := open(t)
+	x := putImages(t, e, "noise", 20)
+	for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.folders.models), Config{})} {
+		r := get(t, e, "Dataset", `{"dataset":"noise"}`)
+		if !slices.Equal(column[float32](r, "image"), x) || column[int32](r, "label")[4] != 1 || column[int64](r, "index")[19] != 19 {
+			t.Error("the rows differ from what was uploaded")
+		}
+		part := get(t, e, "Dataset", `{"dataset":"noise","offset":18,"limit":5}`)
+		if !slices.Equal(column[int64](part, "index"), []int64{18, 19}) {
+			t.Errorf("index %v", column[int64](part, "index"))
+		}
+		if none, err := e.Prepare(t.Context(), "Dataset", json.RawMessage(`{"dataset":"noise","offset":50}`)); err != nil || none.Rows != 0 {
+			t.Errorf("beyond the end: %v rows, %v", none, err)
+		}
+	}
+	// Bytes in the other layout, without labels, by path.
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 2, 3, 3)}}
+	u, err := e.Put(t.Context(), nil, []string{"datasets", "bytes"}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pixels := make([]uint8, 2*18)
+	for i := range pixels {
+		pixels[i] = uint8(7 * i)
+	}
+	for i := range 2 {
+		if err := u.Write(api.Batch{Rows: 1, Cols: []any{pixels[18*i : 18*(i+1)]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := u.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r := get(t, e, "Dataset", `{"dataset":"bytes"}`)
+	if !slices.Equal(column[uint8](r, "image"), pixels) || !slices.Equal(r.schema.Columns[0].Shape, []int{3, 2, 3}) || column[int32](r, "label")[0] != -1 {
+		t.Errorf("came back as %+v", r.schema.Columns[0])
+	}
+	act(t, e, "DeleteDataset", `{"dataset":"bytes"}`)
+	_, err = e.Prepare(t.Context(), "Dataset", json.RawMessage(`{"dataset":"bytes"}`))
+	wantCode(t, "deleted", err, api.DatasetNotFound)
+}
+
+func TestDatasetUploadRejects(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "noise", 3)
+	image, label := imageColumn("image", api.Float32, hwc, 1, 2, 1), api.Column{Name: "label", Type: api.Int32}
+	in := api.Schema{Columns: []api.Column{image, label}}
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for name, b := range map[string]api.Batch{
+		"NaN":            {Rows: 1, Cols: []any{[]float32{0, nan}, []int32{0}}},
+		"Inf":            {Rows: 1, Cols: []any{[]float32{inf, 0}, []int32{0}}},
+		"above one":      {Rows: 1, Cols: []any{[]float32{1.00001, 0}, []int32{0}}},
+		"label below -1": {Rows: 1, Cols: []any{[]float32{0, 0}, []int32{-2}}},
+		"no rows":        {Rows: 0, Cols: []any{[]float32{}, []int32{}}},
+	} {
+		_, err := put(e, `{"op":"PutDataset","name":"bad"}`, in, b)
+		wantCode(t, name, err, api.BadTensor)
+	}
+	if _, err := put(e, `{"op":"PutDataset","name":"edge"}`, in, api.Batch{Rows: 1, Cols: []any{[]float32{1.0000005, -1}, []int32{-1}}}); err != nil {
+		t.Errorf("a value within the tolerance: %v", err)
+	}
+	for name, columns := range map[string][]api.Column{
+		"no image": {label},
+		"float64":  {imageColumn("image", api.Float64, hwc, 1, 2, 1)},
+		"scalar":   {{Name: "image", Type: api.Float32}},
+		"label":    {image, {Name: "label", Type: api.Int64}},
+		"more":     {image, {Name: "weight", Type: api.Float32}},
+	} {
+		_, err := e.Put(t.Context(), json.RawMessage(`{"op":"PutDataset","name":"bad"}`), nil, api.Schema{Columns: columns})
+		wantCode(t, name, err, api.BadTensor)
+	}
+	_, err := e.Put(t.Context(), json.RawMessage(`{"op":"PutDataset","name":"noise"}`), nil, in)
+	wantCode(t, "taken", err, api.NameTaken)
+	_, err = e.Put(t.Context(), nil, []string{"datasets", "Bad Name"}, in)
+	wantCode(t, "name", err, api.BadRequest)
+	if _, err := e.datasetNamed("bad"); err == nil {
+		t.Error("a refused upload left a data set")
+	}
+}

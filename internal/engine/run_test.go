@@ -1,0 +1,322 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// newRun creates a run on fresh images.
+func newRun(t *testing.T, e *Engine, name, more string) {
+	t.Helper()
+	if _, err := e.datasetNamed("noise"); err != nil {
+		putImages(t, e, "noise", 24)
+	}
+	act(t, e, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,"kimg":1%s}`, name, more))
+}
+
+func state(t *testing.T, e *Engine, name string) string {
+	t.Helper()
+	return act(t, e, "GetRun", `{"run":"`+name+`"}`)["state"].(string)
+}
+
+func TestRunLifeCycle(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	if s := state(t, e, "r"); s != created {
+		t.Fatalf("a new run is %s", s)
+	}
+	r := get(t, e, "TrainStep", `{"run":"r","steps":3}`)
+	if !slices.Equal(column[int64](r, "step"), []int64{1, 2, 3}) {
+		t.Errorf("steps %v count from 1", column[int64](r, "step"))
+	}
+	for i, kimg := range column[float64](r, "kimg") {
+		if math.Abs(kimg-0.008*float64(i+1)) > 1e-12 {
+			t.Errorf("kimg %v after step %d of 8 images", kimg, i+1)
+		}
+	}
+	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr", "seconds"} {
+		if v := column[float64](r, name); math.IsNaN(v[0]) || len(v) != 3 {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+	if s := state(t, e, "r"); s != paused {
+		t.Errorf("a stepped run is %s", s)
+	}
+
+	// In the background it cannot be stepped, and gives a model without being stopped.
+	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+	_, err := e.Prepare(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`))
+	wantCode(t, "TrainStep of a running run", err, api.RunNotRunnable)
+	_, err = e.Action(t.Context(), "StartRun", json.RawMessage(`{"run":"r"}`), nil)
+	wantCode(t, "StartRun of a running run", err, api.RunNotRunnable)
+	_, err = e.Action(t.Context(), "DeleteRun", json.RawMessage(`{"run":"r"}`), nil)
+	wantCode(t, "DeleteRun of a running run", err, api.RunNotRunnable)
+	act(t, e, "SaveModel", `{"run":"r","name":"snap"}`)
+	if s := state(t, e, "r"); s != running {
+		t.Errorf("after SaveModel the run is %s", s)
+	}
+	get(t, e, "Sample", `{"model":"snap","n":2,"steps":2}`)
+
+	watched := make(chan *rows)
+	job, err := e.Prepare(t.Context(), "WatchRun", json.RawMessage(`{"run":"r","from":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan struct{}, 1000)
+	go func() {
+		w, err := collectUntil(t.Context(), job, func(api.Event) {
+			select {
+			case seen <- struct{}{}:
+			default:
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		watched <- w
+	}()
+	for range 3 {
+		<-seen
+	}
+	act(t, e, "PauseRun", `{"run":"r"}`)
+	w := <-watched // watching ends with the run's rest
+	steps := column[int64](w, "step")
+	info := act(t, e, "GetRun", `{"run":"r"}`)
+	if steps[0] != 2 || float64(steps[len(steps)-1]) != info["step"] || info["state"] != paused {
+		t.Errorf("watched %d … %d of a run that is %v at step %v", steps[0], steps[len(steps)-1], info["state"], info["step"])
+	}
+	for i, s := range steps {
+		if s != int64(i+2) {
+			t.Fatalf("row %d is step %d", i, s)
+		}
+	}
+
+	act(t, e, "CancelRun", `{"run":"r"}`)
+	for _, op := range []string{"StartRun", "PauseRun"} {
+		_, err := e.Action(t.Context(), op, json.RawMessage(`{"run":"r"}`), nil)
+		wantCode(t, op+" of a cancelled run", err, api.RunNotRunnable)
+	}
+	act(t, e, "SaveModel", `{"run":"r","name":"last"}`) // what it learned is still there
+	act(t, e, "DeleteRun", `{"run":"r"}`)
+	_, err = e.Action(t.Context(), "GetRun", json.RawMessage(`{"run":"r"}`), nil)
+	wantCode(t, "deleted", err, api.RunNotFound)
+	if exists(filepath.Join(e.folders.runs, "r")) {
+		t.Error("the run's folder is still there")
+	}
+}
+
+// A run continues over a restart as if nothing had happened.
+func TestRunSurvivesRestart(t *testing.T) {
+	losses := func(restart bool) []float64 {
+		e := open(t)
+		newRun(t, e, "r", `,"seed":5`)
+		all := column[float64](get(t, e, "TrainStep", `{"run":"r","steps":2}`), "loss")
+		if restart {
+			if err := e.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			e = reopen(t, filepath.Dir(e.folders.models), Config{})
+			if s := state(t, e, "r"); s != paused {
+				t.Errorf("after the restart it is %s", s)
+			}
+		}
+		all = append(all, column[float64](get(t, e, "TrainStep", `{"run":"r","steps":2}`), "loss")...)
+		rows := get(t, e, "WatchRun", `{"run":"r"}`)
+		if got := column[int64](rows, "step"); !slices.Equal(got, []int64{1, 2, 3, 4}) {
+			t.Errorf("rows %v", got)
+		}
+		return all
+	}
+	if a, b := losses(false), losses(true); !slices.Equal(a, b) {
+		t.Errorf("losses %v with a restart, %v without", b, a)
+	}
+}
+
+func TestRunEndsDone(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	act(t, e, "StartRun", `{"run":"r","kimg":0.016}`)
+	rows := get(t, e, "WatchRun", `{"run":"r"}`)
+	if got := column[int64](rows, "step"); !slices.Equal(got, []int64{1, 2}) {
+		t.Errorf("steps %v make 0.016 kimg of 8 images", got)
+	}
+	if s := state(t, e, "r"); s != done {
+		t.Errorf("it is %s", s)
+	}
+	_, err := e.Prepare(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`))
+	wantCode(t, "TrainStep of a run that is done", err, api.RunNotRunnable)
+	_, err = e.Action(t.Context(), "StartRun", json.RawMessage(`{"run":"r","kimg":0.01}`), nil)
+	wantCode(t, "StartRun for less", err, api.RunNotRunnable)
+	act(t, e, "StartRun", `{"run":"r","kimg":0.024}`)
+	get(t, e, "WatchRun", `{"run":"r"}`)
+	if step := act(t, e, "GetRun", `{"run":"r"}`)["step"]; step != 3.0 {
+		t.Errorf("step %v after going on", step)
+	}
+}
+
+func TestSaveModelRules(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", `,"train_network":false`)
+	get(t, e, "TrainStep", `{"run":"r","steps":2}`)
+	save := func(body string) error {
+		_, err := e.Action(t.Context(), "SaveModel", json.RawMessage(body), nil)
+		return err
+	}
+	wantCode(t, "taken", save(`{"run":"r","name":"tiny"}`), api.NameTaken)
+	wantCode(t, "reserved", save(`{"run":"r","name":"edm","replace":true}`), api.BadRequest)
+	wantCode(t, "no run", save(`{"run":"x","name":"m"}`), api.RunNotFound)
+	if err := save(`{"run":"r","name":"m"}`); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, "taken by itself", save(`{"run":"r","name":"m"}`), api.NameTaken)
+	if err := save(`{"run":"r","name":"m","replace":true}`); err != nil {
+		t.Fatal(err)
+	}
+	info := act(t, e, "DescribeModel", `{"model":"m"}`)
+	if info["version"] != 2.0 || info["schedule"].(map[string]any)["T"] != 100.0 {
+		t.Errorf("saved as %v", info)
+	}
+	_, err := put(e, `{"op":"PutSchedule","name":"m","replace":true}`, scheduleTable, knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2}))
+	wantCode(t, "a schedule of the model's name", err, api.NameTaken)
+	learned := get(t, e, "EvaluateSchedule", `{"schedule":"m","points":3}`)
+	if g := column[float64](learned, "g"); g[2] != 100 {
+		t.Errorf("the model's schedule ends at %v", g[2])
+	}
+	if _, err := os.Stat(filepath.Join(e.folders.models, "m", "schedule.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCreateRunRejects(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	for body, code := range map[string]api.Code{
+		`{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`:                                   api.NameTaken,
+		`{"name":"R","stage":"isotropic","dataset":"noise","model":"tiny"}`:                                   api.BadRequest,
+		`{"name":"s","dataset":"noise","model":"tiny"}`:                                                       api.BadRequest,
+		`{"name":"s","stage":"isotropic","model":"tiny"}`:                                                     api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"noise"}`:                                                  api.BadRequest,
+		`{"name":"s","stage":"sideways","dataset":"noise","model":"tiny"}`:                                    api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"none-here","model":"tiny"}`:                               api.DatasetNotFound,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"nobody"}`:                                 api.ModelNotFound,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"}`:               api.ScheduleNotFound,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","lr":"fast"}`:                       api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":-1}`:                        api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","colour":"red"}`:                    api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}}`:   api.BadRequest,
+		`{"name":"s","stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}}`:     api.BasisNotFound,
+		`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}}`:                api.BadRequest,
+		`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"SongUNet","img_size":32}}`: api.BadRequest,
+	} {
+		_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(body), nil)
+		wantCode(t, body, err, code)
+	}
+	if left, err := os.ReadDir(e.folders.runs); err != nil || len(left) != 1 {
+		t.Errorf("runs folder: %v, %v", left, err)
+	}
+}
+
+func TestTrainStepOnTheCallersImages(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	x, err := e.Exchange(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &rows{schema: x.Out, cols: map[string]any{}}
+	for range 2 {
+		if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]uint8, 512), make([]int32, 8)}}, got.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.Close()
+	if !slices.Equal(column[int64](got, "step"), []int64{1, 2}) {
+		t.Errorf("steps %v", column[int64](got, "step"))
+	}
+	if s := state(t, e, "r"); s != paused {
+		t.Errorf("the run is %s", s)
+	}
+	_, err = e.Exchange(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`),
+		api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
+	wantCode(t, "size", err, api.BadTensor)
+	if _, err := collectNow(t, e, "TrainStep", `{"run":"r"}`); err != nil { // the refused exchange let go of the run
+		t.Error(err)
+	}
+}
+
+func collectNow(t *testing.T, e *Engine, op, body string) (*rows, error) {
+	t.Helper()
+	job, err := e.Prepare(t.Context(), op, json.RawMessage(body))
+	if err != nil {
+		return nil, err
+	}
+	return collect(t.Context(), job)
+}
+
+// A watcher of a run that was only created waits; its cancellation ends it.
+func TestWatchIsCancelled(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	job, err := e.Prepare(t.Context(), "WatchRun", json.RawMessage(`{"run":"r"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = collect(ctx, job)
+	wantCode(t, "cancelled", err, api.Cancelled)
+}
+
+func TestEvaluateModelAndGeodesic(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "noise", 24)
+	r := get(t, e, "EvaluateModel", `{"model":"tiny","dataset":"noise","schedule":{"edm":{"T":100}},"points":8,"samples":4}`)
+	if r.n != 8 {
+		t.Fatalf("%d rows for 8 points", r.n)
+	}
+	for i, s := range column[float64](r, "sigma") {
+		if s <= 0 || column[float64](r, "residual")[i] <= 0 || column[int32](r, "label")[i] != -1 {
+			t.Errorf("row %d: sigma %v residual %v", i, s, column[float64](r, "residual")[i])
+		}
+	}
+	var events int
+	reply, err := e.Action(t.Context(), "MakeSchedule",
+		json.RawMessage(`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise","T":100,"knots":8,"points":20,"samples":4}`),
+		func(m api.Meta) { events++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := reply.(api.ScheduleInfo)
+	if len(info.Energies) != 1 || info.Energies[0].Energy < info.Energies[0].Bound || events == 0 {
+		t.Errorf("made %+v with %d reports", info, events)
+	}
+	// It stores its density, so the geodesic grid works on it, over a restart too.
+	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	get(t, again, "Sample", `{"model":"tiny","n":1,"steps":3,"schedule":"geo","grid":"geodesic"}`)
+
+	for body, code := range map[string]api.Code{
+		`{"name":"g","kind":"geodesic","model":"nobody","dataset":"noise"}`: api.ModelNotFound,
+		`{"name":"g","kind":"geodesic","model":"tiny","dataset":"nothing"}`: api.DatasetNotFound,
+		`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise"}`: api.NameTaken,
+	} {
+		_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(body), nil)
+		wantCode(t, body, err, code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = e.Action(ctx, "MakeSchedule", json.RawMessage(`{"name":"g","kind":"geodesic","model":"tiny","dataset":"noise","samples":10000}`),
+		func(api.Meta) { cancel() })
+	wantCode(t, "cancelled", err, api.Cancelled)
+	if n := e.active.Load(); n != 0 {
+		t.Errorf("%d requests are active", n)
+	}
+}
