@@ -173,6 +173,9 @@ func (s *settings) request(options []option) map[string]any {
 
 // encode makes a request's JSON of its fields.
 func encode(fields map[string]any) (json.RawMessage, error) {
+	if fields == nil {
+		fields = map[string]any{}
+	}
 	raw, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)

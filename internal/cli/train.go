@@ -71,7 +71,7 @@ func runTrain(ctx context.Context, e env) error {
 		} else if watchErr != nil {
 			return watchErr
 		}
-		return keep(kept, eng, e, run, model)
+		return errors.Join(keep(kept, eng, e, run, model), ctx.Err())
 	})
 }
 
