@@ -21,20 +21,23 @@
 //	σ_d, s       the standard deviation of the data and its square
 //	r            flow + ε, the residual
 //
-// The method is "Anisotropic noise schedules" (see README); every function that
+// The idea is that of "Variational Trajectory Optimization of Anisotropic Diffusion
+// Schedules"; docs/method.md says what is computed, and every function that
 // computes an equation states it.
 //
 // # Where to begin
 //
 // [Network] is what can be evaluated, [Model] a network on a device with a
 // basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the
-// training step. precondition.go holds the wrapping of the raw network, and
-// estimator.go the estimator itself, once, for all of them.
+// training step. precondition.go wraps the raw network, subspaces.go applies the
+// projectors, estimator.go and backprop.go hold the estimator: once, for all of
+// them. frame.go is what the programs have in common.
 //
 // # Rules
 //
 // Imports only kernels/..., schedule/basis and the standard library. Graphs are
 // built inside device.Program, where panics become errors. Models and weights
 // are immutable and safe for concurrent use; a Trajectory and a Trainer each
-// belong to one goroutine.
+// belong to one goroutine. Wrong arguments are *[InputError]; what the device
+// answers is passed on.
 package kernels

@@ -19,10 +19,13 @@ func (m *Model) Noise(seed uint64, step int64, batch int) ([]float64, error) {
 	return m.drawn("noise", seed, step, batch, func(r *generator, shape shapes.Shape) *Node { return r.normal(shape) })
 }
 
-// Probes returns the first probe that a training step draws.
-func (m *Model) Probes(kind string, seed uint64, step int64, batch int) ([]float64, error) {
-	return m.drawn("probe "+kind, seed, step, batch, func(r *generator, shape shapes.Shape) *Node {
+// Probe returns the probe of that index that a training step draws.
+func (m *Model) Probe(kind string, index int, seed uint64, step int64, batch int) ([]float64, error) {
+	return m.drawn(fmt.Sprintf("probe %s %d", kind, index), seed, step, batch, func(r *generator, shape shapes.Shape) *Node {
 		r.normal(shape)
+		for range index {
+			r.probe(kind, shape)
+		}
 		return r.probe(kind, shape)
 	})
 }

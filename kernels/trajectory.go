@@ -2,9 +2,6 @@ package kernels
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -202,56 +199,4 @@ func (t *Trajectory) Close() {
 	t.x.Release()
 	t.denoised.Release()
 	t.weights.Release()
-}
-
-// combine is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
-// Where fewer have been made, their coefficients are zero and x stands in.
-func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *device.Buffer, history []*device.Buffer, alpha, beta []float64) (*device.Buffer, error) {
-	key := fmt.Sprintf("combine %d×%d|%s", batch, h, m.key)
-	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
-		f := m.basisFrame(g, batch)
-		state := f.image("x")
-		weights := f.param("coefficients", batch, m.J()*(h+1))
-		c := columns(weights)
-		terms := []term{{c[:m.J()], state}}
-		for i := range h {
-			terms = append(terms, term{c[(i+1)*m.J() : (i+2)*m.J()], f.image(fmt.Sprint("e", i))})
-		}
-		return []*Node{f.sub.mix(terms...)}
-	})
-	if err != nil {
-		return nil, err
-	}
-	s := m.stage()
-	defer s.release()
-	run := append(args.basis(), device.Use(x), put(s, coefficients(alpha, beta, batch, m.J(), h), batch, m.J()*(h+1)))
-	if s.err != nil {
-		return nil, s.err
-	}
-	for i := range h {
-		if i < len(history) {
-			run = append(run, device.Use(history[i]))
-		} else {
-			run = append(run, device.Use(x))
-		}
-	}
-	out, err := p.Run(ctx, run...)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
-}
-
-// coefficients interleaves α [B, J] and β [B, J, h] to rows α_1 … α_J, β_10 … β_J0, β_11 …
-func coefficients(alpha, beta []float64, batch, j, h int) []float64 {
-	out := make([]float64, 0, batch*j*(h+1))
-	for b := range batch {
-		out = append(out, alpha[b*j:(b+1)*j]...)
-		for i := range h {
-			for k := range j {
-				out = append(out, beta[(b*j+k)*h+i])
-			}
-		}
-	}
-	return out
 }
