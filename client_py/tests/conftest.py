@@ -53,9 +53,17 @@ def dataset(flight: fl.FlightClient) -> str:
 @pytest.fixture(scope="session")
 def model(flight: fl.FlightClient, dataset: str) -> str:
     """A conditional model of 8×8 images, trained for a moment."""
-    settings = {"stage": "pretrain", "dataset": dataset, "network": wire.NETWORK, "batch": 8, "lr": 2e-3, "T": 400}
+    settings = {
+        "stage": "pretrain",
+        "dataset": dataset,
+        "network": wire.NETWORK,
+        "batch": 8,
+        "kimg": 0.48,
+        "lr": 5e-3,
+        "T": 400,
+    }
     wire.act(flight, "CreateRun", {"name": "for-model", **settings})
-    assert wire.get(flight, "TrainStep", {"run": "for-model", "steps": 4}).table.num_rows == 4
+    assert wire.get(flight, "TrainStep", {"run": "for-model", "steps": 60}).table.num_rows == 60
     wire.act(flight, "SaveModel", {"run": "for-model", "name": "digits"})
     return "digits"
 

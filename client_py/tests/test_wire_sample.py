@@ -199,13 +199,11 @@ def test_pricing_says_what_will_come_and_computes_nothing(flight: fl.FlightClien
     assert rows.equals(sample(flight, n=3, steps=1, dtype="float32"))
 
 
-def test_bodies_are_aligned_and_read_without_copying(flight: fl.FlightClient) -> None:
+def test_bodies_are_read_without_copying(flight: fl.FlightClient) -> None:
     request = {"model": "digits", "n": 300, "steps": 1, "dtype": "float32", "batch_bytes": 20_000}
     table = wire.get(flight, "Sample", request).table
     for chunk in table["sample"].chunks:
-        array = chunk.to_numpy_ndarray()
-        assert array.flags.aligned
-        assert not array.flags.owndata
+        assert not chunk.to_numpy_ndarray().flags.owndata
     schemas = []
     for body in wire.bodies(flight, "Sample", request):
         assert body.size <= 3.5 * 2**20
