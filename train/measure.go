@@ -51,7 +51,7 @@ func (r *meter) residuals(ctx context.Context, from int, g []float64) ([]float64
 		}
 		count := min(r.batch, n-begin)
 		in := kernels.EstimateInput{
-			Mode: kernels.Explicit,
+			Mode: kernels.LossOnly,
 			X0:   make([]float32, count*pixels), Eps: make([]float32, count*pixels),
 			G: g[begin*j : (begin+count)*j], Omega: ones[:count*j], Labels: make([]int32, count),
 		}
