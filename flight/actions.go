@@ -42,25 +42,57 @@ func (s *service) ListActions(_ *flight.Empty, to flight.FlightService_ListActio
 	return nil
 }
 
+// results is the sink of a DoAction.
+type results struct {
+	send   func(body []byte) error
+	bodies func(api.Event) ([][]byte, error)
+	n      int
+}
+
+func (r *results) event(e api.Event) error {
+	bodies, err := r.bodies(e)
+	if err != nil {
+		return err
+	}
+	for _, body := range bodies {
+		if err := r.send(body); err != nil {
+			return err
+		}
+		r.n++
+	}
+	return nil
+}
+
+// beat does nothing: between results there is silence, since each is an answer.
+func (r *results) beat() error         { return nil }
+func (r *results) lastSent() time.Time { return time.Now() }
+
+// actionQueueBytes is how far an action may run ahead of its reader.
+const actionQueueBytes = 8 << 20
+
 // Long JSON actions tell of their progress, in results before the last. Short ones do not, so that their one result is the
 // answer.
 const (
-	quiet         = time.Second            // before the first news
-	betweenResult = 500 * time.Millisecond // between two
+	quiet          = time.Second            // before the first news
+	betweenResults = 500 * time.Millisecond // between two
 )
 
 // jsonAction answers with the reply, after news of the progress if it takes long: {"event":"progress",...}.
 func (s *service) jsonAction(ctx context.Context, name string, body []byte, send func([]byte) error) error {
+	to := &results{send: send, bodies: func(e api.Event) ([][]byte, error) {
+		text, err := json.Marshal(e.Meta)
+		return [][]byte{text}, err
+	}}
+	var reply any
 	next := time.Now().Add(quiet)
-	reply, err := s.server.engine.Action(ctx, name, body, func(meta api.Meta) {
-		now := time.Now()
-		if now.Before(next) {
-			return
-		}
-		next = now.Add(betweenResult)
-		if text, err := json.Marshal(meta); err == nil {
-			_ = send(text) // a client that has gone cancels ctx, which ends the action
-		}
+	err := s.server.run(ctx, to, newQueue(api.Schema{}, actionQueueBytes, 0), nil, func(ctx context.Context, emit func(api.Event) error) (err error) {
+		reply, err = s.server.engine.Action(ctx, name, body, func(meta api.Meta) {
+			if now := time.Now(); now.After(next) {
+				next = now.Add(betweenResults)
+				_ = emit(api.Event{Meta: meta}) // fails when ctx has ended, and then the action does
+			}
+		})
+		return err
 	})
 	if err != nil {
 		return err
@@ -90,28 +122,29 @@ func (s *service) rowsAction(ctx context.Context, op string, body []byte, send f
 	if job.Schema.RowBytes() > room {
 		return api.Errorf(api.TooLarge, "One row has %d bytes and a result at most %d", job.Schema.RowBytes(), room).WithHint("Use DoGet.")
 	}
-	most, sent := rowsWithin(job.Schema, room), false
-	err = job.Run(ctx, func(e api.Event) error {
-		if e.Batch == nil {
-			return ctx.Err()
-		}
-		for from := 0; from < e.Batch.Rows; from += most {
-			rows := rowsOf(job.Schema, *e.Batch, from, min(from+most, e.Batch.Rows))
-			text, err := streamBody(as, job.Schema, rows)
-			if err == nil {
-				err = send(text)
-			}
-			if err != nil {
-				return err
-			}
-			sent = true
-		}
-		return nil
-	})
-	if err != nil || sent {
+	to := &results{send: send, bodies: func(e api.Event) ([][]byte, error) {
+		return streamBodies(as, job.Schema, e.Batch, rowsWithin(job.Schema, room))
+	}}
+	err = s.server.run(ctx, to, newQueue(job.Schema, actionQueueBytes, 0), nil, job.Run)
+	if err != nil || to.n > 0 {
 		return err
 	}
 	return send(empty)
+}
+
+// streamBodies writes a batch, which may be nil, as streams of at most so many rows.
+func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodies [][]byte, err error) {
+	if b == nil {
+		return nil, nil
+	}
+	for from := 0; from < b.Rows; from += most {
+		body, err := streamBody(as, s, rowsOf(s, *b, from, min(from+most, b.Rows)))
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, nil
 }
 
 // streamBody writes a batch as an Arrow IPC stream: schema, batch, end.

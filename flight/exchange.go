@@ -32,16 +32,22 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 		in.close()
 		return err
 	}
-	defer x.Close()
 	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, body), api.Meta{"event": "start", "window": x.Window})
 	if err != nil {
 		in.close()
+		x.Close()
 		return err
 	}
 	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
-	return s.server.run(stream.Context(), out, q, func(ctx context.Context, emit func(api.Event) error) (map[string]any, error) {
-		return answerAll(ctx, s.receive(ctx, in, x.Window), x, emit)
+	var end map[string]any
+	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context, emit func(api.Event) error) (err error) {
+		end, err = answerAll(ctx, s.receive(ctx, in, x.Window), x, emit)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return out.end(end)
 }
 
 func exchangeCommand(d *flight.FlightDescriptor) (string, []byte, error) {

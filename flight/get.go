@@ -1,8 +1,6 @@
 package flight
 
 import (
-	"context"
-
 	"github.com/apache/arrow-go/v18/arrow/flight"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -30,7 +28,8 @@ func (s *service) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServ
 		return err
 	}
 	q := newQueue(job.Schema, getQueueBytes, 0)
-	return s.server.run(to.Context(), out, q, func(ctx context.Context, emit func(api.Event) error) (map[string]any, error) {
-		return nil, job.Run(ctx, emit)
-	})
+	if err := s.server.run(to.Context(), out, q, nil, job.Run); err != nil {
+		return err
+	}
+	return out.end(nil)
 }

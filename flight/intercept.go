@@ -54,5 +54,28 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return s.call(info.FullMethod, func() error { return handler(srv, stream) })
+	ctx, cancel := earlier(stream.Context())
+	defer cancel()
+	return s.call(info.FullMethod, func() error { return handler(srv, &timed{stream, ctx}) })
+}
+
+// timed is a stream whose context ends a little before its deadline.
+type timed struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (t *timed) Context() context.Context { return t.ctx }
+
+// earlier ends a moment before ctx does by its deadline. At the deadline gRPC resets the stream, which C++ clients, pyarrow
+// among them, take for a cancellation if it reaches them before their own clock strikes; a status that comes first tells
+// them what happened.
+func earlier(ctx context.Context) (context.Context, context.CancelFunc) {
+	const moment = 25 * time.Millisecond
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(moment, time.Until(deadline)/8)))
 }

@@ -52,6 +52,7 @@ type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
 
+	works    sync.WaitGroup // the goroutines that work
 	draining atomic.Bool
 	mu       sync.Mutex
 	active   int           // calls under way
@@ -63,7 +64,7 @@ func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), idle: make(chan struct{})}
 	s.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(cfg.MaxMessageBytes),
+		grpc.MaxRecvMsgSize(2*cfg.MaxMessageBytes), // what lies between is refused by a code of the contract, the rest by gRPC
 		grpc.MaxSendMsgSize(1<<31-1),
 		grpc.InitialWindowSize(4<<20), // a batch or two may travel before the reader asks for more
 		grpc.InitialConnWindowSize(8<<20),
@@ -95,6 +96,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.health.Shutdown()
+	defer s.works.Wait()
 	select {
 	case <-s.idle:
 		s.grpc.GracefulStop()
@@ -105,8 +107,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Stop cuts off every request and waits for their handlers.
-func (s *Server) Stop() { s.grpc.Stop() }
+// Stop cuts off every request and waits until their work has ended.
+func (s *Server) Stop() {
+	s.grpc.Stop()
+	s.works.Wait()
+}
 
 // begin counts a call in, unless the server drains.
 func (s *Server) begin() bool {

@@ -25,9 +25,9 @@ type source struct {
 	schema     api.Schema
 }
 
-// openSource reads up to the schema. The live memory of its reader is bounded by limit.
+// openSource reads up to the schema. No message may have, or claim, more bytes than limit.
 func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
-	s := &source{from: &receiver{from: from}, mem: wire.NewAllocator(limit)}
+	s := &source{from: &receiver{from: from, limit: limit}, mem: wire.NewAllocator(limit)}
 	var err error
 	if s.reader, err = flight.NewRecordReader(s.from, ipc.WithAllocator(s.mem)); err != nil {
 		return s, s.explain(err)
@@ -72,7 +72,7 @@ func (s *source) explain(err error) error {
 	case s.from.ended:
 		return api.Errorf(api.BadTensor, "The stream ended before its schema").WithHint("Send a schema, even if no rows follow.")
 	case s.mem.Refused() != nil:
-		return api.Errorf(api.TooLarge, "A message holds more than %d bytes: %w", s.mem.Refused().Limit, err).WithHint("Send smaller batches.")
+		return tooLarge(s.mem.Refused().Limit)
 	case errors.As(err, &kind):
 		return api.Errorf(api.BadTensor, "A tensor column is refused: %s", kind.Msg)
 	case errors.As(err, &known):
@@ -85,6 +85,7 @@ func (s *source) explain(err error) error {
 // those that carry metadata alone.
 type receiver struct {
 	from       flight.DataStreamReader
+	limit      int64 // bytes of one message
 	descriptor *flight.FlightDescriptor
 	ended      bool  // by the client, cleanly
 	err        error // the connection's, or the first message's that was refused
@@ -108,6 +109,10 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 		if len(data.GetDataHeader()) == 0 {
 			continue
 		}
+		if n := int64(len(data.GetDataBody())); n > r.limit {
+			r.err = tooLarge(r.limit)
+			return nil, r.err
+		}
 		if err := wire.CheckHeader(data.GetDataHeader()); err != nil {
 			r.err = api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
 			return nil, r.err
@@ -128,4 +133,8 @@ func transportError(err error) error {
 		return api.Errorf(api.TooLarge, "A message is too large: %w", err).WithHint("Send smaller batches.")
 	}
 	return err
+}
+
+func tooLarge(limit int64) error {
+	return api.Errorf(api.TooLarge, "A batch holds more than %d bytes", limit).WithHint("Send smaller batches.")
 }

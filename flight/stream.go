@@ -1,9 +1,7 @@
 package flight
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// outStream writes the messages of one DoGet or DoExchange. It belongs to one goroutine.
+// outStream is the sink of a DoGet or DoExchange.
 type outStream struct {
 	to      *flight.Writer
 	api     api.Schema
@@ -35,7 +33,8 @@ func openStream(to flight.DataStreamWriter, s api.Schema, most int, meta api.Met
 	return o, o.news(meta)
 }
 
-// event sends an event: its rows, cut to size, with the metadata on the last of them, or its metadata alone.
+// event sends an event: its rows, cut to size, with the metadata on the last of them, or its metadata alone. Every message
+// carries metadata; rows that came without say how many there have been.
 func (o *outStream) event(e api.Event) error {
 	if e.Batch == nil {
 		return o.news(e.Meta)
@@ -43,8 +42,8 @@ func (o *outStream) event(e api.Event) error {
 	b := *e.Batch
 	for from := 0; ; {
 		to := min(from+o.most, b.Rows)
-		var meta api.Meta
-		if to == b.Rows {
+		meta := api.Done(o.rows+int64(to-from), -1)
+		if to == b.Rows && e.Meta != nil {
 			meta = e.Meta
 		}
 		if err := o.send(rowsOf(o.api, b, from, to), meta); err != nil || to == b.Rows {
@@ -70,15 +69,14 @@ func (o *outStream) end(more map[string]any) error {
 	return o.news(meta)
 }
 
+func (o *outStream) lastSent() time.Time { return o.last }
+
 func (o *outStream) elapsed() float64 { return time.Since(o.started).Seconds() }
 
 func (o *outStream) send(b api.Batch, meta api.Meta) error {
-	var text []byte
-	if meta != nil {
-		var err error
-		if text, err = json.Marshal(meta); err != nil {
-			return err
-		}
+	text, err := json.Marshal(meta)
+	if err != nil {
+		return err
 	}
 	r, err := record(o.arrow, o.api, b)
 	if err != nil {
@@ -91,67 +89,4 @@ func (o *outStream) send(b api.Batch, meta api.Meta) error {
 	o.rows += int64(b.Rows)
 	o.last = time.Now()
 	return nil
-}
-
-// work is what runs beside a stream and fills it through emit. What it returns travels in the last message.
-type work func(ctx context.Context, emit func(api.Event) error) (end map[string]any, err error)
-
-// run does the work in a goroutine of its own and sends its events from this one, with a heartbeat whenever nothing else
-// was sent for a while, and the end. It returns after the work has: a stream that fails, or whose context ends, cancels it.
-func (s *Server) run(ctx context.Context, out *outStream, q *queue, do work) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		more    map[string]any
-		workErr error
-	)
-	go func() {
-		defer q.close()
-		workErr = safely(s.log, func() (err error) {
-			more, err = do(ctx, func(e api.Event) error { return q.push(ctx, e) })
-			return err
-		})
-	}()
-	err := s.forward(ctx, out, q)
-	if err != nil {
-		cancel()
-	}
-	for range q.events { // until the work has ended; what it wrote before is visible then
-	}
-	// A cancellation is what follows from the other's error, if there is one.
-	switch cancelled := errors.Is(err, context.Canceled); {
-	case err != nil && !cancelled, cancelled && workErr == nil, cancelled && errors.Is(workErr, context.Canceled):
-		return err
-	case workErr != nil:
-		return workErr
-	}
-	return out.end(more)
-}
-
-// forward sends what the queue holds until it is closed.
-func (s *Server) forward(ctx context.Context, out *outStream, q *queue) error {
-	ticker := time.NewTicker(s.cfg.Heartbeat / 4)
-	defer ticker.Stop()
-	for {
-		select {
-		case e, ok := <-q.events:
-			if !ok {
-				return nil
-			}
-			err := out.event(e)
-			q.sent(e)
-			if err != nil {
-				return err
-			}
-		case <-ticker.C:
-			if time.Since(out.last) < s.cfg.Heartbeat*3/4 {
-				continue
-			}
-			if err := out.beat(); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

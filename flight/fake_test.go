@@ -1,0 +1,309 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+)
+
+// fakeEngine is an engine without models. Its operations:
+//
+//	Sample      rows of an index and an image, as slowly as asked
+//	Denoise     answers a batch x, t with x and t doubled
+//	PutDataset  stores the labels it got
+type fakeEngine struct {
+	working atomic.Int64 // operations under way
+
+	mu     sync.Mutex
+	stored map[string][]int32
+	aborts int
+}
+
+// fakeRequest is what the operations of the fake understand.
+type fakeRequest struct {
+	Name  string `json:"name"`
+	Rows  int    `json:"rows"`
+	Batch int    `json:"batch"`
+	Tick  int    `json:"tick_ms"` // the time one batch takes
+	Fail  string `json:"fail"`    // internal, panic, busy; after the first batch
+	Size  int    `json:"size"`    // of an image's side; default 2
+	Quiet bool   `json:"quiet"`   // no rows at all
+}
+
+func parseFake(body []byte) (r fakeRequest, err error) {
+	r = fakeRequest{Batch: 4, Size: 2}
+	if len(body) > 0 {
+		err = json.Unmarshal(body, &r)
+	}
+	return r, err
+}
+
+func sampleSchema(size int) api.Schema {
+	return api.Schema{
+		Columns: []api.Column{
+			{Name: "index", Type: api.Int64},
+			{Name: "sample", Type: api.Float32, Kind: api.Tensor, Shape: []int{size, size, 3}, DimNames: []string{"H", "W", "C"}},
+			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{2}},
+		},
+		Metadata: map[string]string{"op": "Sample", "hash": "abc"},
+	}
+}
+
+func (f *fakeEngine) Prepare(_ context.Context, op string, body json.RawMessage) (*engine.Job, error) {
+	if op != "Sample" {
+		return nil, api.Errorf(api.OpNotFound, "There is no operation %q", op)
+	}
+	req, err := parseFake(body)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "%w", err)
+	}
+	s := sampleSchema(req.Size)
+	return &engine.Job{Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(),
+		Run: func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) }}, nil
+}
+
+func (f *fakeEngine) sample(ctx context.Context, req fakeRequest, s api.Schema, emit func(api.Event) error) error {
+	f.working.Add(1)
+	defer f.working.Add(-1)
+	for done := 0; done < req.Rows; {
+		if err := sleep(ctx, req.Tick); err != nil {
+			return err
+		}
+		n := min(req.Batch, req.Rows-done)
+		b := emptyBatch(s)
+		b.Rows = n
+		for i, c := range s.Columns {
+			b.Cols[i] = api.MakeColumn(c, n)
+		}
+		for i := range n {
+			b.Cols[0].([]int64)[i] = int64(done + i)
+			b.Cols[1].([]float32)[i*s.Columns[1].Len()] = float32(done + i)
+			b.Cols[2].([]float64)[2*i+1] = float64(done + i)
+		}
+		done += n
+		if req.Quiet {
+			continue
+		}
+		if err := emit(api.Event{Meta: api.Progress(done, req.Rows)}); err != nil {
+			return err
+		}
+		if err := emit(api.Event{Batch: &b, Meta: api.Done(int64(done), int64(req.Rows))}); err != nil {
+			return err
+		}
+		if err := fail(req.Fail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, ms int) error {
+	if ms == 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func fail(how string) error {
+	switch how {
+	case "internal":
+		return errors.New("the secret is 42")
+	case "panic":
+		panic("the secret is 43")
+	case "busy":
+		return api.Errorf(api.Busy, "Too much to do").WithHint("Wait.")
+	}
+	return nil
+}
+
+func (f *fakeEngine) Exchange(_ context.Context, op string, body json.RawMessage, in api.Schema) (*engine.Exchange, error) {
+	req, err := parseFake(body)
+	if err != nil || op != "Denoise" {
+		return nil, api.Errorf(api.OpNotFound, "There is no exchange %q", op)
+	}
+	i := in.Index("x")
+	if i < 0 || in.Columns[i].Kind != api.Tensor {
+		return nil, api.Errorf(api.BadTensor, "Column \"x\" is missing")
+	}
+	f.working.Add(1)
+	var total float64
+	return &engine.Exchange{Out: in, Window: 3, Close: func() { f.working.Add(-1) },
+		Do: func(ctx context.Context, b api.Batch, emit func(api.Event) error) error {
+			if err := sleep(ctx, req.Tick); err != nil {
+				return err
+			}
+			if err := fail(req.Fail); err != nil {
+				return err
+			}
+			for _, x := range api.ColumnOf[float32](in, b, "x") {
+				total += float64(x)
+			}
+			if req.Quiet {
+				return nil
+			}
+			return emit(api.Event{Batch: &b, Meta: api.Done(int64(b.Rows), -1)})
+		},
+		End: func(context.Context) (map[string]any, error) { return map[string]any{"total": total}, nil },
+	}, nil
+}
+
+func (f *fakeEngine) Action(ctx context.Context, name string, body json.RawMessage, progress func(api.Meta)) (any, error) {
+	req, err := parseFake(body)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "%w", err)
+	}
+	f.working.Add(1)
+	defer f.working.Add(-1)
+	for i := range req.Rows {
+		if err := sleep(ctx, req.Tick); err != nil {
+			return nil, err
+		}
+		progress(api.Progress(i, req.Rows))
+	}
+	return map[string]string{"name": name}, fail(req.Fail)
+}
+
+func (f *fakeEngine) Put(_ context.Context, command json.RawMessage, path []string, in api.Schema) (engine.Upload, error) {
+	name := strings.Join(path, "/")
+	var req fakeRequest
+	if command != nil {
+		var err error
+		if req, err = parseFake(command); err != nil {
+			return nil, api.Errorf(api.BadRequest, "%w", err)
+		}
+		name = req.Name
+	}
+	if in.Index("label") < 0 {
+		return nil, api.Errorf(api.BadTensor, "Column \"label\" is missing")
+	}
+	return &fakeUpload{f: f, name: name, in: in, fail: req.Fail}, nil
+}
+
+type fakeUpload struct {
+	f      *fakeEngine
+	name   string
+	fail   string
+	in     api.Schema
+	labels []int32
+}
+
+func (u *fakeUpload) Write(b api.Batch) error {
+	u.labels = append(u.labels, api.ColumnOf[int32](u.in, b, "label")...)
+	return fail(u.fail)
+}
+
+func (u *fakeUpload) Commit() (int64, error) {
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	u.f.stored[u.name] = u.labels
+	return int64(len(u.labels)), nil
+}
+
+func (u *fakeUpload) Abort() {
+	u.f.mu.Lock()
+	defer u.f.mu.Unlock()
+	u.f.aborts++
+}
+
+func (f *fakeEngine) List(context.Context) []api.Flight {
+	return []api.Flight{
+		{Path: []string{"datasets", "digits"}, Schema: sampleSchema(2), Records: 5, Bytes: 320, Ticket: []byte(`{"op":"Sample","rows":5}`)},
+		{Path: []string{"bases", "haar"}, Records: -1, Bytes: -1},
+	}
+}
+
+// logs collects what the server logs.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// testServer is a real server of a fake engine, with a client of arrow-go.
+type testServer struct {
+	*Server
+	fake    *fakeEngine
+	client  flight.Client
+	address string
+	logs    *logs
+}
+
+// serve starts a server on loopback.
+func serve(t *testing.T, cfg Config) *testServer {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, l, l.Addr().String(), cfg)
+}
+
+func serveOn(t *testing.T, l net.Listener, address string, cfg Config) *testServer {
+	t.Helper()
+	out := &logs{}
+	cfg.Logger = slog.New(slog.NewTextHandler(out, nil))
+	fake := &fakeEngine{stored: map[string][]int32{}}
+	s := &testServer{Server: New(fake, cfg), fake: fake, address: address, logs: out}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	s.client = connect(t, address)
+	return s
+}
+
+func connect(t *testing.T, address string) flight.Client {
+	t.Helper()
+	c, err := flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%s: not within %s\n%s", what, within, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
