@@ -36,10 +36,14 @@ func (m *model) hold() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.holders == 0 {
-		return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.name).WithHint("Ask again.")
+		return m.gone()
 	}
 	m.holders++
 	return nil
+}
+
+func (m *model) gone() error {
+	return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.name).WithHint("Ask again.")
 }
 
 // release ends one hold.
@@ -64,6 +68,9 @@ const mostBases = 16
 func (m *model) on(b *basis.Basis) (*kernels.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.holders == 0 {
+		return nil, m.gone()
+	}
 	if k, ok := m.kernels[b]; ok {
 		return k, nil
 	}

@@ -165,7 +165,7 @@ func TestRunEndsDone(t *testing.T) {
 
 func TestSaveModelRules(t *testing.T) {
 	e := open(t)
-	newRun(t, e, "r", `,"train_network":false`)
+	newRun(t, e, "r", "")
 	get(t, e, "TrainStep", `{"run":"r","steps":2}`)
 	save := func(body string) error {
 		_, err := e.Action(t.Context(), "SaveModel", json.RawMessage(body), nil)
@@ -252,6 +252,32 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	if _, err := collectNow(t, e, "TrainStep", `{"run":"r"}`); err != nil { // the refused exchange let go of the run
 		t.Error(err)
 	}
+}
+
+// Cancelling a run ends a long TrainStep of it after the step it is in.
+func TestCancelRunEndsTrainStep(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	job, err := e.Prepare(t.Context(), "TrainStep", json.RawMessage(`{"run":"r","steps":1000000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, ended := make(chan struct{}, 1), make(chan error)
+	go func() {
+		_, err := collectUntil(t.Context(), job, func(api.Event) {
+			select {
+			case started <- struct{}{}:
+			default:
+			}
+		})
+		ended <- err
+	}()
+	<-started
+	_, err = e.Action(t.Context(), "StartRun", json.RawMessage(`{"run":"r"}`), nil)
+	wantCode(t, "StartRun beside TrainStep", err, api.RunNotRunnable)
+	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
+	act(t, e, "CancelRun", `{"run":"r"}`)
+	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
 }
 
 func collectNow(t *testing.T, e *Engine, op, body string) (*rows, error) {

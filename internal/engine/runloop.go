@@ -24,7 +24,7 @@ func (e *Engine) startRun(ctx context.Context, req api.StartRun, _ func(api.Meta
 	if err != nil {
 		return nil, err
 	}
-	if err := r.acquire(ctx); err != nil { // waits for a TrainStep under way
+	if err := r.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer r.disown()
@@ -64,6 +64,8 @@ func (r *run) mayWork(start bool) error {
 	switch s := r.status.State; {
 	case r.stop != nil:
 		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).WithHint("PauseRun it first.")
+	case start && r.stepping > 0:
+		return api.Errorf(api.RunNotRunnable, "The run %q is being stepped", r.name).WithHint("Wait for its TrainStep to end.")
 	case s == created, s == paused, s == done && start:
 		return nil
 	default:
@@ -104,7 +106,8 @@ func (r *run) loopStep(ctx context.Context, target float64) (reached bool, err e
 // step takes one step of the run's own batches. The caller owns the training.
 func (r *run) step(ctx context.Context) error {
 	return r.e.turns.take(ctx, func() error {
-		return r.took(r.train.Step(ctx))
+		row, err := r.train.Step(ctx)
+		return r.took(row, err)
 	})
 }
 
@@ -191,7 +194,7 @@ func (e *Engine) cancelRun(ctx context.Context, req api.RunName, _ func(api.Meta
 	if err := r.halt(ctx, errCancel); err != nil {
 		return nil, err
 	}
-	if err := r.acquire(ctx); err != nil { // a TrainStep under way ends with the state
+	if err := r.acquire(ctx); err != nil { // a TrainStep under way ends when it finds the run cancelled
 		return nil, err
 	}
 	defer r.disown()

@@ -31,6 +31,9 @@ func (e *Engine) scanRuns() {
 			continue
 		}
 		e.runs[name] = e.newRun(name, s, cfg)
+		if err := removeLeftovers(e.runs[name].folder); err != nil {
+			e.log.Warn("leftovers of an earlier crash stay", "run", name, "error", err)
+		}
 	}
 }
 
@@ -92,13 +95,9 @@ func (e *Engine) createRun(ctx context.Context, req api.CreateRun, _ func(api.Me
 	}
 	e.changes.Lock()
 	defer e.changes.Unlock()
-	if old, _ := e.runNamed(req.Name); old != nil {
-		if !req.Replace {
-			return nil, nameTaken("run", req.Name)
-		}
-		if err := e.removeRun(ctx, old); err != nil {
-			return nil, err
-		}
+	old, _ := e.runNamed(req.Name)
+	if old != nil && !req.Replace {
+		return nil, nameTaken("run", req.Name)
 	}
 	training, err := e.newTraining(cfg)
 	if err != nil {
@@ -106,6 +105,9 @@ func (e *Engine) createRun(ctx context.Context, req api.CreateRun, _ func(api.Me
 	}
 	full := training.Config()
 	text, err := json.Marshal(full)
+	if err == nil && old != nil { // the old one goes only when the new one can be
+		err = e.removeRun(ctx, old)
+	}
 	if err != nil {
 		training.Close()
 		return nil, err

@@ -18,8 +18,8 @@ type stepping struct {
 	steps   int64
 }
 
-// exchangeTrainStep takes one step on each batch that the caller sends. It owns the training until it ends.
-func (e *Engine) exchangeTrainStep(ctx context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
+// exchangeTrainStep takes one step on each batch that the caller sends.
+func (e *Engine) exchangeTrainStep(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
 	var req api.TrainStep
 	if err := api.Decode(body, &req); err != nil {
 		return nil, err
@@ -35,11 +35,11 @@ func (e *Engine) exchangeTrainStep(ctx context.Context, body json.RawMessage, in
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if err := r.begin(ctx); err != nil {
+	if err := r.begin(); err != nil {
 		return nil, err
 	}
 	out := api.Schema{Columns: rowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
-	return &Exchange{Out: out, Window: 2, Close: r.finishSteps, Do: s.answer}, nil
+	return &Exchange{Out: out, Window: 2, Close: r.end, Do: s.answer}, nil
 }
 
 // check checks the columns and the images' size.
@@ -90,7 +90,10 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	images = toHWC(images, s.from, s.h, s.w, s.c)
 	labels := api.ColumnOf[int32](s.in, in, "label")
 	s.steps++
-	return explain(s.r.oneStep(func() error {
-		return s.r.e.turns.take(ctx, func() error { return s.r.took(s.r.train.StepOn(ctx, images, labels)) })
+	return explain(s.r.oneStep(ctx, func(ctx context.Context) error {
+		return s.r.e.turns.take(ctx, func() error {
+			row, err := s.r.train.StepOn(ctx, images, labels)
+			return s.r.took(row, err)
+		})
 	}, emit, s.steps, -1))
 }

@@ -55,45 +55,34 @@ func (e *Engine) prepareTrainStep(_ context.Context, body json.RawMessage) (*Job
 		return nil, err
 	}
 	return &Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		return r.work(ctx, func() error {
-			for i := range req.Steps {
-				if err := r.oneStep(func() error { return r.step(ctx) }, emit, int64(i+1), int64(req.Steps)); err != nil {
-					return err
-				}
+		if err := r.begin(); err != nil {
+			return err
+		}
+		defer r.end()
+		for i := range req.Steps {
+			if err := r.oneStep(ctx, r.step, emit, int64(i+1), int64(req.Steps)); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	}}, nil
 }
 
-// work owns the training for a TrainStep request.
-func (r *run) work(ctx context.Context, f func() error) error {
-	if err := r.begin(ctx); err != nil {
-		return err
-	}
-	defer r.finishSteps()
-	return f()
-}
-
-// begin takes the training for a TrainStep request, ready to step.
-func (r *run) begin(ctx context.Context) error {
-	if err := r.acquire(ctx); err != nil {
-		return err
-	}
-	err := r.mayWork(false) // asked again: the run may have been started or cancelled meanwhile
-	if err == nil {
-		err = r.open(ctx)
-	}
-	if err != nil {
-		r.disown()
+// begin notes a TrainStep request. The request owns the training for one step at a time, so that others, such as
+// SaveModel, find their moment.
+func (r *run) begin() error {
+	if err := r.mayWork(false); err != nil {
 		return err
 	}
 	r.update(func() { r.stepping++ })
 	return nil
 }
 
-// finishSteps gives the training back. A run that has been stepped is paused from then on.
-func (r *run) finishSteps() {
+// end is the end of a TrainStep request. A run that has been stepped is paused from then on.
+func (r *run) end() {
+	ctx := context.Background()
+	_ = r.acquire(ctx) // cannot fail without an end of ctx
+	defer r.disown()
 	r.update(func() {
 		r.stepping--
 		if r.status.State == created && r.status.Step > 0 {
@@ -101,16 +90,15 @@ func (r *run) finishSteps() {
 		}
 	})
 	if r.dirty && time.Since(r.saved) > storeEvery {
-		if err := r.store(context.Background()); err != nil {
+		if err := r.store(ctx); err != nil {
 			r.e.log.Error("state of a run is not stored", "run", r.name, "error", err)
 		}
 	}
-	r.disown()
 }
 
-// oneStep takes a step and sends its row.
-func (r *run) oneStep(step func() error, emit func(api.Event) error, done, total int64) error {
-	err := step()
+// oneStep owns the training for one step and sends its row.
+func (r *run) oneStep(ctx context.Context, step func(context.Context) error, emit func(api.Event) error, done, total int64) error {
+	row, err := r.ownStep(ctx, step)
 	var lost *train.DivergedError
 	if err != nil && !errors.As(err, &lost) {
 		return err
@@ -119,8 +107,26 @@ func (r *run) oneStep(step func() error, emit func(api.Event) error, done, total
 	if lost != nil { // the step counts; whether to go on is the caller's choice
 		meta["warning"] = lost.Error()
 	}
+	return emit(api.Event{Batch: rowBatch([][]float64{row}), Meta: meta})
+}
+
+// ownStep takes a step and gives its row.
+func (r *run) ownStep(ctx context.Context, step func(context.Context) error) ([]float64, error) {
+	if err := r.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer r.disown()
+	if err := r.mayWork(false); err != nil { // it may have been cancelled since the last step
+		return nil, err
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	err := step(ctx)
 	r.mu.Lock()
-	last := r.rows[len(r.rows)-1]
-	r.mu.Unlock()
-	return emit(api.Event{Batch: rowBatch([][]float64{last}), Meta: meta})
+	defer r.mu.Unlock()
+	if len(r.rows) == 0 {
+		return nil, err
+	}
+	return r.rows[len(r.rows)-1], err
 }
