@@ -1,0 +1,141 @@
+package train
+
+import (
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// For x_0 ~ N(0, v I) the flow is −√g x/(v+g), so the residual has mean square
+// d·v/(v+g), and F = d·v/((v+g) g (c+g)).
+
+func edm(tb testing.TB, T, g0 float64) *schedule.Schedule {
+	tb.Helper()
+	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{schedule.EDMTheta(16, T, g0)}}, T, g0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func TestEvaluateGaussian(t *testing.T) {
+	const v, T = 0.04, 25.0
+	b := basis.None(2, 2)
+	net, d := gaussian(t, b, []float64{v}, 4096)
+	m, w := onDevice(t, net, b)
+	s := edm(t, T, 1e-6)
+	set := EvaluateSettings{Points: 16, Samples: 256, Seed: 5}
+	rows, err := Evaluate(t.Context(), m, w, d, s, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 16 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	var sum float64
+	for p, r := range rows {
+		// The mean over the part of [0, T], as the rows report it.
+		exact := quad.Fixed(func(u float64) float64 {
+			g, _ := s.At(0, 0).Eval(u)
+			return 4 * v / (v + g)
+		}, T*float64(p)/16, T*float64(p+1)/16, 200, quad.Legendre{}, 0) * 16 / T
+		if math.Abs(r.Residual-exact) > 4*r.Stderr {
+			t.Errorf("part %d: residual %v ± %v, want %v", p, r.Residual, r.Stderr, exact)
+		}
+		if want := T * (float64(p) + 0.5) / 16; r.T != want || r.Label != -1 {
+			t.Errorf("part %d: t %v, label %d", p, r.T, r.Label)
+		}
+		sum += r.Loss
+	}
+	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{s}, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	energy, stderr := c.Energy(0)
+	within(t, "energy of the rows", T*T*sum/16, energy, 1e-9*energy)
+	f, err := schedule.NewDensity(exactDensity(4, v, 1, 1e-6, T, 400))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, _ := schedule.Energy([]*schedule.Path{s.At(0, 0)}, []*schedule.Density{f})
+	if math.Abs(energy-exact) > 4*stderr || stderr > 0.05*exact {
+		t.Errorf("energy %v ± %v, want %v", energy, stderr, exact)
+	}
+}
+
+func exactDensity(d int, v, c, g0, T float64, n int) []schedule.Sample {
+	out := make([]schedule.Sample, n)
+	for i := range out {
+		g := g0 * math.Pow(T/g0, float64(i)/float64(n-1))
+		out[i] = schedule.ResidualSample(math.Sqrt(g), float64(d)*v/(v+g), 0, c)
+	}
+	return out
+}
+
+// TestGeodesicGaussian compares the measured bound and path with those of the exact
+// density.
+func TestGeodesicGaussian(t *testing.T) {
+	const v, T, g0 = 0.04, 25.0, 1e-6
+	b := basis.None(2, 2)
+	net, d := gaussian(t, b, []float64{v}, 4096)
+	m, w := onDevice(t, net, b)
+	var last int
+	got, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
+		T: T, G0: g0, Points: 100, Samples: 64, Seed: 1,
+		Progress: func(done, total int) { last = total - done },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != 0 {
+		t.Errorf("progress ends %d short", last)
+	}
+	path, want, err := schedule.Geodesic(exactDensity(4, v, 1, g0, T, 400), T, g0, schedule.DefaultKnots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := got.Reports[0]
+	if math.Abs(r.Bound-want.Bound) > 4*r.BoundStderr || r.BoundStderr > 0.02*want.Bound {
+		t.Errorf("bound %v ± %v, want %v", r.Bound, r.BoundStderr, want.Bound)
+	}
+	for _, part := range []float64{0.25, 0.5, 0.75} {
+		a, _ := got.Schedule.At(0, 0).Eval(part * T)
+		e, _ := path.Eval(part * T)
+		within(t, "ln g of the path", math.Log(a), math.Log(e), 0.1)
+	}
+	if got.Schedule.Energy() == nil || got.Schedule.Theta() == nil {
+		t.Error("the schedule carries no density or no parameters")
+	}
+}
+
+// TestCompareIsPaired: one subspace measured as two equal ones gives the same samples,
+// and the difference of near schedules is far sharper than either energy.
+func TestCompareIsPaired(t *testing.T) {
+	b, err := basis.DCT(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, d := gaussian(t, b, []float64{0.09, 0.01}, 512)
+	m, w := onDevice(t, net, b)
+	iso := edm(t, 25, 1e-6)
+	same, err := iso.Expand(schedule.Family{Basis: "dct", K: 1}, nil, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := schedule.Isotropic(schedule.EDMTheta(17, 25, 1e-6).Path(25, 1e-6))
+	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{iso, same, near}, EvaluateSettings{Points: 32, Samples: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff, stderr := c.Difference(0, 1); diff != 0 || stderr != 0 {
+		t.Errorf("one schedule twice differs by %v ± %v", diff, stderr)
+	}
+	_, alone := c.Energy(0)
+	if _, paired := c.Difference(0, 2); paired > 0.3*alone {
+		t.Errorf("standard error %v paired, %v alone", paired, alone)
+	}
+}
