@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Run:
     """A training run on the server, by name. It outlives the client.
 
-    >>> run = client.create_run("doc-run", stage="isotropic", dataset="digits", model="digits", batch=8)
+    >>> run = client.create_run("doc-run", stage="isotropic", dataset="blocks", model="digits", batch=8)
     >>> run.step(2)["step"].tolist()
     [1, 2]
     >>> run.cancel()

@@ -16,7 +16,7 @@ import wire
 
 import anisoflight
 
-LONG = {"model": "digits", "n": 4096, "steps": 100_000}
+LONG = {"model": "digits", "n": 4096, "steps": 50_000}
 TICK = os.sysconf("SC_CLK_TCK")
 
 

@@ -178,7 +178,7 @@ ACTIONS: dict[str, tuple[str, dict[str, Any], str | tuple[str, ...]]] = {
     "run with a bad name": ("CreateRun", {**RUN, "name": "New"}, "BAD_REQUEST"),
     "run with a taken name": ("CreateRun", {**RUN, "name": "idle"}, "NAME_TAKEN"),
     "run with an unknown field": ("CreateRun", {**RUN, "momentum": 0.9}, "BAD_REQUEST"),
-    "run of no images": ("CreateRun", {**RUN, "batch": 0}, "BAD_REQUEST"),
+    "run of no images": ("CreateRun", {**RUN, "batch": -1}, "BAD_REQUEST"),
     "run with a negative rate": ("CreateRun", {**RUN, "lr": -1}, "BAD_REQUEST"),
     "run with a text rate": ("CreateRun", {**RUN, "lr": "fast"}, "BAD_REQUEST"),
     "run with an unknown estimator": ("CreateRun", {**RUN, "estimator": "guess"}, "BAD_REQUEST"),

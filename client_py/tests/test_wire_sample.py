@@ -209,12 +209,10 @@ def test_bodies_are_read_without_copying(flight: fl.FlightClient) -> None:
         assert body.size <= 3.5 * 2**20
         reader = pa.ipc.open_stream(body)
         schemas.append(reader.schema)
-        batch = reader.read_next_batch()
+        inside = reader.read_next_batch()["sample"].storage.flatten().buffers()[1].address
+        assert body.address <= inside < body.address + body.size
         with pytest.raises(StopIteration):
             reader.read_next_batch()
-        inside = batch["sample"].storage.flatten().buffers()[1].address
-        assert body.address <= inside < body.address + body.size
-        assert (inside - body.address) % 64 == 0
     assert len(schemas) > 1
     assert all(schema.equals(schemas[0], check_metadata=True) for schema in schemas)
 

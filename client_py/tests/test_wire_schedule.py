@@ -49,8 +49,9 @@ def test_the_schedule_of_edm_is_its_grid(flight: fl.FlightClient) -> None:
     table = evaluate(flight, schedule={"edm": {"T": 400}}, points=K)
     t, g = edm_knots(400)
     np.testing.assert_allclose(table["t"].to_numpy(), t, rtol=1e-12)
-    np.testing.assert_allclose(table["g"].to_numpy(), g, rtol=1e-9)
-    np.testing.assert_allclose(table["sigma"].to_numpy(), np.sqrt(g), rtol=1e-9)
+    np.testing.assert_allclose(table["g"].to_numpy(), g, rtol=1e-6)  # θ adds 1e-8 to every increment of ln g
+    np.testing.assert_allclose(table["g"].to_numpy()[[0, -1]], g[[0, -1]], rtol=1e-12)
+    np.testing.assert_allclose(table["sigma"].to_numpy() ** 2, table["g"].to_numpy(), rtol=1e-12)
     assert table["label"].to_pylist() == [-1] * K
     assert table["subspace"].to_pylist() == [0] * K
     assert table.schema.types == [pa.int32(), pa.int32()] + [pa.float64()] * 4
@@ -67,10 +68,10 @@ def test_between_knots_ln_g_is_linear(flight: fl.FlightClient) -> None:
     t, g = edm_knots(400)
     between = np.sort(np.random.default_rng(0).uniform(0, 400, 50))
     table = evaluate(flight, schedule={"edm": {"T": 400}}, t=between.tolist())
-    np.testing.assert_allclose(np.log(table["g"].to_numpy()), np.interp(between, t, np.log(g)), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(np.log(table["g"].to_numpy()), np.interp(between, t, np.log(g)), rtol=0, atol=1e-6)
     interval = np.searchsorted(t, between, side="left") - 1  # the left interval at a knot
     slope = (np.diff(np.log(g)) / np.diff(t))[interval]
-    np.testing.assert_allclose(table["gdot"].to_numpy(), table["g"].to_numpy() * slope, rtol=1e-9)
+    np.testing.assert_allclose(table["gdot"].to_numpy(), table["g"].to_numpy() * slope, rtol=1e-6)
 
 
 def test_an_action_answers_the_same_rows(flight: fl.FlightClient, two: str) -> None:
