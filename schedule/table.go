@@ -19,50 +19,42 @@ type TableRow struct {
 // FromTable returns the schedule of a table of knots, wherever the user puts them.
 // Per (label, subspace), in the order of the table, t is strictly increasing from 0
 // and g positive and strictly increasing; all paths end at one T and one g(T) within
-// 1e-9 relative; labels are all −1, or 0 … L−1 without gaps, and each has every
-// subspace. An *Error names the row of the table that breaks a rule.
+// 1e-9 relative; labels are all −1, or any classes, and each has every subspace.
+// An *Error names the row of the table that breaks a rule.
 func FromTable(basis string, k int, rows []TableRow) (*Schedule, error) {
 	if len(rows) == 0 {
 		return nil, failf(-1, "the table is empty")
 	}
 	knots := map[[2]int][]int{} // (label, subspace) → rows
-	labels, subspaces := 0, 0
+	subspaces := 0
+	var labels []int // the distinct ones
 	for i, r := range rows {
 		switch {
 		case r.Label < -1:
 			return nil, failf(i, "label is %d; it must be −1 (shared) or a class from 0", r.Label)
 		case (r.Label < 0) != (rows[0].Label < 0):
 			return nil, failf(i, "label is %d after %d; a table is either shared (all −1) or per class", r.Label, rows[0].Label)
-		case r.Label >= len(rows):
-			return nil, failf(i, "label is %d; labels run from 0 without gaps", r.Label)
 		case r.Subspace < 0 || r.Subspace >= maxSubspaces:
 			return nil, failf(i, "subspace is %d; it must be 0 … %d", r.Subspace, maxSubspaces-1)
 		}
 		key := [2]int{r.Label, r.Subspace}
 		knots[key] = append(knots[key], i)
-		labels, subspaces = max(labels, r.Label+1), max(subspaces, r.Subspace+1)
+		subspaces = max(subspaces, r.Subspace+1)
+		labels = append(labels, r.Label)
 	}
-	fam := Family{PerClass: labels > 0, Basis: basis, K: k}
+	slices.Sort(labels)
+	labels = slices.Compact(labels)
+	fam := Family{PerClass: labels[0] >= 0, Basis: basis, K: k}
 	if err := fam.check(subspaces); err != nil {
 		return nil, err
 	}
-	ids := []int{-1}
-	var names []int
-	if fam.PerClass {
-		ids = uniformInts(labels)
-		names = ids
-	}
-	paths := make([][]*Path, len(ids))
-	first := lastRow(rows, ids[0], 0)
-	for r, label := range ids {
+	paths := make([][]*Path, len(labels))
+	first := lastRow(rows, labels[0], 0)
+	for r, label := range labels {
 		for j := range subspaces {
 			at := knots[[2]int{label, j}]
 			if at == nil {
-				blame := lastRow(rows, label, -1)
-				if blame < 0 { // the label is missing altogether
-					blame = len(rows) - 1
-				}
-				return nil, failf(blame, "label %d has no subspace %d; every label 0 … %d needs every subspace 0 … %d", label, j, labels-1, subspaces-1)
+				return nil, failf(lastRow(rows, label, -1), "label %d has no subspace %d; every label needs every subspace 0 … %d", label, j, subspaces-1)
 			}
 			p, err := pathOfRows(rows, at)
 			if err != nil {
@@ -75,7 +67,10 @@ func FromTable(basis string, k int, rows []TableRow) (*Schedule, error) {
 			}
 		}
 	}
-	return New(fam, names, paths)
+	if !fam.PerClass {
+		labels = nil
+	}
+	return New(fam, labels, paths)
 }
 
 // pathOfRows returns the path through the given rows; its errors name table rows.
@@ -100,12 +95,4 @@ func lastRow(rows []TableRow, label, subspace int) int {
 		}
 	}
 	return -1
-}
-
-func uniformInts(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
 }
