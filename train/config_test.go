@@ -1,0 +1,216 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// readFile reads a recipe as strictly as a request.
+func readFile(t *testing.T, path string) Config {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	body, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	var c Config
+	if err := dec.Decode(&c); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return c
+}
+
+// TestRecipes: every file in configs/ can be used, and its network built.
+func TestRecipes(t *testing.T) {
+	files, err := filepath.Glob("../configs/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recipes: %v", err)
+	}
+	for _, path := range files {
+		c, err := readFile(t, path).Resolve()
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if c.Dataset == "" || (c.Network == nil) == (c.Model == "") {
+			t.Errorf("%s names no data set, or not one of network and model", path)
+		}
+		if c.Network != nil {
+			if cfg, err := unet.ParseConfig(c.Network); err != nil {
+				t.Errorf("%s: %v", path, err)
+			} else if net, err := unet.New(cfg); err != nil {
+				t.Errorf("%s: %v", path, err)
+			} else if filepath.Base(path) == "digits-pretrain.yaml" && math.Abs(float64(net.ParamCount())-0.19e6) > 5e3 {
+				t.Errorf("%s: the network has %d parameters", path, net.ParamCount())
+			}
+		}
+	}
+}
+
+// TestDigitsRecipe pins what the recipe's names resolve to.
+func TestDigitsRecipe(t *testing.T) {
+	c, err := readFile(t, "../configs/digits-isotropic.yaml").Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ramp := c.scheduleRamp()
+	perStep := float64(c.Batch) / 1000
+	within(t, "steps", c.Kimg/perStep, 200, 1e-9)
+	within(t, "rate of step 1", ramp.At(0, perStep), 0.003, 1e-12)
+	within(t, "rate of step 10", ramp.At(9*perStep, 10*perStep), 0.03, 2e-4)
+	within(t, "rate of step 200", ramp.At(199*perStep, 200*perStep), 0.003, 1e-5)
+	if !*c.Stratified || *c.TrainNetwork || c.Probes != 1 || c.Probe != "rademacher" || c.C != 1 {
+		t.Errorf("resolved to %+v", c)
+	}
+	c, err = readFile(t, "../configs/digits-pretrain.yaml").Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ramp, perStep = c.networkRamp(), float64(c.Batch)/1000
+	within(t, "steps", c.Kimg/perStep, 1200, 1e-9)
+	within(t, "rate of step 50", ramp.At(49*perStep, 50*perStep), 0.002, 1e-12)
+	within(t, "rate of step 600", ramp.At(599*perStep, 600*perStep), 0.004, 1e-12)
+	within(t, "rate of step 900", ramp.At(900*perStep, 901*perStep), 0.002, 1e-12)
+}
+
+func TestConfigErrorsNameTheField(t *testing.T) {
+	nan := math.NaN()
+	for field, change := range map[string]func(*Config){
+		"stage":             func(c *Config) { c.Stage = "second" },
+		"batch":             func(c *Config) { c.Batch = -1 },
+		"kimg":              func(c *Config) { c.Kimg = math.Inf(1) },
+		"lr":                func(c *Config) { c.LR = -1 },
+		"lr_ramp":           func(c *Config) { c.LRRamp = "linear" },
+		"lr_warmup":         func(c *Config) { c.LRWarmup = -1 },
+		"lr_hold":           func(c *Config) { c.LRHold = &nan },
+		"lr_final":          func(c *Config) { c.LRFinal = 2 },
+		"beta2":             func(c *Config) { c.Beta2 = 1 },
+		"ema_halflife_kimg": func(c *Config) { c.EMAHalflife = -1 },
+		"T":                 func(c *Config) { c.T = nan },
+		"g0":                func(c *Config) { c.G0 = -1 },
+		"knots":             func(c *Config) { c.Knots = 1 },
+		"init":              func(c *Config) { c.Init = "linear" },
+		"c":                 func(c *Config) { c.C = -1 },
+		"schedule_lr":       func(c *Config) { c.ScheduleLR = nan },
+		"schedule_lr_ramp":  func(c *Config) { c.ScheduleLRRamp = "step" },
+		"schedule_beta1":    func(c *Config) { c.ScheduleBeta1 = 1.5 },
+		"schedule_lr_hold":  func(c *Config) { c.ScheduleLRHold = -0.1 },
+		"estimator":         func(c *Config) { c.Estimator = "exact" },
+		"probe":             func(c *Config) { c.Probe = "cauchy" },
+		"probes":            func(c *Config) { c.Probes = -2 },
+		"family":            func(c *Config) { c.Family.Basis = "dct" },
+		"ratio_embedding":   func(c *Config) { c.RatioEmbedding = true },
+		"p_mean":            func(c *Config) { c.PMean = &nan },
+		"p_std":             func(c *Config) { c.PStd = -1 },
+		"p_std_subspace":    func(c *Config) { c.PStdSubspace = -1 },
+		"network":           func(c *Config) { c.Model = "digits" },
+		"network.label_dim": func(c *Config) { c.Network = json.RawMessage(`{"img_resolution":4,"img_channels":1,"label_dim":-1}`) },
+		"dataset": func(c *Config) {
+			c.Network = json.RawMessage(`{"model_type":"SongUNet","img_resolution":8,"img_channels":1}`)
+		},
+		"schedule_lr_warmup": func(c *Config) { c.ScheduleLRWarmup = math.Inf(1) },
+		"train_network":      func(c *Config) { c.Stage, c.TrainNetwork = Pretrain, refuse() },
+	} {
+		cfg := tinyConfig(Isotropic)
+		change(&cfg)
+		_, err := New(cfg, Sources{Device: devicetest.Open(t), Dataset: tinyData(t, 16)})
+		var e *ConfigError
+		if !errors.As(err, &e) || e.Field != field {
+			t.Errorf("%s: error %v", field, err)
+		}
+	}
+}
+
+// TestWhereAScheduleStarts: a named schedule must agree with T; a model's own serves
+// only where nothing else is asked for.
+func TestWhereAScheduleStarts(t *testing.T) {
+	d := tinyData(t, 16)
+	cfg, err := unet.ParseConfig([]byte(tinyNetwork))
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, err := unet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := edm(t, 400, 1e-9)
+	model := &checkpoint.Model{Net: net, Values: net.Init(0), Schedule: own}
+	for _, c := range []struct {
+		name   string
+		change func(*Config, *Sources)
+		T      float64
+		knots  int
+		field  string
+	}{
+		{"the model's own", func(*Config, *Sources) {}, 400, 16, ""},
+		{"the model's own on more knots", func(c *Config, _ *Sources) { c.Knots = 20 }, 400, 20, ""},
+		{"another T", func(c *Config, _ *Sources) { c.T = 100 }, 100, 32, ""},
+		{"init", func(c *Config, _ *Sources) { c.Init = "cosine" }, 6400, 32, ""},
+		{"named", func(c *Config, s *Sources) { c.Schedule, s.Schedule = "x", edm(t, 64, 1e-9) }, 64, 16, ""},
+		{"named, another T", func(c *Config, s *Sources) { c.Schedule, s.Schedule, c.T = "x", edm(t, 64, 1e-9), 100 }, 0, 0, "T"},
+		{"named, two subspaces", func(c *Config, s *Sources) {
+			c.Schedule = "x"
+			s.Schedule, err = own.Expand(schedule.Family{Basis: "dct"}, nil, 2)
+		}, 0, 0, "schedule"},
+	} {
+		cfg := Config{Stage: Isotropic, Model: "m", Batch: 8}
+		src := Sources{Device: devicetest.Open(t), Dataset: d, Model: model}
+		c.change(&cfg, &src)
+		r, err := New(cfg, src)
+		var e *ConfigError
+		switch {
+		case c.field != "":
+			if !errors.As(err, &e) || e.Field != c.field {
+				t.Errorf("%s: error %v, want one about %q", c.name, err, c.field)
+			}
+			continue
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if r.Schedule().T() != c.T || len(r.theta[0][0]) != c.knots-1 || r.Config().T != c.T {
+			t.Errorf("%s: T %v, %d parameters", c.name, r.Schedule().T(), len(r.theta[0][0]))
+		}
+		r.Close()
+	}
+}
+
+// TestRowsPerClass: a family per class has a row for each, all from the shared start.
+func TestRowsPerClass(t *testing.T) {
+	cfg := tinyConfig(Anisotropic)
+	cfg.Family = schedule.Family{PerClass: true, Basis: "dct"}
+	r := start(t, cfg, Sources{Dataset: tinyData(t, 16)})
+	s := r.Schedule()
+	if s.Rows() != 2 || s.J() != 2 || len(s.Labels()) != 2 {
+		t.Fatalf("%d rows, %d subspaces, labels %v", s.Rows(), s.J(), s.Labels())
+	}
+	base, _ := s.At(0, 0).Eval(30)
+	for row := range 2 {
+		for j := range 2 {
+			if g, _ := s.At(row, j).Eval(30); g != base {
+				t.Errorf("row %d, subspace %d starts at g = %v, not %v", row, j, g, base)
+			}
+		}
+	}
+}

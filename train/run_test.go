@@ -1,0 +1,244 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// TestResumeIsExact: ten steps, and five, stored, loaded and five more, give the same
+// rows and the same state to the last bit.
+func TestResumeIsExact(t *testing.T) {
+	d := tinyData(t, 20) // ten steps of eight cross epochs
+	shared := tinyConfig(Isotropic)
+	shared.Estimator = "backprop"
+	perClass := tinyConfig(Anisotropic)
+	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
+	perClass.RatioEmbedding, perClass.TrainNetwork = true, refuse()
+	for _, c := range []struct {
+		name string
+		cfg  Config
+	}{{"pretrain", tinyConfig(Pretrain)}, {"network and schedule", shared}, {"schedules per class", perClass}} {
+		t.Run(c.name, func(t *testing.T) {
+			whole := start(t, c.cfg, Sources{Dataset: d})
+			want := step(t, whole, 10)
+
+			half := start(t, c.cfg, Sources{Dataset: d})
+			got := step(t, half, 5)
+			state, err := half.State(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "run")
+			if err := checkpoint.SaveRun(dir, state); err != nil {
+				t.Fatal(err)
+			}
+			if state, err = checkpoint.LoadRun(dir); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(again.Close)
+			if p := again.Progress(); p.Step != 5 || p.Kimg != 0.04 || len(again.Rows(0)) != 5 {
+				t.Errorf("resumed at %+v with %d rows", p, len(again.Rows(0)))
+			}
+			got = append(got, step(t, again, 5)...)
+			if !slices.EqualFunc(got, want, equalRows) {
+				t.Errorf("rows\n%v\nwant\n%v", got, want)
+			}
+			a, err := again.State(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := whole.State(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameState(t, a, b)
+		})
+	}
+}
+
+func sameState(t *testing.T, a, b *checkpoint.Run) {
+	t.Helper()
+	for name, pair := range map[string][2][][]float32{
+		"params": {a.Params, b.Params}, "m": {a.M, b.M}, "v": {a.V, b.V}, "ema": {a.EMA, b.EMA},
+	} {
+		if !slices.EqualFunc(pair[0], pair[1], slices.Equal) {
+			t.Errorf("%s differ", name)
+		}
+	}
+	if a.Step != b.Step || a.Seen != b.Seen || a.Position != b.Position || a.Updates != b.Updates || !slices.Equal(a.ThetaUpdates, b.ThetaUpdates) {
+		t.Error("counters differ")
+	}
+	if string(a.Config) != string(b.Config) {
+		t.Errorf("configurations differ:\n%s\n%s", a.Config, b.Config)
+	}
+	if a.Schedule != nil {
+		x, y := a.Schedule.Theta(), b.Schedule.Theta()
+		for r := range x {
+			for j := range x[r] {
+				if !slices.Equal(x[r][j], y[r][j]) || !slices.Equal(a.ThetaV[r][j], b.ThetaV[r][j]) {
+					t.Errorf("θ or its moments differ in row %d, subspace %d", r, j)
+				}
+			}
+		}
+	}
+}
+
+func TestPretrainingLowersTheLoss(t *testing.T) {
+	cfg := tinyConfig(Pretrain)
+	cfg.LR, cfg.Kimg = 4e-3, 0.96
+	r := start(t, cfg, Sources{Dataset: tinyData(t, 64)})
+	rows := step(t, r, 120)
+	var first, last float64
+	for i := range 30 {
+		first, last = first+rows[i].Loss, last+rows[len(rows)-1-i].Loss
+	}
+	if last > 0.6*first {
+		t.Errorf("loss %v at first, %v at last", first/30, last/30)
+	}
+	end := rows[119]
+	if end.Step != 120 || math.Abs(end.Kimg-0.96) > 1e-12 || !math.IsNaN(end.Energy) || !math.IsNaN(end.ScheduleLR) || !(end.GradNorm > 0) || !(end.LR > 0) {
+		t.Errorf("last row %+v", end)
+	}
+	m, err := r.Model(t.Context())
+	if err != nil || m.Schedule != nil {
+		t.Errorf("model with schedule %v, error %v", m.Schedule, err)
+	}
+}
+
+// TestCallersBatches: they count as steps and leave the data set's order alone.
+func TestCallersBatches(t *testing.T) {
+	d := tinyData(t, 32)
+	r := start(t, tinyConfig(Pretrain), Sources{Dataset: d})
+	images, labels := make([]float32, 8*16), make([]int32, 8)
+	data.NewOrder(0, 32, false).Batch(d, 0, images, labels)
+	row, err := r.StepOn(t.Context(), images, labels)
+	if err != nil || row.Step != 1 || row.Kimg != 0.008 || r.position != 0 {
+		t.Errorf("row %+v, position %d, error %v", row, r.position, err)
+	}
+	if row = step(t, r, 1)[0]; row.Step != 2 || row.Kimg != 0.016 || r.position != 8 {
+		t.Errorf("row %+v, position %d", row, r.position)
+	}
+	var bad *data.Error
+	images[20] = 1.5
+	if _, err := r.StepOn(t.Context(), images, labels); !errors.As(err, &bad) || bad.Row != 1 {
+		t.Errorf("an image out of range: %v", err)
+	}
+	if _, err := r.StepOn(t.Context(), images[:17], nil); !errors.As(err, &bad) {
+		t.Errorf("part of an image: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Step(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled step: %v", err)
+	}
+	if p := r.Progress(); p.Step != 2 {
+		t.Errorf("refused steps were counted: %+v", p)
+	}
+}
+
+// TestNonFiniteStepsAreSkipped: a learning rate beyond all measure makes the next
+// gradients non-finite; they change nothing, are counted, and are told.
+func TestNonFiniteStepsAreSkipped(t *testing.T) {
+	cfg := tinyConfig(Isotropic)
+	cfg.LR = 1e30
+	r := start(t, cfg, Sources{Dataset: tinyData(t, 16)})
+	step(t, r, 1)
+	before, err := r.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost *DivergedError
+	for range guardSkips {
+		if _, err = r.Step(t.Context()); err != nil {
+			break
+		}
+	}
+	if !errors.As(err, &lost) || lost.Step != guardSkips+1 {
+		t.Errorf("nothing was told: %v", err)
+	}
+	after, err := r.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Skipped != guardSkips || after.Step != guardSkips+1 || after.Updates != 1 || after.ThetaUpdates[0] != before.ThetaUpdates[0] {
+		t.Errorf("skipped %d of %d steps, %d updates", after.Skipped, after.Step, after.Updates)
+	}
+	if !slices.EqualFunc(before.Params, after.Params, slices.Equal) || !slices.Equal(before.Schedule.Theta()[0][0], after.Schedule.Theta()[0][0]) {
+		t.Error("a skipped step changed parameters")
+	}
+}
+
+// TestSnapshotsAreImmutable: what a sampler holds stays as it was while training and
+// publishing go on.
+func TestSnapshotsAreImmutable(t *testing.T) {
+	r := start(t, tinyConfig(Isotropic), Sources{Dataset: tinyData(t, 16)})
+	if r.Snapshot() != nil {
+		t.Error("a snapshot before the first Publish")
+	}
+	step(t, r, 1)
+	if err := r.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	held := r.Snapshot()
+	weights, err := held.Weights.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theta := held.Schedule.Theta()[0][0]
+	step(t, r, 3)
+	if err := r.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := r.Snapshot()
+	defer now.Release()
+	if now.Step != 4 || held.Step != 1 {
+		t.Errorf("steps %d and %d", held.Step, now.Step)
+	}
+	again, err := held.Weights.Export()
+	if err != nil || !slices.EqualFunc(weights, again, slices.Equal) || !slices.Equal(theta, held.Schedule.Theta()[0][0]) {
+		t.Errorf("the held snapshot changed: %v", err)
+	}
+	fresh, err := now.Weights.Export()
+	if err != nil || slices.EqualFunc(weights, fresh, slices.Equal) || slices.Equal(theta, now.Schedule.Theta()[0][0]) {
+		t.Errorf("the new snapshot is the old one: %v", err)
+	}
+	held.Release()
+}
+
+// TestAbsentClassesStay: the row of a class that no batch has shown keeps θ and moments.
+func TestAbsentClassesStay(t *testing.T) {
+	cfg := tinyConfig(Isotropic)
+	cfg.Family.PerClass = true
+	d := tinyData(t, 16)
+	r := start(t, cfg, Sources{Dataset: d})
+	images, labels := make([]float32, 8*16), make([]int32, 8)
+	for i := range 8 {
+		d.Image(2*i, false, images[i*16:(i+1)*16]) // class 0
+	}
+	before := r.Schedule().Theta()
+	if _, err := r.StepOn(t.Context(), images, labels); err != nil {
+		t.Fatal(err)
+	}
+	after := r.Schedule().Theta()
+	if slices.Equal(before[0][0], after[0][0]) || !slices.Equal(before[1][0], after[1][0]) || r.adam.n[1] != 0 {
+		t.Error("class 0 stayed, or class 1 moved")
+	}
+	labels[3] = -1
+	var label *schedule.LabelError
+	if _, err := r.StepOn(t.Context(), images, labels); !errors.As(err, &label) {
+		t.Errorf("an image without a class: %v", err)
+	}
+}
