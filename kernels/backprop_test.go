@@ -28,6 +28,7 @@ func toyBasis(t *testing.T, j int) *basis.Basis {
 // ⟨u, F⟩, equals ordinary differentiation of the loss through the state, the
 // input scaling, the noise label, the ratio inputs and the output scaling.
 func TestBackpropIsAutodiff(t *testing.T) {
+	t.Parallel()
 	for j := 1; j <= 3; j++ {
 		t.Run(fmt.Sprintf("J=%d", j), func(t *testing.T) {
 			net := toy{ratios: j - 1}

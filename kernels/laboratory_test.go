@@ -178,6 +178,7 @@ func (l *laboratory) exactTrace(t *testing.T, g, gdot []float64) *kernels.Terms 
 // With an exact trace, and in mode backprop, the agreement is exact sample by
 // sample. Every wrong variant of the estimator is far from it.
 func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
+	t.Parallel()
 	const bound = 4.5
 	l := newLaboratory(t, 1, 1.6, 0.5)
 	truth := l.differences(t)
@@ -245,6 +246,7 @@ func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
 // right mean over x_0 and ε, though not for any one of them. 2048 draws; false
 // alarm as above.
 func TestExplicitAtTheOptimum(t *testing.T) {
+	t.Parallel()
 	l := newLaboratory(t, 2, 1, 0)
 	g, gdot := l.levels(l.theta)
 	_, a, b := l.terms(t, kernels.Explicit, g, gdot).Assemble(g, gdot, labC)

@@ -18,6 +18,7 @@ import (
 // labels, on two images that the label tells apart, while samplers use what is
 // published.
 func TestNetworkLearns(t *testing.T) {
+	t.Parallel()
 	cfg := unet.Defaults("SongUNet")
 	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim, cfg.AugmentDim = 4, 1, 2, 0
 	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 8, []int{1}, 1, nil

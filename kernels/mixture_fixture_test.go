@@ -55,6 +55,7 @@ func (c *mixtureCase) dtheta(a, b []float64) []float64 {
 // gradient by θ with values from an independent implementation in float64, and
 // the gradient with an exact trace with finite differences of the loss.
 func TestMixtureFixture(t *testing.T) {
+	t.Parallel()
 	c := loadMixture(t)
 	_, flow, _, err := c.m.Denoise64(context.Background(), c.w, c.F64("c1_x_t"), c.g, nil)
 	if err != nil {

@@ -69,6 +69,7 @@ func plansOf(t *testing.T, s solver.Settings, sch *schedule.Schedule, rows []int
 // TestIsotropicSamplers compares whole trajectories with the fixtures' samplers:
 // EDM's Heun, and every multistep solver on one list of noise levels.
 func TestIsotropicSamplers(t *testing.T) {
+	t.Parallel()
 	m, w, _ := unetModel(t, "none")
 	c := fixtures.Load(t, "samplers/isotropic")
 	sch, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{schedule.EDMTheta(32, 6400, 1e-9)}}, 6400, 1e-9)
@@ -102,6 +103,7 @@ func TestIsotropicSamplers(t *testing.T) {
 // and the endpoint form on EDM's noise levels, with one schedule and with every
 // sample on the schedule of its class.
 func TestAnisotropicSamplers(t *testing.T) {
+	t.Parallel()
 	m, w, _ := unetModel(t, "dct")
 	for _, name := range []string{"samplers/anisotropic", "samplers/anisotropic_per_class"} {
 		c := fixtures.Load(t, name)

@@ -50,6 +50,7 @@ func export(t *testing.T, tr *kernels.Trainer) *kernels.TrainerState {
 // TestStepIsAdam follows three steps on the host: the gradient of the batch mean
 // at the noise the device drew, Adam with bias correction, the moving average.
 func TestStepIsAdam(t *testing.T) {
+	t.Parallel()
 	net := toy{ratios: 1}
 	m, _ := model64(t, net, toyBasis(t, 2), net.values(4))
 	tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Beta2: 0.99}, net.values(4))
@@ -138,6 +139,7 @@ func widen(x []float32) []float64 {
 // TestTrainerState: a restored trainer goes on bit for bit; a step that is
 // refused or not finite changes nothing; what was published stays as it was.
 func TestTrainerState(t *testing.T) {
+	t.Parallel()
 	net := toy{ratios: 1}
 	m, _ := modelAt(t, kernels.Float32, net, toyBasis(t, 2), net.values(4))
 	cfg := kernels.TrainerConfig{TrainNetwork: true, Estimate: true}
@@ -207,6 +209,7 @@ func TestTrainerState(t *testing.T) {
 // TestFrozenTrainer: without training, a step is the estimator at the noise and
 // the probes that it draws, averaged over them, and leaves the weights alone.
 func TestFrozenTrainer(t *testing.T) {
+	t.Parallel()
 	net := toy{}
 	m, w := model64(t, net, toyBasis(t, 2), net.values(4))
 	for probe, count := range map[string]int{kernels.Rademacher: 1, kernels.Sphere: 2} {

@@ -147,6 +147,7 @@ func (b bounds) check(t *testing.T, what, name string, got, want []float64) {
 // TestPreconditioning compares the network's output, the denoiser and the flow
 // at unequal variances with the fixtures, for a separable and for dense bases.
 func TestPreconditioning(t *testing.T) {
+	t.Parallel() // programs compile side by side
 	c := fixtures.Load(t, "aniso/wrap")
 	g := interleave(c.F64("g"), c.F64("h"))
 	for _, name := range []string{"dct", "pca per class"} {
@@ -168,6 +169,7 @@ func TestPreconditioning(t *testing.T) {
 // TestEstimatorFixture compares every term of the estimator, A, B, the gradient
 // by θ and the gradient of every parameter, for one schedule and one per class.
 func TestEstimatorFixture(t *testing.T) {
+	t.Parallel()
 	m, w, params := unetModel(t, "dct")
 	for _, name := range []string{"estimator/gh_dct", "estimator/gh_dct_per_class"} {
 		c := fixtures.Load(t, name)
@@ -221,6 +223,7 @@ func TestEstimatorFixture(t *testing.T) {
 // TestIsotropicFixture compares mode backprop with the gradient of the isotropic
 // loss through everything, for one schedule and one per class.
 func TestIsotropicFixture(t *testing.T) {
+	t.Parallel()
 	m, w, params := unetModel(t, "none")
 	split, splitWeights, _ := unetModel(t, "dct")
 	for _, name := range []string{"estimator/iso", "estimator/iso_per_class"} {
