@@ -128,8 +128,8 @@ func decodeInto(v tree, path string, dst reflect.Value) error {
 	panic("api: requests cannot hold a " + dst.Type().String())
 }
 
-// decodeStruct sets the fields of dst by their json tags. A field tagged `json:",rest"` (a json.RawMessage) takes every key
-// that no other field does.
+// decodeStruct sets the fields of dst by their json tags. A field tagged `api:"rest"` (a json.RawMessage) takes every key that
+// no other field does.
 func decodeStruct(v tree, path string, dst reflect.Value) error {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -169,7 +169,7 @@ func fieldsOf(dst reflect.Value) (fields map[string]reflect.Value, rest reflect.
 	fields = map[string]reflect.Value{}
 	for i := range dst.NumField() {
 		f := dst.Type().Field(i)
-		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
 			inner, innerRest := fieldsOf(dst.Field(i))
@@ -177,9 +177,9 @@ func fieldsOf(dst reflect.Value) (fields map[string]reflect.Value, rest reflect.
 			if innerRest.IsValid() {
 				rest = innerRest
 			}
-		case !f.IsExported() || name == "-":
-		case option == "rest":
+		case f.Tag.Get("api") == "rest":
 			rest = dst.Field(i)
+		case !f.IsExported() || name == "-":
 		case name != "":
 			fields[name] = dst.Field(i)
 		}

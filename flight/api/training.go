@@ -8,7 +8,7 @@ import "encoding/json"
 type CreateRun struct {
 	Name    string          `json:"name"`
 	Replace bool            `json:"replace,omitempty"` // a run of this name that is not running is deleted first
-	Config  json.RawMessage `json:",rest"`
+	Config  json.RawMessage `json:"-" api:"rest"`
 }
 
 // SetDefaults implements Request.

@@ -20,7 +20,7 @@ type Config struct {
 	MaxBytes       int64        // bytes a reply may have; default 1 GiB
 	MaxUploadBytes int64        // bytes an upload may have; default 4 GiB
 	MaxRequests    int64        // operations under way at a time; default 256, beyond BUSY
-	Seats          int64        // evaluations that may use the device at a time; default 2
+	Seats          int64        // evaluations, or compilations, that may use the device at a time; default 4
 	Logger         *slog.Logger // default slog.Default()
 }
 
@@ -35,7 +35,7 @@ func (c Config) withDefaults() Config {
 		c.MaxRequests = 256
 	}
 	if c.Seats <= 0 {
-		c.Seats = 2
+		c.Seats = 4
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

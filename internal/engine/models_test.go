@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -156,6 +157,30 @@ func countServed() (n int) {
 		}
 	}
 	return n
+}
+
+func TestListFlights(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "noise", 5)
+	act(t, e, "MakeSchedule", `{"name":"s","kind":"edm"}`)
+	records := map[string]int64{}
+	for _, f := range e.List(t.Context()) {
+		records[f.Path[0]+"/"+f.Path[1]] = f.Records
+		if f.Ticket == nil {
+			continue
+		}
+		op, err := api.Op(f.Ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := get(t, e, op, string(f.Ticket)); int64(r.n) != f.Records {
+			t.Errorf("%v: reading gives %d rows, listed are %d", f.Path, r.n, f.Records)
+		}
+	}
+	want := map[string]int64{"models/tiny": -1, "schedules/s": 256, "datasets/noise": 5}
+	if !maps.Equal(records, want) {
+		t.Errorf("listed %v, want %v", records, want)
+	}
 }
 
 func TestBusy(t *testing.T) {

@@ -158,6 +158,7 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 			return 0, 0, err
 		}
 	}
+	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = itoa(s.steps), itoa(s.plan.NFE)
 	rows = times(int64(n), 1+s.previews())
 	bytes, err = s.e.price(s.schema, rows)
 	return rows, bytes, err
