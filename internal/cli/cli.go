@@ -37,12 +37,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "anisoflight: %v\nSee `%s --help`.\n", err, usage.command)
 		return 2
-	case ctx.Err() != nil:
+	case errors.Is(err, errInterrupted), ctx.Err() != nil && isCancelled(err):
 		fmt.Fprintln(stderr, "anisoflight: interrupted")
 		return 130
 	}
 	fmt.Fprintf(stderr, "anisoflight: %s\n", plain(err))
 	return 1
+}
+
+// errInterrupted ends a command that has kept what it could after an interrupt.
+var errInterrupted = errors.New("interrupted")
+
+// isCancelled tells an interrupt's consequence from a failure.
+func isCancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || isCode(err, api.Cancelled)
 }
 
 // plain says an error of the engine without the bracketed code that the wire

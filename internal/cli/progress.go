@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -12,15 +13,17 @@ import (
 // now and then.
 type progress struct {
 	bar  *progressbar.ProgressBar
+	out  io.Writer
 	log  *slog.Logger
 	what string
 	next time.Time // of the next log line
+	full bool      // done has reached the total
 }
 
 const logEvery = 10 * time.Second
 
 func newProgress(w io.Writer, log *slog.Logger, what string) *progress {
-	p := &progress{log: log, what: what, next: time.Now().Add(logEvery)}
+	p := &progress{out: w, log: log, what: what, next: time.Now().Add(logEvery)}
 	if onTerminal(w) {
 		p.bar = progressbar.NewOptions64(-1,
 			progressbar.OptionSetWriter(w),
@@ -29,6 +32,7 @@ func newProgress(w io.Writer, log *slog.Logger, what string) *progress {
 			progressbar.OptionShowElapsedTimeOnFinish(),
 			progressbar.OptionSetPredictTime(true),
 			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetSpinnerChangeInterval(0), // else it draws on after Exit
 			progressbar.OptionFullWidth(),
 		)
 	}
@@ -37,6 +41,7 @@ func newProgress(w io.Writer, log *slog.Logger, what string) *progress {
 
 // set moves to done of total; total ≤ 0 is unknown. note is shown beside it.
 func (p *progress) set(done, total int64, note string) {
+	p.full = total > 0 && done >= total
 	if p.bar == nil {
 		if now := time.Now(); now.After(p.next) {
 			p.next = now.Add(logEvery)
@@ -53,9 +58,15 @@ func (p *progress) set(done, total int64, note string) {
 	_ = p.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }
 
-// close ends the line of the bar.
+// close leaves the bar where it is and ends its line.
 func (p *progress) close() {
-	if p.bar != nil {
+	if p.bar == nil {
+		return
+	}
+	if p.full {
+		_ = p.bar.Finish() // draws what the throttle held back
+	} else {
 		_ = p.bar.Exit()
 	}
+	fmt.Fprintln(p.out)
 }

@@ -142,11 +142,16 @@ func writerFor(path string) (imageWriter, error) {
 	return nil, fmt.Errorf("--out must end in .png or .npz, not %q", path)
 }
 
-// showMeta moves a bar by the progress that an operation reports.
+// showMeta moves a bar by the progress that an operation reports: the steps of the
+// part in work, with the parts done in words, or what has been sent.
 func showMeta(p *progress, m api.Meta) {
 	switch m["event"] {
 	case "progress":
-		p.set(integer(m["step"]), integer(m["steps"]), "")
+		note := ""
+		if total := integer(m["total"]); total > 0 {
+			note = fmt.Sprintf("%d/%d", integer(m["done"]), total)
+		}
+		p.set(integer(m["step"]), integer(m["steps"]), note)
 	case "batch":
 		p.set(integer(m["done"]), integer(m["total"]), "")
 	}

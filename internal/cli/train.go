@@ -71,7 +71,13 @@ func runTrain(ctx context.Context, e env) error {
 		} else if watchErr != nil {
 			return watchErr
 		}
-		return errors.Join(keep(kept, eng, e, run, model), ctx.Err())
+		if err := keep(kept, eng, e, run, model); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return nil
 	})
 }
 
@@ -139,8 +145,12 @@ func keep(ctx context.Context, eng *engine.Engine, e env, run, model string) err
 	if err := act(ctx, eng, "GetRun", map[string]any{"run": run}, nil, &info); err != nil {
 		return err
 	}
-	if info.State == "failed" {
+	switch {
+	case info.State == "failed":
 		return errors.New("the run failed: " + info.Error)
+	case info.Step == 0:
+		fmt.Fprintf(e.out, "run %s: %s before its first step; nothing to save\n", run, info.State)
+		return nil
 	}
 	save := map[string]any{"run": run, "name": model, "replace": e.toggle("replace") || e.toggle("resume")}
 	if err := act(ctx, eng, "SaveModel", save, nil, nil); err != nil {
