@@ -62,6 +62,9 @@ func (s *sampling) runBatch(ctx context.Context, rows []row, latents []float32, 
 		return err
 	}
 	defer t.Close()
+	if first.Data {
+		t.KeepDenoised()
+	}
 	alpha, g := make([]float64, bucket*j), make([]float64, bucket*j)
 	for i, p := range plans {
 		copy(alpha[i*j:], p.Init)
