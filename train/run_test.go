@@ -98,18 +98,18 @@ func sameState(t *testing.T, a, b *checkpoint.Run) {
 
 func TestPretrainingLowersTheLoss(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
-	cfg.LR, cfg.Kimg = 4e-3, 0.96
+	cfg.LR, cfg.Kimg = 4e-3, 3.2
 	r := start(t, cfg, Sources{Dataset: tinyData(t, 64)})
-	rows := step(t, r, 120)
+	rows := step(t, r, 400)
 	var first, last float64
-	for i := range 30 {
+	for i := range 40 {
 		first, last = first+rows[i].Loss, last+rows[len(rows)-1-i].Loss
 	}
 	if last > 0.6*first {
-		t.Errorf("loss %v at first, %v at last", first/30, last/30)
+		t.Errorf("loss %v at first, %v at last", first/40, last/40)
 	}
-	end := rows[119]
-	if end.Step != 120 || math.Abs(end.Kimg-0.96) > 1e-12 || !math.IsNaN(end.Energy) || !math.IsNaN(end.ScheduleLR) || !(end.GradNorm > 0) || !(end.LR > 0) {
+	end := rows[399]
+	if end.Step != 400 || math.Abs(end.Kimg-3.2) > 1e-12 || !math.IsNaN(end.Energy) || !math.IsNaN(end.ScheduleLR) || !(end.GradNorm > 0) || !(end.LR > 0) {
 		t.Errorf("last row %+v", end)
 	}
 	m, err := r.Model(t.Context())

@@ -1,0 +1,120 @@
+package data
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+func mustNew(tb testing.TB, im Images) *Dataset {
+	tb.Helper()
+	d, err := New(im)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+func TestImage(t *testing.T) {
+	hwc := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Uint8: []uint8{0, 255, 51, 102, 1, 2, 3, 4}, Labels: []int32{1, -1}})
+	chw := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Layout: CHW, Float32: []float32{-1, -0.6, 1, -0.2}})
+	got := make([]float32, 4)
+	for _, c := range []struct {
+		name string
+		d    *Dataset
+		flip bool
+		want []float32
+	}{
+		{"uint8", hwc, false, []float32{-1, 1, -0.6, -0.2}},
+		{"uint8 mirrored", hwc, true, []float32{-0.6, -0.2, -1, 1}},
+		{"channels first", chw, false, []float32{-1, 1, -0.6, -0.2}},
+		{"channels first mirrored", chw, true, []float32{-0.6, -0.2, -1, 1}},
+	} {
+		c.d.Image(0, c.flip, got)
+		for i := range got {
+			if math.Abs(float64(got[i]-c.want[i])) > 1e-6 {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+				break
+			}
+		}
+	}
+	if hwc.Classes() != 2 || hwc.Label(0) != 1 || hwc.Label(1) != -1 || chw.Label(0) != -1 || chw.HasLabels() || !hwc.HasLabels() {
+		t.Errorf("classes %d, labels %d, %d, %d", hwc.Classes(), hwc.Label(0), hwc.Label(1), chw.Label(0))
+	}
+	if !reflect.DeepEqual(chw.Shape(), []int{2, 1, 2}) || !reflect.DeepEqual(hwc.Shape(), []int{1, 2, 2}) {
+		t.Errorf("shapes %v, %v", hwc.Shape(), chw.Shape())
+	}
+}
+
+// TestBytes: every byte survives the way to a float and back; floats beyond the range
+// are clamped.
+func TestBytes(t *testing.T) {
+	for v := range 256 {
+		if got := ToUint8(FromUint8(uint8(v))); int(got) != v {
+			t.Errorf("byte %d comes back as %d", v, got)
+		}
+	}
+	if FromUint8(0) != -1 || FromUint8(255) != 1 || ToUint8(-3) != 0 || ToUint8(3) != 255 || ToUint8(0) != 128 {
+		t.Error("ends or middle are off")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	nan := float32(math.NaN())
+	for name, c := range map[string]struct {
+		im  Images
+		row int
+	}{
+		"NaN":            {Images{Height: 2, Width: 1, Channels: 1, Float32: []float32{0, 0, nan, 0}}, 1},
+		"infinite":       {Images{Height: 2, Width: 1, Channels: 1, Float32: []float32{float32(math.Inf(-1)), 0}}, 0},
+		"too bright":     {Images{Height: 2, Width: 1, Channels: 1, Float32: []float32{0, 1.00001}}, 0},
+		"label":          {Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 4}, Labels: []int32{0, -2}}, 1},
+		"short labels":   {Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 4}, Labels: []int32{0}}, -1},
+		"part of one":    {Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3}}, -1},
+		"empty":          {Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{}}, -1},
+		"both types":     {Images{Height: 1, Width: 1, Channels: 1, Uint8: []uint8{1}, Float32: []float32{1}}, -1},
+		"no height":      {Images{Width: 1, Channels: 1, Uint8: []uint8{1, 2}}, -1},
+		"unknown layout": {Images{Height: 1, Width: 1, Channels: 1, Layout: "WHC", Uint8: []uint8{1}}, -1},
+	} {
+		_, err := New(c.im)
+		var e *Error
+		if !errors.As(err, &e) || e.Row != c.row {
+			t.Errorf("%s: error %v, want one about row %d", name, err, c.row)
+		}
+	}
+	if _, err := New(Images{Height: 1, Width: 1, Channels: 1, Float32: []float32{1 + 5e-7}}); err != nil {
+		t.Errorf("rounding beyond 1 refused: %v", err)
+	}
+}
+
+func TestSaveLoad(t *testing.T) {
+	dir := t.TempDir()
+	for name, d := range map[string]*Dataset{
+		"floats": mustNew(t, Images{Height: 1, Width: 3, Channels: 2, Layout: CHW, Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1}}),
+		"bytes":  mustNew(t, Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 255}}),
+	} {
+		path := filepath.Join(dir, name)
+		if err := Save(path, d, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := Save(path, d, false); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: second save: %v", name, err)
+		}
+		if err := Save(path, d, true); err != nil {
+			t.Errorf("%s: replacing save: %v", name, err)
+		}
+		got, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, d) {
+			t.Errorf("%s: loaded %+v, want %+v", name, got, d)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: %v", err)
+	}
+}
