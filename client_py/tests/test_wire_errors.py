@@ -159,6 +159,11 @@ ACTIONS: dict[str, tuple[str, dict[str, Any], str | tuple[str, ...]]] = {
     "evaluate nobody": ("EvaluateModel", {"model": "nobody", "dataset": "blocks"}, "MODEL_NOT_FOUND"),
     "evaluate on nothing": ("EvaluateModel", {"model": "digits", "dataset": "nothing"}, "DATASET_NOT_FOUND"),
     "evaluate no samples": ("EvaluateModel", {"model": "digits", "dataset": "blocks", "samples": 0}, "BAD_REQUEST"),
+    "evaluate too much": (
+        "EvaluateModel",
+        {"model": "digits", "dataset": "blocks", "points": 1 << 20, "samples": 1 << 30},
+        "TOO_LARGE",
+    ),
     "make what": ("MakeSchedule", {"name": "new", "kind": "linear"}, "BAD_REQUEST"),
     "make over edm": ("MakeSchedule", {"name": "edm", "kind": "cosine"}, "BAD_REQUEST"),
     "make over a model": ("MakeSchedule", {"name": "digits", "kind": "cosine"}, "NAME_TAKEN"),

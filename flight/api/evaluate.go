@@ -1,5 +1,16 @@
 package api
 
+// MaxMeasured bounds the evaluations of a model in one pass over a data set: the result of each is held in memory.
+const MaxMeasured = 1 << 22
+
+func checkMeasured(points, samples int) error {
+	if n := int64(points) * int64(samples); n > MaxMeasured {
+		return Errorf(TooLarge, "Fields \"points\" and \"samples\" are too large together: %d evaluations", n).
+			WithHint("At most %d.", MaxMeasured)
+	}
+	return nil
+}
+
 // MaxPoints bounds the points a request may ask a schedule or a model to be evaluated at.
 const MaxPoints = 1 << 24
 
@@ -48,7 +59,8 @@ func (r *EvaluateModel) SetDefaults() { *r = EvaluateModel{Points: 32, Samples: 
 func (r *EvaluateModel) Validate() error {
 	return first(need("model", r.Model), need("dataset", r.Dataset),
 		atLeast("points", r.Points, 2), atMost("points", r.Points, 1<<20),
-		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<30))
+		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<30),
+		checkMeasured(r.Points, r.Samples))
 }
 
 // MakeSchedule makes a schedule from a model and a data set (geodesic), or from a formula (edm, log-linear, cosine), and
@@ -112,7 +124,8 @@ func (r *MakeSchedule) Validate() error {
 	}
 	return first(atLeast("knots", r.Knots, 2), atMost("knots", r.Knots, 4096),
 		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
-		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24))
+		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24),
+		checkMeasured(r.Points, r.Samples))
 }
 
 // MakeBasis would make a basis from a data set; see Validate.
