@@ -90,10 +90,10 @@ both to notebooks over Arrow Flight.
 
 Every setting can be given as a flag, as an environment variable ANISOFLIGHT_NAME,
 or in a YAML file named by --config; the first of these that is given wins.`,
-		Example: `  anisoflight serve --data data                  serve the folder data on 127.0.0.1:8815
-  anisoflight train --config configs/digits.yaml  train a run
-  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
-  anisoflight doctor                              what runs the programs, and does it work`,
+		Example: `  anisoflight doctor
+  anisoflight serve --data data
+  anisoflight train --name digits --config configs/digits-pretrain.yaml
+  anisoflight sample --model digits --n 64 --steps 9 --out digits.png`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          commandNamed,

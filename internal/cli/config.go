@@ -20,7 +20,7 @@ then file, then default) and prints every value with its source. It takes the
 command's own flags and does nothing else. Without a command it shows serve's.`
 	parent.Example = `  anisoflight config
   ANISOFLIGHT_LISTEN=:9000 anisoflight config serve --data data
-  anisoflight config train --config configs/digits.yaml --lr 0.001
+  anisoflight config train --config configs/digits-pretrain.yaml --lr 0.001
   anisoflight config --json`
 	for _, s := range specs() {
 		child := showSettings(s)

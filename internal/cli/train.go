@@ -23,7 +23,7 @@ of a file, of flags, or both. Stages:
 
 Ctrl-C ends it after the current step: the run is paused, what was learned is saved
 as a model, and --resume goes on from there.`,
-	example: `  anisoflight train --config configs/digits.yaml
+	example: `  anisoflight train --name digits --config configs/digits-pretrain.yaml
   anisoflight train --name digits --stage pretrain --dataset digits --kimg 150 --network '{"img_resolution":8,"img_channels":1}'
   anisoflight train --name learned --stage isotropic --dataset digits --model digits --kimg 12
   anisoflight train --name learned --resume --kimg 24`,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -86,6 +87,36 @@ func TestSettingsAgreeAcrossCommands(t *testing.T) {
 			if strings.ToLower(o.name) != o.name && seen[strings.ToLower(o.name)] {
 				t.Errorf("%s: %s differs from another setting in case alone", s.use, o.name)
 			}
+		}
+	}
+}
+
+// The files in configs/ are whole configurations that differ from the defaults in
+// what they say.
+func TestConfigurationFiles(t *testing.T) {
+	files, err := filepath.Glob("../../configs/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in configs/: %v", err)
+	}
+	for _, file := range files {
+		cmd := trainSpec.command()
+		if err := cmd.ParseFlags([]string{"--config", file}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := resolve(trainSpec.all(), cmd.Flags())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		body, err := encode(s.request(trainRequest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cfg train.Config
+		if err := api.DecodeStruct(body, &cfg); err != nil {
+			t.Errorf("%s: %v", file, err)
+		} else if _, err := cfg.Resolve(); err != nil {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

@@ -33,6 +33,13 @@
 //   - One compilation per key at a time, whoever asks; an executable in use is
 //     never finalised, however full the cache is.
 //
+// # Testing for races
+//
+// go-xla keeps one pool of argument memory per processor, which is safe but
+// invisible to the race detector. Its build tag race_mu adds the locks that it needs:
+//
+//	go test -race -tags race_mu ./kernels/device/
+//
 // # Imports
 //
 // gomlx (graph and backends), go-xla and the standard library; nothing of this
