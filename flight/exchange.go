@@ -14,8 +14,8 @@ import (
 // DoExchange answers every batch that the client sends with the operation that the descriptor names.
 //
 // Three goroutines share a stream: one receives, one works, and this one sends. Replies wait in a queue of bounded bytes,
-// so a client may write everything before it reads; one that goes on beyond the bound is refused rather than left waiting
-// for a server that waits for it.
+// so a client may write everything before it reads. Once the exchange has failed, by running beyond that bound for one,
+// what the client still writes is read and forgotten, so that it comes to read why.
 func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
 	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes))
 	if err != nil {
@@ -41,7 +41,10 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
 	var end map[string]any
 	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context, emit func(api.Event) error) (err error) {
-		end, err = answerAll(ctx, s.receive(ctx, in, x.Window), x, emit)
+		batches := s.receive(ctx, in, x.Window)
+		if end, err = answerAll(ctx, batches, x, emit); err != nil {
+			go discard(ctx, batches)
+		}
 		return err
 	})
 	if err != nil {
@@ -63,7 +66,7 @@ type received struct {
 	err   error // io.EOF at the end
 }
 
-// receive reads batches ahead of the work. Its goroutine ends with the stream or with ctx.
+// receive reads batches ahead of the work, and past the first that is refused. Its goroutine ends with the stream or ctx.
 func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan received {
 	batches := make(chan received, max(1, ahead))
 	go func() {
@@ -80,11 +83,26 @@ func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan rec
 				return
 			}
 			if r.err != nil {
+				in.from.skip()
 				return
 			}
 		}
 	}()
 	return batches
+}
+
+// discard forgets what follows, until the client or ctx ends.
+func discard(ctx context.Context, batches <-chan received) {
+	for {
+		select {
+		case r := <-batches:
+			if r.err != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // answerAll answers batch after batch and gives what the operation says at the end.

@@ -82,11 +82,7 @@ func drain(from flight.DataStreamReader, patience time.Duration) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for {
-			if _, err := from.Recv(); err != nil {
-				return
-			}
-		}
+		(&receiver{from: from}).skip()
 	}()
 	select {
 	case <-ended:

@@ -121,6 +121,15 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 	}
 }
 
+// skip reads and forgets everything up to the end of the stream.
+func (r *receiver) skip() {
+	for {
+		if _, err := r.from.Recv(); err != nil {
+			return
+		}
+	}
+}
+
 // transportError makes an error of gRPC's transport one of the context or of the contract: a connection that is gone is a
 // cancelled request.
 func transportError(err error) error {

@@ -1,0 +1,139 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// TestShutdownDrains: what is under way ends well, what is new is refused by name.
+func TestShutdownDrains(t *testing.T) {
+	s := serve(t, Config{})
+	running := make(chan reply, 1)
+	go func() {
+		running <- s.get(t.Context(), t, `{"op":"Sample","rows":40,"batch":1,"tick_ms":10}`)
+	}()
+	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 1 })
+	shut := make(chan error, 1)
+	go func() { shut <- s.Shutdown(t.Context()) }()
+	eventually(t, "draining", time.Second, func() bool { return s.draining.Load() })
+
+	wantStatus(t, "get", s.get(t.Context(), t, `{"op":"Sample","rows":1}`).err, codes.Unavailable, "[DRAINING] ")
+	_, err := s.act(t, "ListModels", "")
+	wantStatus(t, "action", err, codes.Unavailable, "[DRAINING] ")
+	if r := <-running; r.err != nil || len(r.indices()) != 40 || r.last()["event"] != "end" {
+		t.Errorf("the stream under way: %d rows, %v", len(r.indices()), r.err)
+	}
+	if err := <-shut; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestShutdownIsForced: after the grace, streams are cut off and their work has ended.
+func TestShutdownIsForced(t *testing.T) {
+	s := serve(t, Config{})
+	running := make(chan reply, 1)
+	go func() {
+		running <- s.get(t.Context(), t, `{"op":"Sample","rows":1000000,"batch":1,"tick_ms":10}`)
+	}()
+	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if n := s.fake.working.Load(); n != 0 {
+		t.Errorf("%d operations at work after Shutdown", n)
+	}
+	if r := <-running; r.err == nil {
+		t.Error("the client saw a clean end")
+	}
+}
+
+func TestHealth(t *testing.T) {
+	s := serve(t, Config{})
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := grpc_health_v1.NewHealthClient(conn)
+	r, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Fatalf("%v, %v", r, err)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := Listen(t.Context(), "unix:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Location(l) != "grpc+unix://"+path {
+		t.Errorf("location %s", Location(l))
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	s := serveOn(t, l, "unix:"+path, Config{})
+	if r := s.get(t.Context(), t, `{"op":"Sample","rows":3}`); r.err != nil || len(r.indices()) != 3 {
+		t.Errorf("%v, %v", r.indices(), r.err)
+	}
+	if _, err := Listen(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("listening twice: %v", err)
+	}
+}
+
+func TestSocketFilesInTheWay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), "unix:"+path)
+	if err != nil {
+		t.Fatalf("a dead server's socket: %v", err)
+	}
+	_ = l.Close()
+	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), "unix:"+path); err == nil {
+		t.Error("a file was replaced")
+	}
+}
+
+func TestLocationOfTCP(t *testing.T) {
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if got := Location(l); got != "grpc://"+l.Addr().String() {
+		t.Error(got)
+	}
+}
+
+// TestUnknownCalls are refused as gRPC does, and the server lives.
+func TestUnknownCalls(t *testing.T) {
+	s := serve(t, Config{})
+	_, err := s.client.PollFlightInfo(t.Context(), &flight.FlightDescriptor{})
+	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "")
+}
