@@ -1,0 +1,303 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+func tinyModel(tb testing.TB) *Model {
+	tb.Helper()
+	cfg, err := unet.ParseConfig([]byte(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"model_channels":8,"channel_mult":[1,1],"num_blocks":1,"attn_resolutions":[]}`))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	net, err := unet.New(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := basis.Dense(4, 4, map[int][][]float64{basis.Shared: {unitVector(0), unitVector(5)}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	th := schedule.EDMTheta(8, 100, 1e-9)
+	s, err := schedule.FromTheta(schedule.Family{Basis: "corner"}, nil, [][]schedule.Theta{{th, th}}, 100, 1e-9)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Model{Net: net, Values: net.Init(4), Schedule: s, Basis: b}
+}
+
+func unitVector(i int) []float64 {
+	v := make([]float64, 16)
+	v[i] = 1
+	return v
+}
+
+// read returns the files of a folder by name.
+func read(tb testing.TB, dir string) map[string][]byte {
+	tb.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, e := range entries {
+		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return files
+}
+
+// TestModelRoundTrip: saved, loaded and saved again, a model has the same values, hash
+// and bytes.
+func TestModelRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	m := tinyModel(t)
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	if err := SaveModel(first, m, false); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadModel(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(got.Values, m.Values, slices.Equal) || got.Hash != m.Hash || len(m.Hash) != 64 {
+		t.Errorf("values or hash differ: %q, %q", got.Hash, m.Hash)
+	}
+	if !reflect.DeepEqual(got.Schedule.Theta(), m.Schedule.Theta()) || got.Schedule.Family() != m.Schedule.Family() {
+		t.Error("the schedule differs")
+	}
+	x, _ := got.Basis.Vectors(basis.Shared)
+	y, _ := m.Basis.Vectors(basis.Shared)
+	if !slices.Equal(x, y) {
+		t.Error("the basis differs")
+	}
+	if err := SaveModel(second, got, false); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(read(t, first), read(t, second)) {
+		t.Error("the same model has other bytes")
+	}
+	if err := SaveModel(first, m, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a taken name: %v", err)
+	}
+	m.Schedule, m.Basis = nil, nil
+	if err := SaveModel(first, m, true); err != nil {
+		t.Fatal(err)
+	}
+	if files := read(t, first); len(files) != 2 || files[configFile] == nil || files[weightsFile] == nil {
+		t.Errorf("replaced by a model without a schedule, the folder holds %d files", len(files))
+	}
+}
+
+// TestTensorNames: the state dict has EDM's names under "model.", and PyTorch's shapes.
+func TestTensorNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	if err := SaveModel(dir, tinyModel(t), false); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.ReadFile(filepath.Join(dir, weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, shape := range map[string][]int{
+		"model.map_layer0.weight":                  {32, 8},
+		"model.enc.4x4_conv.weight":                {8, 1, 3, 3},
+		"model.enc.2x2_down.conv0.weight":          {8, 8, 3, 3},
+		"model.dec.4x4_aux_conv.weight":            {1, 8, 3, 3},
+		"model.enc.2x2_down.conv0.resample_filter": {1, 1, 2, 2},
+	} {
+		tensor := f.Lookup(name)
+		if tensor == nil {
+			t.Errorf("there is no %s", name)
+		} else if !slices.Equal(tensor.Shape, shape) {
+			t.Errorf("%s has shape %v, want %v", name, tensor.Shape, shape)
+		}
+	}
+}
+
+// TestBrokenModels: errors say which file, and which tensor of it.
+func TestBrokenModels(t *testing.T) {
+	dir := t.TempDir()
+	weights := func(change func(*safetensors.File)) func(map[string][]byte) {
+		return func(files map[string][]byte) {
+			f, err := safetensors.Decode(files[weightsFile])
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(f)
+			if files[weightsFile], err = encode(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const conv = "model.enc.4x4_conv.weight"
+	for name, c := range map[string]struct {
+		change       func(map[string][]byte)
+		file, tensor string
+	}{
+		"no config":      {func(f map[string][]byte) { delete(f, configFile) }, configFile, ""},
+		"unknown key":    {func(f map[string][]byte) { f[configFile] = []byte(`{"img_resolution":4,"img_channels":1,"colour":3}`) }, configFile, ""},
+		"no weights":     {func(f map[string][]byte) { delete(f, weightsFile) }, weightsFile, ""},
+		"cut short":      {func(f map[string][]byte) { f[weightsFile] = f[weightsFile][:len(f[weightsFile])/2] }, weightsFile, "*"},
+		"no safetensors": {func(f map[string][]byte) { f[weightsFile] = []byte("hello") }, weightsFile, ""},
+		"missing tensor": {weights(func(f *safetensors.File) {
+			f.Tensors = slices.DeleteFunc(f.Tensors, func(t safetensors.Tensor) bool { return t.Name == conv })
+		}), weightsFile, conv},
+		"renamed tensor": {weights(func(f *safetensors.File) { f.Lookup(conv).Name = "model.extra" }), weightsFile, conv},
+		"unknown tensor": {weights(func(f *safetensors.File) {
+			f.Tensors = append(f.Tensors, safetensors.FromFloat32s("model.extra", []int{1}, []float32{1}))
+		}), weightsFile, "model.extra"},
+		"other shape": {weights(func(f *safetensors.File) { f.Lookup(conv).Shape = []int{1, 8, 3, 3} }), weightsFile, conv},
+		"other type": {weights(func(f *safetensors.File) {
+			*f.Lookup(conv) = safetensors.FromInt64s(conv, []int{8, 1, 3, 3}, make([]int64, 72))
+		}), weightsFile, conv},
+		"schedule":        {func(f map[string][]byte) { f[scheduleFile] = []byte(`{}`) }, scheduleFile, ""},
+		"basis":           {func(f map[string][]byte) { f[basisFile] = []byte(`{}`) }, basisFile, ""},
+		"basis of others": {func(f map[string][]byte) { f[basisFile] = f[weightsFile] }, basisFile, "*"},
+	} {
+		path := filepath.Join(dir, "m")
+		if err := SaveModel(path, tinyModel(t), true); err != nil {
+			t.Fatal(err)
+		}
+		files := read(t, path)
+		c.change(files)
+		if err := writeFolder(path, files, true); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadModel(path)
+		var e *Error
+		if !errors.As(err, &e) || e.File != c.file || c.tensor != "*" && e.Tensor != c.tensor {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestHalfPrecision: values stored as F16 are read.
+func TestHalfPrecision(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	m := tinyModel(t)
+	if err := SaveModel(dir, m, false); err != nil {
+		t.Fatal(err)
+	}
+	files := read(t, dir)
+	f, err := safetensors.Decode(files[weightsFile])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bias = "model.enc.4x4_conv.bias"
+	*f.Lookup(bias) = safetensors.Tensor{Name: bias, DType: safetensors.F16, Shape: []int{8}, Data: bytes.Repeat([]byte{0x00, 0x3e}, 8)} // 1.5
+	if files[weightsFile], err = encode(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFolder(dir, files, true); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadModel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range got.Net.Params() {
+		if p.Name == bias && !slices.Equal(got.Values[i], slices.Repeat([]float32{1.5}, 8)) {
+			t.Errorf("%s is %v", bias, got.Values[i])
+		}
+	}
+}
+
+// TestStateDictOfPyTorch loads the state dict that EDM's network had in PyTorch; saved
+// again, every tensor is the same to the last bit.
+func TestStateDictOfPyTorch(t *testing.T) {
+	c := fixtures.Load(t, "networks/ddpmpp")
+	given := c.File("weights.safetensors")
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, given); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	if err := writeFolder(first, map[string][]byte{configFile: c.Raw("config"), weightsFile: b.Bytes()}, false); err != nil {
+		t.Fatal(err)
+	}
+	m, err := LoadModel(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SaveModel(second, m, false); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := safetensors.ReadFile(filepath.Join(second, weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range given.Tensors {
+		got := saved.Lookup(want.Name)
+		if got == nil || !slices.Equal(got.Shape, want.Shape) || !bytes.Equal(got.Data, want.Data) {
+			t.Errorf("%s differs", want.Name)
+		}
+	}
+}
+
+func TestRunRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	m := tinyModel(t)
+	cfg := m.Net.Config()
+	moments := func(x float64) [][][]float64 {
+		return [][][]float64{{{x, 1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12, 1.0 / 3}}}
+	}
+	r := &Run{
+		Config: json.RawMessage(`{"stage":"isotropic","seed":18446744073709551615}`), Network: &cfg,
+		Step: 5, Seen: 320, Position: 300, Skipped: 1, Images: 1297,
+		Params: m.Values, M: m.Net.Init(1), V: m.Net.Init(2), EMA: m.Net.Init(3), Updates: 4,
+		Schedule: m.Schedule, Basis: m.Basis, ThetaM: moments(0.1), ThetaV: moments(0.2), ThetaUpdates: []int64{4},
+		Rows: [][]float64{{1, 0.5}, {2, 0.25}},
+	}
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	if err := SaveRun(a, r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadRun(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SaveRun(b, got); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(read(t, a), read(t, b)) {
+		t.Error("the same state has other bytes")
+	}
+	var before, after any
+	if json.Unmarshal(r.Config, &before) != nil || json.Unmarshal(got.Config, &after) != nil || !reflect.DeepEqual(before, after) {
+		t.Errorf("configuration %s", got.Config)
+	}
+	got.Config, got.Schedule, got.Basis, got.Network = r.Config, r.Schedule, r.Basis, r.Network
+	if !reflect.DeepEqual(got, r) {
+		t.Errorf("loaded %+v, want %+v", got, r)
+	}
+
+	frozen := &Run{Config: json.RawMessage(`{}`), Network: &cfg, Params: m.Values}
+	if err := SaveRun(a, frozen); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = LoadRun(a); err != nil || got.M != nil || got.EMA != nil || got.ThetaM != nil || got.Schedule != nil || got.Rows != nil {
+		t.Errorf("a frozen network: %+v, error %v", got, err)
+	}
+	frozen.Params = frozen.Params[1:]
+	var e *Error
+	if err := SaveRun(a, frozen); !errors.As(err, &e) {
+		t.Errorf("a parameter is missing: %v", err)
+	}
+}
