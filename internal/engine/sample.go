@@ -153,15 +153,37 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 	if labels == nil {
 		labels = drawable(classes)
 	}
-	for _, label := range labels {
-		if _, err := s.planFor(label); err != nil {
-			return 0, 0, err
-		}
+	if err := s.planAll(labels); err != nil {
+		return 0, 0, err
 	}
 	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = itoa(s.steps), itoa(s.plan.NFE)
 	rows = times(int64(n), 1+s.previews())
 	bytes, err = s.e.price(s.schema, rows)
 	return rows, bytes, err
+}
+
+// planAll makes the plans of labels. A plan lies in memory whole, so there is a limit to all of them together.
+func (s *sampling) planAll(labels []int32) error {
+	rows := map[int]bool{}
+	for _, label := range labels {
+		row, err := s.sched.Row(int(label))
+		if err != nil {
+			return err
+		}
+		rows[row] = true
+	}
+	stages := int64(2*max(s.req.Steps, len(s.req.Grid.T)) + s.req.NFE)
+	const stageBytes, subspaceBytes = 200, 100
+	if times(times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
+		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
+			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
+	}
+	for _, label := range labels {
+		if _, err := s.planFor(label); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // classes is the number of labels a caller may name.

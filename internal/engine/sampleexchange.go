@@ -55,10 +55,8 @@ func (s *sampling) runLatents(ctx context.Context, first int, labels []int32, la
 	if err := checkLabels(labels, s.classes()); err != nil {
 		return err
 	}
-	for _, label := range labels {
-		if _, err := s.planFor(label); err != nil {
-			return err
-		}
+	if err := s.planAll(labels); err != nil {
+		return err
 	}
 	if _, err := s.e.price(s.schema, times(int64(len(labels)), 1+s.previews())); err != nil {
 		return err
