@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import sys
 import time
@@ -33,17 +34,20 @@ def main() -> int:
     seconds = time.perf_counter() - started
 
     report.heading("Thresholds")
-    report.text("What a correct implementation must reach on these two experiments. A missed threshold makes the command fail.")
-    report.checks(checks)
     report.text(
-        f"Seed {args.seed}; server {info['version']} on {info['device']['name']}, {platform.machine()}; {seconds / 60:.1f} minutes in all."
+        "What a correct implementation must reach on these two experiments. A missed threshold makes the command fail."
     )
+    report.checks(checks)
+    where = f"server {info['version']} on {info['device']['name']}, {platform.machine()}, {os.cpu_count()} cores"
+    report.text(f"Seed {args.seed}; {where}; {seconds / 60:.1f} minutes in all.")
     path = args.out / "report.html"
     report.write(path)
     print(*checks.items, sep="\n")
     print(f"{path.resolve()}  ({seconds / 60:.1f} min)")
     if checks.missed:
-        print(f"{len(checks.missed)} threshold(s) missed:", *[c.claim for c in checks.missed], sep="\n  ", file=sys.stderr)
+        print(
+            f"{len(checks.missed)} threshold(s) missed:", *[c.claim for c in checks.missed], sep="\n  ", file=sys.stderr
+        )
         return 1
     return 0
 

@@ -67,9 +67,7 @@ def schedule_curves(curves: Mapping[str, pd.DataFrame], title: str) -> str:
         for j in subspaces:
             part = table[table["subspace"] == j]
             label = name if len(subspaces) == 1 else f"{name}, g_{j + 1}"
-            axes.plot(
-                part["t"] / part["t"].max(), part["g"], color=colour, ls="-" if j == 0 else "--", label=label
-            )
+            axes.plot(part["t"] / part["t"].max(), part["g"], color=colour, ls="-" if j == 0 else "--", label=label)
     axes.set_ylim(1e-6, None)
     axes.legend(frameon=False, fontsize=9)
     return _uri(figure)

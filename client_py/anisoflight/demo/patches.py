@@ -6,16 +6,12 @@ subspaces are low and high spatial frequencies (DCT, max(u, v) < 2, k = 4 per ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from . import data, figures
+from . import data, figures, stages
 from .bench import Bench, Sampler, layout, value
-from .digits import NETWORK as DIGITS_NETWORK
-from .energy import EnergyMeter
-from .metrics import Moments, frechet_distance, principal_features
-from . import stages
+from .energy import EnergyMeter, energy_table
+from .metrics import principal_features
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -23,89 +19,62 @@ if TYPE_CHECKING:
     from .checks import Checks
     from .report import Report
 
-T = 80.0**2
-C = 16.0
 NFES = (5, 9)
-DCT: dict[str, Any] = {"per_class": False, "basis": "dct", "k": 4}
-NETWORK: dict[str, Any] = {
-    **DIGITS_NETWORK,
-    "img_channels": 3,
-    "label_dim": 2,
-    "ratio_embedding": 1,
-    "classes": ["china", "flower"],
-}
-PRETRAIN: dict[str, Any] = {
-    "stage": "pretrain",
-    "network": NETWORK,
-    "family": DCT,
-    "p_mean": -1.2,
-    "p_std": 1.4,
-    "p_std_subspace": 0.7,
-    "batch": 128,
-    "kimg": 800 * 128 / 1000,
-    "lr": 4e-3,
-    "beta2": 0.99,
-    "lr_warmup": 100 * 128 / 1000,
-    "ema_halflife_kimg": 0.03 * 800 * 128 / 1000,
-}
-LEARN: dict[str, Any] = {
-    "model": "patches",
-    "schedule": "patches-geodesic",
-    "train_network": False,
-    "estimator": "backprop",
-    "T": T,
-    "knots": 32,
-    "c": C,
-    "batch": 64,
-    "kimg": 200 * 64 / 1000,
-    "schedule_lr": 0.02,
-    "schedule_lr_warmup": 10 * 64 / 1000,
-}
+PRETRAIN = stages.recipe("patches-pretrain")
+LEARN = {stage: stages.recipe(f"patches-{stage}") for stage in ("isotropic", "anisotropic")}
+T, KNOTS = 80.0**2, 32
+C = LEARN["isotropic"]["c"]
+
+EDM = "EDM Heun"
+ISOTROPIC = "isotropic, Heun"
+ANISOTROPIC = "anisotropic, Heun"
+IPNDM = "iPNDM-4, ρ = 7"
+AB3_ISOTROPIC = "isotropic, Adams–Bashforth 3"
+AB3_ANISOTROPIC = "anisotropic, Adams–Bashforth 3"
 
 
 def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
     """Train, learn both schedules, measure, and write the experiment's part of the report."""
     patches = data.patches()
     client.put_dataset("patches", patches.train.images, patches.train.labels, replace=True)
+    _, seconds = stages.train(client, "patches-pretrain", {**PRETRAIN, "seed": seed}, save="patches")
+    cost = [("network, EDM's loss on anisotropic noise, 800 steps × 128", seconds)]
 
-    _, seconds = stages.train(client, "patches-pretrain", save="patches", dataset="patches", seed=seed, **PRETRAIN)
-    cost = [("network, EDM loss on anisotropic noise, 800 × 128", seconds)]
-    client.make_schedule("patches-start", kind="edm", T=T, knots=32, replace=True)
-    geodesic = stages.geodesic(client, "patches-geodesic", model="patches", dataset="patches", T=T, knots=32, c=C, seed=seed, replace=True)
-    cost.append(("isotropic geodesic, one pass", float(geodesic["seconds"])))
-    energies: dict[str, list[float]] = {}
-    for name, more in (("isotropic", {}), ("anisotropic", {"family": DCT})):
-        rows, seconds = stages.train(
-            client, f"patches-{name}", save=f"patches-{name}", dataset="patches", stage=name, seed=seed, **more, **LEARN
-        )
-        energies[name] = rows["energy"].tolist()
-        cost.append((f"{name} schedule, 200 × 64", seconds))
+    client.make_schedule("patches-start", "edm", T=T, knots=KNOTS, replace=True)
+    geodesic = stages.geodesic(
+        client, "patches-geodesic", model="patches", dataset="patches", T=T, knots=KNOTS, c=C, seed=seed
+    )
+    cost.append(("isotropic geodesic in one pass", geodesic.seconds))
+    learning: dict[str, list[float]] = {}
+    for stage, config in LEARN.items():
+        rows, seconds = stages.train(client, f"patches-{stage}", {**config, "seed": seed}, save=f"patches-{stage}")
+        learning[stage] = rows["energy"].tolist()
+        cost.append((f"{stage} schedule, 200 steps × 64", seconds))
 
-    meter = EnergyMeter(client, "patches", patches.train, c=C, n=8192, seed=seed)
-    measured = {name: meter.measure(f"patches-{name}") for name in ("start", "geodesic", "isotropic", "anisotropic")}
-    isotropic, anisotropic = measured["isotropic"], measured["anisotropic"]
+    meter = EnergyMeter(client, "patches", patches.train, c=C, n=4096, seed=seed)
+    energies = {name: meter.measure(f"patches-{name}") for name in ("start", "geodesic", "isotropic", "anisotropic")}
+    isotropic, anisotropic = energies["isotropic"], energies["anisotropic"]
     gain = isotropic.minus(anisotropic)
     curves = client.schedule("patches-anisotropic").evaluate(points=512)
     ratio = curves[curves["subspace"] == 0]["g"].to_numpy() / curves[curves["subspace"] == 1]["g"].to_numpy()
     checks.at_most("patches: E anisotropic / E isotropic", anisotropic.mean / isotropic.mean, 0.97)
-    checks.at_least("patches: the energy gain in paired standard errors", gain.mean / gain.stderr, 3)
+    checks.at_least("patches: energy gain in paired standard errors", gain.mean / gain.stderr, 3)
     checks.at_least("patches: max g₁/g₂", ratio.max(), 2)
 
-    bench, table = _measure(client, patches, seed)
+    bench = _bench(client, patches, seed)
+    table = bench.measure(list(SAMPLERS.values()), NFES)
     for name in (ISOTROPIC, ANISOTROPIC):
         quotient = value(table, name, 9, "fd") / value(table, EDM, 9, "fd")
         checks.at_most(f"patches: FD {name} / {EDM}, NFE 9", quotient, 0.5)
 
-    floor = frechet_distance(
-        Moments.of(bench.features(patches.train.images)), Moments.of(bench.features(patches.test.images))
-    )
     report.heading("Patches of photographs: what anisotropy buys")
     report.text(
-        "Real data: 8 × 8 colour crops of scikit-learn's two sample photographs, one class each. Low frequencies (subspace 1) and "
-        "high frequencies (subspace 2) get paths of their own, g₁ and g₂; both start as the isotropic geodesic."
+        "Real data: 8 × 8 colour crops of scikit-learn's two sample photographs, one class each. Low frequencies "
+        "(subspace 1) and high frequencies (subspace 2) get paths of their own, g₁ and g₂; both start as the "
+        "isotropic geodesic. One network serves every row; it is told the ratio g₁/g₂."
     )
     for nfe in NFES:
-        report.figure(_pictures(client, nfe, seed), f"{nfe} evaluations, the same latents and labels in every panel.")
+        report.figure(_pictures(client, nfe, seed), f"{nfe} evaluations, same latents and labels in every panel.")
     report.figure(
         figures.schedule_curves(
             {
@@ -119,58 +88,59 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
     )
     report.figure(figures.ratio_curve(curves), "The learned ratio of the two variances. At 1 the noise is isotropic.")
     report.figure(
-        figures.energy_curves(energies, {"geodesic (isotropic)": measured["geodesic"].mean, "isotropic bound": float(geodesic["bound"])}),
-        "The loss while the schedules are learned. The isotropic bound holds for isotropic schedules only.",
+        figures.energy_curves(
+            learning, {"isotropic geodesic": energies["geodesic"].mean, "isotropic bound": geodesic.bound}
+        ),
+        "The loss while the schedules are learned. The bound is that of isotropic schedules; an anisotropic one may "
+        "go below it.",
     )
     report.table(
-        pd.DataFrame([(n, f"{e.mean:.2f} ± {e.stderr:.2f}") for n, e in measured.items()], columns=pd.Index(["schedule", "E"])),
-        f"Energy on 8192 fixed evaluations. Isotropic minus anisotropic, paired: {gain.mean:.2f} ± {gain.stderr:.2f} "
-        f"({gain.mean / gain.stderr:.0f} standard errors, {100 * gain.mean / isotropic.mean:.1f} %).",
+        energy_table(energies),
+        f"Energy E = T² · loss on the same {len(gain.samples)} evaluations, ± standard error. Isotropic minus "
+        f"anisotropic, paired: {gain.mean:.2f} ± {gain.stderr:.2f}, that is {gain.mean / gain.stderr:.0f} standard errors or "
+        f"{100 * gain.mean / isotropic.mean:.1f} %.",
     )
     report.table(
         layout(table),
-        f"Fréchet distance on 40 principal components, {bench.count} samples × {len(bench.seeds)} seeds, mean ± half the range; "
-        f"training to held-out crops: {floor:.2f}. The ODE error is to each path's own converged sample; the isotropic and the "
-        "anisotropic path are different maps, so their errors are not to be compared with each other.",
+        f"Fréchet distance on 40 principal components, {bench.count} samples × {len(bench.seeds)} seeds, mean ± half "
+        f"the range; training to held-out crops: {bench.floor:.2f}. The ODE error is to each path's own converged "
+        "sample: the isotropic and the anisotropic path are different maps, and their errors cannot be compared.",
     )
-    report.table(pd.DataFrame([(n, f"{s:.1f}") for n, s in cost], columns=pd.Index(["training", "seconds"])), "What it cost.")
+    report.table(stages.cost_table(cost), "What it cost, on this machine.")
     report.text(
-        "The gain in energy is certain. Whether it shows in the Fréchet distance changes from network to network and seed to seed at "
-        "this size: read the two learned rows with their spread, and do not conclude from one run. Against EDM's Heun both "
-        "learned schedules win clearly; against multistep solvers on EDM's grid they may not."
+        "The gain in energy is certain. Whether it shows in the Fréchet distance changes from network to network and "
+        "seed to seed at this size: read the learned rows with their spread, and conclude nothing from one run. "
+        "Against EDM's Heun both learned schedules win clearly; against a multistep solver on EDM's grid they may not."
     )
 
 
-EDM = "EDM Heun"
-ISOTROPIC = "isotropic, Heun"
-ANISOTROPIC = "anisotropic, Heun"
+_HEUN = {"solver": "heun", "second_point": "endpoint"}
+_EDM = {"grid": "edm", "schedule": "edm"}
+SAMPLERS = {
+    s.name: s
+    for s in (
+        Sampler(EDM, "patches", {**_HEUN, **_EDM}, "isotropic"),
+        Sampler(ISOTROPIC, "patches-isotropic", _HEUN, "isotropic"),
+        Sampler(ANISOTROPIC, "patches-anisotropic", _HEUN, "anisotropic"),
+        Sampler(IPNDM, "patches", {"solver": "ipndm", **_EDM}, "isotropic"),
+        Sampler(AB3_ISOTROPIC, "patches-isotropic", {"solver": "ab"}, "isotropic"),
+        Sampler(AB3_ANISOTROPIC, "patches-anisotropic", {"solver": "ab"}, "anisotropic"),
+    )
+}
 
 
-def _samplers() -> list[Sampler]:
-    heun = {"solver": "heun", "second_point": "endpoint"}
-    return [
-        Sampler(EDM, "patches", {**heun, "grid": "edm", "schedule": "edm"}, "isotropic"),
-        Sampler(ISOTROPIC, "patches-isotropic", heun, "isotropic"),
-        Sampler(ANISOTROPIC, "patches-anisotropic", heun, "anisotropic"),
-    ]
-
-
-def _measure(client: Client, patches: data.Data, seed: int) -> tuple[Bench, pd.DataFrame]:
+def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
     features = principal_features(patches.train)
-    bench = Bench(client, patches, features, seeds=(10**5 * seed, 10**5 * seed + 5 * 10**7), count=10_000)
-    edm, _, anisotropic = _samplers()
-    bench.converged("isotropic", Sampler(EDM, edm.model, {**edm.options, "steps": 60}, "isotropic"))
-    fine = {**anisotropic.options, "steps": 128}
-    bench.converged("anisotropic", Sampler(ANISOTROPIC, anisotropic.model, fine, "anisotropic"))
-    return bench, bench.measure(_samplers(), NFES)
+    bench = Bench(client, patches, features, seeds=(10**8 * seed, 10**8 * seed + 5 * 10**7), count=10_000)
+    bench.converged("isotropic", SAMPLERS[EDM].with_options(steps=60))
+    bench.converged("anisotropic", SAMPLERS[AB3_ANISOTROPIC].with_options(steps=128))
+    return bench
 
 
 def _pictures(client: Client, nfe: int, seed: int) -> str:
     labels = [i % 2 for i in range(40)]
     panels = {}
-    for sampler in _samplers():
-        drawn = client.sample(
-            sampler.model, labels=labels, nfe=nfe, seed=seed, dtype="float32", progress=False, **sampler.options
-        )
-        panels[f"{sampler.name}, NFE {nfe}"] = drawn.images
+    for name in (EDM, ISOTROPIC, ANISOTROPIC):
+        drawn = SAMPLERS[name].draw(client, labels=labels, nfe=nfe, seed=seed)
+        panels[f"{name}, NFE {nfe}"] = drawn.images
     return figures.picture_grid(panels, across=3)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from .checks import Checks
+from .checks import Check, Checks
 
 _STYLE = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; max-width: 68rem; margin: 2rem auto; padding: 0 1.2rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; }
+body { max-width: 68rem; margin: 2rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 2.6rem; border-bottom: 1px solid #ccc; } h3 { margin-top: 1.8rem; }
 p { max-width: 52rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .88rem; margin: .8rem 0; }
@@ -55,11 +56,7 @@ class Report:
 
     def checks(self, checks: Checks) -> None:
         """The list of claims with their verdicts."""
-        rows = "".join(
-            f"<tr><td>{html.escape(c.claim)}</td><td>{c.value:.3g}</td><td>{'≥' if c.at_least else '≤'} {c.bound:g}</td>"
-            f'<td class="{"met" if c.met else "missed"}">{"met" if c.met else "missed"}</td></tr>'
-            for c in checks.items
-        )
+        rows = "".join(_check_row(c) for c in checks.items)
         head = "<thead><tr><th>claim</th><th>measured</th><th>threshold</th><th></th></tr></thead>"
         self._blocks.append(f"<table>{head}<tbody>{rows}</tbody></table>")
 
@@ -74,6 +71,13 @@ class Report:
         partial = path.with_suffix(".part")
         partial.write_text(page, encoding="utf-8")
         partial.replace(path)
+
+
+def _check_row(check: Check) -> str:
+    bound = f"{'≥' if check.at_least else '≤'} {check.bound:g}"
+    verdict = "met" if check.met else "missed"
+    cells = [html.escape(check.claim), f"{check.value:.3g}", bound, f'<span class="{verdict}">{verdict}</span>']
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def pm(values: Sequence[float], digits: int = 2) -> str:
