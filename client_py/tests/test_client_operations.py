@@ -14,10 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import pictures
-from test_wire_cancel import is_idle
+from test_wire_cancel import becomes_idle
 
 import anisoflight
 from anisoflight import Client, LocalClient
+from anisoflight.tensors import table_of, tensor_column
+from anisoflight.transport import Connection, command
 
 
 def test_connect_reaches_the_same_server(client: LocalClient) -> None:
@@ -83,6 +85,16 @@ def test_datasets_round_trip(client: Client) -> None:
     client.delete_dataset("mine")
     with pytest.raises(KeyError):
         client.dataset("mine")
+
+
+def test_an_interrupted_upload_is_not_stored(client: LocalClient) -> None:
+    batches = table_of({"image": tensor_column(pictures(1000)[0], "HWC")}).to_batches(max_chunksize=10)
+    connection = Connection(client.location)
+    for _ in connection.put(command({"op": "PutDataset", "name": "half"}), batches[0].schema, batches):
+        break
+    time.sleep(0.5)
+    assert "half" not in client.datasets().index
+    connection.close()
 
 
 def test_bad_images_are_value_errors(client: Client) -> None:
@@ -193,13 +205,20 @@ def test_errors_are_what_python_users_expect(client: Client) -> None:
         client.sample("digits", n=10**12, steps=1)
 
 
-@pytest.mark.parametrize(
-    "call",
-    ["client.sample('digits', n=4096, steps=50_000)", "client.run('endless').step(10**6)"],
-)
-def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, call: str) -> None:
-    if "endless" in call:
+GEODESIC = "'long', 'geodesic', model='digits', dataset='blocks'"
+LONG = {  # a call that takes hours, and the same in short, which compiles what it needs
+    "sample": ("client.sample('digits', n=4096, steps={})", 50_000, 1),
+    "step": ("client.run('endless').step({})", 10**6, 1),
+    "make": (f"client.make_schedule({GEODESIC}, replace=True, samples=256, points={{}})", 16_000, 4),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, name: str) -> None:
+    if name == "step":
         client.create_run("endless", "pretrain", "blocks", model="digits", batch=8)
+    call, long, short = LONG[name]
+    eval(call.format(short), {"client": client})
     program = textwrap.dedent(f"""
         import threading, time
         import anisoflight
@@ -207,7 +226,7 @@ def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, call: str) -> N
         client.info()
         threading.Timer(1.5, lambda: print("under way", flush=True)).start()
         try:
-            {call}
+            {call.format(long)}
         except KeyboardInterrupt:
             print(time.time(), flush=True)
     """)
@@ -218,10 +237,9 @@ def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, call: str) -> N
     process.send_signal(signal.SIGINT)
     assert float(process.stdout.readline()) - sent < 0.5
     assert process.wait(5) == 0
-    time.sleep(0.5)
-    assert is_idle(client.server.process.pid)
-    if "endless" in call:
-        assert client.run("endless").step()["step"].item() > 1
+    assert becomes_idle(client.server.process.pid)
+    if name == "step":
+        assert client.run("endless").step()["step"].item() > 2
 
 
 def test_serve_in_a_folder_of_its_own(tmp_path: Path) -> None:

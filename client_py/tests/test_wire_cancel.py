@@ -27,13 +27,23 @@ def cpu_seconds(pid: int) -> float:
 
 def is_idle(pid: int) -> bool:
     before = cpu_seconds(pid)
-    time.sleep(0.3)
-    return cpu_seconds(pid) - before < 0.1
+    time.sleep(0.25)
+    return cpu_seconds(pid) - before < 0.05
+
+
+def becomes_idle(pid: int) -> bool:
+    """Whether the server is idle within a second; a machine busy with other things gets longer for the same work."""
+    end = time.monotonic() + max(1.0, 0.75 * os.getloadavg()[0])
+    while time.monotonic() < end:
+        if is_idle(pid):
+            return True
+    return False
 
 
 @pytest.fixture
-def pid(server: anisoflight.LocalClient, model: str) -> int:
-    assert model
+def pid(server: anisoflight.LocalClient, flight: fl.FlightClient, model: str) -> int:
+    """The server, with the programs for LONG compiled: a compilation goes on to its end, for the next who needs it."""
+    wire.get(flight, "Sample", {**LONG, "model": model, "steps": 1})
     return server.server.process.pid
 
 
@@ -41,7 +51,7 @@ def started(flight: fl.FlightClient) -> fl.FlightStreamReader:
     """A long sample that is under way."""
     reader = flight.do_get(wire.ticket("Sample", LONG))
     for chunk in reader:
-        if chunk.app_metadata is not None and b"progress" in chunk.app_metadata.to_pybytes():
+        if chunk.app_metadata is not None and b'"step"' in chunk.app_metadata.to_pybytes():
             return reader
     raise AssertionError("the sample ended")
 
@@ -50,24 +60,21 @@ def test_cancelling_a_get(flight: fl.FlightClient, pid: int) -> None:
     reader = started(flight)
     assert not is_idle(pid)
     reader.cancel()
-    time.sleep(0.5)
-    assert is_idle(pid)
+    assert becomes_idle(pid)
 
 
 def test_a_deadline(flight: fl.FlightClient, pid: int) -> None:
     options = fl.FlightCallOptions(timeout=1.0)
     with pytest.raises(fl.FlightTimedOutError):
         flight.do_get(wire.ticket("Sample", LONG), options).read_all()
-    time.sleep(0.5)
-    assert is_idle(pid)
+    assert becomes_idle(pid)
 
 
 def test_an_abandoned_action(flight: fl.FlightClient, pid: int) -> None:
     options = fl.FlightCallOptions(timeout=1.0)
     with pytest.raises(fl.FlightTimedOutError):
         list(flight.do_action(fl.Action("Sample", wire.encode(LONG)), options))
-    time.sleep(0.5)
-    assert is_idle(pid)
+    assert becomes_idle(pid)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -80,7 +87,7 @@ def test_a_client_that_vanishes(server: anisoflight.LocalClient, pid: int, how: 
         client = fl.FlightClient({server.location!r})
         reader = client.do_get(wire.ticket("Sample", {LONG!r}))
         for chunk in reader:
-            if chunk.app_metadata is not None and b"progress" in chunk.app_metadata.to_pybytes():
+            if chunk.app_metadata is not None and b'"step"' in chunk.app_metadata.to_pybytes():
                 print("started", flush=True)
     """)
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -88,5 +95,4 @@ def test_a_client_that_vanishes(server: anisoflight.LocalClient, pid: int, how: 
     assert process.stdout.readline() == b"started\n"
     process.send_signal(how)
     process.wait(5)
-    time.sleep(0.7)
-    assert is_idle(pid)
+    assert becomes_idle(pid)

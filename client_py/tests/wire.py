@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -96,6 +97,8 @@ def exchange(client: fl.FlightClient, op: str, request: dict[str, Any], batches:
         return collect(reader)
     finally:
         reader.cancel()
+        with contextlib.suppress(*FAILURES):
+            writer.close()
 
 
 def put(
