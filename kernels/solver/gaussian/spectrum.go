@@ -1,0 +1,71 @@
+package gaussian
+
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Direction is a direction of image space in which the data is normal.
+type Direction struct {
+	Mean     float64 // not negative: a direction has no sign
+	Variance float64
+}
+
+// Spectrum is a normal law of H×W images of C channels: independent in the H·W
+// frequencies of the orthonormal DCT-II and, at each frequency, in C orthogonal
+// combinations of the channels.
+//
+// A basis acts on every channel alike, so a frequency belongs to one subspace with
+// all its channels, and their combinations may be chosen freely: those are taken that
+// make the data's channels uncorrelated at this frequency. Luminance and the fainter
+// colour differences thus keep variances of their own.
+type Spectrum struct {
+	H, W, C int
+	// Directions holds C directions for each frequency (u, v), u slow, in order of
+	// decreasing variance.
+	Directions []Direction
+}
+
+// Variance returns the total variance, Σ λ.
+func (s *Spectrum) Variance() float64 {
+	var sum float64
+	for _, d := range s.Directions {
+		sum += d.Variance
+	}
+	return sum
+}
+
+// Bands returns the directions of each subspace of a basis none or dct. Other bases
+// mix frequencies and are an *Error.
+func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
+	switch {
+	case b.Kind() != basis.KindNone && b.Kind() != basis.KindDCT:
+		return nil, failf("basis", "basis %s mixes frequencies; the data's Gaussian serves none and dct", b.Kind())
+	case b.H() != s.H || b.W() != s.W:
+		return nil, failf("basis", "it splits planes of %d×%d, the data has %d×%d", b.H(), b.W(), s.H, s.W)
+	}
+	// A nested span holds the frequencies u < n_u, v < n_v; n is its projector's trace.
+	var nu, nv []int
+	for i := range b.J() - 1 {
+		qh, qw, _ := b.SeparableAt(i)
+		nu, nv = append(nu, trace(qh, s.H)), append(nv, trace(qw, s.W))
+	}
+	out := make([][]Direction, b.J())
+	for f := range s.H * s.W {
+		j := 0
+		for j < len(nu) && (f/s.W >= nu[j] || f%s.W >= nv[j]) {
+			j++
+		}
+		out[j] = append(out[j], s.Directions[f*s.C:(f+1)*s.C]...)
+	}
+	return out, nil
+}
+
+func trace(q []float64, n int) int {
+	var sum float64
+	for i := range n {
+		sum += q[i*n+i]
+	}
+	return int(math.Round(sum))
+}
