@@ -22,7 +22,7 @@ const (
 	// difference, step², with rounding, 1e-16/step.
 	differenceStep = 1e-5
 	// flat is the relative gain of the last iteration.
-	flat = 1e-7
+	flat = 1e-4
 	// stiff is the damping at which no step gains anything.
 	stiff = 1e12
 )
