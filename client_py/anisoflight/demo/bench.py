@@ -17,7 +17,7 @@ from .report import pm
 if TYPE_CHECKING:
     from anisoflight import Client, Samples
 
-    from .data import Data, Images
+    from .data import Images
 
 
 PROBE_SEED = 10**12
@@ -42,48 +42,46 @@ class Sampler:
         return client.sample(self.model, dtype="float32", progress=False, **self.options, **more)
 
 
+class Reference:
+    """Real images, seen through features: what a Frechet distance is taken to."""
+
+    def __init__(self, features: Features, images: Images) -> None:
+        self._features = features
+        self._moments = Moments.of(features(images))
+
+    def distance(self, images: Images) -> float:
+        """The Frechet distance of images to the reference."""
+        return frechet_distance(Moments.of(self._features(images)), self._moments)
+
+
 @dataclass
 class Bench:
-    """Measures samplers against the training and the held-out split of one data set.
+    """Measures samplers against references, each a column of the table under its own name.
 
     seeds are the repetitions' base seeds; each draws ``count`` samples for the Frechet distances. The ODE error is
     measured on ``probes`` latents of their own, the same ones for every sampler.
     """
 
     client: Client
-    data: Data
-    features: Features
+    references: Mapping[str, Reference]
     seeds: Sequence[int]
     count: int
     probes: int = 512
-    _moments: dict[str, Moments] = field(default_factory=dict)
     _converged: dict[str, Images] = field(default_factory=dict)
     _exact: dict[str, Sampler] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._moments = {
-            "test": Moments.of(self.features(self.data.test.images)),
-            "train": Moments.of(self.features(self.data.train.images)),
-        }
-
-    @property
-    def floor(self) -> float:
-        """The distance between the two splits of real data."""
-        return frechet_distance(self._moments["train"], self._moments["test"])
 
     def converged(self, path: str, sampler: Sampler) -> None:
         """Let this sampler's result stand for the exact solution of a path."""
         self._converged[path] = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED).images
         self._exact[path] = sampler
 
-    def pm_converged(self, path: str) -> str:
-        """The distances of a path's converged samples to the held-out and to the training split, with their spread."""
-        moments = [self._drawn(self._exact[path], seed)[0] for seed in self.seeds]
-        by = {split: pm([frechet_distance(m, self._moments[split]) for m in moments]) for split in ("test", "train")}
-        return f"{by['test']} from held-out and {by['train']} from training ones"
+    def exact(self, path: str, reference: str) -> str:
+        """The distance of a path's converged samples to a reference, with its spread over the seeds."""
+        sampler, real = self._exact[path], self.references[reference]
+        return pm([real.distance(sampler.draw(self.client, n=self.count, seed=seed).images) for seed in self.seeds])
 
     def measure(self, samplers: Sequence[Sampler], nfes: Sequence[int]) -> pd.DataFrame:
-        """One row per sampler and NFE: lists ``fd`` and ``fd_train`` over seeds, ``ode_error``, ``seconds`` per 1000.
+        """One row per sampler and NFE: a list over seeds for each reference, ``ode_error``, ``seconds`` per 1000.
 
         Raises RuntimeError if the server counted another number of evaluations than asked for.
         """
@@ -94,23 +92,18 @@ class Bench:
         return pd.DataFrame(rows)
 
     def _row(self, sampler: Sampler, nfe: int) -> dict[str, Any]:
-        row: dict[str, Any] = {"sampler": sampler.name, "nfe": nfe, "fd": [], "fd_train": []}
+        row: dict[str, Any] = {"sampler": sampler.name, "nfe": nfe, **{name: [] for name in self.references}}
         started = time.perf_counter()
         for seed in self.seeds:
-            moments, counted = self._drawn(sampler.with_options(nfe=nfe), seed)
-            if counted != {nfe}:
+            drawn = sampler.draw(self.client, n=self.count, seed=seed, nfe=nfe)
+            if counted := set(np.unique(drawn.nfe).tolist()) - {nfe}:
                 raise RuntimeError(f"{sampler.name}: asked for {nfe} evaluations, the server counted {counted}")
-            row["fd"].append(frechet_distance(moments, self._moments["test"]))
-            row["fd_train"].append(frechet_distance(moments, self._moments["train"]))
+            for name, reference in self.references.items():
+                row[name].append(reference.distance(drawn.images))
         row["seconds"] = (time.perf_counter() - started) / (len(self.seeds) * self.count) * 1000
         probe = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe).images
         row["ode_error"] = ode_error(probe, self._converged[sampler.path])
         return row
-
-    def _drawn(self, sampler: Sampler, seed: int) -> tuple[Moments, set[int]]:
-        """Moments of the features of ``count`` samples, and the evaluations counted."""
-        drawn = sampler.draw(self.client, n=self.count, seed=seed)
-        return Moments.of(self.features(drawn.images)), set(np.unique(drawn.nfe).tolist())
 
 
 def value(table: pd.DataFrame, sampler: str, nfe: int, column: str) -> float:
@@ -120,14 +113,10 @@ def value(table: pd.DataFrame, sampler: str, nfe: int, column: str) -> float:
 
 
 def layout(table: pd.DataFrame) -> pd.DataFrame:
-    """The measured table as the report prints it: mean ± half the range over seeds."""
-    return pd.DataFrame(
-        {
-            "sampler": table["sampler"],
-            "NFE": table["nfe"],
-            "FD": table["fd"].map(pm),
-            "FD to train": table["fd_train"].map(pm),
-            "ODE error × 100": table["ode_error"].map(lambda e: f"{e:.2f}"),
-            "s / 1000 samples": table["seconds"].map(lambda s: f"{s:.2f}"),
-        }
-    )
+    """The measured table as the report prints it: distances as mean ± half the range over seeds."""
+    columns = {"sampler": table["sampler"], "NFE": table["nfe"]}
+    for name in table.columns.difference(["sampler", "nfe", "ode_error", "seconds"], sort=False):
+        columns[str(name)] = table[name].map(pm)
+    columns["ODE error × 100"] = table["ode_error"].map(lambda e: f"{e:.2f}")
+    columns["s / 1000 samples"] = table["seconds"].map(lambda s: f"{s:.2f}")
+    return pd.DataFrame(columns)
