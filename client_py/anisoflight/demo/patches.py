@@ -101,14 +101,14 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
     report.table(
         energy_table(energies),
         f"Energy E = T² · loss on the same {len(gain.samples)} evaluations, ± standard error. Isotropic minus "
-        f"anisotropic, paired: {gain.mean:.2f} ± {gain.stderr:.2f}, that is {gain.mean / gain.stderr:.0f} standard errors "
-        f"or {100 * gain.mean / isotropic.mean:.1f} %.",
+        f"anisotropic, paired: {gain.mean:.2f} ± {gain.stderr:.2f}, that is {gain.mean / gain.stderr:.0f} standard "
+        f"errors or {100 * gain.mean / isotropic.mean:.1f} %.",
     )
     report.table(
         layout(table),
         f"Fréchet distance on 40 principal components and on all 192 pixel values, {bench.count} samples × "
-        f"{len(bench.seeds)} seeds, mean ± half the range; real training crops have {real[0]:.2f} and {real[1]:.2f}. The "
-        "leading components are low frequencies: grain shows in the second column. The ODE error is to each path's own "
+        f"{len(bench.seeds)} seeds, mean ± half the range; real training crops have {real[0]:.2f} and {real[1]:.2f}. "
+        "The leading components are low frequencies: grain shows in the second column. The ODE error is to each path's own "
         "converged sample: the isotropic and the anisotropic path are different maps, and their errors cannot be "
         "compared.",
     )
