@@ -108,8 +108,8 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
         layout(table),
         f"Fréchet distance on 40 principal components and on all 192 pixel values, {bench.count} samples × "
         f"{len(bench.seeds)} seeds, mean ± half the range; real training crops have {real[0]:.2f} and {real[1]:.2f}. "
-        "The leading components are low frequencies: grain shows in the second column. The ODE error is to each path's own "
-        "converged sample: the isotropic and the anisotropic path are different maps, and their errors cannot be "
+        "The leading components are low frequencies: grain shows in the second column. The ODE error is to each path's "
+        "own converged sample: the isotropic and the anisotropic path are different maps, and their errors cannot be "
         "compared.",
     )
     report.table(stages.cost_table(cost), "What it cost, on this machine.")
