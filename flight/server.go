@@ -75,6 +75,7 @@ func New(e Engine, cfg Config) *Server {
 	)
 	flight.RegisterFlightServiceServer(s.grpc, &service{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	s.health.SetServingStatus("arrow.flight.protocol.FlightService", grpc_health_v1.HealthCheckResponse_SERVING)
 	return s
 }
 
@@ -97,14 +98,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Unlock()
 	s.health.Shutdown()
 	defer s.works.Wait()
+	defer s.grpc.Stop() // also what GracefulStop would wait for without end, such as watchers of the health
 	select {
 	case <-s.idle:
-		s.grpc.GracefulStop()
-		return nil
 	case <-ctx.Done():
-		s.grpc.Stop()
 		return ctx.Err()
 	}
+	sent := make(chan struct{}) // the last answers
+	go func() {
+		defer close(sent)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-sent:
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // Stop cuts off every request and waits until their work has ended.

@@ -61,6 +61,7 @@ func TestShutdownIsForced(t *testing.T) {
 	}
 }
 
+// TestHealth: the server tells that it serves, and that it no longer does; whoever watches does not keep it from ending.
 func TestHealth(t *testing.T) {
 	s := serve(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -69,9 +70,29 @@ func TestHealth(t *testing.T) {
 	}
 	defer conn.Close()
 	client := grpc_health_v1.NewHealthClient(conn)
-	r, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-		t.Fatalf("%v, %v", r, err)
+	watch, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "arrow.flight.protocol.FlightService"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
+		r, err := watch.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.GetStatus()
+	}
+	if got := next(); got != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("%s before the end", got)
+	}
+	start := time.Now()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("Shutdown took %s", took)
+	}
+	if got := next(); got != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("%s at the end", got)
 	}
 }
 
