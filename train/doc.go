@@ -10,13 +10,12 @@
 // and in CreateRun. A step draws images and noise levels on the host, runs one
 // program on the device (package kernels), and moves the schedule's parameters θ
 // with Adam in float64. Everything the next step depends on is explicit state
-// (State, Restore): a resumed run gives the same rows as one that was never
-// stopped.
+// (State, Resume): a resumed run gives the same rows as one that was never stopped.
 //
 // Beside the descent there is the geodesic: MakeGeodesic measures the energy
 // density F(σ) in one pass over the data and builds the schedule of least energy.
-// Evaluate measures a network along a schedule; two schedules are compared on the
-// same images and noise.
+// Evaluate measures a network along a schedule; Compare weighs schedules against each
+// other on the same images and noise.
 //
 // A Run belongs to one goroutine. What it publishes (Snapshot) is immutable and
 // may be used by any number of samplers while training goes on.

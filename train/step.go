@@ -31,7 +31,8 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 //	images  [B, H, W, C] in [−1, 1]
 //	labels  [B], −1 for none; nil for all −1
 //
-// An image that the data set could not hold is a *data.Error.
+// An image that the data set could not hold is a *data.Error. Every new batch size costs
+// one compilation.
 func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row, error) {
 	began := time.Now()
 	n := len(images) / r.model.Pixels()
