@@ -2,7 +2,7 @@
 //
 // It knows requests and streams, not what their columns mean. DoAction, DoGet, DoExchange, DoPut and the calls that
 // describe are one small file each; they share one way from api's schemas and batches to Arrow's (schema.go, batch.go),
-// one writer of streams (stream.go), one reader (source.go) and one place where errors become gRPC statuses (errors.go).
+// one way to run work beside a stream (work.go), one writer of streams (stream.go), one reader (source.go) and one place where errors become gRPC statuses (errors.go).
 //
 // Invariants: one goroutine sends on a stream; the schema and a batch of no rows leave before any work; something leaves at
 // least every half second; the last message of a stream that ended well says so; no message is metadata alone; no upload
