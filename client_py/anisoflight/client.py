@@ -15,7 +15,7 @@ from .run import Run
 from .samples import Dataset, Samples
 from .schedule import Schedule
 from .tensors import batches_of
-from .transport import Connection
+from .transport import Connection, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -382,7 +382,7 @@ class Client:
         progress: bool = False,
     ) -> pa.Table:
         """All rows of an operation, one chunk per message that has any."""
-        return _table(self.follow(op, request, title or op, unit, total, progress))
+        return joined(self.follow(op, request, title or op, unit, total, progress))
 
     def _exchange(
         self,
@@ -402,18 +402,12 @@ class Client:
                     events.update(message.event)
                 yield message
 
-        return _table(noted())
+        return joined(noted())
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Entries with names as a DataFrame indexed by them."""
     return pd.DataFrame.from_records(rows, columns=None if rows else ["name"]).set_index("name")
-
-
-def _table(messages: Iterable[Message]) -> pa.Table:
-    batches = [message.batch for message in messages]
-    filled = [batch for batch in batches if batch.num_rows]
-    return pa.Table.from_batches(filled or batches[:1])
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -32,10 +32,14 @@ class Bar:
             self._move(event["done"], event.get("total"))
         elif kind == "progress" and "step" in event:
             if self._batches:
-                self._bar.set_postfix_str(f"step {event['step']}/{event.get('steps', '?')}", refresh=False)
+                self.note(f"step {event['step']}/{event.get('steps', '?')}")
                 self._bar.refresh()
             else:
                 self._move(event["step"], event.get("steps"))
+
+    def note(self, text: str) -> None:
+        """Show text behind the bar."""
+        self._bar.set_postfix_str(text, refresh=False)
 
     def _move(self, done: int, total: int | None) -> None:
         if total is not None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from .progress import Bar, followed
 from .tensors import to_numpy
+from .transport import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pandas as pd
+
     from .client import Client
+    from .transport import Message
 
 
 class Run:
@@ -43,9 +46,7 @@ class Run:
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
         """Take training steps now and return their rows; the server keeps what was learned before an interrupt."""
-        request = {"run": self.name, "steps": steps}
-        table = self._client.table("TrainStep", request, "train", "step", total=steps, progress=progress)
-        return table.to_pandas()
+        return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress)
 
     def start(self, kimg: float) -> None:
         """Train in the background until `kimg` thousand images more have been seen."""
@@ -60,18 +61,35 @@ class Run:
     def metrics(self) -> pd.DataFrame:
         """The rows so far, of a run at work as well."""
         last = int(self.info["step"])
-        batches = []
-        for message in self._client.stream("WatchRun", {"run": self.name, "from": 0}):
-            batches.append(message.batch)
-            if last == 0 or (message.batch.num_rows and to_numpy(message.batch["step"])[-1] >= last):
-                break
-        return pd.concat([batch.to_pandas() for batch in batches], ignore_index=True)
+
+        def so_far() -> Iterator[Message]:
+            for message in self._client.stream("WatchRun", {"run": self.name, "from": 0}):
+                yield message
+                if last == 0 or (message.batch.num_rows and to_numpy(message.batch["step"])[-1] >= last):
+                    return
+
+        return joined(so_far()).to_pandas()
 
     def wait(self, progress: bool = True) -> pd.DataFrame:
-        """Follow a background run to its end; an interrupt stops the waiting, not the run."""
-        for _ in self._client.follow("WatchRun", {"run": self.name, "from": 0}, "train", "step", progress=progress):
-            pass
-        return self.metrics()
+        """The rows of a background run, at its end; an interrupt stops the waiting, not the run."""
+        return self._follow("WatchRun", {"run": self.name, "from": 0}, progress)
+
+    def _follow(self, op: str, request: dict[str, Any], progress: bool) -> pd.DataFrame:
+        """All rows of op, with a bar that shows the steps taken, those to come, and the loss."""
+        target = self.info.get("target_kimg", 0.0)
+        bar = Bar("train", "step", request.get("steps"), progress)
+
+        def noted() -> Iterator[Message]:
+            for message in followed(self._client.stream(op, request), bar, lambda message: message.event):
+                if message.batch.num_rows:
+                    row = message.batch.slice(message.batch.num_rows - 1).to_pylist()[0]
+                    if "steps" not in request and target:
+                        total = round(row["step"] * target / row["kimg"])
+                        bar.follow({"event": "batch", "done": row["step"], "total": total})
+                    bar.note(f"loss {row['loss']:.3g}")
+                yield message
+
+        return joined(noted()).to_pandas()
 
     def pause(self) -> None:
         """Stop after the current step; `start` and `step` continue."""

@@ -128,6 +128,13 @@ class Connection:
         return Stream(written)
 
 
+def joined(messages: Iterable[Message]) -> pa.Table:
+    """The rows of all messages as one table, one chunk per message that has any."""
+    batches = [message.batch for message in messages]
+    filled = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(filled or batches[:1])
+
+
 def command(request: Mapping[str, Any]) -> fl.FlightDescriptor:
     """A descriptor that carries a JSON request."""
     return fl.FlightDescriptor.for_command(_encode(request))
