@@ -19,7 +19,7 @@ takes no new requests, lets those in progress end within the grace period, and p
 and stores the runs. A second Ctrl-C ends it at once.`,
 	example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
-  ANISOFLIGHT_LISTEN=0.0.0.0:8815 anisoflight serve --log-format json`,
+  ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json`,
 	options: []option{
 		{name: "listen", def: "127.0.0.1:8815", usage: "`address`: HOST:PORT (port 0: any free one) or unix:PATH"},
 		dataOption, deviceOption,
