@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from . import uploads
+from .calls import DEFAULT_LOCATION, Calls
 from .exchanges import Denoised, Gradient, denoise_rows, gradient_rows, latent_rows
-from .progress import Bar, followed, last
 from .run import Run
 from .samples import Dataset, Samples
 from .schedule import Schedule
-from .tensors import batches_of
-from .transport import Connection, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     import numpy.typing as npt
-
-    from .transport import Message
-
-DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
 
 
 def connect(
@@ -42,8 +35,8 @@ def connect(
     return Client(location, token=token, tls_root_certs=tls_root_certs, timeout=timeout)
 
 
-class Client:
-    """A connection to one server. Use it as a context manager, or close it.
+class Client(Calls):
+    """A server's operations. Use it as a context manager, or close it.
 
     Calls block until their answer is complete, show a progress bar when they take longer than half a second, and an
     interrupt (Ctrl-C) ends them here and on the server. Errors are `AnisoflightError`s.
@@ -51,31 +44,6 @@ class Client:
     >>> client.models().index.tolist()
     ['digits']
     """
-
-    def __init__(
-        self,
-        location: str = DEFAULT_LOCATION,
-        token: str | None = None,
-        tls_root_certs: bytes | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        self._connection = Connection(location, token, tls_root_certs, timeout)
-
-    @property
-    def location(self) -> str:
-        return self._connection.location
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.location!r})"
 
     # What there is
 
@@ -185,7 +153,7 @@ class Client:
             lower_order_final=lower_order_final,
         )
         if latents is not None:
-            return Samples(self._exchange("Sample", request, latent_rows(latents, labels), "sample", progress))
+            return Samples(self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress))
         if labels is not None:
             request["labels"] = np.asarray(labels).tolist()
         total = n if n is not None else np.size(request.get("labels", []))
@@ -216,7 +184,7 @@ class Client:
         (2, 8, 8, 1)
         """
         request = _given(model=model, basis=basis, k=k)
-        return Denoised(self._exchange("Denoise", request, denoise_rows(x, sigma, g, labels), "denoise", progress))
+        return Denoised(self.exchange("Denoise", request, denoise_rows(x, sigma, g, labels), "denoise", progress))
 
     # Schedules
 
@@ -346,63 +314,8 @@ class Client:
         request = _given(schedule=schedule, model=model, mode=mode, c=c)
         rows = gradient_rows(images, noise, probe, t, labels)
         events: dict[str, Any] = {}
-        table = self._exchange("ScheduleGradient", request, rows, "gradient", progress, events)
+        table = self.exchange("ScheduleGradient", request, rows, "gradient", progress, events)
         return Gradient(table, events)
-
-    # Beneath
-
-    def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
-        """The last JSON object that an action answers; with `show`, its progress on a bar of that title."""
-        bar = Bar(show or action, "step", show=show is not None)
-        return last(followed(self._connection.action(action, request), bar, lambda event: event))
-
-    def stream(self, op: str, request: Mapping[str, Any]) -> Iterable[Message]:
-        """The messages of an operation as they come; leaving the iteration cancels it."""
-        return self._connection.get(op, request)
-
-    def follow(
-        self,
-        op: str,
-        request: Mapping[str, Any],
-        title: str,
-        unit: str,
-        total: int | None = None,
-        progress: bool = True,
-    ) -> Iterator[Message]:
-        """`stream` with a progress bar."""
-        return followed(self.stream(op, request), Bar(title, unit, total, progress), lambda message: message.event)
-
-    def table(
-        self,
-        op: str,
-        request: Mapping[str, Any],
-        title: str = "",
-        unit: str = "row",
-        total: int | None = None,
-        progress: bool = False,
-    ) -> pa.Table:
-        """All rows of an operation, one chunk per message that has any."""
-        return joined(self.follow(op, request, title or op, unit, total, progress))
-
-    def _exchange(
-        self,
-        op: str,
-        request: Mapping[str, Any],
-        rows: pa.Table,
-        title: str,
-        progress: bool,
-        events: dict[str, Any] | None = None,
-    ) -> pa.Table:
-        stream = self._connection.exchange(op, request, rows.schema, batches_of(rows))
-        bar = Bar(title, "row", rows.num_rows, progress)
-
-        def noted() -> Iterator[Message]:
-            for message in followed(stream, bar, lambda message: message.event):
-                if events is not None and message.event.get("event") == "end":
-                    events.update(message.event)
-                yield message
-
-        return joined(noted())
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

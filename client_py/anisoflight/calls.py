@@ -1,0 +1,104 @@
+"""The connection of a client, and the calls that every operation is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from .progress import Bar, followed, last
+from .tensors import batches_of
+from .transport import Connection, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from .transport import Message
+
+DEFAULT_LOCATION = "grpc://127.0.0.1:8815"
+
+
+class Calls:
+    """A connection to one server, and what can be asked over it in terms of JSON and tables.
+
+    `call`, `stream` and `table` reach operations that have no method of their own.
+    """
+
+    def __init__(
+        self,
+        location: str = DEFAULT_LOCATION,
+        token: str | None = None,
+        tls_root_certs: bytes | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._connection = Connection(location, token, tls_root_certs, timeout)
+
+    @property
+    def location(self) -> str:
+        return self._connection.location
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location!r})"
+
+    def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
+        """The last JSON object that an action answers; with `show`, its progress on a bar of that title."""
+        bar = Bar(show or action, "step", show=show is not None)
+        return last(followed(self._connection.action(action, request), bar, lambda event: event))
+
+    def stream(self, op: str, request: Mapping[str, Any]) -> Iterable[Message]:
+        """The messages of an operation as they come; leaving the iteration cancels it."""
+        return self._connection.get(op, request)
+
+    def follow(
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        title: str,
+        unit: str,
+        total: int | None = None,
+        progress: bool = True,
+    ) -> Iterator[Message]:
+        """`stream` with a progress bar."""
+        return followed(self.stream(op, request), Bar(title, unit, total, progress), lambda message: message.event)
+
+    def table(
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        title: str = "",
+        unit: str = "row",
+        total: int | None = None,
+        progress: bool = False,
+    ) -> pa.Table:
+        """All rows of an operation, one chunk per message that has any."""
+        return joined(self.follow(op, request, title or op, unit, total, progress))
+
+    def exchange(
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        rows: pa.Table,
+        title: str,
+        progress: bool,
+        events: dict[str, Any] | None = None,
+    ) -> pa.Table:
+        """All rows that an operation answers to `rows`; what the end of the stream says goes into `events`."""
+        stream = self._connection.exchange(op, request, rows.schema, batches_of(rows))
+        bar = Bar(title, "row", rows.num_rows, progress)
+
+        def noted() -> Iterator[Message]:
+            for message in followed(stream, bar, lambda message: message.event):
+                if events is not None and message.event.get("event") == "end":
+                    events.update(message.event)
+                yield message
+
+        return joined(noted())
