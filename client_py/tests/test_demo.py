@@ -1,0 +1,167 @@
+"""The demo's measures and report, on answers known in closed form. `make demo` itself is run by people."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anisoflight.demo import data, figures, metrics, stages
+from anisoflight.demo.bench import Bench, Reference, Sampler, layout, value
+from anisoflight.demo.checks import Check, Checks
+from anisoflight.demo.energy import Energy
+from anisoflight.demo.report import Report, pm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_frechet_distance_of_known_gaussians() -> None:
+    """Commuting covariances: |m_a - m_b|^2 + sum (sqrt l_a - sqrt l_b)^2 along common axes."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    a, b = rng.uniform(0.1, 4, 5), np.array([0, 1.0, 2, 3, 4])  # one direction without variance
+    mean = rng.standard_normal((2, 5))
+    got = metrics.frechet_distance(
+        metrics.Moments(mean[0], (axes * a) @ axes.T), metrics.Moments(mean[1], (axes * b) @ axes.T)
+    )
+    assert got == pytest.approx(((mean[0] - mean[1]) ** 2).sum() + ((np.sqrt(a) - np.sqrt(b)) ** 2).sum(), rel=1e-9)
+
+
+def test_frechet_distance_is_a_distance() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (metrics.Moments.of(rng.standard_normal((50, 8)) @ rng.standard_normal((8, 8))) for _ in range(2))
+    assert metrics.frechet_distance(a, a) == pytest.approx(0, abs=1e-9)
+    assert metrics.frechet_distance(a, b) == pytest.approx(metrics.frechet_distance(b, a), rel=1e-9)
+    assert metrics.frechet_distance(a, b) > 0
+
+
+def test_classifier_features_are_those_of_the_recipe() -> None:
+    digits = data.digits()
+    features, accuracy = metrics.classifier_features(digits.train)
+    assert features(digits.train.images).var(axis=0).sum() == pytest.approx(64)
+    assert accuracy(digits.test) > 0.97
+    real = Reference(features, digits.test.images).distance(digits.train.images)
+    assert real == pytest.approx(0.74, abs=0.02)  # the floor that the recipe states
+
+
+def test_principal_features_keep_all_variance_with_all_components() -> None:
+    patches = data.patches(per_class=100)
+    flat = patches.train.images.reshape(200, -1).astype(np.float64)
+    full = metrics.principal_features(patches.train, 192)(patches.train.images)
+    few = metrics.principal_features(patches.train, 5)(patches.train.images)
+    assert full.var(axis=0).sum() == pytest.approx(flat.var(axis=0).sum())
+    assert np.all(np.diff(few.var(axis=0)) <= 0)
+    assert few.shape == (200, 5)
+
+
+def test_data_sets_are_the_same_every_time() -> None:
+    digits, patches = data.digits(), data.patches(per_class=10)
+    assert digits.train.images.shape == (1297, 8, 8, 1)
+    assert len(digits.test.images) == 500
+    assert patches.train.images.shape == patches.test.images.shape == (20, 8, 8, 3)
+    for split in (digits.train, digits.test, patches.train):
+        assert split.images.dtype == np.float32
+        assert np.abs(split.images).max() <= 1
+    assert np.array_equal(patches.train.images, data.patches(per_class=10).train.images)
+
+
+def test_ode_error_is_a_hundred_times_the_rms() -> None:
+    assert metrics.ode_error(np.full((3, 2, 2, 1), 0.03), np.full((3, 2, 2, 1), 0.01)) == pytest.approx(2)
+
+
+def test_checks() -> None:
+    checks = Checks()
+    checks.at_most("small", 1.0, 1.0)
+    checks.at_most("large", 1.01, 1.0)
+    checks.at_least("enough", 3.0, 2.0)
+    checks.at_most("no number", float("nan"), 1.0)
+    checks.at_least("no number", float("nan"), 1.0)
+    assert [c.met for c in checks.items] == [True, False, True, False, False]
+    assert [c.claim for c in checks.missed] == ["large", "no number", "no number"]
+    assert "MISSED" in str(Check("large", 2, 1))
+
+
+def test_energy_differences_are_paired() -> None:
+    common = np.random.default_rng(2).normal(0, 10, 1000)
+    a, b = Energy(common + 1), Energy(common)
+    assert a.minus(b).mean == pytest.approx(1)
+    assert a.minus(b).stderr == pytest.approx(0, abs=1e-12)
+    assert a.stderr == pytest.approx(10 / np.sqrt(1000), rel=0.1)
+
+
+def test_mosaic_puts_image_i_where_it_belongs() -> None:
+    images = np.stack([np.full((2, 3, 1), v, np.float32) for v in (-1, 0, 1, -1)])
+    sheet = figures.mosaic(images, columns=3)
+    assert sheet.shape == (7, 13, 1)
+    assert sheet[1:3, 5:8].min() == sheet[1:3, 5:8].max() == 0.5
+    assert sheet[4:6, 1:4].max() == 0
+    assert sheet[4:6, 5:8].min() == 1  # no fifth image: white
+
+
+def test_report_stands_on_its_own(tmp_path: Path) -> None:
+    checks = Checks()
+    checks.at_most("a < b & so on", 2, 1)
+    report = Report("title")
+    report.text("1 < 2")
+    report.figure(figures.picture_grid({"panel": np.zeros((4, 8, 8, 3), np.float32)}), "caption")
+    report.table(pd.DataFrame({"x": [1]}), "table")
+    report.checks(checks)
+    report.write(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'(?:src|href)="([a-z]+:)', page)) == {"data:"}
+    assert "1 &lt; 2" in page
+    assert "a &lt; b &amp; so on" in page
+    assert 'class="missed"' in page
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_spread_is_half_the_range() -> None:
+    assert pm([1.0, 2.0, 1.5]) == "1.50 ± 0.50"
+    assert pm([2.0]) == "2.00"
+
+
+def test_recipes_are_the_files_in_configs() -> None:
+    assert stages.recipe("digits-isotropic")["T"] == 400
+    with pytest.raises(SystemExit, match="make demo"):
+        stages.recipe("no-such-recipe")
+
+
+class _Drawn:
+    def __init__(self, images: np.ndarray, nfe: int) -> None:
+        self.images, self.nfe = images, np.full(len(images), nfe, np.int32)
+
+
+class _Client:
+    """Samples that are off by 0.1 / nfe, and a server that may miscount."""
+
+    def __init__(self, counts: int = 0) -> None:
+        self.counts = counts
+
+    def sample(self, _model: str, *, n: int, seed: int, nfe: int = 0, **_: object) -> _Drawn:
+        noise = np.random.default_rng(seed).standard_normal((n, 2, 2, 1)).clip(-3, 3) / 4
+        return _Drawn(noise + (0.1 / nfe if nfe else 0), nfe + self.counts)
+
+
+def _bench(client: _Client) -> Bench:
+    real = (np.random.default_rng(5).standard_normal((500, 2, 2, 1)).clip(-3, 3) / 4).astype(np.float32)
+    reference = Reference(lambda images: images.reshape(len(images), -1).astype(np.float64), real)
+    bench = Bench(client, {"FD": reference}, seeds=(1, 2), count=400)  # pyright: ignore[reportArgumentType]
+    bench.converged("path", Sampler("exact", "m", {}, "path"))
+    return bench
+
+
+def test_bench_measures_what_was_put_in() -> None:
+    table = _bench(_Client()).measure([Sampler("s", "m", {}, "path")], [1, 5])
+    assert value(table, "s", 1, "ode_error") == pytest.approx(10)
+    assert value(table, "s", 5, "ode_error") == pytest.approx(2)
+    assert value(table, "s", 1, "FD") - value(table, "s", 5, "FD") == pytest.approx(4 * (0.01 - 0.0004), rel=0.5)
+    assert list(layout(table).columns) == ["sampler", "NFE", "FD", "ODE error × 100", "s / 1000 samples"]
+
+
+def test_bench_refuses_another_count_of_evaluations() -> None:
+    with pytest.raises(RuntimeError, match="asked for 5 evaluations"):
+        _bench(_Client(counts=1)).measure([Sampler("s", "m", {}, "path")], [5])
