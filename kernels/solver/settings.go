@@ -5,7 +5,7 @@ import (
 )
 
 // MaxSteps bounds a plan's length.
-const MaxSteps = 1 << 16
+const MaxSteps = 1 << 17
 
 // Settings choose a sampler. The zero value of a field means its default.
 type Settings struct {
