@@ -193,11 +193,14 @@ class Client(Calls):
         return Schedule(self, name)
 
     def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
-        """Make and store a schedule: from a model and a dataset (geodesic), or from a formula (edm, log-linear,
-        cosine).
+        """Make and store a schedule: from a model and a dataset (geodesic), from a dataset and a solver (gaussian),
+        or from a formula (edm, log-linear, cosine).
 
         The geodesic moves at constant speed, ġ √F(g) constant, F the residual measured in one pass over the data.
-        Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace.
+        A gaussian schedule holds the noise levels that bring a solver of nfe evaluations closest to the dataset's own
+        normal law, without a model: sample with that solver and nfe. `info["bench"]` tells the gain over EDM's levels.
+        Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace; of gaussian
+        dataset, solver, nfe, basis ("none" or "dct"), k, T, g0, replace.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')

@@ -33,7 +33,7 @@ var operations = []Operation{
 	{Name: "UnloadModel", Sentence: "Stop serving a model; its folder stays.", Action: true},
 	{Name: "DeleteModel", Sentence: "Delete a model and its folder.", Action: true},
 	{Name: "ListSchedules", Sentence: "List the schedules, those of models included.", Action: true, Reads: true},
-	{Name: "MakeSchedule", Sentence: "Make a schedule: the geodesic of a model on a data set, or by formula.", Action: true},
+	{Name: "MakeSchedule", Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, or by formula.", Action: true},
 	{Name: "DeleteSchedule", Sentence: "Delete a stored schedule.", Action: true},
 	{Name: "ListBases", Sentence: "List the uploaded bases.", Action: true, Reads: true},
 	{Name: "MakeBasis", Sentence: "Make a basis from a data set.", Action: true},

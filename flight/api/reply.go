@@ -52,6 +52,8 @@ type ScheduleInfo struct {
 	Labels   []int32 `json:"labels,omitempty"`
 	// Energies tells what MakeSchedule knows about a geodesic, by row.
 	Energies []Energy `json:"energies,omitempty"`
+	// Bench tells what MakeSchedule knows about a gaussian schedule.
+	Bench *Bench `json:"bench,omitempty"`
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.
@@ -60,6 +62,31 @@ type Energy struct {
 	Stderr      float64 `json:"stderr"`
 	Bound       float64 `json:"bound"`
 	BoundStderr float64 `json:"bound_stderr"`
+}
+
+// Bench compares a solver on the noise levels chosen for it with the same solver, within as many evaluations, on EDM's: the
+// schedule edm of the same T and grid edm, ρ = 7. Distances are squared 2-Wasserstein distances to the data's own Gaussian,
+// over the data's total variance; they are exact.
+type Bench struct {
+	Solver   string       `json:"solver"`
+	Nodes    BenchSampler `json:"nodes"`
+	Baseline BenchSampler `json:"baseline"`
+	Bands    []BenchBand  `json:"bands"` // by subspace; their distances add up to the samplers'
+}
+
+// BenchSampler is one of the samplers that a Bench compares.
+type BenchSampler struct {
+	Steps int     `json:"steps"`
+	NFE   int     `json:"nfe"`
+	W2    float64 `json:"w2_squared"`
+}
+
+// BenchBand is the part of a Bench that belongs to one subspace.
+type BenchBand struct {
+	Dims     int     `json:"dims"`     // of all channels
+	Variance float64 `json:"variance"` // share of the data's
+	Nodes    float64 `json:"nodes"`    // w2_squared
+	Baseline float64 `json:"baseline"`
 }
 
 // BasisInfo describes an uploaded basis.

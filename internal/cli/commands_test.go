@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -119,6 +121,50 @@ func TestWalkThrough(t *testing.T) {
 	}
 }
 
+// The table shows how much nearer to the data's Gaussian the nodes are, and the schedule samples as it says.
+func TestScheduleNodes(t *testing.T) {
+	dir := folder(t)
+	got := must(t, dir, "schedule", "nodes", "--name", "bars-4", "--dataset", "bars", "--basis", "dct", "--k", "4", "--solver", "dpmpp2m", "--nfe", "4", "--T", "400")
+	var rows [2]struct {
+		name, grid     string
+		steps, nfe     int
+		all, low, high float64
+	}
+	lines := strings.Split(got, "\n")
+	if len(lines) != 5 {
+		t.Fatalf("nodes says\n%s", got)
+	}
+	head, says := lines[0], lines[3]
+	for i := range rows {
+		r := &rows[i]
+		if _, err := fmt.Sscan(lines[1+i], &r.name, &r.grid, &r.steps, &r.nfe, &r.all, &r.low, &r.high); err != nil {
+			t.Fatalf("line %q: %v", lines[1+i], err)
+		}
+		if r.steps != 4 || r.nfe != 4 || math.Abs(r.low+r.high-r.all) > 0.02*r.all {
+			t.Errorf("row %+v; want 4 steps, 4 evaluations, and parts that add up", r)
+		}
+	}
+	if !strings.Contains(head, "SUBSPACE 1 (60 dims") || rows[0].name != "bars-4" || rows[1].name != "edm" || !(rows[0].all < rows[1].all/2) {
+		t.Errorf("nodes says\n%s", got)
+	}
+	if says != "sample with: --schedule bars-4 --solver dpmpp2m --nfe 4" {
+		t.Errorf("nodes says %q", says)
+	}
+	pretrain(t, dir, "bars")
+	picture := filepath.Join(t.TempDir(), "bars.png")
+	if got := must(t, dir, "sample", "--model", "bars", "--n", "2", "--schedule", "bars-4", "--solver", "dpmpp2m", "--nfe", "4", "--out", picture); !strings.Contains(got, "4 evaluations each") {
+		t.Errorf("sample says %q", got)
+	}
+
+	var info api.ScheduleInfo
+	if err := json.Unmarshal([]byte(must(t, dir, "schedule", "nodes", "--name", "bars-4", "--replace", "--dataset", "bars", "--solver", "ab", "--nfe", "3", "--json")), &info); err != nil {
+		t.Fatal(err)
+	}
+	if info.J != 1 || info.Bench == nil || info.Bench.Nodes.NFE != 3 {
+		t.Errorf("nodes says %+v", info)
+	}
+}
+
 // Ctrl-C ends a training cleanly: the model is saved and the run can go on.
 func TestInterruptedTrainingIsKept(t *testing.T) {
 	dir := folder(t)
@@ -160,6 +206,9 @@ func TestCommandErrors(t *testing.T) {
 		"no such data set":     {[]string{"train", "--name", "x", "--stage", "pretrain", "--dataset", "none", "--network", tinyNetwork}, "none"},
 		"no such field":        {[]string{"train", "--name", "x", "--stage", "pretrain", "--dataset", "bars", "--network", `{"img_size":8}`}, "img_size"},
 		"no such schedule":     {[]string{"schedule", "show", "--schedule", "nothing"}, "nothing"},
+		"no such images":       {[]string{"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab", "--nfe", "3"}, "nothing"},
+		"no such solver":       {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "rk4", "--nfe", "3"}, "dpmpp2m"},
+		"too few evaluations":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun", "--nfe", "1"}, "\"nfe\""},
 		"model name taken":     {[]string{"train", "--name", "y", "--save", "taken", "--stage", "pretrain", "--dataset", "bars"}, "--replace"},
 		"run name taken":       {[]string{"train", "--name", "taken", "--save", "z", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork}, "taken"},
 		"nothing to resume":    {[]string{"train", "--name", "unheard", "--resume"}, "unheard"},

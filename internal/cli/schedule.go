@@ -18,11 +18,12 @@ func newSchedule() *cobra.Command {
 		Short: "List, show, export and make noise schedules",
 		Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
-  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits`,
+  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
+  anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5`,
 		Args: commandNamed,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, s := range []spec{scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec} {
+	for _, s := range []spec{scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec} {
 		cmd.AddCommand(s.command())
 	}
 	return cmd

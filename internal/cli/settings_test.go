@@ -184,6 +184,7 @@ func TestWrongUsage(t *testing.T) {
 		"a list for a text":    {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
 		"model is missing":     {[]string{"sample"}, "--model"},
 		"name is missing":      {[]string{"train"}, "--name"},
+		"nodes for no solver":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "d", "--nfe", "3"}, "--solver"},
 		"schedule is missing":  {[]string{"schedule", "show"}, "--schedule"},
 		"unwritable image":     {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
 		"broken JSON":          {[]string{"sample", "--model", "m", "--grid", "{"}, "grid (flag --grid)"},

@@ -75,9 +75,19 @@ func TestGeodesicSettingsAreTheRequest(t *testing.T) {
 	}
 }
 
+func TestNodesSettingsAreTheRequest(t *testing.T) {
+	want := kindsOf(reflect.TypeFor[api.MakeSchedule]())
+	for _, other := range []string{"kind", "model", "knots", "c", "points", "samples", "seed"} {
+		delete(want, other) // fixed, or of other kinds of schedules
+	}
+	if diff := cmp.Diff(want, kindsIn(nodesRequest)); diff != "" {
+		t.Errorf("settings differ from api.MakeSchedule (-want +got):\n%s", diff)
+	}
+}
+
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
-	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec) {
+	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.all() {
 			if seen[o.name] {

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -26,6 +27,7 @@ func explain(err error) error {
 		label    *schedule.LabelError
 		vectors  *basis.Error
 		settings *solver.Error
+		law      *gaussian.Error
 		images   *data.Error
 		argument *kernels.InputError
 		field    *train.ConfigError
@@ -53,6 +55,8 @@ func explain(err error) error {
 			code = api.TooLarge
 		}
 		return api.Errorf(code, "Field %q: %s", settings.Field, settings.Msg)
+	case errors.As(err, &law):
+		return api.Errorf(api.BadRequest, "Field %q: %s", law.Field, law.Msg)
 	case errors.As(err, &images):
 		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
 	case errors.As(err, &field):

@@ -14,10 +14,14 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 	}
 	var s *schedule.Schedule
 	var reports []schedule.Report
+	var bench *api.Bench
 	var err error
-	if req.Kind == "geodesic" {
+	switch req.Kind {
+	case "geodesic":
 		s, reports, err = e.geodesic(ctx, req, progress)
-	} else {
+	case "gaussian":
+		s, bench, err = e.gaussian(ctx, req, progress)
+	default:
 		s, err = scheduleByFormula(req)
 	}
 	if err != nil {
@@ -27,6 +31,7 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 		return nil, err
 	}
 	info := describeSchedule(req.Name, "schedule", s)
+	info.Bench = bench
 	for _, r := range reports {
 		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})
 	}

@@ -1,0 +1,91 @@
+package api
+
+// MakeSchedule makes a schedule and stores it: from a model and a data set (geodesic), from a data set and a solver
+// (gaussian), or from a formula (edm, log-linear, cosine).
+//
+// A gaussian schedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
+// the data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through them.
+type MakeSchedule struct {
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"`
+	Model   string  `json:"model"`   // of geodesic
+	Dataset string  `json:"dataset"` // of geodesic and gaussian
+	T       float64 `json:"T"`       // default 6400, or the end of the model's own schedule
+	G0      float64 `json:"g0"`      // default 1e-9
+	Knots   int     `json:"knots"`   // default 32; a gaussian schedule has one at each noise level
+	C       float64 `json:"c"`       // default 1
+	Points  int     `json:"points"`  // of geodesic: noise levels; default 160
+	Samples int     `json:"samples"` // of geodesic: images per noise level; default 24
+	Seed    uint64  `json:"seed"`
+	Basis   string  `json:"basis"`  // of gaussian: none (default) or dct
+	K       int     `json:"k"`      // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
+	Solver  string  `json:"solver"` // of gaussian
+	NFE     int     `json:"nfe"`    // of gaussian: at most so many evaluations, as in Sample
+	Replace bool    `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *MakeSchedule) SetDefaults() {
+	*r = MakeSchedule{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, K: unset}
+}
+
+// Validate implements Request.
+func (r *MakeSchedule) Validate() error {
+	if err := first(CheckName("name", r.Name), need("kind", r.Kind), r.checkKind()); err != nil {
+		return err
+	}
+	if r.T != 0 {
+		if err := checkT("T", r.T); err != nil {
+			return err
+		}
+	}
+	if !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T {
+		return Errorf(BadRequest, "Field \"g0\" must lie between 0 and T, not %g", r.G0)
+	}
+	if !(r.C > 0) {
+		return Errorf(BadRequest, "Field \"c\" must be positive, not %g", r.C)
+	}
+	return first(atLeast("knots", r.Knots, 2), atMost("knots", r.Knots, 4096),
+		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
+		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24),
+		checkMeasured(r.Points, r.Samples))
+}
+
+// checkKind checks what the kinds of schedules do not have in common.
+func (r *MakeSchedule) checkKind() error {
+	var err error
+	taken("k", &r.K, &err)
+	if err != nil {
+		return err
+	}
+	if r.Kind == "gaussian" {
+		return r.checkGaussian()
+	}
+	if r.Basis != "" || r.K != 0 || r.Solver != "" || r.NFE != 0 {
+		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"solver\" and \"nfe\" belong to gaussian schedules")
+	}
+	if r.Kind == "geodesic" {
+		return first(need("model", r.Model), need("dataset", r.Dataset))
+	}
+	if err := oneOf("kind", r.Kind, "geodesic", "gaussian", "edm", "log-linear", "cosine"); err != nil {
+		return err
+	}
+	if r.Model != "" || r.Dataset != "" {
+		return Errorf(BadRequest, "A schedule of kind %q needs no model and no dataset", r.Kind)
+	}
+	return nil
+}
+
+func (r *MakeSchedule) checkGaussian() error {
+	if r.Basis == "" {
+		r.Basis = "none"
+	}
+	switch {
+	case r.Model != "":
+		return Errorf(BadRequest, "A gaussian schedule is made of the data alone").WithHint("Leave out model.")
+	case r.Basis == "none" && r.K != 0:
+		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
+	}
+	return first(need("dataset", r.Dataset), need("solver", r.Solver), oneOf("solver", r.Solver, Solvers...),
+		oneOf("basis", r.Basis, "none", "dct"), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps))
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+)
+
+// nodesRequest are the fields of MakeSchedule that a gaussian schedule takes.
+var nodesRequest = []option{
+	{name: "name", usage: "`name` of the new schedule"},
+	{name: "dataset", usage: "`name` of the data set whose Gaussian is measured"},
+	{name: "solver", usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
+	{name: "nfe", kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
+	{name: "basis", usage: "none (default), or dct for noise levels by frequency"},
+	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square (default: half of each axis)"},
+	{name: "T", kind: number, usage: "end of time, a variance (default 6400)"},
+	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
+	{name: "replace", kind: toggle, usage: "replace a schedule of that name"},
+}
+
+var scheduleNodesSpec = spec{
+	use:   "nodes",
+	short: "Choose a solver's noise levels on a data set's own Gaussian, without a model",
+	long: `Nodes measures the mean and the spectrum of a data set and chooses the noise levels at
+which a solver with so few evaluations comes closest to the normal law that has them,
+in each subspace of a basis its own. It stores them as a schedule for that solver and
+that number of evaluations, for any model of such images.
+
+The table gives the squared 2-Wasserstein distances to that law, over its total
+variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).`,
+	example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
+  anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
+	options: append(append([]option{}, nodesRequest...), dataOption, deviceOption),
+	json:    true,
+	run: func(ctx context.Context, e env) error {
+		for _, need := range []string{"name", "dataset", "solver", "nfe"} {
+			if !e.get(need).given {
+				return usagef(e.cmd, "--%s is missing", need)
+			}
+		}
+		fields := e.request(nodesRequest)
+		fields["kind"] = "gaussian"
+		var reply api.ScheduleInfo
+		err := withEngine(ctx, e, func(eng *engine.Engine) error {
+			p := newProgress(e.err, e.log, "choosing")
+			defer p.close()
+			return act(ctx, eng, "MakeSchedule", fields, func(m api.Meta) { showMeta(p, m) }, &reply)
+		})
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return printJSON(e.out, reply)
+		}
+		return printBench(e.out, reply.Name, *reply.Bench)
+	},
+}
+
+// printBench shows the gain of nodes, in all and by subspace.
+func printBench(w io.Writer, name string, b api.Bench) error {
+	bands := b.Bands
+	if len(bands) == 1 { // which is all
+		bands = nil
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprint(t, "SCHEDULE\tGRID\tSTEPS\tNFE\tW2²")
+	for j, band := range bands {
+		fmt.Fprintf(t, "\tSUBSPACE %d (%d dims, %.3g %% of variance)", j, band.Dims, 100*band.Variance)
+	}
+	row := func(schedule, grid string, s api.BenchSampler, part func(api.BenchBand) float64) {
+		fmt.Fprintf(t, "\n%s\t%s\t%d\t%d\t%.2e", schedule, grid, s.Steps, s.NFE, s.W2)
+		for _, band := range bands {
+			fmt.Fprintf(t, "\t%.2e", part(band))
+		}
+	}
+	row(name, "schedule", b.Nodes, func(band api.BenchBand) float64 { return band.Nodes })
+	row("edm", "edm", b.Baseline, func(band api.BenchBand) float64 { return band.Baseline })
+	fmt.Fprintln(t)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "sample with: --schedule %s --solver %s --nfe %d\n", name, b.Solver, b.Nodes.NFE)
+	return err
+}

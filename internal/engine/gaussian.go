@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
+// takes no turn.
+func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, *api.Bench, error) {
+	if req.Solver == "unipc" { // whose weights cannot be computed for every spacing that the search tries
+		return nil, nil, api.Errorf(api.BadRequest, "Noise levels cannot be chosen for solver unipc").WithHint("Choose another, such as dpmpp2m.")
+	}
+	d, err := e.datasetNamed(req.Dataset)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !measurable(d) {
+		return nil, nil, api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels",
+			req.Dataset, d.Height(), d.Width(), d.Channels())
+	}
+	b, err := e.basisFor(req.Basis, req.K, d.Height(), d.Width(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	sampler := solver.Settings{Solver: req.Solver, NFE: req.NFE}
+	if _, err := sampler.Resolve(); err != nil { // before the work
+		return nil, nil, err
+	}
+	report := sparsely(progress)
+	law, err := measure(ctx, d, report)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
+		Sampler: sampler, T: req.T, G0: req.G0, Family: schedule.Family{Basis: req.Basis, K: req.K}, Progress: report,
+	})
+	var settings *solver.Error
+	if errors.As(err, &settings) && settings.Field == "steps" { // which the request counts in evaluations
+		err = &solver.Error{Field: "nfe", Msg: settings.Msg, TooLarge: settings.TooLarge}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	bench, err := benchOf(law, b, sampler, nodes)
+	return nodes.Schedule, bench, err
+}
+
+// measurable bounds the memory and the time that a data set's moments take.
+func measurable(d *data.Dataset) bool {
+	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
+	return max(h, w) <= 1<<12 && times(times(h, w), times(c, times(c, c))) <= 1<<26
+}
+
+// measure gives the Gaussian of a data set.
+func measure(ctx context.Context, d *data.Dataset, report func(done, total int)) (*gaussian.Spectrum, error) {
+	im := make([]float32, d.Pixels())
+	law, err := gaussian.Measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
+		for i := range d.Len() {
+			d.Image(i, false, im)
+			if ctx.Err() != nil || !yield(im) {
+				return
+			}
+			report(i+1, d.Len())
+		}
+	})
+	return law, errors.Join(ctx.Err(), err)
+}
+
+// benchOf compares the nodes with the same solver on EDM's grid, as a model without a schedule samples.
+func benchOf(law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, nodes *gaussian.Nodes) (*api.Bench, error) {
+	edm, err := edmSchedule(nodes.Schedule.T())
+	if err != nil {
+		return nil, err
+	}
+	// The same path in each subspace is the isotropic schedule, seen by subspace.
+	split, err := schedule.New(nodes.Schedule.Family(), nil, [][]*schedule.Path{slices.Repeat([]*schedule.Path{edm.At(0, 0)}, b.J())})
+	if err != nil {
+		return nil, err
+	}
+	sampler.Grid.Kind = solver.GridEDM
+	if sampler, err = sampler.Resolve(); err != nil {
+		return nil, err
+	}
+	plan, err := solver.New(sampler, split, 0)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := law.Bench(b, plan)
+	if err != nil {
+		return nil, err
+	}
+	bench := &api.Bench{
+		Solver:   sampler.Solver,
+		Nodes:    api.BenchSampler{Steps: nodes.Sampler.Steps, NFE: nodes.Sampler.NFE, W2: nodes.Report.W2},
+		Baseline: api.BenchSampler{Steps: sampler.Steps, NFE: sampler.NFE, W2: plain.W2},
+	}
+	for j, band := range nodes.Report.Bands {
+		bench.Bands = append(bench.Bands, api.BenchBand{Dims: band.Dims, Variance: band.Variance, Nodes: band.W2, Baseline: plain.Bands[j].W2})
+	}
+	return bench, nil
+}
+
+// sparsely gives a report that tells progress now and then.
+func sparsely(progress func(api.Meta)) func(done, total int) {
+	var last time.Time
+	return func(done, total int) {
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			progress(api.Progress(done, total))
+		}
+	}
+}
