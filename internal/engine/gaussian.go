@@ -17,9 +17,6 @@ import (
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
 // takes no turn.
 func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, *api.Bench, error) {
-	if req.Solver == "unipc" { // whose weights cannot be computed for every spacing that the search tries
-		return nil, nil, api.Errorf(api.BadRequest, "Noise levels cannot be chosen for solver unipc").WithHint("Choose another, such as dpmpp2m.")
-	}
 	d, err := e.datasetNamed(req.Dataset)
 	if err != nil {
 		return nil, nil, err

@@ -73,6 +73,9 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 			st.Time = meanTime(sch, row, len(chains), func(j int) float64 { return chains[j][i].g })
 		}
 		for _, chain := range chains {
+			if !finite(chain[i]) {
+				return nil, failf("grid", "the steps at noise level %v are too short for solver %s; take fewer steps", math.Sqrt(chain[i].g), s.Solver)
+			}
 			st.G = append(st.G, chain[i].g)
 			st.Alpha = append(st.Alpha, chain[i].alpha)
 			st.Beta = append(st.Beta, chain[i].beta)
@@ -92,6 +95,15 @@ func (c *clock) check() error {
 		}
 	}
 	return nil
+}
+
+// finite reports whether a link can be computed: some solvers divide by differences of nodes that round to 0.
+func finite(l link) bool {
+	sum := l.alpha - l.alpha
+	for _, v := range l.beta {
+		sum += v - v
+	}
+	return sum == 0
 }
 
 // meanTime returns the time of the geometric mean of J variances.

@@ -2,8 +2,7 @@ package solver
 
 import (
 	"math"
-
-	"gonum.org/v1/gonum/mat"
+	"slices"
 )
 
 // The variants of UniPC: B(h) = −h and B(h) = e^{−h} − 1.
@@ -101,18 +100,24 @@ func newUnipcStep(s Settings, c *clock, i int) unipcStep {
 	return st
 }
 
-// vandermonde solves Σ_k r_k^q x_k = b_q, q = 0 … n−1, for distinct r.
+// vandermonde solves Σ_k r_k^q x_k = b_q, q = 0 … n−1, for distinct r, by Newton's divided differences (Björck and Pereyra,
+// Solution of Vandermonde systems of equations, 1970): exact to rounding however far apart the sizes of r are. Equal r
+// give numbers that are not finite.
 func vandermonde(r, b []float64) []float64 {
-	n := len(r)
-	a := mat.NewDense(n, n, nil)
-	for q := range n {
-		for k := range n {
-			a.Set(q, k, math.Pow(r[k], float64(q)))
+	x := slices.Clone(b)
+	n := len(x)
+	for k := range n - 1 {
+		for i := n - 1; i > k; i-- {
+			x[i] -= r[k] * x[i-1]
 		}
 	}
-	x := mat.NewVecDense(n, nil)
-	if err := x.SolveVec(a, mat.NewVecDense(n, b)); err != nil {
-		panic("solver: coinciding nodes: " + err.Error()) // nodes are strictly decreasing
+	for k := n - 2; k >= 0; k-- {
+		for i := k + 1; i < n; i++ {
+			x[i] /= r[i] - r[i-k-1]
+		}
+		for i := k; i < n-1; i++ {
+			x[i] -= x[i+1]
+		}
 	}
-	return x.RawVector().Data
+	return x
 }
