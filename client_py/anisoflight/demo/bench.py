@@ -75,10 +75,10 @@ class Bench:
         self._converged[path] = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED).images
         self._exact[path] = sampler
 
-    def exact(self, path: str, reference: str) -> str:
-        """The distance of a path's converged samples to a reference, with its spread over the seeds."""
-        sampler, real = self._exact[path], self.references[reference]
-        return pm([real.distance(sampler.draw(self.client, n=self.count, seed=seed).images) for seed in self.seeds])
+    def exact(self, path: str) -> dict[str, str]:
+        """The distances of a path's converged samples to every reference, with their spread over the seeds."""
+        drawn = [self._exact[path].draw(self.client, n=self.count, seed=seed).images for seed in self.seeds]
+        return {name: pm([real.distance(images) for images in drawn]) for name, real in self.references.items()}
 
     def measure(self, samplers: Sequence[Sampler], nfes: Sequence[int]) -> pd.DataFrame:
         """One row per sampler and NFE: a list over seeds for each reference, ``ode_error``, ``seconds`` per 1000.

@@ -141,8 +141,8 @@ def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
         FD_PIXELS: Reference(principal_features(patches.train, 192), patches.test.images),
     }
     bench = Bench(client, references, seeds=(10**8 * seed, 10**8 * seed + 5 * 10**7), count=10_000)
-    bench.converged("isotropic", SAMPLERS[EDM].with_options(steps=60))
-    bench.converged("anisotropic", SAMPLERS[AB3_ANISOTROPIC].with_options(steps=128))
+    bench.converged("isotropic", SAMPLERS[EDM].with_options(steps=45))
+    bench.converged("anisotropic", SAMPLERS[AB3_ANISOTROPIC].with_options(steps=90))
     return bench
 
 
