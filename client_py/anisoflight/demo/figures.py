@@ -106,5 +106,5 @@ def error_curves(table: pd.DataFrame) -> str:
     for i, (name, part) in enumerate(table.groupby("sampler", sort=False)):
         axes.plot(part["nfe"], part["ode_error"], "o-", color=_COLOURS[i % len(_COLOURS)], label=str(name))
     axes.set_xticks(sorted(table["nfe"].unique()))
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     return _uri(figure)
