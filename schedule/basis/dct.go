@@ -12,10 +12,10 @@ type cut struct {
 	ah, aw       []float64
 }
 
-// dctRows returns the first m rows of the orthonormal DCT-II of length n, [m·n]:
+// DCTRows returns the first m rows of the orthonormal DCT-II of length n, [m·n]:
 //
 //	A_ui = α_u cos(π (2i+1) u/(2n)),  α_0 = √(1/n),  else √(2/n).
-func dctRows(n, m int) []float64 {
+func DCTRows(n, m int) []float64 {
 	a := make([]float64, m*n)
 	for u := range m {
 		alpha := math.Sqrt(2 / float64(n))
@@ -30,7 +30,7 @@ func dctRows(n, m int) []float64 {
 }
 
 func newCut(h, w, nu, nv int) cut {
-	return cut{h: h, w: w, nu: nu, nv: nv, ah: dctRows(h, nu), aw: dctRows(w, nv)}
+	return cut{h: h, w: w, nu: nu, nv: nv, ah: DCTRows(h, nu), aw: DCTRows(w, nv)}
 }
 
 // DCT returns the basis of two subspaces whose first is spanned by the k DCT-II

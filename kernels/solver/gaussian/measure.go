@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // Measure returns the spectrum of images [H, W, C], rows first, in one pass. Moments
@@ -16,7 +18,7 @@ func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum,
 	}
 	m := moments{
 		c: c, mean: make([]float64, h*w*c), products: make([]float64, h*w*c*c),
-		rows: dct(h), cols: dct(w), half: make([]float64, h*w*c), coef: make([]float64, h*w*c), off: make([]float64, c),
+		rows: basis.DCTRows(h, h), cols: basis.DCTRows(w, w), half: make([]float64, h*w*c), coef: make([]float64, h*w*c), off: make([]float64, c),
 	}
 	for im := range images {
 		if len(im) != h*w*c {
@@ -42,21 +44,6 @@ type moments struct {
 	rows, cols []float64 // the transform along H and W
 	half, coef []float64 // of the image at hand: columns transformed, and both
 	off        []float64 // deviations from the old mean
-}
-
-// dct returns the orthonormal DCT-II of length n, [frequency, sample].
-func dct(n int) []float64 {
-	a := make([]float64, n*n)
-	for u := range n {
-		scale := math.Sqrt(2 / float64(n))
-		if u == 0 {
-			scale = math.Sqrt(1 / float64(n))
-		}
-		for i := range n {
-			a[u*n+i] = scale * math.Cos(math.Pi*float64((2*i+1)*u)/float64(2*n))
-		}
-	}
-	return a
 }
 
 // transform writes the coefficients of an image to m.coef.
