@@ -79,7 +79,7 @@ func familyOf(b *basis.Basis, fam schedule.Family) schedule.Family {
 		return fam
 	}
 	fam.Basis = b.Kind()
-	if r := int(math.Round(math.Sqrt(float64(b.K())))); b.J() > 1 && r*r == b.K() {
+	if r := int(math.Round(math.Sqrt(float64(b.K())))); b.J() > 1 && b.H() == b.W() && r*r == b.K() {
 		fam.K = b.K()
 	}
 	return fam

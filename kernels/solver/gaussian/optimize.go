@@ -34,8 +34,8 @@ type Settings struct {
 	// logarithms may cost this share of the objective; 0.01 by default. Negative
 	// means none.
 	Tie float64
-	// Family of the schedule; the basis's kind by default, and its K where that is a
-	// perfect square.
+	// Family of the schedule; by default the basis's kind, and its K on a square plane. Give
+	// it for any cut of another plane than the default one.
 	Family schedule.Family
 	// Progress is told of starts done; may be nil.
 	Progress func(done, total int)
