@@ -140,7 +140,7 @@ def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
         FD: Reference(principal_features(patches.train, 40), patches.test.images),
         FD_PIXELS: Reference(principal_features(patches.train, 192), patches.test.images),
     }
-    bench = Bench(client, references, seeds=(10**8 * seed, 10**8 * seed + 5 * 10**7), count=10_000)
+    bench = Bench(client, references, seeds=(10**8 * seed, 10**8 * seed + 5 * 10**7), count=5_000)
     bench.converged("isotropic", SAMPLERS[EDM].with_options(steps=45))
     bench.converged("anisotropic", SAMPLERS[AB3_ANISOTROPIC].with_options(steps=90))
     return bench
