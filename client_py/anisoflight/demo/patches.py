@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .report import Report
 
 NFES = (5, 9)
-CONVERGED = 25  # evaluations after which the Frechet distance no longer depends on the solver
+CONVERGED = 15  # evaluations after which the Frechet distance no longer depends on the solver
 PRETRAIN = stages.recipe("patches-pretrain")
 LEARN = {stage: stages.recipe(f"patches-{stage}") for stage in ("isotropic", "anisotropic")}
 T, KNOTS = 80.0**2, 32
