@@ -26,13 +26,14 @@ NFES = (5, 7, 9)
 PRETRAIN = stages.recipe("digits-pretrain")
 LEARN = stages.recipe("digits-isotropic")
 T, C, KNOTS = LEARN["T"], LEARN["c"], LEARN["knots"]
-MODES = ("backprop", "full", "explicit")
+MODES = ("full", "backprop", "explicit")
 
 EDM80 = "EDM Heun, T = 80²"
 EDM20 = "EDM Heun, T = 20²"
 UNLEARNED = "unlearned, uniform in t, Heun"
 GEODESIC = "geodesic, Heun"
 LEARNED = "learned, Heun"
+BACKPROP = "learned by backprop, Heun"
 IPNDM = "iPNDM-4, ρ = 7"
 AB3 = "learned, Adams–Bashforth 3"
 
@@ -61,8 +62,8 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
     meter = EnergyMeter(client, "digits", digits.train, c=C, n=4096, seed=seed)
     start, oracle = meter.measure("digits-start"), meter.measure("digits-geodesic")
     learned = {mode: meter.measure(f"digits-{mode}") for mode in MODES}
-    checks.at_most("digits: E learned / E start", learned["backprop"].mean / start.mean, 0.75)
-    checks.at_most("digits: E learned / E geodesic", learned["backprop"].mean / oracle.mean, 1.05)
+    checks.at_most("digits: E learned / E start", learned["full"].mean / start.mean, 0.75)
+    checks.at_most("digits: E learned / E geodesic", learned["full"].mean / oracle.mean, 1.05)
     checks.at_least("digits: E explicit / E full", learned["explicit"].mean / learned["full"].mean, 1.0)
 
     bench = _bench(client, digits, seed)
@@ -85,12 +86,13 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
         figures.schedule_curves(
             {
                 "EDM's grid (start)": client.schedule("digits-start").evaluate(),
-                "learned": client.schedule("digits-backprop").evaluate(),
+                "learned": client.schedule("digits-full").evaluate(),
                 "geodesic, one pass": client.schedule("digits-geodesic").evaluate(),
             },
             "noise variance over time, T = 20²",
         ),
-        "The learned path and the geodesic computed in one pass over the data agree; both leave EDM's grid.",
+        "The path learned by the estimator “full”, and the geodesic computed in one pass over the data. Both leave "
+        "EDM's grid.",
     )
     report.figure(
         figures.energy_curves(learning, {"geodesic": oracle.mean, "bound": geodesic.bound}),
@@ -121,6 +123,10 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
     )
     report.table(stages.cost_table(cost), "What it cost, on this machine.")
     report.text(
+        "“learned” is the schedule of the estimator “full”; the one learned by “backprop” stands beside it. Compare "
+        "their energies with their errors: the least energy is not the least error of a given solver."
+    )
+    report.text(
         "What it buys nothing: with a multistep solver EDM's own grid is near the floor of the Fréchet distance at NFE "
         "5 already, so the large factors above are over Heun's method; there the learned schedule still lowers the "
         "ODE error. Anisotropic and per-class schedules gain nothing on digits (predicted energy gain: 2 % at most)."
@@ -136,9 +142,10 @@ SAMPLERS = {
         Sampler(EDM20, "digits", {**_HEUN, **_EDM20}, "20"),
         Sampler(UNLEARNED, "digits", {**_HEUN, "schedule": "digits-start"}, "20"),
         Sampler(GEODESIC, "digits", {**_HEUN, "schedule": "digits-geodesic"}, "20"),
-        Sampler(LEARNED, "digits-backprop", _HEUN, "20"),
+        Sampler(BACKPROP, "digits-backprop", _HEUN, "20"),
+        Sampler(LEARNED, "digits-full", _HEUN, "20"),
         Sampler(IPNDM, "digits", {"solver": "ipndm", **_EDM20}, "20"),
-        Sampler(AB3, "digits-backprop", {"solver": "ab"}, "20"),
+        Sampler(AB3, "digits-full", {"solver": "ab"}, "20"),
     )
 }
 
