@@ -25,13 +25,22 @@ func (s *Server) call(method string, f func() error) error {
 	id := newID()
 	log := s.log.With("request", id, "method", method)
 	if !s.begin() {
-		return toStatus(log, id, api.Errorf(api.Draining, "The server is shutting down").WithHint("Try again in a moment."))
+		return toStatus(log, id, errDraining())
 	}
 	defer s.end()
 	started := time.Now()
-	err := toStatus(log, id, safely(log, f))
+	err := safely(log, f)
+	if err != nil && s.cutoff.Err() != nil {
+		err = errDraining()
+	}
+	err = toStatus(log, id, err)
 	log.Debug("call", "code", status.Code(err), "seconds", time.Since(started).Seconds())
 	return err
+}
+
+// errDraining is the answer to calls that a server which stops does not take, or cuts off.
+func errDraining() error {
+	return api.Errorf(api.Draining, "The server is shutting down").WithHint("Try again in a moment.")
 }
 
 // safely runs f; a panic is logged with its stack and becomes an error.
@@ -56,6 +65,7 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	ctx, cancel := earlier(stream.Context())
 	defer cancel()
+	defer context.AfterFunc(s.cutoff, cancel)()
 	return s.call(info.FullMethod, func() error { return handler(srv, &timed{stream, ctx}) })
 }
 

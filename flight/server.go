@@ -57,12 +57,16 @@ type Server struct {
 	mu       sync.Mutex
 	active   int           // calls under way
 	idle     chan struct{} // closed when a draining server has no calls left
+
+	cutoff context.Context // ends when calls under way are to be cut off
+	cut    context.CancelFunc
 }
 
 // New makes a server of an engine. Serve starts it.
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), idle: make(chan struct{})}
+	s.cutoff, s.cut = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(2*cfg.MaxMessageBytes), // what lies between is refused by a code of the contract, the rest by gRPC
 		grpc.MaxSendMsgSize(1<<31-1),
@@ -88,8 +92,11 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
+// lastWords is how long a server that stops waits for its last answers to be sent.
+const lastWords = time.Second
+
 // Shutdown stops the server: new requests are refused as DRAINING, those under way may end until ctx does, then they are
-// cut off. It returns ctx's error in that case.
+// cut off with the same answer. It returns ctx's error in that case.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.draining.Swap(true) && s.active == 0 {
@@ -99,10 +106,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	defer s.works.Wait()
 	defer s.grpc.Stop() // also what GracefulStop would wait for without end, such as watchers of the health
+	var err error
 	select {
 	case <-s.idle:
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
+		s.cut()
 	}
 	sent := make(chan struct{}) // the last answers
 	go func() {
@@ -111,14 +120,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}()
 	select {
 	case <-sent:
-	case <-time.After(time.Second):
-	case <-ctx.Done():
+	case <-time.After(lastWords):
 	}
-	return nil
+	return err
 }
 
 // Stop cuts off every request and waits until their work has ended.
 func (s *Server) Stop() {
+	s.cut()
 	s.grpc.Stop()
 	s.works.Wait()
 }

@@ -211,6 +211,8 @@ func TestCreateRunRejects(t *testing.T) {
 		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"}`:               api.ScheduleNotFound,
 		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","lr":"fast"}`:                       api.BadRequest,
 		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":-1}`:                        api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":0}`:                         api.BadRequest,
+		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","c":0.0}`:                           api.BadRequest,
 		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","colour":"red"}`:                    api.BadRequest,
 		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}}`:   api.BadRequest,
 		`{"name":"s","stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}}`:     api.BasisNotFound,

@@ -37,10 +37,22 @@ func (e *Engine) scanRuns() {
 	}
 }
 
-// readConfig reads a training configuration strictly.
+// readConfig reads a training configuration strictly. Where zero stands for a field's default, a zero that was sent is
+// refused: it would silently become another number.
 func readConfig(body json.RawMessage) (cfg train.Config, err error) {
-	err = api.DecodeStruct(body, &cfg)
-	return cfg, err
+	if err := api.DecodeStruct(body, &cfg); err != nil {
+		return cfg, err
+	}
+	var sent map[string]json.RawMessage
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return cfg, err
+	}
+	for _, name := range cfg.Unset() {
+		if value, ok := sent[name]; ok {
+			return cfg, api.Errorf(api.BadRequest, "Field %q must be positive, not %s", name, value).WithHint("Leave it out for its default.")
+		}
+	}
+	return cfg, nil
 }
 
 func (e *Engine) runNamed(name string) (*run, error) {
