@@ -49,7 +49,7 @@ class Run:
         return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress)
 
     def start(self, kimg: float) -> None:
-        """Train in the background until `kimg` thousand images more have been seen."""
+        """Train in the background until `kimg` thousand images have been seen in all."""
         self._client.call("StartRun", run=self.name, kimg=kimg)
 
     def watch(self, from_: int = 0) -> Iterator[dict[str, Any]]:
