@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import pytest
 import wire
 
 import anisoflight
+
+# Programs started by tests are interrupted. Where the tests themselves run with SIGINT ignored, as in the background of
+# a shell, their children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
