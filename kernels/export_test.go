@@ -11,9 +11,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// Omega is the weight that Assemble uses.
-func Omega(g, gdot, c float64) float64 { return omega(g, gdot, c) }
-
 // Noise returns the ε that a training step draws.
 func (m *Model) Noise(seed uint64, step int64, batch int) ([]float64, error) {
 	return m.drawn("noise", seed, step, batch, func(r *generator, shape shapes.Shape) *Node { return r.normal(shape) })

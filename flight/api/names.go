@@ -26,9 +26,6 @@ func CheckName(field, name string) error {
 	return nil
 }
 
-// IsName tells whether name could be the name of something stored. Look-ups use it before they touch a file system.
-func IsName(name string) bool { return namePattern.MatchString(name) }
-
 // need wants a field to be there.
 func need(field, value string) error {
 	if value == "" {

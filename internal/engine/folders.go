@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // folders are the places of everything stored:
@@ -84,7 +86,7 @@ func below(root, path string) bool {
 }
 
 // hidden prefixes what is on its way into or out of a folder; scans leave it out and Open removes what a crash left.
-const hidden = ".tmp-"
+const hidden = atomicdir.Prefix
 
 // writeFile stores data under path so that a reader, or a crash, sees the old file or the new one.
 func writeFile(path string, data []byte) error {

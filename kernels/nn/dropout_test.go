@@ -49,7 +49,7 @@ func draw(t *testing.T, dev *device.Device, key string, rows, columns int, rng [
 func TestDropout(t *testing.T) {
 	const n, rate = 1 << 16, 0.13
 	drop := func(s *nn.Scope, x *nn.Node) *nn.Node { return nn.Dropout(s, x, rate) }
-	for _, dev := range []*device.Device{pureGo(t), devicetest.Open(t)} {
+	for _, dev := range []*device.Device{devicetest.PureGo(t), devicetest.Open(t)} {
 		y, next := draw(t, dev, "", 1, n, []uint64{1, 2, 3}, drop)
 		dropped := 0
 		for _, v := range y {
@@ -84,7 +84,7 @@ func TestDropout(t *testing.T) {
 
 func TestDropRows(t *testing.T) {
 	const rows, columns, rate = 4096, 3, 0.25
-	y, _ := draw(t, pureGo(t), "", rows, columns, []uint64{1, 2, 3}, func(s *nn.Scope, x *nn.Node) *nn.Node {
+	y, _ := draw(t, devicetest.PureGo(t), "", rows, columns, []uint64{1, 2, 3}, func(s *nn.Scope, x *nn.Node) *nn.Node {
 		return nn.DropRows(s, x, rate)
 	})
 	dropped := 0
@@ -103,7 +103,7 @@ func TestDropRows(t *testing.T) {
 
 func TestRateZeroLeavesTheStateAlone(t *testing.T) {
 	rng := []uint64{1, 2, 3}
-	y, state := draw(t, pureGo(t), "", 2, 2, rng, func(s *nn.Scope, x *nn.Node) *nn.Node {
+	y, state := draw(t, devicetest.PureGo(t), "", 2, 2, rng, func(s *nn.Scope, x *nn.Node) *nn.Node {
 		return nn.Dropout(s, nn.DropRows(s, graph.MulScalar(x, 3), 0), 0)
 	})
 	if !slices.Equal(y, []float32{3, 3, 3, 3}) || !slices.Equal(state, rng) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels/autodiff/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
@@ -49,20 +50,6 @@ func (m image) each(f func(b, y, x, c int) float64) image {
 		m.v[i] = f(p/m.w/m.h, p/m.w%m.h, p%m.w, c)
 	}
 	return m
-}
-
-func pureGo(t *testing.T) *device.Device {
-	t.Helper()
-	dev, err := device.Open(device.Config{Plugin: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return dev
 }
 
 func random(rng *rand.Rand, n int) []float64 {
@@ -139,7 +126,7 @@ func equal(t *testing.T, what string, got, want []float64) {
 }
 
 func TestLayers(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	for _, c := range []struct {
 		name    string
 		layer   layer
@@ -225,7 +212,7 @@ func attention(x image, w tensors, heads int) image {
 }
 
 func TestLinear(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, l := range []nn.Linear{{Name: "l", In: 3, Out: 2}, {Name: "n", In: 3, Out: 2, NoBias: true}} {
 		x := image{2, 1, 1, 3, random(rng, 6)}
@@ -262,7 +249,7 @@ func TestConvolvePadded(t *testing.T) {
 	p := nn.Conv2D{Name: "l", In: 2, Out: 3, Kernel: 3}.Params()[:1]
 	w := tensors{"l.weight": random(rng, 54), "l.bias": make([]float64, 3)}
 	wide := newImage(1, 5, 6, 2).each(func(b, y, col, c int) float64 { return x.at(b, y-1, col-1, c) })
-	got := eval(t, pureGo(t), x, p, w, func(s *nn.Scope, x *nn.Node) *nn.Node { return nn.Convolve(x, s.Param("l.weight"), 2) })
+	got := eval(t, devicetest.PureGo(t), x, p, w, func(s *nn.Scope, x *nn.Node) *nn.Node { return nn.Convolve(x, s.Param("l.weight"), 2) })
 	equal(t, "convolve", got, convolution(wide, w, 3, 3).v)
 }
 
@@ -272,7 +259,7 @@ func TestSiLU(t *testing.T) {
 	for i, v := range x.v {
 		want[i] = v / (1 + math.Exp(-v))
 	}
-	got := eval(t, pureGo(t), x, nil, nil, func(_ *nn.Scope, x *nn.Node) *nn.Node { return nn.SiLU(x) })
+	got := eval(t, devicetest.PureGo(t), x, nil, nil, func(_ *nn.Scope, x *nn.Node) *nn.Node { return nn.SiLU(x) })
 	equal(t, "silu", got, want)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
@@ -47,7 +48,7 @@ func TestScopeRefusesWhatDoesNotFit(t *testing.T) {
 		"parameter p":              func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{4}}}, []*nn.Node{x}) },
 		"no parameter q":           func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{3}}}, []*nn.Node{x}).Param("q") },
 	} {
-		_, err := pureGo(t).Program(t.Context(), name, func(g *graph.Graph) []*nn.Node {
+		_, err := devicetest.PureGo(t).Program(t.Context(), name, func(g *graph.Graph) []*nn.Node {
 			x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 3))
 			f(x)
 			return []*nn.Node{x}
@@ -60,7 +61,7 @@ func TestScopeRefusesWhatDoesNotFit(t *testing.T) {
 
 // TestFrozen: a frozen parameter takes part, and its gradient is zero.
 func TestFrozen(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	params := []nn.Param{{Name: "a", Shape: []int{1}, Frozen: true}, {Name: "b", Shape: []int{1}}}
 	program, err := dev.Program(t.Context(), t.Name(), func(g *graph.Graph) []*nn.Node {
 		a, b := graph.Const(g, []float64{3}), graph.Const(g, []float64{5})

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/kernels/autodiff/gradcheck"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // TestResampler compares with the definition for EDM's filters and an unsymmetric
 // one that shows which way round they are.
 func TestResampler(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	for _, filter := range [][]float64{{1, 1}, {1, 3, 3, 1}, {1, 2}, {1, 2, 3, 4, 5, 6}} {
 		f, sum := slices.Clone(filter), 0.
 		for _, v := range f {

@@ -135,7 +135,7 @@ func distance(a, b []float32) float64 {
 // TestZeroRatioEmbeddingChangesNothing: a checkpoint that knows nothing of ratios
 // gives the same bytes in a network that is told them, whatever they are.
 func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
-	for _, dev := range []*device.Device{pureGo(t), devicetest.Open(t)} {
+	for _, dev := range []*device.Device{devicetest.PureGo(t), devicetest.Open(t)} {
 		plain := build(t, small())
 		cfg := small()
 		cfg.RatioEmbedding = 2
@@ -159,7 +159,7 @@ func TestZeroRatioEmbeddingChangesNothing(t *testing.T) {
 // first column, and whose first augmentation label is one, computes the same. W
 // is applied here by hand: pos(ρ) = [sin ρf, cos ρf], f = (1, 10⁻⁴ᐟ³, ...).
 func TestRatioEmbedding(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	cfg := small()
 	cfg.RatioEmbedding = 2
 	with, plain := build(t, cfg), build(t, small())
@@ -201,7 +201,7 @@ func TestRatioEmbedding(t *testing.T) {
 }
 
 func TestNoLabelIsTheZeroLabel(t *testing.T) {
-	dev, net := pureGo(t), build(t, small())
+	dev, net := devicetest.PureGo(t), build(t, small())
 	values := lively(net)
 	none := apply(t, dev, net, values, conditions{})
 	zeros := apply(t, dev, net, values, conditions{label: make([]float32, 6)})
@@ -219,7 +219,7 @@ func TestNoLabelIsTheZeroLabel(t *testing.T) {
 }
 
 func TestDropoutInTraining(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	net := build(t, small())
 	values := lively(net)
 	rng, other := []uint64{1, 2, 3}, []uint64{4, 5, 6}
@@ -240,7 +240,7 @@ func TestDropoutInTraining(t *testing.T) {
 }
 
 func TestLabelDropoutInTraining(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	for _, family := range []string{unet.SongUNet, unet.DhariwalUNet} {
 		cfg := small()
 		if family == unet.DhariwalUNet {
@@ -266,7 +266,7 @@ func TestLabelDropoutInTraining(t *testing.T) {
 // output layers of all levels but the last at zero, a decoder of type skip is the
 // standard one.
 func TestForms(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	standard, skip := small(), small()
 	skip.DecoderType = "skip"
 	a, b := build(t, standard), build(t, skip)
@@ -305,7 +305,7 @@ func TestForms(t *testing.T) {
 }
 
 func TestApplyPanicsOnWrongShapes(t *testing.T) {
-	_, err := pureGo(t).Program(t.Context(), t.Name(), func(g *graph.Graph) []*node {
+	_, err := devicetest.PureGo(t).Program(t.Context(), t.Name(), func(g *graph.Graph) []*node {
 		net := build(t, small())
 		var params []*node
 		for _, p := range net.Params() {

@@ -24,7 +24,7 @@ type node = graph.Node
 // TestParityFloat64 compares everything in float64, to rounding. It runs on the
 // pure-Go backend, which needs no compilation.
 func TestParityFloat64(t *testing.T) {
-	dev := pureGo(t)
+	dev := devicetest.PureGo(t)
 	for _, name := range families {
 		t.Run(name, func(t *testing.T) {
 			p := newParity(t, dev, "networks/"+name, dtypes.Float64)
@@ -47,20 +47,6 @@ func TestParityFloat32(t *testing.T) {
 			}
 		})
 	}
-}
-
-func pureGo(t *testing.T) *device.Device {
-	t.Helper()
-	dev, err := device.Open(device.Config{Plugin: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return dev
 }
 
 // parity is one network of the fixtures in one float type.

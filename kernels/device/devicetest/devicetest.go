@@ -28,3 +28,18 @@ func Open(t testing.TB) *device.Device {
 	}
 	return dev
 }
+
+// PureGo returns a pure-Go device of the test's own, closed at its end.
+func PureGo(t testing.TB) *device.Device {
+	t.Helper()
+	dev, err := device.Open(device.Config{Plugin: "go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
