@@ -9,6 +9,7 @@ import (
 const (
 	KindNone  = "none"
 	KindDCT   = "dct"
+	KindHaar  = "haar"
 	KindDense = "dense"
 )
 
@@ -16,13 +17,15 @@ const (
 const Shared = -1
 
 // Basis is a set of orthogonal projectors on H×W planes. The zero value is not
-// usable; make one with None, DCT, DCTBands or Dense.
+// usable; make one with None, DCT, DCTBands, Haar, Dense or Clusters.
 type Basis struct {
 	kind    string
 	h, w    int
-	dims    []int             // dimensions of each subspace per channel
-	cuts    []cut             // dct: the nested spans R_1 … R_{J−1}
-	vectors map[int][]float64 // dense: label → [k·H·W]
+	dims    []int       // dimensions of each subspace per channel
+	cuts    []cut       // dct and haar: the nested spans R_1 … R_{J−1}
+	vectors [][]float64 // dense: [group][k·H·W]
+	groups  [][]int     // dense: the labels that share each group's vectors
+	groupOf map[int]int // dense: label → group
 }
 
 // None returns the basis of one subspace, the whole plane. It panics unless both
@@ -34,7 +37,7 @@ func None(h, w int) *Basis {
 	return &Basis{kind: KindNone, h: h, w: w, dims: []int{h * w}}
 }
 
-// Kind returns KindNone, KindDCT or KindDense.
+// Kind returns KindNone, KindDCT, KindHaar or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
 // H returns the height of a plane.
@@ -53,9 +56,9 @@ func (b *Basis) K() int { return b.dims[0] }
 // to H·W.
 func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
 
-// PerClass reports whether each class has vectors of its own.
+// PerClass reports whether a sample's class chooses its vectors.
 func (b *Basis) PerClass() bool {
-	_, shared := b.vectors[Shared]
+	_, shared := b.groupOf[Shared]
 	return b.kind == KindDense && !shared
 }
 
@@ -65,16 +68,30 @@ func (b *Basis) Classes() []int {
 	if !b.PerClass() {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(b.vectors))
+	return slices.Sorted(maps.Keys(b.groupOf))
 }
 
-// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT
-// functions, u slow and v fast, or the user's vectors for a class (any label will do
-// where they are shared). It is an error for basis none, which has no vectors, and
+// Groups returns the labels that share vectors, a list for each set of vectors: the
+// classes one by one, clusters of them, or Shared alone. It is nil for bases that are
+// given by a formula.
+func (b *Basis) Groups() [][]int {
+	if b.groups == nil {
+		return nil
+	}
+	out := make([][]int, len(b.groups))
+	for i, labels := range b.groups {
+		out[i] = slices.Clone(labels)
+	}
+	return out
+}
+
+// Vectors returns a copy of the orthonormal rows that span P_1, [k·H·W]: the DCT or
+// Haar functions, along H slow and along W fast, or the vectors of a class (any label
+// will do where they are shared). It is an error for basis none, which has no vectors, and
 // for a class without any.
 func (b *Basis) Vectors(label int) ([]float64, error) {
 	switch b.kind {
-	case KindDCT:
+	case KindDCT, KindHaar:
 		return b.cuts[0].functions(), nil
 	case KindDense:
 		v, err := b.rows(label)
@@ -84,11 +101,11 @@ func (b *Basis) Vectors(label int) ([]float64, error) {
 }
 
 func (b *Basis) rows(label int) ([]float64, error) {
-	if v, ok := b.vectors[Shared]; ok {
-		return v, nil
+	if g, ok := b.groupOf[Shared]; ok {
+		return b.vectors[g], nil
 	}
-	if v, ok := b.vectors[label]; ok {
-		return v, nil
+	if g, ok := b.groupOf[label]; ok {
+		return b.vectors[g], nil
 	}
 	if label < 0 {
 		return nil, failf(label, -1, "this basis has vectors per class and needs a label; none was given")

@@ -98,6 +98,10 @@ func every(t *testing.T) map[string]*Basis {
 	add("dense", b)
 	b, err = Dense(4, 6, map[int][][]float64{3: orthonormal(2, 5, 24), 7: orthonormal(3, 5, 24)})
 	add("dense per class", b)
+	b, err = Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{orthonormal(4, 5, 24), orthonormal(5, 5, 24)})
+	add("dense per cluster", b)
+	b, err = Haar(4, 6, 0)
+	add("haar", b)
 	return out
 }
 
@@ -268,6 +272,22 @@ func TestFrequencies(t *testing.T) {
 	}
 }
 
+// The classes of a cluster share vectors, and Groups tells which.
+func TestClusters(t *testing.T) {
+	b, err := Clusters(4, 6, [][]int{{8, 3}, {7}}, [][][]float64{orthonormal(4, 5, 24), orthonormal(5, 5, 24)})
+	must(t, b, err)
+	if !slices.Equal(b.Classes(), []int{3, 7, 8}) || !slices.EqualFunc(b.Groups(), [][]int{{3, 8}, {7}}, slices.Equal) {
+		t.Errorf("classes %v, groups %v", b.Classes(), b.Groups())
+	}
+	x := random(5, 24)
+	if !slices.Equal(split(t, b, 3, x)[0], split(t, b, 8, x)[0]) || slices.Equal(split(t, b, 3, x)[0], split(t, b, 7, x)[0]) {
+		t.Error("labels 3 and 8 share a subspace, 7 has another")
+	}
+	if None(4, 6).Groups() != nil {
+		t.Error("basis none has vectors")
+	}
+}
+
 func TestPerClass(t *testing.T) {
 	a, c := orthonormal(2, 5, 24), orthonormal(3, 5, 24)
 	b, err := Dense(4, 6, map[int][][]float64{7: c, 3: a})
@@ -335,6 +355,18 @@ func TestRefused(t *testing.T) {
 		{"long row", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 4: long}) }, 4, 1, "17 entries"},
 		{"long vector", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: stretched}) }, Shared, 2, "length"},
 		{"twice the same", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: skew}) }, Shared, 2, "vector 0"},
+		{"shared twice", func() (*Basis, error) {
+			return Clusters(4, 4, [][]int{{0, 3}, {3}}, [][][]float64{rows, rows})
+		}, 3, -1, "two clusters"},
+		{"no labels", func() (*Basis, error) { return Clusters(4, 4, [][]int{{}}, [][][]float64{rows}) }, Shared, -1, "cluster 0"},
+		{"vectors without labels", func() (*Basis, error) {
+			return Clusters(4, 4, [][]int{{1}}, [][][]float64{rows, rows})
+		}, Shared, -1, "1 clusters"},
+		{"odd haar", func() (*Basis, error) { return Haar(5, 4, 0) }, Shared, -1, "even"},
+		{"k of haar", func() (*Basis, error) { return Haar(8, 8, 8) }, Shared, -1, "[16 4 1]"},
+		{"cuts of haar", func() (*Basis, error) { b, _, err := Formula("haar", 8, 8, 0, []int{2}); return b, err }, Shared, -1, "cuts belong"},
+		{"cuts and k", func() (*Basis, error) { b, _, err := Formula("dct", 8, 8, 4, []int{2}); return b, err }, Shared, -1, "k is 4"},
+		{"k of none", func() (*Basis, error) { b, _, err := Formula("none", 8, 8, 4, nil); return b, err }, Shared, -1, "takes no k"},
 		{"not a number", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: nan}) }, Shared, 1, "NaN"},
 	} {
 		t.Run(q.name, func(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// cut is a low-pass span of the DCT: the first rows of the transform along each
-// axis, A_H [nu·H] and A_W [nv·W].
+// cut is a separable low-pass span: orthonormal rows along each axis, A_H [nu·H] and
+// A_W [nv·W], of the DCT the first of the transform.
 type cut struct {
 	h, w, nu, nv int
 	ah, aw       []float64
@@ -41,7 +41,7 @@ func DCT(h, w, k int) (*Basis, error) {
 		if h < 2 || w < 2 {
 			return nil, failf(Shared, -1, "a %d×%d plane has no lower half of frequencies; use basis none", h, w)
 		}
-		return bands(h, w, newCut(h, w, h/2, w/2)), nil
+		return bands(KindDCT, h, w, newCut(h, w, h/2, w/2)), nil
 	}
 	r := int(math.Round(math.Sqrt(math.Max(0, float64(k)))))
 	if k < 0 || r*r != k {
@@ -72,11 +72,11 @@ func DCTBands(h, w int, cuts ...int) (*Basis, error) {
 		}
 		spans[i] = newCut(h, w, min(c, h), min(c, w))
 	}
-	return bands(h, w, spans...), nil
+	return bands(KindDCT, h, w, spans...), nil
 }
 
-func bands(h, w int, spans ...cut) *Basis {
-	b := &Basis{kind: KindDCT, h: h, w: w, cuts: spans}
+func bands(kind string, h, w int, spans ...cut) *Basis {
+	b := &Basis{kind: kind, h: h, w: w, cuts: spans}
 	below := 0
 	for _, c := range spans {
 		b.dims = append(b.dims, c.nu*c.nv-below)

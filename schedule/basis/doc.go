@@ -7,10 +7,13 @@
 //	P_1 = R_1,  P_j = R_j − R_{j−1},  P_J = I − R_{J−1}.
 //
 // Kinds: none (J = 1, P_1 = I), dct (separable low-pass cuts of the orthonormal
-// DCT-II), dense (a user's orthonormal rows, shared or per class).
+// DCT-II), haar (the coarse part of the Haar wavelet transform, separable too), dense
+// (orthonormal rows, shared, per class or per cluster of classes). Dense rows are a
+// user's own, or the principal components of images: Moments gathers the covariance
+// of any number of them in one pass, and Components are its leading eigenvectors.
 //
-// The package imports the standard library only and computes in float64; Split is
+// The package imports the standard library and gonum and computes in float64; Split is
 // the reference that device programs are compared with. Bases are immutable.
 //
-// Begin with basis.go.
+// Begin with basis.go; then pca.go.
 package basis

@@ -13,7 +13,7 @@ func (b *Basis) Split(label int, x []float64, dst [][]float64) error {
 	}
 	last := dst[b.J()-1]
 	switch b.kind {
-	case KindDCT:
+	case KindDCT, KindHaar:
 		for j, c := range b.cuts {
 			c.project(x, dst[j])
 		}

@@ -1,0 +1,128 @@
+package basis
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// blockRows is how many planes one update of the scatter matrix takes.
+const blockRows = 256
+
+// Moments are the mean and the covariance of H×W planes, gathered in one pass over
+// them in any order. Its memory is 8·(H·W)² bytes, however many planes there are.
+//
+// Planes are taken in blocks, each centred by its own mean, and blocks of n_a and n_b
+// planes joined by the update of Chan, Golub and LeVeque (1982),
+//
+//	S = S_a + S_b + n_a n_b/(n_a + n_b) δ δᵀ,   δ = mean_b − mean_a,
+//
+// so that no digits are lost to a mean that is large beside the spread.
+type Moments struct {
+	h, w    int
+	n       int64
+	mean    []float64
+	scatter blas64.Symmetric // Σ (x − mean)(x − mean)ᵀ, its upper triangle
+	block   []float64        // planes that are not in mean and scatter yet
+	centred []float64        // scratch: a block's deviations, [H·W, planes]
+}
+
+// NewMoments returns the moments of no planes. It panics unless both sizes are
+// positive.
+func NewMoments(h, w int) *Moments {
+	if h < 1 || w < 1 {
+		panic("basis: sizes must be positive")
+	}
+	d := h * w
+	return &Moments{
+		h: h, w: w, mean: make([]float64, d),
+		scatter: blas64.Symmetric{N: d, Stride: d, Uplo: blas.Upper, Data: make([]float64, d*d)},
+	}
+}
+
+// N returns the number of planes.
+func (m *Moments) N() int64 { return m.n + int64(len(m.block)/len(m.mean)) }
+
+// Mean returns a copy of the mean plane [H·W].
+func (m *Moments) Mean() []float64 {
+	m.flush()
+	return append([]float64(nil), m.mean...)
+}
+
+// Add takes one plane [H·W], of finite values; another length panics.
+func (m *Moments) Add(x []float64) {
+	if len(x) != len(m.mean) {
+		panic("basis: Moments.Add: a plane has H·W entries")
+	}
+	m.block = append(m.block, x...)
+	if len(m.block) == blockRows*len(x) {
+		m.flush()
+	}
+}
+
+// Merge takes the planes of o, of the same size, which it leaves as they are.
+func (m *Moments) Merge(o *Moments) {
+	if m.h != o.h || m.w != o.w {
+		panic("basis: Moments.Merge: planes of two sizes")
+	}
+	m.flush()
+	o.flush()
+	if o.n == 0 {
+		return
+	}
+	na, nb := float64(m.n), float64(o.n)
+	delta := make([]float64, len(m.mean))
+	for i := range delta {
+		delta[i] = o.mean[i] - m.mean[i]
+		m.mean[i] += delta[i] * nb / (na + nb)
+	}
+	for i, v := range o.scatter.Data {
+		m.scatter.Data[i] += v
+	}
+	blas64.Syr(na*nb/(na+nb), blas64.Vector{N: len(delta), Inc: 1, Data: delta}, m.scatter)
+	m.n += o.n
+}
+
+// flush takes the block into mean and scatter.
+func (m *Moments) flush() {
+	d := len(m.mean)
+	rows := len(m.block) / d
+	if rows == 0 {
+		return
+	}
+	delta := make([]float64, d) // mean of the block − mean so far
+	if m.centred == nil {
+		m.centred = make([]float64, d*blockRows)
+	}
+	for i := range d {
+		var mean float64
+		for r := range rows {
+			mean += m.block[r*d+i]
+		}
+		mean /= float64(rows)
+		for r := range rows {
+			m.centred[i*rows+r] = m.block[r*d+i] - mean
+		}
+		delta[i] = mean - m.mean[i]
+	}
+	na, nb := float64(m.n), float64(rows)
+	blas64.Syrk(blas.NoTrans, 1, blas64.General{Rows: d, Cols: rows, Stride: rows, Data: m.centred[:d*rows]}, 1, m.scatter)
+	blas64.Syr(na*nb/(na+nb), blas64.Vector{N: d, Inc: 1, Data: delta}, m.scatter)
+	for i := range delta {
+		m.mean[i] += delta[i] * nb / (na + nb)
+	}
+	m.n += int64(rows)
+	m.block = m.block[:0]
+}
+
+// finite reports whether the moments are those of finite planes.
+func (m *Moments) finite() bool {
+	for i, v := range m.mean {
+		s := m.scatter.Data[i*m.scatter.Stride+i]
+		if math.IsNaN(v-v) || math.IsNaN(s-s) {
+			return false
+		}
+	}
+	return true
+}

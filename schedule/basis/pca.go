@@ -1,0 +1,137 @@
+package basis
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Components are the leading principal components of planes.
+type Components struct {
+	Vectors   [][]float64 // [k][H·W], orthonormal
+	Variances []float64   // [k], of the planes along them, falling
+	Total     float64     // variance of the planes, Σ over all H·W components
+}
+
+// Share returns the part of the planes' variance that the components hold; 0 where
+// there is none.
+func (c *Components) Share() float64 {
+	if c.Total == 0 {
+		return 0
+	}
+	var sum float64
+	for _, v := range c.Variances {
+		sum += v
+	}
+	return sum / c.Total
+}
+
+// Components returns the k leading principal components: eigenvectors of the
+// covariance of the planes about their own mean, divided by their number, or what is
+// the same, right singular vectors of the centred table of planes. A vector's sign is
+// chosen so that its largest entry is positive, the first of several.
+//
+// Where the planes vary in fewer than k dimensions, as those of a class with few
+// images do, the rest are the DCT functions of lowest frequency, orthogonalised
+// against the vectors before them. No planes, and k outside 1 … H·W − 1, are an
+// *Error.
+func (m *Moments) Components(k int) (*Components, error) {
+	m.flush()
+	d := len(m.mean)
+	switch {
+	case k < 1 || k >= d:
+		return nil, failf(Shared, -1, "k is %d; the first subspace of a %d×%d plane has 1 … %d dimensions", k, m.h, m.w, d-1)
+	case m.n == 0:
+		return nil, failf(Shared, -1, "there are no images to take components of")
+	case !m.finite():
+		return nil, failf(Shared, -1, "an image has a value that is not finite")
+	}
+	var eigen mat.EigenSym
+	var sym mat.SymDense
+	sym.SetRawSymmetric(blas64.Symmetric{N: d, Stride: d, Uplo: m.scatter.Uplo, Data: m.scatter.Data})
+	if !eigen.Factorize(&sym, true) {
+		return nil, failf(Shared, -1, "the eigenvectors of the covariance do not converge")
+	}
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	values := eigen.Values(nil) // rising
+	c := &Components{Variances: make([]float64, k)}
+	for _, v := range values {
+		c.Total += max(0, v) / float64(m.n)
+	}
+	least := float64(d) * 1e-15 * values[d-1] // what rounding makes of zero
+	for i := range k {
+		v := values[d-1-i]
+		if !(v > least) {
+			break
+		}
+		c.Variances[i] = v / float64(m.n)
+		c.Vectors = append(c.Vectors, upright(mat.Col(nil, d-1-i, &vectors)))
+	}
+	c.complete(m.h, m.w, k)
+	return c, nil
+}
+
+// upright returns v with its largest entry positive. Entries that rounding might tell
+// apart count as equal.
+func upright(v []float64) []float64 {
+	var largest float64
+	for _, x := range v {
+		largest = math.Max(largest, math.Abs(x))
+	}
+	for _, x := range v {
+		if math.Abs(x) < (1-1e-6)*largest {
+			continue
+		}
+		if x < 0 {
+			for i := range v {
+				v[i] = -v[i]
+			}
+		}
+		break
+	}
+	return v
+}
+
+// complete adds DCT functions until there are k vectors.
+func (c *Components) complete(h, w, k int) {
+	if len(c.Vectors) == k {
+		return
+	}
+	d := h * w
+	rows, cols := DCTRows(h, h), DCTRows(w, w)
+	x := make([]float64, d)
+	for f := range max(h, w) { // in the order of max(u, v)
+		for u := range min(f+1, h) {
+			for v := range min(f+1, w) {
+				if max(u, v) != f {
+					continue
+				}
+				for i := range h {
+					for j := range w {
+						x[i*w+j] = rows[u*h+i] * cols[v*w+j]
+					}
+				}
+				for range 2 { // twice is enough for full precision
+					for _, q := range c.Vectors {
+						blas64.Axpy(-dot(q, x), blas64.Vector{N: d, Inc: 1, Data: q}, blas64.Vector{N: d, Inc: 1, Data: x})
+					}
+				}
+				// The squares of what is left of all d functions add up to d − len(c.Vectors) ≥ 2,
+				// so those passed over cannot be all that is needed.
+				left := math.Sqrt(dot(x, x))
+				if left*left < 0.5/float64(d) {
+					continue
+				}
+				q := make([]float64, d)
+				for i := range q {
+					q[i] = x[i] / left
+				}
+				if c.Vectors = append(c.Vectors, q); len(c.Vectors) == k {
+					return
+				}
+			}
+		}
+	}
+}
