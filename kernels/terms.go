@@ -33,18 +33,16 @@ type Terms struct {
 // were computed with must be those of g, gdot and c. It panics if the lengths of
 // g, gdot and the terms differ.
 func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
-	t.lengths(g, gdot)
+	w := t.omegas(g, gdot, c)
 	loss = make([]float64, len(g)/t.J)
-	A = t.ExplicitWeight(g, gdot, c)
-	B = make([]float64, len(g))
 	for i, n2 := range t.Residual {
-		e := omega(g[i], gdot[i], c) * n2
-		loss[i/t.J] += e
-		B[i] = 2 * e / gdot[i]
-		for _, part := range [][]float64{t.ExplicitX, t.Implicit1, t.Implicit2, t.Implicit3, t.Backprop} {
-			if part != nil {
-				A[i] += part[i]
-			}
+		loss[i/t.J] += w[i] * n2
+	}
+	parts := t.Parts(w, g, gdot, c)
+	A, B = parts[0].A, parts[0].B
+	for _, part := range parts[1:] {
+		for i, v := range part.A {
+			A[i] += v
 		}
 	}
 	return loss, A, B
@@ -56,22 +54,23 @@ func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
 //
 // the only part that the device does not compute.
 func (t *Terms) ExplicitWeight(g, gdot []float64, c float64) []float64 {
-	t.lengths(g, gdot)
-	out := make([]float64, len(g))
-	for i, n2 := range t.Residual {
-		out[i] = -omega(g[i], gdot[i], c) * (1/g[i] + 1/(c+g[i])) * n2
+	return t.Parts(t.omegas(g, gdot, c), g, gdot, c)[0].A
+}
+
+// omegas returns the weights of the trajectory loss.
+func (t *Terms) omegas(g, gdot []float64, c float64) []float64 {
+	if len(g) != len(t.Residual) || len(gdot) != len(g) {
+		panic("kernels: g, gdot and the terms have different lengths")
 	}
-	return out
+	w := make([]float64, len(g))
+	for i := range w {
+		w[i] = omega(g[i], gdot[i], c)
+	}
+	return w
 }
 
 // omega is the weight ġ²/(g(c+g)) of the trajectory loss.
 func omega(g, gdot, c float64) float64 { return gdot * gdot / (g * (c + g)) }
-
-func (t *Terms) lengths(g, gdot []float64) {
-	if len(g) != len(t.Residual) || len(gdot) != len(g) {
-		panic("kernels: g, gdot and the terms have different lengths")
-	}
-}
 
 // readTerms reads the device's table [terms, batch, J] and keeps n samples.
 func readTerms(table *device.Buffer, mode Mode, n, batch, j int) (*Terms, error) {

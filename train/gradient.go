@@ -3,60 +3,138 @@ package train
 import (
 	"math"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // thetaGradient is d_θH, estimated from a batch.
 type thetaGradient struct {
-	mean   [][][]float64 // [row][subspace][K−1], batch mean
-	active []bool        // rows that the batch has samples of
-	norm   float64       // of mean
-	stderr float64       // √Σ_i Var(mean_i), over all parameters i
+	estimate
+	active []bool // rows that the batch has samples of
+	terms  [len(kernels.PartNames)]*estimate
 }
 
-// gradient carries A = ∂L/∂g and B = ∂L/∂ġ [B*J] of every sample to the parameters,
+// estimate is a mean over a batch and how far it is off, taking the samples for
+// independent (stratified times make it a little smaller).
+type estimate struct {
+	mean    [][][]float64 // [row][subspace][K−1]
+	squares float64       // Σ over samples of |value of the sample|²
+	norm    float64       // of mean
+	stderr  float64       // √Σ_i Var(mean_i), over all parameters i
+}
+
+func newEstimate(theta [][]schedule.Theta) *estimate { return &estimate{mean: zerosLike(theta)} }
+
+// add takes in a sample of n, which has the one subspace.
+func (e *estimate) add(row, j, n int, own []float64) {
+	sum := e.mean[row][j]
+	for k, v := range own {
+		sum[k] += v / float64(n)
+	}
+}
+
+// finish completes the norm and the standard error of n samples.
+func (e *estimate) finish(n int) {
+	norm2 := dotTables(e.mean, e.mean)
+	e.norm, e.stderr = math.Sqrt(norm2), math.NaN()
+	if n > 1 && finite(norm2) {
+		variance := (e.squares/float64(n) - norm2) / float64(n-1)
+		e.stderr = math.Sqrt(math.Max(variance, 0))
+	}
+}
+
+// gradient carries the parts of A = ∂L/∂g and B = ∂L/∂ġ [B*J] of every sample to the
+// parameters,
 //
 //	d_θH = E[ Σ_j A_j d_θ g_j + B_j d_θ ġ_j ],
 //
-// and estimates how far the batch mean is off, taking the samples for independent
-// (stratified times make it a little smaller).
-func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, A, B []float64) thetaGradient {
-	out := thetaGradient{mean: zerosLike(theta), active: make([]bool, len(theta))}
+// in all and part by part.
+func gradient(s *schedule.Schedule, theta [][]schedule.Theta, b batch, parts []kernels.Part) thetaGradient {
+	out := thetaGradient{estimate: *newEstimate(theta), active: make([]bool, len(theta))}
+	for _, p := range parts {
+		out.terms[p.Index] = newEstimate(theta)
+	}
 	n, subspaces := len(b.t), s.J()
 	dlogg := make([]float64, len(theta[0][0])+1)
-	own := make([]float64, len(theta[0][0]))
-	var squares float64 // Σ over samples of |gradient of the sample|²
+	own, total := make([]float64, len(theta[0][0])), make([]float64, len(theta[0][0]))
 	for i, t := range b.t {
 		row := b.rows[i]
 		out.active[row] = true
 		for j := range subspaces {
-			path := s.At(row, j)
-			clear(dlogg)
-			clear(own)
-			path.Chain(t, A[i*subspaces+j], B[i*subspaces+j], dlogg)
-			theta[row][j].Pull(path.GT(), path.G0(), dlogg, own)
-			sum := out.mean[row][j]
-			for k, v := range own {
-				sum[k] += v / float64(n)
-				squares += v * v
+			path, at := s.At(row, j), i*subspaces+j
+			clear(total)
+			for _, p := range parts {
+				var B float64
+				if p.B != nil {
+					B = p.B[at]
+				}
+				clear(dlogg)
+				clear(own)
+				path.Chain(t, p.A[at], B, dlogg)
+				theta[row][j].Pull(path.GT(), path.G0(), dlogg, own)
+				term := out.terms[p.Index]
+				term.add(row, j, n, own)
+				for k, v := range own {
+					term.squares += v * v
+					total[k] += v
+				}
+			}
+			out.add(row, j, n, total)
+			for _, v := range total {
+				out.squares += v * v
 			}
 		}
 	}
-	var norm2 float64
-	for _, row := range out.mean {
-		for _, sub := range row {
-			for _, v := range sub {
-				norm2 += v * v
-			}
-		}
-	}
-	out.norm, out.stderr = math.Sqrt(norm2), math.NaN()
-	if n > 1 {
-		variance := (squares/float64(n) - norm2) / float64(n-1)
-		out.stderr = math.Sqrt(math.Max(variance, 0))
-	}
-	if !finite(norm2) {
-		out.stderr = math.NaN()
+	out.finish(n)
+	for _, p := range parts {
+		out.terms[p.Index].finish(n)
 	}
 	return out
+}
+
+// shares returns by how much each term makes up the whole: ⟨d_term, d⟩/|d|², which sum
+// to 1, or NaN for a term that the mode lacks.
+func (d thetaGradient) shares() (shares [len(kernels.PartNames)]float64) {
+	for i, term := range d.terms {
+		shares[i] = math.NaN()
+		if term != nil {
+			shares[i] = dotTables(term.mean, d.mean) / (d.norm * d.norm)
+		}
+	}
+	return shares
+}
+
+// stderrs returns the standard error of each term, or NaN for one that the mode lacks.
+func (d thetaGradient) stderrs() (stderrs [len(kernels.PartNames)]float64) {
+	for i, term := range d.terms {
+		stderrs[i] = math.NaN()
+		if term != nil {
+			stderrs[i] = term.stderr
+		}
+	}
+	return stderrs
+}
+
+// cosine returns that of the angle between two estimates, over the rows that both have
+// samples of; NaN where there is none, or one is zero.
+func cosine(a, b [][][]float64) float64 {
+	var ab, aa, bb float64
+	for r := range min(len(a), len(b)) {
+		x, y := a[r:r+1], b[r:r+1]
+		if xx, yy := dotTables(x, x), dotTables(y, y); xx != 0 && yy != 0 {
+			ab, aa, bb = ab+dotTables(x, y), aa+xx, bb+yy
+		}
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+func dotTables(a, b [][][]float64) (sum float64) {
+	for r, row := range a {
+		for j, sub := range row {
+			for k, v := range sub {
+				sum += v * b[r][j][k]
+			}
+		}
+	}
+	return sum
 }

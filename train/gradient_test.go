@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -39,7 +40,13 @@ func TestGradientByDifferences(t *testing.T) {
 		}
 		return v
 	}
-	got := gradient(of(theta), theta, b, A, B)
+	// Two terms that sum to A and B.
+	half, rest := make([]float64, 2*n), make([]float64, 2*n)
+	for i, a := range A {
+		half[i] = math.Sin(float64(7 * i))
+		rest[i] = a - half[i]
+	}
+	got := gradient(of(theta), theta, b, []kernels.Part{{A: rest, B: B}, {Index: 3, A: half}})
 	var norm2, variance float64
 	const h = 1e-5
 	for r := range theta {
@@ -63,8 +70,35 @@ func TestGradientByDifferences(t *testing.T) {
 	}
 	within(t, "norm", got.norm, math.Sqrt(norm2), 1e-6*got.norm)
 	within(t, "stderr", got.stderr, math.Sqrt(variance), 1e-6*got.stderr)
+	alone := gradient(of(theta), theta, b, []kernels.Part{{Index: 3, A: half}})
+	shares, stderrs := got.shares(), got.stderrs()
+	within(t, "sum of the shares", shares[0]+shares[3], 1, 1e-12)
+	within(t, "share of a term", shares[3], dotTables(alone.mean, got.mean)/(got.norm*got.norm), 1e-12)
+	within(t, "stderr of a term", stderrs[3], alone.stderr, 1e-12*alone.stderr)
+	if !math.IsNaN(shares[1]) || !math.IsNaN(stderrs[5]) {
+		t.Errorf("terms that are not there have shares %v and standard errors %v", shares, stderrs)
+	}
 	if !got.active[0] || !got.active[1] || got.active[2] {
 		t.Errorf("active rows %v", got.active)
+	}
+}
+
+func TestCosineOfEstimates(t *testing.T) {
+	a := [][][]float64{{{3, 0}}, {{0, 4}}, {{0, 0}}}
+	b := [][][]float64{{{6, 0}}, {{0, -8}}, {{5, 5}}}
+	for name, c := range map[string]struct {
+		a, b [][][]float64
+		want float64
+	}{
+		"itself":                {a, a, 1},
+		"rows that both have":   {a, b, (18.0 - 32) / (5 * 10)},
+		"a row in common":       {a[:1], b[:1], 1},
+		"before there is any":   {a, nil, math.NaN()},
+		"no row that both have": {a[2:], b[2:], math.NaN()},
+	} {
+		if got := cosine(c.a, c.b); !(math.Abs(got-c.want) < 1e-15) && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

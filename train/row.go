@@ -1,7 +1,14 @@
 package train
 
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/kernels"
+)
+
 // Row is what one step reports. What a stage lacks is NaN: the energy and the
-// schedule's columns in pretrain, the network's columns where it is frozen.
+// schedule's columns in pretrain, the network's columns where it is frozen, the terms
+// that the estimator's mode does not have.
 type Row struct {
 	Step               int64   // from 1
 	Kimg               float64 // thousands of images seen, this step's included
@@ -13,23 +20,73 @@ type Row struct {
 	LR                 float64 // of the network in this step
 	ScheduleLR         float64
 	Seconds            float64 // that the step took
+
+	// ScheduleGradCosine is that of the angle between d_θH and the step's before.
+	ScheduleGradCosine float64
+	// Share is ⟨d_term, d_θH⟩/|d_θH|² of every term, by kernels.PartNames: they sum to 1.
+	Share [len(kernels.PartNames)]float64
+	// TermStderr is the standard error of every term, as ScheduleGradStderr of the whole.
+	TermStderr [len(kernels.PartNames)]float64
 }
 
-// RowColumns names the columns of a Row in the order of Row.Values.
-var RowColumns = []string{
-	"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr", "seconds",
+// RowColumns names the columns of a Row in the order of Row.Values. New ones are added
+// at the end: rows that were stored before lack them.
+var RowColumns = func() []string {
+	names := []string{
+		"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr", "seconds",
+		"schedule_grad_cosine",
+	}
+	for _, prefix := range []string{"share_", "stderr_"} {
+		for _, term := range kernels.PartNames {
+			names = append(names, prefix+term)
+		}
+	}
+	return names
+}()
+
+// emptyRow is all NaN but for the step.
+func emptyRow() (r Row) {
+	for _, p := range r.fields() {
+		*p = math.NaN()
+	}
+	return r
+}
+
+// fields points to the numbers of a row, in the order of RowColumns without the step.
+func (r *Row) fields() []*float64 {
+	fields := []*float64{
+		&r.Kimg, &r.Loss, &r.Energy, &r.GradNorm, &r.ScheduleGradNorm, &r.ScheduleGradStderr, &r.LR, &r.ScheduleLR, &r.Seconds,
+		&r.ScheduleGradCosine,
+	}
+	for i := range r.Share {
+		fields = append(fields, &r.Share[i])
+	}
+	for i := range r.TermStderr {
+		fields = append(fields, &r.TermStderr[i])
+	}
+	return fields
 }
 
 // Values returns the row as numbers, in the order of RowColumns.
 func (r Row) Values() []float64 {
-	return []float64{
-		float64(r.Step), r.Kimg, r.Loss, r.Energy, r.GradNorm, r.ScheduleGradNorm, r.ScheduleGradStderr, r.LR, r.ScheduleLR, r.Seconds,
+	values := []float64{float64(r.Step)}
+	for _, p := range r.fields() {
+		values = append(values, *p)
 	}
+	return values
 }
 
-func rowOf(v []float64) Row {
-	return Row{
-		Step: int64(v[0]), Kimg: v[1], Loss: v[2], Energy: v[3], GradNorm: v[4],
-		ScheduleGradNorm: v[5], ScheduleGradStderr: v[6], LR: v[7], ScheduleLR: v[8], Seconds: v[9],
+// RowOf returns the row of such numbers. The columns that an older program did not
+// have are NaN; it fails where there are more than RowColumns, or none.
+func RowOf(values []float64) (Row, error) {
+	r := emptyRow()
+	fields := r.fields()
+	if len(values) == 0 || len(values) > len(fields)+1 {
+		return r, stateError("a row of %d columns; there are %d", len(values), len(fields)+1)
 	}
+	r.Step = int64(values[0])
+	for i, v := range values[1:] {
+		*fields[i] = v
+	}
+	return r, nil
 }

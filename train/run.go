@@ -44,6 +44,8 @@ type Run struct {
 	theta [][]schedule.Theta // parameters of sched; nil in pretrain
 	adam  *scheduleAdam      // nil in pretrain
 
+	previous [][][]float64 // d_θH of the step before; nil before there is one
+
 	step, seen, skipped int64
 	position            uint64
 	rows                []Row

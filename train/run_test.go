@@ -69,6 +69,20 @@ func TestResumeIsExact(t *testing.T) {
 	}
 }
 
+// TestRowsOfOlderPrograms: columns that were added later are NaN.
+func TestRowsOfOlderPrograms(t *testing.T) {
+	row, err := RowOf([]float64{3, 0.5, 7})
+	if err != nil || row.Step != 3 || row.Loss != 7 || !math.IsNaN(row.Energy) || !math.IsNaN(row.TermStderr[5]) {
+		t.Errorf("row %+v, error %v", row, err)
+	}
+	if n := len(row.Values()); n != len(RowColumns) {
+		t.Errorf("%d values for %d columns", n, len(RowColumns))
+	}
+	if _, err := RowOf(make([]float64, len(RowColumns)+1)); err == nil {
+		t.Error("a row of too many columns is taken")
+	}
+}
+
 func sameState(t *testing.T, a, b *checkpoint.Run) {
 	t.Helper()
 	for name, pair := range map[string][2][][]float32{

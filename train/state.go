@@ -30,6 +30,7 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	}
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
+		s.ThetaGradient = r.previous // never written to again
 	}
 	for _, row := range r.rows {
 		s.Rows = append(s.Rows, row.Values())
@@ -91,16 +92,20 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return stateError("the moments of θ do not fit the schedule")
 		}
 		r.adam.m, r.adam.v, r.adam.n = cloneTable(s.ThetaM), cloneTable(s.ThetaV), slices.Clone(s.ThetaUpdates)
+		if s.ThetaGradient != nil && !sameTable(r.adam.m, s.ThetaGradient) {
+			return stateError("the last gradient of θ does not fit the schedule")
+		}
+		r.previous = s.ThetaGradient
 	}
 	if s.Step < 0 || s.Seen < 0 || s.Position < 0 || s.Skipped < 0 {
 		return stateError("a counter is negative")
 	}
 	r.step, r.seen, r.position, r.skipped = s.Step, s.Seen, uint64(s.Position), s.Skipped
 	for _, v := range s.Rows {
-		if len(v) != len(RowColumns) {
-			return stateError("a row of %d columns; there are %d", len(v), len(RowColumns))
+		row, err := RowOf(v)
+		if err != nil {
+			return err
 		}
-		row := rowOf(v)
 		r.rows = append(r.rows, row)
 		_ = r.guard.watch(row, !finite(row.Loss))
 	}

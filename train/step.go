@@ -49,10 +49,8 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 		return Row{}, err
 	}
 	from, to := float64(r.seen)/1000, float64(r.seen+int64(n))/1000
-	row := Row{
-		Step: r.step + 1, Kimg: to, Energy: math.NaN(), GradNorm: math.NaN(), ScheduleGradNorm: math.NaN(),
-		ScheduleGradStderr: math.NaN(), LR: math.NaN(), ScheduleLR: math.NaN(),
-	}
+	row := emptyRow()
+	row.Step, row.Kimg = r.step+1, to
 	in := kernels.StepInput{Images: images, Labels: labels, G: b.g, Omega: b.omega, Seed: r.cfg.Seed, Step: row.Step}
 	if *r.cfg.TrainNetwork {
 		row.LR = r.cfg.networkRamp().At(from, to)
@@ -127,13 +125,14 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 // learn fills in what a step knows of the schedule's gradient and, if move is set and
 // the gradient is finite, takes one step of Adam on θ.
 func (r *Run) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, err error) {
-	_, A, B := terms.Assemble(b.g, b.gdot, r.cfg.C)
-	d := gradient(r.sched, r.theta, b, A, B)
+	d := gradient(r.sched, r.theta, b, terms.Parts(b.omega, b.g, b.gdot, r.cfg.C))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
+	row.ScheduleGradCosine, row.Share, row.TermStderr = cosine(d.mean, r.previous), d.shares(), d.stderrs()
 	if !move || !finite(d.norm) {
 		return false, nil
 	}
 	theta := r.sched.Theta() // a copy: r.theta stays with the schedule that it belongs to
+	r.previous = d.mean
 	r.adam.step(theta, d.mean, d.active, row.ScheduleLR)
 	next, err := schedule.FromTheta(r.sched.Family(), r.sched.Labels(), theta, r.sched.T(), r.cfg.G0)
 	if err != nil {

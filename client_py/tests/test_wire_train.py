@@ -23,6 +23,8 @@ COLUMNS = [
     "schedule_lr",
     "seconds",
 ]
+TERMS = ["weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"]
+COLUMNS += ["schedule_grad_cosine", *(f"share_{term}" for term in TERMS), *(f"stderr_{term}" for term in TERMS)]
 
 
 def create(flight: fl.FlightClient, name: str, **settings: Any) -> str:
@@ -87,6 +89,19 @@ def test_schedule_stages_move_the_schedule(flight: fl.FlightClient, stage: str) 
         assert np.abs(np.log(g / start)).max() > 1e-3
     samples = wire.get(flight, "Sample", {"model": f"saved-{stage}", "n": 2, "steps": 3}).table
     assert samples.num_rows == 2
+
+
+@pytest.mark.parametrize(("estimator", "absent"), [("full", {"backprop"}), ("backprop", set(TERMS[1:5]))])
+def test_the_terms_of_the_estimate_are_reported(flight: fl.FlightClient, estimator: str, absent: set[str]) -> None:
+    run = create(flight, f"terms-{estimator}", stage="isotropic", model="digits", train_network=False, estimator=estimator)
+    frame = step(flight, run, 3).to_pandas()
+    for term in TERMS:
+        for column in (f"share_{term}", f"stderr_{term}"):
+            assert frame[column].isna().all() == (term in absent), column
+    np.testing.assert_allclose(frame.filter(like="share_").sum(axis=1), 1, rtol=1e-9)
+    cosine = frame["schedule_grad_cosine"].to_numpy()
+    assert np.isnan(cosine[0])
+    assert np.all(np.abs(cosine[1:]) <= 1)
 
 
 def test_a_frozen_network_stays_as_it_was(flight: fl.FlightClient) -> None:

@@ -172,8 +172,19 @@ func (r *run) remember(state *checkpoint.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read {
-		r.rows, r.read = state.Rows, true
+		r.rows, r.read = wholeRows(state.Rows), true
 	}
+}
+
+// wholeRows gives rows that an older program has stored the columns that it did not have.
+func wholeRows(stored [][]float64) [][]float64 {
+	var rows [][]float64
+	for _, values := range stored {
+		if row, err := train.RowOf(values); err == nil { // one that is no row stops the run's resumption, not its reading
+			rows = append(rows, row.Values())
+		}
+	}
+	return rows
 }
 
 // history makes sure that the rows of earlier servers are known.

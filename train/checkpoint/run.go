@@ -43,6 +43,7 @@ type Run struct {
 	Basis          *basis.Basis       // dense basis; nil where the family's name says it all
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil where the schedule is not trained
 	ThetaUpdates   []int64            // per row
+	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
 
 	Rows [][]float64 // metric rows so far, one value per column
 }
@@ -89,6 +90,9 @@ func SaveRun(dir string, r *Run) error {
 	}
 	if r.ThetaM != nil {
 		f.Tensors = append(f.Tensors, tableTensor("theta_m", r.ThetaM), tableTensor("theta_v", r.ThetaV))
+	}
+	if r.ThetaGradient != nil {
+		f.Tensors = append(f.Tensors, tableTensor("theta_gradient", r.ThetaGradient))
 	}
 	if len(r.Rows) > 0 {
 		flat := slices.Concat(r.Rows...)
@@ -170,6 +174,9 @@ func (r *Run) decodeState(b []byte) error {
 		return err
 	}
 	if r.ThetaV, err = tableOf(f, "theta_v"); err != nil {
+		return err
+	}
+	if r.ThetaGradient, err = tableOf(f, "theta_gradient"); err != nil {
 		return err
 	}
 	if t := f.Lookup("rows"); t != nil {
