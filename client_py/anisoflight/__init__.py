@@ -16,6 +16,7 @@ Begin with `connect` or `serve`; everything else hangs from the `Client` they re
 """
 
 from .client import Client, connect
+from .comparison import plot_comparison
 from .errors import (
     AccessError,
     AnisoflightError,
@@ -57,6 +58,7 @@ __all__ = [
     "TooLargeError",
     "UnavailableError",
     "connect",
+    "plot_comparison",
     "serve",
 ]
 

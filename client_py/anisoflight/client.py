@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from . import uploads
+from . import comparison, uploads
 from .calls import DEFAULT_LOCATION, Calls
 from .exchanges import Denoised, Gradient, denoise_rows, gradient_rows, latent_rows
 from .run import Run
@@ -15,9 +15,12 @@ from .samples import Dataset, Samples
 from .schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
+
+    from .comparison import Choice
+    from .metrics import Features
 
 
 def connect(
@@ -158,6 +161,58 @@ class Client(Calls):
             request["labels"] = np.asarray(labels).tolist()
         total = n if n is not None else np.size(request.get("labels", []))
         return Samples(self.table("Sample", request, "sample", "image", total=total, progress=progress))
+
+    def compare(
+        self,
+        model: str,
+        *,
+        solvers: Sequence[Choice],
+        nfe: Sequence[int],
+        schedules: Sequence[Choice | None] = (None,),
+        grids: Sequence[Choice] = ("schedule",),
+        seeds: int | Sequence[int] = 3,
+        samples: int = 2000,
+        probes: int = 256,
+        reference: str | npt.ArrayLike | None = None,
+        features: Features | int = 40,
+        progress: bool = True,
+    ) -> pd.DataFrame:
+        """Measure every solver on every grid of every schedule (None: the model's own) at every number of evaluations.
+
+        One row each: schedule, grid, solver, nfe (asked for), evaluations (counted), and
+
+        - ode_error: 100 × the rms distance per pixel of `probes` samples to the converged solution of the same path
+          from the same latents (60 steps of Heun's method on EDM's grid). Paths of other schedules are other maps: an
+          isotropic and an anisotropic row cannot be compared by it, their Fréchet distances can.
+        - frechet, frechet_min, frechet_max, frechet_spread (half the range): the Fréchet distance of `samples` images
+          to the reference, the name of a data set or images in [−1, 1], over `seeds`; every row draws the same
+          latents. features is a function images [N, H, W, C] → [N, D], or how many leading principal components of
+          the reference's pixels are looked at. NaN without a reference.
+        - seconds per 1000 samples; code and message of what a solver cannot do, such as too few evaluations, with NaN
+          elsewhere.
+
+        Solvers, grids and schedules are names, or mappings as Sample takes them. `anisoflight.plot_comparison` draws
+        the table.
+
+        >>> table = client.compare("digits", solvers=["ab", {"solver": "heun", "second_point": "endpoint"}], nfe=[3, 5],
+        ...                        probes=8, progress=False)
+        >>> table["solver"].tolist(), table["evaluations"].tolist()
+        (['ab', 'ab', 'heun endpoint', 'heun endpoint'], [3, 5, 3, 5])
+        """
+        return comparison.compare(
+            self,
+            model,
+            solvers=solvers,
+            nfe=nfe,
+            schedules=schedules,
+            grids=grids,
+            seeds=seeds,
+            samples=samples,
+            probes=probes,
+            reference=reference,
+            features=features,
+            progress=progress,
+        )
 
     def denoise(
         self,

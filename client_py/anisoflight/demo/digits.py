@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from anisoflight.bench import Bench, Reference, Sampler, value
+from anisoflight.metrics import classifier_features
+
 from . import data, figures, stages
-from .bench import Bench, Reference, Sampler, layout, value
 from .energy import EnergyMeter, energy_table
-from .metrics import classifier_features
+from .report import layout, pm
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -114,7 +116,7 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
         layout(table),
         f"Fréchet distance (classifier features) to held-out and to training digits, {bench.count} samples × "
         f"{len(bench.seeds)} seeds, mean ± half the range. Real training digits have {real:.2f}, the network's own "
-        f"converged samples {floor[FD]} and {floor[FD_TRAIN]} to train. ODE error: "
+        f"converged samples {pm(floor[FD])} and {pm(floor[FD_TRAIN])} to train. ODE error: "
         "rms distance per pixel to the converged sample of the same latent. NFE as counted by the server.",
     )
     report.figure(
@@ -151,7 +153,7 @@ SAMPLERS = {
 
 
 def _bench(client: Client, digits: data.Data, seed: int) -> Bench:
-    features, _ = classifier_features(digits.train)
+    features, _ = classifier_features(digits.train.images, digits.train.labels)
     references = {FD: Reference(features, digits.test.images), FD_TRAIN: Reference(features, digits.train.images)}
     bench = Bench(client, references, seeds=(10**6 * seed, 10**6 * seed + 5 * 10**5), count=2000)
     bench.converged("80", SAMPLERS[EDM80].with_options(steps=45))

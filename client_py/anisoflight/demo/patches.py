@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from anisoflight.bench import Bench, Reference, Sampler, value
+from anisoflight.metrics import principal_features
+
 from . import data, figures, stages
-from .bench import Bench, Reference, Sampler, layout, value
 from .energy import EnergyMeter, energy_table
-from .metrics import principal_features
+from .report import layout
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -143,8 +145,8 @@ SAMPLERS = {
 
 def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
     references = {
-        FD: Reference(principal_features(patches.train, 40), patches.test.images),
-        FD_PIXELS: Reference(principal_features(patches.train, 192), patches.test.images),
+        FD: Reference(principal_features(patches.train.images, 40), patches.test.images),
+        FD_PIXELS: Reference(principal_features(patches.train.images, 192), patches.test.images),
     }
     bench = Bench(client, references, seeds=(10**8 * seed, 10**8 * seed + 5 * 10**7), count=5_000)
     bench.converged("isotropic", SAMPLERS[EDM].with_options(steps=45))

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from anisoflight.bench import half_range
+
 from .checks import Check, Checks
 
 _STYLE = """
@@ -85,4 +87,14 @@ def pm(values: Sequence[float], digits: int = 2) -> str:
     mean = sum(values) / len(values)
     if len(values) < 2:
         return f"{mean:.{digits}f}"
-    return f"{mean:.{digits}f} ± {(max(values) - min(values)) / 2:.{digits}f}"
+    return f"{mean:.{digits}f} ± {half_range(values):.{digits}f}"
+
+
+def layout(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of `Bench.measure` as the report prints it: distances as mean ± half the range over seeds."""
+    columns = {"sampler": table["sampler"], "NFE": table["nfe"]}
+    for name in table.columns.difference(["sampler", "nfe", "ode_error", "seconds"], sort=False):
+        columns[str(name)] = table[name].map(pm)
+    columns["ODE error × 100"] = table["ode_error"].map(lambda e: f"{e:.2f}")
+    columns["s / 1000 samples"] = table["seconds"].map(lambda s: f"{s:.2f}")
+    return pd.DataFrame(columns)

@@ -1,0 +1,144 @@
+"""How samplers are measured: same latents, same network, every evaluation counted, every figure with its spread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from .metrics import Features, Moments, frechet_distance, ode_error
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .client import Client
+    from .samples import Samples
+
+PROBE_SEED = 10**12
+"""Of the latents that the ODE error is measured on; no repetition draws from there."""
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A way to sample: a model and Sample's options, and the path whose converged solution it approximates."""
+
+    name: str
+    model: str
+    options: Mapping[str, Any]
+    path: str
+
+    def with_options(self, **more: Any) -> Sampler:
+        """The same sampler with further options."""
+        return replace(self, options={**self.options, **more})
+
+    def draw(self, client: Client, **more: Any) -> Samples:
+        """Samples in float32, by this sampler and what more says (n or labels, seed, nfe)."""
+        return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
+
+
+class Reference:
+    """Real images, seen through features: what a Fréchet distance is taken to."""
+
+    def __init__(self, features: Features, images: ArrayLike) -> None:
+        self._features = features
+        self._moments = Moments.of(features(images))
+
+    def distance(self, images: ArrayLike) -> float:
+        """The Fréchet distance of images to the reference."""
+        return frechet_distance(Moments.of(self._features(images)), self._moments)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """ODE error, 100 × the rms distance per pixel to the converged solution; evaluations counted; seconds per 1000."""
+
+    ode_error: float
+    evaluations: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Fréchet distances, a list over seeds for each reference; evaluations counted; seconds per 1000 samples."""
+
+    by_reference: dict[str, list[float]]
+    evaluations: int
+    seconds: float
+
+
+@dataclass
+class Bench:
+    """Measures samplers against references, each a column of the table under its own name.
+
+    seeds are the repetitions' base seeds; each draws ``count`` samples for the Fréchet distances. The ODE error is
+    measured on ``probes`` latents of their own, the same ones for every sampler.
+    """
+
+    client: Client
+    references: Mapping[str, Reference]
+    seeds: Sequence[int]
+    count: int
+    probes: int = 512
+    _converged: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    _exact: dict[str, Sampler] = field(default_factory=dict)
+
+    def converged(self, path: str, sampler: Sampler) -> None:
+        """Let this sampler's result stand for the exact solution of a path."""
+        self._converged[path] = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED).images
+        self._exact[path] = sampler
+
+    def exact(self, path: str) -> dict[str, list[float]]:
+        """The distances of a path's converged samples to every reference, a list over seeds."""
+        drawn = [self._exact[path].draw(self.client, n=self.count, seed=seed).images for seed in self.seeds]
+        return {name: [real.distance(images) for images in drawn] for name, real in self.references.items()}
+
+    def distances(self, sampler: Sampler, nfe: int) -> Distances:
+        """The Fréchet distances of ``count`` samples of every seed."""
+        found: dict[str, list[float]] = {name: [] for name in self.references}
+        evaluations, spent = 0, 0.0
+        for seed in self.seeds:
+            started = time.perf_counter()
+            drawn = sampler.draw(self.client, n=self.count, seed=seed, nfe=nfe)
+            spent += time.perf_counter() - started
+            evaluations = max(evaluations, int(drawn.nfe.max()))
+            for name, reference in self.references.items():
+                found[name].append(reference.distance(drawn.images))
+        return Distances(found, evaluations, 1000 * spent / (len(self.seeds) * self.count))
+
+    def probe(self, sampler: Sampler, nfe: int) -> Probe:
+        """The ODE error on the latents set aside for it."""
+        started = time.perf_counter()
+        drawn = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
+        seconds = 1000 * (time.perf_counter() - started) / self.probes
+        return Probe(ode_error(drawn.images, self._converged[sampler.path]), int(drawn.nfe.max()), seconds)
+
+    def measure(self, samplers: Sequence[Sampler], nfes: Sequence[int]) -> pd.DataFrame:
+        """One row per sampler and NFE: a list over seeds for each reference, ``ode_error``, ``seconds`` per 1000.
+
+        Raises RuntimeError if the server counted another number of evaluations than asked for.
+        """
+        rows = []
+        jobs = [(sampler, nfe) for sampler in samplers for nfe in nfes]
+        for sampler, nfe in tqdm(jobs, desc="samplers", unit="row"):
+            found, probe = self.distances(sampler, nfe), self.probe(sampler, nfe)
+            if counted := {found.evaluations, probe.evaluations} - {nfe}:
+                raise RuntimeError(f"{sampler.name}: asked for {nfe} evaluations, the server counted {counted}")
+            row = {"sampler": sampler.name, "nfe": nfe, **found.by_reference}
+            rows.append({**row, "seconds": found.seconds, "ode_error": probe.ode_error})
+        return pd.DataFrame(rows)
+
+
+def value(table: pd.DataFrame, sampler: str, nfe: int, column: str) -> float:
+    """One entry of a measured table; lists over seeds give their mean."""
+    cell = table[(table["sampler"] == sampler) & (table["nfe"] == nfe)][column].iloc[0]
+    return float(np.mean(cell))
+
+
+def half_range(values: Sequence[float]) -> float:
+    """Half the range of a few repetitions: the spread that is printed behind ±."""
+    return (max(values) - min(values)) / 2

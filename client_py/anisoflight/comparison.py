@@ -1,0 +1,147 @@
+"""Which solver, on which grid of which schedule, at how many evaluations: one table, from the outside.
+
+`Client.compare` is the way in; ``anisoflight compare`` is the same on the command line, without Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from .bench import Bench, Reference, Sampler, half_range
+from .errors import BadRequestError
+from .metrics import Features, principal_features
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .client import Client
+
+Choice: TypeAlias = str | Mapping[str, Any]
+"""A name, or a mapping as Sample takes it."""
+
+CONVERGED = {"solver": "heun", "second_point": "endpoint", "grid": "edm", "steps": 60}
+"""What stands for the exact solution of a schedule's path."""
+COMPONENTS = 40
+"""Leading principal components that a Fréchet distance is taken on, unless features are given."""
+
+_COLUMNS = ["schedule", "grid", "solver", "nfe", "evaluations", "ode_error", "frechet"]
+_COLUMNS += ["frechet_min", "frechet_max", "frechet_spread", "seconds", "code", "message"]
+
+
+def compare(
+    client: Client,
+    model: str,
+    *,
+    solvers: Sequence[Choice],
+    nfe: Sequence[int],
+    schedules: Sequence[Choice | None] = (None,),
+    grids: Sequence[Choice] = ("schedule",),
+    seeds: int | Sequence[int] = 3,
+    samples: int = 2000,
+    probes: int = 256,
+    reference: str | ArrayLike | None = None,
+    features: Features | int = COMPONENTS,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """See `Client.compare`."""
+    references = {} if reference is None else {"frechet": _reference(client, reference, features)}
+    base = [samples * i for i in range(seeds)] if isinstance(seeds, int) else list(seeds)
+    bench = Bench(client, references, base, samples, probes)
+    for schedule in schedules:
+        path = label(schedule)
+        bench.converged(path, Sampler("converged", model, {**CONVERGED, **_schedule(schedule)}, path))
+    rows = []
+    jobs = list(product(schedules, grids, solvers, nfe))
+    for schedule, grid, solver, evaluations in tqdm(jobs, desc="compare", unit="cell", disable=not progress):
+        options = {**({"solver": solver} if isinstance(solver, str) else solver), "grid": grid, **_schedule(schedule)}
+        sampler = Sampler(label(solver), model, options, label(schedule))
+        row = {"schedule": sampler.path, "grid": label(grid), "solver": sampler.name, "nfe": evaluations}
+        try:
+            rows.append({**row, **_cell(bench, sampler, evaluations), "code": "", "message": ""})
+        except BadRequestError as error:
+            rows.append({**row, "code": error.code, "message": error.message})
+    frame = pd.DataFrame(rows, columns=pd.Index(_COLUMNS))
+    frame["evaluations"] = frame["evaluations"].astype("Int64")
+    return frame
+
+
+def plot_comparison(frame: pd.DataFrame, column: str = "ode_error", ax: Any = None) -> Any:
+    """Draw a column of a comparison against NFE, a line per schedule, grid and solver; returns the matplotlib axes.
+
+    Of ``frechet`` the range over the seeds is drawn as a bar.
+    """
+    from matplotlib import pyplot
+
+    if ax is None:
+        _, ax = pyplot.subplots()
+    varying = [key for key in ("schedule", "grid", "solver") if frame[key].nunique() > 1] or ["solver"]
+    for key, part in frame.dropna(subset=[column]).groupby(varying, sort=False):
+        name = ", ".join(cast("tuple[str, ...]", key))
+        if column == "frechet":
+            away = [part["frechet"] - part["frechet_min"], part["frechet_max"] - part["frechet"]]
+            ax.errorbar(part["nfe"], part["frechet"], yerr=away, marker="o", capsize=2, label=name)
+        else:
+            ax.plot(part["nfe"], part[column], "o-", label=name)
+    ax.set(xlabel="NFE", ylabel=_AXES.get(column, column), yscale="log", xticks=sorted(frame["nfe"].unique()))
+    ax.legend(fontsize=8)
+    return ax
+
+
+def label(choice: Choice | None) -> str:
+    """What a choice of solver, grid or schedule is called in the table.
+
+    >>> label("ab"), label({"solver": "heun", "second_point": "endpoint"}), label({"edm": {"T": 400}})
+    ('ab', 'heun endpoint', 'edm T=400')
+    """
+    if choice is None:
+        return "model's own"
+    if isinstance(choice, str):
+        return choice
+    words = []
+    for key, value in choice.items():
+        if isinstance(value, Mapping):
+            words += [key, *(f"{name}={number}" for name, number in value.items())]
+        elif isinstance(value, str):
+            words.append(value)
+        elif isinstance(value, bool):
+            words += [key] if value else [f"no {key}"]
+        else:
+            words.append(f"{key}={json.dumps(value)}")
+    return " ".join(words)
+
+
+_AXES = {"ode_error": "ODE error × 100", "frechet": "Fréchet distance", "seconds": "s / 1000 samples"}
+
+
+def _schedule(choice: Choice | None) -> dict[str, Any]:
+    return {} if choice is None else {"schedule": choice}
+
+
+def _path(schedule: Choice | None) -> str:
+    return label(schedule)
+
+
+def _reference(client: Client, reference: str | ArrayLike, features: Features | int) -> Reference:
+    images = reference
+    if isinstance(reference, str):
+        images = client.dataset(reference, progress=False).images
+        images = images / 127.5 - 1 if images.dtype == np.uint8 else images
+    return Reference(principal_features(images, features) if isinstance(features, int) else features, images)
+
+
+def _cell(bench: Bench, sampler: Sampler, nfe: int) -> dict[str, Any]:
+    probe = bench.probe(sampler, nfe)
+    row = {"evaluations": probe.evaluations, "ode_error": probe.ode_error, "seconds": probe.seconds}
+    if bench.references:
+        drawn = bench.distances(sampler, nfe)
+        found = drawn.by_reference["frechet"]
+        row |= {"frechet": float(np.mean(found)), "frechet_min": min(found), "frechet_max": max(found)}
+        row |= {"frechet_spread": half_range(found), "seconds": drawn.seconds}
+    return row

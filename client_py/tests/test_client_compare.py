@@ -1,0 +1,99 @@
+"""`Client.compare`: every cell measured, or its error told; the numbers are those of the samples themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import anisoflight
+from anisoflight import metrics
+from anisoflight.bench import PROBE_SEED
+from anisoflight.comparison import CONVERGED, label
+
+ENDPOINT = {"solver": "heun", "second_point": "endpoint"}
+
+
+@pytest.fixture(scope="module")
+def table(client: anisoflight.Client, dataset: str) -> pd.DataFrame:
+    return client.compare(
+        "digits",
+        solvers=["ab", ENDPOINT],
+        nfe=[1, 3, 15],
+        grids=["schedule", "edm"],
+        schedules=[{"edm": {"T": 400}}],
+        seeds=2,
+        samples=40,
+        probes=16,
+        reference=dataset,
+        features=6,
+        progress=False,
+    )
+
+
+def test_a_row_for_every_cell_in_order(table: pd.DataFrame) -> None:
+    assert table["solver"].tolist() == (["ab"] * 3 + ["heun endpoint"] * 3) * 2
+    assert table["grid"].tolist() == ["schedule"] * 6 + ["edm"] * 6
+    assert set(table["schedule"]) == {"edm T=400"}
+    assert table["nfe"].tolist() == [1, 3, 15] * 4
+
+
+def test_numbers_are_those_of_the_samples(client: anisoflight.Client, dataset: str, table: pd.DataFrame) -> None:
+    options = {"schedule": {"edm": {"T": 400}}, "dtype": "float32", "progress": False}
+
+    def draw(**more: object) -> np.ndarray:
+        return client.sample("digits", **{**options, **more}).images  # pyright: ignore[reportArgumentType]
+
+    row = table[(table["grid"] == "edm") & (table["solver"] == "ab") & (table["nfe"] == 3)].iloc[0]
+    probe, exact = draw(n=16, seed=PROBE_SEED, solver="ab", grid="edm", nfe=3), draw(n=16, seed=PROBE_SEED, **CONVERGED)
+    assert row["ode_error"] == pytest.approx(100 * np.sqrt(np.mean((probe - exact) ** 2)), rel=1e-5)
+    assert row["evaluations"] == 3
+
+    real = client.dataset(dataset).images / 127.5 - 1
+    features = metrics.principal_features(real, 6)
+    moments = metrics.Moments.of(features(real))
+    found = [
+        metrics.frechet_distance(
+            metrics.Moments.of(features(draw(n=40, seed=seed, solver="ab", grid="edm", nfe=3))), moments
+        )
+        for seed in (0, 40)
+    ]
+    assert row["frechet"] == pytest.approx(np.mean(found), rel=1e-4)
+    assert (row["frechet_min"], row["frechet_max"]) == pytest.approx((min(found), max(found)), rel=1e-4)
+    assert row["frechet_spread"] == pytest.approx((max(found) - min(found)) / 2, rel=1e-3, abs=1e-6)
+    assert row["seconds"] > 0
+
+
+def test_the_error_is_least_with_the_most_evaluations(table: pd.DataFrame) -> None:
+    for _, part in table.groupby(["grid", "solver"]):
+        assert part["ode_error"].iloc[-1] == part["ode_error"].min()
+
+
+def test_a_cell_that_cannot_be_is_told_not_raised(client: anisoflight.Client) -> None:
+    table = client.compare("digits", solvers=["unipc", {"solver": "ab", "order": 9}], nfe=[5], probes=4, progress=False)
+    good, bad = table.iloc[0], table.iloc[1]
+    assert (good["code"], bad["code"]) == ("", "BAD_REQUEST")
+    assert "9" in bad["message"]
+    assert np.isnan(bad["ode_error"])
+    assert np.isnan(good["frechet"])  # no reference was given
+
+
+def test_what_is_wrong_with_every_cell_is_raised(client: anisoflight.Client) -> None:
+    with pytest.raises(KeyError):
+        client.compare("no-such-model", solvers=["ab"], nfe=[5], progress=False)
+    with pytest.raises(KeyError):
+        client.compare("digits", solvers=["ab"], nfe=[5], schedules=["no-such-schedule"], progress=False)
+
+
+def test_labels() -> None:
+    assert label(None) == "model's own"
+    assert label({"solver": "ab", "order": 2, "afs": True, "lower_order_final": False}) == (
+        "ab order=2 afs no lower_order_final"
+    )
+
+
+def test_plot(table: pd.DataFrame) -> None:
+    for column in ("ode_error", "frechet"):
+        ax = anisoflight.plot_comparison(table, column)
+        assert len(ax.get_legend().get_texts()) == 4
+        assert ax.get_yscale() == "log"
