@@ -13,7 +13,8 @@ type ServerInfo struct {
 	ActiveRequests int64   `json:"active_requests"` // operations under way, background training apart
 	RunningRuns    int     `json:"running_runs"`
 	Models         int     `json:"models"`
-	Compiled       int64   `json:"compiled"` // programs compiled since the start
+	Compiled       int64   `json:"compiled"`           // programs compiled since the start
+	FromDisk       int64   `json:"programs_from_disk"` // of the compiled ones, read from the cache on disk
 	CompileS       float64 `json:"compile_s"`
 	HeapBytes      uint64  `json:"heap_bytes"` // live Go heap
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`

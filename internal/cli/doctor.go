@@ -93,6 +93,9 @@ func (d diagnosis) print(e env) error {
 		}
 		row("", "%s%s", name, used)
 	}
+	if d.Device.ProgramCache != "" {
+		row("program cache", "%s", d.Device.ProgramCache)
+	}
 	row("NVIDIA GPU", "%s", yesNo(d.Device.GPU))
 	row("loads plugins", "%s", yesNo(d.Device.Plugins))
 	fmt.Fprintln(t, "\ncandidates\t")

@@ -23,7 +23,7 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 	info := api.ServerInfo{
 		Version: e.cfg.Version, Device: api.Device{Name: e.dev.Name(), Details: details},
 		UptimeS: time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
-		Compiled: stats.Compiled, CompileS: stats.CompileSeconds,
+		Compiled: stats.Compiled, FromDisk: stats.FromDisk, CompileS: stats.CompileSeconds,
 		HeapBytes: liveHeap(), ResidentBytes: resident(),
 	}
 	for _, r := range e.runs {

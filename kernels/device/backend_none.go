@@ -2,14 +2,10 @@
 
 package device
 
-import (
-	"github.com/gomlx/gomlx/backends"
-
-	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
-)
+import "github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 
 // openXLA answers the reason why this build has no plugins.
-func openXLA(path string, _ Kind, _ Config) (backends.Backend, string, error) {
+func openXLA(path string, _ Kind, _ Config) (opened, error) {
 	_, err := shim.Load(path)
-	return nil, "", err
+	return opened{}, err
 }

@@ -4,9 +4,9 @@ package device
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
-	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/backends/xla"
 
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
@@ -18,19 +18,20 @@ func init() {
 }
 
 // openXLA starts a client of a verified plugin.
-func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, version string, err error) {
+func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the client does not start: %v", r)
 		}
 	}()
 	shim.TuneMalloc()
+	quietLoader()
 	if kind == CUDA {
 		pointXLAToCUDA(path)
 	}
 	plugin, err := shim.Load(path)
 	if err != nil {
-		return nil, "", err
+		return opened{}, err
 	}
 	name, options := plugin.Name, pjrt.NamedValuesMap{}
 	if kind == CUDA {
@@ -41,7 +42,22 @@ func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, version st
 	}
 	x, err := xla.NewWithOptions(name, options)
 	if err != nil {
-		return nil, "", fmt.Errorf("the client does not start: %w", err)
+		return opened{}, fmt.Errorf("the client does not start: %w", err)
 	}
-	return x, fmt.Sprintf("%d.%d", plugin.Major, plugin.Minor), nil
+	plugin.UseCache(programCache(path, x, cfg))
+	return opened{
+		backend:  x,
+		version:  fmt.Sprintf("%d.%d", plugin.Major, plugin.Minor),
+		fromDisk: plugin.FromDisk,
+	}, nil
+}
+
+// quietLoader leaves XLA only its last words before it aborts. For each program that XLA for CPU reads from disk it would
+// write long errors that two tuning preferences of the compiler, which are no instructions, are missing in the processor.
+// True errors come back as such. Level 2, errors, is what gomlx has set where the user has set nothing.
+func quietLoader() {
+	const level = "TF_CPP_MIN_LOG_LEVEL"
+	if set := os.Getenv(level); set == "" || set == "2" {
+		_ = os.Setenv(level, "3")
+	}
 }

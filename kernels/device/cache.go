@@ -13,8 +13,9 @@ import (
 // Stats counts what the program cache has done since the device was opened.
 type Stats struct {
 	Programs       int     // executables in the cache now
-	Compiled       int64   // compilations that succeeded
-	CompileSeconds float64 // spent in them, drawing the graphs included
+	Compiled       int64   // executables made
+	FromDisk       int64   // of them, read from the cache on disk instead of compiled
+	CompileSeconds float64 // spent in making them, drawing the graphs included
 	Hits           int64   // runs and look-ups that found their executable
 	Evicted        int64   // executables dropped because the cache was full
 }
@@ -129,6 +130,7 @@ func (c *cache) snapshot() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Programs = c.lru.Len()
+	s.FromDisk = c.dev.fromDisk()
 	return s
 }
 

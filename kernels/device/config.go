@@ -24,6 +24,14 @@ type Config struct {
 	// may take, in (0, 1]. Default 0.75. CPU plugins ignore it.
 	MemoryFraction float64
 
+	// ProgramCache is the folder that keeps compiled programs between processes:
+	//
+	//	""        what ANISOFLIGHT_PROGRAM_CACHE says, else programs in the user's cache folder
+	//	"off"     they are not kept
+	//
+	// Whoever can write to it can run code in this process.
+	ProgramCache string
+
 	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 
@@ -45,6 +53,9 @@ func (c Config) withDefaults(env func(string) string) Config {
 	c.source = "configuration"
 	if c.Plugin == "" {
 		c.Plugin, c.source = env("ANISOFLIGHT_PLUGIN"), "ANISOFLIGHT_PLUGIN"
+	}
+	if c.ProgramCache == "" {
+		c.ProgramCache = env("ANISOFLIGHT_PROGRAM_CACHE")
 	}
 	return c
 }

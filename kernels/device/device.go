@@ -13,6 +13,7 @@ type Device struct {
 	backend     backends.Backend
 	programs    *cache
 	report      Report
+	fromDisk    func() int64
 	hostVisible bool // buffers can be viewed in place
 	pureGo      bool // the backend is gomlx's simplego
 

@@ -35,11 +35,11 @@ func init() {
 		return
 	}
 	var r probeResult
-	b, _, err := openXLA(path, kindOf(path), Config{}.withDefaults(os.Getenv))
+	o, err := openXLA(path, kindOf(path), Config{}.withDefaults(os.Getenv))
 	switch {
 	case err != nil:
 		r.Error = err.Error()
-	case b.NumDevices() == 0:
+	case o.backend.NumDevices() == 0:
 		r.Error = "it shows no device"
 	}
 	if json.NewEncoder(os.Stdout).Encode(r) != nil {

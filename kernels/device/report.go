@@ -25,6 +25,8 @@ type Report struct {
 	GPU        bool        `json:"gpu"`         // the machine has an NVIDIA GPU
 	Plugins    bool        `json:"plugins"`     // this build can load plugins
 	Candidates []Candidate `json:"candidates"`  // best first
+	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
+	ProgramCache string `json:"program_cache"`
 }
 
 // Candidate is a plugin file that was considered.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/backends/simplego"
 
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
@@ -69,14 +70,24 @@ func (d *Device) try(c *Candidate) error {
 	return refused
 }
 
+// opened is a client of a plugin.
+type opened struct {
+	backend  backends.Backend
+	version  string       // of the plugin's PJRT API
+	fromDisk func() int64 // programs that this process has read from disk instead of compiling them
+}
+
 func (d *Device) startXLA(c Candidate) error {
-	b, version, err := openXLA(c.Path, c.Kind, d.cfg)
+	o, err := openXLA(c.Path, c.Kind, d.cfg)
 	if err != nil {
 		return err
 	}
-	d.backend, d.hostVisible = b, c.Kind == CPU
+	d.backend, d.hostVisible = o.backend, c.Kind == CPU
+	before := o.fromDisk()
+	d.fromDisk = func() int64 { return o.fromDisk() - before }
 	d.report.Name = "xla:" + string(c.Kind)
-	d.report.Plugin, d.report.APIVersion = c.Path, version
+	d.report.Plugin, d.report.APIVersion = c.Path, o.version
+	d.report.ProgramCache = d.cfg.programDir()
 	d.describe()
 	return nil
 }
@@ -88,6 +99,7 @@ func (d *Device) startGo() error {
 		return fmt.Errorf("pure-Go backend: %w", err)
 	}
 	d.backend, d.pureGo, d.hostVisible = b, true, true
+	d.fromDisk = func() int64 { return 0 }
 	d.report.Name = "go"
 	d.describe()
 	return nil

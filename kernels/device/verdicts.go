@@ -15,12 +15,15 @@ import (
 // Without a cache folder every process checks anew.
 type verdicts struct{ dir string }
 
-func openVerdicts() *verdicts {
+func openVerdicts() *verdicts { return &verdicts{dir: userCache("plugins")} }
+
+// userCache names a folder of ours in the user's cache folder; empty where there is none.
+func userCache(name string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return &verdicts{}
+		return ""
 	}
-	return &verdicts{dir: filepath.Join(dir, "anisoflight", "plugins")}
+	return filepath.Join(dir, "anisoflight", name)
 }
 
 // verdictKey names a check of a file in its present state under further conditions.

@@ -12,6 +12,9 @@
 // The wrappers need to know which plugin they belong to and C has no closures, so
 // there are four of each, one per loaded plugin.
 //
-// The package may import go-xla only. In a build without cgo, or for another
+// A third wrapper, around PJRT_Client_Compile, looks a program up in the cache on
+// disk that [Plugin.UseCache] has set, and serializes what it had to compile.
+//
+// The package may import go-xla and its sibling diskcache only. In a build without cgo, or for another
 // system than Linux, [Available] is false and Load answers an error.
 package shim

@@ -13,7 +13,7 @@
 typedef void* (*pjrt_call)(void* args);  // every entry takes one struct and returns an error or NULL
 
 static struct {
-  pjrt_call memory_stats, execute;
+  pjrt_call memory_stats, execute, compile, deserialize, serialize, get_executable, executable_destroy, error_destroy;
 } slots[SHIM_SLOTS];
 static int slots_used;
 
@@ -58,15 +58,87 @@ static void* execute(int slot, void* args) {
   return slots[slot].execute(own);
 }
 
+extern void* shimCompile(int slot, void* args);  // in cache.go: shim_compile behind the cache
+
+void* shim_compile(int slot, shim_compile_args* args) { return slots[slot].compile(args); }
+
+// succeeded frees the error that a call may have returned.
+static int succeeded(int slot, void* error) {
+  if (error == NULL) return 1;
+  struct {
+    size_t size;
+    void *extension, *error;
+  } args = {sizeof args, NULL, error};
+  slots[slot].error_destroy(&args);
+  return 0;
+}
+
+void* shim_deserialize(int slot, void* client, const char* bytes, size_t size) {
+  union {
+    struct {
+      size_t size;
+      void *extension, *client;
+      const char* bytes;
+      size_t bytes_size;
+      void* loaded;  // out
+    } args;
+    unsigned char padded[SHIM_PADDED];
+  } u;
+  memset(&u, 0, sizeof u);
+  u.args.size = sizeof u;
+  u.args.client = client;
+  u.args.bytes = bytes;
+  u.args.bytes_size = size;
+  return succeeded(slot, slots[slot].deserialize(&u)) ? u.args.loaded : NULL;
+}
+
+static void destroy_executable(int slot, void* executable) {
+  struct {
+    size_t size;
+    void *extension, *executable;
+  } args = {sizeof args, NULL, executable};
+  succeeded(slot, slots[slot].executable_destroy(&args));
+}
+
+void shim_serialize(int slot, void* loaded, shim_serialized* out) {
+  memset(out, 0, sizeof *out);
+  struct {
+    size_t size;
+    void *extension, *loaded, *executable;
+  } get = {sizeof get, NULL, loaded, NULL};
+  if (!succeeded(slot, slots[slot].get_executable(&get))) return;
+  struct {
+    size_t size;
+    void *extension, *executable;
+    const char* bytes;
+    size_t bytes_size;
+    void* serialized;
+    void (*deleter)(void*);
+  } args = {sizeof args, NULL, get.executable, NULL, 0, NULL, NULL};
+  if (!succeeded(slot, slots[slot].serialize(&args))) {
+    destroy_executable(slot, get.executable);
+    return;
+  }
+  *out = (shim_serialized){args.bytes, args.bytes_size, get.executable, args.serialized, args.deleter};
+}
+
+void shim_free(int slot, shim_serialized* s) {
+  if (s->bytes == NULL) return;
+  s->deleter(s->serialized);
+  destroy_executable(slot, s->executable);
+}
+
 #define SLOT(n)                                                          \
   static void* memory_stats_##n(void* args) { return memory_stats(n, args); } \
-  static void* execute_##n(void* args) { return execute(n, args); }
+  static void* execute_##n(void* args) { return execute(n, args); }     \
+  static void* compile_##n(void* args) { return shimCompile(n, args); }
 SLOT(0)
 SLOT(1)
 SLOT(2)
 SLOT(3)
 static const pjrt_call memory_stats_of[SHIM_SLOTS] = {memory_stats_0, memory_stats_1, memory_stats_2, memory_stats_3};
 static const pjrt_call execute_of[SHIM_SLOTS] = {execute_0, execute_1, execute_2, execute_3};
+static const pjrt_call compile_of[SHIM_SLOTS] = {compile_0, compile_1, compile_2, compile_3};
 
 shim_status shim_load(const char* path, shim_plugin* out) {
   memset(out, 0, sizeof *out);
@@ -90,12 +162,27 @@ shim_status shim_load(const char* path, shim_plugin* out) {
   if (copy == NULL) return SHIM_NO_MEMORY;
   memcpy(copy, api, size);
   int slot = slots_used++;
-  memcpy(&slots[slot].memory_stats, copy + SHIM_MEMORY_STATS_OFFSET, sizeof(void*));
-  memcpy(&slots[slot].execute, copy + SHIM_EXECUTE_OFFSET, sizeof(void*));
-  memcpy(copy + SHIM_MEMORY_STATS_OFFSET, &memory_stats_of[slot], sizeof(void*));
-  memcpy(copy + SHIM_EXECUTE_OFFSET, &execute_of[slot], sizeof(void*));
+  const struct {
+    size_t offset;
+    pjrt_call* own;       // where the plugin's entry is kept
+    pjrt_call instead;    // what the copy holds; NULL: the plugin's own
+  } entries[] = {
+      {SHIM_MEMORY_STATS_OFFSET, &slots[slot].memory_stats, memory_stats_of[slot]},
+      {SHIM_EXECUTE_OFFSET, &slots[slot].execute, execute_of[slot]},
+      {SHIM_COMPILE_OFFSET, &slots[slot].compile, compile_of[slot]},
+      {SHIM_DESERIALIZE_OFFSET, &slots[slot].deserialize, NULL},
+      {SHIM_SERIALIZE_OFFSET, &slots[slot].serialize, NULL},
+      {SHIM_GET_EXECUTABLE_OFFSET, &slots[slot].get_executable, NULL},
+      {SHIM_EXECUTABLE_DESTROY_OFFSET, &slots[slot].executable_destroy, NULL},
+      {SHIM_ERROR_DESTROY_OFFSET, &slots[slot].error_destroy, NULL},
+  };
+  for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+    memcpy(entries[i].own, copy + entries[i].offset, sizeof(void*));
+    if (entries[i].instead != NULL) memcpy(copy + entries[i].offset, &entries[i].instead, sizeof(void*));
+  }
 
   out->api = copy;
+  out->slot = slot;
   memcpy(&out->major, copy + SHIM_VERSION_MAJOR_OFFSET, sizeof out->major);
   memcpy(&out->minor, copy + SHIM_VERSION_MINOR_OFFSET, sizeof out->minor);
   return SHIM_OK;

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
 )
 
 // Available says whether this build can load plugins at all.
@@ -26,11 +29,16 @@ type Plugin struct {
 	// because go-xla searches the system's library folders for any other name.
 	Name         string
 	Major, Minor int // its PJRT API version
+
+	cache    atomic.Pointer[diskcache.Store]
+	fromDisk atomic.Int64
 }
 
 var (
 	mu     sync.Mutex
 	loaded = map[string]*Plugin{} // by path
+
+	bySlot [C.SHIM_SLOTS]atomic.Pointer[Plugin]
 )
 
 // Load opens the plugin at an absolute path and registers it with go-xla. A
@@ -66,6 +74,7 @@ func Load(path string) (*Plugin, error) {
 		Major: int(out.major),
 		Minor: int(out.minor),
 	}
+	bySlot[out.slot].Store(p)
 	if err := pjrt.RegisterPreloadedPlugin(p.Name, uintptr(out.api)); err != nil {
 		return nil, fmt.Errorf("it does not initialise: %w", err)
 	}

@@ -9,7 +9,13 @@
 enum {
   SHIM_VERSION_MAJOR_OFFSET = 32,
   SHIM_VERSION_MINOR_OFFSET = 36,
+  SHIM_ERROR_DESTROY_OFFSET = 40,
+  SHIM_COMPILE_OFFSET = 200,
+  SHIM_EXECUTABLE_DESTROY_OFFSET = 360,
+  SHIM_SERIALIZE_OFFSET = 432,
+  SHIM_GET_EXECUTABLE_OFFSET = 448,
   SHIM_EXECUTE_OFFSET = 480,
+  SHIM_DESERIALIZE_OFFSET = 488,
   SHIM_MEMORY_STATS_OFFSET = 808,
   SHIM_MEMORY_STATS_SIZE = 112,
   SHIM_EXECUTE_OPTIONS_SIZE = 112,
@@ -35,6 +41,7 @@ typedef enum {
 
 typedef struct {
   void* api;  // the patched copy of the function table
+  int slot;   // names the plugin to the functions below
   int major, minor;
   char message[512];
 } shim_plugin;
@@ -43,6 +50,44 @@ typedef struct {
 // safe for concurrent use. A library that was opened stays open: plugins start
 // threads that survive dlclose.
 shim_status shim_load(const char* path, shim_plugin* out);
+
+// The arguments of PJRT_Client_Compile, and what of PJRT_Program they point to.
+typedef struct {
+  size_t size;
+  void* extension;
+  const char* code;
+  size_t code_size;
+  const char* format;
+  size_t format_size;
+} shim_program;
+typedef struct {
+  size_t size;
+  void* extension;
+  void* client;
+  const shim_program* program;
+  const char* options;
+  size_t options_size;
+  void* executable;  // out
+} shim_compile_args;
+
+// shim_compile is the plugin's own PJRT_Client_Compile.
+void* shim_compile(int slot, shim_compile_args* args);
+
+// shim_deserialize loads an executable from the bytes that a plugin of the same
+// build has serialized; NULL where it refuses them.
+void* shim_deserialize(int slot, void* client, const char* bytes, size_t size);
+
+// shim_serialize gives an executable's bytes, which live until shim_free. bytes is
+// NULL where the plugin cannot serialize it.
+typedef struct {
+  const char* bytes;
+  size_t size;
+  void* executable;
+  void* serialized;
+  void (*deleter)(void*);
+} shim_serialized;
+void shim_serialize(int slot, void* loaded, shim_serialized* out);
+void shim_free(int slot, shim_serialized* s);
 
 // shim_tune_malloc makes glibc keep freed memory for the next run instead of
 // returning it to the kernel and faulting it in again. It does nothing with

@@ -1,0 +1,138 @@
+package diskcache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	magic  = "anisoflight program 1\n"
+	header = len(magic) + sha256.Size
+	suffix = ".program"
+)
+
+// Store is a folder of compiled programs. It is safe for concurrent use, by
+// several processes too.
+type Store struct {
+	dir     string
+	limit   int64
+	context []byte // hash of what all of this store's programs depend on
+
+	mu sync.Mutex // one clean-up at a time
+}
+
+// Open returns the store in dir, which need not exist yet, for programs that
+// depend on the context beside their own text: the compiler, its flags, the
+// machine. The files may take limit bytes together.
+func Open(dir string, limit int64, context ...string) *Store {
+	parts := make([][]byte, len(context))
+	for i, c := range context {
+		parts[i] = []byte(c)
+	}
+	return &Store{dir: dir, limit: limit, context: hash(parts...)}
+}
+
+// hash keeps its parts apart, so that no two lists of parts have one hash.
+func hash(parts ...[]byte) []byte {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	return h.Sum(nil)
+}
+
+// Key names the program of these parts, such as its text and its options.
+func (s *Store) Key(parts ...[]byte) string {
+	return hex.EncodeToString(hash(append([][]byte{s.context}, parts...)...))
+}
+
+func (s *Store) path(key string) string { return filepath.Join(s.dir, key+suffix) }
+
+// Get reads a program. Nil means that there is none, or none that is whole.
+func (s *Store) Get(key string) []byte {
+	file, err := os.ReadFile(s.path(key))
+	if err != nil || len(file) <= header || string(file[:len(magic)]) != magic {
+		return nil
+	}
+	body := file[header:]
+	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], file[len(magic):header]) {
+		return nil
+	}
+	now := time.Now()
+	_ = os.Chtimes(s.path(key), now, now) // the order in which programs go
+	return body
+}
+
+// Put writes a program. One that is larger than the limit is not kept.
+func (s *Store) Put(key string, program []byte) {
+	if int64(header+len(program)) > s.limit || s.write(key, program) != nil {
+		return
+	}
+	s.trim()
+}
+
+func (s *Store) write(key string, program []byte) (err error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, "new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	sum := sha256.Sum256(program)
+	_, err = f.Write(slices.Concat([]byte(magic), sum[:], program))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), s.path(key))
+}
+
+// trim removes the programs used longest ago, and what writers left that died an
+// hour ago or longer, until the rest is within the limit.
+func (s *Store) trim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	var kept []fs.FileInfo
+	var total int64
+	for _, e := range entries {
+		info, err := e.Info()
+		switch {
+		case err != nil: // another process was faster
+		case strings.HasSuffix(e.Name(), suffix):
+			kept = append(kept, info)
+			total += info.Size()
+		case strings.HasPrefix(e.Name(), "new-") && time.Since(info.ModTime()) > time.Hour:
+			_ = os.Remove(filepath.Join(s.dir, e.Name()))
+		}
+	}
+	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, info := range kept {
+		if total <= s.limit {
+			return
+		}
+		_ = os.Remove(filepath.Join(s.dir, info.Name()))
+		total -= info.Size()
+	}
+}

@@ -1,0 +1,65 @@
+package device
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/gomlx/gomlx/backends"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
+)
+
+// programCacheBytes bounds the cache of compiled programs on disk.
+const programCacheBytes = 1 << 30
+
+// programDir is the folder of compiled programs; empty if they are not kept.
+func (c Config) programDir() string {
+	switch c.ProgramCache {
+	case "off":
+		return ""
+	case "":
+		return userCache("programs")
+	}
+	if dir, err := filepath.Abs(c.ProgramCache); err == nil {
+		return dir
+	}
+	return ""
+}
+
+// programCache opens the cache for a plugin's programs; nil if they are not kept.
+// What a compiled program depends on beside its text and options: the compiler and
+// its flags, and the processor, whose instructions it uses and whose cores it
+// divides loops among.
+func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store {
+	dir := cfg.programDir()
+	info, err := os.Stat(path)
+	if dir == "" || err != nil {
+		return nil
+	}
+	return diskcache.Open(dir, programCacheBytes,
+		verdictKey("programs", path, info),
+		os.Getenv("XLA_FLAGS"),
+		fmt.Sprint(b.DeviceDescription(0)),
+		runtime.GOARCH, fmt.Sprint(runtime.NumCPU()), processor(),
+	)
+}
+
+// processor tells what instructions the processor has, as Linux describes it.
+func processor() string {
+	file, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(file), "\n\n")
+	var lines []string
+	for line := range strings.Lines(first) {
+		switch name, _, _ := strings.Cut(line, ":"); strings.TrimSpace(name) {
+		case "vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part":
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
