@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -102,7 +104,7 @@ func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 //	alpha  [B*J]
 //	beta   [B*J*h], newest first, for any h up to the evaluations kept; nil for none
 func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
-	m, rows := t.model, t.n*t.model.J()
+	rows := t.n * t.model.J()
 	if t.closed {
 		return ErrClosed
 	}
@@ -127,8 +129,36 @@ func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 			return inputf("beta", "it weighs evaluation %d, %d have been made", i%h, len(t.history))
 		}
 	}
-	x, err := m.combine(ctx, t.args, t.batch, t.keep, t.x, t.history,
-		padded(alpha, m.J(), t.batch), padded(widened(beta, h, t.keep, rows), m.J()*t.keep, t.batch))
+	return t.move(ctx, t.history, alpha, beta, h)
+}
+
+// AddNoise moves the state by noise of the caller's own, with the program of Combine:
+//
+//	x ← x + Σ_j P_j s_j ξ
+//
+//	noise  ξ [B, H, W, C]
+//	scale  s [B*J]
+func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []float64) error {
+	m, rows := t.model, t.n*t.model.J()
+	if t.closed {
+		return ErrClosed
+	}
+	if err := errors.Join(checkLength("noise", len(noise), t.n*m.Pixels()), checkLength("scale", len(scale), rows), checkFinite("scale", scale)); err != nil {
+		return err
+	}
+	xi, err := upload(m.dev, m.dtype, padded(noise, m.Pixels(), t.batch), m.imageDims(t.batch)...)
+	if err != nil {
+		return err
+	}
+	defer xi.Release()
+	return t.move(ctx, []*device.Buffer{xi}, slices.Repeat([]float64{1}, rows), scale, 1)
+}
+
+// move replaces x by Σ_j P_j(α_j x + Σ_i β_ji E_i) over h evaluations.
+func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alpha, beta []float64, h int) error {
+	m := t.model
+	x, err := m.combine(ctx, t.args, t.batch, t.keep, t.x, evaluations,
+		padded(alpha, m.J(), t.batch), padded(widened(beta, h, t.keep, t.n*m.J()), m.J()*t.keep, t.batch))
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func mix(t *testing.T, b *basis.Basis, label int, y [][]float64) []float64 {
 	return out
 }
 
-// TestTrajectory follows x ← Σ_j P_j(α_j x + Σ_i β_ji E_i) on the host, for every
+// TestTrajectory follows x ← Σ_j P_j(α_j x + Σ_i β_ji E_i + s_j ξ) on the host, for every
 // kind of basis, and finds the device in the same place: history newest first,
 // each sample on its own coefficients and its own class's basis.
 func TestTrajectory(t *testing.T) {
@@ -135,6 +135,13 @@ func TestTrajectory(t *testing.T) {
 				if err := tr.Combine(ctx, alpha, beta); err != nil {
 					t.Fatal(err)
 				}
+				xi, scale := toyBatch(17, n, b.J()).X0, make([]float64, n*b.J())
+				for i := range scale {
+					scale[i] = rng.Float64()
+				}
+				if err := tr.AddNoise(ctx, narrow(xi), scale); err != nil {
+					t.Fatal(err)
+				}
 				next := make([]float64, 0, len(x))
 				for s := range n {
 					y := make([][]float64, b.J())
@@ -142,7 +149,7 @@ func TestTrajectory(t *testing.T) {
 						at := s*b.J() + j
 						y[j] = make([]float64, toyPixels)
 						for k := range y[j] {
-							y[j][k] = alpha[at] * x[s*toyPixels+k]
+							y[j][k] = alpha[at]*x[s*toyPixels+k] + scale[at]*xi[s*toyPixels+k]
 							for i := range h {
 								y[j][k] += beta[at*h+i] * evals[i][s*toyPixels+k]
 							}

@@ -120,6 +120,10 @@ class Client(Calls):
         denoise_to_zero: bool | None = None,
         afs: bool | None = None,
         lower_order_final: bool | None = None,
+        S_churn: float | None = None,
+        S_min: float | None = None,
+        S_max: float | None = None,
+        S_noise: float | None = None,
         progress: bool = True,
     ) -> Samples:
         """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
@@ -154,6 +158,10 @@ class Client(Calls):
             denoise_to_zero=denoise_to_zero,
             afs=afs,
             lower_order_final=lower_order_final,
+            S_churn=S_churn,
+            S_min=S_min,
+            S_max=S_max,
+            S_noise=S_noise,
         )
         if latents is not None:
             return Samples(self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress))

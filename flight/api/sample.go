@@ -34,6 +34,12 @@ type Sample struct {
 	AFS             bool   `json:"afs"`                         // take the first step with the analytic flow of the far end
 	LowerOrderFinal *bool  `json:"lower_order_final,omitempty"` // default true; acts on dpmpp* and unipc
 
+	// EDM's stochastic churn, of euler and heun: how much, between which noise levels, and the added noise's deviation.
+	SChurn float64 `json:"S_churn,omitempty"` // default 0: none
+	SMin   float64 `json:"S_min,omitempty"`   // default 0
+	SMax   float64 `json:"S_max,omitempty"`   // default: no bound
+	SNoise float64 `json:"S_noise"`           // default 1
+
 	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
 
 	Every      int    `json:"every"`       // previews each `every` steps; 0 none
@@ -47,7 +53,7 @@ func (r *Sample) SetDefaults() {
 	final := true
 	*r = Sample{
 		Solver: "heun", Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
-		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes,
+		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes, SNoise: 1,
 		Steps: unset, NFE: unset, Order: unset,
 	}
 }
@@ -88,6 +94,8 @@ func (r *Sample) Validate() error {
 		return Errorf(BadRequest, "Fields \"steps\" and \"nfe\" exclude each other").WithHint("Give one of them.")
 	case !r.Grid.Explicit() && r.Steps == 0 && r.NFE == 0:
 		return Errorf(BadRequest, "Fields \"steps\" and \"nfe\" are both missing").WithHint("Give one of them.")
+	case !(r.SNoise > 0):
+		return Errorf(BadRequest, "Field \"S_noise\" must be positive, not %g", r.SNoise).WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
 	case r.BatchBytes < 1:
 		return Errorf(BadRequest, "Field \"batch_bytes\" must be at least 1, not %d", r.BatchBytes)
 	case r.BatchBytes > MaxBatchBytes:

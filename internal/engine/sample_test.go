@@ -224,3 +224,33 @@ func TestExchangeRejectsColumns(t *testing.T) {
 		t.Errorf("%d requests are active after refusals", n)
 	}
 }
+
+// Churn adds noise of each sample's own seed: the same request twice gives the same bytes, and a sample depends neither on n
+// nor on its place in a batch. Evaluations are counted as without.
+func TestChurnedSamplesAgreeAcrossN(t *testing.T) {
+	e := open(t)
+	request := func(n int, seed uint64, churn float64) *rows {
+		return get(t, e, "Sample", fmt.Sprintf(
+			`{"model":"tiny","n":%d,"seed":%d,"steps":3,"solver":"heun","grid":"edm","S_churn":%g,"S_min":0.01,"S_noise":1.003,"dtype":"float32"}`, n, seed, churn))
+	}
+	many := request(40, 7, 1)
+	if again := request(40, 7, 1); !reflect.DeepEqual(many.cols, again.cols) {
+		t.Error("the same request gave different samples")
+	}
+	if !slices.Equal(column[int32](many, "nfe"), slices.Repeat([]int32{5}, 40)) {
+		t.Errorf("nfe %v", column[int32](many, "nfe"))
+	}
+	few := column[float32](request(3, 7+30, 1), "sample")
+	for i, x := range few {
+		if y := column[float32](many, "sample")[64*30+i]; math.Abs(float64(x-y)) > 1e-4 {
+			t.Fatalf("value %d is %v, in the large request %v", i, x, y)
+		}
+	}
+	var moved float64
+	for i, x := range column[float32](request(3, 7+30, 0), "sample") {
+		moved = max(moved, math.Abs(float64(x-few[i])))
+	}
+	if moved < 0.1 {
+		t.Errorf("churn moves a value by %g at most", moved)
+	}
+}

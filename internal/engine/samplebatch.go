@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/kernels/solver"
 )
 
@@ -75,7 +76,13 @@ func (s *sampling) runBatch(ctx context.Context, rows []row, latents []float32, 
 	images := make([]float32, bucket*size)
 	for k := range first.Stages {
 		beta, h := stageNumbers(plans, k, g, alpha)
+		noise, scale := churn(rows, plans, k, size)
 		err := s.e.turns.take(ctx, func() error {
+			if noise != nil {
+				if err := t.AddNoise(ctx, noise, scale); err != nil {
+					return err
+				}
+			}
 			if err := t.Evaluate(ctx, g); err != nil {
 				return err
 			}
@@ -122,4 +129,21 @@ func stageNumbers(plans []*solver.Plan, k int, g, alpha []float64) (beta []float
 		}
 	}
 	return beta, h
+}
+
+// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results are nil
+// where nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+func churn(rows []row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
+	for i, r := range rows {
+		own := plans[i].Stages[k].Noise
+		if own == nil {
+			continue
+		}
+		if noise == nil {
+			noise, scale = make([]float32, len(plans)*size), make([]float64, len(plans)*len(own))
+		}
+		latent.Normal(r.seed, latent.StreamChurn+uint32(k), noise[i*size:(i+1)*size])
+		copy(scale[i*len(own):], own)
+	}
+	return noise, scale
 }

@@ -8,7 +8,7 @@ import (
 // The streams that samplers draw from. Any other number may serve as a stream too.
 const (
 	StreamLatent uint32 = 0 // the initial noise of a sample
-	StreamChurn  uint32 = 1 // noise added during stochastic sampling
+	StreamChurn  uint32 = 1 // and the streams after it: noise added before each stage of stochastic sampling
 )
 
 // Uint64 returns 64 random bits, a function of its arguments.

@@ -12,7 +12,8 @@ type clock struct {
 	t    []float64 // times of the nodes, decreasing
 	g, u []float64 // variance and noise level √g at the nodes, strictly decreasing
 
-	eulerEnd bool // the last step is an Euler step
+	eulerEnd bool    // the last step is an Euler step
+	from     []point // where the steps start, if not at their nodes
 }
 
 func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
@@ -51,6 +52,7 @@ type link struct {
 	alpha float64
 	beta  []float64 // newest first
 	step  int       // −1 for an inner stage
+	noise float64   // standard deviation of the noise added before the evaluation
 }
 
 // nodeLink returns a link whose evaluation is at node i and which ends step i.

@@ -5,6 +5,7 @@
 // clock u_j = √g_j. Every linear multistep or Runge–Kutta method is then a sequence
 // of stages
 //
+//	x ← x + Σ_j Noise_j P_j ξ     with churn alone
 //	E_0 = flow(x, G)              evaluate, E_0 pushed in front of the history
 //	x ← Σ_j P_j (α_j x + Σ_i β_{ji} E_i)
 //

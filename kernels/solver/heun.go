@@ -22,19 +22,20 @@ func heun(s Settings, c *clock) []link {
 	var out []link
 	for i := range c.steps() {
 		if c.eulerEnd && i == c.steps()-1 {
-			out = append(out, c.nodeLink(i, 1, []float64{c.u[i] - c.u[i+1]}))
+			out = append(out, c.eulerStep(i))
 			break
 		}
+		from := c.start(i)
 		tMid, gMid := c.t[i+1], c.g[i+1]
 		if s.SecondPoint == Midpoint {
-			tMid = (c.t[i] + c.t[i+1]) / 2
+			tMid = (from.t + c.t[i+1]) / 2
 			gMid, _ = c.path.Eval(tMid)
 		}
-		first := math.Sqrt(gMid) - c.u[i]
-		whole := c.u[i+1] - c.u[i]
+		first := math.Sqrt(gMid) - from.u
+		whole := c.u[i+1] - from.u
 		half := whole / first / 2 // ½ρ
 		out = append(out,
-			link{t: c.t[i], g: c.g[i], alpha: 1, beta: []float64{-first}, step: -1},
+			link{t: from.t, g: from.g, alpha: 1, beta: []float64{-first}, step: -1, noise: from.noise},
 			link{t: tMid, g: gMid, alpha: 1, beta: []float64{-whole * half, first - whole*(1-half)}, step: i})
 	}
 	return out

@@ -14,6 +14,9 @@ type method struct {
 	least, most, usual int
 	// data is true where the history holds denoised images.
 	data bool
+	// churns is true where a step needs no evaluation of earlier ones, so that noise
+	// may be added between steps.
+	churns bool
 	// ends reports whether the last step on a uniform grid is an Euler step; nil
 	// means never.
 	ends func(s Settings) bool
@@ -27,8 +30,8 @@ type method struct {
 
 // methods is the register of solvers by their wire names.
 var methods = map[string]method{
-	"euler":          {links: euler},
-	"heun":           {links: heun, evaluations: heunEvaluations, ends: heunEnds},
+	"euler":          {links: euler, churns: true},
+	"heun":           {links: heun, evaluations: heunEvaluations, ends: heunEnds, churns: true},
 	"ab":             {links: adamsBashforth, least: 1, most: 3, usual: 3},
 	"ipndm":          {links: ipndm, least: 1, most: 4, usual: 4},
 	"ipndm_v":        {links: ipndmVariable, least: 1, most: 4, usual: 4},

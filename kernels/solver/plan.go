@@ -13,6 +13,7 @@ type Stage struct {
 	Alpha []float64   // [J] factor of the running x
 	Beta  [][]float64 // [J][history] factors of the evaluations, newest first; Beta[j][0] multiplies the one just made
 	Step  int         // solver step, from 0, that this stage ends; −1 for an inner stage
+	Noise []float64   // [J] standard deviations of fresh noise, x ← x + Σ_j Noise_j P_j ξ, before the evaluation; nil for none
 }
 
 // Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, then the
@@ -45,6 +46,10 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 			return nil, err
 		}
 	}
+	own := len(times) > 1
+	if s.SChurn > 0 {
+		churn(s, sch, row, clocks, own)
+	}
 	m := methods[s.Solver]
 	p := &Plan{Init: make([]float64, sch.J()), Data: m.data, T: times[0]}
 	chains := make([][]link, sch.J())
@@ -60,7 +65,6 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 			p.Init[j] *= factor
 		}
 	}
-	own := len(times) > 1
 	if own {
 		p.T = make([]float64, len(times[0]))
 		for i := range p.T {
@@ -72,7 +76,7 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 		if own {
 			st.Time = meanTime(sch, row, len(chains), func(j int) float64 { return chains[j][i].g })
 		}
-		for _, chain := range chains {
+		for j, chain := range chains {
 			if !finite(chain[i]) {
 				return nil, failf("grid", "the steps at noise level %v are too short for solver %s; take fewer steps", math.Sqrt(chain[i].g), s.Solver)
 			}
@@ -80,6 +84,12 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 			st.Alpha = append(st.Alpha, chain[i].alpha)
 			st.Beta = append(st.Beta, chain[i].beta)
 			p.History = max(p.History, len(chain[i].beta))
+			if chain[i].noise > 0 && st.Noise == nil {
+				st.Noise = make([]float64, len(chains))
+			}
+			if st.Noise != nil {
+				st.Noise[j] = chain[i].noise
+			}
 		}
 		p.Stages = append(p.Stages, st)
 	}

@@ -32,6 +32,10 @@ type Settings struct {
 	// LowerOrderFinal lowers the order of dpmpp* and unipc towards the end; nil
 	// means true. No effect on other solvers.
 	LowerOrderFinal *bool
+	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise: how
+	// much noise euler and heun replace while they sample, between which noise levels,
+	// and its standard deviation. By default 0, which is no churn, 0, no bound, and 1.
+	SChurn, SMin, SMax, SNoise float64
 }
 
 // Error says which field of the settings is wrong.
@@ -80,6 +84,9 @@ func (s Settings) Resolve() (Settings, error) {
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {
 		return s, failf("variant", "%q; use %s or %s", s.Variant, BH1, BH2)
+	}
+	if err := s.resolveChurn(m); err != nil {
+		return s, err
 	}
 	if s.Grid, err = s.Grid.resolve(); err != nil {
 		return s, err

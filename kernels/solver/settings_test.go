@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes := true
-	want := Settings{Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3, NFE: 6, LowerOrderFinal: &yes}
+	want := Settings{Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3, NFE: 6, LowerOrderFinal: &yes, SNoise: 1}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v", r)
 	}
@@ -117,6 +117,11 @@ func TestRefusedSettings(t *testing.T) {
 		{"list for edm", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, T: []float64{2, 1}}}, "grid", "takes no list"},
 		{"crossed levels", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: 3, SigmaMax: 2}}, "grid", "not below"},
 		{"negative rho", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, Rho: -1}}, "grid", "positive"},
+		{"negative churn", Settings{Steps: 3, SChurn: -1}, "S_churn", "at least 0"},
+		{"infinite churn", Settings{Steps: 3, SChurn: inf}, "S_churn", "finite"},
+		{"churn of multistep", Settings{Steps: 3, Solver: "ab", SChurn: 1}, "S_churn", "euler and heun"},
+		{"not a number noise", Settings{Steps: 3, SNoise: math.NaN()}, "S_noise", "finite"},
+		{"crossed churn", Settings{Steps: 3, SMin: 2, SMax: 1}, "S_min", "above S_max"},
 		// These need the schedule: T = 6400, σ from 3.2e-5 to 80.
 		{"beyond T", Settings{Grid: Grid{Kind: GridT, T: []float64{6401, 1}}}, "grid", "outside"},
 		{"before 0", Settings{Grid: Grid{Kind: GridT, T: []float64{1, -1}}}, "grid", "outside"},

@@ -87,6 +87,25 @@ func distance(a, b state) float64 {
 //
 // for J subspaces of two dimensions each and C random.
 func gaussian(seed uint64, j int) flowFunc {
+	n, cov := 2*j, covariance(seed, j)
+	return func(x state, g []float64) state {
+		m := append([]float64(nil), cov...)
+		b := make([]float64, n)
+		for i := range n {
+			m[i*n+i] += g[i/2]
+			b[i] = x[i/2][i%2]
+		}
+		solve(m, b)
+		out := x.clone()
+		for i, v := range b {
+			out[i/2][i%2] = -math.Sqrt(g[i/2]) * v
+		}
+		return out
+	}
+}
+
+// covariance returns the C of gaussian, [2J, 2J].
+func covariance(seed uint64, j int) []float64 {
 	n := 2 * j
 	rng := rand.New(rand.NewPCG(seed, 1))
 	a := make([]float64, n*n)
@@ -102,20 +121,7 @@ func gaussian(seed uint64, j int) flowFunc {
 		}
 		cov[r*n+r] += 0.05
 	}
-	return func(x state, g []float64) state {
-		m := append([]float64(nil), cov...)
-		b := make([]float64, n)
-		for i := range n {
-			m[i*n+i] += g[i/2]
-			b[i] = x[i/2][i%2]
-		}
-		solve(m, b)
-		out := x.clone()
-		for i, v := range b {
-			out[i/2][i%2] = -math.Sqrt(g[i/2]) * v
-		}
-		return out
-	}
+	return cov
 }
 
 // solve replaces b by a⁻¹b for a symmetric positive definite a.

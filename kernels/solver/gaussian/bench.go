@@ -58,8 +58,10 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		r := newRunner(p, j)
 		for i, d := range band {
 			a, c := r.run(d.Variance)
+			noise, churn := r.noise(d.Variance)
+			a = math.Hypot(a, math.Sqrt(churn)) // with independent noise, the standard deviation
 			spread, shift := sides(a, c, d)
-			out.add(Distance{Spread: spread * spread / total, Shift: shift * shift / total, Noise: r.noise(d.Variance) / total})
+			out.add(Distance{Spread: spread * spread / total, Shift: shift * shift / total, Noise: noise / total})
 			out.Variance += d.Variance / total
 			out.Output[i] = Direction{Mean: c * d.Mean, Variance: a * a}
 		}

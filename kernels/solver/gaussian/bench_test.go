@@ -119,3 +119,16 @@ func TestBenchRefuses(t *testing.T) {
 		t.Error("a basis of another size passed")
 	}
 }
+
+// TestBenchOfChurn: noise renewed on the way belongs to the output, and many steps make the law exact all the same.
+func TestBenchOfChurn(t *testing.T) {
+	s, sch := bands(t), slanted(t, 2, 400, 1e-6)
+	set := solver.Settings{Solver: "heun", Steps: 400, SChurn: 40}
+	if got := bench(t, s, split(t, 2), plan(t, set, sch)); got.W2 > 1e-4 {
+		t.Errorf("W2² is %.2e after 400 churned steps", got.W2)
+	}
+	set.SNoise = 1.1
+	if got := bench(t, s, split(t, 2), plan(t, set, sch)); got.W2 < 1e-3 {
+		t.Errorf("W2² is %.2e with a tenth too much noise", got.W2)
+	}
+}

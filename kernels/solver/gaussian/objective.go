@@ -108,7 +108,8 @@ func (o *objective) residual(theta, dst []float64) bool {
 			spread, shift := sides(a, b, g.Direction)
 			dst[0] = spread * math.Sqrt(g.n/o.total)
 			dst[1] = shift / math.Sqrt(o.total)
-			dst[2] = o.noise * math.Sqrt(g.n*r.noise(g.Variance)/o.total)
+			noise, _ := r.noise(g.Variance)
+			dst[2] = o.noise * math.Sqrt(g.n*noise/o.total)
 			dst = dst[3:]
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Run executes subspace j of a plan on a direction of variance λ: the unit normal ξ
-// becomes a ξ + b m for data of mean m. It is exact but for rounding.
+// becomes a ξ + b m for data of mean m. It is exact but for rounding. Noise that the plan adds is left out.
 func Run(p *solver.Plan, j int, variance float64) (a, b float64) {
 	return newRunner(p, j).run(variance)
 }
@@ -59,8 +59,9 @@ func (r *runner) run(variance float64) (a, b float64) {
 //
 //	Var D = λ g/(λ + g),  Var flow = λ/(λ + g).
 //
-// It sums the squared derivatives of the output by the evaluations, found backwards.
-func (r *runner) noise(variance float64) (sum float64) {
+// It sums the squared derivatives of the output by the evaluations, found backwards. churn is the variance of the noise
+// that the plan itself adds, if it churns.
+func (r *runner) noise(variance float64) (sum, churn float64) {
 	clear(r.q)
 	p := 1.0 // derivative by the running x
 	for i := len(r.stages) - 1; i >= 0; i-- {
@@ -76,6 +77,9 @@ func (r *runner) noise(variance float64) (sum float64) {
 			own *= g
 		}
 		sum += r.q[i] * r.q[i] * own
+		if s.Noise != nil {
+			churn += p * p * s.Noise[r.j] * s.Noise[r.j]
+		}
 	}
-	return sum
+	return sum, churn
 }
