@@ -9,17 +9,18 @@ import (
 
 const (
 	fileFormat  = "anisoflight-schedule"
-	fileVersion = 1
+	fileVersion = 2 // 1 had no provenance
 )
 
 // file is the schedule file:
 //
-//	{"format": "anisoflight-schedule", "version": 1,
+//	{"format": "anisoflight-schedule", "version": 2,
 //	 "family": {"per_class": false, "basis": "dct", "k": 16},
 //	 "labels": [0, 1, …],                              per class only
 //	 "T": 6400, "g0": 1e-9, "theta": [row][subspace][K−1],   or
 //	 "paths": [row][subspace]{"t": […], "g": […]},            a user's table
-//	 "energy": [row][subspace]{"sigma": […], "f": […], "stderr": […]}}   optional
+//	 "energy": [row][subspace]{"sigma": […], "f": […], "stderr": […]},   optional
+//	 "provenance": {"kind": "geodesic", …}}                                  optional
 //
 // A schedule with parameters stores them and no knots, so that the two cannot
 // disagree. Numbers are written with as many digits as their float64 needs.
@@ -33,6 +34,8 @@ type file struct {
 	Theta   [][]Theta      `json:"theta,omitempty"`
 	Paths   [][]fileKnots  `json:"paths,omitempty"`
 	Energy  [][]fileEnergy `json:"energy,omitempty"`
+
+	Provenance *Provenance `json:"provenance,omitempty"`
 }
 
 type fileKnots struct {
@@ -49,7 +52,7 @@ type fileEnergy struct {
 // MarshalJSON writes the schedule file. Decode reads it back to the same schedule,
 // bit for bit.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
-	f := file{Format: fileFormat, Version: fileVersion, Family: s.family, Labels: s.labels}
+	f := file{Format: fileFormat, Version: fileVersion, Family: s.family, Labels: s.labels, Provenance: s.provenance}
 	if s.theta != nil {
 		f.T, f.G0, f.Theta = s.T(), s.g0, s.theta
 	} else {
@@ -92,12 +95,16 @@ func Decode(r io.Reader) (*Schedule, error) {
 	if f.Format != fileFormat {
 		return nil, failf(-1, "not a schedule file: format %q, want %q", f.Format, fileFormat)
 	}
-	if f.Version != fileVersion {
-		return nil, failf(-1, "schedule file version %d; this program reads version %d", f.Version, fileVersion)
+	if f.Version < 1 || f.Version > fileVersion {
+		return nil, failf(-1, "schedule file version %d; this program reads versions 1 to %d", f.Version, fileVersion)
 	}
 	s, err := f.schedule()
-	if err != nil || f.Energy == nil {
-		return s, err
+	if err != nil {
+		return nil, err
+	}
+	s.provenance = f.Provenance
+	if f.Energy == nil {
+		return s, nil
 	}
 	energy := make([][]*Density, len(f.Energy))
 	for r, row := range f.Energy {

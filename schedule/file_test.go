@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 func encode(t *testing.T, s *Schedule) string {
@@ -35,7 +36,7 @@ func TestFileRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]*Schedule{
-		"parameters": theta, "knots": anisotropic(t), "odd numbers": odd, "per class": perClass(t), "energy": measured,
+		"parameters": theta, "knots": anisotropic(t), "odd numbers": odd, "per class": perClass(t), "energy": measured, "provenance": theta.WithProvenance(told()),
 	} {
 		back, err := Decode(strings.NewReader(encode(t, s)))
 		if err != nil {
@@ -51,13 +52,53 @@ func TestFileRoundTrip(t *testing.T) {
 	}
 }
 
+// told is a provenance with every field.
+func told() Provenance {
+	seed := uint64(math.MaxUint64)
+	return Provenance{
+		Kind: "learned", Dataset: &Source{"digits", "ab12"}, Model: &Source{Name: "net"}, Stage: "isotropic", Steps: 200, Kimg: 12.8, Seed: &seed,
+		EnergyBefore: &Estimate{40.5, 0.5}, EnergyAfter: &Estimate{14.25, 0.25},
+		Program: "anisoflight 1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+}
+
+// Where a schedule came from is written beside it, survives WithEnergy, and is the
+// caller's own copy.
+func TestProvenance(t *testing.T) {
+	s := anisotropic(t)
+	if s.Provenance() != nil {
+		t.Error("a new schedule has a provenance")
+	}
+	s = s.WithProvenance(told())
+	s.Provenance().Kind = "changed"
+	got := encode(t, s)
+	want := `"provenance":{"kind":"learned","dataset":{"name":"digits","hash":"ab12"},"model":{"name":"net"},"stage":"isotropic",` +
+		`"steps":200,"kimg":12.8,"seed":18446744073709551615,"energy_before":{"value":40.5,"stderr":0.5},` +
+		`"energy_after":{"value":14.25,"stderr":0.25},"program":"anisoflight 1.0","created":"2026-01-02T03:04:05Z"}}`
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("\n got %s\nwant …%s", got, want)
+	}
+	if s.Provenance().Kind != "learned" {
+		t.Error("the schedule's own provenance was changed from outside")
+	}
+}
+
+// Files of version 1, which knew no provenance, are still read.
+func TestDecodeVersion1(t *testing.T) {
+	s := anisotropic(t)
+	back, err := Decode(strings.NewReader(strings.Replace(encode(t, s), `"version":2`, `"version":1`, 1)))
+	if err != nil || !reflect.DeepEqual(back, s) {
+		t.Errorf("version 1 comes back different: %v", err)
+	}
+}
+
 // The format, which other programs read: a change of these lines needs a new version.
 func TestFileFormat(t *testing.T) {
 	theta, err := FromTheta(Family{PerClass: true, Basis: "dct", K: 16}, []int{0, 2}, [][]Theta{{{0.5, -1}, {1, 2}}, {{0, 0}, {3, 4}}}, 6400, 1e-9)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"format":"anisoflight-schedule","version":1,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +
+	want := `{"format":"anisoflight-schedule","version":2,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +
 		`"T":6400,"g0":1e-9,"theta":[[[0.5,-1],[1,2]],[[0,0],[3,4]]]}`
 	if got := encode(t, theta); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
@@ -66,7 +107,7 @@ func TestFileFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},` +
+	want = `{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},` +
 		`"paths":[[{"t":[0,1.5],"g":[0.1,2]}]],"energy":[[{"sigma":[0.5,1],"f":[3,2],"stderr":[0,0.1]}]]}`
 	if got := encode(t, table); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
@@ -92,15 +133,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"two values":      {good + "{}", "more than one"},
 		"trailing text":   {good + "x", "more than one"},
 		"unknown field":   {with(`"version"`, `"colour":1,"version"`), "colour"},
-		"wrong type":      {with(`"version":1`, `"version":"1"`), "version"},
+		"wrong type":      {with(`"version":2`, `"version":"2"`), "version"},
 		"another format":  {with("anisoflight-schedule", "other"), "format"},
-		"a later version": {with(`"version":1`, `"version":2`), "version 2"},
-		"no paths":        {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"}}`, "either theta or paths"},
+		"a later version": {with(`"version":2`, `"version":3`), "version 3"},
+		"no paths":        {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`, "either theta or paths"},
 		"both":            {with(`"paths"`, `"theta":[[[1]]],"paths"`), "either theta or paths"},
 		"T with paths":    {with(`"paths"`, `"T":5,"paths"`), "their own ends"},
 		"a falling path":  {with("0.001", "2"), "strictly increasing"},
-		"an empty row":    {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},"paths":[[]]}`, "at least one path"},
-		"theta, no ends":  {`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"none"},"theta":[[[1]]]}`, "g0"},
+		"an empty row":    {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"paths":[[]]}`, "at least one path"},
+		"theta, no ends":  {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"theta":[[[1]]]}`, "g0"},
 		"an uneven density": {
 			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1],"stderr":[0,0]}]],"paths"`), "1 values",
 		},

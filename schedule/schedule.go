@@ -21,6 +21,8 @@ type Schedule struct {
 	theta  [][]Theta
 	g0     float64 // meaningful with theta
 	energy [][]*Density
+
+	provenance *Provenance
 }
 
 // New returns the schedule of the given paths, paths[row][subspace]. labels names
@@ -216,6 +218,14 @@ func (s *Schedule) Eval(row int, t float64, g, gdot []float64) {
 	for j, p := range s.paths[row] {
 		g[j], gdot[j] = p.Eval(t)
 	}
+}
+
+// On returns the schedule on another basis of as many subspaces, whose first has k
+// dimensions per channel (0: the basis's default).
+func (s *Schedule) On(basis string, k int) (*Schedule, error) {
+	c := *s
+	c.family.Basis, c.family.K = basis, k
+	return &c, c.family.check(s.J())
 }
 
 // Sigma returns the geometric-mean noise level of a row,

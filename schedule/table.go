@@ -96,3 +96,22 @@ func lastRow(rows []TableRow, label, subspace int) int {
 	}
 	return -1
 }
+
+// Table returns the knots of every path, sorted by label, subspace and time. FromTable
+// makes the same paths of it.
+func (s *Schedule) Table() []TableRow {
+	labels := s.Labels()
+	if labels == nil {
+		labels = []int{-1}
+	}
+	var rows []TableRow
+	for _, label := range slices.Sorted(slices.Values(labels)) {
+		r, _ := s.Row(label) // one of its own
+		for j, p := range s.paths[r] {
+			for k, t := range p.tau {
+				rows = append(rows, TableRow{Label: label, Subspace: j, T: t, G: p.g[k]})
+			}
+		}
+	}
+	return rows
+}

@@ -22,6 +22,7 @@ type EvaluateSchedule struct {
 	Schedule ScheduleRef `json:"schedule"`
 	Points   int         `json:"points"`           // default 256: uniform in [0, T] with both ends
 	T        []float64   `json:"t,omitempty"`      // these times instead
+	Knots    bool        `json:"knots,omitempty"`  // each path's own knots instead: the table that PutSchedule takes
 	Labels   []int32     `json:"labels,omitempty"` // default: all
 }
 
@@ -30,6 +31,9 @@ func (r *EvaluateSchedule) SetDefaults() { *r = EvaluateSchedule{Points: 256} }
 
 // Validate implements Request.
 func (r *EvaluateSchedule) Validate() error {
+	if r.Knots && r.T != nil {
+		return Errorf(BadRequest, "Give \"t\" or \"knots\", one of them")
+	}
 	return first(need("schedule", r.Schedule.Name), atLeast("points", r.Points, 2), atMost("points", r.Points, MaxPoints))
 }
 

@@ -21,6 +21,7 @@ var operations = []Operation{
 	{Name: "ScheduleGradient", Sentence: "Estimate the gradient of the trajectory loss with respect to a schedule.", Exchange: true, Rows: true, Reads: true},
 	{Name: "EvaluateModel", Sentence: "Measure a model's loss by noise level on a data set.", Action: true, Get: true, Rows: true, Reads: true},
 	{Name: "Dataset", Sentence: "Read a data set back.", Get: true, Rows: true, Reads: true},
+	{Name: "Basis", Sentence: "Read the vectors of a basis back.", Action: true, Get: true, Rows: true, Reads: true},
 
 	{Name: "PutDataset", Sentence: "Upload images and labels as a data set.", Put: true},
 	{Name: "PutSchedule", Sentence: "Upload a table of (label, subspace, t, g) as a schedule.", Put: true},
@@ -34,6 +35,8 @@ var operations = []Operation{
 	{Name: "DeleteModel", Sentence: "Delete a model and its folder.", Action: true},
 	{Name: "ListSchedules", Sentence: "List the schedules, those of models included.", Action: true, Reads: true},
 	{Name: "MakeSchedule", Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, or by formula.", Action: true},
+	{Name: "ExportSchedule", Sentence: "Give a schedule as its file: everything it holds, with its provenance.", Action: true, Reads: true},
+	{Name: "ImportSchedule", Sentence: "Store a schedule file.", Action: true},
 	{Name: "DeleteSchedule", Sentence: "Delete a stored schedule.", Action: true},
 	{Name: "ListBases", Sentence: "List the uploaded bases.", Action: true, Reads: true},
 	{Name: "MakeBasis", Sentence: "Make a basis from a data set.", Action: true},

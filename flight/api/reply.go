@@ -51,6 +51,8 @@ type ScheduleInfo struct {
 	Basis    string  `json:"basis"`
 	K        int     `json:"k,omitempty"`
 	Labels   []int32 `json:"labels,omitempty"`
+	// Provenance tells how the schedule was made, where that is known: a schedule.Provenance.
+	Provenance any `json:"provenance,omitempty"`
 	// Energies tells what MakeSchedule knows about a geodesic, by row.
 	Energies []Energy `json:"energies,omitempty"`
 	// Bench tells what MakeSchedule knows about a gaussian schedule.

@@ -5,25 +5,29 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 func newSchedule() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule",
-		Short: "List, show, export and make noise schedules",
+		Short: "List, show, make, export and import noise schedules",
 		Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
+  anisoflight schedule export --schedule digits --out digits.csv
+  anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5`,
 		Args: commandNamed,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, s := range []spec{scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec} {
+	for _, s := range []spec{scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec} {
 		cmd.AddCommand(s.command())
 	}
 	return cmd
@@ -61,7 +65,7 @@ var scheduleListSpec = spec{
 
 var scheduleShowSpec = spec{
 	use:   "show",
-	short: "Print a schedule: g, its derivative and sigma by time",
+	short: "Print where a schedule came from, and g, its derivative and sigma by time",
 	example: `  anisoflight schedule show --schedule digits
   anisoflight schedule show --schedule edm --points 5`,
 	options: []option{
@@ -71,40 +75,35 @@ var scheduleShowSpec = spec{
 	},
 	json: true,
 	run: func(ctx context.Context, e env) error {
-		table, err := evaluate(ctx, e)
+		ref := e.get("schedule")
+		if !ref.given {
+			return usagef(e.cmd, "--schedule is missing")
+		}
+		var shown struct {
+			scheduleTable
+			Provenance *schedule.Provenance `json:"provenance,omitempty"`
+		}
+		err := withEngine(ctx, e, func(eng *engine.Engine) (err error) {
+			if shown.scheduleTable, err = evaluate(ctx, eng, ref.value, e.whole("points")); err != nil {
+				return err
+			}
+			s, err := exported(ctx, eng, ref.value)
+			if err != nil {
+				return err
+			}
+			shown.Provenance = s.Provenance()
+			return nil
+		})
 		if err != nil {
 			return err
 		}
 		if e.json {
-			return printJSON(e.out, table)
+			return printJSON(e.out, shown)
 		}
-		return table.print(e.out)
-	},
-}
-
-var scheduleExportSpec = spec{
-	use:   "export",
-	short: "Write a schedule as a JSON table that PutSchedule takes",
-	long: `Export writes the columns label, subspace, t and g of a schedule, with label −1 where
-all labels share it. The table can be uploaded again as a schedule of one's own; between
-its points that schedule is log-linear, so take enough of them.`,
-	example: "  anisoflight schedule export --schedule digits --points 513 --out digits-schedule.json",
-	options: []option{
-		scheduleOption,
-		{name: "points", kind: whole, def: "257", usage: "times, uniform from 0 to T"},
-		{name: "out", def: "schedule.json", usage: "`file` to write"},
-		dataOption, deviceOption,
-	},
-	run: func(ctx context.Context, e env) error {
-		table, err := evaluate(ctx, e)
-		if err != nil {
-			return err
+		if p := shown.Provenance; p != nil {
+			printProvenance(e.out, *p)
 		}
-		if err := writeFile(e.text("out"), func(w io.Writer) error { return printJSON(w, table) }); err != nil {
-			return err
-		}
-		fmt.Fprintf(e.out, "%s: %d rows\n", e.text("out"), len(table.T))
-		return nil
+		return shown.print(e.out)
 	},
 }
 
@@ -118,26 +117,21 @@ type scheduleTable struct {
 	Sigma    []float64 `json:"sigma"`
 }
 
-func evaluate(ctx context.Context, e env) (table scheduleTable, err error) {
-	ref := e.get("schedule")
-	if !ref.given {
-		return table, usagef(e.cmd, "--schedule is missing")
-	}
-	fields := map[string]any{"schedule": ref.value, "points": e.whole("points")}
-	err = withEngine(ctx, e, func(eng *engine.Engine) error {
-		return stream(ctx, eng, "EvaluateSchedule", fields, func(s api.Schema, ev api.Event) error {
-			if ev.Batch == nil {
-				return nil
-			}
-			b := *ev.Batch
-			table.Label = append(table.Label, api.ColumnOf[int32](s, b, "label")...)
-			table.Subspace = append(table.Subspace, api.ColumnOf[int32](s, b, "subspace")...)
-			table.T = append(table.T, api.ColumnOf[float64](s, b, "t")...)
-			table.G = append(table.G, api.ColumnOf[float64](s, b, "g")...)
-			table.Gdot = append(table.Gdot, api.ColumnOf[float64](s, b, "gdot")...)
-			table.Sigma = append(table.Sigma, api.ColumnOf[float64](s, b, "sigma")...)
+// evaluate tabulates a schedule.
+func evaluate(ctx context.Context, eng *engine.Engine, ref any, points int64) (table scheduleTable, err error) {
+	fields := map[string]any{"schedule": ref, "points": points}
+	err = stream(ctx, eng, "EvaluateSchedule", fields, func(s api.Schema, ev api.Event) error {
+		if ev.Batch == nil {
 			return nil
-		})
+		}
+		b := *ev.Batch
+		table.Label = append(table.Label, api.ColumnOf[int32](s, b, "label")...)
+		table.Subspace = append(table.Subspace, api.ColumnOf[int32](s, b, "subspace")...)
+		table.T = append(table.T, api.ColumnOf[float64](s, b, "t")...)
+		table.G = append(table.G, api.ColumnOf[float64](s, b, "g")...)
+		table.Gdot = append(table.Gdot, api.ColumnOf[float64](s, b, "gdot")...)
+		table.Sigma = append(table.Sigma, api.ColumnOf[float64](s, b, "sigma")...)
+		return nil
 	})
 	return table, err
 }
@@ -196,4 +190,32 @@ along which √F dg passes at constant speed: the path of least energy T·∫ ġ
 		}
 		return printJSON(e.out, reply)
 	},
+}
+
+// printProvenance says in a few lines where a schedule came from.
+func printProvenance(w io.Writer, p schedule.Provenance) {
+	kind := p.Kind
+	if p.Stage != "" {
+		kind = fmt.Sprintf("%s, stage %s, %d steps, %g kimg", kind, p.Stage, p.Steps, p.Kimg)
+	}
+	if p.Seed != nil {
+		kind = fmt.Sprintf("%s, seed %d", kind, *p.Seed)
+	}
+	fmt.Fprintf(w, "kind      %s\n", kind)
+	for _, s := range []struct {
+		what string
+		from *schedule.Source
+	}{{"dataset", p.Dataset}, {"model", p.Model}} {
+		if s.from != nil {
+			fmt.Fprintf(w, "%-9s %s %.12s\n", s.what, s.from.Name, s.from.Hash)
+		}
+	}
+	if b, a := p.EnergyBefore, p.EnergyAfter; b != nil && a != nil {
+		fmt.Fprintf(w, "energy    %.4g ± %.2g before, %.4g ± %.2g after\n", b.Value, b.Stderr, a.Value, a.Stderr)
+	}
+	fmt.Fprintf(w, "made by   %s", p.Program)
+	if !p.Created.IsZero() {
+		fmt.Fprintf(w, " on %s", p.Created.Format(time.RFC3339))
+	}
+	fmt.Fprint(w, "\n\n")
 }

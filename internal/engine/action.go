@@ -47,7 +47,9 @@ var actions = map[string]action{
 	"ListSchedules": do(func(e *Engine, _ context.Context, _ api.Empty, _ func(api.Meta)) (any, error) {
 		return map[string]any{"schedules": e.listSchedules()}, nil
 	}),
-	"MakeSchedule": do((*Engine).makeSchedule),
+	"MakeSchedule":   do((*Engine).makeSchedule),
+	"ExportSchedule": do((*Engine).exportSchedule),
+	"ImportSchedule": do((*Engine).importSchedule),
 	"DeleteSchedule": do(func(e *Engine, _ context.Context, req api.ScheduleName, _ func(api.Meta)) (any, error) {
 		return named("schedule", req.Schedule, e.deleteSchedule(req.Schedule))
 	}),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -39,6 +40,20 @@ func TestUploadedBasis(t *testing.T) {
 		if x != column[float32](b, "sample")[i] {
 			t.Fatal("the samples changed over a restart")
 		}
+	}
+	// It can be read back, by its own name and by the schedule's.
+	for _, body := range []string{`{"basis":"corner"}`, `{"schedule":"s"}`} {
+		back := get(t, e, "Basis", body)
+		if !slices.Equal(column[int32](back, "label"), []int32{-1, -1}) || !slices.Equal(column[float64](back, "vector"), two.Cols[1].([]float64)) {
+			t.Errorf("the basis of %s comes back different", body)
+		}
+	}
+	for body, want := range map[string]api.Code{
+		`{}`: api.BadRequest, `{"basis":"corner","schedule":"s"}`: api.BadRequest, `{"schedule":"edm"}`: api.BadRequest,
+		`{"basis":"nobody"}`: api.BasisNotFound, `{"schedule":"nobody"}`: api.ScheduleNotFound,
+	} {
+		_, err := e.Prepare(t.Context(), "Basis", json.RawMessage(body))
+		wantCode(t, body, err, want)
 	}
 	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
 	wantCode(t, "k", err, api.BadRequest)

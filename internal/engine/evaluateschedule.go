@@ -29,25 +29,50 @@ func (e *Engine) prepareEvaluateSchedule(_ context.Context, body json.RawMessage
 	if err != nil {
 		return nil, err
 	}
-	times, err := timesOf(req, s.T())
-	if err != nil {
-		return nil, err
-	}
 	labels, err := labelsOf(req.Labels, s.Schedule)
 	if err != nil {
 		return nil, explain(err)
 	}
+	grid, err := gridOf(req, s.Schedule, labels)
+	if err != nil {
+		return nil, err
+	}
 	family := s.Family()
 	schema := api.Schema{Columns: scheduleColumns, Metadata: metadata("EvaluateSchedule", req,
 		"schedule", s.name, "basis", family.Basis, "k", itoa(family.K))}
-	rows := int64(len(labels)) * int64(s.J()) * int64(len(times))
+	rows := grid.size
 	bytes, err := e.price(schema, rows)
 	if err != nil {
 		return nil, err
 	}
 	return &Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		return explain(tabulate(ctx, s.Schedule, labels, times, rows, emit))
+		return explain(tabulate(ctx, s.Schedule, labels, grid, emit))
 	}}, nil
+}
+
+// points are the times at which the paths of a table are evaluated.
+type points struct {
+	times func(row, subspace int) []float64
+	size  int64 // of the whole table
+}
+
+// gridOf finds the times asked for: the same for every path, or each path's own knots.
+func gridOf(req api.EvaluateSchedule, s *schedule.Schedule, labels []int32) (points, error) {
+	if !req.Knots {
+		times, err := timesOf(req, s.T())
+		return points{func(int, int) []float64 { return times }, int64(len(labels)) * int64(s.J()) * int64(len(times))}, err
+	}
+	own := points{times: func(row, j int) []float64 { tau, _ := s.At(row, j).Knots(); return tau }}
+	for _, label := range labels {
+		row, err := s.Row(int(label))
+		if err != nil {
+			return own, err
+		}
+		for j := range s.J() {
+			own.size += int64(len(own.times(row, j)))
+		}
+	}
+	return own, nil
 }
 
 // timesOf lists the times asked for, in order.
@@ -93,7 +118,7 @@ func labelsOf(asked []int32, s *schedule.Schedule) ([]int32, error) {
 }
 
 // tabulate emits the table in batches.
-func tabulate(ctx context.Context, s *schedule.Schedule, labels []int32, times []float64, rows int64, emit func(api.Event) error) error {
+func tabulate(ctx context.Context, s *schedule.Schedule, labels []int32, grid points, emit func(api.Event) error) error {
 	const most = 40_000 // rows of 40 bytes
 	var done int64
 	out := newTable(most)
@@ -104,12 +129,12 @@ func tabulate(ctx context.Context, s *schedule.Schedule, labels []int32, times [
 			return err
 		}
 		for j := range s.J() {
-			for _, t := range times {
+			for _, t := range grid.times(row, j) {
 				s.Eval(row, t, g, gdot)
 				out.add(label, int32(j), t, g[j], gdot[j])
 				if out.full() {
 					done += int64(most)
-					if err := emit(api.Event{Batch: out.take(), Meta: api.Done(done, rows)}); err != nil {
+					if err := emit(api.Event{Batch: out.take(), Meta: api.Done(done, grid.size)}); err != nil {
 						return err
 					}
 					if err := ctx.Err(); err != nil {
@@ -120,7 +145,7 @@ func tabulate(ctx context.Context, s *schedule.Schedule, labels []int32, times [
 		}
 	}
 	if b := out.take(); b.Rows > 0 {
-		return emit(api.Event{Batch: b, Meta: api.Done(rows, rows)})
+		return emit(api.Event{Batch: b, Meta: api.Done(grid.size, grid.size)})
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ var jobs = map[string]preparer{
 	"WatchRun":         (*Engine).prepareWatchRun,
 	"EvaluateModel":    (*Engine).prepareEvaluateModel,
 	"Dataset":          (*Engine).prepareDataset,
+	"Basis":            (*Engine).prepareBasis,
 }
 
 // Prepare checks and prices an operation that gives rows. The context bounds the preparation alone.

@@ -12,10 +12,13 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 	if err := e.freeSchedule(req.Name, req.Replace); err != nil { // before the work; storeSchedule asks again
 		return nil, err
 	}
+	from, err := e.origin(req)
+	if err != nil {
+		return nil, err
+	}
 	var s *schedule.Schedule
 	var reports []schedule.Report
 	var bench *api.Bench
-	var err error
 	switch req.Kind {
 	case "geodesic":
 		s, reports, err = e.geodesic(ctx, req, progress)
@@ -27,6 +30,10 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 	if err != nil {
 		return nil, err
 	}
+	if from.EnergyBefore, from.EnergyAfter, err = gain(s); err != nil {
+		return nil, err
+	}
+	s = e.noted(s, from)
 	if err := e.storeSchedule(req.Name, s, req.Replace); err != nil {
 		return nil, err
 	}

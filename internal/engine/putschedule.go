@@ -71,7 +71,7 @@ func (u *scheduleUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, explain(err)
 	}
-	if err := u.e.storeSchedule(u.req.Name, s, u.req.Replace); err != nil {
+	if err := u.e.storeSchedule(u.req.Name, u.e.noted(s, schedule.Provenance{Kind: "upload"}), u.req.Replace); err != nil {
 		return 0, err
 	}
 	return int64(len(u.rows)), nil

@@ -134,6 +134,7 @@ func (r *run) store(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		state.Schedule = r.learned(state.Schedule, r.train.Config(), state.Rows)
 		if err := checkpoint.SaveRun(r.statePath(), state); err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ func (e *Engine) saveModel(ctx context.Context, req api.SaveModel, _ func(api.Me
 	if err != nil {
 		return nil, err
 	}
+	learned.Schedule = madeFor(learned.Schedule, req.Name)
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	if err := e.mayReplace(req, folder); err != nil {
@@ -63,7 +64,15 @@ func (r *run) model(ctx context.Context) (*checkpoint.Model, error) {
 	}
 	defer r.disown()
 	if r.train != nil {
-		return r.train.Model(ctx)
+		m, err := r.train.Model(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		rows := r.rows
+		r.mu.Unlock()
+		m.Schedule = r.learned(m.Schedule, r.train.Config(), rows)
+		return m, nil
 	}
 	state, err := checkpoint.LoadRun(r.statePath())
 	if err != nil {

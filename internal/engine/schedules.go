@@ -76,6 +76,9 @@ func describeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInf
 	for _, label := range s.Labels() {
 		info.Labels = append(info.Labels, int32(label))
 	}
+	if p := s.Provenance(); p != nil {
+		info.Provenance = p
+	}
 	return info
 }
 

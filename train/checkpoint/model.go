@@ -108,14 +108,29 @@ func SaveModel(dir string, m *Model, replace bool) error {
 	if files[weightsFile], err = encode(weights); err != nil {
 		return inFile(weightsFile, err)
 	}
-	if err := addSchedule(files, m.Schedule, m.Basis); err != nil {
+	hash := hashOf(files[weightsFile])
+	if err := addSchedule(files, withHash(m.Schedule, hash), m.Basis); err != nil {
 		return err
 	}
 	if err := writeFolder(dir, files, replace); err != nil {
 		return err
 	}
-	m.Hash = hashOf(files[weightsFile])
+	m.Hash = hash
 	return nil
+}
+
+// withHash completes the provenance of a schedule whose model has no hash so far: it is
+// the one that is written with it.
+func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
+	if s == nil {
+		return nil
+	}
+	p := s.Provenance()
+	if p == nil || p.Model == nil || p.Model.Hash != "" {
+		return s
+	}
+	p.Model = &schedule.Source{Name: p.Model.Name, Hash: hash}
+	return s.WithProvenance(*p)
 }
 
 func hashOf(b []byte) string {

@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Layout is the order of an image's axes.
@@ -33,6 +34,7 @@ type Dataset struct {
 	images  Images
 	n       int
 	classes int
+	hash    func() string
 }
 
 // Error says what is wrong with a data set and where.
@@ -68,7 +70,7 @@ func New(im Images) (*Dataset, error) {
 	case (im.Uint8 == nil) == (im.Float32 == nil):
 		return nil, failf(-1, "images are either uint8 or float32")
 	}
-	d := &Dataset{images: im}
+	d := &Dataset{images: im, hash: sync.OnceValue(im.hash)}
 	values := len(im.Uint8) + len(im.Float32)
 	d.n = values / d.Pixels()
 	switch {

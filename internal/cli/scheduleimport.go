@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// importRequest are the fields of PutSchedule and ImportSchedule.
+var importRequest = []option{
+	{name: "name", usage: "`name` of the new schedule"},
+	{name: "basis", usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are stored under (default: the schedule's)"},
+	{name: "k", kind: whole, usage: "of csv: dimensions of P_1 per channel"},
+	{name: "replace", kind: toggle, usage: "replace a schedule, and a basis, of that name"},
+}
+
+var scheduleImportSpec = spec{
+	use:   "import",
+	short: "Store a schedule from a file",
+	long: `Import stores what export wrote, or a table of one's own: the columns t and g, and where
+needed label (−1, the default: all) and subspace (from 0, which is P_1). Per label and
+subspace t rises from 0 and g > 0 rises; all paths end at one T and one g(T).
+
+The vectors in basis.safetensors beside a json file are stored as a basis first.`,
+	example: `  anisoflight schedule import --name mine --file digits.csv
+  anisoflight schedule import --name two --file two.csv --basis dct --k 16
+  anisoflight schedule import --name pets --file pets/schedule.json`,
+	options: append(append([]option{{name: "file", usage: "`file` to read: .json or .csv"}, formatOption}, importRequest...), dataOption, deviceOption),
+	run: func(ctx context.Context, e env) error {
+		for _, need := range []string{"name", "file"} {
+			if e.text(need) == "" {
+				return usagef(e.cmd, "--%s is missing", need)
+			}
+		}
+		format, err := formatOf(e, e.text("file"))
+		if err != nil {
+			return err
+		}
+		if format == "json" && e.get("k").given {
+			return usagef(e.cmd, "--k belongs to csv; a json file knows its own")
+		}
+		text, err := os.ReadFile(e.text("file"))
+		if err != nil {
+			return err
+		}
+		err = withEngine(ctx, e, func(eng *engine.Engine) error {
+			if format == "csv" {
+				return importTable(ctx, e, eng, text)
+			}
+			return importFile(ctx, e, eng, text)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %s", e.text("file"), plain(err))
+		}
+		fmt.Fprintf(e.out, "%s: stored as schedule %s\n", e.text("file"), e.text("name"))
+		return nil
+	},
+}
+
+func importTable(ctx context.Context, e env, eng *engine.Engine, text []byte) error {
+	rows, err := schedule.ReadCSV(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	b := api.Batch{Rows: len(rows)}
+	label, subspace := make([]int32, len(rows)), make([]int32, len(rows))
+	t, g := make([]float64, len(rows)), make([]float64, len(rows))
+	for i, r := range rows {
+		label[i], subspace[i], t[i], g[i] = int32(r.Label), int32(r.Subspace), r.T, r.G
+	}
+	b.Cols = []any{label, subspace, t, g}
+	return upload(ctx, eng, "PutSchedule", e.request(importRequest), api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
+	}}, b)
+}
+
+func importFile(ctx context.Context, e env, eng *engine.Engine, text []byte) error {
+	fields := e.request(importRequest)
+	s, err := schedule.Decode(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	fields["file"] = json.RawMessage(text)
+	if name := s.Family().Basis; name != "none" && name != "dct" {
+		vectors, err := os.ReadFile(filepath.Join(filepath.Dir(e.text("file")), basisFile))
+		switch {
+		case err == nil:
+			if _, given := fields["basis"]; !given {
+				fields["basis"] = e.text("name")
+			}
+			if err := importBasis(ctx, eng, fields, vectors); err != nil {
+				return err
+			}
+		case !errors.Is(err, fs.ErrNotExist): // without the file, the basis is one that is stored
+			return err
+		}
+	}
+	return act(ctx, eng, "ImportSchedule", fields, nil, nil)
+}
+
+// importBasis stores the vectors of a basis file under the name that the fields of the schedule's import give it.
+func importBasis(ctx context.Context, eng *engine.Engine, fields map[string]any, file []byte) error {
+	b, err := checkpoint.DecodeBasis(file)
+	if err != nil {
+		return err
+	}
+	labels := b.Classes()
+	if labels == nil {
+		labels = []int{basis.Shared}
+	}
+	var rows api.Batch
+	var label []int32
+	var values []float64
+	for _, l := range labels {
+		v, err := b.Vectors(l)
+		if err != nil {
+			return err
+		}
+		for range b.K() {
+			label = append(label, int32(l))
+		}
+		values = append(values, v...)
+	}
+	rows = api.Batch{Rows: len(label), Cols: []any{label, values}}
+	request := map[string]any{"name": fields["basis"]}
+	if replace, ok := fields["replace"]; ok {
+		request["replace"] = replace
+	}
+	return upload(ctx, eng, "PutBasis", request, api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{b.H(), b.W()}, DimNames: []string{"H", "W"}},
+	}}, rows)
+}
+
+// upload stores a table of one batch.
+func upload(ctx context.Context, eng *engine.Engine, op string, fields map[string]any, in api.Schema, rows api.Batch) error {
+	fields["op"] = op
+	body, err := encode(fields)
+	if err != nil {
+		return err
+	}
+	u, err := eng.Put(ctx, body, nil, in)
+	if err != nil {
+		return err
+	}
+	if err := u.Write(rows); err != nil {
+		u.Abort()
+		return err
+	}
+	_, err = u.Commit()
+	return err
+}

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+// provenance gives what ListSchedules says about where a schedule came from.
+func provenance(t *testing.T, e *Engine, name string) schedule.Provenance {
+	t.Helper()
+	for _, s := range e.listSchedules() {
+		if s.Name == name {
+			p, ok := s.Provenance.(*schedule.Provenance)
+			if !ok {
+				t.Fatalf("%s has no provenance", name)
+			}
+			if p.Program != "anisoflight test" || time.Since(p.Created) > time.Minute {
+				t.Errorf("%s was made by %q on %v", name, p.Program, p.Created)
+			}
+			return *p
+		}
+	}
+	t.Fatalf("no schedule %s", name)
+	return schedule.Provenance{}
+}
+
+func TestProvenanceOfSchedules(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "bars", 24)
+	d, err := e.datasetNamed("bars")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := e.modelNamed("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, net := schedule.Source{Name: "bars", Hash: d.Hash()}, schedule.Source{Name: "tiny", Hash: m.hash}
+
+	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400}`)
+	if p := provenance(t, e, "line"); p.Kind != "log-linear" || p.Dataset != nil || p.Model != nil || p.Seed != nil {
+		t.Errorf("log-linear: %+v", p)
+	}
+
+	act(t, e, "MakeSchedule", `{"name":"geo","kind":"geodesic","model":"tiny","dataset":"bars","T":400,"points":6,"samples":3,"seed":7}`)
+	p := provenance(t, e, "geo")
+	if p.Kind != "geodesic" || *p.Dataset != data || *p.Model != net || *p.Seed != 7 {
+		t.Errorf("geodesic: %+v", p)
+	}
+	if !(p.EnergyAfter.Value < p.EnergyBefore.Value && p.EnergyAfter.Stderr > 0 && p.EnergyBefore.Stderr > 0) {
+		t.Errorf("the geodesic's energy is %+v, EDM's %+v", p.EnergyAfter, p.EnergyBefore)
+	}
+
+	if _, err := put(e, `{"op":"PutSchedule","name":"mine"}`, scheduleTable, knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})); err != nil {
+		t.Fatal(err)
+	}
+	if p := provenance(t, e, "mine"); p.Kind != "upload" || p.EnergyAfter != nil {
+		t.Errorf("upload: %+v", p)
+	}
+	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	if p := provenance(t, again, "geo"); *p.Dataset != data || p.Kind != "geodesic" {
+		t.Errorf("after a restart: %+v", p)
+	}
+}
+
+// A model that a run saves says what its schedule was learned from; so does the run's stored state.
+func TestProvenanceOfRuns(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "bars", 24)
+	act(t, e, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"bars","model":"tiny","train_network":false,"batch":2,"T":400,"knots":8,"seed":5}`)
+	get(t, e, "TrainStep", `{"run":"r","steps":4}`)
+	act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
+	check := func(when, name string, p schedule.Provenance) {
+		t.Helper()
+		if p.Kind != "learned" || p.Stage != train.Isotropic || p.Steps != 4 || p.Kimg != 0.008 || *p.Seed != 5 || p.Dataset.Name != "bars" || len(p.Dataset.Hash) != 64 {
+			t.Errorf("%s: %+v", when, p)
+		}
+		if p.Model.Name != name || p.EnergyBefore == nil || p.EnergyAfter == nil {
+			t.Errorf("%s: of model %+v, energies %+v and %+v", when, p.Model, p.EnergyBefore, p.EnergyAfter)
+		}
+	}
+	p := provenance(t, e, "learned")
+	check("saved", "learned", p)
+	if m, err := e.modelNamed("learned"); err != nil || p.Model.Hash != m.hash {
+		t.Errorf("the model's hash is %s, its provenance says %s (%v)", m.hash, p.Model.Hash, err)
+	}
+	act(t, e, "CancelRun", `{"run":"r"}`)
+	act(t, e, "SaveModel", `{"run":"r","name":"late"}`) // from the stored state
+	check("saved after the end", "late", provenance(t, e, "late"))
+
+	// Training the network alone leaves the schedule what it was.
+	act(t, e, "CreateRun", `{"name":"more","stage":"pretrain","dataset":"bars","model":"learned","batch":1,"seed":9}`)
+	get(t, e, "TrainStep", `{"run":"more","steps":1}`)
+	act(t, e, "SaveModel", `{"run":"more","name":"further"}`)
+	check("pretrained further", "learned", provenance(t, e, "further"))
+}
+
+func TestRunEnergies(t *testing.T) {
+	rows := make([][]float64, 40)
+	for i := range rows {
+		rows[i] = train.Row{Step: int64(i + 1), Energy: float64(i)}.Values()
+	}
+	rows[1][3] = math.NaN() // a skipped step
+	before, after := energies(rows)
+	if math.Abs(before.Value-5./3) > 1e-12 || math.Abs(before.Stderr-math.Sqrt(7./9)) > 1e-12 || math.Abs(after.Value-38) > 1e-12 || math.Abs(after.Stderr-math.Sqrt(1./3)) > 1e-12 {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if before, after = energies(rows[:3]); before != nil || after != nil {
+		t.Error("two finite steps have energies at either end")
+	}
+}
+
+func TestImportSchedule(t *testing.T) {
+	e := open(t)
+	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400,"knots":4}`)
+	reply, err := e.Action(t.Context(), "ExportSchedule", json.RawMessage(`{"schedule":"line"}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := json.Marshal(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act(t, e, "ImportSchedule", `{"name":"copy","file":`+string(file)+`}`)
+	if p := provenance(t, e, "copy"); p.Kind != "log-linear" {
+		t.Errorf("the copy's provenance is %+v", p)
+	}
+	if got := get(t, e, "EvaluateSchedule", `{"schedule":"copy","knots":true}`); got.n != 4 || column[float64](got, "t")[1] != 400./3 {
+		t.Errorf("the copy's knots are %v", column[float64](got, "t"))
+	}
+	for name, c := range map[string]struct {
+		body string
+		code api.Code
+	}{
+		"taken":          {`{"name":"copy","file":` + string(file) + `}`, api.NameTaken},
+		"model's name":   {`{"name":"tiny","replace":true,"file":` + string(file) + `}`, api.NameTaken},
+		"no file":        {`{"name":"x"}`, api.BadRequest},
+		"no object":      {`{"name":"x","file":[1]}`, api.BadRequest},
+		"another object": {`{"name":"x","file":{"format":"other","version":1}}`, api.BadSchedule},
+		"basis of none":  {`{"name":"x","basis":"b","file":` + string(file) + `}`, api.BadRequest},
+		"no such basis":  {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`, api.BasisNotFound},
+		"falling":        {`{"name":"x","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`, api.BadSchedule},
+	} {
+		_, err := e.Action(t.Context(), "ImportSchedule", json.RawMessage(c.body), nil)
+		wantCode(t, name, err, c.code)
+	}
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// exportSchedule gives the schedule file of a schedule.
+func (e *Engine) exportSchedule(_ context.Context, req api.ExportSchedule, _ func(api.Meta)) (any, error) {
+	s, err := e.scheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	return s.Schedule, nil // which writes itself as the file
+}
+
+// importSchedule stores what a schedule file holds, with its provenance.
+func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule, _ func(api.Meta)) (any, error) {
+	s, err := schedule.Decode(bytes.NewReader(req.File))
+	if err != nil {
+		return nil, err
+	}
+	if s, err = e.onBasis(s, req.Basis); err != nil {
+		return nil, err
+	}
+	if s.Provenance() == nil {
+		s = e.noted(s, schedule.Provenance{Kind: "upload"})
+	}
+	if err := e.storeSchedule(req.Name, s, req.Replace); err != nil {
+		return nil, err
+	}
+	return describeSchedule(req.Name, "schedule", s), nil
+}
+
+// onBasis gives an imported schedule on the stored basis of this name, or of its family's own if the name is empty. A
+// DCT's k is checked against the images when the schedule meets a model.
+func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, error) {
+	family := s.Family()
+	if name != "" {
+		if family.Basis == "none" || family.Basis == "dct" {
+			return nil, api.Errorf(api.BadRequest, "The schedule's basis is %s, which needs no stored one", family.Basis).WithHint("Leave out basis.")
+		}
+		family.Basis = name
+	}
+	if family.Basis == "none" || family.Basis == "dct" {
+		return s, nil
+	}
+	b, err := e.basisNamed(family.Basis)
+	if err != nil {
+		return nil, err
+	}
+	if b.J() != s.J() {
+		return nil, api.Errorf(api.BadSchedule, "The schedule has %d subspaces, its basis %q splits images into %d", s.J(), family.Basis, b.J())
+	}
+	if family.K != 0 && family.K != b.K() {
+		return nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K, family.Basis, b.K())
+	}
+	family.K = b.K()
+	return s.On(family.Basis, family.K)
+}

@@ -1,0 +1,51 @@
+package schedule
+
+import "time"
+
+// Provenance tells where a schedule came from. Only Kind is always there; the rest is
+// absent where it is unknown or has no meaning for the kind.
+type Provenance struct {
+	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine),
+	// geodesic, gaussian, steps, learned, or upload.
+	Kind    string  `json:"kind"`
+	Dataset *Source `json:"dataset,omitempty"` // that it was measured or trained on
+	Model   *Source `json:"model,omitempty"`   // whose network it was made for or with
+	Stage   string  `json:"stage,omitempty"`   // of learned: isotropic or anisotropic
+	Steps   int64   `json:"steps,omitempty"`   // of training
+	Kimg    float64 `json:"kimg,omitempty"`    // thousands of images trained on
+	Seed    *uint64 `json:"seed,omitempty"`
+	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) at the start and
+	// at the end; of a geodesic, of EDM's schedule and of the geodesic itself.
+	EnergyBefore *Estimate `json:"energy_before,omitempty"`
+	EnergyAfter  *Estimate `json:"energy_after,omitempty"`
+	Program      string    `json:"program,omitempty"` // and its version
+	Created      time.Time `json:"created,omitzero"`
+}
+
+// Source is a data set or a model by name, and the SHA-256 of its contents in hex.
+type Source struct {
+	Name string `json:"name"`
+	Hash string `json:"hash,omitempty"`
+}
+
+// Estimate is a value with its standard error.
+type Estimate struct {
+	Value  float64 `json:"value"`
+	Stderr float64 `json:"stderr"`
+}
+
+// WithProvenance returns the schedule with a note of where it came from.
+func (s *Schedule) WithProvenance(p Provenance) *Schedule {
+	c := *s
+	c.provenance = &p
+	return &c
+}
+
+// Provenance returns where the schedule came from, nil where that is not known.
+func (s *Schedule) Provenance() *Provenance {
+	if s.provenance == nil {
+		return nil
+	}
+	p := *s.provenance
+	return &p
+}
