@@ -1,22 +1,21 @@
 package flight
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
 // DoAction does an operation. What moves tables answers with Arrow IPC streams, each complete in itself; everything else
 // with JSON objects.
 func (s *service) DoAction(action *flight.Action, to flight.FlightService_DoActionServer) error {
-	send := func(body []byte) error { return transportErrorOrNil(to.Send(&flight.Result{Body: body})) }
+	send := func(body [][]byte) error { return transportErrorOrNil(to.SendMsg(&wire.Result{Body: body})) }
 	for _, op := range api.Operations() {
 		switch {
 		case op.Name != action.GetType() || !op.Action:
@@ -44,8 +43,8 @@ func (s *service) ListActions(_ *flight.Empty, to flight.FlightService_ListActio
 
 // results is the sink of a DoAction.
 type results struct {
-	send   func(body []byte) error
-	bodies func(api.Event) ([][]byte, error)
+	send   func(body [][]byte) error // in pieces
+	bodies func(api.Event) ([][][]byte, error)
 	n      int
 }
 
@@ -78,10 +77,10 @@ const (
 )
 
 // jsonAction answers with the reply, after news of the progress if it takes long: {"event":"progress",...}.
-func (s *service) jsonAction(ctx context.Context, name string, body []byte, send func([]byte) error) error {
-	to := &results{send: send, bodies: func(e api.Event) ([][]byte, error) {
+func (s *service) jsonAction(ctx context.Context, name string, body []byte, send func([][]byte) error) error {
+	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		text, err := json.Marshal(e.Meta)
-		return [][]byte{text}, err
+		return [][][]byte{{text}}, err
 	}}
 	var reply any
 	next := time.Now().Add(quiet)
@@ -101,11 +100,11 @@ func (s *service) jsonAction(ctx context.Context, name string, body []byte, send
 	if err != nil {
 		return err
 	}
-	return send(text)
+	return send([][]byte{text})
 }
 
 // rowsAction answers with the operation's rows: at least one body, all of one schema. Progress has no place there.
-func (s *service) rowsAction(ctx context.Context, op string, body []byte, send func([]byte) error) error {
+func (s *service) rowsAction(ctx context.Context, op string, body []byte, send func([][]byte) error) error {
 	job, err := s.server.engine.Prepare(ctx, op, body)
 	if err != nil {
 		return err
@@ -118,11 +117,14 @@ func (s *service) rowsAction(ctx context.Context, op string, body []byte, send f
 	if err != nil {
 		return err
 	}
-	room := maxResultBytes - int64(len(empty)) - framingBytes
+	room := int64(maxResultBytes - framingBytes)
+	for _, piece := range empty {
+		room -= int64(len(piece))
+	}
 	if job.Schema.RowBytes() > room {
 		return api.Errorf(api.TooLarge, "One row has %d bytes and a result at most %d", job.Schema.RowBytes(), room).WithHint("Use DoGet.")
 	}
-	to := &results{send: send, bodies: func(e api.Event) ([][]byte, error) {
+	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		return streamBodies(as, job.Schema, e.Batch, rowsWithin(job.Schema, room))
 	}}
 	err = s.server.run(ctx, to, newQueue(job.Schema, actionQueueBytes, 0), nil, job.Run)
@@ -133,7 +135,7 @@ func (s *service) rowsAction(ctx context.Context, op string, body []byte, send f
 }
 
 // streamBodies writes a batch, which may be nil, as streams of at most so many rows.
-func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodies [][]byte, err error) {
+func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodies [][][]byte, err error) {
 	if b == nil {
 		return nil, nil
 	}
@@ -147,20 +149,12 @@ func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodie
 	return bodies, nil
 }
 
-// streamBody writes a batch as an Arrow IPC stream: schema, batch, end.
-func streamBody(as *arrow.Schema, s api.Schema, b api.Batch) ([]byte, error) {
+// streamBody gives a batch as an Arrow IPC stream, schema, batch, end, in pieces that share its memory.
+func streamBody(as *arrow.Schema, s api.Schema, b api.Batch) ([][]byte, error) {
 	r, err := record(as, s, b)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Release()
-	var body bytes.Buffer
-	w := ipc.NewWriter(&body, ipc.WithSchema(as))
-	if err := w.Write(r); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return body.Bytes(), nil
+	return wire.Stream(as, r)
 }

@@ -62,7 +62,7 @@ func exchangeCommand(d *flight.FlightDescriptor) (string, []byte, error) {
 
 // received is a batch, or why there is none.
 type received struct {
-	batch api.Batch
+	batch arrival
 	err   error // io.EOF at the end
 }
 
@@ -125,9 +125,10 @@ func answerAll(ctx context.Context, batches <-chan received, x *engine.Exchange,
 			return nil, r.err
 		}
 		done += int64(r.batch.Rows)
-		if err := answer(ctx, r.batch, done, x, emit); err != nil {
+		if err := answer(ctx, r.batch.Batch, done, x, emit); err != nil {
 			return nil, err
 		}
+		r.batch.recycle()
 	}
 }
 

@@ -54,11 +54,12 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 			break
 		}
 		if err == nil && batch.Rows > 0 {
-			err = upload.Write(batch)
+			err = upload.Write(batch.Batch)
 		}
 		if err != nil {
 			return 0, err
 		}
+		batch.recycle()
 	}
 	if err := stream.Context().Err(); err != nil {
 		return 0, err

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
 // Config configures a server. The zero value of each field means its default.
@@ -68,6 +70,7 @@ func New(e Engine, cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), idle: make(chan struct{})}
 	s.cutoff, s.cut = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
+		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(2*cfg.MaxMessageBytes), // what lies between is refused by a code of the contract, the rest by gRPC
 		grpc.MaxSendMsgSize(1<<31-1),
 		grpc.InitialWindowSize(4<<20), // a batch or two may travel before the reader asks for more

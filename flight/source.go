@@ -40,18 +40,28 @@ func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
 	return s, err
 }
 
-// next gives the next batch; io.EOF once the client has ended the stream. The batch stays valid.
-func (s *source) next() (api.Batch, error) {
+// arrival is a batch that a client sent.
+type arrival struct {
+	api.Batch
+	body []byte // the message's, in which the batch lies
+}
+
+// recycle gives the batch's memory back. A batch that is not recycled stays valid.
+func (a arrival) recycle() { wire.Recycle(a.body) }
+
+// next gives the next batch; io.EOF once the client has ended the stream.
+func (s *source) next() (arrival, error) {
 	if s.reader.Next() {
-		return inputBatch(s.schema, s.reader.RecordBatch())
+		batch, err := inputBatch(s.schema, s.reader.RecordBatch())
+		return arrival{batch, s.from.body}, err
 	}
 	if err := s.reader.Err(); err != nil {
-		return api.Batch{}, s.explain(err)
+		return arrival{}, s.explain(err)
 	}
 	if !s.from.ended {
-		return api.Batch{}, api.Errorf(api.BadTensor, "The stream breaks off")
+		return arrival{}, api.Errorf(api.BadTensor, "The stream breaks off")
 	}
-	return api.Batch{}, io.EOF
+	return arrival{}, io.EOF
 }
 
 func (s *source) close() {
@@ -87,8 +97,9 @@ type receiver struct {
 	from       flight.DataStreamReader
 	limit      int64 // bytes of one message
 	descriptor *flight.FlightDescriptor
-	ended      bool  // by the client, cleanly
-	err        error // the connection's, or the first message's that was refused
+	body       []byte // the latest message's
+	ended      bool   // by the client, cleanly
+	err        error  // the connection's, or the first message's that was refused
 }
 
 // Recv implements flight.DataStreamReader.
@@ -117,6 +128,7 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 			r.err = api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
 			return nil, r.err
 		}
+		r.body = data.GetDataBody()
 		return data, nil
 	}
 }

@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/flight"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
 // outStream is the sink of a DoGet or DoExchange.
 type outStream struct {
-	to      *flight.Writer
+	to      *wire.Writer
 	api     api.Schema
 	arrow   *arrow.Schema
 	most    int // rows a message
@@ -24,12 +23,12 @@ type outStream struct {
 }
 
 // openStream sends the schema and a batch of no rows that carries meta.
-func openStream(to flight.DataStreamWriter, s api.Schema, most int, meta api.Meta) (*outStream, error) {
+func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStream, error) {
 	as, err := arrowSchema(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &outStream{to: flight.NewRecordWriter(to, ipc.WithSchema(as)), api: s, arrow: as, most: most, started: time.Now()}
+	o := &outStream{to: wire.NewWriter(to, as, nil), api: s, arrow: as, most: most, started: time.Now()}
 	return o, o.news(meta)
 }
 
@@ -83,7 +82,7 @@ func (o *outStream) send(b api.Batch, meta api.Meta) error {
 		return err
 	}
 	defer r.Release()
-	if err := o.to.WriteWithAppMetadata(r, text); err != nil {
+	if err := o.to.Write(r, text); err != nil {
 		return transportError(err)
 	}
 	o.rows += int64(b.Rows)

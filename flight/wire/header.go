@@ -37,8 +37,7 @@ func CheckHeader(header []byte) (err error) {
 			err = errors.New("wire: the description of a message is damaged")
 		}
 	}()
-	var message flatbuffers.Table
-	message.Bytes, message.Pos = header, flatbuffers.GetUOffsetT(header)
+	message := root(header)
 	kind := message.GetByteSlot(messageHeaderType, 0)
 	body, ok := table(message, messageHeader)
 	if !ok {
@@ -52,6 +51,11 @@ func CheckHeader(header []byte) (err error) {
 		return errors.Join(c.count(body, batchNodes), c.count(body, batchBuffers))
 	}
 	return fmt.Errorf("wire: messages of kind %d are not served", kind)
+}
+
+// root gives the table that a message is.
+func root(header []byte) flatbuffers.Table {
+	return flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
 }
 
 // table gives the table that a slot of t refers to.

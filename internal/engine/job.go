@@ -24,7 +24,8 @@ type Job struct {
 type Exchange struct {
 	Out    api.Schema
 	Window int // batches that the client should keep unanswered
-	// Do answers one batch, whose columns are those of the schema the exchange was opened with. Calls do not overlap.
+	// Do answers one batch, whose columns are those of the schema the exchange was opened with. Calls do not overlap. The
+	// batch's memory is lent until Do returns: what it keeps or emits has its own.
 	Do func(ctx context.Context, in api.Batch, emit func(api.Event) error) error
 	// End gives what the last message's metadata says beyond rows and time. It may be nil.
 	End func(ctx context.Context) (map[string]any, error)
