@@ -5,37 +5,61 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
-const healthService = "/grpc.health.v1.Health/"
+// call is one call under way.
+type call struct {
+	server  *Server
+	who     *caller
+	method  string
+	op      string // the operation, once the request has been read; empty where there is none
+	id      string
+	log     *slog.Logger
+	started time.Time
+}
 
-// call runs one call's handler: it refuses new calls of a draining server, gives the call an id, recovers panics, and
-// turns the error into a status. Health checks are answered whatever the server does.
-func (s *Server) call(method string, f func() error) error {
-	if strings.HasPrefix(method, healthService) {
-		return f()
-	}
+func (s *Server) newCall(ctx context.Context, method string) *call {
 	id := newID()
-	log := s.log.With("request", id, "method", method)
-	if !s.begin() {
-		return toStatus(log, id, errDraining())
+	return &call{server: s, who: callerOf(ctx), method: method, id: id, log: s.log.With("request", id, "method", method), started: time.Now()}
+}
+
+// do runs the call's handler: it refuses new calls of a draining server and those of a caller with too many, recovers
+// panics, and turns the error into a status.
+func (c *call) do(f func() error) error {
+	err := c.server.begin(c.who.key)
+	if err == nil {
+		defer c.server.end(c.who.key)
+		if err = safely(c.log, f); err != nil && c.server.cutoff.Err() != nil {
+			err = errDraining()
+		}
 	}
-	defer s.end()
-	started := time.Now()
-	err := safely(log, f)
-	if err != nil && s.cutoff.Err() != nil {
-		err = errDraining()
-	}
-	err = toStatus(log, id, err)
-	log.Debug("call", "code", status.Code(err), "seconds", time.Since(started).Seconds())
+	return c.finish(err)
+}
+
+// finish logs how the call ended and gives its status.
+func (c *call) finish(err error) error {
+	err = toStatus(c.log, c.id, err)
+	took := time.Since(c.started)
+	c.log.Debug("call", "op", c.op, "caller", c.who.key, "code", status.Code(err), "seconds", took.Seconds())
 	return err
+}
+
+// authorize checks the request, which is the first message that the call brings.
+func (c *call) authorize(req any) (err error) {
+	c.op, err = authorize(c.who, req, c.server.cfg.MaxRequestBytes)
+	return err
+}
+
+// refuse gives the status of a call that is not let in.
+func (s *Server) refuse(ctx context.Context, method string, err error) error {
+	return s.newCall(ctx, method).finish(err)
 }
 
 // errDraining is the answer to calls that a server which stops does not take, or cuts off.
@@ -55,28 +79,29 @@ func safely(log *slog.Logger, f func() error) (err error) {
 }
 
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-	err = s.call(info.FullMethod, func() (err error) {
-		reply, err = handler(ctx, req)
+	if info.FullMethod == healthCheck {
+		return handler(ctx, req)
+	}
+	c := s.newCall(ctx, info.FullMethod)
+	err = c.do(func() (err error) {
+		if err = c.authorize(req); err == nil {
+			reply, err = handler(engine.WithClient(ctx, c.who.key), req)
+		}
 		return err
 	})
 	return reply, err
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, cancel := earlier(stream.Context())
+	if info.FullMethod == healthWatch {
+		return handler(srv, stream)
+	}
+	ctx, cancel := earlier(engine.WithClient(stream.Context(), callerOf(stream.Context()).key))
 	defer cancel()
 	defer context.AfterFunc(s.cutoff, cancel)()
-	return s.call(info.FullMethod, func() error { return handler(srv, &timed{stream, ctx}) })
+	c := s.newCall(ctx, info.FullMethod)
+	return c.do(func() error { return handler(srv, &guarded{ServerStream: stream, ctx: ctx, call: c}) })
 }
-
-// timed is a stream whose context ends a little before its deadline.
-type timed struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-// Context implements grpc.ServerStream.
-func (t *timed) Context() context.Context { return t.ctx }
 
 // earlier ends a moment before ctx does by its deadline. At the deadline gRPC resets the stream, which C++ clients, pyarrow
 // among them, take for a cancellation if it reaches them before their own clock strikes; a status that comes first tells

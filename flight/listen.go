@@ -56,9 +56,18 @@ func removeDeadSocket(ctx context.Context, path string) error {
 }
 
 // Location gives the address of a listener as Flight clients write it, such as grpc://127.0.0.1:8815.
-func Location(l net.Listener) string {
-	if l.Addr().Network() == "unix" {
+func Location(l net.Listener, tls bool) string {
+	switch {
+	case l.Addr().Network() == "unix":
 		return "grpc+unix://" + l.Addr().String()
+	case tls:
+		return "grpc+tls://" + l.Addr().String()
 	}
 	return "grpc://" + l.Addr().String()
+}
+
+// Local tells whether an address is reached from this machine alone.
+func Local(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
 }

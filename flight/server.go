@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -11,25 +12,48 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
 // Config configures a server. The zero value of each field means its default.
 type Config struct {
 	MaxMessageBytes int           // a message received; default 256 MiB
+	MaxRequestBytes int           // the JSON of a request; default 16 MiB
+	MaxHeaderBytes  int           // the headers of a call; default 16 KiB
 	MaxQueueBytes   int64         // replies of one exchange that its client has not read; default 256 MiB
+	MaxStreams      int           // calls under way on one connection, beyond which its client waits; default 256
+	MaxCalls        int           // calls under way of one caller, beyond which BUSY; default 128
 	Heartbeat       time.Duration // the longest silence of a stream; default 400 ms
 	Patience        time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
+	Stall           time.Duration // how long a client may take, or send, nothing that it should; default 2 min
 	Logger          *slog.Logger  // default slog.Default()
+
+	TLS    *tls.Config         // nil: none
+	Tokens func() *auth.Tokens // the tokens in force; nil: everybody may do everything
 }
 
 func (c Config) withDefaults() Config {
 	if c.MaxMessageBytes <= 0 {
 		c.MaxMessageBytes = 256 << 20
+	}
+	if c.MaxRequestBytes <= 0 {
+		c.MaxRequestBytes = 16 << 20
+	}
+	if c.MaxHeaderBytes <= 0 {
+		c.MaxHeaderBytes = 16 << 10
+	}
+	if c.MaxStreams <= 0 {
+		c.MaxStreams = 256
+	}
+	if c.MaxCalls <= 0 {
+		c.MaxCalls = 128
 	}
 	if c.MaxQueueBytes <= 0 {
 		c.MaxQueueBytes = 256 << 20
@@ -39,6 +63,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Patience <= 0 {
 		c.Patience = 30 * time.Second
+	}
+	if c.Stall <= 0 {
+		c.Stall = 2 * time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -53,12 +80,13 @@ type Server struct {
 	engine Engine
 	grpc   *grpc.Server
 	health *health.Server
+	conns  connections
 
 	works    sync.WaitGroup // the goroutines that work
 	draining atomic.Bool
 	mu       sync.Mutex
-	active   int           // calls under way
-	idle     chan struct{} // closed when a draining server has no calls left
+	active   map[string]int // calls under way, by caller
+	idle     chan struct{}  // closed when a draining server has no calls left
 
 	cutoff context.Context // ends when calls under way are to be cut off
 	cut    context.CancelFunc
@@ -67,19 +95,28 @@ type Server struct {
 // New makes a server of an engine. Serve starts it.
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), idle: make(chan struct{})}
+	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), active: map[string]int{}, idle: make(chan struct{})}
 	s.cutoff, s.cut = context.WithCancel(context.Background())
-	s.grpc = grpc.NewServer(
+	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.Codec{}),
-		grpc.MaxRecvMsgSize(2*cfg.MaxMessageBytes), // what lies between is refused by a code of the contract, the rest by gRPC
-		grpc.MaxSendMsgSize(1<<31-1),
-		grpc.InitialWindowSize(4<<20), // a batch or two may travel before the reader asks for more
-		grpc.InitialConnWindowSize(8<<20),
+		grpc.MaxRecvMsgSize(2 * cfg.MaxMessageBytes), // what lies between is refused by a code of the contract, the rest by gRPC
+		grpc.MaxSendMsgSize(1<<31 - 1),
+		grpc.InitialWindowSize(4 << 20), // a batch or two may travel before the reader asks for more
+		grpc.InitialConnWindowSize(8 << 20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxHeaderListSize(uint32(cfg.MaxHeaderBytes)),
+		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
+		grpc.ConnectionTimeout(10 * time.Second), // until a connection has shaken hands
+		grpc.StatsHandler(&s.conns),
+		grpc.InTapHandle(s.admit),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
-	)
+	}
+	if cfg.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(cfg.TLS)))
+	}
+	s.grpc = grpc.NewServer(options...)
 	flight.RegisterFlightServiceServer(s.grpc, &service{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.health.SetServingStatus("arrow.flight.protocol.FlightService", grpc_health_v1.HealthCheckResponse_SERVING)
@@ -102,7 +139,7 @@ const lastWords = time.Second
 // cut off with the same answer. It returns ctx's error in that case.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.draining.Swap(true) && s.active == 0 {
+	if !s.draining.Swap(true) && len(s.active) == 0 {
 		close(s.idle)
 	}
 	s.mu.Unlock()
@@ -135,23 +172,28 @@ func (s *Server) Stop() {
 	s.works.Wait()
 }
 
-// begin counts a call in, unless the server drains.
-func (s *Server) begin() bool {
+// begin counts a call in, unless the server drains or its caller has too many.
+func (s *Server) begin(who string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining.Load() {
-		return false
+		return errDraining()
 	}
-	s.active++
-	return true
+	if s.active[who] >= s.cfg.MaxCalls {
+		return api.Errorf(api.Busy, "%d of your calls are under way", s.cfg.MaxCalls).WithHint("Wait for one to end.")
+	}
+	s.active[who]++
+	return nil
 }
 
 // end counts a call out.
-func (s *Server) end() {
+func (s *Server) end(who string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active--
-	if s.active == 0 && s.draining.Load() {
+	if s.active[who]--; s.active[who] == 0 {
+		delete(s.active, who)
+	}
+	if len(s.active) == 0 && s.draining.Load() {
 		close(s.idle)
 	}
 }

@@ -100,8 +100,8 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if Location(l) != "grpc+unix://"+path {
-		t.Errorf("location %s", Location(l))
+	if Location(l, false) != "grpc+unix://"+path {
+		t.Errorf("location %s", Location(l, false))
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -145,7 +145,7 @@ func TestLocationOfTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if got := Location(l); got != "grpc://"+l.Addr().String() {
+	if got := Location(l, false); got != "grpc://"+l.Addr().String() {
 		t.Error(got)
 	}
 }
@@ -153,6 +153,6 @@ func TestLocationOfTCP(t *testing.T) {
 // TestUnknownCalls are refused as gRPC does, and the server lives.
 func TestUnknownCalls(t *testing.T) {
 	s := serve(t, Config{})
-	_, err := s.client.PollFlightInfo(t.Context(), &flight.FlightDescriptor{})
+	_, err := s.client.PollFlightInfo(t.Context(), &flight.FlightDescriptor{Type: flight.DescriptorPATH})
 	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "")
 }

@@ -34,7 +34,7 @@ func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
 	}
 	s.descriptor = s.from.descriptor
 	if s.descriptor == nil {
-		return s, api.Errorf(api.BadRequest, "The stream has no descriptor").WithHint("Send a command or a path with the first message.")
+		return s, errNoDescriptor()
 	}
 	s.schema, err = inputSchema(s.reader.Schema())
 	return s, err

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LISTENING = re.compile(r"listening on ([^\s\"]+)")
 _KEPT = 200  # lines of log kept for error messages
-_GRACE = 30.0  # seconds a server may take to end: 10 of its own for requests in progress, and to store its runs
+_GRACE = 60.0  # seconds a server may take to end: 30 of its own for requests in progress, and to store its runs
 
 
 class LocalClient(Client):

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
@@ -16,44 +21,111 @@ var serveSpec = spec{
 	long: `Serve answers Arrow Flight requests on the folder given by --data until it is
 interrupted. It logs "listening on ADDRESS" once it is ready. On SIGTERM or Ctrl-C it
 takes no new requests, lets those in progress end within the grace period, and pauses
-and stores the runs. A second Ctrl-C ends it at once.`,
+and stores the runs. A second signal cuts off what is in progress, a third kills.
+
+Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
+"anisoflight certificate --help") unless --insecure is given. With --tokens every
+request needs a token of that file, but ServerInfo and health checks (see "anisoflight
+token --help"). Tokens and certificates are read anew when their files change.`,
 	example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
-  ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json`,
+  ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
+  anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
 	options: []option{
 		{name: "listen", def: "127.0.0.1:8815", usage: "`address`: HOST:PORT (port 0: any free one) or unix:PATH"},
 		dataOption, deviceOption,
+		{name: "tls_cert", usage: "PEM `file` of the server's certificate chain"},
+		{name: "tls_key", usage: "PEM `file` of its key"},
+		{name: "client_ca", usage: "PEM `file` of the authorities that clients' certificates must be of"},
+		{name: "tokens", usage: "`file` of the tokens that are good"},
+		{name: "insecure", kind: toggle, usage: "allow addresses that other machines reach without TLS"},
 		{name: "max_bytes", kind: whole, usage: "`bytes` that one reply may have (default 1 GiB)"},
 		{name: "max_upload_bytes", kind: whole, usage: "`bytes` that one upload may have (default 4 GiB)"},
 		{name: "max_requests", kind: whole, usage: "`number` of operations under way at a time (default 256)"},
+		{name: "max_calls", kind: whole, usage: "`number` of calls of one caller under way at a time (default 128)"},
+		{name: "max_connections", kind: whole, def: "1024", usage: "`number` of connections at a time"},
+		{name: "max_message_bytes", kind: whole, usage: "`bytes` that one message of a client may have (default 256 MiB)"},
+		{name: "stall", kind: number, usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)"},
 		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 2)"},
-		{name: "grace", kind: number, def: "10", usage: "`seconds` that requests in progress get at the end"},
+		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
 	},
 	run: runServe,
 }
 
 func runServe(ctx context.Context, e env) error {
+	cfg, err := serverConfig(e)
+	if err != nil {
+		return err
+	}
 	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		listener, err := flight.Listen(ctx, e.text("listen"))
+		listener, err := listen(ctx, e, cfg.TLS != nil)
 		if err != nil {
-			return fmt.Errorf("cannot listen on %s: %w", e.text("listen"), err)
+			return err
 		}
-		server := flight.New(eng, flight.Config{Logger: e.log})
+		server := flight.New(eng, cfg)
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
-		e.log.Info("listening on "+address(listener.Addr()), "location", flight.Location(listener), "data", e.text("data"))
+		e.log.Info("listening on "+address(listener.Addr()), "location", flight.Location(listener, cfg.TLS != nil), "data", e.text("data"))
 		select {
 		case err := <-served:
 			return err
 		case <-ctx.Done():
 		}
-		grace := time.Duration(e.number("grace") * float64(time.Second))
-		e.log.Info("shutting down", "grace", grace)
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		if err := server.Shutdown(end); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
+		shutdown(ctx, e, server)
 		return <-served
 	})
 }
+
+// serverConfig gives the server's configuration, whose files have been read.
+func serverConfig(e env) (flight.Config, error) {
+	cfg := flight.Config{
+		Logger: e.log, MaxMessageBytes: int(e.whole("max_message_bytes")), MaxCalls: int(e.whole("max_calls")),
+		Stall: seconds(e.number("stall")),
+	}
+	if cert, key, ca := e.text("tls_cert"), e.text("tls_key"), e.text("client_ca"); cert+key+ca != "" {
+		var err error
+		if cfg.TLS, err = auth.ServerTLS(cert, key, ca, e.log); err != nil {
+			return cfg, err
+		}
+	}
+	if path := e.text("tokens"); path != "" {
+		tokens, err := auth.WatchTokens(path, e.log)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Tokens = tokens.Get
+	}
+	return cfg, nil
+}
+
+// listen opens the address, if it may be served as it is.
+func listen(ctx context.Context, e env, secure bool) (net.Listener, error) {
+	listener, err := flight.Listen(ctx, e.text("listen"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", e.text("listen"), err)
+	}
+	if !secure && !e.toggle("insecure") && !flight.Local(listener.Addr()) {
+		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s, which needs TLS: give --tls-cert and --tls-key "+
+			"(anisoflight certificate makes them), listen on 127.0.0.1, or force it with --insecure", e.text("listen")))
+	}
+	if !flight.Local(listener.Addr()) && e.text("tokens")+e.text("client_ca") == "" {
+		e.log.Warn("whoever reaches this address may do everything: neither --tokens nor --client-ca is given")
+	}
+	return flight.Bounded(listener, int(e.whole("max_connections"))), nil
+}
+
+// shutdown drains the server until the grace ends or a second signal comes; a third one kills.
+func shutdown(ctx context.Context, e env, server *flight.Server) {
+	grace := seconds(e.number("grace"))
+	e.log.Info("shutting down", "grace", grace)
+	end, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(end, stop)
+	defer stop()
+	end, cancel := context.WithTimeout(end, grace)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil {
+		e.log.Warn("requests in progress were cut off", "reason", context.Cause(end))
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -36,7 +36,7 @@ func (t turns) run(ctx context.Context, emit func(api.Event) error, f func(ctx c
 }
 
 func (p *pass) sit() {
-	if err := p.turns.seats.Acquire(p.ctx, 1); err != nil {
+	if err := p.turns.acquire(p.ctx); err != nil {
 		p.fail(err)
 		return
 	}
@@ -45,7 +45,7 @@ func (p *pass) sit() {
 
 func (p *pass) rise() {
 	if p.seated {
-		p.turns.seats.Release(1)
+		p.turns.release()
 		p.seated = false
 	}
 }

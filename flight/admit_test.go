@@ -1,0 +1,293 @@
+package flight
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/anisoflight/anisoflight/flight/auth"
+)
+
+// guardedServer is a server with one token of each scope, by its scope's name.
+func guardedServer(t *testing.T, cfg Config) (*testServer, map[auth.Scope]string) {
+	t.Helper()
+	tokens, lines := map[auth.Scope]string{}, ""
+	for _, scope := range []auth.Scope{auth.Read, auth.Sample, auth.Train, auth.Admin} {
+		token, line, err := auth.NewToken("only-"+string(scope), []auth.Scope{scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[scope], lines = token, lines+line+"\n"
+	}
+	known, err := auth.ParseTokens([]byte(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Tokens = func() *auth.Tokens { return known }
+	return serve(t, cfg), tokens
+}
+
+// with gives a context whose calls carry headers.
+func with(ctx context.Context, authorization ...string) context.Context {
+	for _, a := range authorization {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
+	}
+	return ctx
+}
+
+// everyCall makes one call of each kind and gives its error; those the fake engine serves end well.
+func everyCall(s *testServer) map[string]func(context.Context) error {
+	descriptor := &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(`{"op":"Sample","rows":1}`)}
+	opened := func(d *flight.FlightDescriptor, stream interface {
+		Send(*flight.FlightData) error
+		CloseSend() error
+		RecvMsg(any) error
+	}, err error) error {
+		if err != nil {
+			return err
+		}
+		_ = stream.Send(&flight.FlightData{FlightDescriptor: d})
+		_ = stream.CloseSend()
+		return stream.RecvMsg(&flight.FlightData{})
+	}
+	return map[string]func(context.Context) error{
+		"Handshake": func(ctx context.Context) error {
+			stream, err := s.client.Handshake(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = stream.Recv()
+			return err
+		},
+		"ListFlights": func(ctx context.Context) error {
+			stream, err := s.client.ListFlights(ctx, &flight.Criteria{})
+			if err != nil {
+				return err
+			}
+			_, err = stream.Recv()
+			return err
+		},
+		"ListActions": func(ctx context.Context) error {
+			stream, err := s.client.ListActions(ctx, &flight.Empty{})
+			if err != nil {
+				return err
+			}
+			_, err = stream.Recv()
+			return err
+		},
+		"GetFlightInfo": func(ctx context.Context) error {
+			_, err := s.client.GetFlightInfo(ctx, descriptor)
+			return err
+		},
+		"GetSchema": func(ctx context.Context) error {
+			_, err := s.client.GetSchema(ctx, descriptor)
+			return err
+		},
+		"PollFlightInfo": func(ctx context.Context) error {
+			_, err := s.client.PollFlightInfo(ctx, descriptor)
+			return err
+		},
+		"DoGet": func(ctx context.Context) error {
+			stream, err := s.client.DoGet(ctx, &flight.Ticket{Ticket: descriptor.Cmd})
+			if err != nil {
+				return err
+			}
+			_, err = stream.Recv()
+			return err
+		},
+		"DoExchange": func(ctx context.Context) error {
+			stream, err := s.client.DoExchange(ctx)
+			return opened(descriptor, stream, err)
+		},
+		"DoPut": func(ctx context.Context) error {
+			stream, err := s.client.DoPut(ctx)
+			return opened(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"datasets", "x"}}, stream, err)
+		},
+		"DoAction": func(ctx context.Context) error { return s.doAction(ctx, "ListModels") },
+	}
+}
+
+func (s *testServer) doAction(ctx context.Context, name string) error {
+	stream, err := s.client.DoAction(ctx, &flight.Action{Type: name})
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// TestEveryCallNeedsAToken: without one, or with a wrong one, nothing is reached.
+func TestEveryCallNeedsAToken(t *testing.T) {
+	s, tokens := guardedServer(t, Config{})
+	wrong := map[string][]string{
+		"no token":     nil,
+		"unknown":      {"Bearer aniso_wrong"},
+		"empty":        {"Bearer "},
+		"not a bearer": {"Basic " + tokens[auth.Admin]},
+		"no scheme":    {tokens[auth.Admin]},
+		"two":          {"Bearer " + tokens[auth.Admin], "Bearer " + tokens[auth.Read]},
+	}
+	for what, headers := range wrong {
+		for name, call := range everyCall(s) {
+			wantStatus(t, name+", "+what, call(with(t.Context(), headers...)), codes.Unauthenticated, "[NO_TOKEN] ")
+		}
+	}
+	if n := s.fake.working.Load(); n != 0 || len(s.fake.stored) != 0 {
+		t.Errorf("%d operations at work, %v stored", n, s.fake.stored)
+	}
+}
+
+// TestExemptions: health checks and the action ServerInfo, by exactly those names.
+func TestExemptions(t *testing.T) {
+	s, tokens := guardedServer(t, Config{})
+	if err := s.doAction(t.Context(), "ServerInfo"); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"serverinfo", "ServerInfo ", "ServerInfo\x00", "", "Serverinfo/ListModels"} {
+		wantStatus(t, name, s.doAction(t.Context(), name), codes.Unauthenticated, "[NO_TOKEN] ")
+	}
+	wantStatus(t, "a wrong token", s.doAction(with(t.Context(), "Bearer x"), "ServerInfo"), codes.Unauthenticated, "[NO_TOKEN] ")
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	health := grpc_health_v1.NewHealthClient(conn)
+	if _, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	watch, err := health.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	_, err = health.List(t.Context(), &grpc_health_v1.HealthListRequest{})
+	wantStatus(t, "health's List", err, codes.Unauthenticated, "[NO_TOKEN] ")
+	_, err = health.List(with(t.Context(), "Bearer "+tokens[auth.Admin]), &grpc_health_v1.HealthListRequest{})
+	wantStatus(t, "health's List with a token", err, codes.NotFound, "[OP_NOT_FOUND] ")
+	err = conn.Invoke(t.Context(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &flight.Empty{}, &flight.Empty{})
+	wantStatus(t, "reflection", err, codes.Unauthenticated, "[NO_TOKEN] ")
+}
+
+// TestScopes: a token is good for its scope's operations alone, by every way.
+func TestScopes(t *testing.T) {
+	s, tokens := guardedServer(t, Config{})
+	needs := map[string]auth.Scope{
+		"ListFlights": auth.Read, "ListActions": auth.Read, "GetFlightInfo": auth.Sample, "GetSchema": auth.Sample,
+		"PollFlightInfo": auth.Sample, "DoGet": auth.Sample, "DoExchange": auth.Sample, "DoPut": auth.Train, "DoAction": auth.Read,
+	}
+	calls := everyCall(s)
+	for name, need := range needs {
+		for scope, token := range tokens {
+			err := calls[name](with(t.Context(), "Bearer "+token))
+			if scope != need {
+				wantStatus(t, name+" with "+string(scope), err, codes.PermissionDenied, "[SCOPE] ")
+			} else if err != nil && strings.Contains(err.Error(), "[SCOPE]") {
+				t.Errorf("%s with %s: %v", name, scope, err)
+			}
+		}
+	}
+	for action, need := range map[string]auth.Scope{"CreateRun": auth.Train, "DeleteModel": auth.Admin, "LoadModel": auth.Admin} {
+		for scope, token := range tokens {
+			err := s.doAction(with(t.Context(), "Bearer "+token), action)
+			if scope == need && err != nil {
+				t.Errorf("%s with %s: %v", action, scope, err)
+			} else if scope != need {
+				wantStatus(t, action+" with "+string(scope), err, codes.PermissionDenied, "[SCOPE] ")
+			}
+		}
+	}
+}
+
+// TestLogsHoldNoSecrets: neither tokens nor line breaks of clients get into the log.
+func TestLogsHoldNoSecrets(t *testing.T) {
+	s, tokens := guardedServer(t, Config{})
+	s.log = slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	forged := "x\nlevel=ERROR msg=forged\x1b[31m"
+	_ = s.doAction(with(t.Context(), "Bearer "+tokens[auth.Read]), forged)
+	_ = s.doAction(with(t.Context(), "Bearer aniso_guessed"), "ListModels")
+	if r := s.get(with(t.Context(), "Bearer "+tokens[auth.Sample]), t, `{"op":"Sample","rows":1,"fail":"panic"}`); r.err == nil {
+		t.Error("no panic")
+	}
+	text := s.logs.String()
+	for _, secret := range append([]string{"aniso_guessed", "\nlevel=ERROR msg=forged", "\x1b"}, tokens[auth.Read], tokens[auth.Sample]) {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+	for _, want := range []string{`msg=forged`, "only-read", "code=Unauthenticated", "msg=panic"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestTLS: a server with a certificate is reached over TLS alone.
+func TestTLS(t *testing.T) {
+	a, err := auth.NewAuthority(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := a.Server("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}})
+	if err := s.doAction(t.Context(), "ServerInfo"); err == nil {
+		t.Error("a plain connection is served")
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(a.Certificate())
+	s.client, err = flight.NewClientWithMiddleware(s.address, nil, nil, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.client.Close()
+	if err := s.doAction(t.Context(), "ServerInfo"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallsOfOneCaller are bounded; others, and the caller after one has ended, are served.
+func TestCallsOfOneCaller(t *testing.T) {
+	s, tokens := guardedServer(t, Config{MaxCalls: 2})
+	ctx, cancel := context.WithCancel(with(t.Context(), "Bearer "+tokens[auth.Sample]))
+	defer cancel()
+	for range 2 {
+		go s.get(ctx, t, `{"op":"Sample","rows":1000000,"batch":1,"tick_ms":10}`)
+	}
+	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 2 })
+	wantStatus(t, "a third", s.get(ctx, t, `{"op":"Sample","rows":1}`).err, codes.ResourceExhausted, "[BUSY] ")
+	if err := s.doAction(with(t.Context(), "Bearer "+tokens[auth.Read]), "ListModels"); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+	cancel()
+	eventually(t, "end", time.Second, func() bool { return s.calls() == 0 })
+	if r := s.get(with(t.Context(), "Bearer "+tokens[auth.Sample]), t, `{"op":"Sample","rows":1}`); r.err != nil {
+		t.Error(r.err)
+	}
+}

@@ -1,0 +1,284 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// TestEveryOperationHasAScope: the table and the contract name the same operations, each once.
+func TestEveryOperationHasAScope(t *testing.T) {
+	known := map[string]bool{}
+	for _, op := range api.Operations() {
+		known[op.Name] = true
+		if _, ok := ScopeOf(op.Name); !ok {
+			t.Errorf("%s has no scope", op.Name)
+		}
+		if s, _ := ScopeOf(op.Name); s == Read && !op.Reads {
+			t.Errorf("%s changes what is stored and needs no more than read", op.Name)
+		}
+	}
+	count := 0
+	for scope, names := range operations {
+		for name := range strings.FieldsSeq(names) {
+			count++
+			if !known[name] {
+				t.Errorf("%s lists %s, which is no operation", scope, name)
+			}
+		}
+	}
+	if count != len(byOperation) {
+		t.Errorf("%d entries for %d operations", count, len(byOperation))
+	}
+	if _, ok := ScopeOf(""); ok {
+		t.Error("no operation has a scope")
+	}
+}
+
+func TestTokens(t *testing.T) {
+	token, line, err := NewToken("notebook", []Scope{Read, Sample})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, other, err := NewToken("ci", []Scope{Admin})
+	if err != nil || again == token {
+		t.Fatalf("%v; the same token twice: %v", err, again == token)
+	}
+	if strings.Contains(line, token) {
+		t.Error("the file's line holds the token")
+	}
+	tokens, err := ParseTokens([]byte("# who\n\n" + line + " # mine\r\n" + other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tokens.Find(token)
+	if p == nil || p.Name != "notebook" || !p.May(Read) || !p.May(Sample) || p.May(Train) || p.May(Admin) {
+		t.Errorf("%+v", p)
+	}
+	if p := tokens.Find(again); p == nil || p.Name != "ci" || p.May(Read) {
+		t.Errorf("%+v", p)
+	}
+	for _, wrong := range []string{"", token[1:], token + "x", strings.ToUpper(token), "notebook"} {
+		if tokens.Find(wrong) != nil {
+			t.Errorf("%q is good", wrong)
+		}
+	}
+}
+
+func TestTokensThatAreRefused(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("0a", 32)
+	for text, want := range map[string]string{
+		"ci read":                       "2 words",
+		"ci read " + hash + " x":        "4 words",
+		"c!i read " + hash:              "not a name",
+		"ci read,write " + hash:         `"write" is not a scope`,
+		"ci read, " + hash:              `"" is not a scope`,
+		"ci read " + hash[7:]:           "sha256:",
+		"ci read " + hash[:60]:          "sha256:",
+		"\nci read sha256:" + "zz" + "": "line 2",
+	} {
+		if _, err := ParseTokens([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, _, err := NewToken("a b", []Scope{Read}); err == nil {
+		t.Error("a name of two words")
+	}
+}
+
+// rewrite replaces a file, and makes sure that its stamp differs and the watcher looks at it.
+func rewrite[T any](t *testing.T, w *Watched[T], path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Duration(1+len(text)) * time.Second)
+	if err := os.Chtimes(path, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if w != nil {
+		w.looked = time.Time{}
+	}
+}
+
+// TestTokensAreReloaded: a changed file counts at once, a broken or missing one leaves things as they are and is logged.
+func TestTokensAreReloaded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	first, line, _ := NewToken("a", []Scope{Read})
+	second, other, _ := NewToken("b", []Scope{Read})
+	rewrite[*Tokens](t, nil, path, line)
+	var logged bytes.Buffer
+	w, err := WatchTokens(path, slog.New(slog.NewTextHandler(&logged, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Get().Find(first) == nil || w.Get().Find(second) != nil {
+		t.Error("the first file")
+	}
+	rewrite(t, w, path, "# revoked\n"+other)
+	if w.Get().Find(first) != nil || w.Get().Find(second) == nil {
+		t.Error("the second file")
+	}
+	rewrite(t, w, path, "rubbish")
+	if w.Get().Find(second) == nil || !strings.Contains(logged.String(), "not taken over") {
+		t.Errorf("a broken file; logged %s", &logged)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w.looked = time.Time{}
+	if w.Get().Find(second) == nil {
+		t.Error("a missing file")
+	}
+	if _, err := WatchTokens(path, slog.Default()); err == nil {
+		t.Error("a missing file at the start is no error")
+	}
+}
+
+// files writes an authority's server certificate as PEM files.
+func files(t *testing.T, dir string, a *Authority) (cert, key, ca string) {
+	t.Helper()
+	c, k, err := a.Server("127.0.0.1", "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, ca = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
+	for path, text := range map[string][]byte{cert: c, key: k, ca: a.Certificate()} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, ca
+}
+
+func authority(t *testing.T) *Authority {
+	t.Helper()
+	a, err := NewAuthority(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// shake does a TLS handshake over loopback and gives the client's view of it.
+func shake(t *testing.T, server, client *tls.Config) (tls.ConnectionState, error) {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte("x")) // shakes hands
+	}()
+	c, err := tls.Dial("tcp", l.Addr().String(), client)
+	if err != nil {
+		return tls.ConnectionState{}, err
+	}
+	defer c.Close()
+	_, err = c.Read(make([]byte, 1)) // a client's certificate is refused only after its own handshake
+	return c.ConnectionState(), err
+}
+
+func trusting(a *Authority) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.Certificate())
+	return &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}}
+}
+
+func TestServerTLS(t *testing.T) {
+	mine, other := authority(t), authority(t)
+	cert, key, _ := files(t, t.TempDir(), mine)
+	server, err := ServerTLS(cert, key, "", slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := shake(t, server, trusting(mine)); err != nil || state.NegotiatedProtocol != "h2" {
+		t.Errorf("%v, %q", err, state.NegotiatedProtocol)
+	}
+	old := trusting(mine)
+	old.MaxVersion = tls.VersionTLS11
+	if _, err := shake(t, server, old); err == nil {
+		t.Error("TLS 1.1 is served")
+	}
+	if _, err := shake(t, server, trusting(other)); err == nil {
+		t.Error("a client that trusts another authority connected")
+	}
+}
+
+// TestCertificatesAreReloaded: a new certificate serves new connections without a restart.
+func TestCertificatesAreReloaded(t *testing.T) {
+	first, second, dir := authority(t), authority(t), t.TempDir()
+	cert, key, _ := files(t, dir, first)
+	paths := []string{cert, key}
+	w, err := Watch(slog.Default(), func() (*tls.Config, error) { return readTLS(cert, key, "") }, paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return w.Get(), nil }}
+	if _, err := shake(t, server, trusting(first)); err != nil {
+		t.Fatal(err)
+	}
+	files(t, dir, second)
+	w.looked = time.Time{}
+	if _, err := shake(t, server, trusting(second)); err != nil {
+		t.Errorf("the new certificate: %v", err)
+	}
+	if _, err := shake(t, server, trusting(first)); err == nil {
+		t.Error("the old certificate is still served")
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	mine, other := authority(t), authority(t)
+	cert, key, ca := files(t, t.TempDir(), mine)
+	server, err := ServerTLS(cert, key, ca, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(a *Authority) *tls.Config {
+		c := trusting(mine)
+		cert, key, err := a.Client("notebook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+		return c
+	}
+	if _, err := shake(t, server, with(mine)); err != nil {
+		t.Error(err)
+	}
+	if _, err := shake(t, server, trusting(mine)); err == nil {
+		t.Error("a client without a certificate connected")
+	}
+	if _, err := shake(t, server, with(other)); err == nil {
+		t.Error("a client of another authority connected")
+	}
+}
+
+func TestBadCertificateFiles(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, _ := files(t, dir, authority(t))
+	for _, paths := range [][3]string{{cert, "", ""}, {"", key, ""}, {key, cert, ""}, {cert, key, key}, {cert, filepath.Join(dir, "none"), ""}} {
+		if _, err := ServerTLS(paths[0], paths[1], paths[2], slog.Default()); err == nil {
+			t.Errorf("%v are taken", paths)
+		}
+	}
+}

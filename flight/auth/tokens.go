@@ -1,0 +1,125 @@
+package auth
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Principal is who asks.
+type Principal struct {
+	Name   string
+	Scopes []Scope
+}
+
+// May tells whether the principal has a scope.
+func (p *Principal) May(s Scope) bool { return slices.Contains(p.Scopes, s) }
+
+// Anyone is a principal with all scopes, for servers without tokens.
+func Anyone(name string) *Principal { return &Principal{Name: name, Scopes: scopes} }
+
+// Tokens are the tokens that a server knows.
+type Tokens struct{ entries []entry }
+
+type entry struct {
+	principal Principal
+	hash      [sha256.Size]byte
+}
+
+var nameOfToken = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ParseTokens reads a list of tokens: lines of
+//
+//	NAME SCOPE[,SCOPE…] sha256:HEX
+//
+// in any order, with empty lines and comments after #. Names need not differ: a principal may change its token while both
+// are good.
+func ParseTokens(text []byte) (*Tokens, error) {
+	t := &Tokens{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		e, err := parseEntry(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		t.entries = append(t.entries, e)
+	}
+	return t, lines.Err()
+}
+
+func parseEntry(fields []string) (e entry, err error) {
+	if len(fields) != 3 {
+		return e, fmt.Errorf("auth: %d words, want NAME SCOPES sha256:HEX", len(fields))
+	}
+	if !nameOfToken.MatchString(fields[0]) {
+		return e, fmt.Errorf("auth: %q is not a name: letters, digits and . _ - up to 64", fields[0])
+	}
+	e.principal.Name = fields[0]
+	if e.principal.Scopes, err = ParseScopes(fields[1]); err != nil {
+		return e, err
+	}
+	digits, ok := strings.CutPrefix(fields[2], "sha256:")
+	hash, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(hash) != len(e.hash) {
+		return e, fmt.Errorf("auth: the third word must be sha256: and %d hexadecimal digits", 2*len(e.hash))
+	}
+	copy(e.hash[:], hash)
+	return e, nil
+}
+
+// Find gives the principal of a token, nil if it is none. Its time depends on the number of tokens alone.
+func (t *Tokens) Find(token string) *Principal {
+	hash := sha256.Sum256([]byte(token))
+	var found *Principal
+	for i := range t.entries {
+		if subtle.ConstantTimeCompare(hash[:], t.entries[i].hash[:]) == 1 {
+			found = &t.entries[i].principal
+		}
+	}
+	return found
+}
+
+// WatchTokens reads a file of tokens and follows its changes.
+func WatchTokens(path string, log *slog.Logger) (*Watched[*Tokens], error) {
+	return Watch(log, func() (*Tokens, error) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		t, err := ParseTokens(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return t, nil
+	}, path)
+}
+
+// NewToken makes a token, and the line of the file that makes it good.
+func NewToken(name string, scopes []Scope) (token, line string, err error) {
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	token = "aniso_" + base64.RawURLEncoding.EncodeToString(secret[:])
+	hash := sha256.Sum256([]byte(token))
+	words := make([]string, len(scopes))
+	for i, s := range scopes {
+		words[i] = string(s)
+	}
+	fields := []string{name, strings.Join(words, ","), "sha256:" + hex.EncodeToString(hash[:])}
+	_, err = parseEntry(fields)
+	return token, strings.Join(fields, " "), err
+}

@@ -1,0 +1,62 @@
+package flight
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// doExchange is the one call whose client may be silent for as long as it likes, once it has said what it wants.
+const doExchange = "/arrow.flight.protocol.FlightService/DoExchange"
+
+// guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before its
+// deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.
+type guarded struct {
+	grpc.ServerStream
+	ctx  context.Context
+	call *call
+	read bool // the first message has been
+}
+
+// Context implements grpc.ServerStream.
+func (g *guarded) Context() context.Context { return g.ctx }
+
+// SendMsg implements grpc.ServerStream. It blocks while the client's window is full.
+func (g *guarded) SendMsg(m any) error {
+	return g.within("taken", func() error { return g.ServerStream.SendMsg(m) })
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (g *guarded) RecvMsg(m any) error {
+	receive := func() error { return g.ServerStream.RecvMsg(m) }
+	if g.read {
+		if g.call.method == doExchange {
+			return receive()
+		}
+		return g.within("sent", receive)
+	}
+	if err := g.within("sent", receive); err != nil {
+		return err
+	}
+	g.read = true
+	return g.call.authorize(m)
+}
+
+// within does f, and gives the client up if that takes too long. gRPC has no way to stop f but the end of the call, which
+// the error brings about.
+func (g *guarded) within(did string, f func() error) error {
+	stall := g.call.server.cfg.Stall
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	timer := time.NewTimer(stall)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return api.Errorf(api.Cancelled, "The client has %s nothing for %s", did, stall).WithHint("Read a stream to its end, or cancel it.")
+	}
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"crypto/tls"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/auth"
+)
+
+func TestNewToken(t *testing.T) {
+	status, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read,sample")
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, told)
+	}
+	tokens, err := auth.ParseTokens([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var who *auth.Principal
+	for word := range strings.FieldsSeq(told) {
+		if p := tokens.Find(word); p != nil {
+			who = p
+		}
+	}
+	if who == nil || who.Name != "notebook" || !who.May(auth.Sample) || who.May(auth.Admin) {
+		t.Errorf("%+v from %q and %q", who, line, told)
+	}
+	for _, wrong := range [][]string{{"new"}, {"new", "--name", "a b"}, {"new", "--name", "a", "--scopes", "write"}, {"old"}} {
+		if status, _, told := call(t, append([]string{"token"}, wrong...)...); status == 0 {
+			t.Errorf("%v: %s", wrong, told)
+		}
+	}
+}
+
+func TestCertificate(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "certs")
+	if status, _, told := call(t, "certificate", "--out", folder, "--hosts", "127.0.0.1,gpu1"); status != 0 {
+		t.Fatalf("status %d: %s", status, told)
+	}
+	for _, name := range []string{"server", "client"} {
+		if _, err := tls.LoadX509KeyPair(filepath.Join(folder, name+".pem"), filepath.Join(folder, name+"-key.pem")); err != nil {
+			t.Error(err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(folder, "server-key.pem"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v, %v", info.Mode(), err)
+	}
+	if status, _, _ := call(t, "certificate", "--out", folder); status != 1 {
+		t.Errorf("a second time: status %d", status)
+	}
+}
+
+// TestServeRefusesToBeExposed: addresses that others reach need TLS, and files that do not hold what they should are
+// mistakes at the start.
+func TestServeRefusesToBeExposed(t *testing.T) {
+	dir := t.TempDir()
+	rubbish := filepath.Join(dir, "rubbish")
+	if err := os.WriteFile(rubbish, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for says, args := range map[string][]string{
+		"needs TLS":                 {"--listen", "0.0.0.0:0"},
+		"TLS needs a certificate":   {"--client-ca", rubbish},
+		"auth: certificate":         {"--tls-cert", rubbish, "--tls-key", rubbish},
+		"rubbish: line 1":           {"--tokens", rubbish},
+		"no such file or directory": {"--tokens", rubbish + "2"},
+	} {
+		status, _, told := call(t, append([]string{"serve", "--data", dir, "--device", "go", "--log-level", "error"}, args...)...)
+		if status != 1 || !strings.Contains(told, says) {
+			t.Errorf("%v: status %d, %q; want %q", args, status, told, says)
+		}
+	}
+}

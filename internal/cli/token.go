@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anisoflight/anisoflight/flight/auth"
+)
+
+// newToken makes the command group for the tokens of serve --tokens.
+func newToken() *cobra.Command {
+	group := &cobra.Command{
+		Use:   "token",
+		Short: "Make tokens for serve --tokens",
+		Long: `Token makes the bearer tokens that a server started with --tokens FILE asks for. The
+file has a line for each token: a name, the scopes, and the token's SHA-256. The token
+itself is printed once and stored nowhere; deleting its line ends it, within a second
+and without a restart.
+
+The scopes: read looks at what is stored; sample evaluates networks; train makes and
+changes runs, data sets, schedules, bases and models; admin loads, unloads and deletes.`,
+		Example: `  anisoflight token new --name notebook --scopes read,sample`,
+		Args:    commandNamed,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var name, scopes string
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Print a new token, and the line for the file",
+		Example: `  anisoflight token new --name notebook --scopes read,sample
+  anisoflight token new --name notebook --scopes read,sample >>tokens`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := auth.ParseScopes(scopes)
+			if err != nil {
+				return usagef(cmd, "%w", err)
+			}
+			token, line, err := auth.NewToken(name, list)
+			if err != nil {
+				return usagef(cmd, "%w", err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "The token, which is not shown again:\n\n  %s\n\nThe line for the file of serve --tokens:\n\n", token)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "`name` that logs and limits know the holder by")
+	cmd.Flags().StringVar(&scopes, "scopes", "read,sample,train,admin", "`scopes` that the token is good for")
+	_ = cmd.MarkFlagRequired("name")
+	group.AddCommand(cmd)
+	return group
+}
