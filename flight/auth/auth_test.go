@@ -138,7 +138,7 @@ func TestTokensAreReloaded(t *testing.T) {
 	if w.Get().Find(second) == nil {
 		t.Error("a missing file")
 	}
-	if _, err := WatchTokens(path, slog.Default()); err == nil {
+	if _, err := WatchTokens(path, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a missing file at the start is no error")
 	}
 }
@@ -202,7 +202,7 @@ func trusting(a *Authority) *tls.Config {
 func TestServerTLS(t *testing.T) {
 	mine, other := authority(t), authority(t)
 	cert, key, _ := files(t, t.TempDir(), mine)
-	server, err := ServerTLS(cert, key, "", slog.Default())
+	server, err := ServerTLS(cert, key, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	first, second, dir := authority(t), authority(t), t.TempDir()
 	cert, key, _ := files(t, dir, first)
 	paths := []string{cert, key}
-	w, err := Watch(slog.Default(), func() (*tls.Config, error) { return readTLS(cert, key, "") }, paths...)
+	w, err := Watch(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return readTLS(cert, key, "") }, paths...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 func TestClientCertificates(t *testing.T) {
 	mine, other := authority(t), authority(t)
 	cert, key, ca := files(t, t.TempDir(), mine)
-	server, err := ServerTLS(cert, key, ca, slog.Default())
+	server, err := ServerTLS(cert, key, ca, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestBadCertificateFiles(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, _ := files(t, dir, authority(t))
 	for _, paths := range [][3]string{{cert, "", ""}, {"", key, ""}, {key, cert, ""}, {cert, key, key}, {cert, filepath.Join(dir, "none"), ""}} {
-		if _, err := ServerTLS(paths[0], paths[1], paths[2], slog.Default()); err == nil {
+		if _, err := ServerTLS(paths[0], paths[1], paths[2], slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%v are taken", paths)
 		}
 	}

@@ -22,10 +22,10 @@ var scopes = []Scope{Read, Sample, Train, Admin}
 // operations tells the scope that each operation of the contract needs.
 var operations = map[Scope]string{
 	Read: "ServerInfo ListModels DescribeModel ListSchedules ListBases ListDatasets ListRuns GetRun WatchRun " +
-		"EvaluateSchedule Dataset",
+		"EvaluateSchedule ExportSchedule Dataset Basis",
 	Sample: "Sample Denoise ScheduleGradient EvaluateModel",
-	Train: "PutDataset PutSchedule PutBasis MakeSchedule MakeBasis CreateRun StartRun PauseRun CancelRun TrainStep " +
-		"SaveModel",
+	Train: "PutDataset PutSchedule PutBasis MakeSchedule ImportSchedule MakeBasis CreateRun StartRun PauseRun " +
+		"CancelRun TrainStep SaveModel",
 	Admin: "LoadModel UnloadModel DeleteModel DeleteSchedule DeleteBasis DeleteDataset DeleteRun",
 }
 
