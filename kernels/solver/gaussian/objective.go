@@ -114,17 +114,24 @@ func (o *objective) residual(theta, dst []float64) bool {
 		}
 	}
 	if o.tieRows() > 0 {
-		root := math.Sqrt(o.tie / float64(o.tieRows()))
-		for k := 1; k <= o.free(); k++ {
-			var mean float64
-			for _, s := range sigma {
-				mean += math.Log(s[k]) / float64(len(sigma))
-			}
-			for j, s := range sigma {
-				dst[j] = root * (math.Log(s[k]) - mean)
-			}
-			dst = dst[len(sigma):]
-		}
+		tied(sigma, o.tie, dst)
 	}
 	return true
+}
+
+// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})²
+// over the nodes between the ends to dst.
+func tied(sigma [][]float64, tie float64, dst []float64) {
+	free := len(sigma[0]) - 2
+	root := math.Sqrt(tie / float64(len(sigma)*free))
+	for k := 1; k <= free; k++ {
+		var mean float64
+		for _, s := range sigma {
+			mean += math.Log(s[k]) / float64(len(sigma))
+		}
+		for j, s := range sigma {
+			dst[j] = root * (math.Log(s[k]) - mean)
+		}
+		dst = dst[len(sigma):]
+	}
 }
