@@ -1,0 +1,179 @@
+"""Tokens, scopes, TLS and the drain, as stock pyarrow meets them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+import wire
+
+import anisoflight
+from anisoflight.serve import find_binary
+
+SCOPES = ("read", "sample", "train", "admin")
+
+
+def new_token(file: Path, name: str, scopes: str) -> str:
+    """A token whose line is added to the file."""
+    made = subprocess.run(
+        [find_binary(), "token", "new", "--name", name, "--scopes", scopes], capture_output=True, text=True, check=True
+    )
+    with file.open("a") as lines:
+        lines.write(made.stdout)
+    return next(word for word in made.stderr.split() if word.startswith("aniso_"))
+
+
+@dataclass
+class Guarded:
+    """A server with TLS and tokens."""
+
+    location: str
+    roots: bytes
+    file: Path
+    tokens: dict[str, str]
+
+    def connect(self, *scopes: str) -> tuple[fl.FlightClient, fl.FlightCallOptions]:
+        token = self.tokens[",".join(scopes)]
+        headers = [(b"authorization", b"Bearer " + token.encode())]
+        client = fl.FlightClient(self.location, tls_root_certs=self.roots)
+        return client, fl.FlightCallOptions(headers=headers)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    certs, file = folder / "certs", folder / "tokens"
+    subprocess.run([find_binary(), "certificate", "--out", str(certs)], check=True)
+    tokens = {scope: new_token(file, scope.replace(",", "-"), scope) for scope in (*SCOPES, ",".join(SCOPES))}
+    arguments = ["--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server-key.pem")]
+    arguments += ["--tokens", str(file), "--device", "go"]
+    # On every address: with TLS other machines may reach it.
+    with anisoflight.serve(data=folder / "data", listen="0.0.0.0:0", arguments=arguments) as server:
+        port = server.location.rsplit(":", 1)[1]
+        yield Guarded(f"grpc+tls://localhost:{port}", (certs / "ca.pem").read_bytes(), file, tokens)
+
+
+def test_without_a_token(guarded: Guarded) -> None:
+    with fl.FlightClient(guarded.location, tls_root_certs=guarded.roots) as client:
+        assert "version" in wire.act(client, "ServerInfo")[0]
+        for call in (
+            lambda: wire.act(client, "ListModels"),
+            lambda: wire.get(client, "Dataset", {"dataset": "x"}),
+            lambda: list(client.list_flights()),
+            lambda: list(client.list_actions()),
+            lambda: client.get_flight_info(wire.command({"op": "Sample", "model": "x"})),
+            lambda: wire.exchange(client, "Denoise", {"model": "x"}, wire.table(x=pa_images()).to_batches()),
+            lambda: wire.put(client, fl.FlightDescriptor.for_path("datasets", "x"), wire.table(image=pa_images())),
+        ):
+            assert wire.code(call) == "NO_TOKEN"
+
+
+def pa_images() -> pa.ExtensionArray:
+    return wire.tensor(np.zeros((2, 4, 4, 1), np.uint8))
+
+
+def test_a_wrong_token(guarded: Guarded) -> None:
+    client = anisoflight.connect(guarded.location, token="aniso_wrong", tls_root_certs=guarded.roots)
+    with client, pytest.raises(PermissionError) as caught:
+        client.models()
+    assert isinstance(caught.value, anisoflight.AnisoflightError)
+    assert caught.value.code == "NO_TOKEN"
+
+
+def test_scopes(guarded: Guarded) -> None:
+    read, options = guarded.connect("read")
+    list(read.do_action(fl.Action("ListModels", b""), options))
+    assert wire.code(lambda: list(read.do_action(fl.Action("DeleteModel", b'{"model":"x"}'), options))) == "SCOPE"
+    assert wire.code(lambda: read.do_get(wire.ticket("Sample", {"model": "x"}), options).read_all()) == "SCOPE"
+    admin, options = guarded.connect("admin")
+    assert wire.code(lambda: list(admin.do_action(fl.Action("ListModels", b""), options))) == "SCOPE"
+    gone = wire.code(lambda: list(admin.do_action(fl.Action("DeleteModel", b'{"model":"x"}'), options)))
+    assert gone == "MODEL_NOT_FOUND"
+
+
+def test_the_package_over_tls(guarded: Guarded) -> None:
+    token = guarded.tokens[",".join(SCOPES)]
+    images = np.arange(5 * 16, dtype=np.uint8).reshape(5, 4, 4, 1)
+    with anisoflight.connect(guarded.location, token=token, tls_root_certs=guarded.roots) as client:
+        client.put_dataset("small", images)
+        assert (client.dataset("small").images == images).all()
+        client.delete_dataset("small")
+
+
+def test_a_plain_connection_is_not_served(guarded: Guarded) -> None:
+    with fl.FlightClient(guarded.location.replace("grpc+tls", "grpc")) as client, pytest.raises(wire.FAILURES):
+        wire.act(client, "ServerInfo")
+
+
+def test_a_revoked_token(guarded: Guarded) -> None:
+    guarded.tokens["late"] = new_token(guarded.file, "late", "read")
+    client, options = guarded.connect("late")
+
+    def listed() -> bool:
+        try:
+            list(client.do_action(fl.Action("ListModels", b""), options))
+        except wire.FAILURES:
+            return False
+        return True
+
+    assert within(5, listed)
+    lines = [line for line in guarded.file.read_text().splitlines(keepends=True) if not line.startswith("late ")]
+    guarded.file.write_text("".join(lines))
+    assert within(5, lambda: not listed())
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_drain_lets_samples_finish(tmp_path: Path, data_folder: Path, model: str) -> None:
+    """SIGTERM during 8 samples: all finish, new requests get DRAINING, and the server ends with 0."""
+    (tmp_path / "models").symlink_to(data_folder / "models")
+    with anisoflight.serve(data=tmp_path, listen="127.0.0.1:0", arguments=["--grace", "120"]) as server:
+        process = server.server.process
+        begun, replies = threading.Semaphore(0), {}
+
+        def sample(i: int) -> None:
+            with fl.FlightClient(server.location) as client:
+                reader = client.do_get(wire.ticket("Sample", {"model": model, "n": 8, "steps": 400, "seed": i}))
+                rows, events = 0, []
+                for chunk in reader:
+                    rows += chunk.data.num_rows
+                    events.append(chunk.app_metadata.to_pybytes())
+                    if b'"step"' in events[-1]:
+                        begun.release()
+            replies[i] = rows, events[-1]
+
+        threads = [threading.Thread(target=sample, args=(i,), daemon=True) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert begun.acquire(timeout=60)
+        with fl.FlightClient(server.location) as client:
+            wire.act(client, "ServerInfo")  # connected: a server that drains takes no new connections at its end
+            os.kill(process.pid, signal.SIGTERM)
+            assert within(5, lambda: "shutting down" in server.server.log)
+            assert not replies, "the samples are too short for this test"
+            assert wire.code(lambda: wire.act(client, "ListModels")) == "DRAINING"
+        for thread in threads:
+            thread.join(60)
+        assert process.wait(30) == 0
+    assert sorted(replies) == list(range(8))
+    for rows, last in replies.values():
+        assert rows == 8
+        assert b'"end"' in last
