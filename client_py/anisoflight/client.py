@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +12,11 @@ import pandas as pd
 from . import comparison, uploads
 from .calls import DEFAULT_LOCATION, Calls
 from .exchanges import Denoised, Gradient, denoise_rows, gradient_rows, latent_rows
+from .files import Vectors, read_schedule
 from .run import Run
 from .samples import Dataset, Samples
 from .schedule import Schedule
+from .tensors import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -272,19 +276,37 @@ class Client(Calls):
         return Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
 
     def put_schedule(
-        self, name: str, table: Any, basis: str = "none", k: int | None = None, replace: bool = False
+        self, name: str, table: Any, basis: str | None = None, k: int | None = None, replace: bool = False
     ) -> Schedule:
         """Store a schedule of your own: a DataFrame, Arrow table or dict with columns t, g and, where needed, label
-        and subspace.
+        and subspace; or the path of a file.
 
         Per label (−1, the default: all) and subspace (default 0, which is P_1) t increases from 0 and g > 0
-        increases; all paths end at one T and one g(T).
+        increases; all paths end at one T and one g(T). basis is none, dct or the name of a stored one.
+
+        A .csv file holds such a table. A .json file is what `Schedule.save` wrote: it knows its basis, whose vectors
+        in basis.safetensors beside it are stored first, under the name `basis` (default: the schedule's).
 
         >>> client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True)
         Schedule('two-knots')
         """
+        if isinstance(table, str | PathLike):
+            path = Path(table)
+            if path.suffix == ".json":
+                if k is not None:
+                    raise ValueError("a schedule file knows its k")
+                return self._import_schedule(name, path, basis, replace)
+            table = pd.read_csv(path)
         command = _given(op="PutSchedule", name=name, basis=basis, k=k, replace=replace)
         uploads.send(self._connection, command, uploads.schedule_table(table))
+        return self.schedule(name)
+
+    def _import_schedule(self, name: str, path: Path, basis: str | None, replace: bool) -> Schedule:
+        file, vectors = read_schedule(path)
+        if vectors is not None:
+            basis = basis or name
+            self.put_basis(basis, vectors, replace=replace)
+        self.call("ImportSchedule", **_given(name=name, file=file, basis=basis, replace=replace))
         return self.schedule(name)
 
     def delete_schedule(self, schedule: str) -> None:
@@ -294,6 +316,14 @@ class Client(Calls):
         """Store a basis: the orthonormal rows [k, H, W] of P_1, or a dict of such arrays by label."""
         command = {"op": "PutBasis", "name": name, "replace": replace}
         uploads.send(self._connection, command, uploads.basis_table(vectors, labels))
+
+    def basis(self, name: str | None = None, *, schedule: str | None = None) -> Vectors:
+        """The rows [k, H, W] of P_1 by label (−1 where all labels share them), of the stored basis of that name or of
+        the one that a schedule has.
+        """
+        rows = self.table("Basis", _given(basis=name, schedule=schedule))
+        labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
+        return {int(label): vectors[labels == label] for label in np.unique(labels)}
 
     def make_basis(self, name: str, kind: str, dataset: str, k: int, *, progress: bool = True, **options: Any) -> None:
         """Compute and store a basis from a dataset: pca, pca_per_class or haar."""

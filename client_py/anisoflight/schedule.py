@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import html
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from .files import write_schedule
+
 if TYPE_CHECKING:
+    from os import PathLike
+
     import numpy.typing as npt
     import pandas as pd
 
@@ -57,16 +62,77 @@ class Schedule:
             request["labels"] = np.asarray(labels).tolist()
         return self._client.table("EvaluateSchedule", request).to_pandas()
 
-    def sigmas(self, steps: int, label: int | None = None) -> np.ndarray[Any, Any]:
+    def knots(self) -> pd.DataFrame:
+        """The paths' own knots, between which ln g is linear: columns label, subspace, t, g, as `Client.put_schedule`
+        takes them."""
+        request = {"schedule": self.name, "knots": True}
+        return self._client.table("EvaluateSchedule", request).to_pandas()[["label", "subspace", "t", "g"]]
+
+    def sigmas(
+        self, steps: int, label: int | None = None, *, by_subspace: bool = False, zero: bool = False
+    ) -> np.ndarray[Any, Any]:
         """The steps + 1 noise levels σ of grid "schedule", from the largest down, for the solvers of other programs.
 
-        σ is the geometric mean over the subspaces, exp(½ mean_j ln g_j). A per-class schedule needs the label.
+        σ is the geometric mean over the subspaces, exp(½ mean_j ln g_j), or with `by_subspace` each one's own √g_j,
+        [J, steps + 1]. The last is √g_0, about 3e-5; with `zero` it is exactly 0, as EDM's own sampler wants it. A
+        per-class schedule needs the label.
+
+        >>> client.schedule("edm").sigmas(3, zero=True).round(2).tolist()
+        [80.0, 9.71, 0.47, 0.0]
         """
         frame = self.evaluate(points=steps + 1, labels=None if label is None else [label])
         if len(set(frame["label"])) > 1:
             raise ValueError("this schedule differs by class: give a label")
         logg = np.log(frame["g"].to_numpy()).reshape(-1, steps + 1)  # [subspace, time]
-        return np.exp(0.5 * logg.mean(axis=0))[::-1].copy()
+        sigmas = np.exp(0.5 * (logg if by_subspace else logg.mean(axis=0)))[..., ::-1].copy()
+        if zero:
+            sigmas[..., -1] = 0
+        return sigmas
+
+    def diffusers_sigmas(self, steps: int, label: int | None = None) -> list[float]:
+        """The noise levels as the schedulers of diffusers take them: `scheduler.set_timesteps(sigmas=...)`.
+
+        They are `sigmas(steps)` without the last, in whose place the scheduler appends its own 0.
+
+        >>> len(client.schedule("edm").diffusers_sigmas(18))
+        18
+        """
+        return self.sigmas(steps, label)[:-1].tolist()
+
+    # Files
+
+    @property
+    def file(self) -> dict[str, Any]:
+        """The schedule file: everything the schedule holds, its provenance included."""
+        return self._client.call("ExportSchedule", schedule=self.name)
+
+    @property
+    def provenance(self) -> dict[str, Any] | None:
+        """How the schedule was made, from what and when; None where that is not known."""
+        return self.file.get("provenance")
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schedule file as JSON, and the vectors of its basis to basis.safetensors beside it.
+
+        `Client.put_schedule` reads it back, and so does ``anisoflight schedule import``.
+        """
+        file = self.file
+        vectors = None if file["family"]["basis"] in ("none", "dct") else self._client.basis(schedule=self.name)
+        write_schedule(Path(path), file, vectors)
+
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.
+
+        >>> print(client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True).to_csv())
+        label,subspace,t,g
+        -1,0,0.0,1e-09
+        -1,0,400.0,400.0
+        <BLANKLINE>
+        """
+        text = self.knots().to_csv(index=False)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def plot(self, ax: Any = None, points: int = 256) -> Any:
         """Draw g_j(t) of every label on a logarithmic axis; returns the matplotlib axes."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from .errors import BadRequestError
 from .progress import Bar, followed, last
 from .tensors import batches_of, layout_of, table_of, tensor_column
 from .transport import Connection, command
@@ -43,17 +44,37 @@ def dataset_table(images: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Tab
 
 
 def schedule_table(table: Any) -> pa.Table:
-    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace."""
+    """The rows of PutSchedule from anything with columns t, g and perhaps label and subspace.
+
+    >>> schedule_table({"t": [0, "five"], "g": [1, 2]})
+    Traceback (most recent call last):
+    anisoflight.errors.BadRequestError: [BAD_SCHEDULE] Row 1 of the schedule: t is 'five'; it is a number
+    """
     frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
-    rows = len(frame)
-    return table_of(
-        {
-            "label": pa.array(frame["label"] if "label" in frame else np.full(rows, -1), pa.int32()),
-            "subspace": pa.array(frame["subspace"] if "subspace" in frame else np.zeros(rows), pa.int32()),
-            "t": pa.array(frame["t"], pa.float64()),
-            "g": pa.array(frame["g"], pa.float64()),
-        }
-    )
+    columns = {
+        "label": (pa.int32(), -1),
+        "subspace": (pa.int32(), 0),
+        "t": (pa.float64(), None),
+        "g": (pa.float64(), None),
+    }
+    return table_of({name: _numbers(frame, name, *what) for name, what in columns.items()})
+
+
+def _numbers(frame: pd.DataFrame, name: str, kind: pa.DataType, default: int | None) -> pa.Array:
+    """A column of a schedule table; what is no number is named by its row."""
+    if name not in frame:
+        if default is None:
+            raise BadRequestError(f"The schedule has no column {name!r}", "BAD_SCHEDULE")
+        return pa.array(np.full(len(frame), default), kind)
+    values = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
+    whole = pa.types.is_integer(kind)
+    wrong = np.flatnonzero(np.isnan(values) | (whole & (values != np.rint(values))))
+    if len(wrong):
+        row, article = wrong[0], "a whole number" if whole else "a number"
+        raise BadRequestError(
+            f"Row {row} of the schedule: {name} is {frame[name].iloc[row]!r}; it is {article}", "BAD_SCHEDULE"
+        )
+    return pa.array(values).cast(kind)
 
 
 def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:

@@ -93,7 +93,9 @@ def test_schedule_stages_move_the_schedule(flight: fl.FlightClient, stage: str) 
 
 @pytest.mark.parametrize(("estimator", "absent"), [("full", {"backprop"}), ("backprop", set(TERMS[1:5]))])
 def test_the_terms_of_the_estimate_are_reported(flight: fl.FlightClient, estimator: str, absent: set[str]) -> None:
-    run = create(flight, f"terms-{estimator}", stage="isotropic", model="digits", train_network=False, estimator=estimator)
+    run = create(
+        flight, f"terms-{estimator}", stage="isotropic", model="digits", train_network=False, estimator=estimator
+    )
     frame = step(flight, run, 3).to_pandas()
     for term in TERMS:
         for column in (f"share_{term}", f"stderr_{term}"):

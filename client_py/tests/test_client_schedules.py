@@ -1,0 +1,176 @@
+"""Schedules as files, and as the noise levels of other programs' samplers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import anisoflight
+from anisoflight import Client
+from anisoflight.files import basis_bytes, basis_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anisoflight.schedule import Schedule
+
+KNOTS = pd.DataFrame({"subspace": [0, 0, 0, 1, 1], "t": [0, 3, 10, 0, 10], "g": [1e-9, 0.1, 100, 1e-9, 100]})
+
+
+@pytest.fixture
+def pair(client: Client) -> Iterator[Schedule]:
+    yield client.put_schedule("pair-of-files", KNOTS, basis="dct", k=16, replace=True)
+    client.delete_schedule("pair-of-files")
+
+
+def test_csv_comes_back_as_it_went(client: Client, pair: Schedule, tmp_path: Path) -> None:
+    path = tmp_path / "pair.csv"
+    assert pair.to_csv(path) == path.read_text()
+    pd.testing.assert_frame_equal(pair.knots()[["subspace", "t", "g"]], KNOTS, check_dtype=False, check_exact=True)
+    again = client.put_schedule("again", path, basis="dct", k=16)
+    assert again.to_csv() == pair.to_csv()
+    assert again.provenance is not None
+    assert again.provenance["kind"] == "upload"
+    client.delete_schedule("again")
+
+
+def test_json_comes_back_with_its_provenance(client: Client, tmp_path: Path) -> None:
+    options = {"model": "digits", "dataset": "blocks", "T": 400, "points": 8, "samples": 4, "seed": 3, "replace": True}
+    made = client.make_schedule("geo-file", **options)
+    told = made.provenance
+    assert told is not None
+    assert (told["kind"], told["seed"], told["dataset"]["name"]) == ("geodesic", 3, "blocks")
+    assert told["model"] == {"name": "digits", "hash": client.describe_model("digits")["hash"]}
+    assert told["energy_after"]["value"] < told["energy_before"]["value"]
+    assert client.schedules().loc["geo-file", "provenance"] == told
+    path = tmp_path / "geo.json"
+    made.save(path)
+    assert not (tmp_path / "basis.safetensors").exists()
+    client.delete_schedule("geo-file")
+    assert client.put_schedule("geo-file", path).file == json.loads(path.read_text())
+    assert client.sample("digits", n=1, steps=2, grid="geodesic", schedule="geo-file").nfe.tolist() == [4]
+    client.delete_schedule("geo-file")
+
+
+def test_a_basis_travels_beside_the_file(client: Client, tmp_path: Path) -> None:
+    vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((64, 6)))[0].T.reshape(6, 8, 8)
+    client.put_basis("six", {0: vectors[:3], 4: vectors[3:]})
+    schedule = client.put_schedule("on-six", KNOTS, basis="six")
+    path = tmp_path / "schedule.json"
+    schedule.save(path)
+    schedule.save(path)  # the same basis may be there
+    client.delete_schedule("on-six")
+    client.delete_basis("six")
+    back = client.put_schedule("back", path)
+    assert back.file["family"] == {"per_class": False, "basis": "back", "k": 3}
+    stored = client.basis("back")
+    assert sorted(stored) == [0, 4]
+    np.testing.assert_array_equal(stored[4], vectors[3:])
+    np.testing.assert_array_equal(client.basis(schedule="back")[0], vectors[:3])
+    (tmp_path / "basis.safetensors").write_bytes(basis_bytes({-1: vectors}))
+    with pytest.raises(FileExistsError, match="another basis"):
+        back.save(path)
+    client.delete_schedule("back")
+    client.delete_basis("back")
+
+
+def test_basis_file_is_safetensors() -> None:
+    data = basis_bytes({2: np.ones((1, 2, 2)), -1: np.zeros((3, 2, 2))})
+    size = int.from_bytes(data[:8], "little")
+    assert size % 8 == 0
+    head = json.loads(data[8 : 8 + size])
+    assert head["vectors.2"] == {"dtype": "F64", "shape": [1, 2, 2], "data_offsets": [96, 128]}
+    assert len(data) == 8 + size + 128
+    np.testing.assert_array_equal(basis_of(data)[2], np.ones((1, 2, 2)))
+    for bad in (b"", data[: size // 2], data.replace(b"F64", b"F32"), data.replace(b"vectors.2", b"weights.2")):
+        with pytest.raises(ValueError, match="not a"):
+            basis_of(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("t,g\n0,1\n5,2\n6,1\n", "Row 2"),
+        ("t,g\n0,1\nfive,2\n", "Row 1 of the schedule: t is 'five'"),
+        ("label,t,g\n0.5,0,1\n", "label is .*0.5.*whole number"),
+        ("t,h\n0,1\n", "no column 'g'"),
+        ("t,g\n0,1\n5,\n", "Row 1 of the schedule: g is"),
+    ],
+)
+def test_bad_tables_are_refused_by_row_and_field(client: Client, tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(anisoflight.BadRequestError, match=says) as caught:
+        client.put_schedule("bad", path)
+    assert caught.value.code == "BAD_SCHEDULE"
+    assert "bad" not in client.schedules().index
+
+
+def test_bad_files_are_refused(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text('{"format":"anisoflight-schedule","version":2,"colour":1}')
+    with pytest.raises(anisoflight.BadRequestError, match="colour") as caught:
+        client.put_schedule("bad", path)
+    assert caught.value.code == "BAD_SCHEDULE"
+    with pytest.raises(ValueError, match="knows its k"):
+        client.put_schedule("bad", path, k=16)
+
+
+def test_sigmas_by_subspace_and_for_other_programs(client: Client, pair: Schedule) -> None:
+    g = np.sqrt(pair.evaluate(points=6)["g"].to_numpy().reshape(2, 6))[:, ::-1]
+    np.testing.assert_allclose(pair.sigmas(5, by_subspace=True), g, rtol=1e-12)
+    np.testing.assert_allclose(pair.sigmas(5), np.sqrt(g[0] * g[1]), rtol=1e-12)
+    assert pair.sigmas(5, zero=True)[-1] == 0
+    np.testing.assert_array_equal(pair.sigmas(5, zero=True)[:-1], pair.sigmas(5)[:-1])
+    assert (pair.sigmas(5, zero=True, by_subspace=True)[:, -1] == 0).all()
+    theirs = pair.diffusers_sigmas(5)
+    assert theirs == sorted(theirs, reverse=True)
+    assert len(theirs) == 5
+    assert theirs[0] == pytest.approx(10)
+    client.put_schedule("classes", {"label": [0, 0, 1, 1], "t": [0, 4, 0, 4], "g": [1, 9, 2, 9]}, replace=True)
+    with pytest.raises(ValueError, match="give a label"):
+        client.schedule("classes").sigmas(3)
+    assert client.schedule("classes").sigmas(1, label=1).tolist() == pytest.approx([3, np.sqrt(2)])
+    client.delete_schedule("classes")
+
+
+def edm_heun(denoiser: Any, latents: np.ndarray, sigmas: np.ndarray) -> np.ndarray:
+    """EDM's deterministic sampler (Karras et al. 2022, algorithm 1) over noise levels that end with 0."""
+    x = latents * sigmas[0]
+    for now, after in itertools.pairwise(sigmas):
+        slope = (x - denoiser(x, now)) / now
+        euler = x + (after - now) * slope
+        x = euler if after == 0 else x + (after - now) * 0.5 * (slope + (euler - denoiser(euler, after)) / after)
+    return x
+
+
+def test_edms_sampler_on_our_sigmas_is_our_sampler(client: Client) -> None:
+    """Someone else's sampler, given a schedule's noise levels and the model's denoiser, draws the same images."""
+    schedule = client.make_schedule("outside", "cosine", T=400, replace=True)
+    labels, latents = [3, 7], np.random.default_rng(0).standard_normal((2, 8, 8, 1)).astype(np.float32)
+
+    def denoiser(x: np.ndarray, sigma: float) -> np.ndarray:
+        return client.denoise("digits", x, sigma=sigma, labels=labels, progress=False).denoised
+
+    theirs = edm_heun(denoiser, latents, schedule.sigmas(6, zero=True))
+    ours = client.sample(
+        "digits",
+        latents=latents,
+        labels=labels,
+        steps=6,
+        schedule="outside",
+        grid="schedule",
+        solver="heun",
+        second_point="endpoint",
+        dtype="float32",
+        progress=False,
+    )
+    assert ours.nfe.tolist() == [11, 11]
+    np.testing.assert_allclose(theirs, ours.images, rtol=0, atol=1e-4)
+    client.delete_schedule("outside")
