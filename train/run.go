@@ -7,7 +7,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -35,8 +34,8 @@ type Run struct {
 	cfg     Config
 	data    *data.Dataset
 	order   *data.Order
-	net     *unet.Net      // nil for an analytic network
-	model   *kernels.Model // owned
+	net     checkpoint.Network // nil for an analytic network
+	model   *kernels.Model     // owned
 	trainer *kernels.Trainer
 
 	sched *schedule.Schedule // as it stands; nil in pretrain without one
@@ -63,23 +62,31 @@ func New(cfg Config, src Sources) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{data: src.Dataset}
-	var net kernels.Network
 	var values [][]float32
-	if net = src.Analytic; net == nil {
+	var shape checkpoint.Shape
+	net := src.Analytic
+	if net != nil {
+		spec := net.Spec()
+		shape = checkpoint.Shape{Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels}
+	} else {
 		if r.net, values, err = network(cfg, src); err != nil {
 			return nil, err
 		}
-		net = kernels.UNet(r.net)
+		shape = checkpoint.ShapeOf(r.net)
 	}
-	spec := net.Spec()
-	if err := checkData(cfg, src, spec.Height, spec.Width, spec.Channels, spec.Labels); err != nil {
+	if err := checkData(cfg, src, shape); err != nil {
 		return nil, err
 	}
-	b, err := familyBasis(cfg, src.Basis, spec.Height, spec.Width)
+	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)
 	if err != nil {
 		return nil, err
 	}
-	classes := spec.Labels
+	if net == nil {
+		if net, err = (&checkpoint.Model{Net: r.net, Values: values}).OnBasis(b); err != nil {
+			return nil, fieldf("family", "%v", err)
+		}
+	}
+	classes := shape.Labels
 	if classes == 0 {
 		classes = src.Dataset.Classes()
 	}

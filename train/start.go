@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // familyBasis returns the basis of the configuration's family for images of h×w.
@@ -39,11 +40,15 @@ func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
 
 // network returns the network that the run starts from, with its values. height and
 // width are those of the data, which a dense basis has to fit as well.
-func network(c Config, src Sources) (*unet.Net, [][]float32, error) {
+func network(c Config, src Sources) (checkpoint.Network, [][]float32, error) {
 	var cfg unet.Config
 	switch {
 	case src.Model != nil:
-		cfg = src.Model.Net.Config()
+		net, ok := src.Model.Net.(*unet.Net)
+		if !ok {
+			return src.Model.Net, src.Model.Values, c.checkFrozen()
+		}
+		cfg = net.Config()
 	case len(c.Network) > 0:
 		var err error
 		if cfg, err = unet.ParseConfig(c.Network); err != nil {
@@ -71,6 +76,20 @@ func network(c Config, src Sources) (*unet.Net, [][]float32, error) {
 		return nil, nil, fieldf("model", "%v", err)
 	}
 	return net, values, nil
+}
+
+// checkFrozen tells whether the run suits a network whose flow is exact: there is
+// nothing to train, and it sees all of g.
+func (c Config) checkFrozen() error {
+	switch {
+	case c.Stage == Pretrain:
+		return fieldf("stage", "a mixture is exact; there is nothing to pretrain")
+	case *c.TrainNetwork:
+		return fieldf("train_network", "a mixture is exact and stays as it is; set it to false")
+	case c.RatioEmbedding:
+		return fieldf("ratio_embedding", "a mixture sees all of g as it is")
+	}
+	return nil
 }
 
 func networkError(err error) error {
@@ -159,15 +178,15 @@ func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
 // checkData tells whether the data set serves the network and the family.
-func checkData(c Config, src Sources, h, w, channels, labels int) error {
+func checkData(c Config, src Sources, s checkpoint.Shape) error {
 	d := src.Dataset
 	switch {
 	case d == nil:
 		return fieldf("dataset", "it is missing")
-	case d.Height() != h || d.Width() != w || d.Channels() != channels:
-		return fieldf("dataset", "its images have %d×%d pixels in %d channels, the network's %d×%d in %d", d.Height(), d.Width(), d.Channels(), h, w, channels)
-	case labels > 0 && d.Classes() > labels:
-		return fieldf("dataset", "it has labels up to %d, the network knows classes 0 to %d", d.Classes()-1, labels-1)
+	case d.Height() != s.Height || d.Width() != s.Width || d.Channels() != s.Channels:
+		return fieldf("dataset", "its images have %d×%d pixels in %d channels, the network's %d×%d in %d", d.Height(), d.Width(), d.Channels(), s.Height, s.Width, s.Channels)
+	case s.Labels > 0 && d.Classes() > s.Labels:
+		return fieldf("dataset", "it has labels up to %d, the network knows classes 0 to %d", d.Classes()-1, s.Labels-1)
 	case c.Family.PerClass && c.Stage != Pretrain:
 		for i := range d.Len() {
 			if d.Label(i) < 0 {

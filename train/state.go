@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -25,8 +24,7 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		return nil, err
 	}
 	if r.net != nil {
-		cfg := r.net.Config()
-		s.Network = &cfg
+		s.Network = r.net
 	}
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
@@ -54,14 +52,10 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule = nil, s.Schedule
 	if s.Network != nil {
-		net, err := unet.New(*s.Network)
-		if err != nil {
-			return nil, stateError("network: %v", err)
+		if params := s.Network.Params(); len(s.Params) != len(params) {
+			return nil, stateError("%d parameters, the network has %d", len(s.Params), len(params))
 		}
-		if len(s.Params) != len(net.Params()) {
-			return nil, stateError("%d parameters, the network has %d", len(s.Params), len(net.Params()))
-		}
-		src.Model = &checkpoint.Model{Net: net, Values: s.Params, Schedule: s.Schedule, Basis: s.Basis}
+		src.Model = &checkpoint.Model{Net: s.Network, Values: s.Params, Schedule: s.Schedule, Basis: s.Basis}
 	}
 	if src.Basis == nil && !pretrain {
 		src.Basis = s.Basis

@@ -40,7 +40,7 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 		return Row{}, &data.Error{Row: -1, Msg: "the batch is no whole number of images with a label each"}
 	}
 	for i := range n {
-		if err := data.CheckRow(i, images[i*r.model.Pixels():(i+1)*r.model.Pixels()]); err != nil {
+		if err := r.data.CheckRow(i, images[i*r.model.Pixels():(i+1)*r.model.Pixels()]); err != nil {
 			return Row{}, err
 		}
 	}

@@ -99,6 +99,36 @@ class Client(Calls):
     def delete_model(self, model: str) -> None:
         self.call("DeleteModel", model=model)
 
+    def make_mixture(
+        self,
+        name: str,
+        dataset: str | None = None,
+        *,
+        covariance: str | None = None,
+        floor: float | None = None,
+        means: npt.ArrayLike | None = None,
+        covariances: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        shape: tuple[int, int, int] | None = None,
+        replace: bool = False,
+        progress: bool = True,
+    ) -> dict[str, Any]:
+        """Make a Gaussian mixture, whose score is exact, and serve it as a model.
+
+        Of a dataset's classes, one component each, with as much of their covariance as `covariance` says: "dct" (the
+        channels of each frequency), "full", or the blocks of a basis by name. Or of your own laws: means [n, d] and
+        covariances [n, d, d] of images of `shape` [H, W, C] (default [1, d, 1]), with weights [n] and class labels [n].
+
+        >>> cov = [[[0.04, 0.01], [0.01, 0.02]], [[0.01, 0], [0, 0.03]]]
+        >>> client.make_mixture("plane", means=[[0.5, 0], [-0.5, 0.25]], covariances=cov, replace=True)["model_type"]
+        'Mixture'
+        """
+        lists = {"means": means, "covariances": covariances, "weights": weights, "labels": labels, "shape": shape}
+        given = {field: np.asarray(values).tolist() for field, values in lists.items() if values is not None}
+        request = _given(name=name, dataset=dataset, covariance=covariance, floor=floor, replace=replace)
+        return self.call("MakeModel", show="mixture" if progress else None, **request, **given)
+
     # Sampling
 
     def sample(
@@ -353,6 +383,13 @@ class Client(Calls):
         """
         command = {"op": "PutDataset", "name": name, "replace": replace}
         uploads.send(self._connection, command, uploads.dataset_table(images, labels), "upload" if progress else None)
+
+    def draw_dataset(
+        self, name: str, model: str, n: int, *, seed: int = 0, replace: bool = False, progress: bool = True
+    ) -> dict[str, Any]:
+        """Store n images drawn from a mixture: a dataset whose law is known. They may leave [−1, 1]."""
+        show = "draw" if progress else None
+        return self.call("MakeDataset", show=show, name=name, model=model, n=n, seed=seed, replace=replace)
 
     def dataset(self, name: str, offset: int = 0, limit: int | None = None, progress: bool = True) -> Dataset:
         """Read a dataset, or `limit` images of it from `offset` on, as it was uploaded."""

@@ -29,10 +29,12 @@ type Device struct {
 // ModelInfo is what ListModels and DescribeModel say about a model.
 type ModelInfo struct {
 	Name       string        `json:"name"`
-	Path       string        `json:"path"`    // of its folder, relative to the models folder
-	Version    int           `json:"version"` // rises when the model is saved anew
-	Hash       string        `json:"hash"`    // of its weights
-	Resolution int           `json:"img_resolution"`
+	Path       string        `json:"path"`                // of its folder, relative to the models folder
+	Version    int           `json:"version"`             // rises when the model is saved anew
+	Hash       string        `json:"hash"`                // of its weights
+	Type       string        `json:"model_type"`          // SongUNet, DhariwalUNet or Mixture
+	Resolution int           `json:"img_resolution"`      // height, and width where none is given
+	Width      int           `json:"img_width,omitempty"` // where it is not the height
 	Channels   int           `json:"img_channels"`
 	LabelDim   int           `json:"label_dim"`
 	Classes    []string      `json:"classes,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // action does one JSON operation. Its request was not decoded yet.
@@ -44,6 +45,7 @@ var actions = map[string]action{
 	"DeleteModel": do(func(e *Engine, _ context.Context, req api.ModelName, _ func(api.Meta)) (any, error) {
 		return named("model", req.Model, e.deleteModel(req.Model))
 	}),
+	"MakeModel": do((*Engine).makeModel),
 	"ListSchedules": do(func(e *Engine, _ context.Context, _ api.Empty, _ func(api.Meta)) (any, error) {
 		return map[string]any{"schedules": e.listSchedules()}, nil
 	}),
@@ -65,6 +67,7 @@ var actions = map[string]action{
 	"ListDatasets": do(func(e *Engine, _ context.Context, _ api.Empty, _ func(api.Meta)) (any, error) {
 		return map[string]any{"datasets": e.listDatasets()}, nil
 	}),
+	"MakeDataset": do((*Engine).makeDataset),
 	"DeleteDataset": do(func(e *Engine, _ context.Context, req api.DatasetName, _ func(api.Meta)) (any, error) {
 		return named("dataset", req.Dataset, e.deleteDataset(req.Dataset))
 	}),
@@ -117,6 +120,6 @@ func (e *Engine) describeModel(name string) (any, error) {
 		return nil, err
 	}
 	info := m.describe()
-	info.Config = m.config
+	info.Config = checkpoint.ConfigOf(m.stored.Net)
 	return info, nil
 }

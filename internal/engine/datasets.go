@@ -64,10 +64,13 @@ func (e *Engine) listDatasets() []api.DatasetInfo {
 			e.log.Warn("data set cannot be read", "name", name, "error", err)
 			continue
 		}
-		infos = append(infos, api.DatasetInfo{Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()),
-			DType: imageType(d).String(), Classes: d.Classes()})
+		infos = append(infos, describeDataset(name, d))
 	}
 	return infos
+}
+
+func describeDataset(name string, d *data.Dataset) api.DatasetInfo {
+	return api.DatasetInfo{Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: imageType(d).String(), Classes: d.Classes()}
 }
 
 // deleteDataset deletes a data set. A run that reads it keeps what it holds in memory.

@@ -116,7 +116,7 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 	if err := finite("x", x, size); err != nil {
 		return err
 	}
-	if err := checkLabels(labels, d.model.config.LabelDim); err != nil {
+	if err := checkLabels(labels, d.model.shape.Labels); err != nil {
 		return err
 	}
 	g, err := d.levels(in)

@@ -72,8 +72,8 @@ func (e *Engine) imagesFor(m *model, name string) (*data.Dataset, error) {
 		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
 			name, d.Height(), d.Width(), d.Channels(), m.name, h, w, c)
 	}
-	if d.Classes() > m.config.LabelDim && m.config.LabelDim > 0 {
-		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.name, m.config.LabelDim)
+	if d.Classes() > m.shape.Labels && m.shape.Labels > 0 {
+		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.name, m.shape.Labels)
 	}
 	return d, nil
 }

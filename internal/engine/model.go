@@ -6,9 +6,9 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // model is one loaded model folder: immutable but for its count of users. The catalogue holds it once and every request
@@ -20,8 +20,8 @@ type model struct {
 	hash    string // of its weights
 
 	dev     *device.Device
-	config  unet.Config
-	net     *unet.Net
+	stored  *checkpoint.Model // with the values of a mixture, whose axes decide on which bases it can be; a UNet's are on the device alone
+	shape   checkpoint.Shape
 	weights *kernels.Weights
 	sched   *schedule.Schedule // nil: samples with edm
 	basis   *basis.Basis       // of its schedule; nil where the family's name is enough
@@ -74,7 +74,11 @@ func (m *model) on(b *basis.Basis) (*kernels.Model, error) {
 	if k, ok := m.kernels[b]; ok {
 		return k, nil
 	}
-	k, err := kernels.NewModel(m.dev, kernels.UNet(m.net), b)
+	net, err := m.stored.OnBasis(b)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.name, err)
+	}
+	k, err := kernels.NewModel(m.dev, net, b)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +90,7 @@ func (m *model) on(b *basis.Basis) (*kernels.Model, error) {
 
 // imageSize gives height, width and channels.
 func (m *model) imageSize() (h, w, c int) {
-	return m.config.ImgResolution, m.config.ImgResolution, m.config.ImgChannels
+	return m.shape.Height, m.shape.Width, m.shape.Channels
 }
 
 // fits checks that a column holds images of the model's size and gives their layout.

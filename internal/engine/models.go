@@ -175,8 +175,11 @@ func (e *Engine) listModels() []api.ModelInfo {
 func (m *model) describe() api.ModelInfo {
 	info := api.ModelInfo{
 		Name: m.name, Path: m.path, Version: m.version, Hash: m.hash,
-		Resolution: m.config.ImgResolution, Channels: m.config.ImgChannels, LabelDim: m.config.LabelDim,
-		Classes: m.config.Classes, Parameters: m.net.ParamCount(),
+		Type: m.shape.Type, Resolution: m.shape.Height, Channels: m.shape.Channels, LabelDim: m.shape.Labels,
+		Classes: m.shape.Classes, Parameters: m.stored.Net.ParamCount(),
+	}
+	if m.shape.Width != m.shape.Height {
+		info.Width = m.shape.Width
 	}
 	if m.sched != nil {
 		own := describeSchedule(m.name, "model", m.sched)

@@ -80,19 +80,23 @@ func (u *datasetUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, explain(err)
 	}
-	e := u.e
+	return int64(u.rows), u.e.storeDataset(u.req.Name, d, u.req.Replace)
+}
+
+// storeDataset writes a new data set and lists it.
+func (e *Engine) storeDataset(name string, d *data.Dataset, replace bool) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
-	if err := e.freeDataset(u.req.Name, u.req.Replace); err != nil {
-		return 0, err
+	if err := e.freeDataset(name, replace); err != nil {
+		return err
 	}
-	if err := data.Save(e.datasetPath(u.req.Name), d, u.req.Replace); err != nil {
-		return 0, err
+	if err := data.Save(e.datasetPath(name), d, replace); err != nil {
+		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.datasets[u.req.Name] = &dataset{name: u.req.Name, path: e.datasetPath(u.req.Name), data: d}
-	return int64(u.rows), nil
+	e.datasets[name] = &dataset{name: name, path: e.datasetPath(name), data: d}
+	return nil
 }
 
 // Abort implements Upload.

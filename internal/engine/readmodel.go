@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -14,7 +15,7 @@ func (e *Engine) readModel(name, folder, path string) (*model, error) {
 	}
 	m := &model{
 		name: name, path: path, hash: stored.Hash,
-		dev: e.dev, config: stored.Net.Config(), net: stored.Net, sched: stored.Schedule, basis: stored.Basis,
+		dev: e.dev, stored: stored, shape: checkpoint.ShapeOf(stored.Net), sched: stored.Schedule, basis: stored.Basis,
 		holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}
 	on, err := e.plain(m)
@@ -22,6 +23,9 @@ func (e *Engine) readModel(name, folder, path string) (*model, error) {
 		return nil, err
 	}
 	m.weights, err = on.Upload(stored.Values)
+	if _, exact := stored.Net.(*mixture.Net); !exact {
+		stored.Values = nil // they are on the device
+	}
 	return m, err
 }
 

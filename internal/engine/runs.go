@@ -214,7 +214,7 @@ func (e *Engine) exportModel(name string) (*checkpoint.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checkpoint.Model{Net: m.net, Values: values, Schedule: m.sched, Basis: m.basis, Hash: m.hash}, nil
+	return &checkpoint.Model{Net: m.stored.Net, Values: values, Schedule: m.sched, Basis: m.basis, Hash: m.hash}, nil
 }
 
 // deleteRun deletes a run and its folder.

@@ -188,7 +188,7 @@ func (s *sampling) planAll(labels []int32) error {
 }
 
 // classes is the number of labels a caller may name.
-func (s *sampling) classes() int { return s.model.config.LabelDim }
+func (s *sampling) classes() int { return s.model.shape.Labels }
 
 // drawable lists the labels that may be drawn.
 func drawable(classes int) []int32 {

@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -19,7 +16,7 @@ func (e *Engine) saveModel(ctx context.Context, req api.SaveModel, _ func(api.Me
 		return nil, err
 	}
 	folder := filepath.Join(e.folders.models, req.Name)
-	if err := e.mayReplace(req, folder); err != nil { // before the work; asked again below
+	if err := e.mayReplace(req.Name, req.Replace, folder); err != nil { // before the work; asked again below
 		return nil, err
 	}
 	learned, err := r.model(ctx)
@@ -27,32 +24,16 @@ func (e *Engine) saveModel(ctx context.Context, req api.SaveModel, _ func(api.Me
 		return nil, err
 	}
 	learned.Schedule = madeFor(learned.Schedule, req.Name)
-	e.changes.Lock()
-	defer e.changes.Unlock()
-	if err := e.mayReplace(req, folder); err != nil {
-		return nil, err
-	}
-	if err := checkpoint.SaveModel(folder, learned, req.Replace); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil, nameTaken("model folder", req.Name)
-		}
-		return nil, err
-	}
-	m, err := e.readModel(req.Name, folder, req.Name)
-	if err != nil {
-		return nil, err
-	}
-	e.installModel(m)
-	return m.describe(), nil
+	return e.serveModel(req.Name, req.Replace, folder, learned)
 }
 
 // mayReplace tells whether a model may be saved under a name.
-func (e *Engine) mayReplace(req api.SaveModel, folder string) error {
-	if err := e.freeModel(req.Name, req.Name); err != nil {
+func (e *Engine) mayReplace(name string, replace bool, folder string) error {
+	if err := e.freeModel(name, name); err != nil {
 		return err
 	}
-	if !req.Replace && (e.isLoaded(req.Name, req.Name) || exists(folder)) {
-		return nameTaken("model", req.Name)
+	if !replace && (e.isLoaded(name, name) || exists(folder)) {
+		return nameTaken("model", name)
 	}
 	return nil
 }
@@ -81,13 +62,9 @@ func (r *run) model(ctx context.Context) (*checkpoint.Model, error) {
 	if state.Network == nil {
 		return nil, api.Errorf(api.BadRequest, "The run %q has no network of its own to save", r.name)
 	}
-	net, err := unet.New(*state.Network)
-	if err != nil {
-		return nil, err
-	}
 	values := state.EMA
 	if values == nil { // frozen: the network is as it was
 		values = state.Params
 	}
-	return &checkpoint.Model{Net: net, Values: values, Schedule: state.Schedule, Basis: state.Basis}, nil
+	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: state.Schedule, Basis: state.Basis}, nil
 }

@@ -101,7 +101,7 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		images[name] = toHWC(v, x.from, h, w, c)
 	}
 	labels := api.ColumnOf[int32](x.in, in, "label")
-	if err := checkLabels(labels, x.model.config.LabelDim); err != nil {
+	if err := checkLabels(labels, x.model.shape.Labels); err != nil {
 		return err
 	}
 	t := api.ColumnOf[float64](x.in, in, "t")

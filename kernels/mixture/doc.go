@@ -7,9 +7,15 @@
 //	flow(x) = M^{1/2} ∇ log p_t(x) = M^{1/2} Σ_i ρ_i(x) S_i^{-1}(μ_i − x),
 //	ρ_i(x) ∝ π_i |S_i|^{-1/2} exp( −½ (x−μ_i)ᵀ S_i^{-1} (x−μ_i) ).
 //
+// A [Mixture] is that with constants, a [Net] with parameters: what a model folder
+// holds, with classes, and of any image size where the covariances commute with the
+// noise.
+//
 // The optimal network is at hand, so estimators can be compared with finite
 // differences of the loss, and solvers with the exact solution.
 //
-// It imports kernels, schedule/basis and gonum. A [Mixture] is immutable. Begin
-// with mixture.go; inverse.go explains how S_i^{-1} is differentiated.
+// It imports kernels, kernels/unet for the form of a state dict, schedule/basis and
+// gonum. A [Mixture] and a [Net] are immutable. Begin with mixture.go; inverse.go
+// explains how S_i^{-1} is differentiated, net.go and principal.go are the stored
+// form, law.go and measure.go make it.
 package mixture

@@ -13,8 +13,8 @@ func (m *Mixture) Flow(_ *nn.Scope, x, g, _ *graph.Node) *graph.Node {
 	d, n := m.d, len(m.weights)
 	gr, dtype := x.Graph(), x.DType()
 	batch := x.Shape().Dimensions[0]
-	noise := m.combined(g)                                        // [B, d, d]
-	root := m.combined(graph.Sqrt(g))                             // M^{1/2}
+	noise := combine(m.projectors, g, d)                          // [B, d, d]
+	root := combine(m.projectors, graph.Sqrt(g), d)               // M^{1/2}
 	cov := graph.InsertAxes(constant(gr, dtype, m.matrices()), 0) // [1, n, d, d]
 	s := graph.Add(cov, graph.InsertAxes(noise, 1))               // [B, n, d, d]
 	inv, logDet := inverse(graph.Reshape(s, batch*n, d, d))
@@ -33,15 +33,6 @@ func (m *Mixture) Flow(_ *nn.Scope, x, g, _ *graph.Node) *graph.Node {
 	score := graph.ReduceSum(graph.Mul(graph.Reshape(resp, batch, n, 1), graph.Reshape(a, batch, n, d)), 1)
 	flow := graph.DotGeneral(root, []int{2}, []int{0}, score, []int{1}, []int{0})
 	return graph.Reshape(flow, x.Shape().Dimensions...)
-}
-
-// combined returns Σ_j c_j P_j, [B, d, d], for c [B, J].
-func (m *Mixture) combined(c *graph.Node) *graph.Node {
-	p := make([][][]float64, len(m.projectors))
-	for j, flat := range m.projectors {
-		p[j] = square(flat, m.d)
-	}
-	return graph.DotGeneral(c, []int{1}, nil, constant(c.Graph(), c.DType(), p), []int{0}, nil)
 }
 
 func (m *Mixture) matrices() [][][]float64 {

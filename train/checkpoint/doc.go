@@ -1,8 +1,8 @@
 // Package checkpoint stores models and the states of runs as folders.
 //
-//	model/  config.json         EDM's keyword arguments
+//	model/  config.json         EDM's keyword arguments, or those of a mixture
 //	        model.safetensors   the state dict of EDM's EDMPrecond: names under "model.",
-//	                            PyTorch's layouts
+//	                            PyTorch's layouts; or the tensors of a mixture
 //	        schedule.json       optional: the model's own schedule
 //	        basis.safetensors   optional: the dense basis of that schedule
 //
@@ -15,6 +15,7 @@
 // atomicdir), and its bytes depend on its content alone. Nothing that is read is
 // trusted: names, shapes, types and sizes are checked, and errors name the tensor.
 //
-// The package may import kernels/unet, schedule/... and its own leaves. Begin with
+// The package may import kernels, kernels/unet, kernels/mixture, schedule/... and its own
+// leaves. Begin with
 // model.go.
 package checkpoint

@@ -26,7 +26,7 @@ const (
 
 // Model is a network with its values and, where it has one, its own schedule.
 type Model struct {
-	Net      *unet.Net
+	Net      Network
 	Values   [][]float32        // in PyTorch's layout and the order of Net.Params
 	Schedule *schedule.Schedule // nil: the model has none of its own
 	Basis    *basis.Basis       // dense basis of that schedule; nil where the family's name says it all
@@ -66,12 +66,12 @@ func LoadModel(dir string) (*Model, error) {
 }
 
 func (m *Model) decodeConfig(b []byte) error {
-	cfg, err := unet.ParseConfig(b)
+	net, err := ParseNetwork(b)
 	if err != nil {
 		return err
 	}
-	m.Net, err = unet.New(cfg)
-	return err
+	m.Net = net
+	return nil
 }
 
 func (m *Model) decodeWeights(b []byte) error {
@@ -96,7 +96,7 @@ func (m *Model) decodeWeights(b []byte) error {
 // m.Hash. An existing folder is an error that wraps fs.ErrExist unless replace is true.
 func SaveModel(dir string, m *Model, replace bool) error {
 	files := map[string][]byte{}
-	config, err := json.MarshalIndent(m.Net.Config(), "", "  ")
+	config, err := json.MarshalIndent(ConfigOf(m.Net), "", "  ")
 	if err != nil {
 		return inFile(configFile, err)
 	}

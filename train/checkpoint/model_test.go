@@ -254,14 +254,13 @@ func TestStateDictOfPyTorch(t *testing.T) {
 func TestRunRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	m := tinyModel(t)
-	cfg := m.Net.Config()
 	moments := func(x float64) [][][]float64 {
 		return [][][]float64{{{x, 1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12, 1.0 / 3}}}
 	}
 	r := &Run{
-		Config: json.RawMessage(`{"stage":"isotropic","seed":18446744073709551615}`), Network: &cfg,
+		Config: json.RawMessage(`{"stage":"isotropic","seed":18446744073709551615}`), Network: m.Net,
 		Step: 5, Seen: 320, Position: 300, Skipped: 1, Images: 1297,
-		Params: m.Values, M: m.Net.Init(1), V: m.Net.Init(2), EMA: m.Net.Init(3), Updates: 4,
+		Params: m.Values, M: m.Net.(*unet.Net).Init(1), V: m.Net.(*unet.Net).Init(2), EMA: m.Net.(*unet.Net).Init(3), Updates: 4,
 		Schedule: m.Schedule, Basis: m.Basis, ThetaM: moments(0.1), ThetaV: moments(0.2), ThetaUpdates: []int64{4},
 		Rows: [][]float64{{1, 0.5}, {2, 0.25}},
 	}
@@ -288,7 +287,7 @@ func TestRunRoundTrip(t *testing.T) {
 		t.Errorf("loaded %+v, want %+v", got, r)
 	}
 
-	frozen := &Run{Config: json.RawMessage(`{}`), Network: &cfg, Params: m.Values}
+	frozen := &Run{Config: json.RawMessage(`{}`), Network: m.Net, Params: m.Values}
 	if err := SaveRun(a, frozen); err != nil {
 		t.Fatal(err)
 	}

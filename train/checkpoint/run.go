@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
@@ -28,7 +27,7 @@ const (
 // Run is the whole state of a training run between two steps.
 type Run struct {
 	Config  json.RawMessage // the training configuration
-	Network *unet.Config    // nil for a network without parameters
+	Network Network         // nil for a network without parameters
 
 	Step     int64 // steps taken
 	Seen     int64 // images trained on
@@ -75,15 +74,11 @@ func SaveRun(dir string, r *Run) error {
 	files[runFile] = append(head, '\n')
 	f := &safetensors.File{}
 	if r.Network != nil {
-		if files[networkFile], err = json.MarshalIndent(r.Network, "", "  "); err != nil {
-			return inFile(networkFile, err)
-		}
-		net, err := unet.New(*r.Network)
-		if err != nil {
+		if files[networkFile], err = json.MarshalIndent(ConfigOf(r.Network), "", "  "); err != nil {
 			return inFile(networkFile, err)
 		}
 		for _, g := range r.groups() {
-			if err := g.encode(net, f); err != nil {
+			if err := g.encode(r.Network, f); err != nil {
 				return err
 			}
 		}
@@ -149,9 +144,12 @@ func (r *Run) decodeHead(b []byte) error {
 }
 
 func (r *Run) decodeNetwork(b []byte) error {
-	cfg, err := unet.ParseConfig(b)
-	r.Network = &cfg
-	return err
+	net, err := ParseNetwork(b)
+	if err != nil {
+		return err
+	}
+	r.Network = net
+	return nil
 }
 
 func (r *Run) decodeState(b []byte) error {
@@ -160,12 +158,8 @@ func (r *Run) decodeState(b []byte) error {
 		return err
 	}
 	if r.Network != nil {
-		net, err := unet.New(*r.Network)
-		if err != nil {
-			return inFile(networkFile, err)
-		}
 		for _, g := range r.groups() {
-			if err := g.decode(net, f); err != nil {
+			if err := g.decode(r.Network, f); err != nil {
 				return err
 			}
 		}

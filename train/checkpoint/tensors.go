@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"slices"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -18,7 +17,7 @@ func (r *Run) groups() []group {
 	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}}
 }
 
-func (g group) encode(net *unet.Net, f *safetensors.File) error {
+func (g group) encode(net Network, f *safetensors.File) error {
 	if *g.values == nil && g.optional {
 		return nil
 	}
@@ -35,7 +34,7 @@ func (g group) encode(net *unet.Net, f *safetensors.File) error {
 	return nil
 }
 
-func (g group) decode(net *unet.Net, f *safetensors.File) error {
+func (g group) decode(net Network, f *safetensors.File) error {
 	params := net.Params()
 	if len(params) > 0 && g.optional && f.Lookup(g.prefix+"/"+params[0].Name) == nil {
 		return nil

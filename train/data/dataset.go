@@ -26,6 +26,8 @@ type Images struct {
 	Uint8                   []uint8
 	Float32                 []float32 // in [−1, 1]
 	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
+	// Unbounded floats were drawn from a law and may leave [−1, 1].
+	Unbounded bool
 }
 
 // Dataset is a table of images of one size. It is immutable and safe for
@@ -81,8 +83,10 @@ func New(im Images) (*Dataset, error) {
 	case im.Labels != nil && len(im.Labels) != d.n:
 		return nil, failf(-1, "%d labels for %d images", len(im.Labels), d.n)
 	}
-	if i := firstBad(im.Float32); i >= 0 {
-		return nil, failf(i/d.Pixels(), "value %v; images are finite and lie in [−1, 1]", im.Float32[i])
+	for i := range len(im.Float32) / d.Pixels() {
+		if err := d.CheckRow(i, im.Float32[i*d.Pixels():(i+1)*d.Pixels()]); err != nil {
+			return nil, err
+		}
 	}
 	for i, label := range im.Labels {
 		if label < -1 {
@@ -107,6 +111,20 @@ func firstBad(x []float32) int {
 func CheckRow(row int, x []float32) error {
 	if i := firstBad(x); i >= 0 {
 		return failf(row, "value %v; images are finite and lie in [−1, 1]", x[i])
+	}
+	return nil
+}
+
+// CheckRow tells whether the data set could hold an image: as the function of that name,
+// but for a data set without bounds.
+func (d *Dataset) CheckRow(row int, x []float32) error {
+	if !d.images.Unbounded {
+		return CheckRow(row, x)
+	}
+	for _, v := range x {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return failf(row, "value %v; images are finite", v)
+		}
 	}
 	return nil
 }

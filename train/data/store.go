@@ -25,6 +25,8 @@ type storeHead struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 	Layout  Layout `json:"layout"`
+
+	Unbounded bool `json:"unbounded,omitempty"`
 }
 
 // Save writes the data set as the folder dir, which appears whole or not at all.
@@ -44,7 +46,7 @@ func Save(dir string, d *Dataset, replace bool) error {
 				return err
 			}
 		}
-		head, err := json.Marshal(storeHead{storeFormat, storeVersion, im.Layout})
+		head, err := json.Marshal(storeHead{storeFormat, storeVersion, im.Layout, im.Unbounded})
 		if err != nil {
 			return err
 		}
@@ -83,6 +85,7 @@ func Load(dir string) (*Dataset, error) {
 			return nil, err
 		}
 	}
+	im.Unbounded = head.Unbounded
 	return New(im)
 }
 

@@ -1,0 +1,77 @@
+"""The laboratory: mixtures with exact score as models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+import wire
+
+MEANS = np.array([[0.5, 0.0], [-0.5, 0.25]])
+COVARIANCES = np.array([[[0.04, 0.01], [0.01, 0.02]], [[0.01, 0.0], [0.0, 0.03]]])
+
+
+@pytest.fixture(scope="module")
+def plane(flight: fl.FlightClient) -> str:
+    """A mixture of two classes in the plane, as images of 1×2 pixels."""
+    request = {"name": "plane", "weights": [3, 1], "means": MEANS.tolist(), "covariances": COVARIANCES.tolist()}
+    (info,) = wire.act(flight, "MakeModel", {**request, "labels": [0, 1], "replace": True})
+    assert (info["model_type"], info["img_resolution"], info["img_width"], info["label_dim"]) == ("Mixture", 1, 2, 2)
+    return "plane"
+
+
+def test_the_score_of_a_mixture_is_exact(flight: fl.FlightClient, plane: str) -> None:
+    """flow = σ S⁻¹(μ − x), S = Σ + σ²I, for each class; D = x + σ flow."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((6, 1, 2, 1)).astype(np.float32)
+    labels = np.array([0, 1, 0, 1, 0, 1], np.int32)
+    sigma = np.geomspace(0.01, 10, 6)
+    rows = wire.table(x=wire.tensor(x), label=wire.int32(labels), sigma=pa.array(sigma))
+    reply = wire.exchange(flight, "Denoise", {"model": plane}, rows.to_batches()).table
+    flow = wire.numbers(reply["flow"]).reshape(6, 2)
+    for i, label in enumerate(labels):
+        s = COVARIANCES[label] + sigma[i] ** 2 * np.eye(2)
+        want = sigma[i] * np.linalg.solve(s, MEANS[label] - x[i].ravel())
+        np.testing.assert_allclose(flow[i], want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_data_set_drawn_from_a_mixture_has_its_law(flight: fl.FlightClient, plane: str) -> None:
+    """20,000 draws; five standard errors: false alarms below 1e-5."""
+    request = {"name": "drawn", "model": plane, "n": 20000, "seed": 7}
+    (info,) = wire.act(flight, "MakeDataset", request)
+    assert (info["rows"], info["shape"], info["classes"]) == (20000, [1, 2, 1], 2)
+    table = wire.get(flight, "Dataset", {"dataset": "drawn"}).table
+    x, labels = wire.numbers(table["image"]).reshape(-1, 2), table["label"].to_numpy()
+    for label, share in enumerate([0.75, 0.25]):
+        own = x[labels == label]
+        assert abs(len(own) / len(x) - share) < 5 * np.sqrt(share * (1 - share) / len(x))
+        error = np.sqrt(np.diag(COVARIANCES[label]) / len(own))
+        assert (abs(own.mean(0) - MEANS[label]) < 5 * error).all()
+        variances = np.diag(COVARIANCES[label])
+        spread = np.sqrt((np.outer(variances, variances) + COVARIANCES[label] ** 2) / len(own))
+        assert (abs(np.cov(own.T) - COVARIANCES[label]) < 5 * spread).all()
+    assert wire.code(lambda: wire.act(flight, "MakeDataset", request)) == "NAME_TAKEN"
+
+
+def test_a_mixture_of_a_data_set_samples_its_classes(flight: fl.FlightClient, dataset: str) -> None:
+    (info,) = wire.act(flight, "MakeModel", {"name": "blocks-gmm", "dataset": dataset, "replace": True})
+    assert (info["model_type"], info["img_resolution"], info["label_dim"]) == ("Mixture", 8, 10)
+    request = {"model": "blocks-gmm", "labels": list(range(10)), "nfe": 15, "schedule": {"edm": {"T": 400}}}
+    images = wire.numbers(wire.get(flight, "Sample", request).table["sample"])
+    for label, image in enumerate(images):
+        block = image[label % 5 + 1 : label % 5 + 3, label // 5 * 4 : label // 5 * 4 + 3]
+        assert block.mean() > 200 > image.mean()
+
+
+def test_refusals(flight: fl.FlightClient, plane: str, dataset: str) -> None:
+    def make(**request: object) -> str:
+        return wire.code(lambda: wire.act(flight, "MakeModel", {"name": "refused", **request}))
+
+    assert make() == "BAD_REQUEST"
+    assert make(dataset="nowhere") == "DATASET_NOT_FOUND"
+    assert make(dataset=dataset, covariance="nowhere") == "BASIS_NOT_FOUND"
+    assert make(means=[[0, 0]], covariances=[[[1, 2], [2, 1]]]) == "BAD_REQUEST"  # not positive definite
+    assert make(means=[[0, 0]], covariances=[[[1, 0], [0, 1]]], shape=[2, 2, 1]) == "BAD_REQUEST"
+    run = {"name": "of-plane", "stage": "isotropic", "dataset": "drawn", "model": plane}
+    assert wire.code(lambda: wire.act(flight, "CreateRun", run)) == "BAD_REQUEST"  # train_network must be false

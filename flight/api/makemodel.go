@@ -1,0 +1,111 @@
+package api
+
+import "math"
+
+// MakeModel makes a laboratory's model, a Gaussian mixture whose score is exact, and serves it: of the laws that the
+// request gives, or of a data set's classes, one component each.
+type MakeModel struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"` // mixture (default)
+	Replace bool   `json:"replace"`
+
+	// From a data set: every class has its mean and its covariance.
+	Dataset string `json:"dataset"`
+	// Covariance says what is kept of it: dct (default; the channels of each frequency), full, or the blocks of a basis by
+	// name. Noise can be in the subspaces of dct bases, of none, and of that basis, in this order.
+	Covariance string  `json:"covariance"`
+	Floor      float64 `json:"floor"` // least variance in any direction; default 1e-4
+
+	// By its laws: pixels are in the order of an image [H, W, C].
+	Shape       []int         `json:"shape"` // [H, W, C]; default [1, dimensions, 1]
+	Weights     []float64     `json:"weights"`
+	Means       [][]float64   `json:"means"`
+	Covariances [][][]float64 `json:"covariances"`
+	Labels      []int         `json:"labels"` // classes of the components; default none
+}
+
+// SetDefaults implements Request.
+func (r *MakeModel) SetDefaults() { *r = MakeModel{Kind: "mixture"} }
+
+// Validate implements Request.
+func (r *MakeModel) Validate() error {
+	if err := first(CheckName("name", r.Name), oneOf("kind", r.Kind, "mixture")); err != nil {
+		return err
+	}
+	given := r.Shape != nil || r.Weights != nil || r.Means != nil || r.Covariances != nil || r.Labels != nil
+	switch {
+	case r.Dataset != "" && given:
+		return Errorf(BadRequest, "A mixture is made of a data set or of laws, not of both").WithHint("Leave out dataset, or shape, weights, means, covariances and labels.")
+	case r.Dataset != "":
+		return r.checkMeasured()
+	case r.Covariance != "" || r.Floor != 0:
+		return Errorf(BadRequest, "Fields \"covariance\" and \"floor\" belong to a mixture made of a data set")
+	}
+	return r.checkLaws()
+}
+
+func (r *MakeModel) checkMeasured() error {
+	if r.Covariance == "" {
+		r.Covariance = "dct"
+	}
+	if r.Floor == 0 {
+		r.Floor = 1e-4
+	}
+	if !(r.Floor > 0) || math.IsInf(r.Floor, 1) {
+		return Errorf(BadRequest, "Field \"floor\" must be positive, not %g", r.Floor)
+	}
+	return nil
+}
+
+func (r *MakeModel) checkLaws() error {
+	n := len(r.Means)
+	if n == 0 {
+		return Errorf(BadRequest, "Field \"means\" is missing").WithHint("Give dataset, or weights, means and covariances with one entry per component.")
+	}
+	d := len(r.Means[0])
+	if r.Weights == nil {
+		for range n {
+			r.Weights = append(r.Weights, 1)
+		}
+	}
+	if r.Shape == nil {
+		r.Shape = []int{1, d, 1}
+	}
+	switch {
+	case len(r.Weights) != n || len(r.Covariances) != n || r.Labels != nil && len(r.Labels) != n:
+		return Errorf(BadRequest, "There are %d means, %d covariances, %d weights and %d labels; every component has one of each (labels may be left out)",
+			n, len(r.Covariances), len(r.Weights), len(r.Labels))
+	case len(r.Shape) != 3 || min(r.Shape[0], r.Shape[1], r.Shape[2]) < 1 || max(r.Shape[0], r.Shape[1], r.Shape[2]) > 1<<12:
+		return Errorf(BadRequest, "Field \"shape\" must be [H, W, C], each at least 1, not %v", r.Shape)
+	case r.Shape[0]*r.Shape[1]*r.Shape[2] != d:
+		return Errorf(BadRequest, "Field \"shape\" is %v, that is %d values; the means have %d", r.Shape, r.Shape[0]*r.Shape[1]*r.Shape[2], d)
+	}
+	for i := range n {
+		if len(r.Means[i]) != d || len(r.Covariances[i]) != d {
+			return Errorf(BadRequest, "Component %d has %d means and %d rows of covariances, component 0 has %d means", i, len(r.Means[i]), len(r.Covariances[i]), d)
+		}
+		for k, row := range r.Covariances[i] {
+			if len(row) != d {
+				return Errorf(BadRequest, "Field \"covariances[%d][%d]\" has %d entries, want %d", i, k, len(row), d)
+			}
+		}
+	}
+	return nil
+}
+
+// MakeDataset draws a data set from a mixture: images whose law is known exactly. They may leave [−1, 1].
+type MakeDataset struct {
+	Name    string `json:"name"`
+	Model   string `json:"model"`
+	N       int    `json:"n"` // images
+	Seed    uint64 `json:"seed"`
+	Replace bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *MakeDataset) SetDefaults() { *r = MakeDataset{} }
+
+// Validate implements Request.
+func (r *MakeDataset) Validate() error {
+	return first(CheckName("name", r.Name), need("model", r.Model), atLeast("n", r.N, 1))
+}

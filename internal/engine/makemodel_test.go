@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// two is a mixture of two points' clouds in the plane, one per class, on 1×2 pixels.
+const two = `{"name":"two","weights":[3,1],"means":[[0.5,0],[-0.5,0.25]],
+	"covariances":[[[0.04,0.01],[0.01,0.02]],[[0.01,0],[0,0.03]]],"labels":[0,1]}`
+
+// A mixture is a model like others: it is described, sampled, measured, trained on, saved with what was learned, and
+// read again.
+func TestMixtureIsAModel(t *testing.T) {
+	e := open(t)
+	info := act(t, e, "MakeModel", two)
+	if info["model_type"] != "Mixture" || info["img_resolution"] != 1.0 || info["img_width"] != 2.0 || info["label_dim"] != 2.0 || info["parameters"] != 16.0 {
+		t.Errorf("made %v", info)
+	}
+	act(t, e, "MakeDataset", `{"name":"clouds","model":"two","n":4000,"seed":1}`)
+	d := get(t, e, "Dataset", `{"dataset":"clouds"}`)
+	var count float64
+	var mean [2]float64
+	for i, label := range column[int32](d, "label") {
+		if label == 0 {
+			count++
+			mean[0] += float64(column[float32](d, "image")[2*i])
+			mean[1] += float64(column[float32](d, "image")[2*i+1])
+		}
+	}
+	// Five standard errors: √(0.75·0.25/4000), and 0.2 and 0.14 over √3000.
+	if math.Abs(count/4000-0.75) > 0.034 || math.Abs(mean[0]/count-0.5) > 0.019 || math.Abs(mean[1]/count) > 0.013 {
+		t.Errorf("class 0 has a share of %g and the mean %g, %g", count/4000, mean[0]/count, mean[1]/count)
+	}
+
+	// Where the noise is far above the data the residual of class 0 tends to nothing, far below to the dimension.
+	r := get(t, e, "EvaluateModel", `{"model":"two","dataset":"clouds","schedule":{"edm":{"T":400}},"points":8,"samples":64}`)
+	residual := column[float64](r, "residual")
+	if first, last := residual[0], residual[7]; !(first > last) || last > 0.05 {
+		t.Errorf("residuals %v", residual)
+	}
+
+	samples := get(t, e, "Sample", `{"model":"two","labels":[0,0,0,0,1,1,1,1],"nfe":15,"dtype":"float32","schedule":{"edm":{"T":400}}}`)
+	for i, v := range column[float32](samples, "sample") {
+		want := []float64{0.5, -0.5}[i/8]
+		if i%2 == 0 && math.Abs(float64(v)-want) > 1 {
+			t.Errorf("sample %d is at %g, its class at %g", i/2, v, want)
+		}
+	}
+
+	run := `"stage":"isotropic","dataset":"clouds","model":"two","T":400,"knots":8,"batch":32,"kimg":0.096`
+	_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(`{"name":"r",`+run+`}`), nil)
+	wantCode(t, "a mixture that is to be trained", err, api.BadRequest)
+	act(t, e, "CreateRun", `{"name":"r",`+run+`,"train_network":false,"family":{"per_class":true,"basis":"none"}}`)
+	get(t, e, "TrainStep", `{"run":"r","steps":3}`)
+	saved := act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
+	if saved["model_type"] != "Mixture" || saved["hash"] != info["hash"] || saved["schedule"].(map[string]any)["per_class"] != true {
+		t.Errorf("saved %v, made %v", saved, info)
+	}
+	again := reopen(t, e.cfg.Dir, Config{})
+	if got := act(t, again, "DescribeModel", `{"model":"learned"}`); got["hash"] != info["hash"] {
+		t.Errorf("read again: %v", got)
+	}
+	get(t, again, "TrainStep", `{"run":"r","steps":1}`)
+}
+
+// A mixture of a data set's classes takes noise in the subspaces that its covariance knows.
+func TestMixtureOfADataSet(t *testing.T) {
+	e := open(t)
+	putSmooth(t, e, "smooth", 48)
+	for _, covariance := range []string{"dct", "full"} {
+		info := act(t, e, "MakeModel", `{"name":"gmm-`+covariance+`","dataset":"smooth","covariance":"`+covariance+`"}`)
+		if info["parameters"] != 64.0*66 {
+			t.Errorf("%s: made %v", covariance, info)
+		}
+	}
+	// The anisotropic noise of a run: exact on the covariance that is diagonal in the DCT.
+	act(t, e, "CreateRun", `{"name":"a","stage":"anisotropic","dataset":"smooth","model":"gmm-dct","train_network":false,"T":400,"knots":8,"batch":16,"kimg":0.032}`)
+	get(t, e, "TrainStep", `{"run":"a","steps":2}`)
+	for name, c := range map[string]struct {
+		body string
+		code api.Code
+	}{
+		"both":          {`{"name":"x","dataset":"smooth","means":[[0]]}`, api.BadRequest},
+		"neither":       {`{"name":"x"}`, api.BadRequest},
+		"no such basis": {`{"name":"x","dataset":"smooth","covariance":"mine"}`, api.BasisNotFound},
+		"floor":         {`{"name":"x","dataset":"smooth","floor":-1}`, api.BadRequest},
+		"indefinite":    {`{"name":"x","means":[[0,0]],"covariances":[[[1,2],[2,1]]]}`, api.BadRequest},
+		"not symmetric": {`{"name":"x","means":[[0,0]],"covariances":[[[1,0.5],[0,1]]]}`, api.BadRequest},
+		"shape":         {`{"name":"x","means":[[0,0]],"covariances":[[[1,0],[0,1]]],"shape":[2,2,1]}`, api.BadRequest},
+		"taken":         {`{"name":"tiny","means":[[0]],"covariances":[[[1]]]}`, api.NameTaken},
+	} {
+		_, err := e.Action(t.Context(), "MakeModel", json.RawMessage(c.body), nil)
+		wantCode(t, name, err, c.code)
+	}
+	_, err := e.Action(t.Context(), "MakeDataset", json.RawMessage(`{"name":"x","model":"tiny","n":3}`), nil)
+	wantCode(t, "draws from a UNet", err, api.BadRequest)
+}

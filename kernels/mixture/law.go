@@ -1,0 +1,186 @@
+package mixture
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// DefaultFloor is the least variance of a component along any axis. A direction in
+// which images do not vary, or hardly, would otherwise need σ far below EDM's 0.002.
+const DefaultFloor = 1e-4
+
+// Law is a component by its covariance.
+type Law struct {
+	Component
+	Mean []float64 // [d], pixels in the order of an image
+	Cov  []float64 // [d·d], symmetric
+	// Blocks are orthonormal rows [m·d], together a basis of image space: only the
+	// covariance within each block is kept. Nil keeps all of it.
+	Blocks [][]float64
+}
+
+// Build returns the mixture of these laws, whose weights and labels go to the
+// configuration's Components, with the values of its parameters. Eigenvalues are
+// raised to floor; 0 takes none but positive ones.
+func Build(c Config, laws []Law, floor float64) (*Net, [][]float32, error) {
+	c.ModelType, c.Components = ModelType, nil
+	for _, l := range laws {
+		c.Components = append(c.Components, l.Component)
+	}
+	n, err := NewNet(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	values := make([][]float32, 3)
+	for i, l := range laws {
+		if len(l.Mean) != c.Pixels() || len(l.Cov) != c.Pixels()*c.Pixels() {
+			return nil, nil, fmt.Errorf("mixture: component %d has %d means and %d covariances; images of %d values need %d and %d",
+				i, len(l.Mean), len(l.Cov), c.Pixels(), c.Pixels(), c.Pixels()*c.Pixels())
+		}
+		variances, axes, err := l.principal(floor)
+		if err != nil {
+			return nil, nil, fmt.Errorf("mixture: component %d: %w", i, err)
+		}
+		for k, v := range [][]float64{l.Mean, variances, axes} {
+			for _, x := range v {
+				values[k] = append(values[k], float32(x))
+			}
+		}
+	}
+	values, err = n.Load(n.State(values)) // the same rules as for a file
+	return n, values, err
+}
+
+// principal returns the variances and axes of the covariance within the blocks.
+func (l Law) principal(floor float64) (variances, axes []float64, err error) {
+	d := len(l.Mean)
+	for a := range d {
+		for b := range a {
+			if x, y := l.Cov[a*d+b], l.Cov[b*d+a]; !(math.Abs(x-y) <= 1e-9*(math.Abs(x)+math.Abs(y))) {
+				return nil, nil, fmt.Errorf("the covariance is not symmetric: %v at (%d, %d), %v at (%d, %d)", x, a, b, y, b, a)
+			}
+		}
+	}
+	blocks := l.Blocks
+	if blocks == nil {
+		blocks = [][]float64{identityRows(d)}
+	}
+	cov := mat.NewDense(d, d, l.Cov)
+	for _, rows := range blocks {
+		m := len(rows) / d
+		q := mat.NewDense(m, d, rows)
+		var half, inner, turned mat.Dense
+		half.Mul(q, cov)
+		inner.Mul(&half, q.T())
+		sym := mat.NewSymDense(m, nil)
+		for a := range m {
+			for b := range a + 1 {
+				sym.SetSym(a, b, (inner.At(a, b)+inner.At(b, a))/2)
+			}
+		}
+		var eigen mat.EigenSym
+		if !eigen.Factorize(sym, true) {
+			return nil, nil, fmt.Errorf("the covariance has no eigenvalues")
+		}
+		var vectors mat.Dense
+		eigen.VectorsTo(&vectors)
+		turned.Mul(vectors.T(), q)
+		for _, v := range slices.Backward(eigen.Values(nil)) {
+			if floor == 0 && !(v > 0) {
+				return nil, nil, fmt.Errorf("the covariance is not positive definite: it has the eigenvalue %v", v)
+			}
+			variances = append(variances, max(v, floor))
+		}
+		for a := m - 1; a >= 0; a-- {
+			axes = append(axes, turned.RawRowView(a)...)
+		}
+	}
+	return variances, axes, nil
+}
+
+func identityRows(d int) []float64 {
+	out := make([]float64, d*d)
+	for i := range d {
+		out[i*d+i] = 1
+	}
+	return out
+}
+
+// DCTBlocks returns a block for each frequency of the two-dimensional DCT: its
+// function on each channel. Covariances made of them commute with every dct basis.
+func DCTBlocks(h, w, channels int) [][]float64 {
+	rows, cols := basis.DCTRows(h, h), basis.DCTRows(w, w)
+	out := make([][]float64, 0, h*w)
+	for u := range h {
+		for v := range w {
+			plane := make([]float64, 0, h*w)
+			for y := range h {
+				for x := range w {
+					plane = append(plane, rows[u*h+y]*cols[v*w+x])
+				}
+			}
+			out = append(out, onChannels([][]float64{plane}, channels))
+		}
+	}
+	return out
+}
+
+// BasisBlocks returns a block for each subspace of b, for a class where b has vectors
+// per class.
+func BasisBlocks(b *basis.Basis, label, channels int) ([][]float64, error) {
+	hw := b.H() * b.W()
+	parts, projectors := make([][]float64, b.J()), make([]*mat.SymDense, b.J())
+	for j := range parts {
+		parts[j], projectors[j] = make([]float64, hw), mat.NewSymDense(hw, nil)
+	}
+	unit := make([]float64, hw)
+	for i := range hw {
+		unit[i] = 1
+		if err := b.Split(label, unit, parts); err != nil {
+			return nil, err
+		}
+		unit[i] = 0
+		for j, part := range parts {
+			for k := range i + 1 {
+				projectors[j].SetSym(i, k, part[k])
+			}
+		}
+	}
+	out := make([][]float64, b.J())
+	for j, p := range projectors {
+		var eigen mat.EigenSym
+		if !eigen.Factorize(p, true) {
+			return nil, fmt.Errorf("mixture: projector %d has no eigenvalues", j)
+		}
+		var vectors mat.Dense
+		eigen.VectorsTo(&vectors)
+		var planes [][]float64
+		for i, v := range eigen.Values(nil) {
+			if v > 0.5 {
+				planes = append(planes, mat.Col(nil, i, &vectors))
+			}
+		}
+		out[j] = onChannels(planes, channels)
+	}
+	return out, nil
+}
+
+// onChannels returns rows of whole images, each plane on each channel.
+func onChannels(planes [][]float64, channels int) []float64 {
+	var out []float64
+	for _, plane := range planes {
+		for c := range channels {
+			row := make([]float64, len(plane)*channels)
+			for q, v := range plane {
+				row[q*channels+c] = v
+			}
+			out = append(out, row...)
+		}
+	}
+	return out
+}

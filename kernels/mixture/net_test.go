@@ -1,0 +1,223 @@
+package mixture_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/mixture"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// built returns the settings as a net with parameters, and the settings as they are
+// after the rounding of these to float32.
+func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32, mixture.Settings) {
+	t.Helper()
+	c := mixture.Config{ImgResolution: mixture.Resolution{Height: s.Height, Width: s.Width}, ImgChannels: s.Channels}
+	if labelled {
+		c.LabelDim = len(s.Weights)
+	}
+	var laws []mixture.Law
+	for i, w := range s.Weights {
+		l := mixture.Law{Component: mixture.Component{Weight: w}, Mean: s.Means[i], Cov: s.Covs[i], Blocks: blocks}
+		if labelled {
+			l.Label = i
+		}
+		laws = append(laws, l)
+	}
+	net, values, err := mixture.Build(c, laws, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := c.Pixels()
+	out := s
+	out.Means, out.Covs = nil, nil
+	for i := range s.Weights {
+		mean, cov := make([]float64, d), make([]float64, d*d)
+		for k := range d {
+			mean[k] = float64(values[0][i*d+k])
+			axis := values[2][(i*d+k)*d : (i*d+k+1)*d]
+			for a, x := range axis {
+				for b, y := range axis {
+					cov[a*d+b] += float64(values[1][i*d+k]) * float64(x) * float64(y)
+				}
+			}
+		}
+		out.Means, out.Covs = append(out.Means, mean), append(out.Covs, cov)
+	}
+	return net, values, out
+}
+
+func flowAt(t *testing.T, net kernels.Network, values [][]float32, b *basis.Basis, x, g []float64, labels []int32) []float64 {
+	t.Helper()
+	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Open(t), net, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	w, err := m.Upload(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Release()
+	_, flow, _, err := m.Denoise64(t.Context(), w, x, g, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flow
+}
+
+// TestNetIsTheMixture: with parameters, on bases that the covariances commute with and
+// on one that they do not, the flow is that of the mixture of constants.
+func TestNetIsTheMixture(t *testing.T) {
+	s := random(7, 2, 2, 2, 2)
+	bands, err := basis.DCTBands(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := mixture.BasisBlocks(bands, -1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(8, 0))
+	x := make([]float64, 2*8)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	for name, c := range map[string]struct {
+		blocks [][]float64
+		b      *basis.Basis
+		g      []float64
+	}{
+		"full covariance, one noise level": {nil, basis.None(2, 2), []float64{0.3, 2}},
+		"full covariance, two bands":       {nil, bands, []float64{0.4, 2, 3, 1e-3}},
+		"diagonal in the DCT":              {mixture.DCTBlocks(2, 2, 2), bands, []float64{0.4, 2, 3, 1e-3}},
+		"the basis' own blocks":            {own, bands, []float64{0.4, 2, 3, 1e-3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			net, values, same := built(t, s, false, c.blocks)
+			principal, err := net.On(values, c.b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			constant, err := mixture.New(same, c.b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := flowAt(t, principal, values, c.b, x, c.g, nil), flowAt(t, constant, nil, c.b, x, c.g, nil)
+			for i := range want { // the rounded axes are orthonormal to 1e-7 only
+				if math.Abs(got[i]-want[i]) > 2e-5*(1+math.Abs(want[i])) {
+					t.Fatalf("flow %d is %v, want %v", i, got[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestNetOfClasses: a label leaves the components of its class alone; without one all
+// count.
+func TestNetOfClasses(t *testing.T) {
+	s := random(9, 2, 2, 2, 1)
+	net, values, _ := built(t, s, true, nil)
+	all, err := net.On(values, basis.None(2, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, g := []float64{0.3, -0.2, 0.5, 0.1}, []float64{0.7}
+	for label, part := range []mixture.Settings{
+		{Height: 2, Width: 2, Channels: 1, Weights: []float64{1}, Means: s.Means[:1], Covs: s.Covs[:1]},
+		{Height: 2, Width: 2, Channels: 1, Weights: []float64{1}, Means: s.Means[1:], Covs: s.Covs[1:]},
+		s,
+	} {
+		one, err := mixture.New(part, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := []int32{int32(label)}
+		if label == 2 {
+			labels[0] = -1
+		}
+		got, want := flowAt(t, all, values, nil, x, g, labels), flowAt(t, one, nil, nil, x, g, nil)
+		for i := range want {
+			if math.Abs(got[i]-want[i]) > 1e-6 {
+				t.Errorf("label %d: flow %d is %v, want %v", labels[0], i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// TestMeasure: the laws of labelled images are their classes' moments.
+func TestMeasure(t *testing.T) {
+	images, labels := [][]float32{{1, 2}, {3, 6}, {10, 10}}, []int32{0, 0, 1}
+	laws, err := mixture.Measure(2, 2, func(yield func([]float32, int32) bool) {
+		for i, im := range images {
+			if !yield(im, labels[i]) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]float64{{2, 4, 1, 2, 2, 4}, {10, 10, 0, 0, 0, 0}} {
+		got := append(append([]float64(nil), laws[i].Mean...), laws[i].Cov...)
+		for k := range want {
+			if math.Abs(got[k]-want[k]) > 1e-12 {
+				t.Errorf("class %d: mean and covariance %v, want %v", i, got, want)
+				break
+			}
+		}
+	}
+	if laws[0].Weight != 2 || laws[1].Weight != 1 || laws[1].Label != 1 {
+		t.Errorf("weights and labels %+v, %+v", laws[0].Component, laws[1].Component)
+	}
+}
+
+// TestNetRefusals: what a file of a mixture must not hold, and bases it cannot serve.
+func TestNetRefusals(t *testing.T) {
+	s := random(10, 1, 2, 2, 1)
+	net, values, _ := built(t, s, false, nil)
+	for name, change := range map[string]func([]unet.Tensor) []unet.Tensor{
+		"missing":         func(t []unet.Tensor) []unet.Tensor { return t[1:] },
+		"unknown":         func(t []unet.Tensor) []unet.Tensor { t[0].Name = "mean"; return t },
+		"shape":           func(t []unet.Tensor) []unet.Tensor { t[0].Shape = []int{4, 1}; return t },
+		"variance zero":   func(t []unet.Tensor) []unet.Tensor { t[1].Data[2] = 0; return t },
+		"not finite":      func(t []unet.Tensor) []unet.Tensor { t[0].Data[0] = float32(math.NaN()); return t },
+		"not orthonormal": func(t []unet.Tensor) []unet.Tensor { t[2].Data[0] += 0.01; return t },
+	} {
+		state := net.State(values)
+		for i := range state {
+			state[i].Data = append([]float32(nil), state[i].Data...)
+		}
+		var e *unet.StateError
+		if _, err := net.Load(change(state)); !errors.As(err, &e) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"unknown field":  `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"components":[{"weight":1}],"dropout":0}`,
+		"no components":  `{"model_type":"Mixture","img_resolution":2,"img_channels":1}`,
+		"weight":         `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"components":[{"weight":0}]}`,
+		"class left out": `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"label_dim":2,"components":[{"weight":1}]}`,
+		"too large":      `{"model_type":"Mixture","img_resolution":128,"img_channels":3,"components":[{"weight":1}]}`,
+		"resolution":     `{"model_type":"Mixture","img_resolution":[2],"img_channels":1,"components":[{"weight":1}]}`,
+	} {
+		var e *unet.ConfigError
+		if _, err := mixture.ParseConfig([]byte(text)); !errors.As(err, &e) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	large := random(11, 1, 9, 9, 1)
+	b, err := basis.DCTBands(9, 9, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	big, bigValues, _ := built(t, large, false, nil)
+	if _, err := big.On(bigValues, b); err == nil {
+		t.Error("81 values that mix the subspaces: accepted")
+	}
+}

@@ -1,0 +1,221 @@
+package mixture
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// alignedTolerance is which part of an axis' squared length may lie outside its
+// subspace: float32's rounding.
+const alignedTolerance = 1e-5
+
+// maxDense is the number of values of an image up to which covariances may mix
+// subspaces. Beyond it, elimination in float32 would be slow and lose digits.
+const maxDense = 64
+
+// principal is a Net on a basis. Where every axis of a component lies in one subspace
+// the flow separates: with y = U(x − μ) and g_a the noise of axis a's subspace,
+//
+//	flow = −Σ_i ρ_i Uᵀ( √g_a y_a/(λ_a + g_a) ),
+//	ln ρ_i = ln π_i − ½ Σ_a y_a²/(λ_a + g_a) + ln(λ_a + g_a) + const,
+//
+// which is exact in any precision and costs two products with U. Other covariances
+// need S^{-1}, as in [Mixture].
+type principal struct {
+	net    *Net
+	spec   kernels.Spec
+	member [][][]float64 // [n][d][J]: 1 where the axis lies in the subspace; nil if dense
+	dense  [][]float64   // P_j [d·d]; nil where the axes lie in subspaces
+}
+
+var _ kernels.FlowNetwork = (*principal)(nil)
+
+// On returns the mixture as a network whose noise is added in the subspaces of b. An
+// image of more than 64 values has to have all axes in the subspaces, as they are for
+// basis none, for dct where the covariances are diagonal in the DCT, and for the
+// basis whose blocks the covariances were made of.
+func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.FlowNetwork, error) {
+	c := n.cfg
+	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
+		return nil, fmt.Errorf("mixture: the basis splits %d×%d images, these are %d×%d", b.H(), b.W(), c.ImgResolution.Height, c.ImgResolution.Width)
+	}
+	if b.PerClass() && c.LabelDim == 0 {
+		return nil, fmt.Errorf("mixture: a basis per class needs a mixture with classes")
+	}
+	p := &principal{net: n}
+	if b.J() > 1 {
+		axis, outside, err := n.members(values[2], b, p)
+		if err != nil {
+			return nil, err
+		}
+		if axis >= 0 {
+			if b.PerClass() || c.Pixels() > maxDense {
+				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; images of more than %d values, and bases per class, need covariances made of the basis' own blocks", outside, axis, maxDense)
+			}
+			p.member = nil
+			if p.dense, err = projectors(b, c.ImgChannels); err != nil {
+				return nil, err
+			}
+		}
+	}
+	key, err := json.Marshal(struct {
+		Config Config
+		Member [][][]float64
+		Dense  [][]float64
+	}{c, p.member, p.dense})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(key)
+	p.spec = kernels.Spec{
+		Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels, Labels: c.LabelDim,
+		SigmaData: c.SigmaData, Key: "mixture " + hex.EncodeToString(sum[:]),
+	}
+	return p, nil
+}
+
+// members finds the subspace of every axis. It returns the first axis that lies in
+// none, and which part of it lies outside the nearest; −1 where there is no such.
+func (n *Net) members(axes []float32, b *basis.Basis, p *principal) (axis int, outside float64, err error) {
+	d, hw, channels := n.cfg.Pixels(), b.H()*b.W(), n.cfg.ImgChannels
+	plane, parts := make([]float64, hw), make([][]float64, b.J())
+	for j := range parts {
+		parts[j] = make([]float64, hw)
+	}
+	for i, k := range n.cfg.Components {
+		label := k.Label
+		if n.cfg.LabelDim == 0 {
+			label = basis.Shared
+		}
+		rows := make([][]float64, d)
+		for a := range rows {
+			rows[a] = make([]float64, b.J())
+			for c := range channels {
+				for q := range plane {
+					plane[q] = float64(axes[(i*d+a)*d+q*channels+c])
+				}
+				if err := b.Split(label, plane, parts); err != nil {
+					return 0, 0, err
+				}
+				for j, part := range parts {
+					for _, v := range part {
+						rows[a][j] += v * v
+					}
+				}
+			}
+			best := 0
+			for j, v := range rows[a] {
+				if v > rows[a][best] {
+					best = j
+				}
+			}
+			if out := 1 - rows[a][best]; out > alignedTolerance {
+				return a, out, nil
+			}
+			clear(rows[a])
+			rows[a][best] = 1
+		}
+		p.member = append(p.member, rows)
+	}
+	return -1, 0, nil
+}
+
+// Spec implements [kernels.Network].
+func (p *principal) Spec() kernels.Spec { return p.spec }
+
+// Params implements [kernels.Network].
+func (p *principal) Params() []nn.Param { return p.net.Params() }
+
+// Flow implements [kernels.FlowNetwork].
+func (p *principal) Flow(s *nn.Scope, x, g, label *graph.Node) *graph.Node {
+	n, d, batch := len(p.net.cfg.Components), p.net.cfg.Pixels(), x.Shape().Dimensions[0]
+	means, variances, axes := s.Param(meansName), s.Param(variancesName), s.Param(axesName)
+	diff := graph.Sub(graph.Reshape(x, batch, 1, d), graph.InsertAxes(means, 0)) // [B, n, d]
+
+	var density, parts *graph.Node // [B, n], and each component's own flow [B, n, d]
+	if p.dense == nil {
+		density, parts = p.separate(diff, g, variances, axes)
+	} else {
+		density, parts = p.solve(diff, g, variances, axes)
+	}
+	density = graph.Add(density, p.prior(density, label))
+	resp := graph.Reshape(graph.Softmax(density, 1), batch, n, 1) // ρ_i
+	return graph.Reshape(graph.ReduceSum(graph.Mul(resp, parts), 1), x.Shape().Dimensions...)
+}
+
+// separate returns the components' log densities and flows along their own axes.
+func (p *principal) separate(diff, g, variances, axes *graph.Node) (density, flow *graph.Node) {
+	var noise *graph.Node // of each axis, [B, n or 1, d or 1]
+	if p.member == nil {
+		noise = graph.Reshape(g, g.Shape().Dimensions[0], 1, 1)
+	} else {
+		noise = graph.DotGeneral(g, []int{1}, nil, constant(g.Graph(), g.DType(), p.member), []int{2}, nil)
+	}
+	total := graph.Add(graph.InsertAxes(variances, 0), noise)                                                     // λ + g
+	y := graph.TransposeAllAxes(graph.DotGeneral(diff, []int{2}, []int{1}, axes, []int{2}, []int{0}), 1, 0, 2)    // [B, n, a]
+	density = graph.ReduceSum(graph.Add(graph.Div(graph.Square(y), total), graph.Log(total)), 2)                  // [B, n]
+	along := graph.Neg(graph.Div(graph.Mul(graph.Sqrt(noise), y), total))                                         // [B, n, a]
+	flow = graph.TransposeAllAxes(graph.DotGeneral(along, []int{2}, []int{1}, axes, []int{1}, []int{0}), 1, 0, 2) // [B, n, d]
+	return graph.MulScalar(density, -0.5), flow
+}
+
+// solve does the same for covariances that mix subspaces.
+func (p *principal) solve(diff, g, variances, axes *graph.Node) (density, flow *graph.Node) {
+	batch, n, d := diff.Shape().Dimensions[0], diff.Shape().Dimensions[1], diff.Shape().Dimensions[2]
+	scaled := graph.Mul(axes, graph.InsertAxes(variances, 2))
+	cov := graph.DotGeneral(axes, []int{1}, []int{0}, scaled, []int{1}, []int{0}) // Uᵀ diag(λ) U, [n, d, d]
+	total := graph.Add(graph.InsertAxes(cov, 0), graph.InsertAxes(combine(p.dense, g, d), 1))
+	inv, logDet := inverse(graph.Reshape(total, batch*n, d, d))
+	flat := graph.Reshape(diff, batch*n, d)
+	a := graph.DotGeneral(inv, []int{2}, []int{0}, flat, []int{1}, []int{0}) // S^{-1}(x − μ)
+	density = graph.MulScalar(graph.Add(graph.ReduceSum(graph.Mul(a, flat), 1), logDet), -0.5)
+	root := combine(p.dense, graph.Sqrt(g), d) // M^{1/2}, [B, d, d]
+	flow = graph.Neg(graph.DotGeneral(graph.Reshape(a, batch, n, d), []int{2}, []int{0}, root, []int{1}, []int{0}))
+	return graph.Reshape(density, batch, n), flow
+}
+
+// barred is the log weight of components of other classes than the sample's.
+const barred = -1e30
+
+// prior returns ln π_i, and bars the components of other classes than the sample's.
+// Without a label all count.
+func (p *principal) prior(like, label *graph.Node) *graph.Node {
+	components := p.net.cfg.Components
+	logs := make([]float64, len(components))
+	for i, k := range components {
+		logs[i] = math.Log(k.Weight)
+	}
+	out := graph.InsertAxes(constant(like.Graph(), like.DType(), logs), 0)
+	if label == nil {
+		return out
+	}
+	others := make([][]float64, p.net.cfg.LabelDim) // [L, n]
+	for l := range others {
+		others[l] = make([]float64, len(components))
+		for i, k := range components {
+			if k.Label != l {
+				others[l][i] = barred
+			}
+		}
+	}
+	bar := graph.DotGeneral(label, []int{1}, nil, constant(like.Graph(), like.DType(), others), []int{0}, nil)
+	return graph.Add(bar, out)
+}
+
+// combine returns Σ_j c_j P_j, [B, d, d], for c [B, J].
+func combine(projectors [][]float64, c *graph.Node, d int) *graph.Node {
+	p := make([][][]float64, len(projectors))
+	for j, flat := range projectors {
+		p[j] = square(flat, d)
+	}
+	return graph.DotGeneral(c, []int{1}, nil, constant(c.Graph(), c.DType(), p), []int{0}, nil)
+}
