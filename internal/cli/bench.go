@@ -8,7 +8,8 @@ func newBench() *cobra.Command {
 		Short: "Measure what this machine makes of the programs",
 		Long: `Bench measures on this machine. Each bench prints its table, and with --json the
 numbers behind it.`,
-		Args: commandNamed,
+		Example: "  anisoflight bench estimator",
+		Args:    commandNamed,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, s := range benchSpecs() {

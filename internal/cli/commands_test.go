@@ -19,6 +19,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/schedulecheck"
 )
 
 // The smallest network that is conditional on three classes.
@@ -182,6 +183,26 @@ func TestInterruptedTrainingIsKept(t *testing.T) {
 	more := fmt.Sprintf("done after step %d", step+2)
 	if got := must(t, dir, "train", "--name", "long", "--resume", "--kimg", fmt.Sprint(0.008*float64(step+2))); !strings.Contains(got, more) {
 		t.Errorf("resumed run says %q, want %q", got, more)
+	}
+}
+
+// The table says what was compared, and its numbers are those of --json.
+func TestScheduleCheck(t *testing.T) {
+	status, stdout, stderr := call(t, "schedule", "check", "--samples", "256", "--seed", "3", "--device", "go", "--json")
+	var report schedulecheck.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != 0 {
+		t.Fatalf("status %d, %v: %s", status, err, stderr)
+	}
+	if !report.OK || report.Samples != 256 || report.FalseAlarm != 1e-4 {
+		t.Errorf("report %+v", report)
+	}
+	var table strings.Builder
+	report.Rows[0].OK = false
+	if err := printCheck(&table, &report); err != nil {
+		t.Fatal(err)
+	}
+	if got := table.String(); strings.Count(got, "\n") != len(report.Rows)+2 || strings.Count(got, "FAIL\n") != 1 || strings.Count(got, "ok\n") != len(report.Rows)-1 {
+		t.Errorf("table\n%s", got)
 	}
 }
 

@@ -17,17 +17,21 @@ import (
 func newSchedule() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule",
-		Short: "List, show, make, export and import noise schedules",
+		Short: "List, show, make, export, import and check noise schedules",
 		Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
   anisoflight schedule export --schedule digits --out digits.csv
   anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
-  anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5`,
+  anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
+  anisoflight schedule check`,
 		Args: commandNamed,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, s := range []spec{scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec} {
+	for _, s := range []spec{
+		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
+		scheduleCheckSpec,
+	} {
 		cmd.AddCommand(s.command())
 	}
 	return cmd

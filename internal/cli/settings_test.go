@@ -202,7 +202,7 @@ func TestWrongUsage(t *testing.T) {
 // Every command explains itself with an example that names it.
 func TestHelpHasExamples(t *testing.T) {
 	root := newRoot()
-	for _, cmd := range append(root.Commands(), newSchedule().Commands()...) {
+	for _, cmd := range slices.Concat(root.Commands(), newSchedule().Commands(), newBench().Commands()) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/anisoflight/anisoflight/train/schedulecheck"
+)
+
+var scheduleCheckSpec = spec{
+	use:   "check",
+	short: "Test the gradient with respect to the schedule where the truth is known",
+	long: `Check runs every mode of the estimator, with every law of probes, on a mixture of
+Gaussians whose flow is exact, and compares with finite differences of the loss.
+Exact modes are compared sample by sample, the others in the mean, within their own
+error bars; false_alarm is the probability that a sound estimator fails anywhere.
+
+It takes the programs of a training step, on the device that training would use.
+The exit status is 1 if a comparison fails.`,
+	example: `  anisoflight schedule check
+  anisoflight schedule check --samples 65536 --seed 7
+  anisoflight schedule check --json | jq .ok`,
+	options: []option{
+		{name: "samples", kind: whole, def: "8192", usage: "`draws` of time, image, noise and probe"},
+		{name: "seed", kind: seed, def: "0", usage: "of the draws"},
+		{name: "false_alarm", kind: number, def: "1e-4", usage: "`probability` that a sound estimator fails"},
+		deviceOption,
+	},
+	json: true,
+	run:  runScheduleCheck,
+}
+
+func runScheduleCheck(ctx context.Context, e env) error {
+	dev, err := openDevice(e)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	report, err := schedulecheck.Run(ctx, dev, schedulecheck.Settings{
+		Samples: int(e.whole("samples")), Seed: e.get("seed").value.(uint64), FalseAlarm: e.number("false_alarm"),
+	})
+	if err != nil {
+		return err
+	}
+	if e.json {
+		err = printJSON(e.out, report)
+	} else {
+		err = printCheck(e.out, report)
+	}
+	if err == nil && !report.OK {
+		err = errors.New("the estimator does not give the gradient of the loss")
+	}
+	return err
+}
+
+func printCheck(w io.Writer, r *schedulecheck.Report) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "ESTIMATOR\tDEVIATION\tBOUND\tIN\t")
+	for _, row := range r.Rows {
+		in, verdict := "relative, sample by sample", "ok"
+		if row.Statistical {
+			in = "standard errors of the mean"
+		}
+		if !row.OK {
+			verdict = "FAIL"
+		}
+		fmt.Fprintf(t, "%s\t%.2g\t%.2g\t%s\t%s\n", row.Name, row.Deviation, row.Bound, in, verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d samples; a sound estimator fails with probability %g\n", r.Samples, r.FalseAlarm)
+	return err
+}
