@@ -10,7 +10,7 @@ func newBench() *cobra.Command {
 numbers behind it.`,
 		Example: "  anisoflight bench estimator",
 		Args:    commandNamed,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, s := range benchSpecs() {
 		cmd.AddCommand(s.command())
