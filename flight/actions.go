@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
@@ -109,11 +110,11 @@ func (s *service) rowsAction(ctx context.Context, op string, body []byte, send f
 	if err != nil {
 		return err
 	}
-	as, err := arrowSchema(job.Schema)
+	as, err := columns.ToArrow(job.Schema)
 	if err != nil {
 		return err
 	}
-	empty, err := streamBody(as, job.Schema, emptyBatch(job.Schema))
+	empty, err := streamBody(as, job.Schema, columns.Empty(job.Schema))
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodie
 		return nil, nil
 	}
 	for from := 0; from < b.Rows; from += most {
-		body, err := streamBody(as, s, rowsOf(s, *b, from, min(from+most, b.Rows)))
+		body, err := streamBody(as, s, columns.Rows(s, *b, from, min(from+most, b.Rows)))
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +152,7 @@ func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodie
 
 // streamBody gives a batch as an Arrow IPC stream, schema, batch, end, in pieces that share its memory.
 func streamBody(as *arrow.Schema, s api.Schema, b api.Batch) ([][]byte, error) {
-	r, err := record(as, s, b)
+	r, err := columns.Record(as, s, b)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
@@ -147,6 +148,6 @@ func answer(ctx context.Context, in api.Batch, done int64, x *engine.Exchange, e
 	if replied {
 		return nil
 	}
-	none := emptyBatch(x.Out)
+	none := columns.Empty(x.Out)
 	return emit(api.Event{Batch: &none, Meta: api.Done(done, -1)})
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 )
 
 // input is a table as clients send it.
@@ -42,11 +43,11 @@ func images(n, size int, value float32) input {
 
 func (in input) record(t *testing.T) arrow.RecordBatch {
 	t.Helper()
-	as, err := arrowSchema(in.schema)
+	as, err := columns.ToArrow(in.schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := record(as, in.schema, in.batch)
+	r, err := columns.Record(as, in.schema, in.batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestSchemaComesBeforeAnyBatch(t *testing.T) {
 	s := serve(t, Config{})
 	in := images(3, 2, 1)
 	none := in
-	none.batch = emptyBatch(in.schema)
+	none.batch = columns.Empty(in.schema)
 	x := s.exchange(t.Context(), t, `{"op":"Denoise"}`, in.record(t).Schema())
 	x.write(none.record(t)) // arrow-go sends the schema with the first batch
 	for i, wantRows := range []int64{0, 0} {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
@@ -85,7 +86,7 @@ func (f *fakeEngine) sample(ctx context.Context, req fakeRequest, s api.Schema, 
 			return err
 		}
 		n := min(req.Batch, req.Rows-done)
-		b := emptyBatch(s)
+		b := columns.Empty(s)
 		b.Rows = n
 		for i, c := range s.Columns {
 			b.Cols[i] = api.MakeColumn(c, n)

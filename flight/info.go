@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 )
 
 // GetFlightInfo checks and prices a request without doing it: the schema, rows and bytes of its reply, and the ticket for
@@ -62,7 +63,7 @@ func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService
 
 // flightInfo describes what a ticket gives.
 func flightInfo(d *flight.FlightDescriptor, f api.Flight) (*flight.FlightInfo, error) {
-	schema, err := arrowSchema(f.Schema)
+	schema, err := columns.ToArrow(f.Schema)
 	if err != nil {
 		return nil, err
 	}

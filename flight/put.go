@@ -15,7 +15,11 @@ import (
 // An upload that is refused is read to its end before the client is told: pyarrow raises a server's error when it closes a
 // stream, and something that says less when a write to it fails.
 func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
-	rows, err := s.receiveUpload(stream)
+	var rows int64
+	err := safely(s.server.log, func() (err error) {
+		rows, err = s.receiveUpload(stream)
+		return err
+	})
 	if err != nil {
 		drain(stream, s.server.cfg.Patience)
 		return err

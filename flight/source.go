@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 	"github.com/anisoflight/anisoflight/flight/tensor"
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
@@ -36,7 +37,7 @@ func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
 	if s.descriptor == nil {
 		return s, errNoDescriptor()
 	}
-	s.schema, err = inputSchema(s.reader.Schema())
+	s.schema, err = columns.FromArrow(s.reader.Schema())
 	return s, err
 }
 
@@ -52,7 +53,7 @@ func (a arrival) recycle() { wire.Recycle(a.body) }
 // next gives the next batch; io.EOF once the client has ended the stream.
 func (s *source) next() (arrival, error) {
 	if s.reader.Next() {
-		batch, err := inputBatch(s.schema, s.reader.RecordBatch())
+		batch, err := columns.Batch(s.schema, s.reader.RecordBatch())
 		return arrival{batch, s.from.body}, err
 	}
 	if err := s.reader.Err(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/columns"
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
@@ -24,7 +25,7 @@ type outStream struct {
 
 // openStream sends the schema and a batch of no rows that carries meta.
 func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStream, error) {
-	as, err := arrowSchema(s)
+	as, err := columns.ToArrow(s)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (o *outStream) event(e api.Event) error {
 		if to == b.Rows && e.Meta != nil {
 			meta = e.Meta
 		}
-		if err := o.send(rowsOf(o.api, b, from, to), meta); err != nil || to == b.Rows {
+		if err := o.send(columns.Rows(o.api, b, from, to), meta); err != nil || to == b.Rows {
 			return err
 		}
 		from = to
@@ -53,7 +54,7 @@ func (o *outStream) event(e api.Event) error {
 }
 
 // news sends a batch of no rows with metadata.
-func (o *outStream) news(meta api.Meta) error { return o.send(emptyBatch(o.api), meta) }
+func (o *outStream) news(meta api.Meta) error { return o.send(columns.Empty(o.api), meta) }
 
 // beat breaks the silence.
 func (o *outStream) beat() error {
@@ -77,7 +78,7 @@ func (o *outStream) send(b api.Batch, meta api.Meta) error {
 	if err != nil {
 		return err
 	}
-	r, err := record(o.arrow, o.api, b)
+	r, err := columns.Record(o.arrow, o.api, b)
 	if err != nil {
 		return err
 	}

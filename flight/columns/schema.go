@@ -1,4 +1,4 @@
-package flight
+package columns
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ var arrowTypes = map[api.Type]arrow.DataType{
 	api.Float64: arrow.PrimitiveTypes.Float64,
 }
 
-// arrowSchema is a reply's schema in Arrow: every column non-nullable.
-func arrowSchema(s api.Schema) (*arrow.Schema, error) {
+// ToArrow is a reply's schema in Arrow: every column non-nullable.
+func ToArrow(s api.Schema) (*arrow.Schema, error) {
 	fields := make([]arrow.Field, len(s.Columns))
 	for i, c := range s.Columns {
 		t, err := arrowType(c)
@@ -54,9 +54,9 @@ func arrowType(c api.Column) (arrow.DataType, error) {
 	return value, nil
 }
 
-// inputSchema is the schema of what a client sends. Types that no operation takes are BAD_TENSOR here; which types it
+// FromArrow is the schema of what a client sends. Types that no operation takes are BAD_TENSOR here; which types it
 // takes is for the operation to say.
-func inputSchema(s *arrow.Schema) (api.Schema, error) {
+func FromArrow(s *arrow.Schema) (api.Schema, error) {
 	out := api.Schema{Metadata: s.Metadata().ToMap()}
 	for _, f := range s.Fields() {
 		c, ok := inputColumn(f)

@@ -1,4 +1,4 @@
-package flight
+package columns
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/tensor"
 )
 
-// rowsOf gives rows from … to of a batch, which share its memory.
-func rowsOf(s api.Schema, b api.Batch, from, to int) api.Batch {
+// Rows gives rows from … to of a batch, which share its memory.
+func Rows(s api.Schema, b api.Batch, from, to int) api.Batch {
 	out := api.Batch{Rows: to - from, Cols: make([]any, len(b.Cols))}
 	for i, flat := range b.Cols {
 		n := s.Columns[i].Len()
@@ -35,8 +35,8 @@ func rowsOf(s api.Schema, b api.Batch, from, to int) api.Batch {
 	return out
 }
 
-// emptyBatch is a batch of no rows.
-func emptyBatch(s api.Schema) api.Batch {
+// Empty is a batch of no rows.
+func Empty(s api.Schema) api.Batch {
 	b := api.Batch{}
 	for _, c := range s.Columns {
 		b.Cols = append(b.Cols, api.MakeColumn(c, 0))
@@ -44,9 +44,9 @@ func emptyBatch(s api.Schema) api.Batch {
 	return b
 }
 
-// record wraps a batch as Arrow's record, without copying: as is the schema s in Arrow. A batch that does not fit its
+// Record wraps a batch as Arrow's record, without copying: as is the schema s in Arrow. A batch that does not fit its
 // schema is an error of the engine.
-func record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, error) {
+func Record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, error) {
 	if len(b.Cols) != len(s.Columns) {
 		return nil, fmt.Errorf("a batch of %d columns for a schema of %d", len(b.Cols), len(s.Columns))
 	}
@@ -95,9 +95,9 @@ func bytesOf[N number](v []N) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(n)))
 }
 
-// inputBatch looks at a received record as a batch of schema s, without copying. A record that holds a null, or whose
+// Batch looks at a received record as a batch of schema s, without copying. A record that holds a null, or whose
 // columns are shorter than it claims, is BAD_TENSOR.
-func inputBatch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
+func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
 	for i, c := range s.Columns {
 		column := r.Column(i)

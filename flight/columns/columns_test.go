@@ -1,4 +1,4 @@
-package flight
+package columns
 
 import (
 	"slices"
@@ -28,11 +28,11 @@ func everyColumn() (api.Schema, api.Batch) {
 
 func TestBatchesTravelWithoutCopies(t *testing.T) {
 	s, b := everyColumn()
-	as, err := arrowSchema(s)
+	as, err := ToArrow(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := inputSchema(as)
+	back, err := FromArrow(as)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 			t.Errorf("column %+v came back as %+v", want, c)
 		}
 	}
-	r, err := record(as, s, b)
+	r, err := Record(as, s, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := inputBatch(back, r)
+	got, err := Batch(back, r)
 	if err != nil || got.Rows != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -54,11 +54,11 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 		t.Error("the numbers were copied, or changed")
 	}
 	// A record that is a part of another, as readers may make them.
-	part, err := inputBatch(back, r.NewSlice(1, 3))
+	part, err := Batch(back, r.NewSlice(1, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut := rowsOf(s, b, 1, 3)
+	cut := Rows(s, b, 1, 3)
 	if !slices.Equal(part.Cols[5].([]float64), cut.Cols[5].([]float64)) || !slices.Equal(part.Cols[0].([]uint8), []uint8{3, 4, 5, 6}) ||
 		!slices.Equal(part.Cols[1].([]int32), []int32{0, 1}) {
 		t.Errorf("rows 1 and 2 are %v", part.Cols)
@@ -67,7 +67,7 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 
 func TestBatchesThatDoNotFitAreErrors(t *testing.T) {
 	s, b := everyColumn()
-	as, err := arrowSchema(s)
+	as, err := ToArrow(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestBatchesThatDoNotFitAreErrors(t *testing.T) {
 	} {
 		bad := api.Batch{Rows: b.Rows, Cols: slices.Clone(b.Cols)}
 		change(&bad)
-		if _, err := record(as, s, bad); err == nil {
+		if _, err := Record(as, s, bad); err == nil {
 			t.Errorf("%s passes", name)
 		}
 	}
@@ -100,11 +100,11 @@ func TestInputsThatLie(t *testing.T) {
 		"null numbers": array.NewData(list, 1, []*memory.Buffer{nil}, []arrow.ArrayData{array.NewData(f64, 2, []*memory.Buffer{oneNull, memory.NewBufferBytes(make([]byte, 16))}, nil, 1, 0)}, 0, 0),
 	} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: list, Nullable: true}}, nil)
-		s, err := inputSchema(schema)
+		s, err := FromArrow(schema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = inputBatch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, int64(data.Len())))
+		_, err = Batch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, int64(data.Len())))
 		if e := api.ErrorOf(err); e == nil || e.Code != api.BadTensor {
 			t.Errorf("%s: %v, want BAD_TENSOR", name, err)
 		}
@@ -118,7 +118,7 @@ func TestTypesThatNoOperationTakes(t *testing.T) {
 		arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Float32}),
 		&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.PrimitiveTypes.Int32},
 	} {
-		_, err := inputSchema(arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ}}, nil))
+		_, err := FromArrow(arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ}}, nil))
 		if e := api.ErrorOf(err); e == nil || e.Code != api.BadTensor {
 			t.Errorf("%s: %v, want BAD_TENSOR", typ, err)
 		}
