@@ -297,7 +297,8 @@ class Client(Calls):
         A gaussian schedule holds the noise levels that bring a solver of nfe evaluations closest to the dataset's own
         normal law, without a model: sample with that solver and nfe. `info["bench"]` tells the gain over EDM's levels.
         Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace; of gaussian
-        dataset, solver, nfe, basis ("none" or "dct"), k, T, g0, replace.
+        dataset, solver, nfe, basis ("none" or "dct"), k, T, g0, replace, and refine={"model": …, "latents": 64,
+        "iterations": 4, "seed": 0}, which moves the levels to where the solver errs less on a model: `info["refined"]`.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')

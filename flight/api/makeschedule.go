@@ -17,10 +17,11 @@ type MakeSchedule struct {
 	Points  int     `json:"points"`  // of geodesic: noise levels; default 160
 	Samples int     `json:"samples"` // of geodesic: images per noise level; default 24
 	Seed    uint64  `json:"seed"`
-	Basis   string  `json:"basis"`  // of gaussian: none (default) or dct
-	K       int     `json:"k"`      // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
-	Solver  string  `json:"solver"` // of gaussian
-	NFE     int     `json:"nfe"`    // of gaussian: at most so many evaluations, as in Sample
+	Basis   string  `json:"basis"`            // of gaussian: none (default) or dct
+	K       int     `json:"k"`                // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
+	Solver  string  `json:"solver"`           // of gaussian
+	NFE     int     `json:"nfe"`              // of gaussian: at most so many evaluations, as in Sample
+	Refine  *Refine `json:"refine,omitempty"` // of gaussian: move the noise levels to where the solver errs less on a model
 	Replace bool    `json:"replace"`
 }
 
@@ -59,7 +60,10 @@ func (r *MakeSchedule) checkKind() error {
 		return err
 	}
 	if r.Kind == "gaussian" {
-		return r.checkGaussian()
+		return first(r.checkGaussian(), r.Refine.check())
+	}
+	if r.Refine != nil {
+		return Errorf(BadRequest, "Field \"refine\" belongs to gaussian schedules")
 	}
 	if r.Basis != "" || r.K != 0 || r.Solver != "" || r.NFE != 0 {
 		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"solver\" and \"nfe\" belong to gaussian schedules")
@@ -82,7 +86,7 @@ func (r *MakeSchedule) checkGaussian() error {
 	}
 	switch {
 	case r.Model != "":
-		return Errorf(BadRequest, "A gaussian schedule is made of the data alone").WithHint("Leave out model.")
+		return Errorf(BadRequest, "A gaussian schedule is made of the data alone").WithHint("Leave out model; refine may name one.")
 	case r.Basis == "none" && r.K != 0:
 		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
 	}

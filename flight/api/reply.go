@@ -59,6 +59,8 @@ type ScheduleInfo struct {
 	Energies []Energy `json:"energies,omitempty"`
 	// Bench tells what MakeSchedule knows about a gaussian schedule.
 	Bench *Bench `json:"bench,omitempty"`
+	// Refined tells what it has gained on a model.
+	Refined *Refined `json:"refined,omitempty"`
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.

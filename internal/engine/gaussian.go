@@ -15,11 +15,20 @@ import (
 )
 
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
-// takes no turn.
-func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, *api.Bench, error) {
+// takes no turn unless it refines.
+func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, *gaussianReport, error) {
 	d, err := e.datasetNamed(req.Dataset)
 	if err != nil {
 		return nil, nil, err
+	}
+	if req.Refine != nil { // before the work
+		m, err := e.modelNamed(req.Refine.Model)
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := e.imagesFor(m, req.Dataset); err != nil {
+			return nil, nil, err
+		}
 	}
 	if !measurable(d) {
 		return nil, nil, api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels",
@@ -48,8 +57,20 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 	if err != nil {
 		return nil, nil, err
 	}
-	bench, err := benchOf(law, b, sampler, nodes)
-	return nodes.Schedule, bench, err
+	var told gaussianReport
+	if req.Refine != nil {
+		if nodes, told.refined, err = e.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
+			return nil, nil, err
+		}
+	}
+	told.bench, err = benchOf(law, b, sampler, nodes)
+	return nodes.Schedule, &told, err
+}
+
+// gaussianReport is what is known about a gaussian schedule.
+type gaussianReport struct {
+	bench   *api.Bench
+	refined *api.Refined
 }
 
 // measurable bounds the memory and the time that a data set's moments take.

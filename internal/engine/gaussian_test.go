@@ -143,3 +143,41 @@ func TestGaussianScheduleErrors(t *testing.T) {
 	_, err = e.Action(t.Context(), "DeleteSchedule", json.RawMessage(`{"schedule":"s"}`), nil)
 	wantCode(t, "nothing was stored", err, api.ScheduleNotFound)
 }
+
+// Refining lowers the solver's error on the model, on the latents of the search at least, and says by how much.
+func TestRefinedSchedule(t *testing.T) {
+	e := open(t)
+	putSmooth(t, e, "smooth", 48)
+	got := makeGaussian(t, e, `{"name":"fine","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":3,"basis":"dct","T":400,
+		"refine":{"model":"tiny","latents":6,"iterations":2,"seed":3}}`)
+	r := got.Refined
+	if r == nil || r.Model != "tiny" || r.Latents != 6 {
+		t.Fatalf("reply %+v", got)
+	}
+	if !(0 < r.After && r.After < r.Before && r.HeldBefore > 0 && r.HeldAfter < 1.1*r.HeldBefore) {
+		t.Errorf("errors %+v", r)
+	}
+	// The schedule's samples are those whose error was told.
+	sample := func(body string) []float32 {
+		return column[float32](get(t, e, "Sample", `{"model":"tiny","n":6,"seed":3,"schedule":"fine","dtype":"float32",`+body+`}`), "sample")
+	}
+	var sum float64
+	x, want := sample(`"solver":"dpmpp2m","nfe":3`), sample(`"steps":90`)
+	for i := range x {
+		sum += math.Pow(float64(x[i]-want[i]), 2)
+	}
+	if told := math.Sqrt(sum / float64(len(x))); math.Abs(told/r.After-1) > 0.02 {
+		t.Errorf("samples are %g from the converged ones, the reply says %g", told, r.After)
+	}
+	for body, code := range map[string]api.Code{
+		`"refine":{"model":"nobody"}`:               api.ModelNotFound,
+		`"refine":{}`:                               api.BadRequest,
+		`"refine":{"model":"tiny","latents":0}`:     api.BadRequest,
+		`"refine":{"model":"tiny","steps":3}`:       api.BadRequest,
+		`"refine":true`:                             api.BadRequest,
+		`"refine":{"model":"tiny","iterations":-1}`: api.BadRequest,
+	} {
+		_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"x","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3,`+body+`}`), nil)
+		wantCode(t, body, err, code)
+	}
+}

@@ -18,12 +18,12 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 	}
 	var s *schedule.Schedule
 	var reports []schedule.Report
-	var bench *api.Bench
+	told := &gaussianReport{}
 	switch req.Kind {
 	case "geodesic":
 		s, reports, err = e.geodesic(ctx, req, progress)
 	case "gaussian":
-		s, bench, err = e.gaussian(ctx, req, progress)
+		s, told, err = e.gaussian(ctx, req, progress)
 	default:
 		s, err = scheduleByFormula(req)
 	}
@@ -38,7 +38,7 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 		return nil, err
 	}
 	info := describeSchedule(req.Name, "schedule", s)
-	info.Bench = bench
+	info.Bench, info.Refined = told.bench, told.refined
 	for _, r := range reports {
 		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})
 	}

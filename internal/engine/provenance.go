@@ -32,12 +32,16 @@ func (e *Engine) origin(req api.MakeSchedule) (schedule.Provenance, error) {
 		}
 		p.Dataset = datasetSource(req.Dataset, d)
 	}
-	if req.Model != "" {
-		m, err := e.modelNamed(req.Model)
+	model, seed := req.Model, req.Seed
+	if req.Refine != nil {
+		model, seed = req.Refine.Model, req.Refine.Seed
+	}
+	if model != "" {
+		m, err := e.modelNamed(model)
 		if err != nil {
 			return p, err
 		}
-		p.Model, p.Seed = &schedule.Source{Name: m.name, Hash: m.hash}, &req.Seed
+		p.Model, p.Seed = &schedule.Source{Name: m.name, Hash: m.hash}, &seed
 	}
 	return p, nil
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
+// MaxHistory bounds the length of a Beta, whatever the settings.
+const MaxHistory = 4
+
 // Stage is one evaluation of the network and the combination that follows it.
 type Stage struct {
 	G     []float64   // [J] variances at which the network is evaluated

@@ -157,3 +157,19 @@ func TestNames(t *testing.T) {
 		t.Errorf("solvers %q, want %q", got, want)
 	}
 }
+
+// No plan keeps more evaluations than are promised.
+func TestMaxHistory(t *testing.T) {
+	most := 0
+	for _, name := range Names() {
+		for order := range 5 {
+			p, err := New(Settings{Solver: name, Order: order, Steps: 9}, kinked(t), 0)
+			if err == nil {
+				most = max(most, p.History)
+			}
+		}
+	}
+	if most != MaxHistory {
+		t.Errorf("plans keep up to %d evaluations, MaxHistory is %d", most, MaxHistory)
+	}
+}

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/kernels/solver"
+)
+
+// flow is a model on a basis whose trajectories are followed, one turn for each evaluation.
+type flow struct {
+	turns turns
+	on    *kernels.Model
+	model *model
+}
+
+// follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to samples.
+// Padding follows the last row. after, which may be nil, is called when a stage is done.
+func (f flow) follow(ctx context.Context, rows []row, plans []*solver.Plan, latents []float32, after func(stage int, t *kernels.Trajectory) error) ([]float32, error) {
+	size := f.on.Pixels()
+	bucket := len(latents) / size
+	labels, padded := make([]int32, bucket), make([]*solver.Plan, bucket)
+	for i := range padded {
+		last := min(i, len(rows)-1)
+		padded[i], labels[i] = plans[last], rows[last].label
+	}
+	first := plans[0]
+	j := f.on.J()
+	t, err := f.on.NewTrajectory(ctx, f.model.weights, latents, labels, solver.MaxHistory)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if first.Data {
+		t.KeepDenoised()
+	}
+	alpha, g := make([]float64, bucket*j), make([]float64, bucket*j)
+	for i, p := range padded {
+		copy(alpha[i*j:], p.Init)
+	}
+	if err := f.turns.take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
+		return nil, err
+	}
+	for k := range first.Stages {
+		beta := stageNumbers(padded, k, g, alpha)
+		noise, scale := churn(rows, padded, k, size)
+		err := f.turns.take(ctx, func() error {
+			if noise != nil {
+				if err := t.AddNoise(ctx, noise, scale); err != nil {
+					return err
+				}
+			}
+			if err := t.Evaluate(ctx, g); err != nil {
+				return err
+			}
+			return t.Combine(ctx, alpha, beta)
+		})
+		if err == nil && after != nil {
+			err = after(k, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	images := make([]float32, bucket*size)
+	return images, t.X(images)
+}
+
+// sampler gives a function that follows one plan, whatever the row, from the latents of seed … seed+n−1, with labels drawn
+// from them for a conditional model.
+func (f flow) sampler(e *Engine, seed uint64, n int) func(ctx context.Context, p *solver.Plan) ([]float32, error) {
+	size := f.on.Pixels()
+	return func(ctx context.Context, p *solver.Plan) ([]float32, error) {
+		out := make([]float32, 0, n*size)
+		for done := 0; done < n; {
+			bucket := e.bucket(n - done)
+			rows, plans := make([]row, min(bucket, n-done)), make([]*solver.Plan, min(bucket, n-done))
+			latents := make([]float32, bucket*size)
+			for i := range rows {
+				rows[i], plans[i] = row{seed: seed + uint64(done+i), label: -1}, p
+				if classes := f.model.shape.Labels; classes > 0 {
+					rows[i].label = latent.Label(rows[i].seed, classes)
+				}
+				latent.Normal(rows[i].seed, latent.StreamLatent, latents[i*size:(i+1)*size])
+			}
+			x, err := f.follow(ctx, rows, plans, latents, nil)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, x[:len(rows)*size]...)
+			done += len(rows)
+		}
+		return out, nil
+	}
+}
+
+// stageNumbers gathers stage k of each row's plan: g and alpha [B·J] are filled, beta [B·J·h] is new.
+func stageNumbers(plans []*solver.Plan, k int, g, alpha []float64) (beta []float64) {
+	h := 0
+	for _, b := range plans[0].Stages[k].Beta {
+		h = max(h, len(b))
+	}
+	j := len(plans[0].Init)
+	beta = make([]float64, len(plans)*j*h)
+	for i, p := range plans {
+		stage := p.Stages[k]
+		copy(g[i*j:], stage.G)
+		copy(alpha[i*j:], stage.Alpha)
+		for q, b := range stage.Beta {
+			copy(beta[(i*j+q)*h:], b)
+		}
+	}
+	return beta
+}
+
+// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results are nil
+// where nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+func churn(rows []row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
+	for i, r := range rows {
+		own := plans[i].Stages[k].Noise
+		if own == nil {
+			continue
+		}
+		if noise == nil {
+			noise, scale = make([]float32, len(plans)*size), make([]float64, len(plans)*len(own))
+		}
+		latent.Normal(r.seed, latent.StreamChurn+uint32(k), noise[i*size:(i+1)*size])
+		copy(scale[i*len(own):], own)
+	}
+	return noise, scale
+}

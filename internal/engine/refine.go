@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// mostJacobian bounds the numbers of a refinement's Jacobian.
+const mostJacobian = 1 << 24
+
+// refine moves nodes to where their solver errs less on a model, and measures the gain.
+func (e *Engine) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis, nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
+	m, err := e.modelNamed(req.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := m.hold(); err != nil {
+		return nil, nil, err
+	}
+	defer m.release()
+	on, err := m.on(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	if times(times(int64(req.Latents), int64(on.Pixels())), int64(b.J()*nodes.Sampler.Steps)) > mostJacobian {
+		return nil, nil, api.Errorf(api.TooLarge, "Refining %d noise levels in %d subspaces on %d latents of %d pixels takes too much memory",
+			nodes.Sampler.Steps, b.J(), req.Latents, on.Pixels()).WithHint("Ask for fewer latents.")
+	}
+	f := flow{turns: e.turns, on: on, model: m}
+	out, err := gaussian.Refine(ctx, nodes, f.sampler(e, req.Seed, req.Latents), gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
+	if err != nil {
+		return nil, nil, err
+	}
+	told := &api.Refined{Model: m.name, Latents: req.Latents, Before: out.Before, After: out.After}
+	held := f.sampler(e, req.Seed+uint64(req.Latents), req.Latents)
+	if told.HeldBefore, err = gaussian.SolutionError(ctx, nodes.Sampler, nodes.Schedule, held); err != nil {
+		return nil, nil, err
+	}
+	if told.HeldAfter, err = gaussian.SolutionError(ctx, nodes.Sampler, out.Schedule, held); err != nil {
+		return nil, nil, err
+	}
+	plan, err := solver.New(nodes.Sampler, out.Schedule, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	bench, err := law.Bench(b, plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &gaussian.Nodes{Sigma: out.Sigma, Schedule: out.Schedule, Sampler: nodes.Sampler, Report: bench}, told, nil
+}
