@@ -22,7 +22,7 @@ type projector struct {
 }
 
 func newProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*projector, error) {
-	p := &projector{basis: b, key: fmt.Sprintf("%s%v", b.Kind(), b.Dims())}
+	p := &projector{basis: b, key: b.String()}
 	if b.J() == 1 {
 		return p, nil
 	}
@@ -32,25 +32,26 @@ func newProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*proj
 	if b.J() != 2 {
 		return nil, inputf("basis", "a dense basis has 2 subspaces, this one %d", b.J())
 	}
-	labels := []int{-1}
+	groups := b.Groups()
 	if b.PerClass() {
-		labels = b.Classes()
-		p.rows = make(map[int32]int32, len(labels))
+		p.rows = map[int32]int32{}
 	}
 	var all []float64
-	for i, label := range labels {
-		v, err := b.Vectors(label)
+	for i, labels := range groups {
+		v, err := b.Vectors(labels[0])
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, v...)
-		if p.rows != nil {
-			p.rows[int32(label)] = int32(i)
+		if b.PerClass() {
+			for _, label := range labels {
+				p.rows[int32(label)] = int32(i)
+			}
 		}
 	}
 	var err error
-	p.vectors, err = upload(dev, dtype, all, len(labels), b.K(), b.H()*b.W())
-	p.key += fmt.Sprintf("x%d", len(labels))
+	p.vectors, err = upload(dev, dtype, all, len(groups), b.K(), b.H()*b.W())
+	p.key += fmt.Sprintf("x%d", len(groups))
 	return p, err
 }
 

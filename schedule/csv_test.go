@@ -21,7 +21,7 @@ func TestCSVRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		back, err := FromTable(s.Family().Basis, s.Family().K, rows)
+		back, err := FromTable(s.Family(), rows)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -1,6 +1,9 @@
 package schedule
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Family says how a schedule is shared: over classes or not, and which basis splits
 // the image space.
@@ -12,6 +15,14 @@ type Family struct {
 	// K is the number of dimensions of the first subspace per channel; 0 means the
 	// basis's default.
 	K int `json:"k,omitempty"`
+	// Cuts are the nested bands of basis dct, J = len(Cuts)+1: P_1 holds the frequencies
+	// max(u, v) < Cuts[0], P_2 those below Cuts[1] but not in P_1, and so on. They exclude K.
+	Cuts []int `json:"cuts,omitempty"`
+}
+
+// Equal reports whether two families are one.
+func (f Family) Equal(o Family) bool {
+	return f.PerClass == o.PerClass && f.Basis == o.Basis && f.K == o.K && slices.Equal(f.Cuts, o.Cuts)
 }
 
 // check returns the first rule that a family with J subspaces breaks.
@@ -27,9 +38,28 @@ func (f Family) check(j int) error {
 		return failf(-1, "k is %d; it counts dimensions", f.K)
 	case f.Basis == "none" && f.K != 0:
 		return failf(-1, "basis none takes no k")
+	case len(f.Cuts) > 0:
+		return f.checkCuts(j)
 	case f.Basis == "dct":
 		if r := int(math.Round(math.Sqrt(float64(f.K)))); r*r != f.K {
 			return failf(-1, "k is %d; for basis dct it must be a perfect square", f.K)
+		}
+	}
+	return nil
+}
+
+func (f Family) checkCuts(j int) error {
+	switch {
+	case f.Basis != "dct":
+		return failf(-1, "cuts %v belong to basis dct, not %s", f.Cuts, f.Basis)
+	case f.K != 0:
+		return failf(-1, "k is %d beside cuts %v; give one of them", f.K, f.Cuts)
+	case j != len(f.Cuts)+1:
+		return failf(-1, "cuts %v make %d subspaces, the schedule has %d", f.Cuts, len(f.Cuts)+1, j)
+	}
+	for i, c := range f.Cuts {
+		if c < 1 || i > 0 && c <= f.Cuts[i-1] {
+			return failf(-1, "cuts are %v; they increase from 1", f.Cuts)
 		}
 	}
 	return nil

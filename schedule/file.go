@@ -15,7 +15,7 @@ const (
 // file is the schedule file:
 //
 //	{"format": "anisoflight-schedule", "version": 2,
-//	 "family": {"per_class": false, "basis": "dct", "k": 16},
+//	 "family": {"per_class": false, "basis": "dct", "k": 16},      or "cuts": [2, 4]
 //	 "labels": [0, 1, …],                              per class only
 //	 "T": 6400, "g0": 1e-9, "theta": [row][subspace][K−1],   or
 //	 "paths": [row][subspace]{"t": […], "g": […]},            a user's table

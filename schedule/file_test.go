@@ -114,6 +114,38 @@ func TestFileFormat(t *testing.T) {
 	}
 }
 
+// Nested bands are written with their cuts.
+func TestFamilyOfBands(t *testing.T) {
+	th := Theta{0.5, -1}
+	fam := Family{Basis: "dct", Cuts: []int{2, 4}}
+	s, err := FromTheta(fam, nil, [][]Theta{{th, th, th}}, 100, 1e-4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := encode(t, s)
+	if !strings.Contains(text, `"family":{"per_class":false,"basis":"dct","cuts":[2,4]}`) {
+		t.Error(text)
+	}
+	back, err := Decode(strings.NewReader(text))
+	if err != nil || !back.Family().Equal(fam) || back.J() != 3 {
+		t.Errorf("%+v, %v", back.Family(), err)
+	}
+	for _, q := range []struct {
+		fam  Family
+		says string
+	}{
+		{Family{Basis: "haar", Cuts: []int{2, 4}}, "belong to basis dct"},
+		{Family{Basis: "dct", K: 4, Cuts: []int{2, 4}}, "k is 4"},
+		{Family{Basis: "dct", Cuts: []int{2}}, "2 subspaces, the schedule has 3"},
+		{Family{Basis: "dct", Cuts: []int{4, 4}}, "[4 4]"},
+		{Family{Basis: "dct", Cuts: []int{0, 4}}, "[0 4]"},
+	} {
+		if _, err := FromTheta(q.fam, nil, [][]Theta{{th, th, th}}, 100, 1e-4); err == nil || !strings.Contains(err.Error(), q.says) {
+			t.Errorf("%+v: %v, want %q", q.fam, err, q.says)
+		}
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	good := encode(t, anisotropic(t))
 	with := func(old, replacement string) string {

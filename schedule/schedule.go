@@ -44,6 +44,7 @@ func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	if labels != nil && len(labels) != len(paths) {
 		return nil, failf(-1, "%d labels for %d rows", len(labels), len(paths))
 	}
+	fam.Cuts = slices.Clone(fam.Cuts)
 	s := &Schedule{family: fam, labels: slices.Clone(labels), rowOf: map[int]int{}}
 	for r, l := range labels {
 		if l < 0 {

@@ -203,7 +203,7 @@ func TestExpand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || s.Family() != q.fam || (s.Theta() == nil) != (q.from.Theta() == nil) {
+			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || !s.Family().Equal(q.fam) || (s.Theta() == nil) != (q.from.Theta() == nil) {
 				t.Errorf("J %d, labels %v, family %+v", s.J(), s.Labels(), s.Family())
 			}
 			for r := range s.Rows() {

@@ -21,7 +21,9 @@ type TableRow struct {
 // and g positive and strictly increasing; all paths end at one T and one g(T) within
 // 1e-9 relative; labels are all −1, or any classes, and each has every subspace.
 // An *Error names the row of the table that breaks a rule.
-func FromTable(basis string, k int, rows []TableRow) (*Schedule, error) {
+//
+// The family names the basis; whether it is per class is what the table says.
+func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 	if len(rows) == 0 {
 		return nil, failf(-1, "the table is empty")
 	}
@@ -44,7 +46,7 @@ func FromTable(basis string, k int, rows []TableRow) (*Schedule, error) {
 	}
 	slices.Sort(labels)
 	labels = slices.Compact(labels)
-	fam := Family{PerClass: labels[0] >= 0, Basis: basis, K: k}
+	fam.PerClass = labels[0] >= 0
 	if err := fam.check(subspaces); err != nil {
 		return nil, err
 	}

@@ -26,11 +26,11 @@ func table() []TableRow {
 }
 
 func TestFromTable(t *testing.T) {
-	s, err := FromTable("dct", 4, table())
+	s, err := FromTable(Family{Basis: "dct", K: 4}, table())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Family{PerClass: true, Basis: "dct", K: 4}); s.Family() != want || s.J() != 2 || s.Rows() != 2 {
+	if want := (Family{PerClass: true, Basis: "dct", K: 4}); !s.Family().Equal(want) || s.J() != 2 || s.Rows() != 2 {
 		t.Errorf("family %+v, J %d, rows %d", s.Family(), s.J(), s.Rows())
 	}
 	for _, r := range table() {
@@ -46,13 +46,13 @@ func TestFromTable(t *testing.T) {
 	for i := range some {
 		some[i].Label = 7 - 4*some[i].Label // 7 and 3
 	}
-	if s, err = FromTable("dct", 4, some); err != nil {
+	if s, err = FromTable(Family{Basis: "dct", K: 4}, some); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(s.Labels(), []int{3, 7}) {
 		t.Errorf("labels %v; want them sorted, gaps and all", s.Labels())
 	}
-	shared, err := FromTable("none", 0, []TableRow{{-1, 0, 0, 1}, {-1, 0, 1, 2}})
+	shared, err := FromTable(Family{Basis: "none"}, []TableRow{{-1, 0, 0, 1}, {-1, 0, 1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestFromTableNamesTheRow(t *testing.T) {
 		{"empty", func([]TableRow) []TableRow { return nil }, -1, "empty"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
-			_, err := FromTable("dct", 0, q.spoil(table()))
+			_, err := FromTable(Family{Basis: "dct"}, q.spoil(table()))
 			var bad *Error
 			if !errors.As(err, &bad) || bad.Row != q.row || !strings.Contains(bad.Msg, q.says) {
 				t.Errorf("%v; want row %d and %q", err, q.row, q.says)
@@ -99,7 +99,7 @@ func TestFromTableNamesTheRow(t *testing.T) {
 		k     int
 	}{{"none", 0}, {"dct", 3}, {"", 0}, {"mine", -1}} {
 		var bad *Error
-		if _, err := FromTable(q.basis, q.k, table()); !errors.As(err, &bad) {
+		if _, err := FromTable(Family{Basis: q.basis, K: q.k}, table()); !errors.As(err, &bad) {
 			t.Errorf("basis %q, k %d: %v", q.basis, q.k, err)
 		}
 	}

@@ -129,7 +129,7 @@ func (c Config) checkNames() error {
 	case c.Stage == Isotropic && c.Family.Basis != "none":
 		return fieldf("family", "the stage isotropic has basis none, not %q; use the stage anisotropic", c.Family.Basis)
 	case c.Stage == Anisotropic && c.Family.Basis == "none":
-		return fieldf("family", "the stage anisotropic needs at least two subspaces; use basis dct, or the name of a basis")
+		return fieldf("family", "the stage anisotropic needs at least two subspaces; choose basis dct, haar, pca, pca_per_class or the name of a basis")
 	case c.Family.Basis == "none" && c.Family.K != 0:
 		return fieldf("family", "basis none takes no k")
 	case c.Family.K < 0:

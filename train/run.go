@@ -22,7 +22,9 @@ type Sources struct {
 	Model *checkpoint.Model
 	// Schedule is what Config.Schedule names; nil where it names none.
 	Schedule *schedule.Schedule
-	// Basis is that of Config.Family; nil means none or dct, as the family says.
+	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
+	ScheduleBasis *basis.Basis
+	// Basis is that of Config.Family; nil where the family says it all: none, dct or haar.
 	Basis *basis.Basis
 	// Analytic stands in for a network, in laboratories: a run with one can neither be
 	// saved as a model nor train the network.
@@ -38,10 +40,11 @@ type Run struct {
 	model   *kernels.Model     // owned
 	trainer *kernels.Trainer
 
-	sched *schedule.Schedule // as it stands; nil in pretrain without one
-	basis *basis.Basis       // dense one that travels with sched; nil where its name says it all
-	theta [][]schedule.Theta // parameters of sched; nil in pretrain
-	adam  *scheduleAdam      // nil in pretrain
+	sched  *schedule.Schedule // as it stands; nil in pretrain without one
+	basis  *basis.Basis       // dense one that travels with sched; nil where its name says it all
+	family *basis.Basis       // dense one that the run computes with; nil where its name says it all
+	theta  [][]schedule.Theta // parameters of sched; nil in pretrain
+	adam   *scheduleAdam      // nil in pretrain
 
 	previous [][][]float64 // d_θH of the step before; nil before there is one
 
@@ -74,11 +77,11 @@ func New(cfg Config, src Sources) (*Run, error) {
 		}
 		shape = checkpoint.ShapeOf(r.net)
 	}
-	if err := checkData(cfg, src, shape); err != nil {
-		return nil, err
-	}
 	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkData(cfg, src, b, shape); err != nil {
 		return nil, err
 	}
 	if net == nil {
@@ -93,11 +96,16 @@ func New(cfg Config, src Sources) (*Run, error) {
 	if r.sched, r.cfg, err = startSchedule(cfg, src, b, classes); err != nil {
 		return nil, err
 	}
+	if b.Kind() == basis.KindDense {
+		r.family = b
+	}
 	switch {
-	case cfg.Stage == Pretrain && src.Model != nil:
+	case cfg.Stage != Pretrain:
+		r.basis = r.family
+	case src.Schedule != nil: // it is kept for the model that is saved
+		r.basis = src.ScheduleBasis
+	case src.Model != nil:
 		r.basis = src.Model.Basis
-	case cfg.Stage != Pretrain && b.Kind() == basis.KindDense:
-		r.basis = b
 	}
 	if cfg.Stage != Pretrain {
 		r.theta = r.sched.Theta()

@@ -11,21 +11,17 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// familyBasis returns the basis of the configuration's family for images of h×w.
+// familyBasis returns the basis of the configuration's family for images of h×w: the one
+// that its name and numbers determine, else the given one.
 func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
-	b := given
-	if b == nil {
-		var err error
-		switch c.Family.Basis {
-		case "none":
-			b = basis.None(h, w)
-		case "dct":
-			if b, err = basis.DCT(h, w, c.Family.K); err != nil {
-				return nil, fieldf("family", "%v", err)
-			}
-		default:
-			return nil, fieldf("family", "basis %q is not at hand", c.Family.Basis)
-		}
+	b, formula, err := basis.Formula(c.Family.Basis, h, w, c.Family.K, c.Family.Cuts)
+	switch {
+	case err != nil:
+		return nil, fieldf("family", "%v", err)
+	case !formula && given == nil:
+		return nil, fieldf("family", "basis %q is not at hand", c.Family.Basis)
+	case !formula:
+		b = given
 	}
 	switch {
 	case b.H() != h || b.W() != w:
@@ -178,7 +174,7 @@ func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
 // checkData tells whether the data set serves the network and the family.
-func checkData(c Config, src Sources, s checkpoint.Shape) error {
+func checkData(c Config, src Sources, b *basis.Basis, s checkpoint.Shape) error {
 	d := src.Dataset
 	switch {
 	case d == nil:
@@ -187,11 +183,16 @@ func checkData(c Config, src Sources, s checkpoint.Shape) error {
 		return fieldf("dataset", "its images have %d×%d pixels in %d channels, the network's %d×%d in %d", d.Height(), d.Width(), d.Channels(), s.Height, s.Width, s.Channels)
 	case s.Labels > 0 && d.Classes() > s.Labels:
 		return fieldf("dataset", "it has labels up to %d, the network knows classes 0 to %d", d.Classes()-1, s.Labels-1)
-	case c.Family.PerClass && c.Stage != Pretrain:
-		for i := range d.Len() {
-			if d.Label(i) < 0 {
-				return fieldf("dataset", "image %d has no label; a schedule per class needs one for each", i)
-			}
+	}
+	for i := range d.Len() {
+		label := d.Label(i)
+		switch {
+		case label < 0 && c.Family.PerClass && c.Stage != Pretrain:
+			return fieldf("dataset", "image %d has no label; a schedule per class needs one for each", i)
+		case label < 0 && b.PerClass():
+			return fieldf("dataset", "image %d has no label; a basis per class needs one for each", i)
+		case b.PerClass() && !b.Knows(int(label)):
+			return fieldf("family", "basis %q has no vectors for class %d, that of image %d", c.Family.Basis, label, i)
 		}
 	}
 	return nil

@@ -20,6 +20,9 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		Params: t.Params, M: t.M, V: t.V, EMA: t.EMA, Updates: t.Count,
 		Schedule: r.sched, Basis: r.basis,
 	}
+	if r.family != r.basis {
+		s.Family = r.family
+	}
 	if s.Config, err = json.Marshal(r.cfg); err != nil {
 		return nil, err
 	}
@@ -37,9 +40,8 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 }
 
 // Resume starts a run where a state left off, with the state's configuration. Of the
-// sources it needs the device, the data set, and the basis where it is neither none
-// nor dct nor part of the state. The next steps are those of a run that was never
-// stopped.
+// sources it needs the device and the data set. The next steps are those of a run that
+// was never stopped.
 func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	var cfg Config
 	if err := json.Unmarshal(s.Config, &cfg); err != nil {
@@ -48,17 +50,16 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
 		return nil, fieldf("dataset", "it has %d images now; the run was started with %d, and its order depends on that", src.Dataset.Len(), s.Images)
 	}
-	pretrain := cfg.Stage == Pretrain
 	cfg.Network, cfg.Model = nil, ""
-	src.Model, src.Schedule = nil, s.Schedule
+	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
+	if s.Family == nil {
+		src.Basis = s.Basis
+	}
 	if s.Network != nil {
 		if params := s.Network.Params(); len(s.Params) != len(params) {
 			return nil, stateError("%d parameters, the network has %d", len(s.Params), len(params))
 		}
 		src.Model = &checkpoint.Model{Net: s.Network, Values: s.Params, Schedule: s.Schedule, Basis: s.Basis}
-	}
-	if src.Basis == nil && !pretrain {
-		src.Basis = s.Basis
 	}
 	r, err := New(cfg, src)
 	if err != nil {

@@ -66,22 +66,3 @@ func (r *EvaluateModel) Validate() error {
 		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<30),
 		checkMeasured(r.Points, r.Samples))
 }
-
-// MakeBasis would make a basis from a data set; see Validate.
-type MakeBasis struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind"` // pca, pca_per_class or haar
-	Dataset string `json:"dataset"`
-	K       int    `json:"k"`
-	Replace bool   `json:"replace"`
-}
-
-// SetDefaults implements Request.
-func (r *MakeBasis) SetDefaults() { *r = MakeBasis{} }
-
-// Validate implements Request. This server makes no bases yet, and says what there is instead.
-func (r *MakeBasis) Validate() error {
-	return first(CheckName("name", r.Name), oneOf("kind", r.Kind, "pca", "pca_per_class", "haar"),
-		Errorf(BadRequest, "This server does not make %s bases", r.Kind).
-			WithHint("Use the basis dct, or upload one with PutBasis."))
-}

@@ -8,14 +8,17 @@ package api
 type Denoise struct {
 	Model string `json:"model"`
 	Basis string `json:"basis,omitempty"` // default: the model's own
-	K     int    `json:"k,omitempty"`     // of dct: dimensions of P_1 per channel; default H·W/4
+	K     int    `json:"k,omitempty"`     // of dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts  []int  `json:"cuts,omitempty"`  // of dct: nested bands, instead of k
 }
 
 // SetDefaults implements Request.
 func (r *Denoise) SetDefaults() { *r = Denoise{} }
 
 // Validate implements Request.
-func (r *Denoise) Validate() error { return first(need("model", r.Model), atLeast("k", r.K, 0)) }
+func (r *Denoise) Validate() error {
+	return first(need("model", r.Model), atLeast("k", r.K, 0), checkCuts(r.Basis, r.K, r.Cuts))
+}
 
 // Modes lists the estimators of the schedule's gradient.
 var Modes = []string{"auto", "full", "backprop", "explicit", "finite-difference"}

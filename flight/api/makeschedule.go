@@ -19,6 +19,7 @@ type MakeSchedule struct {
 	Seed    uint64  `json:"seed"`
 	Basis   string  `json:"basis"`            // of gaussian: none (default) or dct
 	K       int     `json:"k"`                // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
+	Cuts    []int   `json:"cuts"`             // of gaussian with dct: nested bands, instead of k
 	Solver  string  `json:"solver"`           // of gaussian
 	NFE     int     `json:"nfe"`              // of gaussian: at most so many evaluations, as in Sample
 	Refine  *Refine `json:"refine,omitempty"` // of gaussian: move the noise levels to where the solver errs less on a model
@@ -65,8 +66,8 @@ func (r *MakeSchedule) checkKind() error {
 	if r.Refine != nil {
 		return Errorf(BadRequest, "Field \"refine\" belongs to gaussian schedules")
 	}
-	if r.Basis != "" || r.K != 0 || r.Solver != "" || r.NFE != 0 {
-		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"solver\" and \"nfe\" belong to gaussian schedules")
+	if r.Basis != "" || r.K != 0 || r.Cuts != nil || r.Solver != "" || r.NFE != 0 {
+		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"cuts\", \"solver\" and \"nfe\" belong to gaussian schedules")
 	}
 	if r.Kind == "geodesic" {
 		return first(need("model", r.Model), need("dataset", r.Dataset))
@@ -91,5 +92,5 @@ func (r *MakeSchedule) checkGaussian() error {
 		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
 	}
 	return first(need("dataset", r.Dataset), need("solver", r.Solver), oneOf("solver", r.Solver, Solvers...),
-		oneOf("basis", r.Basis, "none", "dct"), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps))
+		oneOf("basis", r.Basis, "none", "dct"), checkCuts(r.Basis, r.K, r.Cuts), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps))
 }

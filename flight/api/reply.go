@@ -52,6 +52,7 @@ type ScheduleInfo struct {
 	PerClass bool    `json:"per_class"`
 	Basis    string  `json:"basis"`
 	K        int     `json:"k,omitempty"`
+	Cuts     []int   `json:"cuts,omitempty"`
 	Labels   []int32 `json:"labels,omitempty"`
 	// Provenance tells how the schedule was made, where that is known: a schedule.Provenance.
 	Provenance any `json:"provenance,omitempty"`
@@ -96,13 +97,22 @@ type BenchBand struct {
 	Baseline float64 `json:"baseline"`
 }
 
-// BasisInfo describes an uploaded basis.
+// BasisInfo describes a stored basis.
 type BasisInfo struct {
 	Name     string `json:"name"`
 	Height   int    `json:"height"`
 	Width    int    `json:"width"`
 	K        int    `json:"k"`
 	PerClass bool   `json:"per_class"`
+	// Spans tells what MakeBasis knows about principal components, one for each set of them.
+	Spans []BasisSpan `json:"spans,omitempty"`
+}
+
+// BasisSpan tells which images principal components were taken of.
+type BasisSpan struct {
+	Labels []int   `json:"labels"` // classes that share them; −1 alone for all images
+	Images int64   `json:"images"`
+	Share  float64 `json:"share"` // of the images' variance, in the mean over the channels, that lies in P_1
 }
 
 // DatasetInfo describes a data set.

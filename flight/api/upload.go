@@ -20,8 +20,9 @@ func (r *PutDataset) Validate() error { return CheckName("name", r.Name) }
 // rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
 type PutSchedule struct {
 	Name    string `json:"name"`
-	Basis   string `json:"basis"`       // none (default), dct, or an uploaded basis
-	K       int    `json:"k,omitempty"` // dimensions of P_1 per channel; absent for none
+	Basis   string `json:"basis"`          // none (default), dct, haar, a stored basis, or pca and pca_per_class: the model's own
+	K       int    `json:"k,omitempty"`    // dimensions of P_1 per channel; absent for none
+	Cuts    []int  `json:"cuts,omitempty"` // nested bands of dct, instead of k: J = len(cuts)+1
 	Replace bool   `json:"replace"`
 }
 
@@ -35,7 +36,27 @@ func (r *PutSchedule) Validate() error {
 	if r.Basis == "none" && r.K != 0 {
 		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
 	}
-	return first(err, CheckName("name", r.Name), need("basis", r.Basis))
+	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts))
+}
+
+// checkCuts checks nested bands against their basis.
+func checkCuts(basis string, k int, cuts []int) error {
+	switch {
+	case cuts == nil:
+		return nil
+	case len(cuts) == 0:
+		return Errorf(BadRequest, "Field \"cuts\" is empty")
+	case basis != "dct":
+		return Errorf(BadRequest, "Field \"cuts\" belongs to the basis dct, not to %q", basis)
+	case k != 0:
+		return Errorf(BadRequest, "Fields \"k\" and \"cuts\" exclude each other")
+	}
+	for i, c := range cuts {
+		if c < 1 || i > 0 && c <= cuts[i-1] {
+			return Errorf(BadRequest, "Field \"cuts\" must increase from 1 on, not be %v", cuts)
+		}
+	}
+	return nil
 }
 
 // PutBasis uploads a basis.

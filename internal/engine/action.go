@@ -58,9 +58,7 @@ var actions = map[string]action{
 	"ListBases": do(func(e *Engine, _ context.Context, _ api.Empty, _ func(api.Meta)) (any, error) {
 		return map[string]any{"bases": e.listBases()}, nil
 	}),
-	"MakeBasis": do(func(_ *Engine, _ context.Context, req api.MakeBasis, _ func(api.Meta)) (any, error) {
-		return nil, req.Validate() // which says what there is instead
-	}),
+	"MakeBasis": do((*Engine).makeBasis),
 	"DeleteBasis": do(func(e *Engine, _ context.Context, req api.BasisName, _ func(api.Meta)) (any, error) {
 		return named("basis", req.Basis, e.deleteBasis(req.Basis))
 	}),

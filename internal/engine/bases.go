@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -53,57 +55,82 @@ func storedNames(folder, suffix string) []string {
 	return names
 }
 
-// basisKey names the bases that the engine makes itself.
+// basisKey names the bases that a formula gives.
 type basisKey struct {
-	kind    string
-	h, w, k int
+	family string
+	h, w   int
 }
 
-// basisFor gives the basis that a family means on images of h×w: none, dct, or one by name, looked up first in own (the
-// basis that travels with a model) and then in the catalogue. Equal answers are the same pointer.
-func (e *Engine) basisFor(kind string, k, h, w int, own *basis.Basis) (*basis.Basis, error) {
-	switch kind {
-	case "none", "dct":
-		key := basisKey{kind, h, w, k}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if b, ok := e.made[key]; ok {
-			return b, nil
-		}
-		b := basis.None(h, w)
-		if kind == "dct" {
-			var err error
-			if b, err = basis.DCT(h, w, k); err != nil {
-				return nil, api.Errorf(api.BadRequest, "There is no DCT basis with k = %d on %d×%d pixels: %w", k, h, w, err).
-					WithHint("k must be a perfect square, and every frequency below its root must exist.")
-			}
-		}
-		e.made[key] = b
-		return b, nil
+// basisFor gives the basis that a family means on images of h×w: by formula (none, dct, haar), or by name. A name is looked
+// up in own, the basis that travels with a schedule, then in the catalogue, then with m, a model that may have learned on
+// it; own and m may be nil. Equal answers are the same pointer.
+func (e *Engine) basisFor(f schedule.Family, h, w int, own *basis.Basis, m *model) (*basis.Basis, error) {
+	b, ok, err := e.formula(f, h, w)
+	if ok || err != nil {
+		return b, err
 	}
-	b := own
-	if b == nil {
-		var err error
-		if b, err = e.basisNamed(kind); err != nil {
+	if b = own; b == nil {
+		if b, err = e.basisKnown(f.Basis, m); err != nil {
 			return nil, err
 		}
 	}
-	if b.H() != h || b.W() != w {
-		return nil, api.Errorf(api.BadRequest, "Basis %q is made for %d×%d pixels, the images have %d×%d", kind, b.H(), b.W(), h, w)
+	switch {
+	case b.H() != h || b.W() != w:
+		return nil, api.Errorf(api.BadRequest, "Basis %q is made for %d×%d pixels, the images have %d×%d", f.Basis, b.H(), b.W(), h, w)
+	case f.K != 0 && f.K != b.K():
+		return nil, api.Errorf(api.BadRequest, "Basis %q has k = %d, not %d", f.Basis, b.K(), f.K)
 	}
 	return b, nil
 }
 
-// basisNamed gives an uploaded basis.
+// formula gives a family's basis where its name and numbers determine it.
+func (e *Engine) formula(f schedule.Family, h, w int) (*basis.Basis, bool, error) {
+	key := basisKey{fmt.Sprint(f.Basis, f.K, f.Cuts), h, w}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b, ok := e.made[key]; ok {
+		return b, true, nil
+	}
+	b, ok, err := basis.Formula(f.Basis, h, w, f.K, f.Cuts)
+	if err != nil {
+		return nil, ok, api.Errorf(api.BadRequest, "There is no such basis %s on %d×%d pixels: %w", f.Basis, h, w, err).
+			WithHint("For dct k is a perfect square and cuts increase; for haar k is H·W/4, or a quarter of that and so on.")
+	}
+	if ok {
+		e.made[key] = b
+	}
+	return b, ok, nil
+}
+
+// basisKnown finds a basis by name, in the catalogue or with a model that may have learned on it.
+func (e *Engine) basisKnown(name string, m *model) (*basis.Basis, error) {
+	b, err := e.basisNamed(name)
+	if err != nil && m != nil && m.basis != nil && m.sched != nil && m.sched.Family().Basis == name {
+		return m.basis, nil
+	}
+	return b, err
+}
+
+// storedByName tells whether a family's basis is one that has to be stored under its name: neither by formula nor made of a run's
+// data set, to travel with the model.
+func storedByName(name string) bool {
+	return !basis.ByFormula(name) && name != "pca" && name != "pca_per_class"
+}
+
+// basisNamed gives a stored basis.
 func (e *Engine) basisNamed(name string) (*basis.Basis, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	b, ok := e.bases[name]
-	if !ok {
-		return nil, api.Errorf(api.BasisNotFound, "No basis is called %q", name).
-			WithHint("There are none and dct, and what was uploaded: %s.", listed(e.bases))
+	switch {
+	case ok:
+		return b, nil
+	case !storedByName(name):
+		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and there are none here", name).
+			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
-	return b, nil
+	return nil, api.Errorf(api.BasisNotFound, "No basis is called %q", name).
+		WithHint("There are none, dct and haar, and what is stored: %s.", listed(e.bases))
 }
 
 // listed names the keys of a catalogue for a hint.
@@ -124,12 +151,42 @@ func (e *Engine) listBases() []api.BasisInfo {
 	defer e.mu.RUnlock()
 	infos := []api.BasisInfo{}
 	for _, name := range slices.Sorted(maps.Keys(e.bases)) {
-		b := e.bases[name]
-		infos = append(infos, api.BasisInfo{Name: name, Height: b.H(), Width: b.W(), K: b.K(), PerClass: b.PerClass()})
+		infos = append(infos, describeBasis(name, e.bases[name]))
 	}
 	return infos
 }
 
+// storeBasis writes a new basis.
+func (e *Engine) storeBasis(name string, b *basis.Basis, replace bool) error {
+	file, err := checkpoint.EncodeBasis(b)
+	if err != nil {
+		return err
+	}
+	e.changes.Lock()
+	defer e.changes.Unlock()
+	if err := e.freeBasis(name, replace); err != nil {
+		return err
+	}
+	if err := writeFile(e.basisPath(name), file); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bases[name] = b
+	return nil
+}
+
+// freeBasis tells whether a basis may be stored under name.
+func (e *Engine) freeBasis(name string, replace bool) error {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if _, taken := e.bases[name]; taken && !replace {
+		return nameTaken("basis", name)
+	}
+	return nil
+}
+
+// deleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.
 func (e *Engine) deleteBasis(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()

@@ -57,9 +57,28 @@ func TestUploadedBasis(t *testing.T) {
 	}
 	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
 	wantCode(t, "k", err, api.BadRequest)
+	// The schedule has a copy of its own: what becomes of the name does not touch it.
+	other := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(33), axis(34)...)}}
+	if _, err := put(e, `{"op":"PutBasis","name":"corner","replace":true}`, basisTable(8, 8), other); err != nil {
+		t.Fatal(err)
+	}
 	act(t, e, "DeleteBasis", `{"basis":"corner"}`)
-	_, err = e.Prepare(t.Context(), "Sample", json.RawMessage(body))
+	for name, e := range map[string]*Engine{"now": e, "after a restart": reopen(t, filepath.Dir(e.folders.models), Config{})} {
+		if !slices.Equal(column[float32](get(t, e, "Sample", body), "sample"), column[float32](a, "sample")) {
+			t.Errorf("%s: the schedule has changed with its basis", name)
+		}
+	}
+	_, err = put(e, `{"op":"PutSchedule","name":"s2","basis":"corner"}`, scheduleTable, table)
 	wantCode(t, "deleted basis", err, api.BasisNotFound)
+	// Its name is free for a schedule without a basis, and the other way round.
+	plain := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})
+	if _, err := put(e, `{"op":"PutSchedule","name":"s","replace":true}`, scheduleTable, plain); err != nil {
+		t.Fatal(err)
+	}
+	if left := storedNames(e.folders.schedules, scheduleFolderSuffix); left != nil {
+		t.Errorf("the folder of %v is still there", left)
+	}
+	act(t, e, "DeleteSchedule", `{"schedule":"s"}`)
 }
 
 func TestBasisUploadRejects(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // denoising is an open Denoise exchange.
@@ -55,7 +56,7 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 	h, w, _ := d.model.imageSize()
 	switch {
 	case req.Basis != "":
-		b, err := d.e.basisFor(req.Basis, req.K, h, w, nil)
+		b, err := d.e.basisFor(schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}, h, w, nil, d.model)
 		if err != nil {
 			return err
 		}

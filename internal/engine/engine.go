@@ -9,7 +9,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -58,7 +57,7 @@ type Engine struct {
 	mu        sync.RWMutex // guards the maps; held for moments only, and taken after changes
 	models    map[string]*model
 	versions  map[string]int // of models, by name
-	schedules map[string]*schedule.Schedule
+	schedules map[string]namedSchedule
 	bases     map[string]*basis.Basis
 	made      map[basisKey]*basis.Basis
 	datasets  map[string]*dataset
@@ -75,7 +74,7 @@ func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) 
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Logger, dev: dev, start: time.Now(), folders: folders, turns: newTurns(cfg.Seats),
-		models: map[string]*model{}, versions: map[string]int{}, schedules: map[string]*schedule.Schedule{},
+		models: map[string]*model{}, versions: map[string]int{}, schedules: map[string]namedSchedule{},
 		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]*dataset{}, runs: map[string]*run{},
 	}
 	for _, folder := range []string{folders.models, folders.schedules, folders.bases, folders.datasets, folders.runs} {

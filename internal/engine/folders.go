@@ -113,6 +113,14 @@ func writeFile(path string, data []byte) error {
 	return syncFolder(folder)
 }
 
+// removeFile deletes a stored file, if it is there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !missing(err) {
+		return err
+	}
+	return nil
+}
+
 // removeTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
 func removeTree(path string) error {
 	grave, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")

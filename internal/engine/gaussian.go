@@ -34,7 +34,8 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 		return nil, nil, api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels",
 			req.Dataset, d.Height(), d.Width(), d.Channels())
 	}
-	b, err := e.basisFor(req.Basis, req.K, d.Height(), d.Width(), nil)
+	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
+	b, err := e.basisFor(family, d.Height(), d.Width(), nil, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,7 +49,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 		return nil, nil, err
 	}
 	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
-		Sampler: sampler, T: req.T, G0: req.G0, Family: schedule.Family{Basis: req.Basis, K: req.K}, Progress: report,
+		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
 	})
 	var settings *solver.Error
 	if errors.As(err, &settings) && settings.Field == "steps" { // which the request counts in evaluations

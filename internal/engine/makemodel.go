@@ -9,6 +9,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -129,7 +130,7 @@ func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]fl
 	case "dct":
 		return mixture.DCTBlocks(d.Height(), d.Width(), d.Channels()), nil
 	}
-	b, err := e.basisFor(covariance, 0, d.Height(), d.Width(), nil)
+	b, err := e.basisFor(schedule.Family{Basis: covariance}, d.Height(), d.Width(), nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 		return nil, err
 	}
 	s = e.noted(s, from)
-	if err := e.storeSchedule(req.Name, s, req.Replace); err != nil {
+	if err := e.storeSchedule(req.Name, s, nil, req.Replace); err != nil {
 		return nil, err
 	}
 	info := describeSchedule(req.Name, "schedule", s)

@@ -38,7 +38,7 @@ func (e *Engine) scheduleOn(ref api.ScheduleRef, m *model) (s namedSchedule, on 
 	h, w, _ := m.imageSize()
 	family := s.Family()
 	var b *basis.Basis
-	if b, err = e.basisFor(family.Basis, family.K, h, w, s.basis); err != nil {
+	if b, err = e.basisFor(family, h, w, s.basis, m); err != nil {
 		return s, nil, err
 	}
 	if b.J() != s.J() {

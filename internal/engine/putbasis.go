@@ -6,7 +6,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // basisUpload collects the vectors of a basis by label.
@@ -39,15 +38,6 @@ func (e *Engine) putBasis(body json.RawMessage, in api.Schema) (Upload, error) {
 	return u, e.freeBasis(u.req.Name, u.req.Replace)
 }
 
-func (e *Engine) freeBasis(name string, replace bool) error {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if _, taken := e.bases[name]; taken && !replace {
-		return nameTaken("basis", name)
-	}
-	return nil
-}
-
 // Write implements Upload.
 func (u *basisUpload) Write(b api.Batch) error {
 	if err := u.room.take(u.in, b); err != nil {
@@ -74,22 +64,9 @@ func (u *basisUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, explain(err)
 	}
-	file, err := checkpoint.EncodeBasis(b)
-	if err != nil {
+	if err := u.e.storeBasis(u.req.Name, b, u.req.Replace); err != nil {
 		return 0, explain(err)
 	}
-	e := u.e
-	e.changes.Lock()
-	defer e.changes.Unlock()
-	if err := e.freeBasis(u.req.Name, u.req.Replace); err != nil {
-		return 0, err
-	}
-	if err := writeFile(e.basisPath(u.req.Name), file); err != nil {
-		return 0, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.bases[u.req.Name] = b
 	return u.rows, nil
 }
 

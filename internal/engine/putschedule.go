@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // scheduleUpload collects a table of knots.
@@ -14,6 +15,9 @@ type scheduleUpload struct {
 	in   api.Schema
 	room room
 	rows []schedule.TableRow
+
+	family schedule.Family
+	basis  *basis.Basis // dense one of the family, if it is at hand
 }
 
 // putSchedule opens the upload of a schedule.
@@ -36,19 +40,21 @@ func (e *Engine) putSchedule(body json.RawMessage, in api.Schema) (Upload, error
 	return u, e.freeSchedule(u.req.Name, u.req.Replace)
 }
 
-// chooseBasis checks the basis and its k. A DCT's k is checked against the images when the schedule meets a model.
+// chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and so
+// is the basis of a model that has learned its own.
 func (u *scheduleUpload) chooseBasis() error {
-	if u.req.Basis == "none" || u.req.Basis == "dct" {
+	u.family = schedule.Family{Basis: u.req.Basis, K: u.req.K, Cuts: u.req.Cuts}
+	if !storedByName(u.req.Basis) {
 		return nil
 	}
-	b, err := u.e.basisNamed(u.req.Basis)
-	if err != nil {
+	var err error
+	if u.basis, err = u.e.basisNamed(u.req.Basis); err != nil {
 		return err
 	}
-	if u.req.K != 0 && u.req.K != b.K() {
-		return api.Errorf(api.BadRequest, "Basis %q has k = %d, not %d", u.req.Basis, b.K(), u.req.K)
+	if u.req.K != 0 && u.req.K != u.basis.K() {
+		return api.Errorf(api.BadRequest, "Basis %q has k = %d, not %d", u.req.Basis, u.basis.K(), u.req.K)
 	}
-	u.req.K = b.K()
+	u.family.K = u.basis.K()
 	return nil
 }
 
@@ -67,11 +73,12 @@ func (u *scheduleUpload) Write(b api.Batch) error {
 
 // Commit implements Upload.
 func (u *scheduleUpload) Commit() (int64, error) {
-	s, err := schedule.FromTable(u.req.Basis, u.req.K, u.rows)
+	s, err := schedule.FromTable(u.family, u.rows)
 	if err != nil {
 		return 0, explain(err)
 	}
-	if err := u.e.storeSchedule(u.req.Name, u.e.noted(s, schedule.Provenance{Kind: "upload"}), u.req.Replace); err != nil {
+	s = u.e.noted(s, schedule.Provenance{Kind: "upload"})
+	if err := u.e.storeSchedule(u.req.Name, s, u.basis, u.req.Replace); err != nil {
 		return 0, err
 	}
 	return int64(len(u.rows)), nil

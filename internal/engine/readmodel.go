@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -32,7 +33,7 @@ func (e *Engine) readModel(name, folder, path string) (*model, error) {
 // plain gives the programs of a model's network on the whole image space.
 func (e *Engine) plain(m *model) (*kernels.Model, error) {
 	h, w, _ := m.imageSize()
-	b, err := e.basisFor("none", 0, h, w, nil)
+	b, err := e.basisFor(schedule.Family{Basis: "none"}, h, w, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := train.Sources{Device: r.e.dev, Basis: state.Basis}
+	src := train.Sources{Device: r.e.dev}
 	if src.Dataset, err = r.e.datasetNamed(cfg.Dataset); err != nil {
 		return err
 	}

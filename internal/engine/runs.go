@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -100,18 +101,25 @@ func (r *run) describe() api.RunInfo {
 }
 
 // createRun makes a run. What its configuration names must be there and fit.
-func (e *Engine) createRun(ctx context.Context, req api.CreateRun, _ func(api.Meta)) (any, error) {
+func (e *Engine) createRun(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (any, error) {
 	cfg, err := readConfig(req.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.freeRun(req); err != nil { // before the work; asked again below
+		return nil, err
+	}
+	src, err := e.sources(ctx, cfg, progress)
 	if err != nil {
 		return nil, err
 	}
 	e.changes.Lock()
 	defer e.changes.Unlock()
-	old, _ := e.runNamed(req.Name)
-	if old != nil && !req.Replace {
-		return nil, nameTaken("run", req.Name)
+	if err := e.freeRun(req); err != nil {
+		return nil, err
 	}
-	training, err := e.newTraining(cfg)
+	old, _ := e.runNamed(req.Name)
+	training, err := train.New(cfg, src)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +144,14 @@ func (e *Engine) createRun(ctx context.Context, req api.CreateRun, _ func(api.Me
 	return r.describe(), nil
 }
 
+// freeRun tells whether a run may be created under a name.
+func (e *Engine) freeRun(req api.CreateRun) error {
+	if _, err := e.runNamed(req.Name); err == nil && !req.Replace {
+		return nameTaken("run", req.Name)
+	}
+	return nil
+}
+
 // storeNew writes the folder of a new run.
 func (r *run) storeNew(ctx context.Context) error {
 	if err := os.Mkdir(r.folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -144,60 +160,82 @@ func (r *run) storeNew(ctx context.Context) error {
 	return r.store(ctx)
 }
 
-// newTraining finds what a configuration names and makes the training.
-func (e *Engine) newTraining(cfg train.Config) (*train.Run, error) {
-	if err := firstMissing(cfg); err != nil {
-		return nil, err
+// sources finds what a configuration names, and makes the basis that its family wants made.
+func (e *Engine) sources(ctx context.Context, cfg train.Config, progress func(api.Meta)) (src train.Sources, err error) {
+	if cfg, err = resolved(cfg); err != nil {
+		return src, err
 	}
-	src := train.Sources{Device: e.dev}
-	var err error
+	src.Device = e.dev
 	if src.Dataset, err = e.datasetNamed(cfg.Dataset); err != nil {
-		return nil, err
+		return src, err
 	}
 	if cfg.Model != "" {
 		if src.Model, err = e.exportModel(cfg.Model); err != nil {
-			return nil, err
+			return src, err
 		}
 	}
-	var s namedSchedule
 	if cfg.Schedule != "" {
 		ref := api.ScheduleRef{Name: cfg.Schedule, T: cfg.T}
 		if ref.T == 0 {
 			ref.T = api.DefaultT
 		}
-		if s, err = e.scheduleNamed(ref); err != nil {
-			return nil, err
+		s, err := e.scheduleNamed(ref)
+		if err != nil {
+			return src, err
 		}
-		src.Schedule = s.Schedule
+		src.Schedule, src.ScheduleBasis = s.Schedule, s.basis
 	}
-	if src.Basis, err = e.familyBasis(cfg.Family, src, s); err != nil {
-		return nil, err
-	}
-	return train.New(cfg, src)
+	src.Basis, err = e.familyBasis(ctx, cfg, src, progress)
+	return src, err
 }
 
-// firstMissing names the first field that has no default and is not there.
-func firstMissing(cfg train.Config) error {
+// resolved fills in what defaults to constants, and names the first field that is missing or wrong, before any work.
+func resolved(cfg train.Config) (train.Config, error) {
 	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
 		if f.value == "" {
-			return api.Errorf(api.BadRequest, "Field %q is missing", f.name)
+			return cfg, api.Errorf(api.BadRequest, "Field %q is missing", f.name)
 		}
 	}
-	return nil
+	return cfg.Resolve()
 }
 
-// familyBasis finds the basis of a family by its name: none and dct need none, another may come with the model or the
-// schedule that the run starts from.
-func (e *Engine) familyBasis(family schedule.Family, src train.Sources, s namedSchedule) (*basis.Basis, error) {
-	switch {
-	case family.Basis == "" || family.Basis == "none" || family.Basis == "dct":
-		return nil, nil
-	case s.basis != nil && s.Family().Basis == family.Basis:
-		return s.basis, nil
-	case src.Model != nil && src.Model.Basis != nil && src.Model.Schedule != nil && src.Model.Schedule.Family().Basis == family.Basis:
-		return src.Model.Basis, nil
+// familyBasis finds the basis of a run's family, or makes it of the run's data set. What a formula gives needs none;
+// another basis may come with the schedule or the model that the run starts from, and what was learned goes on with it.
+func (e *Engine) familyBasis(ctx context.Context, cfg train.Config, src train.Sources, progress func(api.Meta)) (*basis.Basis, error) {
+	family := cfg.Family
+	fits := func(s *schedule.Schedule, b *basis.Basis) bool {
+		return s != nil && b != nil && s.Family().Basis == family.Basis && (family.K == 0 || family.K == b.K())
 	}
-	return e.basisNamed(family.Basis)
+	switch {
+	case basis.ByFormula(family.Basis):
+		return nil, nil
+	case fits(src.Schedule, src.ScheduleBasis):
+		return src.ScheduleBasis, nil
+	case src.Model != nil && fits(src.Model.Schedule, src.Model.Basis):
+		return src.Model.Basis, nil
+	case storedByName(family.Basis):
+		return e.basisNamed(family.Basis)
+	}
+	b, _, err := e.components(ctx, src.Dataset, train.PCASettings{
+		K: family.K, PerClass: family.Basis == "pca_per_class", Classes: classesOf(cfg, src),
+	}, progress)
+	var field *train.ConfigError
+	if errors.As(err, &field) && field.Field == "k" {
+		err = &train.ConfigError{Field: "family", Msg: "k is " + field.Msg}
+	}
+	return b, err
+}
+
+// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
+func classesOf(cfg train.Config, src train.Sources) int {
+	if src.Model != nil {
+		return checkpoint.ShapeOf(src.Model.Net).Labels
+	}
+	net, err := unet.ParseConfig(cfg.Network)
+	if err != nil { // which is said where the run is made
+		return 0
+	}
+	return net.LabelDim
 }
 
 // exportModel copies a loaded model from the device, for a run to start from.

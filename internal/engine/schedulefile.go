@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // exportSchedule gives the schedule file of a schedule.
@@ -23,41 +24,43 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule, _ fun
 	if err != nil {
 		return nil, err
 	}
-	if s, err = e.onBasis(s, req.Basis); err != nil {
+	s, b, err := e.onBasis(s, req.Basis)
+	if err != nil {
 		return nil, err
 	}
 	if s.Provenance() == nil {
 		s = e.noted(s, schedule.Provenance{Kind: "upload"})
 	}
-	if err := e.storeSchedule(req.Name, s, req.Replace); err != nil {
+	if err := e.storeSchedule(req.Name, s, b, req.Replace); err != nil {
 		return nil, err
 	}
 	return describeSchedule(req.Name, "schedule", s), nil
 }
 
-// onBasis gives an imported schedule on the stored basis of this name, or of its family's own if the name is empty. A
-// DCT's k is checked against the images when the schedule meets a model.
-func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, error) {
+// onBasis gives an imported schedule on the stored basis of this name, or of its family's own if the name is empty, and that
+// basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images when the
+// schedule meets a model.
+func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {
 	family := s.Family()
+	if basis.ByFormula(family.Basis) && name != "" {
+		return nil, nil, api.Errorf(api.BadRequest, "The schedule's basis is %s, which needs no stored one", family.Basis).WithHint("Leave out basis.")
+	}
 	if name != "" {
-		if family.Basis == "none" || family.Basis == "dct" {
-			return nil, api.Errorf(api.BadRequest, "The schedule's basis is %s, which needs no stored one", family.Basis).WithHint("Leave out basis.")
-		}
 		family.Basis = name
 	}
-	if family.Basis == "none" || family.Basis == "dct" {
-		return s, nil
+	if !storedByName(family.Basis) {
+		return s, nil, nil
 	}
 	b, err := e.basisNamed(family.Basis)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if b.J() != s.J() {
-		return nil, api.Errorf(api.BadSchedule, "The schedule has %d subspaces, its basis %q splits images into %d", s.J(), family.Basis, b.J())
+		return nil, nil, api.Errorf(api.BadSchedule, "The schedule has %d subspaces, its basis %q splits images into %d", s.J(), family.Basis, b.J())
 	}
 	if family.K != 0 && family.K != b.K() {
-		return nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K, family.Basis, b.K())
+		return nil, nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K, family.Basis, b.K())
 	}
-	family.K = b.K()
-	return s.On(family.Basis, family.K)
+	s, err = s.On(family.Basis, b.K())
+	return s, b, err
 }

@@ -11,24 +11,43 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// A stored schedule is a file, or a folder where it is on a basis that has to be kept with it.
+const (
+	scheduleSuffix       = ".json"
+	scheduleFolderSuffix = ".schedule"
 )
 
 func (e *Engine) schedulePath(name string) string {
-	return filepath.Join(e.folders.schedules, name+".json")
+	return filepath.Join(e.folders.schedules, name+scheduleSuffix)
 }
 
-// scanSchedules reads the stored schedules.
+func (e *Engine) scheduleFolder(name string) string {
+	return filepath.Join(e.folders.schedules, name+scheduleFolderSuffix)
+}
+
+// scanSchedules reads the stored schedules. Where a crash has left both a file and a folder, the folder counts.
 func (e *Engine) scanSchedules() {
-	for _, name := range storedNames(e.folders.schedules, ".json") {
-		data, err := os.ReadFile(e.schedulePath(name))
+	for _, name := range storedNames(e.folders.schedules, scheduleSuffix) {
+		text, err := os.ReadFile(e.schedulePath(name))
 		if err == nil {
 			var s *schedule.Schedule
-			if s, err = schedule.Decode(bytes.NewReader(data)); err == nil {
-				e.schedules[name] = s
+			if s, err = schedule.Decode(bytes.NewReader(text)); err == nil {
+				e.schedules[name] = namedSchedule{Schedule: s, name: name}
 				continue
 			}
 		}
 		e.log.Warn("schedule left out", "name", name, "error", err)
+	}
+	for _, name := range storedNames(e.folders.schedules, scheduleFolderSuffix) {
+		s, b, err := checkpoint.LoadSchedule(e.scheduleFolder(name))
+		if err != nil {
+			e.log.Warn("schedule left out", "name", name, "error", err)
+			continue
+		}
+		e.schedules[name] = namedSchedule{Schedule: s, name: name, basis: b}
 	}
 }
 
@@ -61,7 +80,7 @@ func (e *Engine) scheduleNamed(ref api.ScheduleRef) (namedSchedule, error) {
 	e.mu.RUnlock()
 	switch {
 	case stored:
-		return namedSchedule{Schedule: s, name: ref.Name}, nil
+		return s, nil
 	case m != nil:
 		return m.ownSchedule()
 	}
@@ -72,7 +91,7 @@ func (e *Engine) scheduleNamed(ref api.ScheduleRef) (namedSchedule, error) {
 // describeSchedule says what lists say about s.
 func describeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInfo {
 	family := s.Family()
-	info := api.ScheduleInfo{Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass, Basis: family.Basis, K: family.K}
+	info := api.ScheduleInfo{Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass, Basis: family.Basis, K: family.K, Cuts: family.Cuts}
 	for _, label := range s.Labels() {
 		info.Labels = append(info.Labels, int32(label))
 	}
@@ -87,7 +106,7 @@ func (e *Engine) listSchedules() []api.ScheduleInfo {
 	defer e.mu.RUnlock()
 	infos := []api.ScheduleInfo{}
 	for name, s := range e.schedules {
-		infos = append(infos, describeSchedule(name, "schedule", s))
+		infos = append(infos, describeSchedule(name, "schedule", s.Schedule))
 	}
 	for name, m := range e.models {
 		if s, err := m.ownSchedule(); err == nil {
@@ -98,24 +117,40 @@ func (e *Engine) listSchedules() []api.ScheduleInfo {
 	return infos
 }
 
-// storeSchedule writes a new schedule. Models' names are taken, too: they mean the models' own schedules.
-func (e *Engine) storeSchedule(name string, s *schedule.Schedule, replace bool) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
+// storeSchedule writes a new schedule with the dense basis that it is on, nil where its family says it all. Models' names
+// are taken, too: they mean the models' own schedules.
+func (e *Engine) storeSchedule(name string, s *schedule.Schedule, b *basis.Basis, replace bool) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	if err := e.freeSchedule(name, replace); err != nil {
 		return err
 	}
-	if err := writeFile(e.schedulePath(name), data); err != nil {
+	if err := e.writeSchedule(name, s, b); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.schedules[name] = s
+	e.schedules[name] = namedSchedule{Schedule: s, name: name, basis: b}
 	return nil
+}
+
+// writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old schedule
+// or the new one, since a folder counts before a file.
+func (e *Engine) writeSchedule(name string, s *schedule.Schedule, b *basis.Basis) error {
+	if b != nil {
+		if err := checkpoint.SaveSchedule(e.scheduleFolder(name), s, b); err != nil {
+			return err
+		}
+		return removeFile(e.schedulePath(name))
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(e.schedulePath(name), text); err != nil {
+		return err
+	}
+	return removeTree(e.scheduleFolder(name))
 }
 
 // freeSchedule tells whether a schedule may be stored under name.
@@ -149,7 +184,10 @@ func (e *Engine) deleteSchedule(name string) error {
 	case !stored:
 		return api.Errorf(api.ScheduleNotFound, "No schedule is called %q", name)
 	}
-	if err := os.Remove(e.schedulePath(name)); err != nil && !missing(err) {
+	if err := removeFile(e.schedulePath(name)); err != nil {
+		return err
+	}
+	if err := removeTree(e.scheduleFolder(name)); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -1,8 +1,10 @@
 package basis
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // The kinds of a basis.
@@ -40,6 +42,19 @@ func None(h, w int) *Basis {
 // Kind returns KindNone, KindDCT, KindHaar or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
+// String tells the kind and what tells it from others of its kind: the low-pass spans,
+// or the dimensions of the subspaces.
+func (b *Basis) String() string {
+	if b.cuts == nil {
+		return fmt.Sprint(b.kind, b.dims)
+	}
+	spans := make([]string, len(b.cuts))
+	for i, c := range b.cuts {
+		spans[i] = fmt.Sprintf("%d×%d", c.nu, c.nv)
+	}
+	return fmt.Sprintf("%s[%s of %d×%d]", b.kind, strings.Join(spans, " "), b.h, b.w)
+}
+
 // H returns the height of a plane.
 func (b *Basis) H() int { return b.h }
 
@@ -60,6 +75,12 @@ func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
 func (b *Basis) PerClass() bool {
 	_, shared := b.groupOf[Shared]
 	return b.kind == KindDense && !shared
+}
+
+// Knows reports whether there are projectors for a label.
+func (b *Basis) Knows(label int) bool {
+	_, ok := b.groupOf[label]
+	return ok || !b.PerClass()
 }
 
 // Classes returns the labels that have vectors, in increasing order; nil where all

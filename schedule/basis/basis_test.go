@@ -153,6 +153,17 @@ func TestProjectorLaws(t *testing.T) {
 	}
 }
 
+// Two bases of one image size with equal dimensions differ in their names.
+func TestString(t *testing.T) {
+	wide, err := DCT(4, 16, 0)
+	must(t, wide, err)
+	square, err := DCT(4, 16, 16)
+	must(t, square, err)
+	if wide.String() != "dct[2×8 of 4×16]" || square.String() != "dct[4×4 of 4×16]" || None(2, 2).String() != "none[4]" {
+		t.Errorf("%s, %s, %s", wide, square, None(2, 2))
+	}
+}
+
 // P_1 is the span of Vectors, whatever form the basis computes it in.
 func TestVectorsSpanP1(t *testing.T) {
 	for name, b := range every(t) {

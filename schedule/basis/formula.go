@@ -1,5 +1,10 @@
 package basis
 
+// ByFormula reports whether Formula knows a name.
+func ByFormula(name string) bool {
+	return name == KindNone || name == KindDCT || name == KindHaar
+}
+
 // Formula returns the basis that a name and numbers determine: "none", "dct" or
 // "haar", of k dimensions in P_1 (0 means the basis's default), or nested bands of the
 // DCT where there are cuts, which exclude k. ok is false for any other name, of bases

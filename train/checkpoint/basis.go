@@ -2,36 +2,53 @@ package checkpoint
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
 // vectorsPrefix heads the tensors of a basis file: one [k, H, W] of float64 for each
-// label, −1 for a shared basis.
+// label, −1 for a shared basis, or for the labels of a cluster with commas between.
 const vectorsPrefix = "vectors."
 
 // EncodeBasis returns the safetensors file of a basis that has vectors.
 func EncodeBasis(b *basis.Basis) ([]byte, error) {
-	labels := b.Classes()
-	if labels == nil {
-		labels = []int{basis.Shared}
+	groups := b.Groups()
+	if groups == nil {
+		groups = [][]int{{basis.Shared}}
 	}
 	f := &safetensors.File{}
-	for _, label := range labels {
-		v, err := b.Vectors(label)
+	for _, labels := range groups {
+		v, err := b.Vectors(labels[0])
 		if err != nil {
 			return nil, err
 		}
 		shape := []int{len(v) / (b.H() * b.W()), b.H(), b.W()}
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s(vectorsPrefix+strconv.Itoa(label), shape, v))
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s(vectorsPrefix+joinLabels(labels), shape, v))
 	}
 	return encode(f)
+}
+
+func joinLabels(labels []int) string {
+	text := make([]string, len(labels))
+	for i, label := range labels {
+		text[i] = strconv.Itoa(label)
+	}
+	return strings.Join(text, ",")
+}
+
+func splitLabels(text string) (labels []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		label, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, err
+		}
+		labels = append(labels, label)
+	}
+	return labels, nil
 }
 
 // DecodeBasis reads what EncodeBasis wrote; the vectors must be orthonormal. What
@@ -42,14 +59,15 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 		return nil, inFile(basisFile, err)
 	}
 	fail := func(tensor, msg string) error { return &Error{File: basisFile, Tensor: tensor, Msg: msg} }
-	vectors := map[int][][]float64{}
+	var clusters [][]int
+	var vectors [][][]float64
 	var size []int // [H, W]
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		text, ok := strings.CutPrefix(t.Name, vectorsPrefix)
-		label, err := strconv.Atoi(text)
+		labels, err := splitLabels(text)
 		if !ok || err != nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
-			return nil, fail(t.Name, "is not the vectors [k, H, W] of a label")
+			return nil, fail(t.Name, "is not the vectors [k, H, W] of labels")
 		}
 		if size == nil {
 			size = t.Shape[1:]
@@ -61,14 +79,13 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 		if err != nil {
 			return nil, inFile(basisFile, err)
 		}
-		for v := range slices.Chunk(values, size[0]*size[1]) {
-			vectors[label] = append(vectors[label], v)
-		}
+		clusters = append(clusters, labels)
+		vectors = append(vectors, slices.Collect(slices.Chunk(values, size[0]*size[1])))
 	}
 	if size == nil {
 		return nil, fail("", "it holds no vectors")
 	}
-	out, err := basis.Dense(size[0], size[1], vectors)
+	out, err := basis.Clusters(size[0], size[1], clusters, vectors)
 	return out, inFile(basisFile, err)
 }
 
@@ -76,27 +93,4 @@ func encode(f *safetensors.File) ([]byte, error) {
 	var out bytes.Buffer
 	err := safetensors.Write(&out, f)
 	return out.Bytes(), err
-}
-
-func decodeSchedule(b []byte) (*schedule.Schedule, error) {
-	return schedule.Decode(bytes.NewReader(b))
-}
-
-// addSchedule adds the files of a schedule and its basis, as far as there are any.
-func addSchedule(files map[string][]byte, s *schedule.Schedule, b *basis.Basis) error {
-	if s != nil {
-		text, err := json.Marshal(s)
-		if err != nil {
-			return inFile(scheduleFile, err)
-		}
-		files[scheduleFile] = append(text, '\n')
-	}
-	if b != nil && b.Kind() == basis.KindDense {
-		out, err := EncodeBasis(b)
-		if err != nil {
-			return inFile(basisFile, err)
-		}
-		files[basisFile] = out
-	}
-	return nil
 }

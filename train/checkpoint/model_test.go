@@ -78,7 +78,7 @@ func TestModelRoundTrip(t *testing.T) {
 	if !slices.EqualFunc(got.Values, m.Values, slices.Equal) || got.Hash != m.Hash || len(m.Hash) != 64 {
 		t.Errorf("values or hash differ: %q, %q", got.Hash, m.Hash)
 	}
-	if !reflect.DeepEqual(got.Schedule.Theta(), m.Schedule.Theta()) || got.Schedule.Family() != m.Schedule.Family() {
+	if !reflect.DeepEqual(got.Schedule.Theta(), m.Schedule.Theta()) || !got.Schedule.Family().Equal(m.Schedule.Family()) {
 		t.Error("the schedule differs")
 	}
 	x, _ := got.Basis.Vectors(basis.Shared)
@@ -285,6 +285,17 @@ func TestRunRoundTrip(t *testing.T) {
 	got.Config, got.Schedule, got.Basis, got.Network = r.Config, r.Schedule, r.Basis, r.Network
 	if !reflect.DeepEqual(got, r) {
 		t.Errorf("loaded %+v, want %+v", got, r)
+	}
+
+	// A basis of the family beside that of the schedule, whose vectors clusters share.
+	if r.Family, err = basis.Clusters(2, 2, [][]int{{0, 2}, {1}}, [][][]float64{{{1, 0, 0, 0}}, {{0, 0, 0, 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := SaveRun(a, r); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = LoadRun(a); err != nil || !reflect.DeepEqual(got.Family, r.Family) {
+		t.Errorf("family's basis %+v, error %v", got.Family, err)
 	}
 
 	frozen := &Run{Config: json.RawMessage(`{}`), Network: m.Net, Params: m.Values}

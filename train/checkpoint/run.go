@@ -19,6 +19,7 @@ const (
 	runFile     = "run.json"
 	stateFile   = "state.safetensors"
 	networkFile = "network.json"
+	familyFile  = "family.safetensors"
 
 	runFormat  = "anisoflight-run"
 	runVersion = 1
@@ -39,7 +40,8 @@ type Run struct {
 	Updates           int64       // of the network's optimiser
 
 	Schedule       *schedule.Schedule // as it stands; nil where there is none
-	Basis          *basis.Basis       // dense basis; nil where the family's name says it all
+	Basis          *basis.Basis       // dense basis of Schedule; nil where its family's name says it all
+	Family         *basis.Basis       // dense basis of the configuration's family, where it is not that of Schedule
 	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil where the schedule is not trained
 	ThetaUpdates   []int64            // per row
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
@@ -99,6 +101,11 @@ func SaveRun(dir string, r *Run) error {
 	if err := addSchedule(files, r.Schedule, r.Basis); err != nil {
 		return err
 	}
+	if r.Family != nil {
+		if files[familyFile], err = EncodeBasis(r.Family); err != nil {
+			return inFile(familyFile, err)
+		}
+	}
 	return writeFolder(dir, files, true)
 }
 
@@ -115,6 +122,7 @@ func LoadRun(dir string) (*Run, error) {
 		{stateFile, false, r.decodeState},
 		{scheduleFile, true, func(b []byte) (err error) { r.Schedule, err = decodeSchedule(b); return err }},
 		{basisFile, true, func(b []byte) (err error) { r.Basis, err = DecodeBasis(b); return err }},
+		{familyFile, true, func(b []byte) (err error) { r.Family, err = DecodeBasis(b); return err }},
 	} {
 		b, err := os.ReadFile(filepath.Join(dir, f.name))
 		if f.optional && errors.Is(err, fs.ErrNotExist) {

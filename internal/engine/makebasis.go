@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+// makeBasis makes a basis from a data set and stores it.
+func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta)) (any, error) {
+	if err := e.freeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis asks again
+		return nil, err
+	}
+	d, err := e.datasetNamed(req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	var b *basis.Basis
+	var spans []train.Span
+	if req.Kind == "haar" {
+		b, err = e.haar(d.Height(), d.Width(), req.K)
+	} else {
+		b, spans, err = e.components(ctx, d, train.PCASettings{K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters}, progress)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := e.storeBasis(req.Name, b, req.Replace); err != nil {
+		return nil, err
+	}
+	info := describeBasis(req.Name, b)
+	for _, s := range spans {
+		info.Spans = append(info.Spans, api.BasisSpan{Labels: s.Labels, Images: s.Images, Share: s.Share})
+	}
+	return info, nil
+}
+
+// haar gives the Haar basis by its vectors, as a stored basis is.
+func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
+	b, _, err := e.formula(schedule.Family{Basis: "haar", K: k}, h, w)
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.Vectors(basis.Shared)
+	if err != nil {
+		return nil, err
+	}
+	return basis.Dense(h, w, map[int][][]float64{basis.Shared: slices.Collect(slices.Chunk(v, h*w))})
+}
+
+// components makes a basis of principal components. It needs no device and takes no turn.
+func (e *Engine) components(ctx context.Context, images train.Images, set train.PCASettings, progress func(api.Meta)) (*basis.Basis, []train.Span, error) {
+	set.Progress = sparsely(progress)
+	return train.PCA(ctx, images, set)
+}
+
+func describeBasis(name string, b *basis.Basis) api.BasisInfo {
+	return api.BasisInfo{Name: name, Height: b.H(), Width: b.W(), K: b.K(), PerClass: b.PerClass()}
+}

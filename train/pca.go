@@ -1,0 +1,198 @@
+package train
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+const (
+	// maxPlane bounds H·W of images that components are taken of: their covariance takes
+	// 8·(H·W)² bytes, its eigenvectors (H·W)³ operations.
+	maxPlane = 4096
+	// momentBytes is the memory that covariances may take at a time. Where there are more
+	// classes than fit, they take turns, at the price of another pass over the images.
+	momentBytes = 1 << 30
+)
+
+// Images are what principal components are taken of; a *data.Dataset is.
+type Images interface {
+	Len() int
+	Height() int
+	Width() int
+	Channels() int
+	Classes() int // one more than the largest label
+	Label(i int) int32
+	Image(i int, flip bool, dst []float32)
+}
+
+// PCASettings say which principal components make a basis. The zero value of a field
+// means its default.
+type PCASettings struct {
+	K        int                   // dimensions of P_1 per channel; default H·W/4
+	PerClass bool                  // components of each class's own images; default those of all
+	Classes  int                   // per class: how many there are; default those of the images
+	Clusters [][]int               // per class: classes that share components; others stand alone
+	Progress func(done, total int) // default none
+}
+
+// Span is what PCA tells of one set of components.
+type Span struct {
+	Labels []int // classes that share it; −1 alone for all images
+	Images int64 // that it was taken of
+	Share  float64
+}
+
+// PCA returns the basis whose P_1 is spanned by the leading principal components of
+// the images: of their planes, the mean over the channels of images in [−1, 1],
+// centred by the mean of the images that the components are taken of. See
+// [basis.Moments.Components] for images that vary in fewer than k dimensions.
+//
+// An error in a setting is a *[ConfigError] of the field k, clusters or dataset; a class
+// without images is one of dataset.
+func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []Span, error) {
+	h, w := images.Height(), images.Width()
+	if set.K == 0 {
+		set.K = h * w / 4
+	}
+	switch {
+	case h*w > maxPlane:
+		return nil, nil, fieldf("dataset", "its images have %d×%d pixels; components are taken of at most %d", h, w, maxPlane)
+	case h*w < 4:
+		return nil, nil, fieldf("dataset", "its images have %d×%d pixels; components are taken of at least 4", h, w)
+	case set.K < 1 || set.K >= h*w:
+		return nil, nil, fieldf("k", "%d; it lies between 1 and %d for images of %d×%d pixels", set.K, h*w-1, h, w)
+	case set.Clusters != nil && !set.PerClass:
+		return nil, nil, fieldf("clusters", "%v; they belong to components per class", set.Clusters)
+	}
+	spans := []Span{{Labels: []int{basis.Shared}}}
+	if set.PerClass {
+		var err error
+		if spans, err = clusters(images, set); err != nil {
+			return nil, nil, err
+		}
+	}
+	vectors := make([][][]float64, len(spans))
+	bytes := 8 * h * w * (h*w + 512)
+	atATime := max(1, momentBytes/bytes)
+	passes := (len(spans) + atATime - 1) / atATime
+	p := &progress{report: set.Progress, total: passes*images.Len() + len(spans)}
+	for from := 0; from < len(spans); from += atATime {
+		to := min(from+atATime, len(spans))
+		moments, err := measurePlanes(ctx, images, spans[from:to], p)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, m := range moments {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+			c, err := m.Components(set.K)
+			if err != nil {
+				return nil, nil, err
+			}
+			moments[i] = nil // its memory is free for the next
+			p.add()
+			vectors[from+i], spans[from+i].Images, spans[from+i].Share = c.Vectors, m.N(), c.Share()
+		}
+	}
+	groups := make([][]int, len(spans))
+	for i, s := range spans {
+		groups[i] = s.Labels
+	}
+	b, err := basis.Clusters(h, w, groups, vectors)
+	return b, spans, err
+}
+
+// progress counts work done and tells of it.
+type progress struct {
+	report      func(done, total int)
+	done, total int
+}
+
+func (p *progress) add() {
+	if p.done++; p.report != nil {
+		p.report(p.done, p.total)
+	}
+}
+
+// measurePlanes returns the moments of the images of each span.
+func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress) ([]*basis.Moments, error) {
+	h, w, c := images.Height(), images.Width(), images.Channels()
+	of := map[int]*basis.Moments{} // by label
+	out := make([]*basis.Moments, len(spans))
+	for i, s := range spans {
+		out[i] = basis.NewMoments(h, w)
+		for _, label := range s.Labels {
+			of[label] = out[i]
+		}
+	}
+	image, plane := make([]float32, h*w*c), make([]float64, h*w)
+	for i := range images.Len() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		label := basis.Shared
+		if _, all := of[basis.Shared]; !all {
+			label = int(images.Label(i))
+		}
+		if m := of[label]; m != nil {
+			images.Image(i, false, image)
+			for q := range plane {
+				plane[q] = 0
+				for _, v := range image[q*c : (q+1)*c] {
+					plane[q] += float64(v)
+				}
+				plane[q] /= float64(c)
+			}
+			m.Add(plane)
+		}
+		p.add()
+	}
+	return out, nil
+}
+
+// clusters returns the spans of classes 0 … n−1, each of which must have images, in the
+// order of their first labels.
+func clusters(images Images, set PCASettings) ([]Span, error) {
+	n := max(set.Classes, images.Classes())
+	if n == 0 {
+		return nil, fieldf("dataset", "it has no labels; components per class need one for each image")
+	}
+	count := make([]int, n)
+	for i := range images.Len() {
+		label := images.Label(i)
+		if label < 0 {
+			return nil, fieldf("dataset", "image %d has no label; components per class need one for each", i)
+		}
+		count[label]++
+	}
+	if empty := slices.Index(count, 0); empty >= 0 {
+		return nil, fieldf("dataset", "class %d of %d has no images to take components of", empty, n)
+	}
+	taken := make([]bool, n)
+	var spans []Span
+	for i, labels := range set.Clusters {
+		if len(labels) == 0 {
+			return nil, fieldf("clusters", "cluster %d is empty", i)
+		}
+		for _, label := range labels {
+			switch {
+			case label < 0 || label >= n:
+				return nil, fieldf("clusters", "cluster %d holds label %d; there are 0 to %d", i, label, n-1)
+			case taken[label]:
+				return nil, fieldf("clusters", "label %d stands in two of them", label)
+			}
+			taken[label] = true
+		}
+		spans = append(spans, Span{Labels: slices.Sorted(slices.Values(labels))})
+	}
+	for label, in := range taken {
+		if !in {
+			spans = append(spans, Span{Labels: []int{label}})
+		}
+	}
+	slices.SortFunc(spans, func(a, b Span) int { return a.Labels[0] - b.Labels[0] })
+	return spans, nil
+}
