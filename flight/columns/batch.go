@@ -44,6 +44,27 @@ func Empty(s api.Schema) api.Batch {
 	return b
 }
 
+// Append adds the rows of b, which is of the same schema, to dst.
+func Append(dst *api.Batch, b api.Batch) {
+	dst.Rows += b.Rows
+	for i, flat := range b.Cols {
+		switch v := flat.(type) {
+		case []uint8:
+			dst.Cols[i] = append(dst.Cols[i].([]uint8), v...)
+		case []int32:
+			dst.Cols[i] = append(dst.Cols[i].([]int32), v...)
+		case []int64:
+			dst.Cols[i] = append(dst.Cols[i].([]int64), v...)
+		case []uint64:
+			dst.Cols[i] = append(dst.Cols[i].([]uint64), v...)
+		case []float32:
+			dst.Cols[i] = append(dst.Cols[i].([]float32), v...)
+		case []float64:
+			dst.Cols[i] = append(dst.Cols[i].([]float64), v...)
+		}
+	}
+}
+
 // Record wraps a batch as Arrow's record, without copying: as is the schema s in Arrow. A batch that does not fit its
 // schema is an error of the engine.
 func Record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, error) {

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/anisoflight/anisoflight/flight/wire"
+)
+
+// Options configure a client. The zero value of each field means its default.
+type Options struct {
+	Token           string      // the bearer token; default none. It travels as it is: use TLS, or loopback
+	TLS             *tls.Config // of locations grpc+tls; default the system's authorities
+	MaxMessageBytes int         // a message received; default 128 MiB
+}
+
+// Client is a connection to a server. Its methods may be called concurrently.
+type Client struct {
+	conn    *grpc.ClientConn
+	service flight.FlightServiceClient
+}
+
+// Dial connects to a location as Flight writes it: grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH. It returns
+// once the server has answered, or with the reason why it has not by the end of ctx.
+func Dial(ctx context.Context, location string, o Options) (*Client, error) {
+	target, secure, err := parseLocation(location)
+	if err != nil {
+		return nil, err
+	}
+	transport := insecure.NewCredentials()
+	if secure {
+		transport = credentials.NewTLS(o.TLS)
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithInitialWindowSize(4 << 20),
+		grpc.WithInitialConnWindowSize(8 << 20),
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(wire.Codec{}),
+			grpc.MaxCallRecvMsgSize(cmp.Or(o.MaxMessageBytes, 128<<20)),
+			grpc.MaxCallSendMsgSize(1<<31-1),
+		),
+	}
+	if o.Token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer(o.Token)))
+	}
+	conn, err := grpc.NewClient(target, options...)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{conn: conn, service: flight.NewFlightServiceClient(conn)}
+	if _, err := c.ServerInfo(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("client: %s: %w", location, err), conn.Close())
+	}
+	return c, nil
+}
+
+// Close ends the connection, and with it the calls under way.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// parseLocation gives gRPC's name of a location.
+func parseLocation(location string) (target string, secure bool, err error) {
+	scheme, rest, ok := strings.Cut(location, "://")
+	switch {
+	case !ok:
+	case scheme == "grpc", scheme == "grpc+tcp":
+		return "passthrough:///" + rest, false, nil
+	case scheme == "grpc+tls":
+		return "passthrough:///" + rest, true, nil
+	case scheme == "grpc+unix":
+		return "unix:" + rest, false, nil
+	}
+	return "", false, fmt.Errorf("client: %q is not a location: want grpc://, grpc+tls:// or grpc+unix://", location)
+}
+
+// bearer is a token in the headers of every call.
+type bearer string
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials. Whether the way to the server is safe, as loopback and
+// unix sockets are, is for the caller to know.
+func (b bearer) RequireTransportSecurity() bool { return false }

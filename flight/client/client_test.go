@@ -1,0 +1,243 @@
+package client_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/auth"
+	"github.com/anisoflight/anisoflight/flight/client"
+)
+
+func dial(t *testing.T, cfg flight.Config, o client.Options) *client.Client {
+	t.Helper()
+	location, stop, err := serve(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	c, err := client.Dial(t.Context(), location, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestEveryOperationHasAMethod, and one for the exchange where there is another way.
+func TestEveryOperationHasAMethod(t *testing.T) {
+	methods := reflect.TypeFor[*client.Client]()
+	for _, op := range api.Operations() {
+		names := []string{op.Name}
+		if op.Exchange && op.Get {
+			names = append(names, op.Name+"Exchange")
+		}
+		for _, name := range names {
+			if _, ok := methods.MethodByName(name); !ok {
+				t.Errorf("there is no method %s", name)
+			}
+		}
+	}
+}
+
+func wantCode(t *testing.T, what string, err error, code api.Code) {
+	t.Helper()
+	var e *api.Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
+// images is n images 2×2 in shades of their number.
+func images(n int) client.Input {
+	s := api.Schema{Columns: []api.Column{
+		{Name: "image", Type: api.Uint8, Kind: api.Tensor, Shape: []int{2, 2, 1}, DimNames: []string{"H", "W", "C"}},
+		{Name: "label", Type: api.Int32},
+	}}
+	return client.Input{Schema: s, Batches: func(yield func(api.Batch) bool) {
+		for i := range n {
+			shade := uint8(i)
+			if !yield(api.Batch{Rows: 1, Cols: []any{[]uint8{shade, shade, shade, shade}, []int32{int32(i % 2)}}}) {
+				return
+			}
+		}
+	}}
+}
+
+// TestTheRoundOfADataset: from an upload to its end, and what the lists say meanwhile.
+func TestTheRoundOfADataset(t *testing.T) {
+	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
+	if rows, err := c.PutDataset(ctx, api.PutDataset{Name: "shades"}, images(5)); rows != 5 || err != nil {
+		t.Fatalf("%d rows, %v", rows, err)
+	}
+	_, err := c.PutDataset(ctx, api.PutDataset{Name: "shades"}, images(5))
+	wantCode(t, "the name again", err, api.NameTaken)
+	list, err := c.ListDatasets(ctx)
+	if err != nil || len(list) != 1 || list[0].Name != "shades" || list[0].Rows != 5 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	schema, all, end, err := client.ReadAll(c.Dataset(ctx, api.Dataset{Dataset: "shades", Offset: 3}))
+	if err != nil || end["event"] != "end" {
+		t.Fatalf("%v, %v", end, err)
+	}
+	if got := api.ColumnOf[uint8](schema, all, "image"); !slices.Equal(got, []uint8{3, 3, 3, 3, 4, 4, 4, 4}) {
+		t.Errorf("images %v", got)
+	}
+	if err := c.DeleteDataset(ctx, "shades"); err != nil {
+		t.Error(err)
+	}
+	_, _, _, err = client.ReadAll(c.Dataset(ctx, api.Dataset{Dataset: "shades"}))
+	wantCode(t, "after its end", err, api.DatasetNotFound)
+}
+
+// TestTheRoundOfARun: create, step, save, sample from what was saved.
+func TestTheRoundOfARun(t *testing.T) {
+	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
+	if _, err := c.PutDataset(ctx, api.PutDataset{Name: "shades"}, images(8)); err != nil {
+		t.Fatal(err)
+	}
+	network := `{"model_type":"SongUNet","img_resolution":2,"img_channels":1,"label_dim":2,"model_channels":8,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[]}`
+	run, err := c.CreateRun(ctx, api.CreateRun{Name: "r", Config: []byte(`{"stage":"pretrain","dataset":"shades","batch":2,"network":` + network + `}`)})
+	if err != nil || run.Name != "r" || run.State != "created" {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	schema, rows, _, err := client.ReadAll(c.TrainStep(ctx, api.TrainStep{Run: "r", Steps: 2}))
+	if err != nil || !slices.Equal(api.ColumnOf[int64](schema, rows, "step"), []int64{1, 2}) {
+		t.Fatalf("%v, %v", rows, err)
+	}
+	model, err := c.SaveModel(ctx, api.SaveModel{Run: "r", Name: "m"})
+	if err != nil || model.Name != "m" || model.LabelDim != 2 {
+		t.Fatalf("%+v, %v", model, err)
+	}
+	three := 3
+	schema, rows, end, err := client.ReadAll(c.Sample(ctx, api.Sample{Model: "m", N: &three, Seed: 7, NFE: 3}))
+	if err != nil || !slices.Equal(api.ColumnOf[uint64](schema, rows, "seed"), []uint64{7, 8, 9}) || end["rows"] != 3.0 {
+		t.Errorf("%v, %v, %v", rows, end, err)
+	}
+	if err := c.DeleteRun(ctx, "r"); err != nil {
+		t.Error(err)
+	}
+	if runs, err := c.ListRuns(ctx); err != nil || len(runs) != 0 {
+		t.Errorf("%v, %v", runs, err)
+	}
+}
+
+// TestLeavingALoopCancels: the work ends on both sides, and nothing stays behind.
+func TestLeavingALoopCancels(t *testing.T) {
+	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
+	before := runtime.NumGoroutine()
+	many := 4096
+	for m, err := range c.Sample(ctx, api.Sample{Model: "two", N: &many, Steps: 50_000}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Meta["event"] == "progress" {
+			break
+		}
+	}
+	endless := images(0)
+	endless.Batches = func(yield func(api.Batch) bool) {
+		for yield(api.Batch{Rows: 1, Cols: []any{[]float32{0}, []int32{0}, []float64{1}}}) {
+		}
+	}
+	endless.Schema = api.Schema{Columns: []api.Column{
+		{Name: "x", Type: api.Float32, Kind: api.Tensor, Shape: []int{1, 1, 1}}, {Name: "label", Type: api.Int32}, {Name: "sigma", Type: api.Float64},
+	}}
+	for m, err := range c.Denoise(ctx, api.Denoise{Model: "two"}, endless) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Batch.Rows > 0 {
+			break
+		}
+	}
+	idle := func() bool {
+		info, err := c.ServerInfo(ctx)
+		return err == nil && info.ActiveRequests == 0 && runtime.NumGoroutine() <= before+2
+	}
+	for end := time.Now().Add(10 * time.Second); !idle(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// TestContextsEnd calls with their own errors.
+func TestContextsEnd(t *testing.T) {
+	c := dial(t, flight.Config{}, client.Options{})
+	many := 4096
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, _, _, err := client.ReadAll(c.Sample(ctx, api.Sample{Model: "two", N: &many, Steps: 50_000}))
+	if code := api.ErrorOf(err).Code; code != api.Cancelled && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a deadline: %v", err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := c.ListModels(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled context: %v", err)
+	}
+}
+
+func TestTokenOverTLS(t *testing.T) {
+	a, err := auth.NewAuthority(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := a.Server("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, line, err := auth.NewToken("reader", []auth.Scope{auth.Read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.ParseTokens([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(a.Certificate())
+	cfg := flight.Config{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, Tokens: func() *auth.Tokens { return tokens }}
+	c := dial(t, cfg, client.Options{Token: token, TLS: &tls.Config{RootCAs: roots}})
+	if models, err := c.ListModels(t.Context()); err != nil || len(models) != 1 || models[0].Name != "two" {
+		t.Errorf("%+v, %v", models, err)
+	}
+	wantCode(t, "without the scope", c.DeleteModel(t.Context(), "two"), api.Scope)
+
+	location, stop, err := serve(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	_, err = client.Dial(t.Context(), location, client.Options{Token: "wrong", TLS: &tls.Config{RootCAs: roots}})
+	wantCode(t, "a wrong token", err, api.NoToken)
+	if _, err = client.Dial(t.Context(), location, client.Options{}); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a server that is not trusted: %v", err)
+	}
+}
+
+func TestBadLocations(t *testing.T) {
+	for _, location := range []string{"", "127.0.0.1:1", "http://127.0.0.1:1", "grpc+tls:127.0.0.1:1"} {
+		if _, err := client.Dial(t.Context(), location, client.Options{}); err == nil || !strings.Contains(err.Error(), "not a location") {
+			t.Errorf("%q: %v", location, err)
+		}
+	}
+	if _, err := client.Dial(t.Context(), "grpc://127.0.0.1:1", client.Options{}); err == nil {
+		t.Error("nobody is there")
+	}
+}

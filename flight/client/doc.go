@@ -1,0 +1,13 @@
+// Package client is the Go client of the service: a method for every operation of the contract, named after it.
+//
+// Requests are the types of flight/api; a field left zero means the operation's default. Operations that give rows return
+// an iterator of messages, whose columns are flat Go slices (api.ColumnOf); leaving the loop, or the end of the context,
+// cancels the work on the server within one evaluation of the network. Operations that take rows have an iterator of
+// batches as their last argument. Errors of the server are *api.Error, with the stable codes of the contract:
+//
+//	var e *api.Error
+//	if errors.As(err, &e) && e.Code == api.ModelNotFound { … }
+//
+// It speaks plain Arrow Flight, by way of flight/wire and flight/columns, and imports nothing of the server. Begin reading
+// with Dial.
+package client

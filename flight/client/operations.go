@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// Sample draws images; see api.Sample for the columns.
+func (c *Client) Sample(ctx context.Context, req api.Sample) Rows { return c.get(ctx, "Sample", req) }
+
+// SampleExchange draws images from the caller's own unit-normal latents: columns latent and label.
+func (c *Client) SampleExchange(ctx context.Context, req api.Sample, in Input) Rows {
+	return c.exchange(ctx, "Sample", req, in)
+}
+
+// EvaluateSchedule tabulates a schedule.
+func (c *Client) EvaluateSchedule(ctx context.Context, req api.EvaluateSchedule) Rows {
+	return c.get(ctx, "EvaluateSchedule", req)
+}
+
+// TrainStep takes training steps on the run's own data set, a row for each.
+func (c *Client) TrainStep(ctx context.Context, req api.TrainStep) Rows {
+	return c.get(ctx, "TrainStep", req)
+}
+
+// TrainStepExchange takes a training step on each batch sent: columns image and label.
+func (c *Client) TrainStepExchange(ctx context.Context, req api.TrainStep, in Input) Rows {
+	return c.exchange(ctx, "TrainStep", req, in)
+}
+
+// WatchRun follows a run's rows until it is done, cancelled or paused.
+func (c *Client) WatchRun(ctx context.Context, req api.WatchRun) Rows {
+	return c.get(ctx, "WatchRun", req)
+}
+
+// Denoise evaluates a model on noisy images: columns x, label, and sigma or g.
+func (c *Client) Denoise(ctx context.Context, req api.Denoise, in Input) Rows {
+	return c.exchange(ctx, "Denoise", req, in)
+}
+
+// ScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule: columns image, noise, probe, t
+// and label. The last message's metadata carries d_logg and d_theta.
+func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient, in Input) Rows {
+	return c.exchange(ctx, "ScheduleGradient", req, in)
+}
+
+// EvaluateModel measures a model's loss by noise level.
+func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows {
+	return c.get(ctx, "EvaluateModel", req)
+}
+
+// Dataset reads a data set back.
+func (c *Client) Dataset(ctx context.Context, req api.Dataset) Rows {
+	return c.get(ctx, "Dataset", req)
+}
+
+// Basis reads the vectors of a basis back.
+func (c *Client) Basis(ctx context.Context, req api.Basis) Rows { return c.get(ctx, "Basis", req) }
+
+// PutDataset uploads images and labels: columns image and, if there are any, label. It gives the rows stored.
+func (c *Client) PutDataset(ctx context.Context, req api.PutDataset, in Input) (int64, error) {
+	return c.put(ctx, "PutDataset", req, in)
+}
+
+// PutSchedule uploads a schedule: columns label, subspace, t and g. It gives the rows stored.
+func (c *Client) PutSchedule(ctx context.Context, req api.PutSchedule, in Input) (int64, error) {
+	return c.put(ctx, "PutSchedule", req, in)
+}
+
+// PutBasis uploads a basis: columns label and vector. It gives the rows stored.
+func (c *Client) PutBasis(ctx context.Context, req api.PutBasis, in Input) (int64, error) {
+	return c.put(ctx, "PutBasis", req, in)
+}

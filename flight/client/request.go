@@ -1,0 +1,45 @@
+package client
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// encode makes a request's JSON: its fields that are not zero, and the operation's name unless that is empty.
+func encode(op string, req any) ([]byte, error) {
+	fields := map[string]any{}
+	if m, ok := req.(json.Marshaler); ok {
+		text, err := m.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		var own map[string]json.RawMessage
+		if err := json.Unmarshal(text, &own); err != nil {
+			return nil, err
+		}
+		for name, value := range own {
+			fields[name] = value
+		}
+	} else if req != nil {
+		gather(fields, reflect.ValueOf(req))
+	}
+	if op != "" {
+		fields["op"] = op
+	}
+	return json.Marshal(fields)
+}
+
+// gather adds the fields of a struct, those of embedded structs included, that are not zero.
+func gather(fields map[string]any, v reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			gather(fields, v.Field(i))
+		case name != "" && name != "-" && !v.Field(i).IsZero():
+			fields[name] = v.Field(i).Interface()
+		}
+	}
+}
