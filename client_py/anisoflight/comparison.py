@@ -51,16 +51,29 @@ def compare(
     progress: bool = True,
 ) -> pd.DataFrame:
     """See `Client.compare`."""
-    references = {} if reference is None else {"frechet": _reference(client, reference, features)}
+    common: dict[str, Any] = {}
+    if isinstance(reference, str):
+        stored = client.dataset(reference, progress=False)
+        common["layout"] = "".join(stored.table["image"].type.dim_names)
+        reference = stored.images / 127.5 - 1 if stored.images.dtype == np.uint8 else stored.images
+    references = {}
+    if reference is not None:
+        extract = principal_features(reference, features) if isinstance(features, int) else features
+        references["frechet"] = Reference(extract, reference)
     base = [samples * i for i in range(seeds)] if isinstance(seeds, int) else list(seeds)
     bench = Bench(client, references, base, samples, probes)
     for schedule in schedules:
         path = label(schedule)
-        bench.converged(path, Sampler("converged", model, {**CONVERGED, **_schedule(schedule)}, path))
+        bench.converged(path, Sampler("converged", model, {**CONVERGED, **_schedule(schedule), **common}, path))
     rows = []
     jobs = list(product(schedules, grids, solvers, nfe))
     for schedule, grid, solver, evaluations in tqdm(jobs, desc="compare", unit="cell", disable=not progress):
-        options = {**({"solver": solver} if isinstance(solver, str) else solver), "grid": grid, **_schedule(schedule)}
+        options = {
+            **({"solver": solver} if isinstance(solver, str) else solver),
+            "grid": grid,
+            **_schedule(schedule),
+            **common,
+        }
         sampler = Sampler(label(solver), model, options, label(schedule))
         row = {"schedule": sampler.path, "grid": label(grid), "solver": sampler.name, "nfe": evaluations}
         try:
@@ -126,14 +139,6 @@ def _schedule(choice: Choice | None) -> dict[str, Any]:
 
 def _path(schedule: Choice | None) -> str:
     return label(schedule)
-
-
-def _reference(client: Client, reference: str | ArrayLike, features: Features | int) -> Reference:
-    images = reference
-    if isinstance(reference, str):
-        images = client.dataset(reference, progress=False).images
-        images = images / 127.5 - 1 if images.dtype == np.uint8 else images
-    return Reference(principal_features(images, features) if isinstance(features, int) else features, images)
 
 
 def _cell(bench: Bench, sampler: Sampler, nfe: int) -> dict[str, Any]:

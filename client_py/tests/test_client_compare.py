@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +15,7 @@ import anisoflight
 from anisoflight import metrics
 from anisoflight.bench import PROBE_SEED
 from anisoflight.comparison import CONVERGED, label
+from anisoflight.serve import find_binary
 
 ENDPOINT = {"solver": "heun", "second_point": "endpoint"}
 
@@ -83,6 +89,55 @@ def test_what_is_wrong_with_every_cell_is_raised(client: anisoflight.Client) -> 
         client.compare("no-such-model", solvers=["ab"], nfe=[5], progress=False)
     with pytest.raises(KeyError):
         client.compare("digits", solvers=["ab"], nfe=[5], schedules=["no-such-schedule"], progress=False)
+
+
+def test_a_reference_in_another_layout_is_the_same_reference(client: anisoflight.Client, dataset: str) -> None:
+    stored = client.dataset(dataset)
+    client.put_dataset("blocks-chw", np.moveaxis(stored.images, 3, 1).copy(), stored.labels, replace=True)
+    options = {"solvers": ["ab"], "nfe": [3], "seeds": 1, "samples": 20, "probes": 4, "features": 5, "progress": False}
+    one, other = (client.compare("digits", reference=name, **options) for name in (dataset, "blocks-chw"))  # pyright: ignore[reportArgumentType]
+    for column in ("ode_error", "frechet"):
+        assert one[column][0] == pytest.approx(other[column][0], rel=1e-4)
+
+
+def test_the_command_line_measures_the_same(
+    client: anisoflight.Client, dataset: str, data_folder: Path, tmp_path: Path
+) -> None:
+    for part in ("models", "datasets"):
+        shutil.copytree(data_folder / part, tmp_path / part)
+    flags = {"nfe": "3,9", "grids": "schedule,edm", "seeds": "2", "samples": "40", "probes": "16", "components": "6"}
+    command = [find_binary(), "compare", "--model", "digits", "--dataset", dataset, "--data", str(tmp_path), "--json"]
+    command += [
+        "--solvers",
+        "heun:second_point=endpoint,ab:order=9,ipndm:order=3",
+        "--out",
+        str(tmp_path / "table.csv"),
+    ]
+    command += [word for name, text in flags.items() for word in (f"--{name}", text)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    theirs = pd.DataFrame(json.loads(done.stdout))
+    ours = client.compare(
+        "digits",
+        solvers=[ENDPOINT, {"solver": "ab", "order": 9}, {"solver": "ipndm", "order": 3}],
+        nfe=[3, 9],
+        grids=["schedule", "edm"],
+        seeds=2,
+        samples=40,
+        probes=16,
+        reference=dataset,
+        features=6,
+        progress=False,
+    )
+    assert theirs.columns.tolist() == ours.columns.tolist()
+    for column in ("grid", "nfe", "evaluations", "code"):
+        assert theirs[column].fillna(-1).tolist() == ours[column].fillna(-1).tolist(), column
+    for column in ("ode_error", "frechet", "frechet_min", "frechet_max", "frechet_spread"):
+        assert theirs[column].to_numpy(float) == pytest.approx(ours[column].to_numpy(float), rel=1e-4, nan_ok=True), (
+            column
+        )
+    assert pd.read_csv(tmp_path / "table.csv")["frechet"].tolist() == pytest.approx(
+        theirs["frechet"].tolist(), nan_ok=True
+    )
 
 
 def test_labels() -> None:

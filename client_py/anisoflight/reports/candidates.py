@@ -1,0 +1,93 @@
+"""The samplers that the solver report compares: solver × grid × schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from anisoflight.bench import Sampler
+
+from . import schedules
+from .workbench import ISOTROPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anisoflight import Client
+
+    from .networks import Problem
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "Euler": {"solver": "euler"},
+    "Heun": {"solver": "heun", "second_point": "endpoint"},
+    "AB3": {"solver": "ab"},
+    "iPNDM-4": {"solver": "ipndm"},
+    "iPNDM-4v": {"solver": "ipndm_v"},
+    "2M": {"solver": "dpmpp2m"},
+    "3M": {"solver": "dpmpp3m"},
+    "UniPC-3": {"solver": "unipc"},
+    "DEIS-3": {"solver": "deis"},
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A solver on a grid of a schedule; nodes are another schedule for every number of evaluations."""
+
+    solver: str
+    grid: str
+    schedule: str
+    sampler: Callable[[int], Sampler]
+    isotropic: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.solver}, {self.grid}, {self.schedule}"
+
+
+def baselines(problem: Problem) -> dict[str, Candidate]:
+    """What the literature samples with at few evaluations, on EDM's grid (ρ = 7), and 2M uniform in log-SNR."""
+    found = {c.name: c for c in _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr"))}
+    names = ("Heun, edm, EDM", "iPNDM-4, edm, EDM", "2M, edm, EDM", "2M, logsnr, EDM")
+    return {name: found[name] for name in names}
+
+
+def candidates(client: Client, problem: Problem) -> list[Candidate]:
+    """Every combination, after making or learning its schedule.
+
+    For J = 1 the grids edm and logsnr name noise levels, whatever the schedule: they stand once, with EDM's.
+    """
+    split = {"basis": "dct", "k": problem.k}
+    geodesic = schedules.geodesic(client, problem)
+    isotropic = schedules.learned(client, problem, "isotropic")
+    anisotropic = schedules.learned(client, problem, f"dct{problem.k}", split)
+    found = _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr", "schedule"))
+    found += _fixed(problem, "geodesic", geodesic, ISOTROPIC, ("schedule",))
+    found += _fixed(problem, "learned", isotropic, ISOTROPIC, ("schedule",))
+    found += _fixed(problem, "learned J = 2", anisotropic, anisotropic, ("edm", "logsnr", "schedule"))
+    found += [nodes(client, problem, label) for label in SOLVERS]
+    found += [nodes(client, problem, label, **split) for label in SOLVERS]
+    return found
+
+
+def nodes(client: Client, problem: Problem, label: str, **family: Any) -> Candidate:
+    """A solver on its own nodes, one set for every number of evaluations."""
+
+    def sampler(nfe: int) -> Sampler:
+        options = SOLVERS[label]
+        name = schedules.nodes(client, problem, options["solver"], nfe, **family)
+        path = name if family else ISOTROPIC
+        return Sampler(f"{label}, nodes, {schedule}", problem.name, {**options, "schedule": name}, path)
+
+    count = len(family["cuts"]) + 1 if "cuts" in family else 1 + bool(family)
+    schedule = f"Gaussian J = {count}"
+    return Candidate(label, "nodes", schedule, sampler, isotropic=not family)
+
+
+def _fixed(problem: Problem, name: str, schedule: Any, path: str, grids: tuple[str, ...]) -> list[Candidate]:
+    def candidate(label: str, grid: str) -> Candidate:
+        options = {**SOLVERS[label], "grid": grid, "schedule": schedule}
+        found = Sampler(f"{label}, {grid}, {name}", problem.name, options, path)
+        return Candidate(label, grid, name, lambda _nfe: found, isotropic=path == ISOTROPIC)
+
+    return [candidate(label, grid) for grid in grids for label in SOLVERS]
