@@ -306,6 +306,35 @@ class Client(Calls):
         show = "schedule" if progress else None
         return Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
 
+    def bench_schedule(
+        self,
+        dataset: str,
+        schedules: Sequence[str | Mapping[str, Any]] = ("edm",),
+        solvers: Sequence[str] = ("heun",),
+        nfe: Sequence[int] = (5, 9, 17),
+        *,
+        progress: bool = True,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Run solvers on schedules on a dataset's own Gaussian, where a sampler's output is known in closed form.
+
+        Columns schedule, solver, nfe, steps, label (−1: the whole dataset), subspace (−1: the whole image), dims,
+        variance (the subspace's share), w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
+        total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
+
+        Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules.
+
+        >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
+        >>> table[["schedule", "solver", "nfe", "subspace"]].iloc[0].tolist()
+        ['edm', 'euler', 5, -1]
+        """
+        lists = {"schedules": list(schedules), "solvers": list(solvers), "nfe": list(nfe)}
+        request = {"dataset": dataset, **lists, **options}
+        frame = self.table("BenchSchedule", request, "bench", "row", progress=progress).to_pandas()
+        frame["schedule"] = [lists["schedules"][i] for i in frame["schedule"]]
+        frame["solver"] = [lists["solvers"][i] for i in frame["solver"]]
+        return frame
+
     def put_schedule(
         self, name: str, table: Any, basis: str | None = None, k: int | None = None, replace: bool = False
     ) -> Schedule:

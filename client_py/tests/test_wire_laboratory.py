@@ -75,3 +75,37 @@ def test_refusals(flight: fl.FlightClient, plane: str, dataset: str) -> None:
     assert make(means=[[0, 0]], covariances=[[[1, 0], [0, 1]]], shape=[2, 2, 1]) == "BAD_REQUEST"
     run = {"name": "of-plane", "stage": "isotropic", "dataset": "drawn", "model": plane}
     assert wire.code(lambda: wire.act(flight, "CreateRun", run)) == "BAD_REQUEST"  # train_network must be false
+
+
+def test_the_bench_is_exact(flight: fl.FlightClient, dataset: str) -> None:
+    """Euler's method on every DCT direction by hand: x ↦ a ξ + b m, W2² = Σ (|a| − √λ)² + (b − 1)² m²."""
+    images = wire.numbers(wire.get(flight, "Dataset", {"dataset": dataset}).table["image"])[..., 0] / 127.5 - 1
+    i = np.arange(8)
+    dct = np.sqrt(2 / 8) * np.cos(np.pi * (2 * i + 1) * i[:, None] / 16)
+    dct[0] /= np.sqrt(2)
+    coefficients = np.einsum("uy,nyx,vx->nuv", dct, images, dct)
+    mean, variance = coefficients.mean(0), coefficients.var(0)
+    request = {"schedule": {"edm": {"T": 400}}, "points": 7}
+    g = wire.get(flight, "EvaluateSchedule", request).table["g"].to_numpy()[::-1]
+    a, b = np.full((8, 8), np.sqrt(g[0])), np.zeros((8, 8))
+    for now, after in zip(np.sqrt(g[:-1]), np.sqrt(g[1:]), strict=True):
+        step = (after - now) * now / (variance + now**2)
+        a, b = a + step * a, b + step * (b - 1)
+    each = ((a - np.sqrt(variance)) ** 2 + (b - 1) ** 2 * mean**2) / variance.sum()
+    low = np.zeros((8, 8), bool)
+    low[:4, :4] = True
+
+    request = {"dataset": dataset, "schedules": [{"edm": {"T": 400}}], "solvers": ["euler"], "nfe": [6]}
+    reply = wire.get(flight, "BenchSchedule", {**request, "basis": "dct", "k": 16}).table
+    assert reply.equals(wire.act_rows(flight, "BenchSchedule", {**request, "basis": "dct", "k": 16}))
+    assert reply["subspace"].to_pylist() == [-1, 0, 1]
+    assert reply["dims"].to_pylist() == [64, 16, 48]
+    assert reply["steps"].to_pylist() == reply["nfe"].to_pylist() == [6, 6, 6]
+    want = [each.sum(), each[low].sum(), each[~low].sum()]
+    np.testing.assert_allclose(reply["w2_squared"].to_numpy(), want, rtol=1e-6)
+    share = [1, variance[low].sum() / variance.sum(), variance[~low].sum() / variance.sum()]
+    np.testing.assert_allclose(reply["variance"].to_numpy(), share, rtol=1e-6)
+
+    classes = wire.get(flight, "BenchSchedule", {**request, "per_class": True}).table
+    assert classes["label"].to_pylist() == np.repeat(np.arange(10), 2).tolist()
+    assert wire.code(lambda: wire.get(flight, "BenchSchedule", {**request, "nfe": [0]})) == "BAD_REQUEST"

@@ -22,9 +22,9 @@ var scopes = []Scope{Read, Sample, Train, Admin}
 // operations tells the scope that each operation of the contract needs.
 var operations = map[Scope]string{
 	Read: "ServerInfo ListModels DescribeModel ListSchedules ListBases ListDatasets ListRuns GetRun WatchRun " +
-		"EvaluateSchedule ExportSchedule Dataset Basis",
+		"EvaluateSchedule ExportSchedule BenchSchedule Dataset Basis",
 	Sample: "Sample Denoise ScheduleGradient EvaluateModel",
-	Train: "PutDataset PutSchedule PutBasis MakeSchedule ImportSchedule MakeBasis CreateRun StartRun PauseRun " +
+	Train: "PutDataset PutSchedule PutBasis MakeModel MakeDataset MakeSchedule ImportSchedule MakeBasis CreateRun StartRun PauseRun " +
 		"CancelRun TrainStep SaveModel",
 	Admin: "LoadModel UnloadModel DeleteModel DeleteSchedule DeleteBasis DeleteDataset DeleteRun",
 }

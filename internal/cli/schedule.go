@@ -30,7 +30,7 @@ func newSchedule() *cobra.Command {
 	}
 	for _, s := range []spec{
 		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
-		scheduleCheckSpec,
+		scheduleCheckSpec, scheduleBenchSpec,
 	} {
 		cmd.AddCommand(s.command())
 	}

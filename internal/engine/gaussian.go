@@ -30,9 +30,8 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 			return nil, nil, err
 		}
 	}
-	if !measurable(d) {
-		return nil, nil, api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels",
-			req.Dataset, d.Height(), d.Width(), d.Channels())
+	if err := checkMeasurable(req.Dataset, d); err != nil {
+		return nil, nil, err
 	}
 	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
 	b, err := e.basisFor(family, d.Height(), d.Width(), nil, nil)
@@ -44,7 +43,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 		return nil, nil, err
 	}
 	report := sparsely(progress)
-	law, err := measure(ctx, d, report)
+	law, err := measure(ctx, d, -1, report)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,17 +73,23 @@ type gaussianReport struct {
 	refined *api.Refined
 }
 
-// measurable bounds the memory and the time that a data set's moments take.
-func measurable(d *data.Dataset) bool {
+// checkMeasurable bounds the memory and the time that a data set's moments take.
+func checkMeasurable(name string, d *data.Dataset) error {
 	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
-	return max(h, w) <= 1<<12 && times(times(h, w), times(c, times(c, c))) <= 1<<26
+	if max(h, w) <= 1<<12 && times(times(h, w), times(c, times(c, c))) <= 1<<26 {
+		return nil
+	}
+	return api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
 }
 
-// measure gives the Gaussian of a data set.
-func measure(ctx context.Context, d *data.Dataset, report func(done, total int)) (*gaussian.Spectrum, error) {
+// measure gives the Gaussian of a data set, or of one class of it; −1 stands for all.
+func measure(ctx context.Context, d *data.Dataset, label int, report func(done, total int)) (*gaussian.Spectrum, error) {
 	im := make([]float32, d.Pixels())
 	law, err := gaussian.Measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
 		for i := range d.Len() {
+			if label >= 0 && d.Label(i) != int32(label) {
+				continue
+			}
 			d.Image(i, false, im)
 			if ctx.Err() != nil || !yield(im) {
 				return

@@ -51,6 +51,7 @@ var jobs = map[string]preparer{
 	"TrainStep":        (*Engine).prepareTrainStep,
 	"WatchRun":         (*Engine).prepareWatchRun,
 	"EvaluateModel":    (*Engine).prepareEvaluateModel,
+	"BenchSchedule":    (*Engine).prepareBenchSchedule,
 	"Dataset":          (*Engine).prepareDataset,
 	"Basis":            (*Engine).prepareBasis,
 }

@@ -1,0 +1,63 @@
+package api
+
+// BenchSchedule runs every solver on every schedule at every number of evaluations on a data set's own Gaussian, where
+// the sampler's output is known in closed form: no model, no samples, no noise.
+//
+// Rows out, in the order of schedules, solvers, nfe, label, subspace: schedule, solver int32 (positions in the request's
+// lists), nfe int32 (evaluations spent, at most those asked for), steps, label (−1: the whole data set), subspace (−1: the
+// whole image), dims int32, variance (share of the data's), w2_squared = spread + shift, noise float64, relative to the
+// data's total variance.
+type BenchSchedule struct {
+	Dataset   string        `json:"dataset"`
+	Schedules []ScheduleRef `json:"schedules"` // default: edm
+	Solvers   []string      `json:"solvers"`   // default: heun
+	NFE       []int         `json:"nfe"`       // at most so many evaluations each, as in Sample
+	Grid      Grid          `json:"grid"`      // default schedule
+	// Basis, none (default) or dct with K or Cuts, tells by which bands a schedule of one subspace is seen.
+	Basis string `json:"basis"`
+	K     int    `json:"k"`
+	Cuts  []int  `json:"cuts,omitempty"`
+	// PerClass measures every schedule on each class's own Gaussian; a schedule per class always is.
+	PerClass bool `json:"per_class"`
+}
+
+// MaxBench bounds the combinations of one bench.
+const MaxBench = 1 << 16
+
+// SetDefaults implements Request.
+func (r *BenchSchedule) SetDefaults() {
+	*r = BenchSchedule{Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"}, Grid: Grid{Kind: GridSchedule}, Basis: "none", K: unset}
+}
+
+// Validate implements Request.
+func (r *BenchSchedule) Validate() error {
+	var err error
+	if taken("k", &r.K, &err); err != nil {
+		return err
+	}
+	switch {
+	case len(r.Schedules) == 0 || len(r.Solvers) == 0:
+		return Errorf(BadRequest, "Fields \"schedules\" and \"solvers\" must not be empty")
+	case len(r.NFE) == 0:
+		return Errorf(BadRequest, "Field \"nfe\" is missing").WithHint("Give the numbers of evaluations, such as [5,9,17].")
+	case len(r.Schedules)*len(r.Solvers)*len(r.NFE) > MaxBench:
+		return Errorf(TooLarge, "%d combinations are too many", len(r.Schedules)*len(r.Solvers)*len(r.NFE)).WithHint("At most %d.", MaxBench)
+	case r.Grid.Explicit():
+		return Errorf(BadRequest, "A bench counts evaluations, an explicit grid has its own").WithHint("Use the grids schedule, edm or logsnr, or put the list in a schedule.")
+	case r.Basis == "none" && (r.K != 0 || r.Cuts != nil):
+		return Errorf(BadRequest, "Basis none has no k and no cuts").WithHint("Leave them out.")
+	case r.K != 0 && r.Cuts != nil:
+		return Errorf(BadRequest, "Fields \"k\" and \"cuts\" exclude each other").WithHint("Give one of them.")
+	}
+	for _, s := range r.Solvers {
+		if err := oneOf("solvers", s, Solvers...); err != nil {
+			return err
+		}
+	}
+	for _, n := range r.NFE {
+		if err := first(atLeast("nfe", n, 1), atMost("nfe", n, 2*MaxSteps)); err != nil {
+			return err
+		}
+	}
+	return first(need("dataset", r.Dataset), oneOf("basis", r.Basis, "none", "dct"))
+}

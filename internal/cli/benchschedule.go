@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+)
+
+// benchRequest are the fields of BenchSchedule.
+var benchRequest = []option{
+	{name: "dataset", usage: "`name` of the data set whose Gaussian is sampled"},
+	{name: "schedules", kind: object, usage: "list of schedules (default [\"edm\"])"},
+	{name: "solvers", kind: object, usage: "list of solvers (default [\"heun\"])"},
+	{name: "nfe", kind: object, usage: "list of evaluations, such as [5,9,17]"},
+	{name: "grid", kind: object, usage: "grid: schedule (default), edm, logsnr, geodesic, or JSON"},
+	{name: "basis", usage: "bands that isotropic schedules are seen by: none (default) or dct"},
+	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square"},
+	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, such as [1,2,4]"},
+	{name: "per_class", kind: toggle, usage: "measure on each class's own Gaussian"},
+}
+
+var scheduleBenchSpec = spec{
+	use:   "bench",
+	short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
+	long: `Bench replaces the data by the normal law of its mean and spectrum, on which a
+sampler's output is known exactly: no model, no samples, no noise. The table gives its
+squared 2-Wasserstein distance to that law over the law's total variance, in all and by
+subspace.`,
+	example: `  anisoflight schedule bench --dataset digits --nfe '[5,9,17]' --solvers '["heun","dpmpp2m"]'
+  anisoflight schedule bench --dataset digits --schedules '["edm","digits-5"]' --nfe '[5]' --basis dct`,
+	options: append(append([]option{}, benchRequest...), dataOption, deviceOption),
+	json:    true,
+	run: func(ctx context.Context, e env) error {
+		for _, need := range []string{"dataset", "nfe"} {
+			if !e.get(need).given {
+				return usagef(e.cmd, "--%s is missing", need)
+			}
+		}
+		table := benchTable{request: e.request(benchRequest)}
+		err := withEngine(ctx, e, func(eng *engine.Engine) error {
+			p := newProgress(e.err, e.log, "measuring")
+			defer p.close()
+			return stream(ctx, eng, "BenchSchedule", table.request, func(s api.Schema, ev api.Event) error {
+				showMeta(p, ev.Meta)
+				if ev.Batch != nil {
+					table.take(s, *ev.Batch)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return printJSON(e.out, table.rows)
+		}
+		return table.print(e.out)
+	},
+}
+
+// benchTable is the rows of BenchSchedule with the names of the request.
+type benchTable struct {
+	request map[string]any
+	rows    []benchRow
+}
+
+type benchRow struct {
+	Schedule any     `json:"schedule"`
+	Solver   any     `json:"solver"`
+	NFE      int32   `json:"nfe"`
+	Steps    int32   `json:"steps"`
+	Label    int32   `json:"label"`
+	Subspace int32   `json:"subspace"`
+	Dims     int32   `json:"dims"`
+	Variance float64 `json:"variance"`
+	W2       float64 `json:"w2_squared"`
+	Spread   float64 `json:"spread"`
+	Shift    float64 `json:"shift"`
+	Noise    float64 `json:"noise"`
+}
+
+func (b *benchTable) take(s api.Schema, batch api.Batch) {
+	whole := func(name string) []int32 { return api.ColumnOf[int32](s, batch, name) }
+	numbers := func(name string) []float64 { return api.ColumnOf[float64](s, batch, name) }
+	for i := range batch.Rows {
+		b.rows = append(b.rows, benchRow{
+			Schedule: entry(b.request["schedules"], int(whole("schedule")[i]), "edm"), Solver: entry(b.request["solvers"], int(whole("solver")[i]), "heun"),
+			NFE: whole("nfe")[i], Steps: whole("steps")[i], Label: whole("label")[i], Subspace: whole("subspace")[i], Dims: whole("dims")[i],
+			Variance: numbers("variance")[i], W2: numbers("w2_squared")[i], Spread: numbers("spread")[i], Shift: numbers("shift")[i], Noise: numbers("noise")[i],
+		})
+	}
+}
+
+// entry gives what stands at a position of a request's list, or the default of a list left out.
+func entry(list any, at int, def string) any {
+	if l, ok := list.([]any); ok && at < len(l) {
+		return l[at]
+	}
+	return def
+}
+
+func (b *benchTable) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "SCHEDULE\tSOLVER\tNFE\tSTEPS\tCLASS\tSUBSPACE\tDIMS\tVARIANCE\tW2²")
+	for _, r := range b.rows {
+		class, subspace := "all", "all"
+		if r.Label >= 0 {
+			class = fmt.Sprint(r.Label)
+		}
+		if r.Subspace >= 0 {
+			subspace = fmt.Sprint(r.Subspace)
+		}
+		fmt.Fprintf(t, "%v\t%v\t%d\t%d\t%s\t%s\t%d\t%.3g %%\t%.3e\n", r.Schedule, r.Solver, r.NFE, r.Steps, class, subspace, r.Dims, 100*r.Variance, r.W2)
+	}
+	return t.Flush()
+}

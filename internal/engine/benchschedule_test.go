@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// The bench of a schedule made for a solver tells what making it told, whole and by band, beside EDM's grid.
+func TestBenchAgreesWithMakeSchedule(t *testing.T) {
+	e := open(t)
+	putSmooth(t, e, "smooth", 48)
+	want := makeGaussian(t, e, `{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`).Bench
+	nodes := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["two"],"solvers":["dpmpp2m"],"nfe":[5]}`)
+	edm := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":[{"edm":{"T":400}}],"solvers":["dpmpp2m"],"nfe":[5],"grid":"edm","basis":"dct","k":16}`)
+	for name, c := range map[string]struct {
+		got   *rows
+		whole float64
+		part  func(api.BenchBand) float64
+	}{
+		"nodes": {nodes, want.Nodes.W2, func(b api.BenchBand) float64 { return b.Nodes }},
+		"edm":   {edm, want.Baseline.W2, func(b api.BenchBand) float64 { return b.Baseline }},
+	} {
+		w2, subspace := column[float64](c.got, "w2_squared"), column[int32](c.got, "subspace")
+		if len(w2) != 3 || subspace[0] != -1 || subspace[2] != 1 {
+			t.Fatalf("%s: subspaces %v", name, subspace)
+		}
+		for i, v := range []float64{c.whole, c.part(want.Bands[0]), c.part(want.Bands[1])} {
+			if math.Abs(w2[i]-v) > 1e-12*v {
+				t.Errorf("%s, subspace %d: %g, want %g", name, subspace[i], w2[i], v)
+			}
+		}
+		if spread, shift := column[float64](c.got, "spread")[0], column[float64](c.got, "shift")[0]; math.Abs(spread+shift-w2[0]) > 1e-12*w2[0] {
+			t.Errorf("%s: %g and %g do not add up to %g", name, spread, shift, w2[0])
+		}
+	}
+}
+
+// Combinations come in the order asked for, classes are measured on their own Gaussians, and what cannot be is refused.
+func TestBenchRows(t *testing.T) {
+	e := open(t)
+	putSmooth(t, e, "smooth", 48)
+	r := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["edm",{"edm":{"T":400}}],"solvers":["euler","heun"],"nfe":[5,8]}`)
+	var order []string
+	for i := range r.n {
+		order = append(order, fmt.Sprint(column[int32](r, "schedule")[i], column[int32](r, "solver")[i], column[int32](r, "nfe")[i], column[int32](r, "subspace")[i]))
+	}
+	if r.n != 16 || order[0] != "0 0 5 -1" || order[1] != "0 0 5 0" || order[7] != "0 1 8 0" || order[15] != "1 1 8 0" {
+		t.Errorf("rows %q", order)
+	}
+	for name, c := range map[string]struct {
+		body string
+		code api.Code
+	}{
+		"no nfe":       {`{"dataset":"smooth"}`, api.BadRequest},
+		"nfe too few":  {`{"dataset":"smooth","solvers":["heun"],"nfe":[1]}`, api.BadRequest},
+		"solver":       {`{"dataset":"smooth","solvers":["rk4"],"nfe":[5]}`, api.BadRequest},
+		"schedule":     {`{"dataset":"smooth","schedules":["nowhere"],"nfe":[5]}`, api.ScheduleNotFound},
+		"dataset":      {`{"dataset":"nowhere","nfe":[5]}`, api.DatasetNotFound},
+		"explicit":     {`{"dataset":"smooth","nfe":[5],"grid":{"t":[1,0]}}`, api.BadRequest},
+		"k of none":    {`{"dataset":"smooth","nfe":[5],"k":4}`, api.BadRequest},
+		"combinations": {`{"dataset":"smooth","nfe":[` + repeated("5", 1<<17) + `]}`, api.TooLarge},
+	} {
+		_, err := e.Prepare(t.Context(), "BenchSchedule", json.RawMessage(c.body))
+		wantCode(t, name, err, c.code)
+	}
+}
+
+func repeated(s string, n int) string {
+	out := make([]byte, 0, 2*n)
+	for i := range n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, s...)
+	}
+	return string(out)
+}
