@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -163,8 +164,8 @@ func operationOf(req any, most int) (op string, err error) {
 // scopeOf gives the scope that a request needs.
 func scopeOf(req any, op string) (auth.Scope, error) {
 	if op != "" {
-		if s, ok := auth.ScopeOf(op); ok {
-			return s, nil
+		if slices.ContainsFunc(api.Operations(), func(o api.Operation) bool { return o.Name == op }) {
+			return auth.ScopeOf(op), nil
 		}
 		if _, isAction := req.(*flight.Action); isAction {
 			return "", opNotFound("action", op)

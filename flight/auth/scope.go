@@ -39,10 +39,12 @@ var byOperation = func() map[string]Scope {
 	return m
 }()
 
-// ScopeOf gives the scope that an operation needs; ok is false if there is no such operation.
-func ScopeOf(operation string) (s Scope, ok bool) {
-	s, ok = byOperation[operation]
-	return s, ok
+// ScopeOf gives the scope that an operation needs: what is not in the table needs Admin.
+func ScopeOf(operation string) Scope {
+	if s, ok := byOperation[operation]; ok {
+		return s
+	}
+	return Admin
 }
 
 // ParseScopes reads a list such as "read,sample".
