@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -134,19 +134,15 @@ class Schedule:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def plot(self, ax: Any = None, points: int = 256) -> Any:
-        """Draw g_j(t) of every label on a logarithmic axis; returns the matplotlib axes."""
-        from matplotlib import pyplot
+    def plot(self, ax: Any = None, points: int = 513) -> Any:
+        """Draw g_j(t) of every label on a logarithmic axis; returns the matplotlib axes.
 
-        if ax is None:
-            _, ax = pyplot.subplots()
-        frame = self.evaluate(points=points)
-        for key, curve in frame.groupby(["label", "subspace"]):
-            label, subspace = cast("tuple[int, int]", key)
-            name = f"g_{subspace + 1}" + ("" if label < 0 else f", class {label}")
-            ax.semilogy(curve["t"], curve["g"], label=name)
-        ax.set(xlabel="t", ylabel="noise variance g", title=self.name)
-        ax.legend()
+        It is `anisoflight.figures.variances`; that module has ratios, means and the rest.
+        """
+        from .figures import variances
+
+        ax = variances(self.evaluate(points=points), ax)
+        ax.set_title(self.name)
         return ax
 
     def _repr_html_(self) -> str:

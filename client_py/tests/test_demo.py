@@ -94,13 +94,16 @@ def test_energy_differences_are_paired() -> None:
     assert a.stderr == pytest.approx(10 / np.sqrt(1000), rel=0.1)
 
 
-def test_mosaic_puts_image_i_where_it_belongs() -> None:
-    images = np.stack([np.full((2, 3, 1), v, np.float32) for v in (-1, 0, 1, -1)])
-    sheet = figures.mosaic(images, columns=3)
-    assert sheet.shape == (7, 13, 1)
-    assert sheet[1:3, 5:8].min() == sheet[1:3, 5:8].max() == 0.5
-    assert sheet[4:6, 1:4].max() == 0
-    assert sheet[4:6, 5:8].min() == 1  # no fifth image: white
+def test_pictures_are_data(tmp_path: Path) -> None:
+    t = np.linspace(0, 400, 5)
+    table = pd.DataFrame({"subspace": [0] * 5 + [1] * 5, "t": [*t, *t], "g": np.r_[1e-3 + t, 1e-3 + t**2 / 400]})
+    uris = [
+        figures.schedule_curves({"one": table}, "title"),
+        figures.ratio_curve(table),
+        figures.energy_curves({"full": [3, 2, 1]}, {"bound": 1}),
+        figures.error_curves(pd.DataFrame({"sampler": ["a", "a"], "nfe": [5, 9], "ode_error": [2, 1]})),
+    ]
+    assert all(uri.startswith("data:image/png;base64,iVBOR") for uri in uris)
 
 
 def test_report_stands_on_its_own(tmp_path: Path) -> None:

@@ -6,14 +6,18 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from anisoflight import figures
+from anisoflight.images import grid
+
 from .data import Images
 
-_COLOURS = ["#888888", "#1f5fbf", "#d1495b", "#2e8b57", "#e0a030", "#7b4fa3"]
+_COLOURS = ("#777777", *figures.COLOURS[:5])  # the first is what the others are compared with
 
 
 def _uri(figure: Figure) -> str:
@@ -22,24 +26,15 @@ def _uri(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def _axes(title: str, xlabel: str, ylabel: str, **scales: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(6.4, 4))
-    axes = figure.add_subplot()
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, **scales)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    return figure, axes
+def _axes(**labels: str) -> Axes:
+    with mpl.rc_context(figures.STYLE):
+        return figures.axes(Figure(figsize=(6.4, 4)).add_subplot(), **labels)
 
 
-def mosaic(images: Images, columns: int) -> np.ndarray:
-    """Images [N, H, W, C] in [-1, 1] as one picture with a white pixel between them; C is 1 or 3."""
-    n, h, w, c = images.shape
-    rows = -(-n // columns)
-    sheet = np.ones((rows * (h + 1) + 1, columns * (w + 1) + 1, c))
-    for i, image in enumerate(np.clip((images + 1) / 2, 0, 1)):
-        y, x = divmod(i, columns)
-        sheet[1 + y * (h + 1) : 1 + y * (h + 1) + h, 1 + x * (w + 1) : 1 + x * (w + 1) + w] = image
-    return sheet
+def _drawn(axes: Axes) -> str:
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    return _uri(figure)
 
 
 def picture_grid(panels: Mapping[str, Images], columns: int = 10, across: int = 2) -> str:
@@ -48,11 +43,10 @@ def picture_grid(panels: Mapping[str, Images], columns: int = 10, across: int = 
     figure = Figure(figsize=(5.2 * across, 2.75 * rows))
     for i, (title, images) in enumerate(panels.items()):
         axes = figure.add_subplot(rows, across, i + 1)
-        sheet = mosaic(images, columns)
-        if sheet.shape[2] == 1:
-            axes.imshow(sheet[..., 0], cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        else:
-            axes.imshow(sheet, interpolation="nearest")
+        sheet = grid(images, columns)
+        axes.imshow(
+            sheet[..., 0] if sheet.shape[2] == 1 else sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest"
+        )
         axes.set_title(title, fontsize=10)
         axes.axis("off")
     figure.tight_layout()
@@ -60,34 +54,18 @@ def picture_grid(panels: Mapping[str, Images], columns: int = 10, across: int = 
 
 
 def schedule_curves(curves: Mapping[str, pd.DataFrame], title: str) -> str:
-    """g(t) of one or several schedules: columns t, g, subspace; solid for the first subspace, dashed for others."""
-    figure, axes = _axes(title, "t / T", "g(t)  (variance)", yscale="log")
-    for colour, (name, table) in zip(_COLOURS, curves.items(), strict=False):
-        subspaces = sorted(table["subspace"].unique())
-        for j in subspaces:
-            part = table[table["subspace"] == j]
-            label = name if len(subspaces) == 1 else f"{name}, g_{j + 1}"
-            axes.plot(part["t"] / part["t"].max(), part["g"], color=colour, ls="-" if j == 0 else "--", label=label)
-    axes.set_ylim(1e-6, None)
-    axes.legend(frameon=False, fontsize=9)
-    return _uri(figure)
+    """g(t) of one or several schedules: solid for the first subspace, dashed for others."""
+    return _drawn(figures.variances(curves, _axes(title=title)))
 
 
 def ratio_curve(table: pd.DataFrame) -> str:
-    """g_1 / g_2 against the geometric-mean sigma: columns t, g, subspace of a schedule of two subspaces."""
-    g1 = table[table["subspace"] == 0]["g"].to_numpy()
-    g2 = table[table["subspace"] == 1]["g"].to_numpy()
-    figure, axes = _axes("how far the two subspaces part", "σ = (g₁g₂)^¼", "g₁ / g₂", xscale="log")
-    sigma = (g1 * g2) ** 0.25
-    keep = sigma > 1e-3
-    axes.plot(sigma[keep], (g1 / g2)[keep], color=_COLOURS[1])
-    axes.axhline(1, color="#888888", lw=0.8)
-    return _uri(figure)
+    """g_1 / g_2 against the geometric-mean sigma, of a schedule of two subspaces."""
+    return _drawn(figures.ratio(table, _axes(title="how far the two subspaces part"), over="sigma"))
 
 
 def energy_curves(runs: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> str:
     """Energy of every training step (thin), its running mean over 20 steps (thick), and levels as lines."""
-    figure, axes = _axes("energy while the schedule is learned", "step", "E = T² · loss")
+    axes = _axes(title="energy while the schedule is learned", xlabel="step", ylabel="E = T² · loss")
     for colour, (name, values) in zip(_COLOURS[1:], runs.items(), strict=False):
         series = pd.Series(np.asarray(values, float))
         axes.plot(series, color=colour, alpha=0.2, lw=0.8)
@@ -97,14 +75,14 @@ def energy_curves(runs: Mapping[str, Sequence[float]], levels: Mapping[str, floa
     everything = np.concatenate([np.asarray(v, float) for v in runs.values()])
     axes.set_ylim(0.8 * min(levels.values()), np.nanpercentile(everything, 98))
     axes.legend(frameon=False, fontsize=9)
-    return _uri(figure)
+    return _drawn(axes)
 
 
 def error_curves(table: pd.DataFrame) -> str:
     """ODE error against NFE, one line per sampler: columns sampler, nfe, ode_error."""
-    figure, axes = _axes("distance to the converged sample", "NFE", "ODE error × 100", yscale="log")
+    axes = _axes(title="distance to the converged sample", xlabel="NFE", ylabel="ODE error × 100", yscale="log")
     for i, (name, part) in enumerate(table.groupby("sampler", sort=False)):
         axes.plot(part["nfe"], part["ode_error"], "o-", color=_COLOURS[i % len(_COLOURS)], label=str(name))
     axes.set_xticks(sorted(table["nfe"].unique()))
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
-    return _uri(figure)
+    return _drawn(axes)

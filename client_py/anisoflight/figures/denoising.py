@@ -1,0 +1,115 @@
+"""How much of an image is left along a schedule: what the network sees, and what it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot
+
+from anisoflight.images import to_uint8
+
+from .style import STYLE
+from .subspaces import dct_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    from matplotlib.figure import Figure
+
+    from anisoflight.client import Client
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """An image along a schedule: noisy and denoised [n, H, W, C] at the times t [n], with g [n, J]."""
+
+    t: Array
+    g: Array
+    noisy: Array
+    denoised: Array
+
+
+def reconstruct(
+    client: Client,
+    model: str,
+    schedule: str,
+    image: npt.ArrayLike,
+    noise: npt.ArrayLike,
+    t: npt.ArrayLike,
+    label: int = -1,
+) -> Reconstruction:
+    """The noisy image x_t = x_0 + Σ_j √g_j(t) P_j ε at the times t, and the network's estimate D(x_t) of x_0.
+
+    image x_0 and noise ε are [H, W, C]; the projectors P_j are those of the schedule's basis.
+    """
+    x0, epsilon = np.asarray(image, np.float64), np.asarray(noise, np.float64)
+    times = np.sort(np.asarray(t, np.float64).ravel())[::-1]
+    path = client.schedule(schedule)
+    frame = path.evaluate(t=times, labels=None if label < 0 else [label])
+    g = frame["g"].to_numpy().reshape(-1, len(times))[:, ::-1].T  # [time, subspace], from the largest down
+    family = path.file["family"]
+    parts = _parts(client, schedule, family, epsilon, label, g.shape[1])
+    noisy = (x0 + np.tensordot(np.sqrt(g), parts, axes=1)).astype(np.float32)
+    basis = {} if family["basis"] == "none" else {"basis": family["basis"], "k": family.get("k")}
+    denoised = client.denoise(model, noisy, g=g, labels=label, progress=False, **basis).denoised
+    return Reconstruction(times, g, noisy, denoised)
+
+
+def reconstructions(along: Mapping[str, Reconstruction]) -> Figure:
+    """Reconstructions of one image from one noise, two rows for each schedule: x_t, and below it D(x_t), as t falls.
+
+    Rows of schedules with more than one subspace tell √g_1 | √g_2 above their columns, others σ.
+    """
+    first = next(iter(along.values()))
+    rows, columns = 2 * len(along), len(first.t)
+    with mpl.rc_context({**STYLE, "axes.grid": False}):
+        figure, panels = pyplot.subplots(
+            rows, columns, figsize=(1.05 * columns + 1.3, 1.18 * rows + 0.3), squeeze=False
+        )
+    for i, (name, path) in enumerate(along.items()):
+        for k in range(columns):
+            for ax, image in ((panels[2 * i, k], path.noisy[k]), (panels[2 * i + 1, k], path.denoised[k])):
+                pixels = to_uint8(image)
+                ax.imshow(pixels[..., 0] if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
+                ax.set(xticks=[], yticks=[])
+                for spine in ax.spines.values():
+                    spine.set_visible(False)
+            levels = " | ".join(_level(v) for v in np.sqrt(path.g[k]))
+            panels[2 * i, k].set_title(("σ = " if k == 0 and path.g.shape[1] == 1 else "") + levels, fontsize=8, pad=3)
+        panels[2 * i, 0].set_ylabel(f"{name}\n$x_t$", rotation=0, ha="right", va="center", labelpad=8, fontsize=9)
+        panels[2 * i + 1, 0].set_ylabel("$D(x_t)$", rotation=0, ha="right", va="center", labelpad=8, fontsize=9)
+    return figure
+
+
+def _level(sigma: float) -> str:
+    return f"{sigma:.2g}" if sigma < 99.5 else f"{sigma:.0f}"
+
+
+def _parts(
+    client: Client, schedule: str, family: Mapping[str, Any], x: Array, label: int, subspaces: int
+) -> Sequence[Array] | Array:
+    """P_j x for every subspace j, [J, H, W, C]."""
+    if subspaces == 1:
+        return x[None]
+    height, width = x.shape[:2]
+    if family["basis"] == "dct":
+        down, across = dct_rows(height), dct_rows(width)
+        edge = [*family["cuts"]] if family.get("cuts") else [round(np.sqrt(family["k"]))] if family.get("k") else None
+        u, v = np.ogrid[:height, :width]
+        level = np.maximum(u, v) if edge else np.where((u < height // 2) & (v < width // 2), 0, 1)
+        band = np.searchsorted(edge, level, side="right") if edge else level
+        spectrum = np.einsum("uy,vx,yxc->uvc", down, across, x)
+        return np.stack(
+            [np.einsum("uy,vx,uvc->yxc", down, across, spectrum * (band == j)[..., None]) for j in range(subspaces)]
+        )
+    vectors = client.basis(schedule=schedule)
+    rows = vectors[-1] if -1 in vectors else vectors[label]
+    lead = np.einsum("kyx,kvw,vwc->yxc", rows, rows, x)
+    return np.stack([lead, x - lead])
