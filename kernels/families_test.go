@@ -1,0 +1,197 @@
+package kernels_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// vectorsOf returns the vectors of classBasis by class, renamed by a permutation.
+func vectorsOf(t *testing.T, name []int) map[int][][]float64 {
+	t.Helper()
+	b := classBasis(t, false)
+	v := map[int][][]float64{}
+	for label := range toyLabels {
+		flat, err := b.Vectors(label)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v[name[label]] = slices.Collect(slices.Chunk(flat, toySide*toySide))
+	}
+	return v
+}
+
+func dense(t *testing.T, v map[int][][]float64) *basis.Basis {
+	t.Helper()
+	b, err := basis.Dense(toySide, toySide, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// labelled draws a batch in which every class occurs.
+func labelled(seed uint64, n, j int) kernels.EstimateInput64 {
+	in := toyBatch(seed, n, j)
+	for i := range in.Labels {
+		in.Labels[i] = int32((i*2 + 1) % toyLabels)
+	}
+	return in
+}
+
+var termsByName = map[string]func(*kernels.Terms) []float64{
+	"residual":   func(t *kernels.Terms) []float64 { return t.Residual },
+	"explicit x": func(t *kernels.Terms) []float64 { return t.ExplicitX },
+	"implicit 1": func(t *kernels.Terms) []float64 { return t.Implicit1 },
+	"implicit 2": func(t *kernels.Terms) []float64 { return t.Implicit2 },
+	"implicit 3": func(t *kernels.Terms) []float64 { return t.Implicit3 },
+}
+
+// Each sample is split by its own class's vectors, in the estimator and in a training
+// step: as by a shared basis of these vectors, with which it is alone. Class 0's
+// vectors for all, or the first sample's for the whole batch, would differ.
+func TestOwnBasis(t *testing.T) {
+	const n = 6
+	ctx := context.Background()
+	all := vectorsOf(t, []int{0, 1, 2})
+	in := labelled(31, n, 2)
+	in.Mode = kernels.Full
+	m, w := model64(t, toy{}, dense(t, all), toy{}.values(3))
+	got := estimate64(t, m, w, in)
+	step := func(b *basis.Basis) *kernels.Terms {
+		t.Helper()
+		m, _ := model64(t, toy{}, b, toy{}.values(3))
+		trainer, err := m.NewTrainer(kernels.TrainerConfig{Mode: kernels.Explicit, Estimate: true}, toy{}.values(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer trainer.Close()
+		out, err := trainer.Step(ctx, kernels.StepInput{Images: narrow(in.X0), Labels: in.Labels, G: in.G, Omega: in.Omega, Seed: 5, Step: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Terms
+	}
+	trained := step(dense(t, all))
+	for label := range toyLabels {
+		one := dense(t, map[int][][]float64{basis.Shared: all[label]})
+		m, w := model64(t, toy{}, one, toy{}.values(3))
+		alone, aloneTrained := estimate64(t, m, w, in), step(one)
+		for i, l := range in.Labels {
+			same := int(l) == label
+			for name, term := range termsByName {
+				a, b := term(got)[2*i:2*i+2], term(alone)[2*i:2*i+2]
+				if same {
+					expect(t, name, a, b, 1e-9)
+				} else if name == "residual" && slices.Equal(a, b) {
+					t.Errorf("sample %d of class %d is split by class %d", i, l, label)
+				}
+			}
+			a, b := trained.Residual[2*i:2*i+2], aloneTrained.Residual[2*i:2*i+2]
+			if same {
+				expect(t, "residual of a step", a, b, 1e-9)
+			} else if slices.Equal(a, b) {
+				t.Errorf("step: sample %d of class %d is split by class %d", i, l, label)
+			}
+		}
+	}
+}
+
+// The classes of a cluster have the same vectors without having copies of them.
+func TestSharedByCluster(t *testing.T) {
+	all := vectorsOf(t, []int{0, 1, 2})
+	clusters, err := basis.Clusters(toySide, toySide, [][]int{{2, 0}, {1}}, [][][]float64{all[0], all[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := dense(t, map[int][][]float64{0: all[0], 1: all[1], 2: all[0]})
+	in := labelled(32, 5, 2)
+	in.Mode = kernels.Explicit
+	m, w := model64(t, toy{}, clusters, toy{}.values(3))
+	n, v := model64(t, toy{}, copies, toy{}.values(3))
+	expect(t, "residual", estimate64(t, m, w, in).Residual, estimate64(t, n, v, in).Residual, 1e-12)
+}
+
+// Names of classes mean nothing: renamed in the basis, the network and the batch they
+// leave every term where it was.
+func TestLabelPermutation(t *testing.T) {
+	name := []int{2, 0, 1}
+	values := toy{}.values(3)
+	renamed := slices.Clone(values)
+	for i, p := range (toy{}).Params() {
+		if p.Name != "label" {
+			continue
+		}
+		renamed[i] = make([]float32, len(values[i]))
+		for label := range toyLabels {
+			copy(renamed[i][name[label]*toyHidden:(name[label]+1)*toyHidden], values[i][label*toyHidden:(label+1)*toyHidden])
+		}
+	}
+	in := labelled(33, 6, 2)
+	in.Mode = kernels.Full
+	m, w := model64(t, toy{}, dense(t, vectorsOf(t, []int{0, 1, 2})), values)
+	want := estimate64(t, m, w, in)
+	in.Labels = slices.Clone(in.Labels)
+	for i, l := range in.Labels {
+		in.Labels[i] = int32(name[l])
+	}
+	n, v := model64(t, toy{}, dense(t, vectorsOf(t, name)), renamed)
+	got := estimate64(t, n, v, in)
+	for name, term := range termsByName {
+		expect(t, name, term(got), term(want), 1e-12)
+	}
+}
+
+// With equal paths in all subspaces there is one noise level, and the estimate is the
+// isotropic one: the same loss, and Σ_j A_j = A, Σ_j B_j = B.
+func TestEqualPathsAreIsotropic(t *testing.T) {
+	const n, c = 4, 0.7
+	haar, err := basis.Haar(toySide, toySide, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	iso := labelled(34, n, 1)
+	gdot := make([]float64, n)
+	for i := range gdot {
+		gdot[i] = 0.1 + float64(i)
+	}
+	iso.Omega = omegas(iso.G, gdot, c)
+	flat, w := model64(t, toy{}, nil, toy{}.values(3))
+	for _, q := range []struct {
+		name  string
+		basis *basis.Basis
+		modes []kernels.Mode
+	}{
+		{"per class", classBasis(t, false), []kernels.Mode{kernels.Full, kernels.Backprop}},
+		{"bands", toyBasis(t, 3), []kernels.Mode{kernels.Full}},
+		{"haar", haar, []kernels.Mode{kernels.Explicit}},
+	} {
+		name, b := q.name, q.basis
+		split, v := model64(t, toy{}, b, toy{}.values(3))
+		in, dots := iso, []float64{}
+		in.G, in.Omega = nil, nil
+		for i := range n {
+			for range b.J() {
+				in.G, in.Omega, dots = append(in.G, iso.G[i]), append(in.Omega, iso.Omega[i]), append(dots, gdot[i])
+			}
+		}
+		for _, mode := range q.modes {
+			iso.Mode, in.Mode = mode, mode
+			loss, A, B := estimate64(t, flat, w, iso).Assemble(iso.G, gdot, c)
+			sameLoss, a, bs := estimate64(t, split, v, in).Assemble(in.G, dots, c)
+			sum := func(x []float64) []float64 {
+				out := make([]float64, n)
+				for i, y := range x {
+					out[i/b.J()] += y
+				}
+				return out
+			}
+			expect(t, name+" "+string(mode)+" loss", sameLoss, loss, 1e-9)
+			expect(t, name+" "+string(mode)+" A", sum(a), A, 1e-6)
+			expect(t, name+" "+string(mode)+" B", sum(bs), B, 1e-9)
+		}
+	}
+}
