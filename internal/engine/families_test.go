@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+func TestMakeBasis(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "noise", 60)
+	for _, q := range []struct {
+		body string
+		want api.BasisInfo
+	}{
+		{`"name":"all","kind":"pca"`, api.BasisInfo{Name: "all", K: 16}},
+		{`"name":"each","kind":"pca_per_class","k":5`, api.BasisInfo{Name: "each", K: 5, PerClass: true}},
+		{`"name":"coarse","kind":"haar","k":4`, api.BasisInfo{Name: "coarse", K: 4}},
+		{`"name":"all","kind":"pca","k":63,"replace":true`, api.BasisInfo{Name: "all", K: 63}},
+		{`"name":"two","kind":"pca_per_class","clusters":[[0,2]]`, api.BasisInfo{Name: "two", K: 16, PerClass: true}},
+	} {
+		body, want := q.body, q.want
+		want.Height, want.Width = 8, 8
+		reply, err := e.Action(t.Context(), "MakeBasis", json.RawMessage("{"+body+`,"dataset":"noise"}`), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		info := reply.(api.BasisInfo)
+		spans := info.Spans
+		if info.Spans = nil; !reflect.DeepEqual(info, want) {
+			t.Errorf("%s: %+v", body, info)
+		}
+		var images int64
+		for _, s := range spans {
+			images += s.Images
+			if !(s.Share > 0 && s.Share <= 1) {
+				t.Errorf("%s: %+v", body, s)
+			}
+		}
+		if want.Name != "coarse" && images != 60 {
+			t.Errorf("%s: components of %d images", body, images)
+		}
+	}
+	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	var names []string
+	for _, b := range again.listBases() {
+		names = append(names, b.Name)
+		if b.Name == "two" && len(again.bases["two"].Groups()) != 2 {
+			t.Error("clusters were parted")
+		}
+	}
+	if !slices.Equal(names, []string{"all", "coarse", "each", "two"}) {
+		t.Errorf("stored %v", names)
+	}
+}
+
+func TestMakeBasisRefused(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "noise", 12)
+	putSmooth(t, e, "unlabelled", 4)
+	act(t, e, "MakeBasis", `{"name":"taken","kind":"haar","dataset":"noise"}`)
+	for body, want := range map[string]struct {
+		code api.Code
+		says string
+	}{
+		`"name":"b","kind":"pca","dataset":"noise","k":64`:                             {api.BadRequest, "64"},
+		`"name":"b","kind":"haar","dataset":"noise","k":8`:                             {api.BadRequest, "8"},
+		`"name":"b","kind":"fft","dataset":"noise"`:                                    {api.BadRequest, "fft"},
+		`"name":"haar","kind":"haar","dataset":"noise"`:                                {api.BadRequest, "reserved"},
+		`"name":"taken","kind":"pca","dataset":"noise"`:                                {api.NameTaken, "taken"},
+		`"name":"b","kind":"pca","dataset":"nothing"`:                                  {api.DatasetNotFound, "nothing"},
+		`"name":"b","kind":"pca_per_class","dataset":"unlabelled"`:                     {api.BadRequest, "label"},
+		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0],[0]]`:     {api.BadRequest, "label 0"},
+		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0,3]]`:       {api.BadRequest, "label 3"},
+		`"name":"b","kind":"pca","dataset":"noise","clusters":[[0,1]]`:                 {api.BadRequest, "clusters"},
+		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0,"first"]]`: {api.BadRequest, "clusters"},
+	} {
+		_, err := e.Action(t.Context(), "MakeBasis", json.RawMessage("{"+body+"}"), nil)
+		wantCode(t, body, err, want.code)
+		if err != nil && !strings.Contains(err.Error(), want.says) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := e.Action(ctx, "MakeBasis", json.RawMessage(`{"name":"b","kind":"pca","dataset":"noise"}`), func(api.Meta) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := e.basisNamed("b"); err == nil {
+		t.Error("what was cancelled is stored")
+	}
+}
+
+// familyRun trains two steps of a family from tiny, frozen and with the cheapest estimator, and saves the model.
+func familyRun(t *testing.T, e *Engine, name, family string) {
+	t.Helper()
+	if _, err := e.datasetNamed("noise"); err != nil {
+		putImages(t, e, "noise", 24)
+	}
+	act(t, e, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"anisotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,
+		"family":%s,"train_network":false,"estimator":"explicit"}`, name, family))
+	r := get(t, e, "TrainStep", `{"run":"`+name+`","steps":2}`)
+	for i, loss := range column[float64](r, "loss") {
+		if math.IsNaN(loss) || !(column[float64](r, "schedule_grad_norm")[i] > 0) {
+			t.Errorf("%s, step %d: loss %v", family, i+1, loss)
+		}
+	}
+	act(t, e, "SaveModel", fmt.Sprintf(`{"run":%q,"name":%q}`, name, name))
+}
+
+// A basis per class is made of the run's images, stored with the run and the model, and works on after both have been read
+// back; each sample has its own class's, and there is none for samples without a class.
+func TestFamilyOfClasses(t *testing.T) {
+	e := open(t)
+	familyRun(t, e, "own", `{"per_class":true,"basis":"pca_per_class","k":3}`)
+	const body = `{"model":"own","labels":[2,0,1],"steps":2,"dtype":"float32"}`
+	want := column[float32](get(t, e, "Sample", body), "sample")
+	_, err := e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"own","labels":[-1],"steps":2}`))
+	wantCode(t, "no label", err, api.BadRequest)
+
+	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	if !slices.Equal(column[float32](get(t, again, "Sample", body), "sample"), want) {
+		t.Error("the model samples differently after a restart")
+	}
+	get(t, again, "TrainStep", `{"run":"own"}`) // the basis came back with the run's state
+	if info := again.models["own"].describe().Schedule; info.Basis != "pca_per_class" || info.K != 3 || info.J != 2 || !info.PerClass {
+		t.Errorf("its schedule: %+v", info)
+	}
+
+	// Uploaded schedules may name the model's own basis, which other models do not have.
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 100, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 40, 1}, knot{-1, 1, 100, 100})
+	if _, err := put(again, `{"op":"PutSchedule","name":"s","basis":"pca_per_class"}`, scheduleTable, table); err != nil {
+		t.Fatal(err)
+	}
+	get(t, again, "Sample", `{"model":"own","labels":[1],"steps":2,"schedule":"s"}`)
+	_, err = again.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","labels":[1],"steps":2,"schedule":"s"}`))
+	wantCode(t, "a model without the basis", err, api.BadRequest)
+
+	// Equal paths are the isotropic schedule, whatever the basis.
+	var rows []knot
+	for label := range int32(3) {
+		for j := range int32(2) {
+			rows = append(rows, knot{label, j, 0, 1e-6}, knot{label, j, 30, 0.5}, knot{label, j, 100, 100})
+		}
+	}
+	if _, err := put(again, `{"op":"PutSchedule","name":"equal","basis":"pca_per_class","k":3}`, scheduleTable, knots(rows...)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := put(again, `{"op":"PutSchedule","name":"one"}`, scheduleTable, knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 30, 0.5}, knot{-1, 0, 100, 100})); err != nil {
+		t.Fatal(err)
+	}
+	sample := func(s string) []float32 {
+		return column[float32](get(t, again, "Sample", `{"model":"own","labels":[2,0,1],"steps":3,"dtype":"float32","schedule":"`+s+`"}`), "sample")
+	}
+	one := sample("one")
+	for i, x := range sample("equal") {
+		if math.Abs(float64(x-one[i])) > 1e-3 {
+			t.Fatalf("value %d: equal paths give %v, one path gives %v", i, x, one[i])
+		}
+	}
+}
+
+// Three nested bands train, sample, and come back.
+func TestFamilyOfBands(t *testing.T) {
+	e := open(t)
+	familyRun(t, e, "bands", `{"basis":"dct","cuts":[2,4]}`)
+	const body = `{"model":"bands","n":2,"steps":2,"dtype":"float32"}`
+	want := column[float32](get(t, e, "Sample", body), "sample")
+	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	if !slices.Equal(column[float32](get(t, again, "Sample", body), "sample"), want) {
+		t.Error("the model samples differently after a restart")
+	}
+	if info := again.models["bands"].describe().Schedule; info.J != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
+		t.Errorf("its schedule: %+v", info)
+	}
+	get(t, again, "EvaluateModel", `{"model":"bands","dataset":"noise","points":2,"samples":2}`)
+	in := api.Schema{Columns: []api.Column{imageColumn("x", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32},
+		{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{3}}}}
+	x, err := again.Exchange(t.Context(), "Denoise", json.RawMessage(`{"model":"tiny","basis":"dct","cuts":[1,5]}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	_, err = again.Exchange(t.Context(), "Denoise", json.RawMessage(`{"model":"tiny","basis":"dct","cuts":[2,8]}`), in)
+	wantCode(t, "a cut of every frequency", err, api.BadRequest)
+	info := makeGaussian(t, again, `{"name":"g","kind":"gaussian","dataset":"noise","solver":"ab","nfe":3,"basis":"dct","cuts":[2,4],"T":400}`)
+	if info.J != 3 || len(info.Bench.Bands) != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
+		t.Errorf("a gaussian schedule of bands: %+v", info)
+	}
+}
+
+func TestFamilyRefused(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "noise", 12)
+	putSmooth(t, e, "unlabelled", 4)
+	two := api.Batch{Rows: 2, Cols: []any{[]int32{0, 1}, append(axis(0), axis(9)...)}}
+	if _, err := put(e, `{"op":"PutBasis","name":"two"}`, basisTable(8, 8), two); err != nil {
+		t.Fatal(err)
+	}
+	small := api.Batch{Rows: 1, Cols: []any{[]int32{-1}, axis(0)[:16]}}
+	if _, err := put(e, `{"op":"PutBasis","name":"small"}`, basisTable(4, 4), small); err != nil {
+		t.Fatal(err)
+	}
+	for family, says := range map[string]string{
+		`{"basis":"pca","k":64}`:                           "64",
+		`{"basis":"haar","k":5}`:                           "5",
+		`{"basis":"dct","cuts":[4,2]}`:                     "cut 2 after 4",
+		`{"basis":"dct","cuts":[2,8]}`:                     "cut 8",
+		`{"basis":"dct","cuts":[2],"k":4}`:                 "k is 4",
+		`{"basis":"haar","cuts":[2]}`:                      "cuts",
+		`{"basis":"two"}`:                                  "class 2",
+		`{"basis":"small"}`:                                "4×4",
+		`{"basis":"pca_per_class"},"dataset":"unlabelled"`: "no label",
+	} {
+		body := `{"name":"r","stage":"anisotropic","model":"tiny","dataset":"noise","family":` + family + `}`
+		if strings.Contains(family, "dataset") {
+			body = `{"name":"r","stage":"anisotropic","model":"tiny","family":` + family + `}`
+		}
+		_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(body), nil)
+		wantCode(t, body, err, api.BadRequest)
+		if err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", family, err, says)
+		}
+	}
+}
