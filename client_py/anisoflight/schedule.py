@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .client import Client
+    from .files import Vectors
 
 
 class Schedule:
@@ -106,6 +107,10 @@ class Schedule:
         """The schedule file: everything the schedule holds, its provenance included."""
         return self._client.call("ExportSchedule", schedule=self.name)
 
+    def vectors(self) -> Vectors | None:
+        """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none and dct, which need none."""
+        return None if self.file["family"]["basis"] in ("none", "dct") else self._client.basis(schedule=self.name)
+
     @property
     def provenance(self) -> dict[str, Any] | None:
         """How the schedule was made, from what and when; None where that is not known."""
@@ -116,9 +121,7 @@ class Schedule:
 
         `Client.put_schedule` reads it back, and so does ``anisoflight schedule import``.
         """
-        file = self.file
-        vectors = None if file["family"]["basis"] in ("none", "dct") else self._client.basis(schedule=self.name)
-        write_schedule(Path(path), file, vectors)
+        write_schedule(Path(path), self.file, self.vectors())
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.

@@ -102,7 +102,7 @@ func (p Plan) measure(ctx context.Context, draw Draw, o Options, exact Images, r
 			}
 			spent += time.Since(begin)
 			if found[i], err = p.Reference.Distance(images); err != nil {
-				return fmt.Errorf("Fréchet distance: %w", err)
+				return fmt.Errorf("distance to the reference: %w", err)
 			}
 		}
 		spread := spreadOf(found)

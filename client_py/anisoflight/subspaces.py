@@ -1,0 +1,74 @@
+"""Parts of images by subspace, for numpy arrays and torch tensors alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Array = np.ndarray[Any, Any]
+
+
+class Subspaces:
+    """The projectors P_j of a family, acting on each channel of images [B, C, H, W].
+
+    dct is the orthonormal DCT-II, cut at max(u, v) < √k, or at each of the cuts for J = len(cuts) + 1 nested bands.
+    Any other basis is given by its vectors, orthonormal rows [k, H, W] of P_1.
+
+    >>> low = Subspaces({"basis": "dct", "k": 1})
+    >>> low.combine([np.ones((1, 1, 4, 4)), 0 * np.ones((1, 1, 4, 4))]).sum().round(6)  # the mean is in P_1
+    np.float64(16.0)
+    """
+
+    def __init__(self, family: Mapping[str, Any], vectors: Array | None = None) -> None:
+        self._basis = family.get("basis", "none")
+        self._family = family
+        self._vectors = None if vectors is None else np.asarray(vectors, np.float64)
+        if self._basis not in ("none", "dct") and vectors is None:
+            raise ValueError(f"the basis {self._basis!r} needs its vectors [k, H, W]")
+        self._filters: dict[tuple[int, int], list[tuple[Array, Array]]] = {}
+
+    def combine(self, parts: Sequence[Any]) -> Any:
+        """Σ_j P_j y_j of arrays y_j, one for each subspace, in their own kind and dtype.
+
+        With S_j the nested sums P_1 + … + P_j this is y_J + Σ_{j<J} S_j (y_j − y_{j+1}).
+        """
+        total = parts[-1]
+        for j in range(len(parts) - 1):
+            total = total + self._span(j, parts[j] - parts[j + 1])
+        return total
+
+    def _span(self, j: int, x: Any) -> Any:
+        """S_j x."""
+        batch, channels, height, width = x.shape
+        if self._vectors is not None:
+            rows = _like(self._vectors.reshape(len(self._vectors), -1), x)
+            return ((x.reshape(batch, channels, height * width) @ rows.T) @ rows).reshape(x.shape)
+        if (height, width) not in self._filters:
+            self._filters[height, width] = [
+                (_low(height, rows), _low(width, columns)) for rows, columns in self._cuts(height, width)
+            ]
+        down, across = self._filters[height, width][j]
+        return _like(down, x) @ x @ _like(across, x)
+
+    def _cuts(self, height: int, width: int) -> list[tuple[int, int]]:
+        if cuts := self._family.get("cuts"):
+            return [(cut, cut) for cut in cuts]
+        if k := self._family.get("k"):
+            return [(round(k**0.5), round(k**0.5))]
+        return [(height // 2, width // 2)]
+
+
+def _low(size: int, cut: int) -> Array:
+    """The projector QᵀQ [size, size] on the first cut rows Q of the orthonormal DCT-II."""
+    u, x = np.arange(cut)[:, None], np.arange(size)
+    rows = np.sqrt(np.where(u == 0, 1, 2) / size) * np.cos(np.pi * u * (x + 0.5) / size)
+    return rows.T @ rows
+
+
+def _like(constant: Array, x: Any) -> Any:
+    """A constant as an array of x's kind, dtype and device."""
+    return x.new_tensor(constant) if hasattr(x, "new_tensor") else np.asarray(constant, x.dtype)
