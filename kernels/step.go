@@ -60,9 +60,7 @@ func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
 		return StepOutput{}, inputf("LR, EMABeta", "%g, %g; a finite rate and a decay in [0, 1]", in.LR, in.EMABeta)
 	}
-	p, err := m.dev.Program(ctx, fmt.Sprintf("step %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
-		return m.stepGraph(g, t.cfg, n)
-	})
+	p, err := t.program(ctx, n)
 	if err != nil {
 		return StepOutput{}, err
 	}
@@ -101,6 +99,24 @@ func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 		return StepOutput{}, err
 	}
 	return t.finish(in, n, out)
+}
+
+// program returns the program of a step on n images.
+func (t *Trainer) program(ctx context.Context, n int) (*device.Program, error) {
+	m := t.model
+	return m.dev.Program(ctx, fmt.Sprintf("step %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
+		return m.stepGraph(g, t.cfg, n)
+	})
+}
+
+// Memory returns what the program of a step on n images needs on the device; ok is
+// false where the backend does not tell.
+func (t *Trainer) Memory(ctx context.Context, n int) (need device.Memory, ok bool, err error) {
+	p, err := t.program(ctx, n)
+	if err != nil {
+		return need, false, err
+	}
+	return p.Memory(ctx)
 }
 
 // finish takes over the new state and reads what the step reports.
