@@ -88,6 +88,19 @@ func equalRows(a, b Row) bool {
 // basis as a network that is optimal for n images drawn from it.
 func gaussian(tb testing.TB, b *basis.Basis, variances []float64, n int) (kernels.Network, *data.Dataset) {
 	tb.Helper()
+	return gaussianOn(tb, b, b, variances, n)
+}
+
+// whole is the same network with one noise level.
+func whole(tb testing.TB, b *basis.Basis, variances []float64) kernels.Network {
+	tb.Helper()
+	net, _ := gaussianOn(tb, b, basis.None(b.H(), b.W()), variances, 1)
+	return net
+}
+
+// gaussianOn is gaussian with noise in the subspaces of another basis.
+func gaussianOn(tb testing.TB, b, noise *basis.Basis, variances []float64, n int) (kernels.Network, *data.Dataset) {
+	tb.Helper()
 	d := b.H() * b.W()
 	cov, root := make([]float64, d*d), make([]float64, d*d)
 	parts := make([][]float64, b.J())
@@ -110,7 +123,7 @@ func gaussian(tb testing.TB, b *basis.Basis, variances []float64, n int) (kernel
 	}
 	net, err := mixture.New(mixture.Settings{
 		Height: b.H(), Width: b.W(), Channels: 1, Weights: []float64{1}, Means: [][]float64{make([]float64, d)}, Covs: [][]float64{cov},
-	}, b)
+	}, noise)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -56,14 +56,7 @@ func (r *meter) residuals(ctx context.Context, from int, g []float64) ([]float64
 			G: g[begin*j : (begin+count)*j], Omega: ones[:count*j], Labels: make([]int32, count),
 		}
 		for i := range count {
-			sample := uint64(from + begin + i)
-			image, _ := r.order.At(sample)
-			if r.pool != nil {
-				image = r.pool[image]
-			}
-			r.data.Image(image, false, in.X0[i*pixels:(i+1)*pixels])
-			in.Labels[i] = r.data.Label(image)
-			latent.Normal(latent.Uint64(r.seed, streamEvaluate, sample+1), streamEvaluate, in.Eps[i*pixels:(i+1)*pixels])
+			in.Labels[i] = r.draw(uint64(from+begin+i), in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels])
 		}
 		terms, err := r.model.Estimate(ctx, r.weights, in)
 		if err != nil {
@@ -76,6 +69,55 @@ func (r *meter) residuals(ctx context.Context, from int, g []float64) ([]float64
 		}
 	}
 	return out, nil
+}
+
+// residualImages hands over the residuals flow(x_t) + ε as images [H·W·C], sample by
+// sample: per images at each noise level, the same in all directions.
+func (r *meter) residualImages(ctx context.Context, sigma []float64, per int, take func(sample int, residual []float64)) error {
+	pixels, n := r.model.Pixels(), len(sigma)*per
+	residual := make([]float64, pixels)
+	x, eps := make([]float32, r.batch*pixels), make([]float32, r.batch*pixels)
+	g, labels := make([]float64, r.batch), make([]int32, r.batch)
+	for begin := 0; begin < n; begin += r.batch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		count := min(r.batch, n-begin)
+		for i := range count {
+			s := sigma[(begin+i)/per]
+			image, noise := x[i*pixels:(i+1)*pixels], eps[i*pixels:(i+1)*pixels]
+			g[i], labels[i] = s*s, r.draw(uint64(begin+i), image, noise)
+			for k, v := range noise {
+				image[k] += float32(s) * v
+			}
+		}
+		_, flow, _, err := r.model.Denoise(ctx, r.weights, x[:count*pixels], g[:count], labels[:count])
+		if err != nil {
+			return err
+		}
+		for i := range count {
+			for k := range residual {
+				residual[k] = float64(flow[i*pixels+k]) + float64(eps[i*pixels+k])
+			}
+			take(begin+i, residual)
+		}
+		r.done += count
+		if r.progress != nil {
+			r.progress(r.done, r.total)
+		}
+	}
+	return nil
+}
+
+// draw writes the image and the noise of a sample and returns the image's label.
+func (r *meter) draw(sample uint64, image, noise []float32) int32 {
+	at, _ := r.order.At(sample)
+	if r.pool != nil {
+		at = r.pool[at]
+	}
+	r.data.Image(at, false, image)
+	latent.Normal(latent.Uint64(r.seed, streamEvaluate, sample+1), streamEvaluate, noise)
+	return r.data.Label(at)
 }
 
 // meanStderr returns the mean of x and its standard error; 0 for a single value.

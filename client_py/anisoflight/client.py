@@ -306,6 +306,29 @@ class Client(Calls):
         show = "schedule" if progress else None
         return Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
 
+    def predict(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
+        """How much energy each basis, and schedules per class, can save at best, from one pass over a dataset before
+        anything is trained; the most promising first.
+
+        Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso with
+        E_iso that of the best isotropic schedule, and gain_stderr: a gain within two of them is none. Energies are corrected for what
+        noise alone would seem to gain.
+
+        Options are the operation's own: T, g0, c, points, samples, seed, bases (of dct, haar, pca, pca_per_class).
+
+        >>> table = client.predict("digits", "blocks", T=400, points=8, samples=4, bases=["dct"])
+        >>> sorted(set(table["basis"]))
+        ['dct', 'none']
+        """
+        request = {"model": model, "dataset": dataset, **options}
+        frame = self.table("Predict", request, "predict", "sample", progress=progress).to_pandas()
+        names = ["none", "dct", "haar", "pca", "pca_per_class"]
+        frame["basis"] = [names[i] for i in frame["basis"]]
+        frame["per_class"] = frame["per_class"].astype(bool)
+        cuts = zip(frame.pop("cut"), frame.pop("cut_2"), strict=True)
+        frame.insert(3, "cuts", [[cut for cut in pair if cut] for pair in cuts])
+        return frame
+
     def bench_schedule(
         self,
         dataset: str,

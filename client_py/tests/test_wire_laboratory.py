@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -109,3 +111,48 @@ def test_the_bench_is_exact(flight: fl.FlightClient, dataset: str) -> None:
     classes = wire.get(flight, "BenchSchedule", {**request, "per_class": True}).table
     assert classes["label"].to_pylist() == np.repeat(np.arange(10), 2).tolist()
     assert wire.code(lambda: wire.get(flight, "BenchSchedule", {**request, "nfe": [0]})) == "BAD_REQUEST"
+
+
+def least_energy(variances: np.ndarray, T: float) -> float:
+    """(∫√F dg)² with F = Σ λ/((λ + g) g (1 + g)), by the trapezoidal rule in ln g."""
+    log = np.linspace(np.log(1e-9), np.log(T), 4000)
+    g = np.exp(log)
+    density = (variances / (variances + g[:, None])).sum(1) / (g * (1 + g))
+    return float(np.trapezoid(np.sqrt(density) * g, log) ** 2)
+
+
+def test_predictions_are_true_of_a_gaussian(flight: fl.FlightClient) -> None:
+    """On data whose variance falls with frequency the best energies of all cuts are known; four standard errors."""
+    rng = np.random.default_rng(3)
+    i = np.arange(8)
+    dct = np.sqrt(2 / 8) * np.cos(np.pi * (2 * i + 1) * i[:, None] / 16)
+    dct[0] /= np.sqrt(2)
+    spectrum = 0.3 / (1 + np.maximum.outer(i, i)) ** 2
+    images = np.einsum("uy,nuv,vx->nyx", dct, rng.standard_normal((2000, 8, 8)) * spectrum, dct)
+    images = np.clip(images, -1, 1).astype(np.float32)[..., None]
+    wire.put(flight, fl.FlightDescriptor.for_path("datasets", "falling"), wire.table(image=wire.tensor(images)))
+    wire.act(flight, "MakeModel", {"name": "falling-law", "dataset": "falling"})
+    wire.act(flight, "MakeDataset", {"name": "falling-drawn", "model": "falling-law", "n": 4000})
+    variances = np.maximum(np.einsum("uy,nyx,vx->nuv", dct, images[..., 0], dct).var(0), 1e-4)
+
+    request = {"model": "falling-law", "dataset": "falling-drawn", "T": 400, "samples": 32, "bases": ["dct", "haar"]}
+    reply = wire.get(flight, "Predict", request).table
+    assert reply.column_names == ["basis", "per_class", "k", "cut", "cut_2", "energy", "stderr", "gain", "gain_stderr"]
+    rows = reply.to_pylist()
+    assert [row["gain"] for row in rows] == sorted((row["gain"] for row in rows), reverse=True)
+    ring, whole = np.maximum.outer(i, i), least_energy(variances.ravel(), 400)
+    checked = 0
+    for row in rows:
+        if row["basis"] == 2:  # haar
+            continue
+        edges = [0, row["cut"], row["cut_2"] or 8, 8]
+        bands = [variances[(ring >= low) & (ring < high)] for low, high in itertools.pairwise(edges)]
+        energy = sum(least_energy(band, 400) for band in bands if band.size)
+        assert abs(row["energy"] - energy) < 4 * row["stderr"] + 1e-3 * energy
+        assert abs(row["gain"] - (1 - energy / whole)) < 4 * row["gain_stderr"] + 1e-3
+        assert row["k"] == row["cut"] ** 2
+        checked += 1
+    assert checked == 1 + 7 + 21
+    assert wire.act_rows(flight, "Predict", request).equals(reply)
+    assert wire.code(lambda: wire.get(flight, "Predict", {**request, "samples": 1})) == "BAD_REQUEST"
+    assert wire.code(lambda: wire.get(flight, "Predict", {**request, "bases": ["dst"]})) == "BAD_REQUEST"

@@ -20,6 +20,7 @@ var operations = []Operation{
 	{Name: "Denoise", Sentence: "Evaluate a model on noisy images: denoised image, flow and raw output.", Exchange: true, Rows: true, Reads: true},
 	{Name: "ScheduleGradient", Sentence: "Estimate the gradient of the trajectory loss with respect to a schedule.", Exchange: true, Rows: true, Reads: true},
 	{Name: "EvaluateModel", Sentence: "Measure a model's loss by noise level on a data set.", Action: true, Get: true, Rows: true, Reads: true},
+	{Name: "Predict", Sentence: "Predict how much energy each basis, and schedules per class, can save at best.", Action: true, Get: true, Rows: true, Reads: true},
 	{Name: "BenchSchedule", Sentence: "Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model.", Action: true, Get: true, Rows: true, Reads: true},
 	{Name: "Dataset", Sentence: "Read a data set back.", Get: true, Rows: true, Reads: true},
 	{Name: "Basis", Sentence: "Read the vectors of a basis back.", Action: true, Get: true, Rows: true, Reads: true},

@@ -23,7 +23,7 @@ var scopes = []Scope{Read, Sample, Train, Admin}
 var operations = map[Scope]string{
 	Read: "ServerInfo ListModels DescribeModel ListSchedules ListBases ListDatasets ListRuns GetRun WatchRun " +
 		"EvaluateSchedule ExportSchedule BenchSchedule Dataset Basis",
-	Sample: "Sample Denoise ScheduleGradient EvaluateModel",
+	Sample: "Sample Denoise ScheduleGradient EvaluateModel Predict",
 	Train: "PutDataset PutSchedule PutBasis MakeModel MakeDataset MakeSchedule ImportSchedule MakeBasis CreateRun StartRun PauseRun " +
 		"CancelRun TrainStep SaveModel",
 	Admin: "LoadModel UnloadModel DeleteModel DeleteSchedule DeleteBasis DeleteDataset DeleteRun",

@@ -30,7 +30,7 @@ func newSchedule() *cobra.Command {
 	}
 	for _, s := range []spec{
 		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
-		scheduleCheckSpec, scheduleBenchSpec,
+		scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
 	} {
 		cmd.AddCommand(s.command())
 	}

@@ -52,6 +52,7 @@ var jobs = map[string]preparer{
 	"WatchRun":         (*Engine).prepareWatchRun,
 	"EvaluateModel":    (*Engine).prepareEvaluateModel,
 	"BenchSchedule":    (*Engine).prepareBenchSchedule,
+	"Predict":          (*Engine).preparePredict,
 	"Dataset":          (*Engine).prepareDataset,
 	"Basis":            (*Engine).prepareBasis,
 }

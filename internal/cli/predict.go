@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+)
+
+// predictRequest are the fields of Predict.
+var predictRequest = []option{
+	{name: "model", usage: "`name` of the model whose residual is measured"},
+	{name: "dataset", usage: "`name` of the data set to measure it on"},
+	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
+	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
+	{name: "c", kind: number, usage: "of the weight ġ²/(g(c+g)) (default 1)"},
+	{name: "points", kind: whole, usage: "noise levels measured (default 64)"},
+	{name: "samples", kind: whole, usage: "images per noise level and class (default 32)"},
+	{name: "seed", kind: seed, usage: "of the images and the noise (default 0)"},
+	{name: "bases", kind: object, usage: "list of dct, haar, pca, pca_per_class (default all)"},
+}
+
+var schedulePredictSpec = spec{
+	use:   "predict",
+	short: "Predict how much energy each basis, and schedules per class, can save",
+	long: `Predict measures a model's residual by noise level and direction in one pass over a data
+set, and tells how far each family of schedules can get below the best isotropic one,
+before anything is trained. Gains have standard errors; gains within two of them are
+no gains. The most promising come first.`,
+	example: `  anisoflight schedule predict --model digits --dataset digits
+  anisoflight schedule predict --model patches --dataset patches --c 16 --samples 128 --top 40`,
+	options: append(append([]option{}, predictRequest...),
+		option{name: "top", kind: whole, def: "20", usage: "rows to print; 0 prints all"}, dataOption, deviceOption),
+	json: true,
+	run: func(ctx context.Context, e env) error {
+		for _, need := range []string{"model", "dataset"} {
+			if !e.get(need).given {
+				return usagef(e.cmd, "--%s is missing", need)
+			}
+		}
+		var rows []prediction
+		err := withEngine(ctx, e, func(eng *engine.Engine) error {
+			p := newProgress(e.err, e.log, "measuring")
+			defer p.close()
+			return stream(ctx, eng, "Predict", e.request(predictRequest), func(s api.Schema, ev api.Event) error {
+				showMeta(p, ev.Meta)
+				if ev.Batch != nil {
+					rows = append(rows, predictions(s, *ev.Batch)...)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return printJSON(e.out, rows)
+		}
+		if top := int(e.whole("top")); top > 0 && top < len(rows) {
+			rows = rows[:top]
+		}
+		return printPredictions(e.out, rows)
+	},
+}
+
+type prediction struct {
+	Basis      string  `json:"basis"`
+	PerClass   bool    `json:"per_class"`
+	K          int32   `json:"k,omitempty"`
+	Cuts       []int32 `json:"cuts,omitempty"`
+	Energy     float64 `json:"energy"`
+	Stderr     float64 `json:"stderr"`
+	Gain       float64 `json:"gain"`
+	GainStderr float64 `json:"gain_stderr"`
+}
+
+func predictions(s api.Schema, b api.Batch) []prediction {
+	whole := func(name string) []int32 { return api.ColumnOf[int32](s, b, name) }
+	numbers := func(name string) []float64 { return api.ColumnOf[float64](s, b, name) }
+	out := make([]prediction, b.Rows)
+	for i := range out {
+		out[i] = prediction{
+			Basis: api.PredictedBases[whole("basis")[i]], PerClass: whole("per_class")[i] == 1, K: whole("k")[i],
+			Energy: numbers("energy")[i], Stderr: numbers("stderr")[i], Gain: numbers("gain")[i], GainStderr: numbers("gain_stderr")[i],
+		}
+		for _, name := range []string{"cut", "cut_2"} {
+			if v := whole(name)[i]; v > 0 {
+				out[i].Cuts = append(out[i].Cuts, v)
+			}
+		}
+	}
+	return out
+}
+
+func printPredictions(w io.Writer, rows []prediction) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "BASIS\tK\tCUTS\tPER CLASS\tENERGY\tGAIN")
+	for _, p := range rows {
+		k := "-"
+		if p.K > 0 {
+			k = fmt.Sprint(p.K)
+		}
+		cuts := strings.Trim(fmt.Sprint(p.Cuts), "[]")
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g ± %.2g\t%.2f ± %.2f %%\n", p.Basis, k, cuts, yesNo(p.PerClass), p.Energy, p.Stderr, 100*p.Gain, 100*p.GainStderr)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,343 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// PredictSettings say from how much data Predict predicts.
+type PredictSettings struct {
+	T       float64  // default 6400
+	G0      float64  // default 1e-9
+	C       float64  // of the loss weight; default 1
+	Points  int      // noise levels, uniform in ln σ; default 64
+	Samples int      // images per noise level and class; default 32
+	Batch   int      // samples per device program; default 128
+	Seed    uint64   // of images and noise
+	Bases   []string // of dct, haar, pca, pca_per_class; default all
+	// Progress is told of samples done; may be nil.
+	Progress func(done, total int)
+}
+
+// Prediction is what a family of schedules can reach at best.
+type Prediction struct {
+	Basis    string // none, dct, haar, pca or pca_per_class
+	Cuts     []int  // of dct, in max(u, v)
+	K        int    // dimensions of P_1 per channel; 0 of none
+	PerClass bool   // schedules per class
+	Energy   float64
+	Stderr   float64
+	// Gain is what is saved of the best isotropic energy, 1 − E/E_iso: all energies come
+	// from the same images and noise, so its error is much smaller than theirs.
+	Gain, GainStderr float64
+}
+
+// mostParts is into how many parts the samples of a noise level are divided for the
+// jackknife.
+const mostParts = 16
+
+// Predict tells how much energy a basis, or schedules per class, can save before
+// anything is trained, from one pass over the data with equal g in all directions. With
+// F_yj the energy density of class y in subspace j and π_y the class's share, the best
+// isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and those of other
+// families
+//
+//	shared, subspaces j          Σ_j (∫√(Σ_y π_y F_yj) dg)²
+//	per class                    Σ_y π_y (∫√(Σ_j F_yj) dg)²
+//	per class, subspaces j       Σ_y π_y Σ_j (∫√F_yj dg)²
+//
+// which none exceeds the first (Minkowski). It is what is reached where F_j depends on
+// its own g_j alone, as for a Gaussian whose covariance commutes with the basis; in
+// general each F_j depends on all g, and the prediction is one of first order in
+// ln(g_j/g_k). The best come first. Energies are jackknifed: corrected for what noise
+// alone would seem to gain.
+//
+// A model of one subspace is measured.
+func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings) ([]Prediction, error) {
+	orDefault(&set.T, schedule.DefaultT)
+	orDefault(&set.G0, schedule.DefaultG0)
+	orDefault(&set.C, 1)
+	orDefault(&set.Points, 64)
+	orDefault(&set.Samples, 32)
+	if err := set.check(); err != nil {
+		return nil, err
+	}
+	if m.J() != 1 {
+		panic("train: Predict measures with one noise level")
+	}
+	s := &survey{set: set, share: []float64{1}, pools: [][]int{nil}, labels: []int{-1}}
+	s.classes(d)
+	var err error
+	if s.ladders, err = ladders(ctx, d, len(s.pools) > 1); err != nil {
+		return nil, err
+	}
+	if set.Bases != nil {
+		s.ladders = slices.DeleteFunc(s.ladders, func(l *ladder) bool { return !slices.Contains(set.Bases, l.name) })
+	}
+	if err := s.measure(ctx, m, w, d); err != nil {
+		return nil, err
+	}
+	return s.predictions(ctx)
+}
+
+func (set PredictSettings) check() error {
+	switch {
+	case !positive(set.T):
+		return fieldf("T", "%g; it is positive", set.T)
+	case !(set.G0 > 0 && set.G0 < set.T):
+		return fieldf("g0", "%g; it lies between 0 and T = %g", set.G0, set.T)
+	case !positive(set.C):
+		return fieldf("c", "%g; it is positive", set.C)
+	case set.Points < 4:
+		return fieldf("points", "%d; a density needs at least four", set.Points)
+	case set.Samples < 2:
+		return fieldf("samples", "%d; an error needs at least two", set.Samples)
+	}
+	for _, b := range set.Bases {
+		if !slices.Contains([]string{"dct", "haar", "pca", "pca_per_class"}, b) {
+			return fieldf("bases", "there is no %q; choose of dct, haar, pca, pca_per_class", b)
+		}
+	}
+	return nil
+}
+
+// survey is the pass and what it measured.
+type survey struct {
+	set     PredictSettings
+	share   []float64 // π of each class; one for all images where there are none
+	pools   [][]int
+	labels  []int
+	sigma   []float64
+	ladders []*ladder
+	parts   int // of the jackknife
+	// energy[l][row][point][part] holds the sums of the parts of ladder l, [parts()].
+	energy [][][][][]float64
+	count  []float64 // samples in each part
+}
+
+// classes divides labelled images by class.
+func (s *survey) classes(d *data.Dataset) {
+	var pools [][]int
+	var labels []int
+	var share []float64
+	for label := range d.Classes() {
+		if pool := poolOf(d, label); pool != nil {
+			pools, labels, share = append(pools, pool), append(labels, label), append(share, float64(len(pool))/float64(d.Len()))
+		}
+	}
+	total := 0.0
+	for _, v := range share {
+		total += v
+	}
+	if len(pools) > 1 && math.Abs(total-1) < 1e-9 { // every image has a class
+		s.pools, s.labels, s.share = pools, labels, share
+	}
+}
+
+// measure sums the residuals' parts of every class, noise level and part.
+func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset) error {
+	set := s.set
+	low, high := math.Max(math.Sqrt(set.G0), lowestSigma), math.Sqrt(set.T)
+	if low >= high {
+		low = math.Sqrt(set.G0)
+	}
+	s.sigma = make([]float64, set.Points)
+	for p := range s.sigma {
+		s.sigma[p] = low * math.Pow(high/low, float64(p)/float64(set.Points-1))
+	}
+	s.parts = min(mostParts, set.Samples)
+	s.count = make([]float64, s.parts)
+	for k := range set.Samples {
+		s.count[k%s.parts]++
+	}
+	s.energy = make([][][][][]float64, len(s.ladders))
+	for l, rungs := range s.ladders {
+		s.energy[l] = make([][][][]float64, len(s.pools))
+		for row := range s.pools {
+			s.energy[l][row] = make([][][]float64, set.Points)
+			for p := range set.Points {
+				for range s.parts {
+					s.energy[l][row][p] = append(s.energy[l][row][p], make([]float64, rungs.parts()))
+				}
+			}
+		}
+	}
+	planes := mat.NewDense(d.Height()*d.Width(), d.Channels(), nil)
+	for row, pool := range s.pools {
+		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
+		meter.progress, meter.total = set.Progress, len(s.pools)*set.Points*set.Samples
+		meter.done = row * set.Points * set.Samples
+		// The rows' streams differ, so that their errors are independent.
+		meter.seed = latent.Uint64(meter.seed, streamEvaluate, uint64(row)<<32|1)
+		err := meter.residualImages(ctx, s.sigma, set.Samples, func(i int, residual []float64) {
+			p, k := i/set.Samples, i%set.Samples
+			copy(planes.RawMatrix().Data, residual)
+			for l, rungs := range s.ladders {
+				rungs.energies(s.labels[row], planes, s.energy[l][row][p][k%s.parts])
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// candidate is a family of schedules.
+type candidate struct {
+	Prediction
+	ladder int   // any for none, which is cut nowhere
+	at     []int // rungs
+}
+
+func (s *survey) candidates() []candidate {
+	var out []candidate
+	perClass := []bool{false}
+	if len(s.pools) > 1 {
+		perClass = []bool{false, true}
+	}
+	for _, own := range perClass {
+		out = append(out, candidate{Prediction: Prediction{Basis: "none", PerClass: own}})
+		for l, rungs := range s.ladders {
+			for i := range rungs.rungs {
+				out = append(out, rungs.candidate(own, l, i))
+				for k := i + 1; k < len(rungs.rungs) && rungs.pairs; k++ {
+					out = append(out, rungs.candidate(own, l, i, k))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// candidate is the family of this ladder, the l-th, cut at some rungs.
+func (l *ladder) candidate(perClass bool, index int, at ...int) candidate {
+	c := candidate{Prediction{Basis: l.name, K: l.rungs[at[0]], PerClass: perClass}, index, at}
+	for _, i := range at {
+		if l.cuts != nil {
+			c.Cuts = append(c.Cuts, l.cuts[i])
+		}
+	}
+	return c
+}
+
+// predictions gives every candidate's jackknifed energy and gain, the best first.
+func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
+	all := s.candidates()
+	if len(s.ladders) == 0 {
+		return nil, fieldf("dataset", "its images of one pixel have no subspaces")
+	}
+	energies := make([][]float64, s.parts+1) // [1 + left out][candidate]
+	for left := range energies {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if energies[left], err = s.energies(all, left-1); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Prediction, len(all))
+	for i := range all {
+		p := all[i].Prediction
+		p.Energy, p.Stderr = schedule.Jackknife(s.parts, func(left int) float64 { return energies[left+1][i] })
+		p.Gain, p.GainStderr = schedule.Jackknife(s.parts, func(left int) float64 { return 1 - energies[left+1][i]/energies[left+1][0] })
+		out[i] = p
+	}
+	slices.SortStableFunc(out, func(a, b Prediction) int {
+		switch {
+		case a.Gain > b.Gain:
+			return -1
+		case a.Gain < b.Gain:
+			return 1
+		}
+		return 0
+	})
+	return out, nil
+}
+
+// energies gives the plain energies of all candidates without one part; −1 leaves none
+// out.
+func (s *survey) energies(all []candidate, left int) ([]float64, error) {
+	known := map[string]float64{} // bands that candidates share
+	least := func(l, row, from, to int) (float64, error) {
+		key := fmt.Sprint(l, row, from, to)
+		if v, ok := known[key]; ok {
+			return v, nil
+		}
+		v, err := schedule.LeastEnergy(s.sigma, s.residual(l, row, from, to, left), s.set.C, s.set.G0, s.set.T)
+		known[key] = v
+		return v, err
+	}
+	out := make([]float64, len(all))
+	for i, c := range all {
+		edges := append(append([]int{0}, plusOne(c.at)...), s.ladders[c.ladder].parts())
+		rows, share := []int{-1}, []float64{1}
+		if c.PerClass {
+			rows, share = nil, s.share
+			for row := range s.pools {
+				rows = append(rows, row)
+			}
+		}
+		for r, row := range rows {
+			for j := 1; j < len(edges); j++ {
+				v, err := least(c.ladder, row, edges[j-1], edges[j])
+				if err != nil {
+					return nil, err
+				}
+				out[i] += share[r] * v
+			}
+		}
+	}
+	return out, nil
+}
+
+func plusOne(at []int) []int {
+	out := make([]int, len(at))
+	for i, v := range at {
+		out[i] = v + 1
+	}
+	return out
+}
+
+// residual gives the mean squared residual of parts from … to−1 of a ladder by noise
+// level, of a row or, for −1, of the rows' mixture.
+func (s *survey) residual(l, row, from, to, left int) []float64 {
+	var n float64
+	for part, count := range s.count {
+		if part != left {
+			n += count
+		}
+	}
+	out := make([]float64, len(s.sigma))
+	for r := range s.pools {
+		share := s.share[r]
+		switch {
+		case row < 0:
+		case r == row:
+			share = 1
+		default:
+			continue
+		}
+		for p := range out {
+			for part, sums := range s.energy[l][r][p] {
+				if part == left {
+					continue
+				}
+				for _, v := range sums[from:to] {
+					out[p] += share * v / n
+				}
+			}
+		}
+	}
+	return out
+}
