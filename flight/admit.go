@@ -3,15 +3,12 @@ package flight
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/tap"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -22,7 +19,7 @@ import (
 const (
 	healthCheck = "/grpc.health.v1.Health/Check"
 	healthWatch = "/grpc.health.v1.Health/Watch"
-	doAction    = "/arrow.flight.protocol.FlightService/DoAction"
+	doAction    = flightService + "DoAction"
 	openAction  = "ServerInfo"
 )
 
@@ -188,34 +185,3 @@ func errNoDescriptor() error {
 func requestTooLarge(most int) error {
 	return api.Errorf(api.TooLarge, "The request has more than %d bytes", most)
 }
-
-// connections numbers the connections, so that callers without a name can be told apart.
-type connections struct{ last, open atomic.Int64 }
-
-type connectionKey struct{}
-
-func connectionOf(ctx context.Context) string {
-	name, _ := ctx.Value(connectionKey{}).(string)
-	return name
-}
-
-// TagConn implements stats.Handler.
-func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
-	return context.WithValue(ctx, connectionKey{}, "connection "+strconv.FormatInt(c.last.Add(1), 10))
-}
-
-// HandleConn implements stats.Handler.
-func (c *connections) HandleConn(_ context.Context, s stats.ConnStats) {
-	switch s.(type) {
-	case *stats.ConnBegin:
-		c.open.Add(1)
-	case *stats.ConnEnd:
-		c.open.Add(-1)
-	}
-}
-
-// TagRPC implements stats.Handler.
-func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
-
-// HandleRPC implements stats.Handler.
-func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}

@@ -286,7 +286,7 @@ func TestCallsOfOneCaller(t *testing.T) {
 		t.Errorf("another caller: %v", err)
 	}
 	cancel()
-	eventually(t, "end", time.Second, func() bool { return s.calls() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
 	if r := s.get(with(t.Context(), "Bearer "+tokens[auth.Sample]), t, `{"op":"Sample","rows":1}`); r.err != nil {
 		t.Error(r.err)
 	}

@@ -226,7 +226,7 @@ func TestGetErrors(t *testing.T) {
 func TestCancellationStopsTheWork(t *testing.T) {
 	s := serve(t, Config{})
 	const long = `{"op":"Sample","rows":1000000,"batch":1,"tick_ms":5}`
-	idle := func() bool { return s.fake.working.Load() == 0 && s.calls() == 0 }
+	idle := func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 }
 	for name, stop := range map[string]func(context.Context) (context.Context, func()){
 		"cancel": func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) },
 		"deadline": func(ctx context.Context) (context.Context, func()) {
@@ -258,16 +258,6 @@ func TestCancellationStopsTheWork(t *testing.T) {
 	eventually(t, "connection gone", 500*time.Millisecond, idle)
 }
 
-func (s *Server) calls() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, calls := range s.active {
-		n += calls
-	}
-	return n
-}
-
 // TestSlowReadersHoldLittle: a reader that does not read stops the work after a few batches.
 func TestSlowReadersHoldLittle(t *testing.T) {
 	s := serve(t, Config{})
@@ -284,5 +274,5 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 		t.Error("the work ran ahead of its reader to the end")
 	}
 	cancel()
-	eventually(t, "end", time.Second, func() bool { return s.fake.working.Load() == 0 && s.calls() == 0 })
+	eventually(t, "end", time.Second, func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 })
 }

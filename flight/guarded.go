@@ -10,7 +10,7 @@ import (
 )
 
 // doExchange is the one call whose client may be silent for as long as it likes, once it has said what it wants.
-const doExchange = "/arrow.flight.protocol.FlightService/DoExchange"
+const doExchange = flightService + "DoExchange"
 
 // guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before its
 // deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.

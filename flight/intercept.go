@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,20 +15,36 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
-// call is one call under way.
+// call is one call under way. Its goroutines share the count of rows.
 type call struct {
 	server  *Server
+	ctx     context.Context // gRPC's
 	who     *caller
 	method  string
 	op      string // the operation, once the request has been read; empty where there is none
 	id      string
 	log     *slog.Logger
 	started time.Time
+	rows    atomic.Int64 // of tables, either way
+}
+
+type callKey struct{}
+
+// countRows adds rows to the call of a context.
+func countRows(ctx context.Context, rows int) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.rows.Add(int64(rows))
+	}
 }
 
 func (s *Server) newCall(ctx context.Context, method string) *call {
 	id := newID()
-	return &call{server: s, who: callerOf(ctx), method: method, id: id, log: s.log.With("request", id, "method", method), started: time.Now()}
+	return &call{server: s, ctx: ctx, who: callerOf(ctx), method: method, id: id, log: s.log.With("request", id, "method", method), started: time.Now()}
+}
+
+// context gives the context of the call's work.
+func (c *call) context(ctx context.Context) context.Context {
+	return context.WithValue(engine.WithClient(ctx, c.who.key), callKey{}, c)
 }
 
 // do runs the call's handler: it refuses new calls of a draining server and those of a caller with too many, recovers
@@ -45,8 +62,9 @@ func (c *call) do(f func() error) error {
 
 // finish logs how the call ended and gives its status.
 func (c *call) finish(err error) error {
-	err = toStatus(c.log, c.id, err)
 	took := time.Since(c.started)
+	c.server.meters.count(c, err, took)
+	err = toStatus(c.log, c.id, err)
 	c.log.Debug("call", "op", c.op, "caller", c.who.key, "code", status.Code(err), "seconds", took.Seconds())
 	return err
 }
@@ -85,7 +103,7 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	c := s.newCall(ctx, info.FullMethod)
 	err = c.do(func() (err error) {
 		if err = c.authorize(req); err == nil {
-			reply, err = handler(engine.WithClient(ctx, c.who.key), req)
+			reply, err = handler(c.context(ctx), req)
 		}
 		return err
 	})
@@ -96,10 +114,10 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	if info.FullMethod == healthWatch {
 		return handler(srv, stream)
 	}
-	ctx, cancel := earlier(engine.WithClient(stream.Context(), callerOf(stream.Context()).key))
+	c := s.newCall(stream.Context(), info.FullMethod)
+	ctx, cancel := earlier(c.context(stream.Context()))
 	defer cancel()
 	defer context.AfterFunc(s.cutoff, cancel)()
-	c := s.newCall(ctx, info.FullMethod)
 	return c.do(func() error { return handler(srv, &guarded{ServerStream: stream, ctx: ctx, call: c}) })
 }
 

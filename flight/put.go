@@ -69,6 +69,7 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 		return 0, err
 	}
 	rows, err = upload.Commit()
+	countRows(stream.Context(), int(rows))
 	committed = err == nil
 	return rows, err
 }

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
@@ -34,6 +36,9 @@ type Config struct {
 	Patience        time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
 	Stall           time.Duration // how long a client may take, or send, nothing that it should; default 2 min
 	Logger          *slog.Logger  // default slog.Default()
+
+	Metrics prometheus.Registerer // where the server's metrics are to be found; default nowhere
+	Stats   stats.Handler         // hears of every call beside the server's own, for tracing; default none
 
 	TLS    *tls.Config         // nil: none
 	Tokens func() *auth.Tokens // the tokens in force; nil: everybody may do everything
@@ -75,12 +80,13 @@ func (c Config) withDefaults() Config {
 
 // Server serves an engine over Arrow Flight, and gRPC's health service beside it.
 type Server struct {
-	cfg    Config
-	log    *slog.Logger
-	engine Engine
-	grpc   *grpc.Server
-	health *health.Server
-	conns  connections
+	cfg     Config
+	log     *slog.Logger
+	engine  Engine
+	grpc    *grpc.Server
+	health  *health.Server
+	traffic traffic
+	meters  *meters
 
 	works    sync.WaitGroup // the goroutines that work
 	draining atomic.Bool
@@ -96,6 +102,7 @@ type Server struct {
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), active: map[string]int{}, idle: make(chan struct{})}
+	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.Codec{}),
@@ -108,10 +115,13 @@ func New(e Engine, cfg Config) *Server {
 		grpc.MaxHeaderListSize(uint32(cfg.MaxHeaderBytes)),
 		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
 		grpc.ConnectionTimeout(10 * time.Second), // until a connection has shaken hands
-		grpc.StatsHandler(&s.conns),
+		grpc.StatsHandler(&s.traffic),
 		grpc.InTapHandle(s.admit),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
+	}
+	if cfg.Stats != nil {
+		options = append(options, grpc.StatsHandler(cfg.Stats))
 	}
 	if cfg.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(cfg.TLS)))
@@ -184,6 +194,16 @@ func (s *Server) begin(who string) error {
 	}
 	s.active[who]++
 	return nil
+}
+
+// underWay gives the number of calls under way.
+func (s *Server) underWay() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, calls := range s.active {
+		n += calls
+	}
+	return n
 }
 
 // end counts a call out.

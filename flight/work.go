@@ -59,6 +59,9 @@ func (s *Server) forward(ctx context.Context, to sink, q *queue) error {
 			if !ok {
 				return nil
 			}
+			if e.Batch != nil {
+				countRows(ctx, e.Batch.Rows)
+			}
 			err := to.event(e)
 			q.sent(e)
 			if err != nil {

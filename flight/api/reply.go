@@ -16,7 +16,11 @@ type ServerInfo struct {
 	Compiled       int64   `json:"compiled"`           // programs compiled since the start
 	FromDisk       int64   `json:"programs_from_disk"` // of the compiled ones, read from the cache on disk
 	CompileS       float64 `json:"compile_s"`
-	HeapBytes      uint64  `json:"heap_bytes"` // live Go heap
+	Waiting        int     `json:"waiting"`      // requests and runs that wait for a turn at the device
+	Turns          uint64  `json:"turns"`        // at the device since the start: evaluations and steps
+	TrainSteps     int64   `json:"train_steps"`  // of them, training steps
+	DeviceBytes    int64   `json:"device_bytes"` // in buffers on the device
+	HeapBytes      uint64  `json:"heap_bytes"`   // live Go heap
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`
 }
 

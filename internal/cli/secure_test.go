@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,5 +76,39 @@ func TestServeRefusesToBeExposed(t *testing.T) {
 		if status != 1 || !strings.Contains(told, says) {
 			t.Errorf("%v: status %d, %q; want %q", args, status, told, says)
 		}
+	}
+}
+
+// TestServeTellsMetrics: Prometheus finds calls, the engine's counters and the process's, on loopback alone.
+func TestServeTellsMetrics(t *testing.T) {
+	dir := t.TempDir()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var log lines
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", dir, "--device", "go"}, &log, &log)
+	}()
+	at := log.await(t, "metrics on ")
+	reply, err := http.Get("http://" + at + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"anisoflight_calls_active 0", "anisoflight_device_turns_total 0", "anisoflight_compiled_total", "go_goroutines", "process_resident_memory_bytes"} {
+		if !strings.Contains(string(text), "\n"+name) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	interrupt()
+	if s := <-status; s != 0 {
+		t.Errorf("status %d:\n%s", s, &log)
+	}
+	if s, _, told := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go", "--log-level", "error"); s != 1 || !strings.Contains(told, "loopback") {
+		t.Errorf("metrics for everybody: status %d, %q", s, told)
 	}
 }

@@ -26,7 +26,10 @@ and stores the runs. A second signal cuts off what is in progress, a third kills
 Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
 "anisoflight certificate --help") unless --insecure is given. With --tokens every
 request needs a token of that file, but ServerInfo and health checks (see "anisoflight
-token --help"). Tokens and certificates are read anew when their files change.`,
+token --help"). Tokens and certificates are read anew when their files change.
+
+With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics. Where
+OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector there.`,
 	example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
   ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
@@ -38,6 +41,7 @@ token --help"). Tokens and certificates are read anew when their files change.`,
 		{name: "tls_key", usage: "PEM `file` of its key"},
 		{name: "client_ca", usage: "PEM `file` of the authorities that clients' certificates must be of"},
 		{name: "tokens", usage: "`file` of the tokens that are good"},
+		{name: "metrics", usage: "`address` to answer Prometheus on, at /metrics; default nowhere"},
 		{name: "insecure", kind: toggle, usage: "allow addresses that other machines reach without TLS"},
 		{name: "max_bytes", kind: whole, usage: "`bytes` that one reply may have (default 1 GiB)"},
 		{name: "max_upload_bytes", kind: whole, usage: "`bytes` that one upload may have (default 4 GiB)"},
@@ -62,6 +66,17 @@ func runServe(ctx context.Context, e env) error {
 		if err != nil {
 			return err
 		}
+		metrics, stopMetrics, err := serveMetrics(ctx, e)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer stopMetrics()
+		tracing, stopTracing, err := startTracing(ctx)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer stopTracing()
+		cfg.Metrics, cfg.Stats = metrics, tracing
 		server := flight.New(eng, cfg)
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()

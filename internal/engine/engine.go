@@ -51,6 +51,7 @@ type Engine struct {
 	folders folders
 	turns   turns
 	active  atomic.Int64 // operations under way
+	steps   atomic.Int64 // training steps taken
 
 	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
 

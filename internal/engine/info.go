@@ -24,8 +24,10 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 		Version: e.cfg.Version, Device: api.Device{Name: e.dev.Name(), Details: details},
 		UptimeS: time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
 		Compiled: stats.Compiled, FromDisk: stats.FromDisk, CompileS: stats.CompileSeconds,
+		TrainSteps: e.steps.Load(), DeviceBytes: stats.BufferBytes,
 		HeapBytes: liveHeap(), ResidentBytes: resident(),
 	}
+	info.Waiting, info.Turns = e.turns.load()
 	for _, r := range e.runs {
 		if r.info().State == running {
 			info.RunningRuns++

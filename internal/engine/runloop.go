@@ -117,6 +117,7 @@ func (r *run) took(row train.Row, err error) error {
 	if err == nil || errors.As(err, &lost) {
 		r.dirty = true
 		r.add(row)
+		r.e.steps.Add(1)
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type Buffer struct {
 var bufferIDs atomic.Uint64
 
 func newBuffer(d *Device, raw backends.Buffer, shape shapes.Shape) *Buffer {
+	d.held.Add(int64(shape.Memory()))
 	return &Buffer{dev: d, id: bufferIDs.Add(1), shape: shape, raw: raw}
 }
 
@@ -143,6 +144,7 @@ func (b *Buffer) Release() {
 		return // Close has freed it, or is about to
 	}
 	defer b.dev.leave()
+	b.dev.held.Add(-int64(b.shape.Memory()))
 	b.dev.free(raw)
 }
 

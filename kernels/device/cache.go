@@ -18,6 +18,7 @@ type Stats struct {
 	CompileSeconds float64 // spent in making them, drawing the graphs included
 	Hits           int64   // runs and look-ups that found their executable
 	Evicted        int64   // executables dropped because the cache was full
+	BufferBytes    int64   // in buffers that were not released
 }
 
 // cache keeps the executables used last. One key is compiled once at a time; an

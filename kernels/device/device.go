@@ -2,6 +2,7 @@ package device
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/gomlx/gomlx/backends"
 )
@@ -20,6 +21,8 @@ type Device struct {
 	mu      sync.Mutex
 	closing bool           // guarded by mu
 	inside  sync.WaitGroup // calls that use the backend; added to under mu
+
+	held atomic.Int64 // bytes in buffers
 }
 
 // Open finds a backend and starts it. It never downloads anything. Where
@@ -47,8 +50,12 @@ func (d *Device) Name() string { return d.report.Name }
 // Report tells what was found when the device was opened, and why the rest was not used.
 func (d *Device) Report() Report { return d.report.clone() }
 
-// Stats returns the program cache's counters.
-func (d *Device) Stats() Stats { return d.programs.snapshot() }
+// Stats returns the counters of programs and buffers.
+func (d *Device) Stats() Stats {
+	s := d.programs.snapshot()
+	s.BufferBytes = d.held.Load()
+	return s
+}
 
 // HostVisible reports whether [Buffer.View] works: buffers lie in the host's memory.
 func (d *Device) HostVisible() bool { return d.hostVisible }

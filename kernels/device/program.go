@@ -84,6 +84,7 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 			continue
 		}
 		a.buf.state, a.buf.raw = donated, nil
+		p.dev.held.Add(-int64(a.buf.shape.Memory()))
 		// XLA leaves the husks of a failed run's donations to us. The pure-Go
 		// backend may have handed the memory on: that is the collector's.
 		if err != nil && !p.dev.pureGo {
@@ -106,6 +107,9 @@ func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 		if err != nil {
 			for _, raw := range out {
 				p.dev.free(raw)
+			}
+			for _, b := range res[:i] {
+				p.dev.held.Add(-int64(b.shape.Memory()))
 			}
 			return nil, &ProgramError{Key: p.key, Phase: "run", Err: fmt.Errorf("output %d: %w", i, err)}
 		}

@@ -1,0 +1,69 @@
+package flight
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc/codes"
+)
+
+// TestStalledReaders: a client that takes nothing is given up, and holds up nobody meanwhile.
+func TestStalledReaders(t *testing.T) {
+	s := serve(t, Config{Stall: 300 * time.Millisecond})
+	stream, err := s.client.DoGet(t.Context(), &flight.Ticket{Ticket: []byte(`{"op":"Sample","rows":1000000,"batch":16,"size":64}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 1 })
+	if r := s.get(t.Context(), t, `{"op":"Sample","rows":40}`); r.err != nil || len(r.indices()) != 40 {
+		t.Errorf("another reader of the same connection: %v", r.err)
+	}
+	eventually(t, "end", 5*time.Second, func() bool { return s.fake.working.Load() == 0 && s.underWay() == 0 })
+	for err == nil { // what was on its way is still read
+		_, err = stream.Recv()
+	}
+	if err == io.EOF {
+		t.Error("the stream ended well")
+	}
+	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has taken nothing")
+}
+
+// TestStalledWriters: an upload whose client falls silent, and a call whose request never comes, are given up.
+func TestStalledWriters(t *testing.T) {
+	s := serve(t, Config{Stall: 200 * time.Millisecond, Patience: 100 * time.Millisecond})
+	p := s.put(t.Context(), t, target, labels().record(t).Schema())
+	if err := p.writer.Write(labels(1).record(t)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.stream.Recv()
+	wantStatus(t, "an upload", err, codes.Canceled, "[CANCELLED] The client has sent nothing")
+	exchange, err := s.client.DoExchange(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = exchange.Recv()
+	wantStatus(t, "an exchange", err, codes.Canceled, "[CANCELLED] The client has sent nothing")
+	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
+	if s.storedLabels("datasets/digits") != nil || s.aborts() != 1 {
+		t.Errorf("stored %v, %d aborted", s.storedLabels("datasets/digits"), s.aborts())
+	}
+}
+
+// TestQuietExchanges: they live on: who has begun one may think as long as it likes.
+func TestQuietExchanges(t *testing.T) {
+	s := serve(t, Config{Stall: 100 * time.Millisecond})
+	in := images(2, 2, 1).record(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	x := s.exchange(ctx, t, `{"op":"Denoise"}`, in.Schema())
+	x.write(in)
+	time.Sleep(300 * time.Millisecond)
+	x.write(in)
+	x.done()
+	if rows, last, err := x.rest(); len(rows) != 2 || last["event"] != "end" || err != nil {
+		t.Errorf("%v, %v, %v", rows, last, err)
+	}
+}

@@ -1,0 +1,121 @@
+package flight
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// meters count what the server does, for Prometheus. Calls are counted when they end.
+type meters struct {
+	calls   *prometheus.CounterVec   // by method, operation and code
+	seconds *prometheus.HistogramVec // by method and operation
+	rows    *prometheus.CounterVec   // by operation
+	bytes   *prometheus.CounterVec   // by operation and direction
+}
+
+// newMeters makes the meters of a server and registers them, unless at is nil, with what the engine tells of itself.
+func newMeters(s *Server, at prometheus.Registerer) *meters {
+	m := &meters{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_calls_total",
+			Help: "Calls that have ended, by the code of the contract, OK if all went well."}, []string{"method", "operation", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "anisoflight_call_seconds",
+			Help: "Time from a call's beginning to its end.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)}, []string{"method", "operation"}),
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_rows_total",
+			Help: "Rows given by operations, or stored by uploads."}, []string{"operation"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_bytes_total",
+			Help: "Bytes of messages on the wire."}, []string{"operation", "direction"}),
+	}
+	if at == nil {
+		return m
+	}
+	gauge := func(name, help string, f func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	}
+	at.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &engineMeters{s.engine},
+		gauge("anisoflight_calls_active", "Calls under way.", func() float64 { return float64(s.underWay()) }),
+		gauge("anisoflight_connections", "Open connections.", func() float64 { return float64(s.traffic.open.Load()) }),
+		gauge("anisoflight_draining", "1 while the server shuts down.", func() float64 {
+			if s.draining.Load() {
+				return 1
+			}
+			return 0
+		}))
+	return m
+}
+
+// count counts a call that has ended with err. Names that clients make up are not counted apart.
+func (m *meters) count(c *call, err error, took time.Duration) {
+	method, isFlight := strings.CutPrefix(c.method, flightService)
+	op, code := c.op, "OK"
+	if !isFlight || !slices.Contains(methods, method) {
+		method = "other"
+	}
+	if op != "" && !slices.ContainsFunc(api.Operations(), func(o api.Operation) bool { return o.Name == op }) {
+		op = "other"
+	}
+	if err != nil {
+		code = string(api.ErrorOf(err).Code)
+	}
+	m.calls.WithLabelValues(method, op, code).Inc()
+	m.seconds.WithLabelValues(method, op).Observe(took.Seconds())
+	if rows := c.rows.Load(); rows > 0 {
+		m.rows.WithLabelValues(op).Add(float64(rows))
+	}
+	in, out := bytesOf(c.ctx)
+	m.bytes.WithLabelValues(op, "in").Add(float64(in))
+	m.bytes.WithLabelValues(op, "out").Add(float64(out))
+}
+
+const flightService = "/arrow.flight.protocol.FlightService/"
+
+// methods are Flight's calls.
+var methods = []string{"Handshake", "ListFlights", "GetFlightInfo", "PollFlightInfo", "GetSchema", "DoGet", "DoPut", "DoExchange", "DoAction", "ListActions"}
+
+// engineMeters tell what the engine says of itself when Prometheus asks.
+type engineMeters struct{ engine Engine }
+
+// engineValues are the metrics of an engine's ServerInfo.
+var engineValues = []struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(api.ServerInfo) float64
+}{
+	{describe("requests_active", "Operations under way."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.ActiveRequests) }},
+	{describe("device_waiting", "Requests and runs that wait for a turn at the device."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Waiting) }},
+	{describe("device_turns_total", "Turns at the device: evaluations of networks and training steps."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Turns) }},
+	{describe("device_bytes", "Bytes in buffers on the device."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.DeviceBytes) }},
+	{describe("train_steps_total", "Training steps taken."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.TrainSteps) }},
+	{describe("compiled_total", "Programs compiled, or read from the cache on disk."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Compiled) }},
+	{describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return i.CompileS }},
+	{describe("models", "Models served."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Models) }},
+	{describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.RunningRuns) }},
+}
+
+func describe(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("anisoflight_"+name, help, nil, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (e *engineMeters) Describe(out chan<- *prometheus.Desc) {
+	for _, v := range engineValues {
+		out <- v.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (e *engineMeters) Collect(out chan<- prometheus.Metric) {
+	reply, err := e.engine.Action(context.Background(), openAction, nil, nil)
+	info, ok := reply.(api.ServerInfo)
+	if err != nil || !ok {
+		return
+	}
+	for _, v := range engineValues {
+		out <- prometheus.MustNewConstMetric(v.desc, v.kind, v.value(info))
+	}
+}
