@@ -299,6 +299,8 @@ class Client(Calls):
         Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace; of gaussian
         dataset, solver, nfe, basis ("none" or "dct"), k, T, g0, replace, and refine={"model": …, "latents": 64,
         "iterations": 4, "seed": 0}, which moves the levels to where the solver errs less on a model: `info["refined"]`.
+        Kind "steps" (model, schedule, solver, nfe, samples, seed) keeps a schedule's paths and puts the solver's steps
+        where they err least on a model; `info["steps"]` tells the gain over uniform steps.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')

@@ -1,29 +1,33 @@
 package api
 
 // MakeSchedule makes a schedule and stores it: from a model and a data set (geodesic), from a data set and a solver
-// (gaussian), or from a formula (edm, log-linear, cosine).
+// (gaussian), from a model, a schedule and a solver (steps), or from a formula (edm, log-linear, cosine).
+//
+// A schedule of steps goes along the paths of another, in times of its own: those at which a solver of nfe evaluations
+// takes its uniform steps are chosen by dynamic programming on the errors of single steps along trajectories of a model.
 //
 // A gaussian schedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
 // the data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through them.
 type MakeSchedule struct {
-	Name    string  `json:"name"`
-	Kind    string  `json:"kind"`
-	Model   string  `json:"model"`   // of geodesic
-	Dataset string  `json:"dataset"` // of geodesic and gaussian
-	T       float64 `json:"T"`       // default 6400, or the end of the model's own schedule
-	G0      float64 `json:"g0"`      // default 1e-9
-	Knots   int     `json:"knots"`   // default 32; a gaussian schedule has one at each noise level
-	C       float64 `json:"c"`       // default 1
-	Points  int     `json:"points"`  // of geodesic: noise levels; default 160
-	Samples int     `json:"samples"` // of geodesic: images per noise level; default 24
-	Seed    uint64  `json:"seed"`
-	Basis   string  `json:"basis"`            // of gaussian: none (default) or dct
-	K       int     `json:"k"`                // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
-	Cuts    []int   `json:"cuts"`             // of gaussian with dct: nested bands, instead of k
-	Solver  string  `json:"solver"`           // of gaussian
-	NFE     int     `json:"nfe"`              // of gaussian: at most so many evaluations, as in Sample
-	Refine  *Refine `json:"refine,omitempty"` // of gaussian: move the noise levels to where the solver errs less on a model
-	Replace bool    `json:"replace"`
+	Name     string      `json:"name"`
+	Kind     string      `json:"kind"`
+	Model    string      `json:"model"`   // of geodesic and steps
+	Dataset  string      `json:"dataset"` // of geodesic and gaussian
+	T        float64     `json:"T"`       // default 6400, or the end of the model's own schedule
+	G0       float64     `json:"g0"`      // default 1e-9
+	Knots    int         `json:"knots"`   // default 32; a gaussian schedule has one at each noise level
+	C        float64     `json:"c"`       // default 1
+	Points   int         `json:"points"`  // of geodesic: noise levels; default 160
+	Samples  int         `json:"samples"` // of geodesic: images per noise level; of steps: trajectories; default 24
+	Seed     uint64      `json:"seed"`
+	Basis    string      `json:"basis"`             // of gaussian: none (default) or dct
+	K        int         `json:"k"`                 // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
+	Cuts     []int       `json:"cuts"`              // of gaussian with dct: nested bands, instead of k
+	Solver   string      `json:"solver"`            // of gaussian and steps
+	NFE      int         `json:"nfe"`               // of gaussian and steps: at most so many evaluations, as in Sample
+	Refine   *Refine     `json:"refine,omitempty"`  // of gaussian: move the noise levels to where the solver errs less on a model
+	Schedule ScheduleRef `json:"schedule,omitzero"` // of steps: whose paths are kept; default the model's own
+	Replace  bool        `json:"replace"`
 }
 
 // SetDefaults implements Request.
@@ -60,19 +64,25 @@ func (r *MakeSchedule) checkKind() error {
 	if err != nil {
 		return err
 	}
-	if r.Kind == "gaussian" {
+	if r.Kind == "gaussian" && !r.Schedule.Given() {
 		return first(r.checkGaussian(), r.Refine.check())
+	}
+	if r.Kind == "steps" {
+		return r.checkSteps()
+	}
+	if r.Schedule.Given() {
+		return Errorf(BadRequest, "Field \"schedule\" belongs to schedules of kind steps")
 	}
 	if r.Refine != nil {
 		return Errorf(BadRequest, "Field \"refine\" belongs to gaussian schedules")
 	}
 	if r.Basis != "" || r.K != 0 || r.Cuts != nil || r.Solver != "" || r.NFE != 0 {
-		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"cuts\", \"solver\" and \"nfe\" belong to gaussian schedules")
+		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"cuts\", \"solver\" and \"nfe\" belong to schedules of kind gaussian or steps")
 	}
 	if r.Kind == "geodesic" {
 		return first(need("model", r.Model), need("dataset", r.Dataset))
 	}
-	if err := oneOf("kind", r.Kind, "geodesic", "gaussian", "edm", "log-linear", "cosine"); err != nil {
+	if err := oneOf("kind", r.Kind, "geodesic", "gaussian", "steps", "edm", "log-linear", "cosine"); err != nil {
 		return err
 	}
 	if r.Model != "" || r.Dataset != "" {
@@ -93,4 +103,13 @@ func (r *MakeSchedule) checkGaussian() error {
 	}
 	return first(need("dataset", r.Dataset), need("solver", r.Solver), oneOf("solver", r.Solver, Solvers...),
 		oneOf("basis", r.Basis, "none", "dct"), checkCuts(r.Basis, r.K, r.Cuts), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps))
+}
+
+func (r *MakeSchedule) checkSteps() error {
+	if r.Dataset != "" || r.Basis != "" || r.K != 0 || r.Cuts != nil || r.T != 0 || r.Refine != nil {
+		return Errorf(BadRequest, "A schedule of kind steps takes model, schedule, solver, nfe, samples and seed alone").
+			WithHint("Its basis and its end are those of the schedule.")
+	}
+	return first(need("model", r.Model), need("solver", r.Solver), oneOf("solver", r.Solver, Solvers...),
+		atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps), atMost("samples", r.Samples, 4096))
 }

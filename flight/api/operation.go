@@ -37,7 +37,7 @@ var operations = []Operation{
 	{Name: "DeleteModel", Sentence: "Delete a model and its folder.", Action: true},
 	{Name: "MakeModel", Sentence: "Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model.", Action: true},
 	{Name: "ListSchedules", Sentence: "List the schedules, those of models included.", Action: true, Reads: true},
-	{Name: "MakeSchedule", Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, or by formula.", Action: true},
+	{Name: "MakeSchedule", Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, its steps along a schedule, or by formula.", Action: true},
 	{Name: "ExportSchedule", Sentence: "Give a schedule as its file: everything it holds, with its provenance.", Action: true, Reads: true},
 	{Name: "ImportSchedule", Sentence: "Store a schedule file.", Action: true},
 	{Name: "DeleteSchedule", Sentence: "Delete a stored schedule.", Action: true},

@@ -64,6 +64,8 @@ type ScheduleInfo struct {
 	Energies []Energy `json:"energies,omitempty"`
 	// Bench tells what MakeSchedule knows about a gaussian schedule.
 	Bench *Bench `json:"bench,omitempty"`
+	// Steps tells what MakeSchedule knows about a schedule of chosen steps.
+	Steps *Steps `json:"steps,omitempty"`
 	// Refined tells what it has gained on a model.
 	Refined *Refined `json:"refined,omitempty"`
 }
@@ -99,6 +101,21 @@ type BenchBand struct {
 	Variance float64 `json:"variance"` // share of the data's
 	Nodes    float64 `json:"nodes"`    // w2_squared
 	Baseline float64 `json:"baseline"`
+}
+
+// Steps tells where a solver's steps were put along a schedule and what that gains over uniform ones. Errors are the root
+// mean square over all pixels of the difference to the converged samples from the same latents.
+type Steps struct {
+	Solver           string    `json:"solver"`
+	Steps            int       `json:"steps"`
+	NFE              int       `json:"nfe"`
+	Samples          int       `json:"samples"`
+	Schedule         string    `json:"schedule"`
+	T                []float64 `json:"t"`         // the nodes, as times of that schedule
+	Predicted        float64   `json:"predicted"` // sum of the single steps' errors, each carried to the end
+	PredictedUniform float64   `json:"predicted_uniform"`
+	Error            float64   `json:"error"` // measured with the model
+	ErrorUniform     float64   `json:"error_uniform"`
 }
 
 // BasisInfo describes a stored basis.

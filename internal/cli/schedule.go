@@ -29,7 +29,7 @@ func newSchedule() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, s := range []spec{
-		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
+		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec, scheduleStepsSpec,
 		scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
 	} {
 		cmd.AddCommand(s.command())

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -95,28 +94,28 @@ func evaluationBatch(rows []train.EvaluationRow) *api.Batch {
 }
 
 // geodesic makes the schedule of least energy of a model on a data set.
-func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, []schedule.Report, error) {
+func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d, err := e.imagesFor(m, req.Dataset)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	on, err := e.plain(m)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if req.T == 0 { // the end of the model's own time
 		own, err := m.ownSchedule()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		req.T = own.T()
 	}
 	if err := m.hold(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer m.release()
 	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
@@ -127,7 +126,7 @@ func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress fu
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return g.Schedule, g.Reports, nil
+	return &newSchedule{schedule: g.Schedule, energies: g.Reports}, nil
 }

@@ -67,34 +67,6 @@ func (f flow) follow(ctx context.Context, rows []row, plans []*solver.Plan, late
 	return images, t.X(images)
 }
 
-// sampler gives a function that follows one plan, whatever the row, from the latents of seed … seed+n−1, with labels drawn
-// from them for a conditional model.
-func (f flow) sampler(e *Engine, seed uint64, n int) func(ctx context.Context, p *solver.Plan) ([]float32, error) {
-	size := f.on.Pixels()
-	return func(ctx context.Context, p *solver.Plan) ([]float32, error) {
-		out := make([]float32, 0, n*size)
-		for done := 0; done < n; {
-			bucket := e.bucket(n - done)
-			rows, plans := make([]row, min(bucket, n-done)), make([]*solver.Plan, min(bucket, n-done))
-			latents := make([]float32, bucket*size)
-			for i := range rows {
-				rows[i], plans[i] = row{seed: seed + uint64(done+i), label: -1}, p
-				if classes := f.model.shape.Labels; classes > 0 {
-					rows[i].label = latent.Label(rows[i].seed, classes)
-				}
-				latent.Normal(rows[i].seed, latent.StreamLatent, latents[i*size:(i+1)*size])
-			}
-			x, err := f.follow(ctx, rows, plans, latents, nil)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, x[:len(rows)*size]...)
-			done += len(rows)
-		}
-		return out, nil
-	}
-}
-
 // stageNumbers gathers stage k of each row's plan: g and alpha [B·J] are filled, beta [B·J·h] is new.
 func stageNumbers(plans []*solver.Plan, k int, g, alpha []float64) (beta []float64) {
 	h := 0

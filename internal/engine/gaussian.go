@@ -16,36 +16,36 @@ import (
 
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
 // takes no turn unless it refines.
-func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*schedule.Schedule, *gaussianReport, error) {
+func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	d, err := e.datasetNamed(req.Dataset)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if req.Refine != nil { // before the work
 		m, err := e.modelNamed(req.Refine.Model)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if _, err := e.imagesFor(m, req.Dataset); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if err := checkMeasurable(req.Dataset, d); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
 	b, err := e.basisFor(family, d.Height(), d.Width(), nil, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	sampler := solver.Settings{Solver: req.Solver, NFE: req.NFE}
 	if _, err := sampler.Resolve(); err != nil { // before the work
-		return nil, nil, err
+		return nil, err
 	}
 	report := sparsely(progress)
 	law, err := measure(ctx, d, -1, report)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
 		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
@@ -55,22 +55,17 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 		err = &solver.Error{Field: "nfe", Msg: settings.Msg, TooLarge: settings.TooLarge}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var told gaussianReport
+	made := &newSchedule{}
 	if req.Refine != nil {
-		if nodes, told.refined, err = e.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
-			return nil, nil, err
+		if nodes, made.refined, err = e.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
+			return nil, err
 		}
 	}
-	told.bench, err = benchOf(law, b, sampler, nodes)
-	return nodes.Schedule, &told, err
-}
-
-// gaussianReport is what is known about a gaussian schedule.
-type gaussianReport struct {
-	bench   *api.Bench
-	refined *api.Refined
+	made.schedule = nodes.Schedule
+	made.bench, err = benchOf(law, b, sampler, nodes)
+	return made, err
 }
 
 // checkMeasurable bounds the memory and the time that a data set's moments take.

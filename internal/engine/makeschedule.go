@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // makeSchedule makes a schedule and stores it.
@@ -16,37 +17,47 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 	if err != nil {
 		return nil, err
 	}
-	var s *schedule.Schedule
-	var reports []schedule.Report
-	told := &gaussianReport{}
+	var made *newSchedule
 	switch req.Kind {
 	case "geodesic":
-		s, reports, err = e.geodesic(ctx, req, progress)
+		made, err = e.geodesic(ctx, req, progress)
 	case "gaussian":
-		s, told, err = e.gaussian(ctx, req, progress)
+		made, err = e.gaussian(ctx, req, progress)
+	case "steps":
+		made, err = e.chooseSteps(ctx, req, progress)
 	default:
-		s, err = scheduleByFormula(req)
+		made, err = scheduleByFormula(req)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if from.EnergyBefore, from.EnergyAfter, err = gain(s); err != nil {
+	if from.EnergyBefore, from.EnergyAfter, err = gain(made.schedule); err != nil {
 		return nil, err
 	}
-	s = e.noted(s, from)
-	if err := e.storeSchedule(req.Name, s, nil, req.Replace); err != nil {
+	s := e.noted(made.schedule, from)
+	if err := e.storeSchedule(req.Name, s, made.basis, req.Replace); err != nil {
 		return nil, err
 	}
 	info := describeSchedule(req.Name, "schedule", s)
-	info.Bench, info.Refined = told.bench, told.refined
-	for _, r := range reports {
+	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
+	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})
 	}
 	return info, nil
 }
 
+// newSchedule is a schedule that was made, and what is known about it.
+type newSchedule struct {
+	schedule *schedule.Schedule
+	basis    *basis.Basis // dense, where its family does not say it all
+	energies []schedule.Report
+	bench    *api.Bench
+	refined  *api.Refined
+	steps    *api.Steps
+}
+
 // scheduleByFormula makes an isotropic schedule shared by all classes.
-func scheduleByFormula(req api.MakeSchedule) (*schedule.Schedule, error) {
+func scheduleByFormula(req api.MakeSchedule) (*newSchedule, error) {
 	T := req.T
 	if T == 0 {
 		T = schedule.DefaultT
@@ -55,5 +66,6 @@ func scheduleByFormula(req api.MakeSchedule) (*schedule.Schedule, error) {
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}
-	return schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
+	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
+	return &newSchedule{schedule: s}, err
 }

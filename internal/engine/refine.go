@@ -30,13 +30,12 @@ func (e *Engine) refine(ctx context.Context, req api.Refine, law *gaussian.Spect
 		return nil, nil, api.Errorf(api.TooLarge, "Refining %d noise levels in %d subspaces on %d latents of %d pixels takes too much memory",
 			nodes.Sampler.Steps, b.J(), req.Latents, on.Pixels()).WithHint("Ask for fewer latents.")
 	}
-	f := flow{turns: e.turns, on: on, model: m}
-	out, err := gaussian.Refine(ctx, nodes, f.sampler(e, req.Seed, req.Latents), gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
+	out, err := gaussian.Refine(ctx, nodes, e.ensemble(on, m, req.Seed, req.Latents).sample, gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
 	if err != nil {
 		return nil, nil, err
 	}
 	told := &api.Refined{Model: m.name, Latents: req.Latents, Before: out.Before, After: out.After}
-	held := f.sampler(e, req.Seed+uint64(req.Latents), req.Latents)
+	held := e.ensemble(on, m, req.Seed+uint64(req.Latents), req.Latents).sample
 	if told.HeldBefore, err = gaussian.SolutionError(ctx, nodes.Sampler, nodes.Schedule, held); err != nil {
 		return nil, nil, err
 	}

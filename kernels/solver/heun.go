@@ -21,7 +21,7 @@ const (
 func heun(s Settings, c *clock) []link {
 	var out []link
 	for i := range c.steps() {
-		if c.eulerEnd && i == c.steps()-1 {
+		if c.ends(i) {
 			out = append(out, c.eulerStep(i))
 			break
 		}

@@ -26,6 +26,8 @@ type method struct {
 	// links returns the stages of one subspace. Their number, kinds and lengths
 	// depend on the settings and the number of steps alone.
 	links func(s Settings, c *clock) []link
+	// local is links where a step's own part is not what its links do; nil elsewhere.
+	local func(s Settings, c *clock) []link
 }
 
 // methods is the register of solvers by their wire names.
@@ -38,7 +40,7 @@ var methods = map[string]method{
 	"dpmpp2m":        {links: dpmpp2m, data: true},
 	"dpmpp3m":        {links: dpmpp3m, data: true},
 	"dpmpp3m_taylor": {links: dpmpp3mTaylor, data: true},
-	"unipc":          {links: unipc, data: true, least: 1, most: 3, usual: 3},
+	"unipc":          {links: unipc, local: unipcPredictor, data: true, least: 1, most: 3, usual: 3},
 	"deis":           {links: deis, least: 1, most: 3, usual: 3},
 }
 
