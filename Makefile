@@ -9,13 +9,16 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint fmt bench clean
+.PHONY: help demo figures test build lint fmt bench clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
 	$(PY) -m anisoflight.demo --seed $(SEED)
+
+figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
+	$(PY) -m anisoflight.figures --seed $(SEED)
 
 test: build $(VENV)/.dev ## all tests: Go, then Python against the real server
 	go test -timeout 20m ./...

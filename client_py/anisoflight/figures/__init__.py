@@ -14,7 +14,7 @@ are Okabe and Ito's, which readers with any colour vision can tell apart.
 
 from __future__ import annotations
 
-from .curves import class_ratios, geometric_mean, ratio, variances
+from .curves import POINTS, class_ratios, geometric_mean, ratio, variances
 from .denoising import reconstruct, reconstructions
 from .losses import loss_by_level
 from .style import COLOURS, STYLE, axes
@@ -22,6 +22,7 @@ from .subspaces import classical_mds, components, dct_functions, subspace_distan
 
 __all__ = [
     "COLOURS",
+    "POINTS",
     "STYLE",
     "axes",
     "class_ratios",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette (2008), which readers with any colour vision can tell apart."""
 
+_CLASSES = (*COLOURS, "#882255", "#999933", "#332288")  # and three of Tol's muted ones (2021), which go with them
+
 REFERENCE = "#777777"
 """The colour of lines to compare with."""
 
@@ -49,8 +51,8 @@ STYLE: dict[Any, Any] = {
 
 
 def shade(i: int, count: int) -> Any:
-    """The colour of class i of count: of the palette while it lasts, beyond it along viridis."""
-    return COLOURS[i % len(COLOURS)] if count <= len(COLOURS) else mpl.colormaps["viridis"](0.94 * i / (count - 1))
+    """The colour of class i of count: up to ten of a palette, more of them along viridis."""
+    return _CLASSES[i] if count <= len(_CLASSES) else mpl.colormaps["viridis"](0.94 * i / (count - 1))
 
 
 def axes(ax: Axes | None = None, **labels: Any) -> Axes:
