@@ -79,7 +79,7 @@ class Client(Calls):
         return _frame(self.call("ListRuns")["runs"])
 
     def bases(self) -> pd.DataFrame:
-        """The uploaded bases."""
+        """The stored bases: name, height, width, k, per_class."""
         return _frame(self.call("ListBases")["bases"])
 
     # Models
@@ -266,6 +266,7 @@ class Client(Calls):
         g: npt.ArrayLike | None = None,
         basis: str | None = None,
         k: int | None = None,
+        cuts: Sequence[int] | None = None,
         progress: bool = True,
     ) -> Denoised:
         """Evaluate a model at noisy images x [n, H, W, C] or [n, C, H, W]: the denoised image, the flow and the raw
@@ -280,7 +281,7 @@ class Client(Calls):
         >>> client.denoise("digits", x, sigma=0.5).flow.shape
         (2, 8, 8, 1)
         """
-        request = _given(model=model, basis=basis, k=k)
+        request = _given(model=model, basis=basis, k=k, cuts=cuts)
         return Denoised(self.exchange("Denoise", request, denoise_rows(x, sigma, g, labels), "denoise", progress))
 
     # Schedules
@@ -297,7 +298,7 @@ class Client(Calls):
         A gaussian schedule holds the noise levels that bring a solver of nfe evaluations closest to the dataset's own
         normal law, without a model: sample with that solver and nfe. `info["bench"]` tells the gain over EDM's levels.
         Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace; of gaussian
-        dataset, solver, nfe, basis ("none" or "dct"), k, T, g0, replace, and refine={"model": …, "latents": 64,
+        dataset, solver, nfe, basis ("none" or "dct"), k or cuts, T, g0, replace, and refine={"model": …, "latents": 64,
         "iterations": 4, "seed": 0}, which moves the levels to where the solver errs less on a model: `info["refined"]`.
         Kind "steps" (model, schedule, solver, nfe, samples, seed) keeps a schedule's paths and puts the solver's steps
         where they err least on a model; `info["steps"]` tells the gain over uniform steps.
@@ -361,13 +362,21 @@ class Client(Calls):
         return frame
 
     def put_schedule(
-        self, name: str, table: Any, basis: str | None = None, k: int | None = None, replace: bool = False
+        self,
+        name: str,
+        table: Any,
+        basis: str | None = None,
+        k: int | None = None,
+        replace: bool = False,
+        *,
+        cuts: Sequence[int] | None = None,
     ) -> Schedule:
         """Store a schedule of your own: a DataFrame, Arrow table or dict with columns t, g and, where needed, label
         and subspace; or the path of a file.
 
         Per label (−1, the default: all) and subspace (default 0, which is P_1) t increases from 0 and g > 0
-        increases; all paths end at one T and one g(T). basis is none, dct or the name of a stored one.
+        increases; all paths end at one T and one g(T). basis is none, dct (with k, or cuts for nested bands), haar or
+        the name of a stored one; "pca" and "pca_per_class" mean the one that a model was trained on.
 
         A .csv file holds such a table. A .json file is what `Schedule.save` wrote: it knows its basis, whose vectors
         in basis.safetensors beside it are stored first, under the name `basis` (default: the schedule's).
@@ -378,11 +387,11 @@ class Client(Calls):
         if isinstance(table, str | PathLike):
             path = Path(table)
             if path.suffix == ".json":
-                if k is not None:
-                    raise ValueError("a schedule file knows its k")
+                if k is not None or cuts is not None:
+                    raise ValueError("a schedule file knows its k and cuts")
                 return self._import_schedule(name, path, basis, replace)
             table = pd.read_csv(path)
-        command = _given(op="PutSchedule", name=name, basis=basis, k=k, replace=replace)
+        command = _given(op="PutSchedule", name=name, basis=basis, k=k, cuts=cuts, replace=replace)
         uploads.send(self._connection, command, uploads.schedule_table(table))
         return self.schedule(name)
 
@@ -410,10 +419,29 @@ class Client(Calls):
         labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
         return {int(label): vectors[labels == label] for label in np.unique(labels)}
 
-    def make_basis(self, name: str, kind: str, dataset: str, k: int, *, progress: bool = True, **options: Any) -> None:
-        """Compute and store a basis from a dataset: pca, pca_per_class or haar."""
-        show = "basis" if progress else None
-        self.call("MakeBasis", show=show, name=name, kind=kind, dataset=dataset, k=k, **options)
+    def make_basis(
+        self,
+        name: str,
+        kind: str,
+        dataset: str,
+        k: int | None = None,
+        *,
+        clusters: Sequence[Sequence[int]] | None = None,
+        replace: bool = False,
+        progress: bool = True,
+    ) -> dict[str, Any]:
+        """Make and store a basis: P_1 holds the k (default H·W/4) leading principal components of a dataset's images
+        ("pca"), of each class's own ("pca_per_class"), or the means of blocks of pixels ("haar").
+
+        clusters lists classes that share components. The answer's `spans` tell, for each set of components, the labels
+        that share it, the number of images, and the share of their variance that lies in P_1.
+
+        >>> made = client.make_basis("digits-pca", "pca", "digits", k=8, replace=True)
+        >>> made["k"], client.basis("digits-pca")[-1].shape
+        (8, (8, 8, 8))
+        """
+        request = _given(name=name, kind=kind, dataset=dataset, k=k, clusters=clusters, replace=replace)
+        return self.call("MakeBasis", show="basis" if progress else None, **request)
 
     def delete_basis(self, basis: str) -> None:
         self.call("DeleteBasis", basis=basis)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BASIS_FILE = "basis.safetensors"
+FORMULAS = ("none", "dct", "haar")  # bases without vectors: their names say it all
 _PREFIX = "vectors."
 
 Vectors = dict[int, "np.ndarray[Any, Any]"]
@@ -46,11 +47,12 @@ def basis_of(data: bytes) -> Vectors:
     for name, tensor in json.loads(data[8 : 8 + size]).items():
         if name == "__metadata__":
             continue
-        label = name.removeprefix(_PREFIX)
-        if label == name or tensor["dtype"] != "F64" or len(tensor["shape"]) != 3:
+        labels = name.removeprefix(_PREFIX)
+        if labels == name or tensor["dtype"] != "F64" or len(tensor["shape"]) != 3:
             raise ValueError(f"not a basis: tensor {name!r} is not the F64 vectors [k, H, W] of a label")
         start, end = tensor["data_offsets"]
-        vectors[int(label)] = np.frombuffer(data[8 + size + start : 8 + size + end], "<f8").reshape(tensor["shape"])
+        rows = np.frombuffer(data[8 + size + start : 8 + size + end], "<f8").reshape(tensor["shape"])
+        vectors |= {int(label): rows for label in labels.split(",")}  # several where a cluster shares them
     return vectors
 
 
@@ -72,5 +74,5 @@ def read_schedule(path: Path) -> tuple[dict[str, Any], Vectors | None]:
     """A schedule file, and the vectors beside it where its family's basis has any."""
     file = json.loads(path.read_text(encoding="utf-8"))
     beside = path.with_name(BASIS_FILE)
-    named = isinstance(file, dict) and file.get("family", {}).get("basis", "none") not in ("none", "dct")
+    named = isinstance(file, dict) and file.get("family", {}).get("basis", "none") not in FORMULAS
     return file, basis_of(beside.read_bytes()) if named and beside.exists() else None

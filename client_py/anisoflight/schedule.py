@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .files import write_schedule
+from .files import FORMULAS, write_schedule
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -108,8 +108,8 @@ class Schedule:
         return self._client.call("ExportSchedule", schedule=self.name)
 
     def vectors(self) -> Vectors | None:
-        """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none and dct, which need none."""
-        return None if self.file["family"]["basis"] in ("none", "dct") else self._client.basis(schedule=self.name)
+        """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none, dct and haar, which need none."""
+        return None if self.file["family"]["basis"] in FORMULAS else self._client.basis(schedule=self.name)
 
     @property
     def provenance(self) -> dict[str, Any] | None:

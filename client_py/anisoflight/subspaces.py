@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .files import FORMULAS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -16,6 +18,7 @@ class Subspaces:
     """The projectors P_j of a family, acting on each channel of images [B, C, H, W].
 
     dct is the orthonormal DCT-II, cut at max(u, v) < √k, or at each of the cuts for J = len(cuts) + 1 nested bands.
+    haar holds the means of blocks of pixels, k of them in each channel.
     Any other basis is given by its vectors, orthonormal rows [k, H, W] of P_1.
 
     >>> low = Subspaces({"basis": "dct", "k": 1})
@@ -27,7 +30,7 @@ class Subspaces:
         self._basis = family.get("basis", "none")
         self._family = family
         self._vectors = None if vectors is None else np.asarray(vectors, np.float64)
-        if self._basis not in ("none", "dct") and vectors is None:
+        if self._basis not in FORMULAS and vectors is None:
             raise ValueError(f"the basis {self._basis!r} needs its vectors [k, H, W]")
         self._filters: dict[tuple[int, int], list[tuple[Array, Array]]] = {}
 
@@ -48,8 +51,9 @@ class Subspaces:
             rows = _like(self._vectors.reshape(len(self._vectors), -1), x)
             return ((x.reshape(batch, channels, height * width) @ rows.T) @ rows).reshape(x.shape)
         if (height, width) not in self._filters:
+            low = _means if self._basis == "haar" else _low
             self._filters[height, width] = [
-                (_low(height, rows), _low(width, columns)) for rows, columns in self._cuts(height, width)
+                (low(height, rows), low(width, columns)) for rows, columns in self._cuts(height, width)
             ]
         down, across = self._filters[height, width][j]
         return _like(down, x) @ x @ _like(across, x)
@@ -57,7 +61,11 @@ class Subspaces:
     def _cuts(self, height: int, width: int) -> list[tuple[int, int]]:
         if cuts := self._family.get("cuts"):
             return [(cut, cut) for cut in cuts]
-        if k := self._family.get("k"):
+        k = self._family.get("k")
+        if k and self._basis == "haar":
+            side = round((height * width / k) ** 0.5)
+            return [(height // side, width // side)]
+        if k:
             return [(round(k**0.5), round(k**0.5))]
         return [(height // 2, width // 2)]
 
@@ -67,6 +75,12 @@ def _low(size: int, cut: int) -> Array:
     u, x = np.arange(cut)[:, None], np.arange(size)
     rows = np.sqrt(np.where(u == 0, 1, 2) / size) * np.cos(np.pi * u * (x + 0.5) / size)
     return rows.T @ rows
+
+
+def _means(size: int, blocks: int) -> Array:
+    """The projector [size, size] on what is constant on each of so many blocks."""
+    side = size // blocks
+    return np.kron(np.eye(blocks), np.full((side, side), 1 / side))
 
 
 def _like(constant: Array, x: Any) -> Any:

@@ -19,6 +19,7 @@ var nodesRequest = []option{
 	{name: "nfe", kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
 	{name: "basis", usage: "none (default), or dct for noise levels by frequency"},
 	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square (default: half of each axis)"},
+	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, `JSON` such as [2,4] for three subspaces"},
 	{name: "T", kind: number, usage: "end of time, a variance (default 6400)"},
 	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
 	{name: "refine", kind: object, usage: "move the levels to where the solver errs less on a model: JSON such as {\"model\":\"digits\",\"latents\":64,\"iterations\":4,\"seed\":0}"},

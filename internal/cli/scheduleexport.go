@@ -123,7 +123,7 @@ func writeTable(says io.Writer, path string, rows []schedule.TableRow) error {
 func writeSchedule(ctx context.Context, eng *engine.Engine, ref any, s *schedule.Schedule, says io.Writer, path string) error {
 	var vectors []byte
 	beside := filepath.Join(filepath.Dir(path), basisFile)
-	if name := s.Family().Basis; name != "none" && name != "dct" {
+	if name := s.Family().Basis; !basis.ByFormula(name) {
 		var err error
 		if vectors, err = basisOf(ctx, eng, ref); err != nil {
 			return err

@@ -92,7 +92,7 @@ func importFile(ctx context.Context, e env, eng *engine.Engine, text []byte) err
 		return err
 	}
 	fields["file"] = json.RawMessage(text)
-	if name := s.Family().Basis; name != "none" && name != "dct" {
+	if name := s.Family().Basis; !basis.ByFormula(name) {
 		vectors, err := os.ReadFile(filepath.Join(filepath.Dir(e.text("file")), basisFile))
 		switch {
 		case err == nil:

@@ -76,7 +76,7 @@ func (e *Engine) vectorsOf(req api.Basis) (*basis.Basis, error) {
 		return s.basis, nil
 	}
 	name := s.Family().Basis
-	if name == "none" || name == "dct" {
+	if basis.ByFormula(name) {
 		return nil, api.Errorf(api.BadRequest, "The schedule %q has the basis %s, which is known by its name", s.name, name)
 	}
 	return e.basisNamed(name)
