@@ -112,9 +112,9 @@ type Steps struct {
 	Samples          int       `json:"samples"`
 	Schedule         string    `json:"schedule"`
 	T                []float64 `json:"t"`         // the nodes, as times of that schedule
-	Predicted        float64   `json:"predicted"` // sum of the single steps' errors, each carried to the end
+	Predicted        float64   `json:"predicted"` // sum of the single steps' errors that dynamic programming found
 	PredictedUniform float64   `json:"predicted_uniform"`
-	Error            float64   `json:"error"` // measured with the model
+	Error            float64   `json:"error"` // measured on other latents
 	ErrorUniform     float64   `json:"error_uniform"`
 }
 

@@ -34,6 +34,8 @@ type Sample struct {
 	AFS             bool   `json:"afs"`                         // take the first step with the analytic flow of the far end
 	LowerOrderFinal *bool  `json:"lower_order_final,omitempty"` // default true; acts on dpmpp* and unipc
 
+	Warmup string `json:"warmup"` // first step of multistep solvers: euler (default) or heun, at no cost
+
 	// EDM's stochastic churn, of euler and heun: how much, between which noise levels, and the added noise's deviation.
 	SChurn float64 `json:"S_churn,omitempty"` // default 0: none
 	SMin   float64 `json:"S_min,omitempty"`   // default 0
@@ -53,7 +55,7 @@ func (r *Sample) SetDefaults() {
 	final := true
 	*r = Sample{
 		Solver: "heun", Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
-		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes, SNoise: 1,
+		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes, Warmup: "euler", SNoise: 1,
 		Steps: unset, NFE: unset, Order: unset,
 	}
 }
@@ -106,6 +108,7 @@ func (r *Sample) Validate() error {
 		oneOf("solver", r.Solver, Solvers...),
 		oneOf("variant", r.Variant, "bh1", "bh2"),
 		oneOf("second_point", r.SecondPoint, "midpoint", "endpoint"),
+		oneOf("warmup", r.Warmup, "euler", "heun"),
 		oneOf("dtype", r.DType, "uint8", "float32"),
 		oneOf("layout", r.Layout, "HWC", "CHW"),
 		atLeast("every", r.Every, 0),

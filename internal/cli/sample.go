@@ -26,6 +26,7 @@ var sampleRequest = []option{
 	{name: "grid", kind: object, usage: "schedule (default), edm, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]}"},
 	{name: "schedule", kind: object, usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)"},
 	{name: "denoise_to_zero", kind: toggle, usage: "end with one denoising step to t = 0"},
+	{name: "warmup", usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},
 	{name: "S_churn", kind: number, usage: "of euler and heun: EDM's stochastic churn (default 0: none)"},
 	{name: "S_min", kind: number, usage: "churn from this noise level on (default 0)"},
 	{name: "S_max", kind: number, usage: "churn up to this noise level (default: no bound)"},

@@ -27,11 +27,12 @@ var scheduleStepsSpec = spec{
 	short: "Choose where a solver's steps lie along a schedule, for a model",
 	long: `Steps follows a few converged trajectories of a model along a schedule, measures on them
 the error of single steps of a solver from any time to any later one, and finds the
-steps of least total error by dynamic programming. It stores them as a schedule along
-the same path, in every subspace and class, whose uniform steps they are.
+steps of least total error by dynamic programming. Then it moves them, one by one,
+while the solver's measured error falls. It stores them as a schedule along the same
+path, in every subspace and class, whose uniform steps they are.
 
 The table gives the sum of the single steps' errors, and the measured ODE error: the
-root mean square difference to the converged samples from the same latents.`,
+root mean square difference to the converged samples from as many other latents.`,
 	example: `  anisoflight schedule steps --name digits-ab-5 --model digits --solver ab --nfe 5
   anisoflight sample --model digits --schedule digits-ab-5 --solver ab --nfe 5`,
 	options: append(append([]option{}, stepsRequest...), dataOption, deviceOption),

@@ -89,7 +89,7 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant,
 		Grid:  solver.Grid{Kind: r.Grid.Kind, SigmaMin: r.Grid.SigmaMin, SigmaMax: r.Grid.SigmaMax, Rho: r.Grid.Rho, T: r.Grid.T, Sigma: r.Grid.Sigma},
 		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
-		SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
+		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}, s.sched.Schedule, row)
 	if err != nil {
 		return nil, err

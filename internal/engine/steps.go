@@ -52,16 +52,22 @@ func (e *Engine) chooseSteps(ctx context.Context, req api.MakeSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	choice, err := steps.Choose(ctx, set, teacher, report)
+	choice, err := steps.Choose(ctx, set, teacher, func(ctx context.Context, sch *schedule.Schedule) (float64, error) {
+		return run.error(ctx, set, sch, end)
+	}, report)
 	if err != nil {
 		return nil, err
 	}
 	told := &api.Steps{Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.name, T: choice.Times,
-		Predicted: choice.Error, PredictedUniform: choice.Uniform}
-	if told.Error, err = run.error(ctx, set, choice.Schedule, end); err != nil {
+		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform}
+	held := e.ensemble(on, m, req.Seed+uint64(req.Samples), req.Samples)
+	if end, err = held.along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule), nil); err != nil {
 		return nil, err
 	}
-	told.ErrorUniform, err = run.error(ctx, set, named.Schedule, end)
+	if told.Error, err = held.error(ctx, set, choice.Schedule, end); err != nil {
+		return nil, err
+	}
+	told.ErrorUniform, err = held.error(ctx, set, named.Schedule, end)
 	return &newSchedule{schedule: choice.Schedule, basis: named.basis, steps: told}, err
 }
 

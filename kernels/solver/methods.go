@@ -17,6 +17,8 @@ type method struct {
 	// churns is true where a step needs no evaluation of earlier ones, so that noise
 	// may be added between steps.
 	churns bool
+	// warms is true where the first step is an Euler step because later ones look back.
+	warms bool
 	// ends reports whether the last step on a uniform grid is an Euler step; nil
 	// means never.
 	ends func(s Settings) bool
@@ -34,14 +36,14 @@ type method struct {
 var methods = map[string]method{
 	"euler":          {links: euler, churns: true},
 	"heun":           {links: heun, evaluations: heunEvaluations, ends: heunEnds, churns: true},
-	"ab":             {links: adamsBashforth, least: 1, most: 3, usual: 3},
-	"ipndm":          {links: ipndm, least: 1, most: 4, usual: 4},
-	"ipndm_v":        {links: ipndmVariable, least: 1, most: 4, usual: 4},
-	"dpmpp2m":        {links: dpmpp2m, data: true},
-	"dpmpp3m":        {links: dpmpp3m, data: true},
-	"dpmpp3m_taylor": {links: dpmpp3mTaylor, data: true},
+	"ab":             {links: adamsBashforth, warms: true, least: 1, most: 3, usual: 3},
+	"ipndm":          {links: ipndm, warms: true, least: 1, most: 4, usual: 4},
+	"ipndm_v":        {links: ipndmVariable, warms: true, least: 1, most: 4, usual: 4},
+	"dpmpp2m":        {links: dpmpp2m, warms: true, data: true},
+	"dpmpp3m":        {links: dpmpp3m, warms: true, data: true},
+	"dpmpp3m_taylor": {links: dpmpp3mTaylor, warms: true, data: true},
 	"unipc":          {links: unipc, local: unipcPredictor, data: true, least: 1, most: 3, usual: 3},
-	"deis":           {links: deis, least: 1, most: 3, usual: 3},
+	"deis":           {links: deis, warms: true, least: 1, most: 3, usual: 3},
 }
 
 // Names returns the solvers' names in alphabetical order.

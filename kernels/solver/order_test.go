@@ -21,6 +21,11 @@ var orders = []struct {
 	{"ab1", Settings{Solver: "ab", Order: 1}, 0, 1},
 	{"ab2", Settings{Solver: "ab", Order: 2}, 1, 2},
 	{"ab3 from Euler", Settings{Solver: "ab", Order: 3}, 0, 2}, // the warm-up limits it
+	{"ab3 from Heun", Settings{Solver: "ab", Order: 3, Warmup: WarmupHeun}, 0, 3},
+	{"ipndm_v3 from Heun", Settings{Solver: "ipndm_v", Order: 3, Warmup: WarmupHeun}, 0, 3},
+	{"dpmpp2m from Heun", Settings{Solver: "dpmpp2m", Warmup: WarmupHeun}, 0, 2},
+	{"dpmpp3m_taylor from Heun", Settings{Solver: "dpmpp3m_taylor", Warmup: WarmupHeun}, 0, 3},
+	{"deis2 from Heun", Settings{Solver: "deis", Order: 2, Warmup: WarmupHeun}, 0, 3},
 	{"ab3", Settings{Solver: "ab", Order: 3}, 2, 3},
 	{"ipndm1", Settings{Solver: "ipndm", Order: 1}, 0, 1},
 	{"ipndm4", Settings{Solver: "ipndm", Order: 4}, 3, 2}, // uniform weights on uneven steps

@@ -59,6 +59,9 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	for j, c := range clocks {
 		p.Init[j] = c.u[0]
 		chains[j] = m.links(s, c)
+		if s.Warmup == WarmupHeun {
+			heunStart(chains[j], c, m.data)
+		}
 		if s.DenoiseToZero {
 			denoiseToZero(chains[j], m.data)
 		}

@@ -32,6 +32,9 @@ type Settings struct {
 	// LowerOrderFinal lowers the order of dpmpp* and unipc towards the end; nil
 	// means true. No effect on other solvers.
 	LowerOrderFinal *bool
+	// Warmup is the first step of ab, ipndm, ipndm_v, dpmpp* and deis: WarmupEuler (default) or
+	// WarmupHeun. No effect on the number of evaluations.
+	Warmup string
 	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise: how
 	// much noise euler and heun replace while they sample, between which noise levels,
 	// and its standard deviation. By default 0, which is no churn, 0, no bound, and 1.
@@ -84,6 +87,9 @@ func (s Settings) Resolve() (Settings, error) {
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {
 		return s, failf("variant", "%q; use %s or %s", s.Variant, BH1, BH2)
+	}
+	if err := s.resolveWarmup(m); err != nil {
+		return s, err
 	}
 	if err := s.resolveChurn(m); err != nil {
 		return s, err

@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes := true
-	want := Settings{Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3, NFE: 6, LowerOrderFinal: &yes, SNoise: 1}
+	want := Settings{Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3, NFE: 6, LowerOrderFinal: &yes, Warmup: "euler", SNoise: 1}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v", r)
 	}
@@ -117,6 +117,9 @@ func TestRefusedSettings(t *testing.T) {
 		{"list for edm", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, T: []float64{2, 1}}}, "grid", "takes no list"},
 		{"crossed levels", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: 3, SigmaMax: 2}}, "grid", "not below"},
 		{"negative rho", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, Rho: -1}}, "grid", "positive"},
+		{"unknown warm-up", Settings{Steps: 3, Solver: "ab", Warmup: "rk4"}, "warmup", "euler or heun"},
+		{"warm-up of unipc", Settings{Steps: 3, Solver: "unipc", Warmup: "heun"}, "warmup", "multistep"},
+		{"warm-up of first order", Settings{Steps: 3, Solver: "ab", Order: 1, Warmup: "heun"}, "warmup", "multistep"},
 		{"negative churn", Settings{Steps: 3, SChurn: -1}, "S_churn", "at least 0"},
 		{"infinite churn", Settings{Steps: 3, SChurn: inf}, "S_churn", "finite"},
 		{"churn of multistep", Settings{Steps: 3, Solver: "ab", SChurn: 1}, "S_churn", "euler and heun"},

@@ -14,17 +14,23 @@ import (
 type Choice struct {
 	Times    []float64          // n+1, from T to 0, on the teacher's schedule
 	Schedule *schedule.Schedule // along the same paths; its uniform grid of n steps is Times
-	// Error is the sum of the errors of the single steps, each carried to the end, as root mean squares over all
-	// values: an estimate from above of the solver's ODE error. Uniform is that of the uniform grid.
-	Error, Uniform float64
+	// Predicted is the sum of the errors of the single steps that dynamic programming found,
+	// each carried to the end, as root mean squares over all values: an estimate from
+	// above of the solver's ODE error. PredictedUniform is that of the uniform grid.
+	Predicted, PredictedUniform float64
 }
 
 // Choose returns the n steps of resolved settings, on their uniform grid, from candidate to candidate of the teacher's
 // that have the least sum of errors. Dynamic programming runs over pairs of nodes, the last and
 // the one before; a multistep method that looks back further sees the best way to the
-// pair. Heun's second evaluation is taken on the trajectory. progress, which may be nil,
-// is told of steps done. Errors are *solver.Error, *schedule.Error, or of the context.
-func Choose(ctx context.Context, s solver.Settings, t *Teacher, progress func(done, total int)) (*Choice, error) {
+// pair. Heun's second evaluation is taken on the trajectory.
+//
+// The sum takes no account of errors that cancel, as those of a good grid do. So, unless measure is
+// nil, the nodes found and the uniform ones are measured, and the better are moved, one by
+// one, for as long as the measured error falls.
+//
+// progress may be nil. Errors are *solver.Error, *schedule.Error, of measure or the context.
+func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure, progress func(done, total int)) (*Choice, error) {
 	if s.Solver == "heun" && s.SecondPoint != solver.Midpoint {
 		return nil, &solver.Error{Field: "second_point", Msg: "the endpoint lies too far from the trajectory for its error to be known; steps are chosen for the midpoint"}
 	}
@@ -80,25 +86,44 @@ func Choose(ctx context.Context, s solver.Settings, t *Teacher, progress func(do
 			best = end
 		}
 	}
-	out := &Choice{Error: best.sum}
-	for _, i := range best.nodes {
-		out.Times = append(out.Times, t.time(i))
-	}
-	if out.Schedule, err = Retimed(t.Schedule, out.Times); err != nil {
-		return nil, err
-	}
+	uniform := make([]int, n+1)
+	out := &Choice{Predicted: best.sum}
 	for i := range n {
-		var nodes []int
-		for k := range i + 2 {
-			nodes = append(nodes, k*m/n)
-		}
-		e, err := w.error(nodes, i)
+		uniform[i+1] = (i + 1) * m / n
+		e, err := w.error(uniform[:i+2], i)
 		if err != nil {
 			return nil, err
 		}
-		out.Uniform += e
+		out.PredictedUniform += e
 	}
-	return out, nil
+	nodes := best.nodes
+	if measure != nil {
+		if nodes, err = better(ctx, t, nodes, uniform, measure, progress); err != nil {
+			return nil, err
+		}
+	}
+	out.Times = t.times(nodes)
+	out.Schedule, err = Retimed(t.Schedule, out.Times)
+	return out, err
+}
+
+// better descends from the better of two sets of nodes.
+func better(ctx context.Context, t *Teacher, a, b []int, measure Measure, progress func(done, total int)) ([]int, error) {
+	var errs [2]float64
+	for i, nodes := range [][]int{a, b} {
+		sch, err := Retimed(t.Schedule, t.times(nodes))
+		if err != nil {
+			return nil, err
+		}
+		if errs[i], err = measure(ctx, sch); err != nil {
+			return nil, err
+		}
+	}
+	if errs[1] < errs[0] {
+		a, errs[0] = b, errs[1]
+	}
+	a, _, err := descend(ctx, t, a, errs[0], measure, progress)
+	return a, err
 }
 
 // way is a sequence of candidates and the sum of its steps' errors.

@@ -117,16 +117,17 @@ func basisOf(t *testing.T, sch *schedule.Schedule) *basis.Basis {
 func TestChoose(t *testing.T) {
 	for name, sch := range schedules(t) {
 		b := basisOf(t, sch)
-		for _, set := range []solver.Settings{
-			{Solver: "euler", Steps: 6}, {Solver: "heun", Steps: 4},
-			{Solver: "dpmpp2m", Steps: 6}, {Solver: "ipndm", Steps: 6}, {Solver: "ab", Steps: 6}, {Solver: "unipc", Steps: 6}, {Solver: "deis", Steps: 6},
-		} {
+		sets := []solver.Settings{{Solver: "euler", Steps: 6}, {Solver: "ipndm", Steps: 6}}
+		if sch.J() > 1 {
+			sets = []solver.Settings{{Solver: "heun", Steps: 4}, {Solver: "ab", Steps: 5}, {Solver: "unipc", Steps: 5}}
+		}
+		for _, set := range sets {
 			set, err := set.Resolve()
 			if err != nil {
 				t.Fatal(err)
 			}
 			teacher := teach(t, sch, b, Candidates(set.Steps), 24)
-			c, err := Choose(t.Context(), set, teacher, nil)
+			c, err := Choose(t.Context(), set, teacher, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,9 +145,18 @@ func TestChoose(t *testing.T) {
 				return math.Sqrt(sum / 48)
 			}
 			chosen, uniform := truth(c.Schedule), truth(sch)
-			t.Logf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Error, uniform, c.Uniform)
-			if !(c.Error < c.Uniform && chosen < 1.02*uniform) {
-				t.Errorf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Error, uniform, c.Uniform)
+			t.Logf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Predicted, uniform, c.PredictedUniform)
+			if !(c.Predicted < c.PredictedUniform && chosen < 1.02*uniform) {
+				t.Errorf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Predicted, uniform, c.PredictedUniform)
+			}
+			c, err = Choose(t.Context(), set, teacher, func(_ context.Context, sch *schedule.Schedule) (float64, error) { return truth(sch), nil }, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved := truth(c.Schedule)
+			t.Logf("  moved %.4f", moved)
+			if moved > min(chosen, 0.9*uniform) {
+				t.Errorf("%s, %s: moved to %.4f from %.4f, uniform %.4f", name, set.Solver, moved, chosen, uniform)
 			}
 		}
 	}
@@ -220,7 +230,7 @@ func TestChooseStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = Choose(ctx, set, teach(t, sch, basisOf(t, sch), 32, 4), func(done, total int) {
+	_, err = Choose(ctx, set, teach(t, sch, basisOf(t, sch), 32, 4), nil, func(done, total int) {
 		if total != 4 {
 			t.Errorf("%d of %d", done, total)
 		}

@@ -1,0 +1,44 @@
+package solver
+
+// The first steps of multistep solvers.
+const (
+	WarmupEuler = "euler"
+	WarmupHeun  = "heun"
+)
+
+// heunStart makes the first step of a multistep method's links Heun's. An Euler step has
+// an error of its square, so that a method that begins with one is of global order 2 at
+// most; Heun's begins a method of order 3. It costs nothing: the second evaluation, at
+// Euler's point, stays in the history as that of the first node, and the step is
+// corrected by the combination that follows it, before that takes its own,
+//
+//	x ← x − ½ ΔU_j (flow′ − flow),   or   x ← x + ½ (1 − U′/U) (D′ − D)
+//
+// where denoised images are kept.
+func heunStart(links []link, c *clock, data bool) {
+	if len(links) < 2 {
+		return
+	}
+	half := (c.u[0] - c.u[1]) / 2
+	if data {
+		half /= c.u[0]
+	}
+	l := &links[1]
+	if len(l.beta) < 2 {
+		l.beta = append(l.beta, 0)
+	}
+	l.beta[0] += l.alpha * half
+	l.beta[1] -= l.alpha * half
+}
+
+// resolveWarmup checks the name and that there is a first step to replace.
+func (s *Settings) resolveWarmup(m method) error {
+	orDefault(&s.Warmup, WarmupEuler)
+	switch {
+	case s.Warmup != WarmupEuler && s.Warmup != WarmupHeun:
+		return failf("warmup", "%q; use %s or %s", s.Warmup, WarmupEuler, WarmupHeun)
+	case s.Warmup == WarmupHeun && (!m.warms || m.most > 0 && s.Order == 1):
+		return failf("warmup", "%s of this order starts as it goes on; %s is for multistep solvers that begin with an Euler step", s.Solver, WarmupHeun)
+	}
+	return nil
+}
