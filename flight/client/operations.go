@@ -45,6 +45,11 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }
 
+// BenchSchedule runs solvers on schedules on a data set's own Gaussian.
+func (c *Client) BenchSchedule(ctx context.Context, req api.BenchSchedule) Rows {
+	return c.get(ctx, "BenchSchedule", req)
+}
+
 // EvaluateModel measures a model's loss by noise level.
 func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows {
 	return c.get(ctx, "EvaluateModel", req)
