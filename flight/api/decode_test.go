@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -291,29 +290,4 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 			t.Errorf("%T %s: got %v", request, body, err)
 		}
 	}
-}
-
-// Whatever arrives, decoding answers with a request within its limits or with an error of the contract.
-func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{
-		``, `{}`, `{"model":"m","n":1,"steps":2}`, `{"model":"m","labels":[1],"nfe":3,"grid":{"sigma":[[2,1],[2,1]]}}`,
-		`{"grid":{"edm":{"rho":7}},"schedule":{"edm":{"T":1}}}`, `{"n":1e5}`, `[[[[`, `{"a":{"a":{}}}`, "{\"\x00\":1}",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var r Sample
-		if err := Decode(body, &r); err != nil {
-			if c := ErrorOf(err).Code; c != BadRequest && c != TooLarge {
-				t.Fatalf("%q: %v", body, err)
-			}
-			return
-		}
-		if r.Steps < 0 || r.Steps > MaxSteps || r.BatchBytes < 1 || r.BatchBytes > MaxBatchBytes || math.IsNaN(r.Grid.Rho) {
-			t.Fatalf("%q passed as %+v", body, r)
-		}
-		if _, err := Op(body); err != nil && ErrorOf(err).Code != BadRequest {
-			t.Fatal(err)
-		}
-	})
 }

@@ -34,3 +34,26 @@ func bufferPlaces(header []byte) (at []int) {
 	}
 	return at
 }
+
+// split cuts an Arrow stream into the messages in which Flight sends it.
+func split(stream []byte) (messages []*flight.FlightData) {
+	for len(stream) >= 8 {
+		n := int64(binary.LittleEndian.Uint32(stream[4:]))
+		if n == 0 || n > int64(len(stream)-8) {
+			return messages
+		}
+		m := &flight.FlightData{DataHeader: stream[8 : 8+n]}
+		stream = stream[8+n:]
+		body := min(max(0, bodyLength(m.DataHeader)), int64(len(stream)))
+		m.DataBody, stream = stream[:body], stream[body:]
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// bodyLength gives what a description says, 0 where it is damaged.
+func bodyLength(header []byte) (n int64) {
+	defer func() { _ = recover() }()
+	message := root(header)
+	return message.GetInt64Slot(messageBodyLength, 0)
+}

@@ -25,7 +25,7 @@ func schema(fields int) *arrow.Schema {
 }
 
 // stream writes one batch of n rows.
-func stream(t *testing.T, n int, options ...ipc.Option) []byte {
+func stream(t testing.TB, n int, options ...ipc.Option) []byte {
 	t.Helper()
 	b := array.NewFixedSizeListBuilder(memory.DefaultAllocator, 2, arrow.PrimitiveTypes.Float64)
 	defer b.Release()
