@@ -3,13 +3,14 @@
 
 PYTHON ?= python3
 SEED   ?= 1
+FUZZTIME ?= 3s
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench clean
+.PHONY: help demo figures test build lint fmt bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -42,6 +43,11 @@ fmt: $(VENV)/.dev ## format Go and Python
 
 bench: build ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## every fuzz target for a moment (FUZZTIME=3s)
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | while IFS=: read -r file name; do \
+		go test "$$(dirname $$file)" -run '^$$' -fuzz "^$${name#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; \
+	done
 
 clean: ## remove what the other targets made
 	rm -rf bin runs $(VENV)
