@@ -82,7 +82,7 @@ func FuzzReadCSV(f *testing.F) {
 			t.Fatalf("%d rows come back as %d, %v", len(rows), len(again), err)
 		}
 		for _, basis := range []string{"none", "dct"} {
-			if _, err := FromTable(basis, 4, rows); err != nil && !errors.As(err, new(*Error)) {
+			if _, err := FromTable(Family{Basis: basis, K: 4}, rows); err != nil && !errors.As(err, new(*Error)) {
 				t.Fatalf("%T: %v", err, err)
 			}
 		}
