@@ -11,6 +11,12 @@ type Report struct {
 	EnergyStderr float64
 }
 
+// Add adds the energies of another subspace, with errors of its own.
+func (r *Report) Add(o Report) {
+	r.Bound, r.BoundStderr = r.Bound+o.Bound, math.Hypot(r.BoundStderr, o.BoundStderr)
+	r.Energy, r.EnergyStderr = r.Energy+o.Energy, math.Hypot(r.EnergyStderr, o.EnergyStderr)
+}
+
 // Geodesic returns the path of least energy for a measured density, J = 1, without
 // any descent. The energy of a path,
 //

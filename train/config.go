@@ -55,7 +55,7 @@ type Config struct {
 	T                float64  `json:"T,omitempty"`                  // end of time, g(T) = T; default that of the start, else 6400
 	G0               float64  `json:"g0,omitempty"`                 // g(0); default that of the start, else 1e-9
 	Knots            int      `json:"knots,omitempty"`              // default those of the start, else 32
-	Init             string   `json:"init,omitempty"`               // edm (default), log-linear or cosine
+	Init             string   `json:"init,omitempty"`               // edm (default), log-linear, cosine, geodesic (measured before the first step) or table (Schedule)
 	C                float64  `json:"c,omitempty"`                  // Cov(x_0) ≈ c I in the loss weight; default 1
 	ScheduleLR       float64  `json:"schedule_lr,omitempty"`        // default 1e-2 in isotropic, 1e-4 in anisotropic
 	ScheduleBeta1    float64  `json:"schedule_beta1,omitempty"`     // default 0.9

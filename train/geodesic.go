@@ -12,22 +12,24 @@ import (
 
 // GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
 type GeodesicSettings struct {
-	T        float64 // default 6400
-	G0       float64 // default 1e-9
-	C        float64 // of the loss weight; default 1
-	Knots    int     // default 32
-	Points   int     // noise levels, uniform in ln σ; default 160
-	Samples  int     // images per noise level; default 24
-	Batch    int     // samples per device program; default 128
-	Seed     uint64
-	PerClass bool // one path per class of the data set
+	T       float64 // default 6400
+	G0      float64 // default 1e-9
+	C       float64 // of the loss weight; default 1
+	Knots   int     // default 32
+	Points  int     // noise levels, uniform in ln σ; default 160
+	Samples int     // images per noise level; default 24
+	Batch   int     // samples per device program; default 128
+	Seed    uint64
+	// Family says which paths there are; default one, shared. With a basis other than
+	// none, that of the model, each subspace has a path of its own.
+	Family schedule.Family
 	// Progress is told of samples done; may be nil.
 	Progress func(done, total int)
 }
 
 // Geodesic is a schedule of least energy, with what is known about its energy.
 type Geodesic struct {
-	Schedule *schedule.Schedule // isotropic, with parameters and the energy density
+	Schedule *schedule.Schedule // with parameters and the energy densities
 	Reports  []schedule.Report  // per row of the schedule
 }
 
@@ -39,9 +41,10 @@ const lowestSigma = 0.002
 //
 //	F(g) = E|flow(x_t) + ε|² / (g (c + g)),
 //
-// in one pass over the data on a grid of noise levels, and returns the isotropic
-// schedule of least energy: ġ √F constant. A model of several subspaces is measured
-// with the same g in each.
+// in one pass over the data on a grid of noise levels, and returns the schedule of least
+// energy: ġ √F constant. A model of several subspaces is measured with the same g in
+// each; its schedule is isotropic, or has ġ_j √F_j constant in every subspace, which is
+// the best as far as F_j depends on its own g_j alone.
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings) (*Geodesic, error) {
 	orDefault(&set.T, schedule.DefaultT)
 	orDefault(&set.G0, schedule.DefaultG0)
@@ -61,8 +64,13 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	case set.Samples < 1:
 		return nil, fieldf("samples", "%d; it is positive", set.Samples)
 	}
+	orDefault(&set.Family.Basis, "none")
+	split := set.Family.Basis != "none"
+	if split && m.J() < 2 {
+		return nil, fieldf("family", "basis %s has several subspaces, the model is measured in one", set.Family.Basis)
+	}
 	labels, pools := []int(nil), [][]int{nil}
-	if set.PerClass {
+	if set.Family.PerClass {
 		pools = nil
 		for label := range d.Classes() {
 			labels = append(labels, label)
@@ -82,23 +90,29 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
 		meter.progress, meter.total = set.Progress, len(pools)*set.Points*set.Samples
 		meter.done = i * set.Points * set.Samples
-		samples, err := measureDensity(ctx, meter, set)
+		measured, err := measureDensity(ctx, meter, set, split)
 		if err != nil {
 			return nil, err
 		}
-		path, report, err := schedule.Geodesic(samples, set.T, set.G0, set.Knots)
-		if err != nil {
-			return nil, err
+		var rowTheta []schedule.Theta
+		var rowDensity []*schedule.Density
+		var rowReport schedule.Report
+		for _, samples := range measured {
+			path, report, err := schedule.Geodesic(samples, set.T, set.G0, set.Knots)
+			if err != nil {
+				return nil, err
+			}
+			f, err := schedule.NewDensity(samples)
+			if err != nil {
+				return nil, err
+			}
+			rowTheta = append(rowTheta, schedule.ThetaFromPath(path, set.Knots, set.T, set.G0))
+			rowDensity = append(rowDensity, f)
+			rowReport.Add(report)
 		}
-		f, err := schedule.NewDensity(samples)
-		if err != nil {
-			return nil, err
-		}
-		theta = append(theta, []schedule.Theta{schedule.ThetaFromPath(path, set.Knots, set.T, set.G0)})
-		density = append(density, []*schedule.Density{f})
-		out.Reports = append(out.Reports, report)
+		theta, density, out.Reports = append(theta, rowTheta), append(density, rowDensity), append(out.Reports, rowReport)
 	}
-	s, err := schedule.FromTheta(schedule.Family{PerClass: set.PerClass, Basis: "none"}, labels, theta, set.T, set.G0)
+	s, err := schedule.FromTheta(set.Family, labels, theta, set.T, set.G0)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +121,9 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 }
 
 // measureDensity measures F at noise levels uniform in ln σ between EDM's lowest, or
-// √g_0, and √T. Every level has images and noise of its own, so that their errors are
-// independent.
-func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings) ([]schedule.Sample, error) {
+// √g_0, and √T: of each subspace, or of the whole. Every level has images and noise of
+// its own, so that their errors are independent.
+func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings, split bool) ([][]schedule.Sample, error) {
 	low, high := math.Max(math.Sqrt(set.G0), lowestSigma), math.Sqrt(set.T)
 	if low >= high {
 		low = math.Sqrt(set.G0)
@@ -125,18 +139,30 @@ func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings) ([]
 	if err != nil {
 		return nil, err
 	}
-	samples := make([]schedule.Sample, set.Points)
-	whole := make([]float64, set.Samples)
-	for p := range samples {
-		for k := range whole {
+	out := make([][]schedule.Sample, 1)
+	if split {
+		out = make([][]schedule.Sample, subspaces)
+	}
+	for p := range sigma {
+		parts := make([][]float64, len(out))
+		for k := range set.Samples {
 			at := (p*set.Samples + k) * subspaces
-			whole[k] = 0
-			for _, r := range residual[at : at+subspaces] {
-				whole[k] += r
+			for j := range parts {
+				own := residual[at : at+subspaces]
+				if split {
+					own = own[j : j+1]
+				}
+				var sum float64
+				for _, v := range own {
+					sum += v
+				}
+				parts[j] = append(parts[j], sum)
 			}
 		}
-		value, stderr := meanStderr(whole)
-		samples[p] = schedule.ResidualSample(sigma[p], value, stderr, set.C)
+		for j, part := range parts {
+			value, stderr := meanStderr(part)
+			out[j] = append(out[j], schedule.ResidualSample(sigma[p], value, stderr, set.C))
+		}
 	}
-	return samples, nil
+	return out, nil
 }

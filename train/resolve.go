@@ -2,7 +2,6 @@ package train
 
 import (
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/schedule"
 )
 
 const (
@@ -142,12 +141,7 @@ func (c Config) checkNames() error {
 	if _, err := kernels.ParseMode(c.Estimator); err != nil {
 		return fieldf("estimator", "there is no %q; choose auto, full, backprop, explicit or finite-difference", c.Estimator)
 	}
-	if c.Init != "" {
-		if _, err := schedule.InitialTheta(c.Init, schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0); err != nil {
-			return fieldf("init", "there is no %q; choose edm, log-linear or cosine", c.Init)
-		}
-	}
-	return nil
+	return c.checkInit()
 }
 
 func (c Config) networkRamp() Ramp {

@@ -50,6 +50,7 @@ type Run struct {
 
 	step, seen, skipped int64
 	position            uint64
+	measured            bool // the start of the schedule, where it is measured
 	rows                []Row
 	guard               guard
 

@@ -119,6 +119,9 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 		}
 	}
 	if start == nil {
+		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil { // on the model's own time
+			orDefault(&c.T, src.Model.Schedule.T())
+		}
 		orDefault(&c.T, schedule.DefaultT)
 		orDefault(&c.G0, schedule.DefaultG0)
 		orDefault(&c.Knots, schedule.DefaultKnots)
@@ -126,7 +129,11 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 		if c.G0 >= c.T {
 			return nil, c, fieldf("g0", "%g; it lies below T = %g", c.G0, c.T)
 		}
-		theta, err := schedule.InitialTheta(c.Init, c.Knots, c.T, c.G0)
+		form := c.Init
+		if form == initGeodesic { // measured before the first step; until then any will do
+			form = "log-linear"
+		}
+		theta, err := schedule.InitialTheta(form, c.Knots, c.T, c.G0)
 		if err != nil {
 			return nil, c, fieldf("init", "%v", err)
 		}

@@ -44,6 +44,9 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 			return Row{}, err
 		}
 	}
+	if err := r.measureStart(ctx); err != nil {
+		return Row{}, err
+	}
 	b, err := r.draw(n, labels)
 	if err != nil {
 		return Row{}, err

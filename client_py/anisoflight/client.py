@@ -315,9 +315,9 @@ class Client(Calls):
         """How much energy each basis, and schedules per class, can save at best, from one pass over a dataset before
         anything is trained; the most promising first.
 
-        Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso with
-        E_iso that of the best isotropic schedule, and gain_stderr: a gain within two of them is none. Energies are corrected for what
-        noise alone would seem to gain.
+        Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso
+        with E_iso that of the best isotropic schedule, and gain_stderr: a gain within two of them is none. Energies are
+        corrected for what noise alone would seem to gain.
 
         Options are the operation's own: T, g0, c, points, samples, seed, bases (of dct, haar, pca, pca_per_class).
 

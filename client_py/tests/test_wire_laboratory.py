@@ -156,3 +156,22 @@ def test_predictions_are_true_of_a_gaussian(flight: fl.FlightClient) -> None:
     assert wire.act_rows(flight, "Predict", request).equals(reply)
     assert wire.code(lambda: wire.get(flight, "Predict", {**request, "samples": 1})) == "BAD_REQUEST"
     assert wire.code(lambda: wire.get(flight, "Predict", {**request, "bases": ["dst"]})) == "BAD_REQUEST"
+
+
+def test_a_geodesic_for_each_class_and_subspace(flight: fl.FlightClient, dataset: str) -> None:
+    """It stores its densities, so that the grid geodesic works on it; a run may begin with one."""
+    wire.act(flight, "MakeModel", {"name": "blocks-gmm", "dataset": dataset, "replace": True})
+    request = {"name": "each", "kind": "geodesic", "model": "blocks-gmm", "dataset": dataset, "T": 400, "knots": 8}
+    request |= {"points": 12, "samples": 4, "basis": "dct", "cuts": [2, 4], "per_class": True}
+    info = wire.act(flight, "MakeSchedule", request)[-1]
+    assert (info["J"], info["per_class"], len(info["labels"])) == (3, True, 10)
+    assert all(row["bound"] < row["energy"] and row["bound_stderr"] > 0 for row in info["energies"])
+    sample = {"model": "blocks-gmm", "labels": [3, 7], "steps": 4, "schedule": "each", "grid": "geodesic"}
+    assert wire.get(flight, "Sample", sample).table.num_rows == 2
+    assert wire.code(lambda: wire.act(flight, "MakeSchedule", {**request, "name": "x", "k": 4})) == "BAD_REQUEST"
+
+    run = {"name": "from-geodesic", "stage": "isotropic", "dataset": dataset, "model": "blocks-gmm", "T": 400}
+    run |= {"knots": 8, "train_network": False, "init": "geodesic", "batch": 8, "kimg": 0.016}
+    wire.act(flight, "CreateRun", run)
+    assert wire.get(flight, "TrainStep", {"run": "from-geodesic", "steps": 2}).table.num_rows == 2
+    assert wire.code(lambda: wire.act(flight, "CreateRun", {**run, "name": "y", "init": "table"})) == "BAD_REQUEST"

@@ -20,9 +20,10 @@ type MakeSchedule struct {
 	Points   int         `json:"points"`  // of geodesic: noise levels; default 160
 	Samples  int         `json:"samples"` // of geodesic: images per noise level; of steps: trajectories; default 24
 	Seed     uint64      `json:"seed"`
-	Basis    string      `json:"basis"`             // of gaussian: none (default) or dct
-	K        int         `json:"k"`                 // of gaussian with dct: dimensions of P_1 per channel; default H·W/4
-	Cuts     []int       `json:"cuts"`              // of gaussian with dct: nested bands, instead of k
+	Basis    string      `json:"basis"`             // none (default), dct, of geodesic any: each subspace has its own path
+	K        int         `json:"k"`                 // of dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts     []int       `json:"cuts"`              // of dct: nested bands, instead of k
+	PerClass bool        `json:"per_class"`         // of geodesic: each class has its own paths
 	Solver   string      `json:"solver"`            // of gaussian and steps
 	NFE      int         `json:"nfe"`               // of gaussian and steps: at most so many evaluations, as in Sample
 	Refine   *Refine     `json:"refine,omitempty"`  // of gaussian: move the noise levels to where the solver errs less on a model
@@ -76,11 +77,20 @@ func (r *MakeSchedule) checkKind() error {
 	if r.Refine != nil {
 		return Errorf(BadRequest, "Field \"refine\" belongs to gaussian schedules")
 	}
-	if r.Basis != "" || r.K != 0 || r.Cuts != nil || r.Solver != "" || r.NFE != 0 {
-		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"cuts\", \"solver\" and \"nfe\" belong to schedules of kind gaussian or steps")
+	if r.Solver != "" || r.NFE != 0 {
+		return Errorf(BadRequest, "Fields \"solver\" and \"nfe\" belong to schedules of kind gaussian or steps")
 	}
 	if r.Kind == "geodesic" {
-		return first(need("model", r.Model), need("dataset", r.Dataset))
+		if r.Basis == "" {
+			r.Basis = "none"
+		}
+		if r.Basis == "none" && r.K != 0 {
+			return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
+		}
+		return first(need("model", r.Model), need("dataset", r.Dataset), checkCuts(r.Basis, r.K, r.Cuts))
+	}
+	if r.Basis != "" || r.K != 0 || r.Cuts != nil || r.PerClass {
+		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"cuts\" and \"per_class\" belong to geodesic and gaussian schedules")
 	}
 	if err := oneOf("kind", r.Kind, "geodesic", "gaussian", "steps", "edm", "log-linear", "cosine"); err != nil {
 		return err
@@ -96,6 +106,8 @@ func (r *MakeSchedule) checkGaussian() error {
 		r.Basis = "none"
 	}
 	switch {
+	case r.PerClass:
+		return Errorf(BadRequest, "Field \"per_class\" belongs to geodesic schedules")
 	case r.Model != "":
 		return Errorf(BadRequest, "A gaussian schedule is made of the data alone").WithHint("Leave out model; refine may name one.")
 	case r.Basis == "none" && r.K != 0:
@@ -106,7 +118,7 @@ func (r *MakeSchedule) checkGaussian() error {
 }
 
 func (r *MakeSchedule) checkSteps() error {
-	if r.Dataset != "" || r.Basis != "" || r.K != 0 || r.Cuts != nil || r.T != 0 || r.Refine != nil {
+	if r.Dataset != "" || r.Basis != "" || r.K != 0 || r.Cuts != nil || r.PerClass || r.T != 0 || r.Refine != nil {
 		return Errorf(BadRequest, "A schedule of kind steps takes model, schedule, solver, nfe, samples and seed alone").
 			WithHint("Its basis and its end are those of the schedule.")
 	}

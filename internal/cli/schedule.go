@@ -162,6 +162,10 @@ var geodesicRequest = []option{
 	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
 	{name: "knots", kind: whole, usage: "knots of the path (default 32)"},
 	{name: "c", kind: number, usage: "of the weight ġ²/(g(c+g)) (default 1)"},
+	{name: "basis", usage: "none (default), or a basis: each subspace has its own path"},
+	{name: "k", kind: whole, usage: "of dct and haar: dimensions of P_1 per channel"},
+	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, such as [1,2,4]"},
+	{name: "per_class", kind: toggle, usage: "each class has its own paths"},
 	{name: "points", kind: whole, usage: "noise levels measured (default 160)"},
 	{name: "samples", kind: whole, usage: "images per noise level (default 24)"},
 	{name: "seed", kind: seed, usage: "of the noise (default 0)"},
@@ -171,8 +175,9 @@ var geodesicRequest = []option{
 var scheduleGeodesicSpec = spec{
 	use:   "geodesic",
 	short: "Make the schedule of least energy for a model, in one pass over a data set",
-	long: `Geodesic measures the model's residual F(σ) by noise level and lays the isotropic path
-along which √F dg passes at constant speed: the path of least energy T·∫ ġ² F dt.`,
+	long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
+√F dg passes at constant speed: the path of least energy T·∫ ġ² F dt. With a basis every
+subspace has its own F_j and its own path.`,
 	example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
 	options: append(append([]option{}, geodesicRequest...), dataOption, deviceOption),
 	run: func(ctx context.Context, e env) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -103,16 +104,26 @@ func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress fu
 	if err != nil {
 		return nil, err
 	}
-	on, err := e.plain(m)
+	own, err := m.ownSchedule()
 	if err != nil {
 		return nil, err
 	}
 	if req.T == 0 { // the end of the model's own time
-		own, err := m.ownSchedule()
-		if err != nil {
-			return nil, err
-		}
 		req.T = own.T()
+	}
+	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
+	b, err := e.basisFor(family, d.Height(), d.Width(), nil, m)
+	if err != nil {
+		return nil, err
+	}
+	on, err := m.on(b)
+	if err != nil {
+		return nil, err
+	}
+	if !storedByName(family.Basis) {
+		b = nil // its name is enough
+	} else {
+		family.K = b.K()
 	}
 	if err := m.hold(); err != nil {
 		return nil, err
@@ -122,11 +133,11 @@ func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress fu
 	var g *train.Geodesic
 	err = e.turns.run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
 		g, err = train.MakeGeodesic(ctx, on, m.weights, d, train.GeodesicSettings{
-			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Progress: report})
+			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &newSchedule{schedule: g.Schedule, energies: g.Reports}, nil
+	return &newSchedule{schedule: g.Schedule, basis: b, energies: g.Reports}, nil
 }

@@ -1,0 +1,59 @@
+package train
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// initGeodesic and initTable are the starts of a schedule that are no formula: measured
+// on the run's own network and data before the first step, and a schedule by name.
+const (
+	initGeodesic = "geodesic"
+	initTable    = "table"
+)
+
+// checkInit checks the start of the schedule.
+func (c Config) checkInit() error {
+	switch {
+	case c.Init == initTable && c.Schedule == "":
+		return fieldf("schedule", "it is missing; init table starts from a schedule by name")
+	case c.Init == initGeodesic && c.Schedule != "":
+		return fieldf("init", "geodesic is measured; leave init out to start from the schedule %q", c.Schedule)
+	case c.Init == initGeodesic && c.Stage == Pretrain:
+		return fieldf("init", "the stage pretrain trains no schedule")
+	case c.Init == "" || c.Init == initTable || c.Init == initGeodesic:
+		return nil
+	}
+	if _, err := schedule.InitialTheta(c.Init, schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0); err != nil {
+		return fieldf("init", "there is no %q; choose edm, log-linear, cosine, geodesic or table", c.Init)
+	}
+	return nil
+}
+
+// measureStart puts the geodesic in the place of the schedule, before the first step of
+// a run that starts with it: of each class where the family has schedules per class, the
+// same in every subspace.
+func (r *Run) measureStart(ctx context.Context) error {
+	if r.cfg.Init != initGeodesic || r.step > 0 || r.measured {
+		return nil
+	}
+	w, err := r.trainer.Publish(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Release()
+	geodesic, err := MakeGeodesic(ctx, r.model, w, r.data, GeodesicSettings{
+		T: r.cfg.T, G0: r.cfg.G0, C: r.cfg.C, Knots: r.cfg.Knots, Seed: r.cfg.Seed, Family: schedule.Family{PerClass: r.cfg.Family.PerClass},
+	})
+	if err != nil {
+		return err
+	}
+	s, err := geodesic.Schedule.Expand(r.sched.Family(), r.sched.Labels(), r.sched.J())
+	if err != nil {
+		return fieldf("init", "%v", err)
+	}
+	r.sched, r.theta, r.measured = s, s.Theta(), true
+	r.adam = newScheduleAdam(r.cfg.ScheduleBeta1, r.cfg.ScheduleBeta2, r.theta)
+	return nil
+}

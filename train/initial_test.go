@@ -1,0 +1,96 @@
+package train
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// TestInitGeodesic: the run begins where MakeGeodesic ends, in every subspace alike, and
+// a run resumed before or after its first step goes on as if it had never stopped.
+func TestInitGeodesic(t *testing.T) {
+	const T, g0 = 25.0, 1e-6
+	b, err := basis.DCT(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, d := gaussian(t, b, []float64{0.04, 0.004}, 512)
+	cfg := Config{
+		Stage: Anisotropic, Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Init: "geodesic", T: T, G0: g0, Knots: 8,
+		Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, Seed: 3,
+	}
+	r := start(t, cfg, Sources{Dataset: d, Analytic: net})
+	step(t, r, 1)
+	m, w := onDevice(t, net, b)
+	want, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{T: T, G0: g0, Knots: 8, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []float64{0.1 * T, 0.5 * T, 0.9 * T} {
+		v, _ := want.Schedule.At(0, 0).Eval(at)
+		for j := range 2 {
+			got, _ := r.Schedule().At(0, j).Eval(at)
+			within(t, "g of a subspace", got, v, 1e-6*v)
+		}
+	}
+	state, err := start(t, cfg, Sources{Dataset: d, Analytic: net}).State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d, Analytic: net})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	step(t, again, 1)
+	x, _ := r.Schedule().At(0, 0).Knots()
+	y, _ := again.Schedule().At(0, 0).Knots()
+	for i := range x {
+		if x[i] != y[i] {
+			t.Errorf("knot %d: %v, resumed %v", i, x[i], y[i])
+		}
+	}
+}
+
+// TestGeodesicOfSubspaces: each subspace has the path of its own density, which is
+// known, and the energies add up.
+func TestGeodesicOfSubspaces(t *testing.T) {
+	b, err := basis.DCT(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, d := gaussian(t, b, []float64{0.04, 0.004}, 1024)
+	m, w := onDevice(t, net, b)
+	g, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
+		T: predictT, G0: predictG0, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := exactEnergy(t, []float64{0.04}) + exactEnergy(t, []float64{0.004, 0.004, 0.004})
+	within(t, "bound", g.Reports[0].Bound, bound, 4*g.Reports[0].BoundStderr)
+	if e := g.Reports[0].Energy; e < g.Reports[0].Bound || e > 1.05*g.Reports[0].Bound {
+		t.Errorf("energy %v of the bound %v", e, g.Reports[0].Bound)
+	}
+	if s := g.Schedule; s.J() != 2 || len(s.Energy()[0]) != 2 {
+		t.Errorf("%d subspaces, densities %v", s.J(), s.Energy())
+	}
+	if _, err := g.Schedule.GeodesicTimes(0, 8); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInitRefuses(t *testing.T) {
+	for field, cfg := range map[string]Config{
+		"schedule": {Stage: Isotropic, Init: "table"},
+		"init":     {Stage: Isotropic, Init: "geodesic", Schedule: "x"},
+	} {
+		var bad *ConfigError
+		if _, err := cfg.Resolve(); !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%+v: error %v", cfg, err)
+		}
+	}
+}
