@@ -67,7 +67,7 @@ func TestSampleSettingsAreTheRequest(t *testing.T) {
 
 func TestGeodesicSettingsAreTheRequest(t *testing.T) {
 	want := kindsOf(reflect.TypeFor[api.MakeSchedule]())
-	for _, other := range []string{"kind", "basis", "k", "solver", "nfe"} {
+	for _, other := range []string{"kind", "basis", "k", "cuts", "solver", "nfe", "schedule", "refine"} {
 		delete(want, other) // fixed, or of other kinds of schedules
 	}
 	if diff := cmp.Diff(want, kindsIn(geodesicRequest)); diff != "" {
@@ -77,7 +77,7 @@ func TestGeodesicSettingsAreTheRequest(t *testing.T) {
 
 func TestNodesSettingsAreTheRequest(t *testing.T) {
 	want := kindsOf(reflect.TypeFor[api.MakeSchedule]())
-	for _, other := range []string{"kind", "model", "knots", "c", "points", "samples", "seed"} {
+	for _, other := range []string{"kind", "model", "schedule", "knots", "c", "points", "samples", "seed"} {
 		delete(want, other) // fixed, or of other kinds of schedules
 	}
 	if diff := cmp.Diff(want, kindsIn(nodesRequest)); diff != "" {
@@ -85,9 +85,15 @@ func TestNodesSettingsAreTheRequest(t *testing.T) {
 	}
 }
 
+func TestBasisSettingsAreTheRequest(t *testing.T) {
+	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.MakeBasis]()), kindsIn(basisRequest)); diff != "" {
+		t.Errorf("settings differ from api.MakeBasis (-want +got):\n%s", diff)
+	}
+}
+
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
-	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec) {
+	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.all() {
 			if seen[o.name] {

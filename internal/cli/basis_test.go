@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+func TestBasisCommands(t *testing.T) {
+	dir := folder(t)
+	got := must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset", "bars", "--k", "2", "--clusters", "[[0,2]]")
+	for _, want := range []string{"pairs: 8×8 pixels, 2 dimensions of 64", "0 2      32", "1        16", "100.0 %"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	must(t, dir, "basis", "make", "--name", "coarse", "--kind", "haar", "--dataset", "bars")
+	var listed []api.BasisInfo
+	if err := json.Unmarshal([]byte(must(t, dir, "basis", "list", "--json")), &listed); err != nil {
+		t.Fatal(err)
+	}
+	if len(listed) != 2 || listed[0].Name != "coarse" || listed[0].K != 16 || !listed[1].PerClass {
+		t.Errorf("listed %+v", listed)
+	}
+	must(t, dir, "basis", "delete", "--name", "pairs")
+	if got := must(t, dir, "basis", "list"); strings.Contains(got, "pairs") || !strings.Contains(got, "coarse  8×8     16  no") {
+		t.Errorf("after the deletion:\n%s", got)
+	}
+	for want, args := range map[string][]string{
+		"--dataset is missing": {"basis", "make", "--name", "b", "--kind", "pca"},
+		"--name is missing":    {"basis", "delete"},
+		"64; it lies between":  {"basis", "make", "--name", "b", "--kind", "pca", "--dataset", "bars", "--k", "64"},
+		"No basis is called":   {"basis", "delete", "--name", "b"},
+		"unknown command":      {"basis", "drop"},
+	} {
+		if args[1] != "drop" {
+			args = append(args, "--data", dir, "--device", "go")
+		}
+		if status, _, stderr := call(t, args...); status == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: status %d, %q, want %q", args, status, stderr, want)
+		}
+	}
+}
