@@ -13,11 +13,12 @@ const (
 	GridGeodesic = "geodesic" // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
 	GridTimes    = "t"        // an explicit list of times
 	GridSigmas   = "sigma"    // an explicit list of σ, or one per subspace
+	GridTable    = "table"    // a published list of σ, interpolated to the number of steps
 )
 
 // Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
 //
-//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"t":[...]}   {"sigma":[...]}   {"sigma":[[...],[...]]}
+//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"t":[...]}   {"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
 //
 // An explicit list runs from noise to data and holds every time including the last.
 type Grid struct {
@@ -27,7 +28,11 @@ type Grid struct {
 	Rho      float64     // of GridEDM; default 7
 	T        []float64   // of GridTimes
 	Sigma    [][]float64 // of GridSigmas: one list, or one for each subspace
+	Table    string      // of GridTable: one of Tables
 }
+
+// Tables lists the tables by the names of the contract: Align Your Steps for Stable Diffusion 1.5, XL and Video.
+var Tables = []string{"ays-sd15", "ays-sdxl", "ays-svd"}
 
 // Explicit tells whether the grid is a list, which needs neither steps nor nfe.
 func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }
@@ -48,7 +53,7 @@ func (g *Grid) decodeTree(path string, v tree) error {
 	}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
-		return wrongType(path, `a name, {"edm":{...}}, {"t":[...]} or {"sigma":[...]}`, v)
+		return wrongType(path, `a name, {"edm":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
 	for g.Kind = range object {
 	}
@@ -84,8 +89,12 @@ func (g *Grid) decodeTree(path string, v tree) error {
 				err = Errorf(BadRequest, "%s must hold lists of one length", fieldName(inside))
 			}
 		}
+	case GridTable:
+		if err = decode(v, inside, &g.Table); err == nil {
+			err = oneOf(inside, g.Table, Tables...)
+		}
 	default:
-		return Errorf(BadRequest, "%s is unknown", fieldName(inside)).WithHint("Known here: edm t sigma.")
+		return Errorf(BadRequest, "%s is unknown", fieldName(inside)).WithHint("Known here: edm t sigma table.")
 	}
 	return err
 }
@@ -116,6 +125,8 @@ func (g Grid) MarshalJSON() ([]byte, error) {
 		return json.Marshal(map[string]any{GridEDM: edmGrid{g.SigmaMin, g.SigmaMax, g.Rho}})
 	case GridTimes:
 		return json.Marshal(map[string]any{GridTimes: g.T})
+	case GridTable:
+		return json.Marshal(map[string]any{GridTable: g.Table})
 	case GridSigmas:
 		if len(g.Sigma) == 1 {
 			return json.Marshal(map[string]any{GridSigmas: g.Sigma[0]})

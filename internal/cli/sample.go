@@ -23,7 +23,7 @@ var sampleRequest = []option{
 	{name: "order", kind: whole, usage: "of ab, ipndm, unipc and deis"},
 	{name: "variant", usage: "of unipc: bh1 or bh2 (default)"},
 	{name: "second_point", usage: "of heun: midpoint (default) or endpoint"},
-	{name: "grid", kind: object, usage: "schedule (default), edm, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]}"},
+	{name: "grid", kind: object, usage: "schedule (default), edm, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or {\"table\":\"ays-sd15\"}"},
 	{name: "schedule", kind: object, usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)"},
 	{name: "denoise_to_zero", kind: toggle, usage: "end with one denoising step to t = 0"},
 	{name: "warmup", usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},

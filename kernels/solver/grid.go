@@ -3,6 +3,7 @@ package solver
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -15,6 +16,7 @@ const (
 	GridGeodesic = "geodesic" // equal steps of the schedule's path length
 	GridT        = "t"        // an explicit list of times
 	GridSigma    = "sigma"    // explicit noise levels
+	GridTable    = "table"    // published noise levels, interpolated, then t = 0
 )
 
 // endTolerance is how far, relatively, a time or noise level may miss an end of the
@@ -44,6 +46,8 @@ type Grid struct {
 	// Sigma lists the noise levels of GridSigma, strictly decreasing; the last may
 	// be 0. Several lists are of one length, one for each subspace.
 	Sigma [][]float64
+	// Table of GridTable is one of Tables.
+	Table string
 }
 
 // resolve fills in defaults and checks all that needs no schedule.
@@ -56,8 +60,15 @@ func (g Grid) resolve() (Grid, error) {
 	if !levels && (g.SigmaMin != 0 || g.SigmaMax != 0) || g.Kind != GridEDM && g.Rho != 0 {
 		return g, failf("grid", "grid %s takes no sigma_min, sigma_max or rho of this kind", g.Kind)
 	}
+	if g.Kind != GridTable && g.Table != "" {
+		return g, failf("grid", "grid %s takes no table", g.Kind)
+	}
 	switch g.Kind {
 	case GridSchedule, GridGeodesic:
+	case GridTable:
+		if tables[g.Table] == nil {
+			return g, failf("grid", "no table is called %q; there are %s", g.Table, strings.Join(Tables(), ", "))
+		}
 	case GridEDM, GridLogSNR:
 		if g.Kind == GridEDM && g.Rho == 0 {
 			g.Rho = edmRho
@@ -91,7 +102,7 @@ func (g Grid) resolve() (Grid, error) {
 			}
 		}
 	default:
-		return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s and lists of t or sigma", g.Kind, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
+		return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s, tables and lists of t or sigma", g.Kind, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
 	}
 	return g, nil
 }
@@ -141,6 +152,9 @@ func (g Grid) times(sch *schedule.Schedule, row, n int) ([][]float64, error) {
 			return nil, err
 		}
 		t, err := timesOf(append(sigma, 0), sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
+		return [][]float64{t}, err
+	case GridTable:
+		t, err := timesOf(tableLevels(tables[g.Table], n), sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
 		return [][]float64{t}, err
 	case GridGeodesic:
 		t, err := sch.GeodesicTimes(row, n)

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule"
@@ -216,5 +217,31 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s: stage %d has another shape on row 1", name, i)
 			}
 		}
+	}
+}
+
+// With ten steps a table is what was published, with 0 at its end; other numbers of steps are log-linear between.
+func TestTableGrid(t *testing.T) {
+	if got := strings.Join(Tables(), " "); got != "ays-sd15 ays-sdxl ays-svd" {
+		t.Errorf("tables %s", got)
+	}
+	levels := func(name string, n int, T float64) []float64 {
+		var out []float64
+		for _, st := range plan(t, Settings{Solver: "dpmpp2m", Steps: n, Grid: Grid{Kind: GridTable, Table: name}}, edm(t, T)).Stages {
+			out = append(out, math.Sqrt(st.G[0]))
+		}
+		return out
+	}
+	for i, got := range levels("ays-svd", 10, 700*700) {
+		near(t, "svd", got, []float64{700, 54.5, 15.886, 7.977, 4.248, 1.789, 0.981, 0.403, 0.173, 0.034}[i], 1e-9)
+	}
+	five := levels("ays-sd15", 5, 6400)
+	for i, want := range []float64{14.6146412293, 3.8636745985, 1.8841921177, 0.9642583904, 0.3977456272} {
+		near(t, "sd15, every other", five[i], want, 1e-9)
+	}
+	twenty := levels("ays-sdxl", 20, 6400)
+	near(t, "sdxl, in between", twenty[3], math.Sqrt(6.3184485287*3.7681790315), 1e-9)
+	if len(twenty) != 20 {
+		t.Errorf("%d evaluations for 20 steps", len(twenty))
 	}
 }

@@ -112,7 +112,7 @@ func (s Settings) eulerEnd() bool {
 	case GridSchedule, GridGeodesic:
 		m := methods[s.Solver]
 		return m.ends != nil && m.ends(s)
-	case GridEDM, GridLogSNR:
+	case GridEDM, GridLogSNR, GridTable:
 		return true
 	}
 	return s.Grid.endsAtZero()
