@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 import anisoflight
+from anisoflight import figures
 
-MODULES = [name for _, name, is_package in pkgutil.iter_modules(anisoflight.__path__, "anisoflight.") if not is_package]
+MODULES = [
+    name
+    for package in (anisoflight, figures)
+    for _, name, is_package in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    if not is_package and not name.endswith("__main__")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -16,6 +16,7 @@ from matplotlib.image import AxesImage
 from anisoflight import figures
 from anisoflight.figures.denoising import Reconstruction
 from anisoflight.figures.gallery import Gallery
+from anisoflight.subspaces import dct_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,7 +210,7 @@ def test_reconstruct_noises_each_subspace_by_its_own_variance(client: Client, ba
         table = {"t": [0, 4], "g": [1, 9]}
         parts = noise[None]
     elif basis == "dct":
-        rows = figures.subspaces.dct_rows(8)
+        rows = dct_rows(8)
         low = rows.T @ (lead * (rows @ noise[..., 0] @ rows.T)) @ rows
         parts = np.stack([low[..., None], noise - low[..., None]])
     else:

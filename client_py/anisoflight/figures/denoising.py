@@ -11,13 +11,11 @@ import numpy as np
 from matplotlib import pyplot
 
 from anisoflight.images import to_uint8
+from anisoflight.subspaces import Subspaces
 
 from .style import STYLE
-from .subspaces import dct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
     from matplotlib.figure import Figure
 
@@ -55,9 +53,12 @@ def reconstruct(
     frame = path.evaluate(t=times, labels=None if label < 0 else [label])
     g = frame["g"].to_numpy().reshape(-1, len(times))[:, ::-1].T  # [time, subspace], from the largest down
     family = path.file["family"]
-    parts = _parts(client, schedule, family, epsilon, label, g.shape[1])
-    noisy = (x0 + np.tensordot(np.sqrt(g), parts, axes=1)).astype(np.float32)
-    basis = {} if family["basis"] == "none" else {"basis": family["basis"], "k": family.get("k")}
+    vectors = path.vectors()
+    split = Subspaces(family, None if vectors is None else vectors[label if label in vectors else -1])
+    channels_first = np.moveaxis(epsilon, 2, 0)
+    noises = np.sqrt(g).T[:, :, None, None, None] * channels_first  # [subspace, time, C, H, W]
+    noisy = (x0 + np.moveaxis(split.combine(noises), 1, 3)).astype(np.float32)
+    basis = {key: value for key, value in family.items() if key != "per_class" and family["basis"] != "none"}
     denoised = client.denoise(model, noisy, g=g, labels=label, progress=False, **basis).denoised
     return Reconstruction(times, g, noisy, denoised)
 
@@ -90,26 +91,3 @@ def reconstructions(along: Mapping[str, Reconstruction]) -> Figure:
 
 def _level(sigma: float) -> str:
     return f"{sigma:.2g}" if sigma < 99.5 else f"{sigma:.0f}"
-
-
-def _parts(
-    client: Client, schedule: str, family: Mapping[str, Any], x: Array, label: int, subspaces: int
-) -> Sequence[Array] | Array:
-    """P_j x for every subspace j, [J, H, W, C]."""
-    if subspaces == 1:
-        return x[None]
-    height, width = x.shape[:2]
-    if family["basis"] == "dct":
-        down, across = dct_rows(height), dct_rows(width)
-        edge = [*family["cuts"]] if family.get("cuts") else [round(np.sqrt(family["k"]))] if family.get("k") else None
-        u, v = np.ogrid[:height, :width]
-        level = np.maximum(u, v) if edge else np.where((u < height // 2) & (v < width // 2), 0, 1)
-        band = np.searchsorted(edge, level, side="right") if edge else level
-        spectrum = np.einsum("uy,vx,yxc->uvc", down, across, x)
-        return np.stack(
-            [np.einsum("uy,vx,uvc->yxc", down, across, spectrum * (band == j)[..., None]) for j in range(subspaces)]
-        )
-    vectors = client.basis(schedule=schedule)
-    rows = vectors[-1] if -1 in vectors else vectors[label]
-    lead = np.einsum("kyx,kvw,vwc->yxc", rows, rows, x)
-    return np.stack([lead, x - lead])

@@ -9,6 +9,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot
 
+from anisoflight.subspaces import dct_rows
+
 from .style import COLOURS, DIVERGING, STYLE, axes
 
 if TYPE_CHECKING:
@@ -17,17 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray[Any, Any]
-
-
-def dct_rows(size: int) -> Array:
-    """The orthonormal DCT-II of `size` samples: row u is γ_u cos((2x + 1) u π / (2·size)), [size, size].
-
-    >>> rows = dct_rows(4)
-    >>> bool(np.allclose(rows @ rows.T, np.eye(4)))
-    True
-    """
-    u, x = np.ogrid[:size, :size]
-    return np.sqrt(np.where(u == 0, 1, 2) / size) * np.cos((2 * x + 1) * u * np.pi / (2 * size))
 
 
 def dct_functions(size: int = 16, count: int = 9) -> Figure:
