@@ -50,6 +50,11 @@ func (c *Client) BenchSchedule(ctx context.Context, req api.BenchSchedule) Rows 
 	return c.get(ctx, "BenchSchedule", req)
 }
 
+// Predict tells how much energy each basis, and schedules per class, can save at best.
+func (c *Client) Predict(ctx context.Context, req api.Predict) Rows {
+	return c.get(ctx, "Predict", req)
+}
+
 // EvaluateModel measures a model's loss by noise level.
 func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows {
 	return c.get(ctx, "EvaluateModel", req)

@@ -50,7 +50,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "max_connections", kind: whole, def: "1024", usage: "`number` of connections at a time"},
 		{name: "max_message_bytes", kind: whole, usage: "`bytes` that one message of a client may have (default 256 MiB)"},
 		{name: "stall", kind: number, usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)"},
-		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 2)"},
+		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 4)"},
 		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
 	},
 	run: runServe,
