@@ -1,0 +1,145 @@
+"""The scenarios of Arrow's own Flight integration tests that apply to this service, with stock pyarrow.
+
+Not among them: auth:basic_proto (tokens are bearer tokens), alternative locations, SQL, sessions and do_exchange:echo,
+none of which the service offers; poll_flight_info, since work starts with DoGet.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+import wire
+
+import anisoflight
+
+ROWS = 3 * 700 + 5  # several messages on the way back
+
+
+@pytest.fixture(scope="module")
+def uploaded(flight: fl.FlightClient) -> Iterator[pa.Table]:
+    """The data set `conformance`, sent in batches of 700 rows with metadata."""
+    rng = np.random.default_rng(5)
+    images = rng.uniform(-1, 1, (ROWS, 16, 16, 1)).astype(np.float32)
+    rows = wire.table(image=wire.tensor(images), label=wire.int32(np.arange(ROWS) % 7))
+    writer, answers = flight.do_put(fl.FlightDescriptor.for_path("datasets", "conformance"), rows.schema)
+    for i, batch in enumerate(rows.to_batches(max_chunksize=700)):
+        writer.write_with_metadata(batch, str(i).encode())
+    writer.done_writing()
+    answer = answers.read()
+    writer.close()
+    assert answer is not None
+    assert json.loads(answer.to_pybytes()) == {"rows": ROWS}
+    yield rows
+    wire.act(flight, "DeleteDataset", {"dataset": "conformance"})
+
+
+def info(flight: fl.FlightClient) -> fl.FlightInfo:
+    return flight.get_flight_info(fl.FlightDescriptor.for_path("datasets", "conformance"))
+
+
+def test_default(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    """What goes in at a path comes out of every endpoint's ticket, with the schema that was announced."""
+    found = info(flight)
+    assert found.total_records == ROWS
+    assert found.total_bytes >= uploaded.get_total_buffer_size()
+    tables = [flight.do_get(endpoint.ticket).read_all() for endpoint in found.endpoints]
+    table = pa.concat_tables(tables)
+    assert table.schema.equals(found.schema)
+    assert flight.get_schema(found.descriptor).schema.equals(found.schema)
+    assert table.column("image").combine_chunks() == uploaded.column("image").combine_chunks()
+    assert table.column("label").combine_chunks() == uploaded.column("label").combine_chunks()
+    table.validate(full=True)
+    assert [i.descriptor.path for i in flight.list_flights(b"datasets/conformance")] == [found.descriptor.path]
+
+
+def test_ordered(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    """The endpoints are ordered, and so are their rows."""
+    found = info(flight)
+    assert found.ordered
+    indices = [wire.numbers(flight.do_get(endpoint.ticket).read_all()["index"]) for endpoint in found.endpoints]
+    assert np.array_equal(np.concatenate(indices), np.arange(ROWS))
+
+
+def test_app_metadata(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    """Every message with rows carries metadata; the rows it counts are those received."""
+    done = 0
+    for chunk in flight.do_get(info(flight).endpoints[0].ticket):
+        event = json.loads(chunk.app_metadata.to_pybytes())
+        done += chunk.data.num_rows
+        if event["event"] == "batch":
+            assert event["done"] == done
+    assert event["event"] == "end"
+    assert event["rows"] == done == ROWS
+
+
+def test_reuse_connection(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    """No endpoint names a place: the connection that asked is the one to fetch from, as often as one likes."""
+    (endpoint,) = info(flight).endpoints
+    assert endpoint.locations == []
+    first, second = (flight.do_get(endpoint.ticket).read_all() for _ in range(2))
+    assert first.equals(second)
+
+
+def test_tickets_do_not_expire(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    (endpoint,) = info(flight).endpoints
+    assert endpoint.expiration_time is None
+
+
+@pytest.mark.parametrize("action", ["CancelFlightInfo", "RenewFlightEndpoint", "CancelQuery"])
+def test_what_needs_no_cancelling_is_not_offered(flight: fl.FlightClient, uploaded: pa.Table, action: str) -> None:
+    """Nothing is held for a FlightInfo, so nothing is there to cancel or renew: cancelling a call ends its work."""
+    assert action not in {offered.type for offered in flight.list_actions()}
+    assert wire.code(lambda: list(flight.do_action(fl.Action(action, info(flight).serialize())))) == "OP_NOT_FOUND"
+
+
+def test_cancelling_a_get(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    reader = flight.do_get(info(flight).endpoints[0].ticket)
+    reader.read_chunk()
+    reader.cancel()
+    with pytest.raises(fl.FlightCancelledError):
+        for _ in reader:
+            pass
+    assert flight.do_get(info(flight).endpoints[0].ticket).read_all().num_rows == ROWS
+
+
+class Watch(fl.ClientMiddlewareFactory):
+    """Sends headers with every call and notes how it ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.completed: list[BaseException | None] = []
+
+    def start_call(self, info: fl.CallInfo) -> fl.ClientMiddleware:
+        return Watching(self)
+
+
+class Watching(fl.ClientMiddleware):
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self.watch = watch
+
+    def sending_headers(self) -> dict[str, list[str | bytes]]:
+        return {"x-middleware": ["expected value"], "x-middleware-bin": [b"\x00\xff"]}
+
+    def call_completed(self, exception: BaseException | None) -> None:
+        with self.watch.lock:
+            self.watch.completed.append(exception)
+
+
+def test_middleware(server: anisoflight.LocalClient, uploaded: pa.Table) -> None:
+    """Headers that the service does not know pass; a middleware hears how a call ended."""
+    watch = Watch()
+    with fl.FlightClient(server.location, middleware=[watch]) as client:
+        info(client)
+        assert watch.completed == [None]
+        with pytest.raises(wire.FAILURES, match=r"\[DATASET_NOT_FOUND\]"):
+            client.get_flight_info(fl.FlightDescriptor.for_path("datasets", "no-such"))
+        assert watch.completed[1] is not None
+        assert client.do_get(info(client).endpoints[0].ticket).read_all().num_rows == ROWS
