@@ -14,13 +14,33 @@ func (s optimiserState) nodes() []*Node { return []*Node{s.params, s.m, s.v, s.e
 
 // rates are the scalars of one optimiser step. They are computed on the host in
 // float64: 1 − β^t cancels in float32.
-func rates(cfg TrainerConfig, count int64, lr, emaBeta float64) []float64 {
+func rates(cfg TrainerConfig, count int64, in StepInput) []float64 {
 	t := float64(count + 1)
-	return []float64{
-		lr / (1 - math.Pow(cfg.Beta1, t)),
-		1 / (1 - math.Pow(cfg.Beta2, t)),
-		1 - emaBeta,
+	clip := math.Inf(1)
+	if in.Clip > 0 {
+		clip = in.Clip
 	}
+	return []float64{
+		in.LR / (1 - math.Pow(cfg.Beta1, t)),
+		1 / (1 - math.Pow(cfg.Beta2, t)),
+		1 - in.EMABeta,
+		clip,
+	}
+}
+
+// at returns the scalar number i of rates.
+func at(rate *Node, i int) *Node {
+	return graph.Reshape(graph.Slice(rate, graph.AxisRange(i, i+1)))
+}
+
+// adamOn appends a step of adam on the gradient, scaled down to the norm that rates
+// allows, and returns the new state and the norm that it had [1]. A norm that is not
+// finite leaves the state as it is.
+func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
+	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
+	scale := graph.Min(graph.Div(at(rate, 3), norm), graph.OnesLike(norm))
+	next := adam(cfg, s, graph.Mul(grad, scale), rate, graph.IsFinite(norm))
+	return append(next.nodes(), graph.Reshape(norm, 1))
 }
 
 // adam appends one step of Adam (Kingma and Ba, arXiv 1412.6980) and of the
@@ -30,14 +50,13 @@ func rates(cfg TrainerConfig, count int64, lr, emaBeta float64) []float64 {
 //	p ← p − lr/(1−β₁^t) · m / ( √(v/(1−β₂^t)) + eps )
 //	ema ← ema + (1−β) (p − ema)
 //
-// everything unchanged unless ok. rate holds the three scalars of rates.
+// everything unchanged unless ok. rate holds the scalars of rates.
 func adam(cfg TrainerConfig, s optimiserState, grad, rate, ok *Node) optimiserState {
-	at := func(i int) *Node { return graph.Reshape(graph.Slice(rate, graph.AxisRange(i, i+1))) }
 	m := graph.Add(graph.MulScalar(s.m, cfg.Beta1), graph.MulScalar(grad, 1-cfg.Beta1))
 	v := graph.Add(graph.MulScalar(s.v, cfg.Beta2), graph.MulScalar(graph.Square(grad), 1-cfg.Beta2))
-	step := graph.Div(m, graph.AddScalar(graph.Sqrt(graph.Mul(v, at(1))), cfg.Eps))
-	p := graph.Sub(s.params, graph.Mul(step, at(0)))
-	ema := graph.Add(s.ema, graph.Mul(graph.Sub(p, s.ema), at(2)))
+	step := graph.Div(m, graph.AddScalar(graph.Sqrt(graph.Mul(v, at(rate, 1))), cfg.Eps))
+	p := graph.Sub(s.params, graph.Mul(step, at(rate, 0)))
+	ema := graph.Add(s.ema, graph.Mul(graph.Sub(p, s.ema), at(rate, 2)))
 	return optimiserState{
 		params: choose(ok, p, s.params), m: choose(ok, m, s.m),
 		v: choose(ok, v, s.v), ema: choose(ok, ema, s.ema),

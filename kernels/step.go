@@ -28,6 +28,14 @@ type StepInput struct {
 
 	LR      float64 // learning rate of this step
 	EMABeta float64 // decay of the moving average: ema ← β ema + (1−β) params
+	Clip    float64 // largest norm of the network's gradient, which is scaled down to it; 0: none
+
+	// Part is how many images the device sees at a time; 0: all. The step is that of the
+	// whole batch, ε and probes included; only dropout differs.
+	Part int
+	// NetworkG [B*J] are noise variances at which the network is trained in place of G,
+	// with the weights Omega; nil: G. The terms are those at G.
+	NetworkG []float64
 }
 
 // StepOutput is what a step reports.
@@ -60,6 +68,20 @@ func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
 		return StepOutput{}, inputf("LR, EMABeta", "%g, %g; a finite rate and a decay in [0, 1]", in.LR, in.EMABeta)
 	}
+	if in.Part < 0 || !(in.Clip >= 0) {
+		return StepOutput{}, inputf("Part, Clip", "%d, %g; neither is negative", in.Part, in.Clip)
+	}
+	if in.NetworkG != nil {
+		if err := checkLength("NetworkG", len(in.NetworkG), n*m.J()); err != nil {
+			return StepOutput{}, err
+		}
+		if err := checkVariances("NetworkG", in.NetworkG); err != nil {
+			return StepOutput{}, err
+		}
+	}
+	if in.Part > 0 && in.Part < n || in.NetworkG != nil && t.cfg.TrainNetwork {
+		return t.stepInParts(ctx, in, n)
+	}
 	p, err := t.program(ctx, n)
 	if err != nil {
 		return StepOutput{}, err
@@ -88,7 +110,7 @@ func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 		for _, b := range t.state[1:] {
 			args = append(args, device.Donate(b))
 		}
-		args = append(args, put(s, rates(t.cfg, t.count, in.LR, in.EMABeta), 3))
+		args = append(args, put(s, rates(t.cfg, t.count, in), 4))
 	}
 	if s.err != nil {
 		return StepOutput{}, s.err
@@ -128,14 +150,11 @@ func (t *Trainer) finish(in StepInput, n int, out []*device.Buffer) (StepOutput,
 	defer releaseAll(report)
 	var res StepOutput
 	if t.cfg.TrainNetwork {
-		norm := make([]float64, 1)
-		if err := download(report[1], norm); err != nil {
+		var err error
+		if res.GradNorm, err = t.countStep(report[1]); err != nil {
 			return res, err
 		}
-		res.GradNorm = norm[0]
-		if res.Skipped = !finite(norm[0]); !res.Skipped {
-			t.count++
-		}
+		res.Skipped = !finite(res.GradNorm)
 	}
 	var err error
 	if res.Terms, err = readTerms(report[0], t.cfg.Mode, n, n, t.model.J()); err != nil {
@@ -146,6 +165,18 @@ func (t *Trainer) finish(in StepInput, n int, out []*device.Buffer) (StepOutput,
 		res.Loss[i/t.model.J()] += in.Omega[i] * r
 	}
 	return res, nil
+}
+
+// countStep reads the gradient's norm, and counts the step unless it was skipped.
+func (t *Trainer) countStep(report *device.Buffer) (float64, error) {
+	norm := make([]float64, 1)
+	if err := download(report, norm); err != nil {
+		return 0, err
+	}
+	if finite(norm[0]) {
+		t.count++
+	}
+	return norm[0], nil
 }
 
 // stepGraph is the program of one step. Its parameters are frame's, then images,
@@ -169,14 +200,13 @@ func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node 
 		return []*Node{graph.Stack(terms, 0)}
 	}
 	state := optimiserState{params: f.flat, m: f.param("m", m.size), v: f.param("v", m.size), ema: f.param("ema", m.size)}
-	rate := f.param("rates", 3)
+	rate := f.param("rates", 4)
 	e.rng = draw.state
 	e.train = f.trained()
 	terms, grads := e.build()
 	grad := graph.MulScalar(m.flatten(g, grads), 1/float64(batch))
-	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
-	next := adam(cfg, state, grad, rate, graph.IsFinite(norm))
-	return append(next.nodes(), graph.Stack(terms, 0), graph.Reshape(norm, 1))
+	out := adamOn(cfg, state, grad, rate)
+	return append(out[:4:4], graph.Stack(terms, 0), out[4])
 }
 
 // trained lists the parameters that are not frozen.

@@ -38,6 +38,14 @@ type Config struct {
 	Seed  uint64  `json:"seed,omitempty"`  // of weights, data order, noise and probes
 	Flip  bool    `json:"flip,omitempty"`  // mirror half of the images
 
+	// Microbatch is how many images of a batch the device sees at a time; 0 (default): all.
+	// The step is that of the whole batch, its noise and probes included, and also where it
+	// does not divide the batch; only dropout draws other masks.
+	Microbatch int `json:"microbatch,omitempty"`
+	// ClassWeighting weighs every sample's loss: none (default), or balanced, n/(C·n_y) with
+	// n_y the images of its class among n in C classes, so that classes count alike.
+	ClassWeighting string `json:"class_weighting,omitempty"`
+
 	// The network's optimiser, Adam.
 	TrainNetwork *bool    `json:"train_network,omitempty"` // default true; false freezes the network
 	LR           float64  `json:"lr,omitempty"`            // default 1e-3 in pretrain, 1e-5 elsewhere
@@ -50,6 +58,7 @@ type Config struct {
 	// EMAHalflife is that of the network's moving average. Default: 3 % of the length in
 	// pretrain, 500 elsewhere.
 	EMAHalflife float64 `json:"ema_halflife_kimg,omitempty"`
+	Clip        float64 `json:"clip,omitempty"` // largest norm of the network's gradient; default 0: none
 
 	// The schedule and its optimiser, Adam in float64.
 	T                float64  `json:"T,omitempty"`                  // end of time, g(T) = T; default that of the start, else 6400
@@ -65,6 +74,22 @@ type Config struct {
 	ScheduleLRHold   float64  `json:"schedule_lr_hold,omitempty"`   // default 0
 	ScheduleLRFinal  *float64 `json:"schedule_lr_final,omitempty"`  // default 0.1
 	Stratified       *bool    `json:"stratified,omitempty"`         // one t from each of batch equal parts of [0, T]; default true
+	ScheduleClip     float64  `json:"schedule_clip,omitempty"`      // largest |d_θH|; default 0: none
+	// ScheduleEMAHalflife is that of the schedule that is published and saved: the moving
+	// average of ln g at the knots. Default 0: the schedule as it stands. ln g and not θ is
+	// averaged, because θ's common scale is free and drifts: see docs/method.md.
+	ScheduleEMAHalflife float64 `json:"schedule_ema_halflife_kimg,omitempty"`
+
+	// EarlyStop ends the run before its length: none (default), noise, energy or both.
+	//
+	//	noise   the mean of d_θH over a window is no longer than its own standard error
+	//	energy  on a fixed set of images, times and noise, the energy has risen above the
+	//	        lowest measured by more than three standard errors of the difference; the
+	//	        schedule with the lowest is kept
+	EarlyStop       string  `json:"early_stop,omitempty"`
+	EarlyStopWindow float64 `json:"early_stop_window_kimg,omitempty"` // of noise; default an eighth of the length
+	EvalEvery       float64 `json:"eval_every_kimg,omitempty"`        // of energy; default a sixteenth of the length
+	EvalSamples     int     `json:"eval_samples,omitempty"`           // of energy; default 1024
 
 	// The estimator of the schedule's gradient.
 	Estimator string `json:"estimator,omitempty"` // auto (default), full, backprop, explicit or finite-difference
@@ -76,7 +101,9 @@ type Config struct {
 	RatioEmbedding bool `json:"ratio_embedding,omitempty"`
 
 	// Noise levels in pretrain: ln σ_j = PMean + PStd·n + PStdSubspace·n_j, n shared by
-	// the subspaces, n and n_j unit normal.
+	// the subspaces, n and n_j unit normal. In the other stages the network is trained at
+	// ln σ_j = ln √g_j + PStdSubspace·n_j, so that it knows the ratios on both sides of the
+	// schedule's; the schedule's gradient is that at g.
 	PMean        *float64 `json:"p_mean,omitempty"`         // default −1.2
 	PStd         float64  `json:"p_std,omitempty"`          // default 1.2
 	PStdSubspace float64  `json:"p_std_subspace,omitempty"` // default 0
@@ -94,6 +121,7 @@ func (c Config) Unset() []string {
 		{"T", c.T == 0}, {"g0", c.G0 == 0}, {"knots", c.Knots == 0}, {"c", c.C == 0},
 		{"schedule_lr", c.ScheduleLR == 0}, {"schedule_beta1", c.ScheduleBeta1 == 0}, {"schedule_beta2", c.ScheduleBeta2 == 0},
 		{"probes", c.Probes == 0}, {"p_std", c.PStd == 0},
+		{"early_stop_window_kimg", c.EarlyStopWindow == 0}, {"eval_every_kimg", c.EvalEvery == 0}, {"eval_samples", c.EvalSamples == 0},
 	} {
 		if f.zero {
 			names = append(names, f.name)

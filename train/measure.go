@@ -111,13 +111,19 @@ func (r *meter) residualImages(ctx context.Context, sigma []float64, per int, ta
 
 // draw writes the image and the noise of a sample and returns the image's label.
 func (r *meter) draw(sample uint64, image, noise []float32) int32 {
-	at, _ := r.order.At(sample)
-	if r.pool != nil {
-		at = r.pool[at]
-	}
+	at := r.image(sample)
 	r.data.Image(at, false, image)
 	latent.Normal(latent.Uint64(r.seed, streamEvaluate, sample+1), streamEvaluate, noise)
 	return r.data.Label(at)
+}
+
+// image returns the image of a sample.
+func (r *meter) image(sample uint64) int {
+	image, _ := r.order.At(sample)
+	if r.pool != nil {
+		image = r.pool[image]
+	}
+	return image
 }
 
 // meanStderr returns the mean of x and its standard error; 0 for a single value.

@@ -62,6 +62,13 @@ func (c Config) Resolve() (Config, error) {
 	orDefault(&c.Probes, 1)
 	orPointer(&c.PMean, -1.2)
 	orDefault(&c.PStd, 1.2)
+	orDefault(&c.ClassWeighting, WeightNone)
+	orDefault(&c.EarlyStop, StopNone)
+	if c.EarlyStop != StopNone {
+		orDefault(&c.EarlyStopWindow, c.Kimg/8)
+		orDefault(&c.EvalEvery, c.Kimg/16)
+		orDefault(&c.EvalSamples, 1024)
+	}
 	return c, c.check()
 }
 
@@ -99,6 +106,9 @@ func (c Config) check() error {
 		case f.high != 0 && !(f.v > f.low && f.v < f.high):
 			return fieldf(f.name, "%g; it lies between %g and %g", f.v, f.low, f.high)
 		}
+	}
+	if err := c.checkOptions(); err != nil {
+		return err
 	}
 	switch {
 	case c.Batch < 1 || c.Batch > maxBatch:

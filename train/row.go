@@ -27,6 +27,10 @@ type Row struct {
 	Share [len(kernels.PartNames)]float64
 	// TermStderr is the standard error of every term, as ScheduleGradStderr of the whole.
 	TermStderr [len(kernels.PartNames)]float64
+
+	// EvalEnergy is that of the schedule before this step on the fixed evaluation set,
+	// where it was measured; EvalRise is how much it lies above the lowest so far.
+	EvalEnergy, EvalRise, EvalRiseStderr float64
 }
 
 // RowColumns names the columns of a Row in the order of Row.Values. New ones are added
@@ -41,6 +45,7 @@ var RowColumns = func() []string {
 			names = append(names, prefix+term)
 		}
 	}
+	names = append(names, "eval_energy", "eval_rise", "eval_rise_stderr")
 	return names
 }()
 
@@ -64,7 +69,7 @@ func (r *Row) fields() []*float64 {
 	for i := range r.TermStderr {
 		fields = append(fields, &r.TermStderr[i])
 	}
-	return fields
+	return append(fields, &r.EvalEnergy, &r.EvalRise, &r.EvalRiseStderr)
 }
 
 // Values returns the row as numbers, in the order of RowColumns.

@@ -47,6 +47,9 @@ type Run struct {
 	adam   *scheduleAdam      // nil in pretrain
 
 	previous [][][]float64 // d_θH of the step before; nil before there is one
+	average  [][][]float64 // of the increments of ln g; nil where the schedule has none
+	weights  classWeights  // nil where classes count as they come
+	watch    watch         // of early stopping
 
 	step, seen, skipped int64
 	position            uint64
@@ -111,6 +114,12 @@ func New(cfg Config, src Sources) (*Run, error) {
 	if cfg.Stage != Pretrain {
 		r.theta = r.sched.Theta()
 		r.adam = newScheduleAdam(cfg.ScheduleBeta1, cfg.ScheduleBeta2, r.theta)
+		if cfg.ScheduleEMAHalflife > 0 {
+			r.average = increments(r.sched)
+		}
+	}
+	if r.weights, err = newClassWeights(cfg, src.Dataset); err != nil {
+		return nil, err
 	}
 	r.order = data.NewOrder(cfg.Seed, src.Dataset.Len(), cfg.Flip)
 	r.guard = newGuard(cfg.Batch)
@@ -145,8 +154,9 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 // Config returns the configuration with every default filled in.
 func (r *Run) Config() Config { return r.cfg }
 
-// Schedule returns the schedule as it stands; nil in pretrain without one.
-func (r *Run) Schedule() *schedule.Schedule { return r.sched }
+// Schedule returns the schedule that would be saved: the average where there is one,
+// else as it stands; nil in pretrain without one.
+func (r *Run) Schedule() *schedule.Schedule { return r.published() }
 
 // Progress is how far a run is.
 type Progress struct {
@@ -180,7 +190,7 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.sched, Basis: r.basis}, nil
+	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.published(), Basis: r.basis}, nil
 }
 
 // Close frees the device memory. Snapshots that others hold keep their weights.

@@ -22,9 +22,9 @@ func (s *Snapshot) Release() { s.Weights.Release() }
 // Publish makes the present average and schedule the run's snapshot. Samplers that
 // hold an earlier one keep it.
 func (r *Run) Publish(ctx context.Context) error {
-	next := &Snapshot{Model: r.model, Schedule: r.sched, Step: r.step}
+	next := &Snapshot{Model: r.model, Schedule: r.published(), Step: r.step}
 	var err error
-	if next.Weights, err = r.weights(ctx); err != nil {
+	if next.Weights, err = r.averaged(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -36,8 +36,8 @@ func (r *Run) Publish(ctx context.Context) error {
 	return nil
 }
 
-// weights returns a copy of the average; of a frozen network one copy serves for good.
-func (r *Run) weights(ctx context.Context) (*kernels.Weights, error) {
+// averaged returns a copy of the average; of a frozen network one copy serves for good.
+func (r *Run) averaged(ctx context.Context) (*kernels.Weights, error) {
 	if !*r.cfg.TrainNetwork {
 		if s := r.Snapshot(); s != nil {
 			return s.Weights, nil

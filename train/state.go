@@ -32,6 +32,12 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	if r.adam != nil {
 		s.ThetaM, s.ThetaV, s.ThetaUpdates = cloneTable(r.adam.m), cloneTable(r.adam.v), slices.Clone(r.adam.n)
 		s.ThetaGradient = r.previous // never written to again
+		if r.average != nil {
+			s.ScheduleAverage = cloneTable(r.average)
+		}
+		if err := r.watch.store(s); err != nil {
+			return nil, err
+		}
 	}
 	for _, row := range r.rows {
 		s.Rows = append(s.Rows, row.Values())
@@ -91,6 +97,15 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return stateError("the last gradient of θ does not fit the schedule")
 		}
 		r.previous = s.ThetaGradient
+		if r.average != nil {
+			if !sameTable(r.average, s.ScheduleAverage) {
+				return stateError("the average does not fit the schedule")
+			}
+			r.average = cloneTable(s.ScheduleAverage)
+		}
+		if err := r.watch.restore(s, r.adam.m); err != nil {
+			return err
+		}
 	}
 	if s.Step < 0 || s.Seen < 0 || s.Position < 0 || s.Skipped < 0 {
 		return stateError("a counter is negative")
@@ -107,7 +122,41 @@ func (r *Run) restore(s *checkpoint.Run) error {
 	return nil
 }
 
+// store adds what early stopping remembers to a state.
+func (w *watch) store(s *checkpoint.Run) (err error) {
+	s.WindowSum = cloneTable(w.sum)
+	if w.Best != nil {
+		s.BestEnergies, s.BestIncrements = w.Best.energy, w.Best.increments // never written to again
+	}
+	s.Watch, err = json.Marshal(w)
+	return err
+}
+
+// restore is the inverse of store; tables must be like one of the schedule's.
+func (w *watch) restore(s *checkpoint.Run, like [][][]float64) error {
+	if s.Watch == nil {
+		return nil // a state of an older program
+	}
+	if err := json.Unmarshal(s.Watch, w); err != nil {
+		return stateError("early stop: %v", err)
+	}
+	if w.sum = cloneTable(s.WindowSum); w.sum != nil && !sameTable(w.sum, like) {
+		return stateError("the window of gradients does not fit the schedule")
+	}
+	if w.Best == nil {
+		return nil
+	}
+	w.Best.energy, w.Best.increments = s.BestEnergies, s.BestIncrements
+	if len(w.Best.energy) == 0 || !sameTable(w.Best.increments, like) {
+		return stateError("the best schedule is not whole")
+	}
+	return nil
+}
+
 func cloneTable(t [][][]float64) [][][]float64 {
+	if t == nil {
+		return nil
+	}
 	out := make([][][]float64, len(t))
 	for r, row := range t {
 		for _, v := range row {

@@ -54,7 +54,13 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	from, to := float64(r.seen)/1000, float64(r.seen+int64(n))/1000
 	row := emptyRow()
 	row.Step, row.Kimg = r.step+1, to
-	in := kernels.StepInput{Images: images, Labels: labels, G: b.g, Omega: b.omega, Seed: r.cfg.Seed, Step: row.Step}
+	if err := r.watchEnergy(ctx, &row); err != nil {
+		return Row{}, err
+	}
+	in := kernels.StepInput{
+		Images: images, Labels: labels, G: b.g, Omega: b.omega, Seed: r.cfg.Seed, Step: row.Step,
+		Clip: r.cfg.Clip, Part: r.cfg.Microbatch, NetworkG: b.network,
+	}
 	if *r.cfg.TrainNetwork {
 		row.LR = r.cfg.networkRamp().At(from, to)
 		in.LR, in.EMABeta = row.LR, math.Pow(0.5, (to-from)/r.cfg.EMAHalflife)
@@ -63,7 +69,7 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	if err != nil {
 		return Row{}, err
 	}
-	skipped := out.Skipped
+	skipped, stop := out.Skipped, r.risen(row)
 	if *r.cfg.TrainNetwork {
 		row.GradNorm = out.GradNorm
 	}
@@ -71,11 +77,14 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	if r.theta != nil {
 		row.ScheduleLR = r.cfg.scheduleRamp().At(from, to)
 		row.Energy = r.sched.T() * r.sched.T() * row.Loss
-		var moved bool
-		if moved, err = r.learn(b, out.Terms, &row, !skipped); err != nil {
+		moved, noise, err := r.learn(b, out.Terms, &row, !skipped)
+		if err != nil {
 			return Row{}, err
 		}
 		skipped = skipped || !moved
+		if stop == nil {
+			stop = noise
+		}
 	}
 	if skipped {
 		r.skipped++
@@ -84,14 +93,31 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	r.seen += int64(n)
 	row.Seconds = time.Since(began).Seconds()
 	r.rows = append(r.rows, row)
-	return row, r.guard.watch(row, skipped)
+	return row, r.verdict(row, skipped, stop)
+}
+
+// verdict says whether a step was the last for now. Where the energy has risen or the run
+// looks lost, the best schedule that the evaluation set knows is the one that stays.
+func (r *Run) verdict(row Row, skipped bool, stop error) error {
+	lost := r.guard.watch(row, skipped)
+	if lost != nil {
+		stop = lost
+	}
+	if stop == nil || lost == nil && r.risen(row) == nil {
+		return stop
+	}
+	if err := r.keepBest(); err != nil {
+		return err
+	}
+	return stop
 }
 
 // batch is what a step adds to the images.
 type batch struct {
 	rows           []int     // of the schedule, per sample; nil in pretrain
 	t              []float64 // [B]
-	g, gdot, omega []float64 // [B*J]
+	g, gdot, omega []float64 // [B*J]; omega with the weights of the classes
+	network        []float64 // [B*J] variances at which the network is trained; nil for g
 }
 
 // draw chooses the noise levels of a step for samples of these classes.
@@ -101,7 +127,7 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 		b := batch{g: variances(r.cfg.Seed, step, n, j, *r.cfg.PMean, r.cfg.PStd, r.cfg.PStdSubspace)}
 		b.omega = make([]float64, len(b.g))
 		for i, g := range b.g {
-			b.omega[i] = r.model.EDMWeight(g)
+			b.omega[i] = r.model.EDMWeight(g) * r.weightOf(labels, i/j)
 		}
 		return b, nil
 	}
@@ -119,30 +145,64 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 		own := func(x []float64) []float64 { return x[i*j : (i+1)*j] }
 		r.sched.Eval(b.rows[i], t, own(b.g), own(b.gdot))
 		for k := range own(b.omega) {
-			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], r.cfg.C)
+			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], r.cfg.C) * r.weightOf(labels, i)
+		}
+	}
+	if r.cfg.PStdSubspace > 0 {
+		b.network = variances(r.cfg.Seed, step, n, j, 0, 0, r.cfg.PStdSubspace)
+		for i, g := range b.g {
+			b.network[i] *= g
 		}
 	}
 	return b, nil
 }
 
+// weightOf returns the weight of a sample's class.
+func (r *Run) weightOf(labels []int32, i int) float64 {
+	if labels == nil {
+		return r.weights.of(-1)
+	}
+	return r.weights.of(labels[i])
+}
+
 // learn fills in what a step knows of the schedule's gradient and, if move is set and
-// the gradient is finite, takes one step of Adam on θ.
-func (r *Run) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, err error) {
+// the gradient is finite, takes one step of Adam on θ. stop says that it is only noise.
+func (r *Run) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, stop, err error) {
 	d := gradient(r.sched, r.theta, b, terms.Parts(b.omega, b.g, b.gdot, r.cfg.C))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
 	row.ScheduleGradCosine, row.Share, row.TermStderr = cosine(d.mean, r.previous), d.shares(), d.stderrs()
 	if !move || !finite(d.norm) {
-		return false, nil
+		return false, nil, nil
 	}
+	stop = r.watchNoise(d, *row)
 	theta := r.sched.Theta() // a copy: r.theta stays with the schedule that it belongs to
-	r.previous = d.mean
-	r.adam.step(theta, d.mean, d.active, row.ScheduleLR)
+	r.adam.step(theta, clipped(d.mean, d.norm, r.cfg.ScheduleClip), d.active, row.ScheduleLR)
 	next, err := schedule.FromTheta(r.sched.Family(), r.sched.Labels(), theta, r.sched.T(), r.cfg.G0)
 	if err != nil {
-		return false, &DivergedError{Step: row.Step, Msg: "the schedule has left the numbers: " + err.Error()}
+		return false, nil, &DivergedError{Step: row.Step, Msg: "the schedule has left the numbers: " + err.Error()}
 	}
-	r.sched, r.theta = next, theta
-	return true, nil
+	r.sched, r.theta, r.previous = next, theta, d.mean
+	if r.average != nil {
+		images := float64(len(b.t)) / 1000
+		follow(r.average, next, math.Pow(0.5, images/r.cfg.ScheduleEMAHalflife))
+	}
+	return true, stop, nil
+}
+
+// clipped returns d scaled down to the norm limit; 0 is none.
+func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
+	if limit == 0 || norm <= limit {
+		return d
+	}
+	out := cloneTable(d)
+	for _, row := range out {
+		for _, sub := range row {
+			for k := range sub {
+				sub[k] *= limit / norm
+			}
+		}
+	}
+	return out
 }
 
 func mean(x []float64) float64 {

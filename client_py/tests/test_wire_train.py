@@ -25,6 +25,7 @@ COLUMNS = [
 ]
 TERMS = ["weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"]
 COLUMNS += ["schedule_grad_cosine", *(f"share_{term}" for term in TERMS), *(f"stderr_{term}" for term in TERMS)]
+COLUMNS += ["eval_energy", "eval_rise", "eval_rise_stderr"]
 
 
 def create(flight: fl.FlightClient, name: str, **settings: Any) -> str:
@@ -104,6 +105,45 @@ def test_the_terms_of_the_estimate_are_reported(flight: fl.FlightClient, estimat
     cosine = frame["schedule_grad_cosine"].to_numpy()
     assert np.isnan(cosine[0])
     assert np.all(np.abs(cosine[1:]) <= 1)
+
+
+def test_a_run_that_stops_of_its_own_says_why(flight: fl.FlightClient) -> None:
+    settings = {"stage": "isotropic", "model": "digits", "train_network": False, "kimg": 1.0, "schedule_lr": 10}
+    options = {
+        "early_stop": "energy",
+        "eval_every_kimg": 0.016,
+        "eval_samples": 16,
+        "schedule_ema_halflife_kimg": 0.001,
+    }
+    run = create(flight, "stopping", **settings, **options)
+    wire.act(flight, "StartRun", {"run": run, "kimg": 1.0})
+    frame = wire.get(flight, "WatchRun", {"run": run}).table.to_pandas()
+    info = wire.act(flight, "GetRun", {"run": run})[0]
+    assert info["state"] == "done"
+    stopped = info["stopped"]
+    assert stopped["reason"] == "energy"
+    assert stopped["best_step"] < stopped["step"] == info["step"] == len(frame) < 125
+    evaluated = frame["eval_energy"].dropna()
+    assert evaluated.min() == pytest.approx(stopped["best_energy"], rel=1e-9)
+    last = frame.iloc[-1]
+    assert last["eval_rise"] > 3 * last["eval_rise_stderr"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("early_stop", "sometimes"),
+        ("class_weighting", "heavy"),
+        ("microbatch", -1),
+        ("clip", -1.0),
+        ("schedule_clip", -0.5),
+        ("eval_samples", 0),
+        ("eval_every_kimg", 0),
+    ],
+)
+def test_options_out_of_range_are_named(flight: fl.FlightClient, field: str, value: object) -> None:
+    with pytest.raises(fl.FlightError, match=rf"\[BAD_REQUEST\].*{field}"):
+        create(flight, "refused", stage="isotropic", model="digits", **{field: value})
 
 
 def test_a_frozen_network_stays_as_it_was(flight: fl.FlightClient) -> None:

@@ -156,9 +156,21 @@ type RunInfo struct {
 	Kimg    float64         `json:"kimg"`
 	Target  float64         `json:"target_kimg,omitempty"` // of a run in the background
 	Error   string          `json:"error,omitempty"`
-	Last    map[string]any  `json:"last,omitempty"` // the columns of its last row that are finite
+	Stopped *Stopped        `json:"stopped,omitempty"` // the last time that it stopped of its own
+	Last    map[string]any  `json:"last,omitempty"`    // the columns of its last row that are finite
 	Created time.Time       `json:"created"`
 	Config  json.RawMessage `json:"config,omitempty"` // GetRun alone
+}
+
+// Stopped tells why a run stopped before it had seen what it was to see.
+type Stopped struct {
+	Reason  string `json:"reason"` // noise, energy or diverged
+	Step    int64  `json:"step"`
+	Message string `json:"message"`
+	// BestStep is the step after which the energy on the evaluation set was lowest, whose
+	// schedule is the run's where the energy rose after it.
+	BestStep   *int64   `json:"best_step,omitempty"`
+	BestEnergy *float64 `json:"best_energy,omitempty"`
 }
 
 // Flight is one entry of ListFlights.

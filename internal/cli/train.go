@@ -157,6 +157,9 @@ func keep(ctx context.Context, eng *engine.Engine, e env, run, model string) err
 		return err
 	}
 	fmt.Fprintf(e.out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg, model)
+	if s := info.Stopped; s != nil && s.Step == info.Step {
+		fmt.Fprintf(e.out, "stopped early (%s): %s\n", s.Reason, s.Message)
+	}
 	if info.State == "paused" {
 		fmt.Fprintf(e.out, "go on with: anisoflight train --name %s --resume --data %s\n", run, e.text("data"))
 	}

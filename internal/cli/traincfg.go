@@ -15,6 +15,8 @@ var trainRequest = []option{
 	{name: "batch", kind: whole, usage: "`images` per step (default 256)"},
 	{name: "seed", kind: seed, usage: "of weights, data order, noise and probes (default 0)"},
 	{name: "flip", kind: toggle, usage: "mirror half of the images"},
+	{name: "microbatch", kind: whole, usage: "`images` of a batch that the device sees at a time, for less memory (default: all)"},
+	{name: "class_weighting", usage: "`kind` of weights of the samples: none (default) or balanced, so that classes count alike"},
 
 	{name: "train_network", kind: toggle, usage: "train the network, not the schedule alone (default true)"},
 	{name: "lr", kind: number, usage: "the network's learning `rate` (default 1e-3 in pretrain, 1e-5 elsewhere)"},
@@ -25,6 +27,7 @@ var trainRequest = []option{
 	{name: "lr_hold", kind: number, usage: "of cosine: `part` of the length before the rate falls (default 0.5)"},
 	{name: "lr_final", kind: number, usage: "of cosine: last rate as a `part` of lr (default 0)"},
 	{name: "ema_halflife_kimg", kind: number, usage: "half-life in `kimg` of the averaged network (default 3 % of the length in pretrain, 500 elsewhere)"},
+	{name: "clip", kind: number, usage: "largest `norm` of its gradient (default: none)"},
 
 	{name: "T", kind: number, usage: "end of time, a `variance` (default that of the start, else 6400)"},
 	{name: "g0", kind: number, usage: "`variance` at t = 0 (default that of the start, else 1e-9)"},
@@ -39,6 +42,12 @@ var trainRequest = []option{
 	{name: "schedule_lr_hold", kind: number, usage: "`part` of the length before its rate falls (default 0)"},
 	{name: "schedule_lr_final", kind: number, usage: "last rate as a `part` of schedule_lr (default 0.1)"},
 	{name: "stratified", kind: toggle, usage: "draw one t from each of batch equal parts of [0, T] (default true)"},
+	{name: "schedule_clip", kind: number, usage: "largest `norm` of its gradient (default: none)"},
+	{name: "schedule_ema_halflife_kimg", kind: number, usage: "half-life in `kimg` of the averaged schedule that is saved (default: none, the schedule as it stands)"},
+	{name: "early_stop", usage: "stop when the schedule's gradient is `noise`, its energy rises (energy), or both (default none)"},
+	{name: "early_stop_window_kimg", kind: number, usage: "`kimg` that the gradient is averaged over for noise (default an eighth of the length)"},
+	{name: "eval_every_kimg", kind: number, usage: "`kimg` between two evaluations of the energy (default a sixteenth of the length)"},
+	{name: "eval_samples", kind: whole, usage: "`images` of the fixed evaluation set (default 1024)"},
 
 	{name: "estimator", usage: "of the schedule's gradient: `mode` auto (default), full, backprop, explicit or finite-difference"},
 	{name: "probe", usage: "`law` of the probes: rademacher (default), sphere or gaussian"},
@@ -47,5 +56,5 @@ var trainRequest = []option{
 
 	{name: "p_mean", kind: number, usage: "of pretrain's ln σ: `mean` (default −1.2)"},
 	{name: "p_std", kind: number, usage: "of pretrain's ln σ: `deviation` shared by the subspaces (default 1.2)"},
-	{name: "p_std_subspace", kind: number, usage: "of pretrain's ln σ: `deviation` of each subspace (default 0)"},
+	{name: "p_std_subspace", kind: number, usage: "of pretrain's ln σ, elsewhere of the network's about the schedule's: `deviation` of each subspace (default 0)"},
 }

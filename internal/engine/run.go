@@ -30,6 +30,7 @@ type status struct {
 	Created time.Time       `json:"created"`
 	Target  float64         `json:"target_kimg,omitempty"`
 	Error   string          `json:"error,omitempty"`
+	Stopped *api.Stopped    `json:"stopped,omitempty"`
 	Step    int64           `json:"step"`
 	Kimg    float64         `json:"kimg"`
 	Config  json.RawMessage `json:"config"` // with every default resolved
@@ -104,7 +105,7 @@ func (r *run) info() api.RunInfo {
 	defer r.mu.Unlock()
 	s := r.status
 	info := api.RunInfo{Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: s.Step, Kimg: s.Kimg,
-		Target: s.Target, Error: s.Error, Created: s.Created}
+		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Created: s.Created}
 	if n := len(r.rows); n > 0 {
 		info.Last = map[string]any{}
 		for i, v := range r.rows[n-1] {

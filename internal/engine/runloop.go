@@ -111,15 +111,37 @@ func (r *run) step(ctx context.Context) error {
 	})
 }
 
-// took notes the row of a step. A step after which the run looks lost counts, too.
+// took notes the row of a step. A step after which the run stops counts, too.
 func (r *run) took(row train.Row, err error) error {
-	var lost *train.DivergedError
-	if err == nil || errors.As(err, &lost) {
+	stopped := r.stopped(err)
+	if err == nil || stopped != nil {
 		r.dirty = true
 		r.add(row)
 		r.e.steps.Add(1)
 	}
+	if stopped != nil {
+		r.update(func() { r.status.Stopped = stopped })
+	}
 	return err
+}
+
+// stopped tells why a run stopped of its own with a step that was taken; nil where err is something else.
+func (r *run) stopped(err error) *api.Stopped {
+	var lost *train.DivergedError
+	var early *train.StoppedError
+	var s *api.Stopped
+	switch {
+	case errors.As(err, &lost):
+		s = &api.Stopped{Reason: "diverged", Step: lost.Step, Message: lost.Error()}
+	case errors.As(err, &early):
+		s = &api.Stopped{Reason: early.Reason, Step: early.Step, Message: early.Error()}
+	default:
+		return nil
+	}
+	if best := r.train.Best(); best != nil {
+		s.BestStep, s.BestEnergy = &best.Step, &best.Energy
+	}
+	return s
 }
 
 // finish stores the state when the background goroutine ends, for whatever reason.
@@ -129,12 +151,15 @@ func (r *run) finish(why error) {
 	defer r.disown()
 	state, text := done, ""
 	var lost *train.DivergedError
+	var early *train.StoppedError
 	switch {
 	case why == nil:
 	case errors.Is(why, errPause):
 		state = paused
 	case errors.Is(why, errCancel):
 		state = cancelled
+	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
+		r.e.log.Warn("run stopped early", "run", r.name, "reason", why)
 	case errors.As(why, &lost): // the user decides whether to go on
 		state, text = paused, lost.Error()
 		r.e.log.Warn("run paused", "run", r.name, "error", why)

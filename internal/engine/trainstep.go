@@ -100,12 +100,13 @@ func (r *run) end() {
 func (r *run) oneStep(ctx context.Context, step func(context.Context) error, emit func(api.Event) error, done, total int64) error {
 	row, err := r.ownStep(ctx, step)
 	var lost *train.DivergedError
-	if err != nil && !errors.As(err, &lost) {
+	var early *train.StoppedError
+	if err != nil && !errors.As(err, &lost) && !errors.As(err, &early) {
 		return err
 	}
 	meta := api.Done(done, total)
-	if lost != nil { // the step counts; whether to go on is the caller's choice
-		meta["warning"] = lost.Error()
+	if err != nil { // the step counts; whether to go on is the caller's choice
+		meta["warning"] = err.Error()
 	}
 	return emit(api.Event{Batch: rowBatch([][]float64{row}), Meta: meta})
 }

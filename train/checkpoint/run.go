@@ -46,6 +46,12 @@ type Run struct {
 	ThetaUpdates   []int64            // per row
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
 
+	ScheduleAverage [][][]float64   // moving average of the increments of ln g; nil where there is none
+	Watch           json.RawMessage // what early stopping remembers, beside the next three; nil where it is off
+	WindowSum       [][][]float64   // of the gradients in the present window; nil between two
+	BestIncrements  [][][]float64   // of ln g of the schedule of lowest energy; nil before the first evaluation
+	BestEnergies    []float64       // of it, sample by sample
+
 	Rows [][]float64 // metric rows so far, one value per column
 }
 
@@ -61,6 +67,7 @@ type runHead struct {
 	Images       int64           `json:"images"`
 	Updates      int64           `json:"updates"`
 	ThetaUpdates []int64         `json:"theta_updates,omitempty"`
+	Watch        json.RawMessage `json:"watch,omitempty"`
 }
 
 // SaveRun writes r as the folder dir, in place of what is there, which appears whole or
@@ -68,7 +75,7 @@ type runHead struct {
 func SaveRun(dir string, r *Run) error {
 	files := map[string][]byte{}
 	head, err := json.MarshalIndent(runHead{
-		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.Updates, r.ThetaUpdates,
+		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.Updates, r.ThetaUpdates, r.Watch,
 	}, "", "  ")
 	if err != nil {
 		return inFile(runFile, err)
@@ -85,11 +92,13 @@ func SaveRun(dir string, r *Run) error {
 			}
 		}
 	}
-	if r.ThetaM != nil {
-		f.Tensors = append(f.Tensors, tableTensor("theta_m", r.ThetaM), tableTensor("theta_v", r.ThetaV))
+	for _, t := range r.tables() {
+		if *t.values != nil {
+			f.Tensors = append(f.Tensors, tableTensor(t.name, *t.values))
+		}
 	}
-	if r.ThetaGradient != nil {
-		f.Tensors = append(f.Tensors, tableTensor("theta_gradient", r.ThetaGradient))
+	if n := len(r.BestEnergies); n > 0 {
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("best_energies", []int{n}, r.BestEnergies))
 	}
 	if len(r.Rows) > 0 {
 		flat := slices.Concat(r.Rows...)
@@ -147,7 +156,7 @@ func (r *Run) decodeHead(b []byte) error {
 		return fmt.Errorf("has version %d; this program reads version %d", h.Version, runVersion)
 	}
 	r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images = h.Config, h.Step, h.Seen, h.Position, h.Skipped, h.Images
-	r.Updates, r.ThetaUpdates = h.Updates, h.ThetaUpdates
+	r.Updates, r.ThetaUpdates, r.Watch = h.Updates, h.ThetaUpdates, h.Watch
 	return nil
 }
 
@@ -172,14 +181,15 @@ func (r *Run) decodeState(b []byte) error {
 			}
 		}
 	}
-	if r.ThetaM, err = tableOf(f, "theta_m"); err != nil {
-		return err
+	for _, t := range r.tables() {
+		if *t.values, err = tableOf(f, t.name); err != nil {
+			return err
+		}
 	}
-	if r.ThetaV, err = tableOf(f, "theta_v"); err != nil {
-		return err
-	}
-	if r.ThetaGradient, err = tableOf(f, "theta_gradient"); err != nil {
-		return err
+	if t := f.Lookup("best_energies"); t != nil {
+		if r.BestEnergies, err = t.Float64s(); err != nil {
+			return err
+		}
 	}
 	if t := f.Lookup("rows"); t != nil {
 		values, err := t.Float64s()

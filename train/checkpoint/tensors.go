@@ -59,6 +59,19 @@ func (g group) decode(net Network, f *safetensors.File) error {
 	return nil
 }
 
+// table is numbers of the schedule's parameters, stored as one tensor where they are there.
+type table struct {
+	name   string
+	values *[][][]float64
+}
+
+func (r *Run) tables() []table {
+	return []table{
+		{"theta_m", &r.ThetaM}, {"theta_v", &r.ThetaV}, {"theta_gradient", &r.ThetaGradient},
+		{"schedule_average", &r.ScheduleAverage}, {"window_sum", &r.WindowSum}, {"best_increments", &r.BestIncrements},
+	}
+}
+
 // tableTensor stores a table [row][subspace][K−1].
 func tableTensor(name string, table [][][]float64) safetensors.Tensor {
 	shape := []int{len(table), len(table[0]), len(table[0][0])}

@@ -1,0 +1,268 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+)
+
+// stepInParts is Step on n images, of which the device sees StepInput.Part at a time:
+// gradients are summed, then one optimiser step is taken on their mean over all n. Noise
+// and probes are those that the whole batch would have drawn. The last part is filled up
+// with images of weight zero, so that one program serves all.
+func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOutput, error) {
+	m := t.model
+	size := in.Part
+	if size == 0 || size > n {
+		size = n
+	}
+	noise, err := t.noise(ctx, in, n, size)
+	if err != nil {
+		return StepOutput{}, err
+	}
+	defer func() {
+		for _, part := range noise {
+			releaseAll(part)
+		}
+	}()
+	var sum *device.Buffer // of the parameters' gradients
+	if t.cfg.TrainNetwork {
+		if sum, err = upload(m.dev, m.dtype, make([]float64, m.size), m.size); err != nil {
+			return StepOutput{}, err
+		}
+		defer func() { sum.Release() }()
+	}
+	out := StepOutput{Terms: &Terms{Mode: t.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
+	for k := range noise {
+		from, to := k*size, min((k+1)*size, n)
+		part := in.slice(m, from, to)
+		jobs := []partJob{{mode: t.cfg.Mode, train: t.cfg.TrainNetwork, g: part.G}}
+		if in.NetworkG != nil && t.cfg.TrainNetwork { // the network at its own noise levels, the estimator at the schedule's
+			jobs = []partJob{{mode: LossOnly, train: true, g: part.NetworkG}, {mode: t.cfg.Mode, g: part.G}}
+		}
+		for i, job := range jobs {
+			job.index, job.size = k, size
+			terms, next, err := t.part(ctx, job, part, noise[k], sum)
+			sum = next
+			if err != nil {
+				return StepOutput{}, err
+			}
+			if i == len(jobs)-1 { // the estimator's
+				out.Terms.extend(terms)
+			}
+		}
+	}
+	for i, r := range out.Terms.Residual {
+		out.Loss[i/m.J()] += in.Omega[i] * r
+	}
+	if !t.cfg.TrainNetwork {
+		return out, nil
+	}
+	out.GradNorm, err = t.apply(ctx, in, n, sum)
+	out.Skipped = !finite(out.GradNorm)
+	return out, err
+}
+
+// slice returns samples from … to−1.
+func (in StepInput) slice(m *Model, from, to int) StepInput {
+	j := m.J()
+	in.Images = in.Images[from*m.Pixels() : to*m.Pixels()]
+	in.G, in.Omega = in.G[from*j:to*j], in.Omega[from*j:to*j]
+	if in.Labels != nil {
+		in.Labels = in.Labels[from:to]
+	}
+	if in.NetworkG != nil {
+		in.NetworkG = in.NetworkG[from*j : to*j]
+	}
+	return in
+}
+
+// noise draws ε and the probes of a whole batch and cuts them into parts, the last one
+// filled up with zeros: [part][ε, probes…].
+func (t *Trainer) noise(ctx context.Context, in StepInput, n, size int) ([][]*device.Buffer, error) {
+	m, probes := t.model, 0
+	if t.cfg.Mode.probed() {
+		probes = t.cfg.Probes
+	}
+	key := fmt.Sprintf("noise %s %d %d %d|%s", t.cfg.Probe, probes, n, size, m.key)
+	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
+		draw := generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
+		shape := shapes.Make(m.dtype, m.imageDims(n)...)
+		all := []*Node{draw.normal(shape)}
+		for range probes {
+			all = append(all, draw.probe(t.cfg.Probe, shape))
+		}
+		if rest := n % size; rest != 0 {
+			fill := graph.Zeros(g, shapes.Make(m.dtype, m.imageDims(size-rest)...))
+			for i, x := range all {
+				all[i] = graph.Concatenate([]*Node{x, fill}, 0)
+			}
+		}
+		var parts []*Node
+		for from := 0; from < n; from += size {
+			for _, x := range all {
+				parts = append(parts, graph.SliceAxis(x, 0, graph.AxisRange(from, from+size)))
+			}
+		}
+		return parts
+	})
+	if err != nil {
+		return nil, err
+	}
+	rng, err := m.dev.Upload(randomState(in.Seed, in.Step), 3)
+	if err != nil {
+		return nil, err
+	}
+	defer rng.Release()
+	out, err := p.Run(ctx, device.Use(rng))
+	if err != nil {
+		return nil, err
+	}
+	var parts [][]*device.Buffer
+	for ; len(out) > 0; out = out[1+probes:] {
+		parts = append(parts, out[:1+probes])
+	}
+	return parts, nil
+}
+
+// partJob is one program run on one part of a batch.
+type partJob struct {
+	mode        Mode
+	train       bool      // add the gradients of the network's parameters to the sum
+	g           []float64 // noise variances of the part
+	index, size int       // of the part
+}
+
+// part returns the terms of a part, and the new sum in place of the one it is given.
+func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*device.Buffer, sum *device.Buffer) (*Terms, *device.Buffer, error) {
+	m, n := t.model, len(in.Images)/t.model.Pixels()
+	probes := 0
+	if job.mode.probed() {
+		probes = t.cfg.Probes
+	}
+	key := fmt.Sprintf("part %s %v %d %d|%s", job.mode, job.train, probes, job.size, m.key)
+	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node { return m.partGraph(g, job, probes) })
+	if err != nil {
+		return nil, sum, err
+	}
+	args, err := m.batchArgs(padded(in.Labels, 1, job.size), job.size)
+	if err != nil {
+		return nil, sum, err
+	}
+	defer args.release()
+	omega := make([]float64, job.size*m.J())
+	copy(omega, in.Omega) // the rest weighs nothing
+	s := m.stage()
+	defer s.release()
+	run := append(args.with(func() device.Arg { return device.Use(t.state[0]) }),
+		put(s, padded(in.Images, m.Pixels(), job.size), m.imageDims(job.size)...),
+		put(s, padded(job.g, m.J(), job.size), job.size, m.J()),
+		put(s, omega, job.size, m.J()))
+	for _, x := range noise[:1+probes] {
+		run = append(run, device.Use(x))
+	}
+	if job.train {
+		rng, err := m.dev.Upload(partState(in.Seed, in.Step, job.index), 3)
+		if err != nil {
+			return nil, sum, err
+		}
+		defer rng.Release()
+		run = append(run, device.Use(rng), device.Donate(sum))
+	}
+	if s.err != nil {
+		return nil, sum, s.err
+	}
+	out, err := p.Run(ctx, run...)
+	if err != nil {
+		return nil, sum, err
+	}
+	if job.train {
+		sum, out = out[0], out[1:]
+	}
+	defer releaseAll(out)
+	terms, err := readTerms(out[0], job.mode, n, job.size, m.J())
+	return terms, sum, err
+}
+
+// partGraph is the program of a part. Its parameters are frame's, then images, g,
+// omega, ε, the probes and, if the network trains, the random state of its dropout and
+// the sum of the gradients so far; its outputs the new sum if so, and the terms.
+func (m *Model) partGraph(g *graph.Graph, job partJob, probes int) []*Node {
+	f := m.frame(g, job.size)
+	e := estimator{mode: job.mode, x0: f.image("images")}
+	e.wrapped = f.wrap(f.perSubspace("g"))
+	e.omega = f.perSubspace("omega")
+	e.eps = f.image("eps")
+	for i := range probes {
+		e.probes = append(e.probes, f.image(fmt.Sprintf("probe%d", i)))
+	}
+	if !job.train {
+		terms, _ := e.build()
+		return []*Node{graph.Stack(terms, 0)}
+	}
+	e.rng = graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))
+	sum := f.param("sum", m.size)
+	e.train = f.trained()
+	terms, grads := e.build()
+	return []*Node{graph.Add(sum, m.flatten(g, grads)), graph.Stack(terms, 0)}
+}
+
+// apply takes one optimiser step on the mean of gradients that sum to sum.
+func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Buffer) (norm float64, err error) {
+	m := t.model
+	p, err := m.dev.Program(ctx, fmt.Sprintf("apply %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
+		f := &frame{model: m, g: g}
+		state := optimiserState{params: f.param("params", m.size), m: f.param("m", m.size), v: f.param("v", m.size), ema: f.param("ema", m.size)}
+		return adamOn(t.cfg, state, graph.MulScalar(f.param("sum", m.size), 1/float64(n)), f.param("rates", 4))
+	})
+	if err != nil {
+		return 0, err
+	}
+	s := m.stage()
+	defer s.release()
+	var args []device.Arg
+	for _, b := range t.state {
+		args = append(args, device.Donate(b))
+	}
+	args = append(args, device.Use(sum), put(s, rates(t.cfg, t.count, in), 4))
+	if s.err != nil {
+		return 0, s.err
+	}
+	out, err := p.Run(ctx, args...)
+	if err != nil {
+		t.lost = !t.state[0].Live()
+		return 0, err
+	}
+	t.state = out[:4:4]
+	defer releaseAll(out[4:])
+	return t.countStep(out[4])
+}
+
+// partState is randomState for one part of a step's batch.
+func partState(seed uint64, step int64, part int) []uint64 {
+	key := latent.Uint64(seed, streamStep, uint64(step)*4+3)
+	state := make([]uint64, 3)
+	for i := range state {
+		state[i] = latent.Uint64(key, streamStep, uint64(part)*3+uint64(i))
+	}
+	return state
+}
+
+// extend appends the samples of more.
+func (t *Terms) extend(more *Terms) {
+	for _, p := range []struct {
+		dst *[]float64
+		src []float64
+	}{
+		{&t.Residual, more.Residual}, {&t.ExplicitX, more.ExplicitX}, {&t.Implicit1, more.Implicit1},
+		{&t.Implicit2, more.Implicit2}, {&t.Implicit3, more.Implicit3}, {&t.Backprop, more.Backprop},
+	} {
+		*p.dst = append(*p.dst, p.src...)
+	}
+}

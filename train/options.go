@@ -1,0 +1,105 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// The values of Config.ClassWeighting.
+const (
+	WeightNone     = "none"
+	WeightBalanced = "balanced"
+)
+
+// The values of Config.EarlyStop.
+const (
+	StopNone   = "none"
+	StopNoise  = "noise"
+	StopEnergy = "energy"
+	StopBoth   = "both"
+)
+
+// maxEvalSamples bounds the numbers that are kept of an evaluation.
+const maxEvalSamples = 1 << 20
+
+// checkOptions checks what may be added to a plain run.
+func (c Config) checkOptions() error {
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{
+		{"clip", c.Clip}, {"schedule_clip", c.ScheduleClip}, {"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
+		{"early_stop_window_kimg", c.EarlyStopWindow}, {"eval_every_kimg", c.EvalEvery},
+	} {
+		if !(f.v >= 0) || math.IsInf(f.v, 1) {
+			return fieldf(f.name, "%g; it is at least 0", f.v)
+		}
+	}
+	oneOf := func(field, value string, values ...string) error {
+		if !slices.Contains(values, value) {
+			return fieldf(field, "there is no %q; choose one of %s", value, strings.Join(values, ", "))
+		}
+		return nil
+	}
+	if err := oneOf("class_weighting", c.ClassWeighting, WeightNone, WeightBalanced); err != nil {
+		return err
+	}
+	if err := oneOf("early_stop", c.EarlyStop, StopNone, StopNoise, StopEnergy, StopBoth); err != nil {
+		return err
+	}
+	switch {
+	case c.Microbatch < 0:
+		return fieldf("microbatch", "%d; it counts images, 0 for the whole batch", c.Microbatch)
+	case c.EvalSamples < 0 || c.EvalSamples == 1 || c.EvalSamples > maxEvalSamples:
+		return fieldf("eval_samples", "%d; it lies between 2 and %d", c.EvalSamples, maxEvalSamples)
+	case c.Stage == Pretrain && c.EarlyStop != StopNone:
+		return fieldf("early_stop", "%q watches the schedule, which the stage pretrain does not train", c.EarlyStop)
+	case c.Stage != Pretrain && c.PStdSubspace != 0 && !*c.TrainNetwork:
+		return fieldf("p_std_subspace", "%g; the network is frozen, and only its training has noise levels of its own", c.PStdSubspace)
+	}
+	return nil
+}
+
+func (c Config) stopsBy(what string) bool { return c.EarlyStop == what || c.EarlyStop == StopBoth }
+
+// classWeights are n/(C·n_y), so that the mean over the data of a weighted loss is the
+// mean over classes of their means. Nil weighs all samples alike.
+type classWeights map[int32]float64
+
+func newClassWeights(c Config, d *data.Dataset) (classWeights, error) {
+	if c.ClassWeighting != WeightBalanced {
+		return nil, nil
+	}
+	counts := map[int32]float64{}
+	for i := range d.Len() {
+		label := d.Label(i)
+		if label < 0 {
+			return nil, fieldf("class_weighting", "image %d has no label; balanced needs one for each", i)
+		}
+		counts[label]++
+	}
+	w := classWeights{}
+	for label, n := range counts {
+		w[label] = float64(d.Len()) / (float64(len(counts)) * n)
+	}
+	return w, nil
+}
+
+// of returns the weight of a class: for one that the data set does not have, the
+// largest of those that it has.
+func (w classWeights) of(label int32) float64 {
+	if w == nil {
+		return 1
+	}
+	if v, ok := w[label]; ok {
+		return v
+	}
+	var most float64
+	for _, v := range w {
+		most = math.Max(most, v)
+	}
+	return most
+}

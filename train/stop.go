@@ -1,0 +1,122 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// StoppedError is returned with the row of a step after which the run has stopped of its
+// own: see Config.EarlyStop. The step has been taken; going on is allowed, and begins at
+// the schedule that was kept.
+type StoppedError struct {
+	Step   int64
+	Reason string // noise or energy
+	Msg    string
+}
+
+// Error implements the error interface.
+func (e *StoppedError) Error() string { return fmt.Sprintf("step %d: %s", e.Step, e.Msg) }
+
+// watch is what early stopping remembers.
+type watch struct {
+	NextEval  float64       `json:"next_eval_kimg"`
+	Best      *bestSchedule `json:"best,omitempty"` // of lowest energy; nil before the first evaluation
+	WindowEnd float64       `json:"window_end_kimg"`
+	Steps     int           `json:"window_steps"`
+	Variance  float64       `json:"window_variance"` // Σ of the estimates' squared standard errors
+
+	sum [][][]float64 // of the estimates in the window; nil before there is one
+}
+
+// Best is where the energy on the fixed evaluation set was lowest.
+type Best struct {
+	Step   int64   `json:"step"` // after which the schedule stood so
+	Kimg   float64 `json:"kimg"`
+	Energy float64 `json:"energy"`
+}
+
+// Best returns where the energy was lowest; nil before anything was evaluated.
+func (r *Run) Best() *Best {
+	if r.watch.Best == nil {
+		return nil
+	}
+	best := r.watch.Best.Best
+	return &best
+}
+
+// bestSchedule is the schedule of lowest energy.
+type bestSchedule struct {
+	Best
+	energy     []float64     // sample by sample
+	increments [][][]float64 // of ln g
+}
+
+// watchNoise adds an estimate to the window and tells, at its end, whether what was
+// learned in it is more than noise: whether the mean estimate d̄ = (1/n) Σ d_i is longer
+// than its standard error √(Σ stderr_i²)/n.
+func (r *Run) watchNoise(d thetaGradient, row Row) error {
+	w := &r.watch
+	if !r.cfg.stopsBy(StopNoise) || !finite(d.stderr) {
+		return nil
+	}
+	if w.sum == nil {
+		w.sum, w.Steps, w.Variance = zerosLike(r.theta), 0, 0
+		w.WindowEnd = float64(r.seen)/1000 + r.cfg.EarlyStopWindow
+	}
+	for i, row := range d.mean {
+		for j, sub := range row {
+			for k, v := range sub {
+				w.sum[i][j][k] += v
+			}
+		}
+	}
+	w.Steps++
+	w.Variance += d.stderr * d.stderr
+	if row.Kimg < w.WindowEnd*(1-1e-12) {
+		return nil
+	}
+	n := float64(w.Steps)
+	norm, stderr := math.Sqrt(dotTables(w.sum, w.sum))/n, math.Sqrt(w.Variance)/n
+	w.sum = nil
+	if norm > stderr {
+		return nil
+	}
+	return &StoppedError{row.Step, StopNoise, fmt.Sprintf(
+		"the mean gradient of the schedule over the last %g kimg, %.3g, is below its standard error, %.3g: there is nothing left to learn at this batch and window",
+		r.cfg.EarlyStopWindow, norm, stderr)}
+}
+
+// risen tells whether the evaluation that row tells of shows a rise of the energy.
+func (r *Run) risen(row Row) error {
+	if !(row.EvalRise > riseBound*row.EvalRiseStderr) {
+		return nil
+	}
+	best := r.watch.Best
+	return &StoppedError{row.Step, StopEnergy, fmt.Sprintf(
+		"the energy on the evaluation set has risen from %.4g (step %d) to %.4g, by %.3g ± %.2g; the schedule of step %d is kept. Lower schedule_lr or, if the stage is anisotropic, give the network ratio_embedding",
+		best.Energy, best.Step, row.EvalEnergy, row.EvalRise, row.EvalRiseStderr, best.Step)}
+}
+
+// keepBest puts the schedule of lowest energy in the place of the one that stands, and
+// begins its optimiser anew.
+func (r *Run) keepBest() error {
+	best := r.watch.Best
+	if best == nil {
+		return nil
+	}
+	s, err := ofIncrements(r.sched, best.increments)
+	if err != nil {
+		return err
+	}
+	r.setSchedule(s)
+	r.adam = newScheduleAdam(r.cfg.ScheduleBeta1, r.cfg.ScheduleBeta2, r.theta)
+	r.previous, r.watch.sum = nil, nil
+	if r.average != nil {
+		r.average = cloneTable(best.increments)
+	}
+	return nil
+}
+
+func (r *Run) setSchedule(s *schedule.Schedule) { r.sched, r.theta = s, s.Theta() }
