@@ -85,10 +85,7 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 			return nil, nil, err
 		}
 		for i, m := range moments {
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
-			c, err := m.Components(set.K)
+			c, err := leading(ctx, m, set.K)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -103,6 +100,29 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 	}
 	b, err := basis.Clusters(h, w, groups, vectors)
 	return b, spans, err
+}
+
+// leading returns the components of m. The decomposition itself cannot be stopped: where
+// ctx ends first it goes on, for nobody, and m must not be used again.
+func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	type result struct {
+		c   *basis.Components
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		c, err := m.Components(k)
+		done <- result{c, err}
+	}()
+	select {
+	case r := <-done:
+		return r.c, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // progress counts work done and tells of it.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -174,6 +176,37 @@ func TestPCARefused(t *testing.T) {
 		var bad *ConfigError
 		if !errors.As(err, &bad) || bad.Field != q.field || !strings.Contains(bad.Msg, q.says) {
 			t.Errorf("%s: %v, want %s: %q", name, err, q.field, q.says)
+		}
+	}
+}
+
+// A run that pretrains on a basis per class keeps it in its state, beside the basis of
+// the schedule that it only passes on.
+func TestPretrainKeepsItsBasis(t *testing.T) {
+	cfg := tinyConfig(Pretrain)
+	cfg.Family = schedule.Family{Basis: "pca_per_class", K: 2}
+	cfg.RatioEmbedding = true
+	d := tinyData(t, 16)
+	b, _, err := PCA(t.Context(), d, PCASettings{K: 2, PerClass: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, cfg, Sources{Dataset: d, Basis: b})
+	state, err := r.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Family == nil || state.Basis != nil {
+		t.Fatalf("family's basis %v, schedule's %v", state.Family, state.Basis)
+	}
+	again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for label := range 2 {
+		if !slices.EqualFunc(vectors(t, again.family, label), vectors(t, b, label), slices.Equal) {
+			t.Errorf("class %d has other vectors", label)
 		}
 	}
 }
