@@ -68,7 +68,7 @@ def test_ordered(flight: fl.FlightClient, uploaded: pa.Table) -> None:
 
 def test_app_metadata(flight: fl.FlightClient, uploaded: pa.Table) -> None:
     """Every message with rows carries metadata; the rows it counts are those received."""
-    done = 0
+    done, event = 0, {}
     for chunk in flight.do_get(info(flight).endpoints[0].ticket):
         event = json.loads(chunk.app_metadata.to_pybytes())
         done += chunk.data.num_rows
