@@ -19,7 +19,7 @@ const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"labe
 	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0,"classes":["a","b","c"]}`
 
 // writeModel writes a folder with a random network.
-func writeModel(t *testing.T, folder, config string, seed uint64) {
+func writeModel(t testing.TB, folder, config string, seed uint64) {
 	t.Helper()
 	cfg, err := unet.ParseConfig([]byte(config))
 	if err != nil {
@@ -52,7 +52,7 @@ func open(t *testing.T) *Engine {
 }
 
 // reopen gives an engine on dir.
-func reopen(t *testing.T, dir string, cfg Config) *Engine {
+func reopen(t testing.TB, dir string, cfg Config) *Engine {
 	t.Helper()
 	cfg.Dir, cfg.Version = dir, "test"
 	if cfg.Logger == nil {
