@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,6 +20,8 @@ type guarded struct {
 	ctx  context.Context
 	call *call
 	read bool // the first message has been
+
+	gone atomic.Pointer[api.Error] // why the client was given up; nothing is sent or received from then on
 }
 
 // Context implements grpc.ServerStream.
@@ -32,10 +35,10 @@ func (g *guarded) SendMsg(m any) error {
 // RecvMsg implements grpc.ServerStream.
 func (g *guarded) RecvMsg(m any) error {
 	receive := func() error { return g.ServerStream.RecvMsg(m) }
+	if g.read && g.call.method == doExchange && g.gone.Load() == nil {
+		return receive()
+	}
 	if g.read {
-		if g.call.method == doExchange {
-			return receive()
-		}
 		return g.within("sent", receive)
 	}
 	if err := g.within("sent", receive); err != nil {
@@ -48,6 +51,9 @@ func (g *guarded) RecvMsg(m any) error {
 // within does f, and gives the client up if that takes too long. gRPC has no way to stop f but the end of the call, which
 // the error brings about.
 func (g *guarded) within(did string, f func() error) error {
+	if e := g.gone.Load(); e != nil {
+		return e
+	}
 	stall := g.call.server.cfg.Stall
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -57,6 +63,8 @@ func (g *guarded) within(did string, f func() error) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		return api.Errorf(api.Cancelled, "The client has %s nothing for %s", did, stall).WithHint("Read a stream to its end, or cancel it.")
+		e := api.Errorf(api.Cancelled, "The client has %s nothing for %s", did, stall).WithHint("Read a stream to its end, or cancel it.")
+		g.gone.Store(e)
+		return e
 	}
 }
