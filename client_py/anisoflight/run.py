@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from .progress import Bar, followed
@@ -44,6 +45,11 @@ class Run:
         """created, running, paused, done, cancelled or failed."""
         return self.info["state"]
 
+    @property
+    def stopped(self) -> dict[str, Any] | None:
+        """Why it stopped of its own (`early_stop`, divergence): reason, step, message, best_step, best_energy."""
+        return self.info.get("stopped")
+
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
         """Take training steps now and return their rows; the server keeps what was learned before an interrupt."""
         return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress)
@@ -59,7 +65,11 @@ class Run:
             yield from message.batch.to_pylist()
 
     def metrics(self) -> pd.DataFrame:
-        """The rows so far, of a run at work as well."""
+        """The rows so far, of a run at work as well.
+
+        Besides loss, energy and rates they hold the estimate's standard error, its cosine to the one before, and the
+        share and standard error of each of its terms; docs/wire.md lists the columns.
+        """
         last = int(self.info["step"])
 
         def so_far() -> Iterator[Message]:
@@ -72,7 +82,11 @@ class Run:
 
     def wait(self, progress: bool = True) -> pd.DataFrame:
         """The rows of a background run, at its end; an interrupt stops the waiting, not the run."""
-        return self._follow("WatchRun", {"run": self.name, "from": 0}, progress)
+        rows = self._follow("WatchRun", {"run": self.name, "from": 0}, progress)
+        stopped = self.stopped
+        if stopped and len(rows) and stopped["step"] == rows["step"].iloc[-1]:
+            warnings.warn(f"run {self.name} stopped: {stopped['message']}", stacklevel=2)
+        return rows
 
     def _follow(self, op: str, request: dict[str, Any], progress: bool) -> pd.DataFrame:
         """All rows of op, with a bar that shows the steps taken, those to come, and the loss."""
@@ -81,6 +95,8 @@ class Run:
 
         def noted() -> Iterator[Message]:
             for message in followed(self._client.stream(op, request), bar, lambda message: message.event):
+                if "warning" in message.event:
+                    warnings.warn(f"run {self.name}: {message.event['warning']}", stacklevel=4)
                 if message.batch.num_rows:
                     row = message.batch.slice(message.batch.num_rows - 1).to_pylist()[0]
                     if "steps" not in request and target:
