@@ -46,9 +46,9 @@ var orders = []struct {
 
 // slope returns the fitted order of convergence of a solver with its plans passed
 // through change.
-func slope(t *testing.T, s Settings, warm int, change func(*Plan)) float64 {
+func slope(t *testing.T, flow flowFunc, s Settings, warm int, change func(*Plan)) float64 {
 	t.Helper()
-	sch, flow, xi := smooth(t), gaussian(7, 2), noise(7, 2)
+	sch, xi := smooth(t), noise(7, 2)
 	no := false
 	s.LowerOrderFinal = &no
 	var logN, logE []float64
@@ -87,10 +87,12 @@ func slope(t *testing.T, s Settings, warm int, change func(*Plan)) float64 {
 func TestOrderOfConvergence(t *testing.T) {
 	for _, c := range orders {
 		t.Run(c.name, func(t *testing.T) {
-			got := slope(t, c.settings, c.warm, func(*Plan) {})
-			t.Logf("order %.3f", got)
-			if math.Abs(got-c.want) > 0.15 {
-				t.Errorf("order %.3f, want %v", got, c.want)
+			for law, flow := range map[string]flowFunc{"Gaussian": gaussian(7, 2), "mixture": mixture(2)} {
+				got := slope(t, flow, c.settings, c.warm, func(*Plan) {})
+				t.Logf("%s: order %.3f", law, got)
+				if math.Abs(got-c.want) > 0.15 {
+					t.Errorf("%s: order %.3f, want %v", law, got, c.want)
+				}
 			}
 		})
 	}
@@ -101,7 +103,7 @@ func TestOrderSeesAChangedCoefficient(t *testing.T) {
 	for _, c := range orders {
 		for _, part := range []string{"alpha", "newest", "oldest"} {
 			t.Run(fmt.Sprint(c.name, " ", part), func(t *testing.T) {
-				got := slope(t, c.settings, c.warm, func(p *Plan) {
+				got := slope(t, gaussian(7, 2), c.settings, c.warm, func(p *Plan) {
 					for _, st := range p.Stages {
 						b := st.Beta[1]
 						switch part {

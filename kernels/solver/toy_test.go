@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/kernels/solver/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -99,6 +100,23 @@ func gaussian(seed uint64, j int) flowFunc {
 		out := x.clone()
 		for i, v := range b {
 			out[i/2][i%2] = -math.Sqrt(g[i/2]) * v
+		}
+		return out
+	}
+}
+
+// mixture returns the exact flow of a mixture that couples J subspaces of two dimensions
+// each, at noise levels of their own.
+func mixture(j int) flowFunc {
+	law := solvertest.Crossed(2 * j)
+	return func(x state, g []float64) state {
+		var flat, all []float64
+		for k, v := range x {
+			flat, all = append(flat, v...), append(all, g[k], g[k])
+		}
+		flow, out := law.Flow(flat, all), x.clone()
+		for k := range out {
+			out[k] = flow[2*k : 2*k+2]
 		}
 		return out
 	}
