@@ -13,7 +13,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 .PHONY: help demo figures test build lint fmt bench fuzz clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
 	$(PY) -m anisoflight.demo --seed $(SEED)

@@ -243,7 +243,7 @@ def test_bases_are_checked(flight: fl.FlightClient) -> None:
     skewed[0, 0, 1] = 0.1
     other = wire.command({"op": "PutBasis", "name": "skewed"})
     bad = wire.table(label=label, vector=wire.tensor(skewed, "HW"))
-    assert wire.code(lambda: wire.put(flight, other, bad)) == "BAD_TENSOR"
+    assert wire.code(lambda: wire.put(flight, other, bad)) == "BAD_SCHEDULE"
     t, g = pa.array([0.0, 4, 0, 4]), pa.array([1e-3, 1, 1e-3, 1])
     paths = wire.table(label=wire.int32([-1] * 4), subspace=wire.int32([0, 0, 1, 1]), t=t, g=g)
     command = {"op": "PutSchedule", "name": "on-corner", "basis": "corner", "k": 3}

@@ -85,15 +85,18 @@ func TestBasisUploadRejects(t *testing.T) {
 	e := open(t)
 	long := axis(0)
 	long[0] = 1.01
-	for name, batch := range map[string]api.Batch{
-		"not unit":       {Rows: 1, Cols: []any{[]int32{-1}, long}},
-		"not orthogonal": {Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(3), axis(3)...)}},
-		"NaN":            {Rows: 1, Cols: []any{[]int32{-1}, append([]float64{math.NaN()}, axis(0)[1:]...)}},
-		"both":           {Rows: 2, Cols: []any{[]int32{-1, 0}, append(axis(3), axis(4)...)}},
-		"none":           {Rows: 0, Cols: []any{[]int32{}, []float64{}}},
+	for name, c := range map[string]struct {
+		code  api.Code
+		batch api.Batch
+	}{
+		"not unit":       {api.BadSchedule, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, long}}},
+		"not orthogonal": {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(3), axis(3)...)}}},
+		"both":           {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, 0}, append(axis(3), axis(4)...)}}},
+		"NaN":            {api.BadTensor, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, append([]float64{math.NaN()}, axis(0)[1:]...)}}},
+		"none":           {api.BadTensor, api.Batch{Rows: 0, Cols: []any{[]int32{}, []float64{}}}},
 	} {
-		_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(8, 8), batch)
-		wantCode(t, name, err, api.BadTensor)
+		_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(8, 8), c.batch)
+		wantCode(t, name, err, c.code)
 	}
 	_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(64, 0))
 	wantCode(t, "empty shape", err, api.BadTensor)
