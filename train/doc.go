@@ -12,6 +12,10 @@
 // with Adam in float64. Everything the next step depends on is explicit state
 // (State, Resume): a resumed run gives the same rows as one that was never stopped.
 //
+// A run may stop of its own, where its schedule's gradient is noise or its energy on a
+// fixed evaluation set rises (stop.go, evaluation.go); a loss that blows up always stops
+// it (guard.go). Either is told with the row of the step, never silently.
+//
 // Beside the descent there is the geodesic: MakeGeodesic measures the energy
 // density F(σ) in one pass over the data and builds the schedule of least energy.
 // Evaluate measures a network along a schedule; Compare weighs schedules against each

@@ -259,7 +259,7 @@ def test_a_run_that_stops_of_its_own_warns(client: Client) -> None:
     options = {
         "early_stop": "energy",
         "eval_every_kimg": 0.016,
-        "eval_samples": 16,
+        "eval_samples": 1024,
         "schedule_ema_halflife_kimg": 0.001,
     }
     settings = {"T": 400, "batch": 8, "kimg": 1.0, "schedule_lr": 10, "train_network": False}
