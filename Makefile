@@ -10,7 +10,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench fuzz clean
+.PHONY: help demo figures test build lint fmt bench fuzz report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -40,6 +40,12 @@ fmt: $(VENV)/.dev ## format Go and Python
 	gofmt -w .
 	$(VENV)/bin/ruff check --fix client_py
 	$(VENV)/bin/ruff format client_py
+
+report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
+	$(PY) -m anisoflight.reports.solvers
+
+report-families: build ## what each family of schedules gains; writes docs/reports/families.md (an hour)
+	$(PY) -m anisoflight.reports.families
 
 bench: build ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from anisoflight.bench import Sampler
@@ -11,12 +12,14 @@ from . import schedules
 from .workbench import ISOTROPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from anisoflight import Client
 
     from .networks import Problem
 
+FEW = ("Heun", "AB3", "iPNDM-4", "2M", "UniPC-3")
+"""The solvers that are looked at where evaluations are dear."""
 SOLVERS: dict[str, dict[str, Any]] = {
     "Euler": {"solver": "euler"},
     "Heun": {"solver": "heun", "second_point": "endpoint"},
@@ -47,47 +50,56 @@ class Candidate:
 
 def baselines(problem: Problem) -> dict[str, Candidate]:
     """What the literature samples with at few evaluations, on EDM's grid (ρ = 7), and 2M uniform in log-SNR."""
-    found = {c.name: c for c in _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr"))}
+    found = {c.name: c for c in _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr"), FEW)}
     names = ("Heun, edm, EDM", "iPNDM-4, edm, EDM", "2M, edm, EDM", "2M, logsnr, EDM")
     return {name: found[name] for name in names}
 
 
-def candidates(client: Client, problem: Problem) -> list[Candidate]:
+def candidates(client: Client, problem: Problem, solvers: Sequence[str]) -> list[Candidate]:
     """Every combination, after making or learning its schedule.
 
     For J = 1 the grids edm and logsnr name noise levels, whatever the schedule: they stand once, with EDM's.
     """
     split = {"basis": "dct", "k": problem.k}
-    geodesic = schedules.geodesic(client, problem)
-    isotropic = schedules.learned(client, problem, "isotropic")
-    anisotropic = schedules.learned(client, problem, f"dct{problem.k}", split)
-    found = _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr", "schedule"))
-    found += _fixed(problem, "geodesic", geodesic, ISOTROPIC, ("schedule",))
-    found += _fixed(problem, "learned", isotropic, ISOTROPIC, ("schedule",))
-    found += _fixed(problem, "learned J = 2", anisotropic, anisotropic, ("edm", "logsnr", "schedule"))
-    found += [nodes(client, problem, label) for label in SOLVERS]
-    found += [nodes(client, problem, label, **split) for label in SOLVERS]
+    geodesic = schedules.geodesic(client, problem, problem.name)
+    isotropic = schedules.learned(client, problem, "isotropic", {"basis": "none"})
+    anisotropic = schedules.learned(client, problem, "dct", split)
+    found = _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr", "schedule"), solvers)
+    found += _fixed(problem, "geodesic", geodesic, ISOTROPIC, ("schedule",), solvers)
+    found += _fixed(problem, "learned", isotropic, ISOTROPIC, ("schedule",), solvers)
+    found += _fixed(problem, "learned J = 2", anisotropic, anisotropic, ("edm", "logsnr", "schedule"), solvers)
+    found += [nodes(client, problem, label) for label in solvers]
+    found += [nodes(client, problem, label, split) for label in solvers]
     return found
 
 
-def nodes(client: Client, problem: Problem, label: str, **family: Any) -> Candidate:
+def nodes(
+    client: Client,
+    problem: Problem,
+    label: str,
+    family: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    refined: bool = False,
+) -> Candidate:
     """A solver on its own nodes, one set for every number of evaluations."""
+    count = len(family["cuts"]) + 1 if "cuts" in family else 1 + bool(family)
+    schedule = f"Gaussian J = {count}" + (", refined" if refined else "")
 
     def sampler(nfe: int) -> Sampler:
         options = SOLVERS[label]
-        name = schedules.nodes(client, problem, options["solver"], nfe, **family)
+        name = schedules.nodes(client, problem, options["solver"], nfe, family, refined=refined)
         path = name if family else ISOTROPIC
         return Sampler(f"{label}, nodes, {schedule}", problem.name, {**options, "schedule": name}, path)
 
-    count = len(family["cuts"]) + 1 if "cuts" in family else 1 + bool(family)
-    schedule = f"Gaussian J = {count}"
     return Candidate(label, "nodes", schedule, sampler, isotropic=not family)
 
 
-def _fixed(problem: Problem, name: str, schedule: Any, path: str, grids: tuple[str, ...]) -> list[Candidate]:
+def _fixed(
+    problem: Problem, name: str, schedule: Any, path: str, grids: Sequence[str], solvers: Sequence[str]
+) -> list[Candidate]:
     def candidate(label: str, grid: str) -> Candidate:
         options = {**SOLVERS[label], "grid": grid, "schedule": schedule}
         found = Sampler(f"{label}, {grid}, {name}", problem.name, options, path)
         return Candidate(label, grid, name, lambda _nfe: found, isotropic=path == ISOTROPIC)
 
-    return [candidate(label, grid) for grid in grids for label in SOLVERS]
+    return [candidate(label, grid) for grid in grids for label in solvers]

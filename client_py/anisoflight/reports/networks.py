@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anisoflight.demo import data, stages
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
     from anisoflight import Client
@@ -28,6 +30,8 @@ class Problem:
     k: int
     recipe: str
     network: dict[str, Any]
+    like: str | None = None
+    """The problem whose best samplers are judged on this one too, four times as dear, with no choice of its own."""
 
     def config(self, seed: int, kimg: float) -> dict[str, Any]:
         """The training configuration: the recipe in configs/, on anisotropic noise, kimg thousand images long."""
@@ -59,6 +63,7 @@ PROBLEMS = {
             k=16,
             recipe="patches-pretrain",
             network={"img_resolution": 16, "channel_mult": [1, 2, 2], "attn_resolutions": [8, 4]},
+            like="patches8",
         ),
     )
 }
@@ -73,3 +78,13 @@ def prepare(client: Client, problem: Problem, kimg: float = KIMG, seed: int = 1)
         config = problem.config(seed, kimg)
         stages.train(client, f"{problem.name}-pretrain", config, save=problem.name)
     return split
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that the reports have in common."""
+    parser.add_argument("--out", type=Path, default=Path("runs/reports"), help="folder of models and measurements")
+    parser.add_argument("--docs", type=Path, default=Path("docs/reports"), help="folder of the page")
+    parser.add_argument(
+        "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), help="data sets to report on"
+    )
+    parser.add_argument("--quick", action="store_true", help="a smoke test: tiny networks, few samples")

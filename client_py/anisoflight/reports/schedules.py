@@ -21,11 +21,11 @@ def edm(problem: Problem) -> dict[str, Any]:
     return {"edm": {"T": problem.T}}
 
 
-def geodesic(client: Client, problem: Problem, seed: int = 1) -> str:
-    """The isotropic schedule of constant speed, in one pass over the data."""
-    name = f"{problem.name}-geodesic"
+def geodesic(client: Client, problem: Problem, model: str, seed: int = 1) -> str:
+    """The isotropic schedule of constant speed under a model, in one pass over the data."""
+    name = f"{model}-geodesic-t{problem.T:g}-c{problem.c:g}"
     if name not in client.schedules().index:
-        options = {"model": problem.name, "dataset": problem.name, "T": problem.T, "c": problem.c}
+        options = {"model": model, "dataset": problem.name, "T": problem.T, "c": problem.c}
         client.make_schedule(name, "geodesic", knots=KNOTS, seed=seed, **options)
     return name
 
@@ -34,24 +34,25 @@ def learned(
     client: Client,
     problem: Problem,
     name: str,
-    family: Mapping[str, Any] | None = None,
+    family: Mapping[str, Any],
     *,
+    model: str | None = None,
     kimg: float = 12.8,
     seed: int = 1,
-    **settings: Any,
 ) -> str:
-    """The schedule of a family learned from the geodesic with the network frozen, 200 steps × 64; a model of that name.
+    """The schedule of a family learned from the geodesic with the network frozen, in steps of 64: a model MODEL-NAME.
 
-    Without a family, or with one of J = 1, the stage is isotropic.
+    model is the problem's network unless another is named.
     """
-    name = f"{problem.name}-{name}"
+    model = model or problem.name
+    name = f"{model}-{name}"
     if name not in client.models().index:
-        split = family is not None and family.get("basis", "none") != "none"
         config = {
-            "stage": "anisotropic" if split else "isotropic",
+            "stage": "isotropic" if family["basis"] == "none" else "anisotropic",
+            "family": dict(family),
             "dataset": problem.name,
-            "model": problem.name,
-            "schedule": geodesic(client, problem),
+            "model": model,
+            "schedule": geodesic(client, problem, model),
             "train_network": False,
             "estimator": "backprop",
             "c": problem.c,
@@ -60,21 +61,29 @@ def learned(
             "schedule_lr": 0.02,
             "schedule_lr_warmup": 0.05 * kimg,
             "seed": seed,
-            **settings,
         }
-        if family is not None:
-            config["family"] = dict(family)
         stages.train(client, name, config, save=name)
     return name
 
 
-def nodes(client: Client, problem: Problem, solver: str, nfe: int, **family: Any) -> str:
-    """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training)."""
-    words = [f"{key}{value}".replace(" ", "") for key, value in family.items() if key != "basis"]
-    name = (
-        "-".join([problem.name, "nodes", solver, str(nfe), *words]).replace("[", "").replace("]", "").replace(",", ".")
-    )
+def nodes(
+    client: Client,
+    problem: Problem,
+    solver: str,
+    nfe: int,
+    family: Mapping[str, Any],
+    *,
+    refined: bool = False,
+    tag: str = "",
+) -> str:
+    """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training);
+    refined, they are moved on to where the solver errs less on the problem's network. tag ends the schedule's name.
+    """
+    subspaces = "-".join(str(n) for n in family.get("cuts", [family.get("k", "none")]))
+    name = f"{problem.name}-nodes-{solver}-{nfe}-{subspaces}" + ("-refined" if refined else "") + tag
     if name not in client.schedules().index:
         options = {"dataset": problem.name, "solver": solver, "nfe": nfe, "T": problem.T, **family}
+        if refined:
+            options["refine"] = {"model": problem.name}
         client.make_schedule(name, "gaussian", progress=False, **options)
     return name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +13,13 @@ from tqdm.auto import tqdm
 
 import anisoflight
 
-from . import networks
-from .candidates import Candidate, baselines, candidates, nodes
+from . import networks, solverpage
+from .candidates import FEW, SOLVERS, Candidate, baselines, candidates, nodes
 from .cells import Cells
+from .page import Page, provenance
 from .workbench import FD, Workbench
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from anisoflight import Client
 
 
@@ -30,6 +29,7 @@ class Size:
 
     kimg: float = networks.KIMG
     nfes: tuple[int, ...] = (5, 7, 9, 11, 15, 25)
+    solvers: tuple[str, ...] = tuple(SOLVERS)
     probes: int = 256
     few: tuple[int, ...] = (5, 9)
     """Evaluations at which the Fréchet distances are taken, and the goal is judged."""
@@ -37,9 +37,12 @@ class Size:
     many: int = 10_000
     """Samples a seed where anisotropic nodes are judged."""
     seeds: tuple[int, ...] = (10**8, 2 * 10**8, 3 * 10**8)
+    fresh: tuple[int, ...] = (4 * 10**8, 5 * 10**8, 6 * 10**8)
+    """Seeds of that judgement, none of which has chosen anything."""
 
 
-QUICK = Size(kimg=1.28, nfes=(5,), probes=8, few=(5,), samples=60, many=80)
+IPNDM = "iPNDM-4, edm, EDM"
+QUICK = Size(kimg=1.28, nfes=(5,), solvers=FEW, probes=8, few=(5,), samples=60, many=80)
 
 
 def errors(bench: Workbench, found: Sequence[Candidate], nfes: Sequence[int]) -> pd.DataFrame:
@@ -58,22 +61,25 @@ def best(found: Sequence[Candidate], table: pd.DataFrame, few: Sequence[int]) ->
     The paths of different anisotropic schedules are different maps; this choice only decides what is looked at further.
     """
     chosen = table[table["nfe"].isin(few)]
-    score = np.log(chosen["ode_error"]).groupby([chosen["solver"], chosen["grid"], chosen["schedule"]]).mean()
-    order = sorted(found, key=lambda c: score.get((c.solver, c.grid, c.schedule), np.inf))
+    key = ["solver", "grid", "schedule"]
+    score = np.log(chosen.set_index(key)["ode_error"]).groupby(level=key).agg(lambda logs: logs.mean(skipna=False))
+    order = sorted(found, key=lambda c: score.fillna(np.inf).get((c.solver, c.grid, c.schedule), np.inf))
     isotropic = [c for c in order if c.isotropic][:3]
     return isotropic + [c for c in order if not c.isotropic][:2]
 
 
-def distances(bench: Workbench, found: Sequence[Candidate], size: Size, count: int) -> pd.DataFrame:
+def distances(
+    bench: Workbench, found: Sequence[Candidate], nfes: Sequence[int], count: int, seeds: Sequence[int]
+) -> pd.DataFrame:
     """Fréchet distances: columns problem, sampler, isotropic, nfe, samples, seed, FD, FD to train; a row per seed."""
     rows = []
-    cells = [(candidate, nfe) for candidate in found for nfe in size.few]
+    cells = [(candidate, nfe) for candidate in found for nfe in nfes]
     for candidate, nfe in tqdm(cells, desc=f"{bench.problem.name}: FD of {count}", unit="cell"):
-        by_reference = bench.distances(candidate.sampler(nfe), nfe, count, size.seeds)
-        for i, seed in enumerate(size.seeds):
+        by_reference = bench.distances(candidate.sampler(nfe), nfe, count, seeds)
+        for i, seed in enumerate(seeds):
             row = {"problem": bench.problem.name, "sampler": candidate.name, "isotropic": candidate.isotropic}
             row |= {"nfe": nfe, "samples": count, "seed": seed}
-            rows.append(row | {name: found[i] for name, found in by_reference.items()})
+            rows.append(row | {name: values[i] for name, values in by_reference.items()})
     return pd.DataFrame(rows)
 
 
@@ -81,41 +87,94 @@ def distances(bench: Workbench, found: Sequence[Candidate], size: Size, count: i
 class Measured:
     """All that was measured on one problem."""
 
+    problem: networks.Problem
     errors: pd.DataFrame
-    best: list[Candidate]
     distances: pd.DataFrame
     goal: pd.DataFrame
 
 
-def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> Measured:
-    """Train what is missing, and measure what has not been measured."""
+def measure(
+    client: Client, problem: networks.Problem, cells: Cells, size: Size, like: Measured | None = None
+) -> Measured:
+    """Train what is missing, and measure what has not been measured.
+
+    With `like` fewer solvers are looked at, and the contest is among those that did best on that problem.
+    """
+    if like is not None:
+        size = replace(size, nfes=size.few, solvers=FEW)
     bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells, size.probes)
-    found = candidates(client, problem)
+    found = candidates(client, problem, size.solvers)
     table = errors(bench, found, size.nfes)
-    chosen = best(found, table, size.few)
-    reference = baselines(problem)
+    chosen = [*best(found, table, size.few), *baselines(problem).values(), *finalists(client, problem), *found]
+    by_name = {candidate.name: candidate for candidate in chosen}
+    if like is not None:
+        goal = contest(bench, by_name, like.goal[["nfe", "role", "sampler"]].drop_duplicates(), size)
+        return Measured(problem, table, pd.DataFrame(), goal)
+    judged = list({candidate.name: candidate for candidate in chosen[: -len(found)]}.values())
+    few = distances(bench, judged, size.few, size.samples, size.seeds)
+    goal = pd.DataFrame() if problem.name == "digits" else contest(bench, by_name, winners(judged, few), size)
+    return Measured(problem, table, few, goal)
+
+
+def finalists(client: Client, problem: networks.Problem) -> list[Candidate]:
+    """Solver-aware nodes with J = 2, and refined on the network with J = 1 and J = 2."""
     split = {"basis": "dct", "k": problem.k}
-    judged = {c.name: c for c in [*chosen, *reference.values(), nodes(client, problem, "2M", **split)]}
-    few = distances(bench, list(judged.values()), size, size.samples)
-    goal = pd.DataFrame()
-    if problem.name != "digits":
-        mean = few[few["isotropic"]].groupby(["nfe", "sampler"])[FD].mean()
-        winners = {str(mean[nfe].idxmin()) for nfe in size.few}
-        contest = [judged[name] for name in sorted(winners | {"iPNDM-4, edm, EDM"})]
-        contest += [nodes(client, problem, "2M", **split)]
-        goal = distances(bench, contest, size, size.many)
-    return Measured(table, chosen, few, goal)
+    found = []
+    for label in ("2M", "AB3", "UniPC-3"):
+        found.append(nodes(client, problem, label, split))
+        found += [nodes(client, problem, label, family, refined=True) for family in ({}, split)]
+    return found
+
+
+def winners(judged: Sequence[Candidate], few: pd.DataFrame) -> pd.DataFrame:
+    """The best isotropic sampler, the best anisotropic nodes, the best other anisotropic one and iPNDM-4, at each NFE.
+
+    Columns nfe, role, sampler; the best have the least distance of few samples.
+    """
+    mean = few.groupby(["nfe", "sampler"])[FD].mean()
+    kinds = {
+        "isotropic": [c.name for c in judged if c.isotropic],
+        "nodes": [c.name for c in judged if not c.isotropic and c.grid == "nodes"],
+        "anisotropic": [c.name for c in judged if not c.isotropic and c.grid != "nodes"],
+        "iPNDM-4": [IPNDM],
+    }
+    rows = [
+        (nfe, role, min(group, key=lambda name: mean[nfe, name]))
+        for nfe in sorted(few["nfe"].unique())
+        for role, group in kinds.items()
+        if group
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(["nfe", "role", "sampler"]))
+
+
+def contest(bench: Workbench, by_name: Mapping[str, Candidate], roles: pd.DataFrame, size: Size) -> pd.DataFrame:
+    """Distances of many samples on fresh seeds, so that having been chosen does not flatter; with the column role."""
+    rows = []
+    for nfe, role, name in roles.itertuples(index=False):
+        found = distances(bench, [by_name[name]], [nfe], size.many, size.fresh)
+        rows.append(found.assign(role=role))
+    return pd.concat(rows, ignore_index=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write docs/reports/solvers.md."""
     parser = argparse.ArgumentParser(prog="python -m anisoflight.reports.solvers", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("runs/reports"), help="folder of models and measurements")
-    parser.add_argument("--docs", type=Path, default=Path("docs/reports"), help="folder of the page")
-    parser.add_argument("--problems", nargs="+", choices=networks.PROBLEMS, default=list(networks.PROBLEMS))
-    parser.add_argument("--quick", action="store_true", help="a smoke test: tiny networks, few samples")
+    networks.add_arguments(parser)
     args = parser.parse_args(arguments)
     size = QUICK if args.quick else Size()
+    page = Page(args.docs, "solvers", "Solvers, grids and schedules at few evaluations")
+    page.text(solverpage.MEASURED, solverpage.DEFINED)
     with anisoflight.serve(data=args.out / "data") as client:
         cells = Cells(args.out / "cells.jsonl")
-        measured = {name: measure(client, networks.PROBLEMS[name], cells, size) for name in args.problems}
+        measured: dict[str, Measured] = {}
+        for name in args.problems:
+            problem = networks.PROBLEMS[name]
+            found = measured[name] = measure(client, problem, cells, size, measured.get(problem.like or ""))
+            solverpage.write(page, name, found.errors, found.distances, found.goal)
+        page.heading("How this was made")
+        page.text(provenance(client, "solvers", arguments))
+    print(page.write())
+
+
+if __name__ == "__main__":
+    main()

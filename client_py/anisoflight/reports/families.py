@@ -1,0 +1,166 @@
+"""``python -m anisoflight.reports.families``: what each family of schedules gains, in energy and in samples."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+import anisoflight
+from anisoflight.bench import Sampler
+from anisoflight.demo.energy import Energy, EnergyMeter
+
+from . import familypage, networks, schedules, search
+from .candidates import SOLVERS
+from .cells import Cells
+from .page import Page, provenance
+from .workbench import Workbench
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from anisoflight import Client
+
+ISOTROPIC = "isotropic"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    kimg: float = networks.KIMG
+    learn: float = 12.8
+    """Thousand images that a schedule is learned for: 200 steps of 64."""
+    evaluations: int = 8192
+    nfes: tuple[int, ...] = (5, 9, 17, 35)
+    samples: int = 2000
+    seeds: tuple[int, ...] = (10**8, 2 * 10**8, 3 * 10**8)
+    solver: str = "AB3"
+    grid: search.Grid = field(default_factory=search.Grid)
+    few: tuple[int, ...] = (5, 9)
+    many: int = 10_000
+    """Samples a seed where the setting found by the search is confirmed."""
+    fresh: tuple[int, ...] = (4 * 10**8, 5 * 10**8, 6 * 10**8)
+
+
+QUICK = Size(
+    kimg=1.28,
+    learn=0.128,
+    evaluations=64,
+    nfes=(5,),
+    samples=60,
+    grid=search.Grid(T=(400.0,), c=(1.0,), lengths=(0.128,)),
+    few=(5,),
+    many=80,
+)
+
+
+def families(problem: networks.Problem) -> dict[str, dict[str, Any]]:
+    """The families compared, by name; P_1 has the problem's k dimensions per channel in all of them."""
+    low = {"basis": "dct", "k": problem.k}
+    return {
+        ISOTROPIC: {"basis": "none"},
+        "isotropic per class": {"basis": "none", "per_class": True},
+        "DCT": low,
+        "DCT per class": {**low, "per_class": True},
+        "PCA": {"basis": "pca", "k": problem.k},
+        "PCA per class": {"basis": "pca_per_class", "k": problem.k},
+    }
+
+
+def learn(client: Client, problem: networks.Problem, kimg: float) -> dict[str, str]:
+    """The learned schedule of every family."""
+    return {
+        name: schedules.learned(client, problem, name.lower().replace(" ", "-"), family, kimg=kimg)
+        for name, family in families(problem).items()
+    }
+
+
+def energies(bench: Workbench, named: Mapping[str, str], count: int) -> pd.DataFrame:
+    """E of every schedule on the same images, noise and times, and its difference to the isotropic one, paired.
+
+    Columns problem, schedule, energy, stderr, gain = 1 − E/E_isotropic in percent, gain_stderr.
+    """
+    problem = bench.problem
+    meter = EnergyMeter(bench.client, problem.name, bench.split.train, c=problem.c, n=count, seed=1)
+    found: dict[str, Energy] = {}
+    for name, schedule in tqdm(named.items(), desc=f"{problem.name}: energies"):
+        found[name] = meter.measure(schedule)
+    isotropic = found[ISOTROPIC]
+    rows = []
+    for name, energy in found.items():
+        less = isotropic.minus(energy)
+        gain, error = 100 * less.mean / isotropic.mean, 100 * less.stderr / isotropic.mean
+        rows.append((problem.name, name, energy.mean, energy.stderr, gain, error))
+    columns = ["problem", "schedule", "energy", "stderr", "gain", "gain_stderr"]
+    return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def distances(
+    bench: Workbench,
+    named: Mapping[str, str],
+    solver: str,
+    nfes: Sequence[int],
+    count: int,
+    seeds: Sequence[int],
+) -> pd.DataFrame:
+    """Fréchet distances: columns problem, schedule, solver, nfe, samples, seed, FD, FD to train; a row per seed."""
+    rows = []
+    cells = [(name, nfe) for name in named for nfe in nfes]
+    for name, nfe in tqdm(cells, desc=f"{bench.problem.name}: FD of {count}", unit="cell"):
+        options = {**SOLVERS[solver], "schedule": named[name]}
+        sampler = Sampler(f"{solver}, {named[name]}", bench.problem.name, options, named[name])
+        found = bench.distances(sampler, nfe, count, seeds)
+        for i, seed in enumerate(seeds):
+            row = {"problem": bench.problem.name, "schedule": name, "solver": solver, "nfe": nfe}
+            row |= {"samples": count, "seed": seed}
+            rows.append(row | {column: values[i] for column, values in found.items()})
+    return pd.DataFrame(rows)
+
+
+def confirm(bench: Workbench, setting: search.Setting, size: Size) -> pd.DataFrame:
+    """The setting that gained most on the bench, and its isotropic twin, with the network."""
+    named = {
+        name: search.schedule_of(bench.client, bench.problem, one)
+        for name, one in ((ISOTROPIC, search.twin(setting)), (search.text(setting.family), setting))
+    }
+    return distances(bench, named, size.solver, size.few, size.many, size.fresh)
+
+
+def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> familypage.Measured:
+    """Train what is missing, and measure what has not been measured."""
+    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells)
+    learned = learn(client, problem, size.learn)
+    start = f"{problem.name}-start"
+    if start not in client.schedules().index:
+        client.make_schedule(start, "edm", T=problem.T, knots=schedules.KNOTS)
+    geodesic = schedules.geodesic(client, problem, problem.name)
+    energy = energies(bench, {"EDM's grid": start, "isotropic geodesic": geodesic, **learned}, size.evaluations)
+    found = distances(bench, {"EDM's grid": start, **learned}, size.solver, size.nfes, size.samples, size.seeds)
+    bands = search.nodes(client, problem)
+    table, setting = search.search(client, problem, size.grid)
+    return familypage.Measured(energy, found, table, bands, setting, confirm(bench, setting, size))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and write docs/reports/families.md."""
+    parser = argparse.ArgumentParser(prog="python -m anisoflight.reports.families", description=__doc__)
+    networks.add_arguments(parser)
+    args = parser.parse_args(arguments)
+    size = QUICK if args.quick else Size()
+    page = Page(args.docs, "families", "Families of schedules: what anisotropy gains")
+    page.text(familypage.MEASURED, familypage.DEFINED)
+    with anisoflight.serve(data=args.out / "data") as client:
+        cells = Cells(args.out / "cells.jsonl")
+        for name in args.problems:
+            familypage.write(page, name, measure(client, networks.PROBLEMS[name], cells, size))
+        page.heading("How this was made")
+        page.text(provenance(client, "families", arguments))
+    print(page.write())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The page of the family report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from anisoflight.bench import half_range
+
+from . import search
+from .solverpage import pm
+from .workbench import FD, FD_TRAIN
+
+if TYPE_CHECKING:
+    from .page import Page
+
+MEASURED = """`make report-families` writes this page; [README.md](README.md) says what it means. One network per data
+set, trained on anisotropic noise (DCT, J = 2) and told the ratio of the two noise levels, is frozen; every family
+learns its schedule on top of it from the isotropic geodesic, 200 steps of 64, by `backprop`. c is 1 and T = 20² for
+digits, 16 and 80² for patches; P_1 has 16 dimensions per channel, 4 on patches8."""
+DEFINED = """Energy: E = T² · trajectory loss on the same images, noise and times for all schedules; the gain over the
+learned isotropic schedule is paired, ± one standard error. FD: Fréchet distance to held-out images as in
+[solvers.md](solvers.md), AB3, grid `schedule`, the same latents and labels in every row, mean ± half the range over
+seeds."""
+
+SEARCHED = """The search, without a network: schedules learned under the exact score of the classes' Gaussian mixture,
+judged by the exact bench, W2² of the sampler to the data's Gaussian. The best settings, by the geometric mean of what
+the anisotropic schedule gains over the isotropic one learned alike:"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that was measured on one problem."""
+
+    energies: pd.DataFrame
+    distances: pd.DataFrame
+    search: pd.DataFrame
+    nodes: pd.DataFrame
+    setting: search.Setting
+    confirmed: pd.DataFrame
+
+
+def energy_table(energies: pd.DataFrame) -> pd.DataFrame:
+    """Energies and gains as the page prints them."""
+    rows = [
+        (row.schedule, f"{row.energy:.2f} ± {row.stderr:.2f}", f"{row.gain:+.2f} ± {row.gain_stderr:.2f} %")
+        for row in energies.itertuples()
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(["schedule", "E", "gain over isotropic"]))
+
+
+def distance_table(distances: pd.DataFrame) -> pd.DataFrame:
+    """FD by schedule and NFE, and beside it the difference to the isotropic schedule, paired by seed."""
+    rows = []
+    for name in distances["schedule"].unique():
+        row = {"schedule": name}
+        for nfe in sorted(distances["nfe"].unique()):
+            here = distances[distances["nfe"] == nfe].pivot(index="seed", columns="schedule", values=FD)
+            row[f"FD, NFE {nfe}"] = pm(here[name])
+            row[f"less isotropic, NFE {nfe}"] = "" if name == "isotropic" else pm(here[name] - here["isotropic"])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def search_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The gains on the bench by setting, in order: geometric mean over solvers and NFE, and each."""
+    rows: list[tuple[float, dict[str, str]]] = []
+    for _, part in table.groupby(["basis", "T", "c", "kimg"], sort=False):
+        first = part.iloc[0]
+        row = {"basis": str(first["basis"])} | {key: f"{first[key]:g}" for key in ("T", "c", "kimg")}
+        mean = float(np.exp(np.log(part["gain"]).mean()))
+        row["W2² isotropic / anisotropic"] = f"{mean:.2f}"
+        row |= {f"{cell.solver}, NFE {cell.nfe}": f"{cell.gain:.2f}" for cell in part.itertuples()}
+        rows.append((mean, row))
+    return pd.DataFrame([row for _, row in sorted(rows, key=lambda pair: -pair[0])[:8]])
+
+
+def nodes_table(nodes: pd.DataFrame) -> pd.DataFrame:
+    """W2² × 10⁴ of solver-aware nodes, a row per solver, NFE and T, a column per basis."""
+    wide = nodes.pivot(index=["solver", "nfe", "T"], columns="basis", values="w2_squared")[nodes["basis"].unique()]
+    wide = (1e4 * wide).map("{:.3g}".format).reset_index()
+    return wide.assign(T=wide["T"].map("{:g}".format))
+
+
+def confirmed_sentence(measured: Measured) -> str:
+    """What the network says of the setting that the bench chose."""
+    setting, table = measured.setting, measured.confirmed
+    name = search.text(setting.family)
+    words = []
+    for nfe in sorted(table["nfe"].unique()):
+        wide = table[table["nfe"] == nfe].pivot(index="seed", columns="schedule", values=FD)
+        difference = wide[name] - wide["isotropic"]
+        away = abs(difference.mean()) > half_range(difference.tolist())
+        verdict = ("lower" if difference.mean() < 0 else "higher") if away else "no different beyond the spread"
+        words.append(
+            f"NFE {nfe}: isotropic {pm(wide['isotropic'])}, anisotropic {pm(wide[name])}, difference "
+            f"{pm(difference)}: {verdict}"
+        )
+    count = table["samples"].iloc[0]
+    return (
+        f"The bench chooses {name}, T = {setting.T:g}, c = {setting.c:g}, {setting.kimg:g} thousand images. With the "
+        f"network, FD of {count} samples × {table['seed'].nunique()} fresh seeds: {'; '.join(words)}."
+    )
+
+
+def figure(distances: pd.DataFrame) -> Figure:
+    """FD to the training images against NFE, a line per family."""
+    drawn = Figure(figsize=(6, 3.6))
+    axes = drawn.add_subplot()
+    nfes = sorted(distances["nfe"].unique())
+    for name in distances["schedule"].unique():
+        mean = distances[distances["schedule"] == name].groupby("nfe")[FD_TRAIN].mean()
+        style = "o-" if name in ("EDM's grid", "isotropic", "isotropic per class") else "o--"
+        axes.plot(mean.index, mean, style, ms=4, label=name)
+    axes.set(xlabel="NFE", ylabel="FD to train", xscale="log", yscale="log", xticks=nfes)
+    axes.set_xticklabels([str(nfe) for nfe in nfes])
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return drawn
+
+
+def write(page: Page, name: str, measured: Measured) -> None:
+    """A problem's section."""
+    page.heading(name)
+    page.table(energy_table(measured.energies))
+    page.numbers(measured.energies, f"{name}-energies")
+    count, seeds = measured.distances["samples"].iloc[0], measured.distances["seed"].nunique()
+    page.text(f"Fréchet distance, {count} samples × {seeds} seeds:")
+    page.table(distance_table(measured.distances))
+    page.numbers(measured.distances, f"{name}-distances")
+    caption = f"FD to the training images of {name}; dashed families are anisotropic."
+    page.figure(figure(measured.distances), name, caption)
+    page.text(SEARCHED)
+    page.table(search_table(measured.search))
+    page.numbers(measured.search, f"{name}-search")
+    page.text("And W2² × 10⁴ of nodes chosen for the solver, by bands:")
+    page.table(nodes_table(measured.nodes))
+    page.numbers(measured.nodes, f"{name}-nodes")
+    page.text(confirmed_sentence(measured))
+    page.numbers(measured.confirmed, f"{name}-confirmed")

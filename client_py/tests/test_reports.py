@@ -1,0 +1,137 @@
+"""The reports: what is kept, chosen and said of measurements, and a whole small one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anisoflight.reports import candidates, familypage, networks, search, solverpage, solvers
+from anisoflight.reports.cells import Cells
+from anisoflight.reports.page import Page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_cells_are_measured_once(tmp_path: Path) -> None:
+    path, measured = tmp_path / "folder" / "cells.jsonl", []
+
+    def measure() -> dict[str, float]:
+        measured.append(1)
+        return {"value": 2.5}
+
+    for _ in range(2):  # the second time as another run reads the file
+        cells = Cells(path)
+        for _ in range(2):
+            assert cells.measured({"nfe": 5, "sampler": "s"}, measure) == {"value": 2.5}
+    assert len(measured) == 1
+    assert Cells(path).measured({"nfe": 7, "sampler": "s"}, lambda: {"value": 1.0}) == {"value": 1.0}
+
+
+def test_a_page_with_its_numbers(tmp_path: Path) -> None:
+    page = Page(tmp_path, "page", "Title")
+    page.heading("part")
+    page.table(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}))
+    page.numbers(pd.DataFrame({"v": [1 / 3]}), "part")
+    text = page.write().read_text(encoding="utf-8")
+    assert text == (
+        "# Title\n\n## part\n\n| a | b |\n| --- | --- |\n| x | 1 |\n| y | 2 |\n\n"
+        "All 1 rows: [page-part.csv](page-part.csv).\n"
+    )
+    assert (tmp_path / "page-part.csv").read_text() == "v\n0.333333\n"
+
+
+def _distances(values: dict[str, list[float]], nfe: int = 5) -> pd.DataFrame:
+    """FD by sampler and seed."""
+    rows = [
+        {
+            "problem": "p",
+            "sampler": name,
+            "isotropic": "J" not in name,
+            "nfe": nfe,
+            "samples": 10,
+            "seed": seed,
+            "FD": fd,
+        }
+        for name, column in values.items()
+        for seed, fd in enumerate(column)
+    ]
+    frame = pd.DataFrame(rows)
+    return frame.assign(**{"FD to train": frame["FD"]})
+
+
+def test_margins_are_paired_by_seed() -> None:
+    """The seeds differ by far more than the samplers, and always in the same direction."""
+    table = _distances({solverpage.HEUN: [9, 12, 15], solverpage.IPNDM: [3, 6, 9], "new": [2.9, 5.7, 8.8]})
+    assert solverpage.paired(table, 5, "new", solverpage.IPNDM).tolist() == pytest.approx([-0.1, -0.3, -0.2])
+    sentence = solverpage.best_sentence(table)
+    assert "**new**, FD 5.800" in sentence
+    assert "difference 6.200 ± 0.100" in sentence
+    assert "0.200 ± 0.100" in sentence
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [([2.7, 5.7, 8.8], "are below"), ([2.0, 5.0, 9.6], "are not below")])
+def test_the_goal_needs_more_than_the_spread(ours: list[float], verdict: str) -> None:
+    table = _distances({"2M J = 2": ours, "best": [3, 6, 9], solverpage.IPNDM: [4, 7, 10]})
+    roles = {"2M J = 2": "nodes", "best": "isotropic", solverpage.IPNDM: "iPNDM-4"}
+    goal = table.assign(role=table["sampler"].map(roles))
+    assert f"anisotropic nodes {verdict} the isotropic one and below the iPNDM-4 one" in solverpage.goal_sentence(goal)
+    differences = solverpage.goal_table(goal).set_index("role")["nodes less this, paired"]
+    assert differences["nodes"] == ""
+    assert differences["isotropic"].startswith(f"{np.mean(ours) - 6:.3f}")
+
+
+def test_the_best_are_three_isotropic_and_two_anisotropic() -> None:
+    names = [("a", "EDM"), ("b", "EDM"), ("c", "EDM"), ("d", "EDM"), ("a", "J = 2"), ("b", "J = 2"), ("c", "J = 2")]
+    found = [candidates.Candidate(s, "g", p, lambda _: pytest.fail("drawn"), isotropic=p == "EDM") for s, p in names]
+    score = {"a": 4.0, "b": np.nan, "c": 1.0, "d": 2.0}
+    rows = [("p", s, "g", p, nfe, score[s] * nfe) for s, p in names for nfe in (5, 9)]
+    columns = ["problem", "solver", "grid", "schedule", "nfe", "ode_error"]
+    best = solvers.best(found, pd.DataFrame(rows, columns=pd.Index(columns)), (5, 9))
+    assert [c.name for c in best] == ["c, g, EDM", "d, g, EDM", "a, g, EDM", "c, g, J = 2", "a, g, J = 2"]
+
+
+def test_what_the_search_found_is_in_order() -> None:
+    rows = [
+        ("p", basis, 400.0, 1.0, 12.8, "ab", nfe, 1.0, 1 / gain, gain)
+        for basis, gains in (("low", (1.0, 1.0)), ("high", (2.0, 8.0)))
+        for nfe, gain in zip((5, 9), gains, strict=True)
+    ]
+    columns = ["problem", "basis", "T", "c", "kimg", "solver", "nfe", "w2_isotropic", "w2_anisotropic", "gain"]
+    table = familypage.search_table(pd.DataFrame(rows, columns=pd.Index(columns)))
+    assert table["basis"].tolist() == ["high", "low"]
+    assert table["W2² isotropic / anisotropic"].tolist() == ["4.00", "1.00"]
+    assert table["ab, NFE 9"].tolist() == ["8.00", "1.00"]
+    assert search.text({"basis": "dct", "k": 4}) == "DCT cuts 2"
+    assert search.text({"basis": "dct", "cuts": [1, 2]}) == "DCT cuts 1, 2"
+
+
+def test_every_network_sees_anisotropic_noise() -> None:
+    for problem in networks.PROBLEMS.values():
+        config = problem.config(seed=3, kimg=2.0)
+        assert config["ratio_embedding"]
+        assert config["p_std_subspace"] > 0
+        assert config["seed"] == 3
+        assert config["kimg"] == 2.0
+
+
+def test_a_whole_report(tmp_path: Path) -> None:
+    """Tiny, from training to the page; and once more from what was kept, which measures nothing."""
+    arguments = ["--quick", "--problems", "patches8", "--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
+    solvers.main(arguments)
+    page = (tmp_path / "docs" / "solvers.md").read_text(encoding="utf-8")
+    kept = (tmp_path / "out" / "cells.jsonl").read_text()
+    for file in re.findall(r"\]\(([\w-]+\.(?:csv|png))\)", page):
+        assert (tmp_path / "docs" / file).stat().st_size > 0, file
+    assert "anisotropic nodes are" in page
+    assert "--quick --problems patches8" in page
+    errors = pd.read_csv(tmp_path / "docs" / "solvers-patches8-errors.csv")
+    assert len(errors) == len(candidates.FEW) * 10
+    assert errors["ode_error"].notna().all()
+    solvers.main(arguments)
+    assert (tmp_path / "out" / "cells.jsonl").read_text() == kept
+    assert (tmp_path / "docs" / "solvers.md").read_text(encoding="utf-8") == page
