@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 TIME = "time  t / T"
 POINTS = 513
-_TICKS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20)
+_COARSE = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+_FINE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3)
 _TIGHT = 1.02  # a ratio's axis shows at least this much either side of 1
 
 
@@ -102,7 +103,9 @@ def class_ratios(
     rows = _rows(schedule)
     if rows[0][0] < 0:
         raise ValueError("this schedule is shared by all classes")
-    what = "$(\\prod_j g_{j,y})^{1/J}$" if mean else "$g_{j,y}$" if len(rows[0][1]) > 1 else "$g_y$"
+    subspaces = len(rows[0][1])
+    root = "$\\sqrt{g_{1,y}\\, g_{2,y}}$" if subspaces == 2 else "$(\\prod_j g_{j,y})^{1/J}$"
+    what = "$g_y$" if subspaces == 1 else root if mean else "$g_{j,y}$"
     ax = axes(ax, xlabel=TIME, ylabel=f"{what} over the classes' mean", yscale="log")
     logs = np.log([paths for _, paths, _ in rows])  # [class, subspace, time]
     if mean:
@@ -113,7 +116,7 @@ def class_ratios(
             text = _class(label, names) if j == 0 else "_"
             ax.plot(t, curve, LINES[j % len(LINES)], color=shade(n, len(rows)), lw=1.3, label=text)
     _around_one(ax)
-    legend(ax)
+    legend(ax, beside=True)
     return ax
 
 
@@ -166,6 +169,6 @@ def _around_one(ax: Axes) -> None:
     ax.set_ylim(min(low, 1 / _TIGHT), max(high, _TIGHT))
     low, high = ax.get_ylim()
     if high / low < 30:
-        inside = [v for v in _TICKS if low <= v <= high]
+        inside = [v for v in (_FINE if high / low < 3 else _COARSE) if low <= v <= high]
         ax.set_yticks(inside, [f"{v:g}" for v in inside])
         ax.minorticks_off()

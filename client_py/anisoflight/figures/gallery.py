@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from anisoflight.demo.data import Data
 
 DPI = 130
-TIMES = np.array([1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0])
+TIMES = np.array([1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
 """Where reconstructions are shown, as parts of T."""
 
 
@@ -233,14 +233,14 @@ def draw_patches(shop: Workshop, gallery: Gallery) -> None:
         "patches-loss",
         figures.loss_by_level(levels, dims=[channels * k, channels * (pixels - k)]),
         "Where the loss is made. Left: what is left of the noise that the network cannot tell from the image, per "
-        "dimension of each subspace, with standard errors. Right: its part in the energy over time, along the learned "
-        "DCT schedule; a schedule of least energy keeps the sum level.",
+        "dimension of each subspace, with standard errors. Right: its part in the energy over time, weighed with "
+        f"c = 1, along the DCT schedule, which was learned with c = {shop.problem.c:g}.",
     )
 
 
 _RECONSTRUCTIONS = (
-    "One patch and one noise, along the isotropic and along the learned DCT schedule, from t = T to 0 (left to "
-    "right). Above what the network sees, with its noise levels (σ, or √g of P₁ and P₂); below what it makes of it."
+    "One patch and one noise, along the isotropic and along the learned DCT schedule, as t falls from T to T / 10. Above "
+    "what the network sees, with its noise levels (σ, or √g of P₁ and P₂); below what it makes of it."
 )
 
 

@@ -64,10 +64,11 @@ def axes(ax: Axes | None = None, **labels: Any) -> Axes:
     return ax
 
 
-def legend(ax: Axes, **options: Any) -> None:
-    """A legend where there is anything to tell apart: beside the axes if it is long."""
+def legend(ax: Axes, beside: bool = False) -> None:
+    """A legend where there is anything to tell apart; beside the axes if it is long or `beside`."""
     handles, names = ax.get_legend_handles_labels()
-    if len(handles) > 5:
-        options = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, **options}
+    place: dict[str, Any] = {}
+    if beside or len(handles) > 5:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
     if handles:
-        ax.legend(handles, names, **{"frameon": False, "fontsize": 9, **options})
+        ax.legend(handles, names, frameon=False, fontsize=9, **place)
