@@ -108,12 +108,17 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	return p, nil
 }
 
-// previews gives the number of preview rows of each sample.
-func (s *sampling) previews() int64 {
-	if s.req.Every == 0 {
+// previews gives the number of preview rows of each sample. The step that afs saves shows none.
+func (s *sampling) previews() (n int64) {
+	if s.req.Every == 0 || s.plan == nil {
 		return 0
 	}
-	return int64((s.steps + s.req.Every - 1) / s.req.Every)
+	for _, stage := range s.plan.Stages {
+		if stage.Step >= 0 && stage.Step%s.req.Every == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // prepareSample checks and prices a request that says itself how many samples it wants.

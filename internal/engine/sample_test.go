@@ -277,3 +277,27 @@ func TestSamplingCompilesOnce(t *testing.T) {
 		t.Errorf("%d programs were compiled anew", n-compiled)
 	}
 }
+
+// A preview is the denoised estimate: that of the last evaluation is where denoise_to_zero ends. Evaluations are counted as
+// they are made, whatever the options.
+func TestPreviewsAreDenoised(t *testing.T) {
+	e := open(t)
+	for options, nfe := range map[string]int32{
+		`"solver":"ab","warmup":"heun"`: 3, `"solver":"dpmpp2m"`: 3, `"solver":"heun","S_churn":1`: 6, `"solver":"ipndm","afs":true`: 2,
+	} {
+		r := get(t, e, "Sample", `{"model":"tiny","n":1,"steps":3,"every":1,"denoise_to_zero":true,"dtype":"float32",`+options+`}`)
+		last := r.n - 1
+		if step := column[int32](r, "step"); step[last] != -1 || step[last-1] != 2 {
+			t.Fatalf("%s: steps %v", options, step)
+		}
+		if got := column[int32](r, "nfe"); got[last] != nfe || got[last-1] != nfe {
+			t.Errorf("%s: evaluations %v, want %d", options, got, nfe)
+		}
+		x := column[float32](r, "sample")
+		for i := range 64 {
+			if preview, final := x[64*(last-1)+i], x[64*last+i]; math.Abs(float64(preview-final)) > 1e-4 {
+				t.Fatalf("%s: the last preview has %g, the denoised sample %g", options, preview, final)
+			}
+		}
+	}
+}
