@@ -239,8 +239,8 @@ def draw_patches(shop: Workshop, gallery: Gallery) -> None:
 
 
 _RECONSTRUCTIONS = (
-    "One patch and one noise, along the isotropic and along the learned DCT schedule, as t falls from T to T / 10. Above "
-    "what the network sees, with its noise levels (σ, or √g of P₁ and P₂); below what it makes of it."
+    "One patch and one noise, along the isotropic and along the learned DCT schedule, as t falls from T to T / 10. "
+    "Above what the network sees, with its noise levels (σ, or √g of P₁ and P₂); below what it makes of it."
 )
 
 
