@@ -16,10 +16,11 @@ func TestHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Hash() != d.Hash() {
-			t.Error("the hash changes")
+		first := d.Hash()
+		if again := d.Hash(); again != first {
+			t.Errorf("the hash changes from %s to %s", first, again)
 		}
-		return d.Hash()
+		return first
 	}
 	seen := map[string]string{}
 	for name, change := range map[string]func(*Images){
