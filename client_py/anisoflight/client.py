@@ -353,8 +353,8 @@ class Client(Calls):
         Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules.
 
         >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
-        >>> table[["schedule", "solver", "nfe", "subspace"]].iloc[0].tolist()
-        ['edm', 'euler', 5, -1]
+        >>> table["solver"].tolist(), table["subspace"].tolist()
+        (['euler', 'euler', 'dpmpp2m', 'dpmpp2m'], [-1, 0, -1, 0])
         """
         lists = {"schedules": list(schedules), "solvers": list(solvers), "nfe": list(nfe)}
         request = {"dataset": dataset, **lists, **options}
@@ -438,8 +438,8 @@ class Client(Calls):
         clusters lists classes that share components. The answer's `spans` tell, for each set of components, the labels
         that share it, the number of images, and the share of their variance that lies in P_1.
 
-        >>> made = client.make_basis("digits-pca", "pca", "digits", k=8, replace=True)
-        >>> made["k"], client.basis("digits-pca")[-1].shape
+        >>> made = client.make_basis("blocks-pca", "pca", "blocks", k=8, replace=True)
+        >>> made["k"], client.basis("blocks-pca")[-1].shape
         (8, (8, 8, 8))
         """
         request = _given(name=name, kind=kind, dataset=dataset, k=k, clusters=clusters, replace=replace)

@@ -67,7 +67,7 @@ func TestSampleSettingsAreTheRequest(t *testing.T) {
 
 func TestGeodesicSettingsAreTheRequest(t *testing.T) {
 	want := kindsOf(reflect.TypeFor[api.MakeSchedule]())
-	for _, other := range []string{"kind", "basis", "k", "cuts", "solver", "nfe", "schedule", "refine"} {
+	for _, other := range []string{"kind", "solver", "nfe", "schedule", "refine"} {
 		delete(want, other) // fixed, or of other kinds of schedules
 	}
 	if diff := cmp.Diff(want, kindsIn(geodesicRequest)); diff != "" {
@@ -77,7 +77,7 @@ func TestGeodesicSettingsAreTheRequest(t *testing.T) {
 
 func TestNodesSettingsAreTheRequest(t *testing.T) {
 	want := kindsOf(reflect.TypeFor[api.MakeSchedule]())
-	for _, other := range []string{"kind", "model", "schedule", "knots", "c", "points", "samples", "seed"} {
+	for _, other := range []string{"kind", "model", "schedule", "knots", "c", "points", "samples", "seed", "per_class"} {
 		delete(want, other) // fixed, or of other kinds of schedules
 	}
 	if diff := cmp.Diff(want, kindsIn(nodesRequest)); diff != "" {
