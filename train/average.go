@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // increments returns ln g_{k+1} − ln g_k of every path [row][subspace][K−1].
@@ -60,6 +61,25 @@ func ofIncrements(like *schedule.Schedule, inc [][][]float64) (*schedule.Schedul
 		}
 	}
 	return schedule.FromTheta(like.Family(), like.Labels(), theta, T, g0)
+}
+
+// Published returns the schedule that a model saved from a stored state gets: the average
+// where the state has one.
+func Published(s *checkpoint.Run) (*schedule.Schedule, error) {
+	if s.ScheduleAverage == nil {
+		return s.Schedule, nil
+	}
+	if !sameTable(increments(s.Schedule), s.ScheduleAverage) {
+		return nil, stateError("the average does not fit the schedule")
+	}
+	average, err := ofIncrements(s.Schedule, s.ScheduleAverage)
+	if err != nil {
+		return nil, err
+	}
+	if p := s.Schedule.Provenance(); p != nil {
+		average = average.WithProvenance(*p)
+	}
+	return average, nil
 }
 
 // published is the schedule that samplers see and that is saved: the average where there

@@ -172,6 +172,13 @@ func TestScheduleAverage(t *testing.T) {
 	if path.G0() != r.sched.At(0, 0).G0() || path.GT() != r.sched.T() {
 		t.Errorf("ends %v and %v", path.G0(), path.GT())
 	}
+	state, err := r.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := Published(state); err != nil || !slices.Equal(stored.At(0, 0).Variances(), path.Variances()) {
+		t.Errorf("the stored state publishes another schedule (%v)", err)
+	}
 	_, last := r.sched.At(0, 0).Knots()
 	if math.Abs(last[4]-got[4]) < 1e-6 {
 		t.Error("the average is the schedule as it stands: then it tests nothing")

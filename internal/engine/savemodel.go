@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -66,5 +67,9 @@ func (r *run) model(ctx context.Context) (*checkpoint.Model, error) {
 	if values == nil { // frozen: the network is as it was
 		values = state.Params
 	}
-	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: state.Schedule, Basis: state.Basis}, nil
+	learned, err := train.Published(state)
+	if err != nil {
+		return nil, err
+	}
+	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: learned, Basis: state.Basis}, nil
 }
