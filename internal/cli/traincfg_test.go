@@ -85,6 +85,15 @@ func TestNodesSettingsAreTheRequest(t *testing.T) {
 	}
 }
 
+func TestStepsSettingsAreTheRequest(t *testing.T) {
+	got, request := kindsIn(stepsRequest), kindsOf(reflect.TypeFor[api.MakeSchedule]())
+	for name, kind := range got {
+		if request[name] != kind {
+			t.Errorf("%s is %v, in api.MakeSchedule %v", name, kind, request[name])
+		}
+	}
+}
+
 func TestBasisSettingsAreTheRequest(t *testing.T) {
 	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.MakeBasis]()), kindsIn(basisRequest)); diff != "" {
 		t.Errorf("settings differ from api.MakeBasis (-want +got):\n%s", diff)
@@ -93,7 +102,7 @@ func TestBasisSettingsAreTheRequest(t *testing.T) {
 
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
-	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
+	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec, scheduleStepsSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.all() {
 			if seen[o.name] {
