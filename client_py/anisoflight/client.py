@@ -504,7 +504,7 @@ class Client(Calls):
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
         """Loss by noise level: columns label, subspace, t, sigma, loss, residual, stderr.
 
-        Options are the operation's own: schedule, points, samples, seed.
+        Options are the operation's own: schedule, points, samples, c, seed.
         """
         request = {"model": model, "dataset": dataset, **options}
         return self.table("EvaluateModel", request, "evaluate", "level", progress=progress).to_pandas()

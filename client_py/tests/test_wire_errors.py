@@ -171,6 +171,7 @@ ACTIONS: dict[str, tuple[str, dict[str, Any], str | tuple[str, ...]]] = {
     "evaluate nobody": ("EvaluateModel", {"model": "nobody", "dataset": "blocks"}, "MODEL_NOT_FOUND"),
     "evaluate on nothing": ("EvaluateModel", {"model": "digits", "dataset": "nothing"}, "DATASET_NOT_FOUND"),
     "evaluate no samples": ("EvaluateModel", {"model": "digits", "dataset": "blocks", "samples": 0}, "BAD_REQUEST"),
+    "evaluate with c zero": ("EvaluateModel", {"model": "digits", "dataset": "blocks", "c": 0}, "BAD_REQUEST"),
     "evaluate too much": (
         "EvaluateModel",
         {"model": "digits", "dataset": "blocks", "points": 1 << 20, "samples": 1 << 30},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -85,7 +87,7 @@ def test_an_uploaded_schedule_passes_through_its_knots(flight: fl.FlightClient, 
     assert first["t"].tolist() == [0, 5, 40, 100, 400]
     np.testing.assert_allclose(first["g"].to_numpy()[[0, 1, 3, 4]], [1e-9, 1e-2, 30, 400], rtol=1e-12)
     np.testing.assert_allclose(table[table["subspace"] == 1]["g"].to_numpy()[[0, 2, 4]], [1e-9, 1, 400], rtol=1e-12)
-    assert two in wire.entries(wire.act(flight, "ListSchedules"))
+    assert two in listed(flight)
 
 
 def test_rows_are_sorted_whatever_their_order_was(flight: fl.FlightClient) -> None:
@@ -177,6 +179,66 @@ def test_the_geodesic_moves_at_constant_speed(flight: fl.FlightClient, model: st
     inner = loss[3:-3]
     assert np.isfinite(loss).all()
     assert inner.max() / np.median(inner) < 4  # flat, where EDM's start varies by orders of magnitude
+
+
+# Files
+
+
+def listed(flight: fl.FlightClient) -> dict[str, dict[str, Any]]:
+    return wire.entries(wire.act(flight, "ListSchedules"))
+
+
+def test_a_schedule_tells_where_it_came_from(flight: fl.FlightClient, model: str, dataset: str) -> None:
+    request = {"name": "told", "kind": "geodesic", "model": model, "dataset": dataset, "T": 400, "points": 8, "seed": 3}
+    wire.act(flight, "MakeSchedule", {**request, "samples": 4})
+    told = listed(flight)["told"]["provenance"]
+    (described,) = wire.act(flight, "DescribeModel", {"model": model})
+    assert (told["kind"], told["seed"], told["dataset"]["name"]) == ("geodesic", 3, dataset)
+    assert told["model"] == {"name": model, "hash": described["hash"]}
+    assert 0 < told["energy_after"]["value"] < told["energy_before"]["value"]
+    (file,) = wire.act(flight, "ExportSchedule", {"schedule": "told"})
+    assert (file["format"], file["version"]) == ("anisoflight-schedule", 2)
+    assert file["provenance"] == told
+
+    wire.act(flight, "ImportSchedule", {"name": "copy-of-told", "file": file})
+    assert listed(flight)["copy-of-told"]["provenance"] == told
+    knots = evaluate(flight, schedule="told", knots=True)
+    assert evaluate(flight, schedule="copy-of-told", knots=True).equals(knots)
+    assert wire.act(flight, "ExportSchedule", {"schedule": "copy-of-told"}) == [file]
+
+    put(flight, "knots-of-told", *(knots[c].to_numpy() for c in ("label", "subspace", "t", "g")))
+    assert listed(flight)["knots-of-told"]["provenance"]["kind"] == "upload"
+    again = evaluate(flight, schedule="knots-of-told", points=50)["g"]
+    np.testing.assert_allclose(again, evaluate(flight, schedule="told", points=50)["g"], rtol=1e-12)
+
+
+FILE = {
+    "format": "anisoflight-schedule",
+    "version": 1,  # which had no provenance
+    "family": {"per_class": False, "basis": "none"},
+    "paths": [[{"t": [0, 1, 4], "g": [1e-9, 2, 4]}]],
+}
+BAD_FILES = {
+    "of another format": {"format": "tables"},
+    "of a version to come": {"version": 99},
+    "with a field of its own": {"colour": "red"},
+    "with theta and paths": {"theta": [[[1.0, 2.0]]], "T": 4, "g0": 1e-9},
+    "that falls": {"paths": [[{"t": [0, 1, 4], "g": [1e-9, 5, 4]}]]},
+    "without paths": {"paths": []},
+}
+
+
+def test_files_of_the_first_version_are_read(flight: fl.FlightClient) -> None:
+    wire.act(flight, "ImportSchedule", {"name": "first-version", "file": FILE})
+    assert evaluate(flight, schedule="first-version", t=[1.0])["g"].to_pylist() == [2]
+    assert listed(flight)["first-version"]["provenance"]["kind"] == "upload"
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files_are_refused_and_leave_nothing(flight: fl.FlightClient, case: str) -> None:
+    request = {"name": "bad-file", "file": {**FILE, **BAD_FILES[case]}}
+    assert wire.code(lambda: wire.act(flight, "ImportSchedule", request)) == "BAD_SCHEDULE"
+    assert "bad-file" not in listed(flight)
 
 
 # The gradient

@@ -254,3 +254,8 @@ def test_loss_by_noise_level(flight: fl.FlightClient) -> None:
     assert table.num_rows == 6
     assert np.isfinite(table.to_pandas().to_numpy()).all()
     assert table.equals(wire.act_rows(flight, "EvaluateModel", request))
+    heavy = wire.get(flight, "EvaluateModel", {**request, "c": 25}).table  # ω = ġ²/(g (c + g)): less where g is small
+    assert heavy["residual"].equals(table["residual"])
+    ratio = heavy["loss"].to_numpy() / table["loss"].to_numpy()
+    g = table["sigma"].to_numpy() ** 2
+    np.testing.assert_allclose(ratio[3:], ((1 + g) / (25 + g))[3:], rtol=0.3)

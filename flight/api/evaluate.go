@@ -54,14 +54,15 @@ type EvaluateModel struct {
 	Points   int         `json:"points"`            // noise levels; default 32
 	Samples  int         `json:"samples"`           // images per noise level; default 64
 	Seed     uint64      `json:"seed"`
+	C        float64     `json:"c"` // of the loss weight; default 1
 }
 
 // SetDefaults implements Request.
-func (r *EvaluateModel) SetDefaults() { *r = EvaluateModel{Points: 32, Samples: 64} }
+func (r *EvaluateModel) SetDefaults() { *r = EvaluateModel{Points: 32, Samples: 64, C: 1} }
 
 // Validate implements Request.
 func (r *EvaluateModel) Validate() error {
-	return first(need("model", r.Model), need("dataset", r.Dataset),
+	return first(need("model", r.Model), need("dataset", r.Dataset), positive("c", r.C),
 		atLeast("points", r.Points, 2), atMost("points", r.Points, 1<<20),
 		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<30),
 		checkMeasured(r.Points, r.Samples))

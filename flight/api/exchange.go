@@ -41,8 +41,5 @@ func (r *ScheduleGradient) SetDefaults() { *r = ScheduleGradient{Mode: "auto", C
 
 // Validate implements Request.
 func (r *ScheduleGradient) Validate() error {
-	if !(r.C > 0) {
-		return Errorf(BadRequest, "Field \"c\" must be positive, not %g", r.C)
-	}
-	return first(need("schedule", r.Schedule.Name), need("model", r.Model), oneOf("mode", r.Mode, Modes...))
+	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model), oneOf("mode", r.Mode, Modes...))
 }

@@ -49,10 +49,7 @@ func (r *MakeSchedule) Validate() error {
 	if !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T {
 		return Errorf(BadRequest, "Field \"g0\" must lie between 0 and T, not %g", r.G0)
 	}
-	if !(r.C > 0) {
-		return Errorf(BadRequest, "Field \"c\" must be positive, not %g", r.C)
-	}
-	return first(atLeast("knots", r.Knots, 2), atMost("knots", r.Knots, 4096),
+	return first(positive("c", r.C), atLeast("knots", r.Knots, 2), atMost("knots", r.Knots, 4096),
 		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
 		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24),
 		checkMeasured(r.Points, r.Samples))

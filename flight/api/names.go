@@ -49,6 +49,13 @@ func atLeast(field string, value, least int) error {
 	return nil
 }
 
+func positive(field string, value float64) error {
+	if !(value > 0) {
+		return Errorf(BadRequest, "Field %q must be positive, not %g", field, value)
+	}
+	return nil
+}
+
 // first gives the first error, if any.
 func first(errs ...error) error {
 	for _, err := range errs {

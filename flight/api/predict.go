@@ -40,10 +40,8 @@ func (r *Predict) Validate() error {
 	switch {
 	case !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T:
 		return Errorf(BadRequest, "Field \"g0\" must lie between 0 and T, not %g", r.G0)
-	case !(r.C > 0):
-		return Errorf(BadRequest, "Field \"c\" must be positive, not %g", r.C)
 	}
-	return first(need("model", r.Model), need("dataset", r.Dataset),
+	return first(need("model", r.Model), need("dataset", r.Dataset), positive("c", r.C),
 		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<12),
 		atLeast("samples", r.Samples, 2), atMost("samples", r.Samples, 1<<20),
 		checkMeasured(r.Points, r.Samples))

@@ -51,7 +51,7 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, body json.RawMessage) (
 		var rows []train.EvaluationRow
 		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
 			rows, err = train.Evaluate(ctx, on, m.weights, d, s.Schedule, train.EvaluateSettings{
-				Points: req.Points, Samples: req.Samples, Seed: req.Seed, Progress: report})
+				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report})
 			return err
 		})
 		if err != nil {

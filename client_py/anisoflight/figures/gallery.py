@@ -228,13 +228,14 @@ def draw_patches(shop: Workshop, gallery: Gallery) -> None:
     gallery.add("patches-reconstructions", _reconstructions(shop, data, isotropic, dct), _RECONSTRUCTIONS)
     channels = 3
     pixels = 16 * 16
-    levels = client.evaluate_model(name, name, schedule=dct, points=32, samples=128, seed=shop.seed)
+    c = shop.problem.c
+    levels = client.evaluate_model(name, name, schedule=dct, points=32, samples=128, c=c, seed=shop.seed)
     gallery.add(
         "patches-loss",
         figures.loss_by_level(levels, dims=[channels * k, channels * (pixels - k)]),
         "Where the loss is made. Left: what is left of the noise that the network cannot tell from the image, per "
-        "dimension of each subspace, with standard errors. Right: its part in the energy over time, weighed with "
-        f"c = 1, along the DCT schedule, which was learned with c = {shop.problem.c:g}.",
+        "dimension of each subspace, with standard errors. Right: its part in the energy over time along the DCT "
+        f"schedule, weighed with the c = {c:g} that it was learned with.",
     )
 
 
