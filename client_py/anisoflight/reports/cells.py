@@ -13,10 +13,13 @@ Row = dict[str, Any]
 
 
 class Cells:
-    """Rows of a JSON-lines file by their keys; a key says all that a row depends on."""
+    """Rows of a JSON-lines file by their keys; a key says all that a row depends on.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    With `kept` nothing more is measured: a row that is not there stays empty.
+    """
+
+    def __init__(self, path: Path, kept: bool = False) -> None:
+        self._path, self._kept = path, kept
         self._rows: dict[str, Row] = {}
         if path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
@@ -26,6 +29,8 @@ class Cells:
     def measured(self, key: dict[str, Any], measure: Callable[[], Row]) -> Row:
         """The row of that key, from the file or measured now and added to it."""
         name = json.dumps(key, sort_keys=True)
+        if name not in self._rows and self._kept:
+            return {}
         if name not in self._rows:
             row = measure()
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,7 @@ def distances(
         options = {**SOLVERS[solver], "schedule": named[name]}
         sampler = Sampler(f"{solver}, {named[name]}", bench.problem.name, options, named[name])
         found = bench.distances(sampler, nfe, count, seeds)
-        for i, seed in enumerate(seeds):
+        for i, seed in enumerate(seeds if found else ()):
             row = {"problem": bench.problem.name, "schedule": name, "solver": solver, "nfe": nfe}
             row |= {"samples": count, "seed": seed}
             rows.append(row | {column: values[i] for column, values in found.items()})
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page = Page(args.docs, "families", "Families of schedules: what anisotropy gains")
     page.text(familypage.MEASURED, familypage.DEFINED)
     with anisoflight.serve(data=args.out / "data") as client:
-        cells = Cells(args.out / "cells.jsonl")
+        cells = Cells(args.out / "cells.jsonl", args.kept)
         for name in args.problems:
             familypage.write(page, name, measure(client, networks.PROBLEMS[name], cells, size))
         page.heading("How this was made")

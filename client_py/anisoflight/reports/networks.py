@@ -87,4 +87,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), help="data sets to report on"
     )
+    parser.add_argument("--kept", action="store_true", help="write what has been measured so far, measure nothing more")
     parser.add_argument("--quick", action="store_true", help="a smoke test: tiny networks, few samples")

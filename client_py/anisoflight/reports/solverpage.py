@@ -143,7 +143,20 @@ def figure(errors: pd.DataFrame, names: Sequence[tuple[str, str, str]]) -> Figur
     return drawn
 
 
-def write(page: Page, name: str, errors: pd.DataFrame, distances: pd.DataFrame, goal: pd.DataFrame) -> None:
+def limit_sentence(limits: pd.DataFrame) -> str:
+    """What is left where the solvers have all but converged."""
+    parts = [f"{name} {pm(part[FD])}" for name, part in limits.groupby("sampler", sort=False)]
+    return f"At NFE {limits['nfe'].iloc[0]}, where what remains is the network's own: {'; '.join(parts)}."
+
+
+def write(
+    page: Page,
+    name: str,
+    errors: pd.DataFrame,
+    distances: pd.DataFrame,
+    limits: pd.DataFrame,
+    goal: pd.DataFrame,
+) -> None:
     """A problem's section."""
     page.heading(name)
     for nfe in [nfe for nfe in errors["nfe"].unique() if nfe in FEW_NFES]:
@@ -160,6 +173,8 @@ def write(page: Page, name: str, errors: pd.DataFrame, distances: pd.DataFrame, 
         page.table(distance_table(distances))
         page.numbers(distances, f"{name}-distances")
         page.text(best_sentence(distances))
+    if len(limits):
+        page.text(limit_sentence(limits))
     if len(goal):
         count = goal["samples"].iloc[0]
         page.text(f"Those that did best at each NFE, {count} samples × {goal['seed'].nunique()} fresh seeds:")

@@ -17,7 +17,7 @@ from . import networks, solverpage
 from .candidates import FEW, SOLVERS, Candidate, baselines, candidates, nodes
 from .cells import Cells
 from .page import Page, provenance
-from .workbench import FD, Workbench
+from .workbench import FD, FD_TRAIN, Workbench
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -43,6 +43,9 @@ class Size:
 
 IPNDM = "iPNDM-4, edm, EDM"
 QUICK = Size(kimg=1.28, nfes=(5,), solvers=FEW, probes=8, few=(5,), samples=60, many=80)
+
+
+_DISTANCES = ["problem", "sampler", "isotropic", "nfe", "samples", "seed", FD, FD_TRAIN]
 
 
 def errors(bench: Workbench, found: Sequence[Candidate], nfes: Sequence[int]) -> pd.DataFrame:
@@ -76,11 +79,11 @@ def distances(
     cells = [(candidate, nfe) for candidate in found for nfe in nfes]
     for candidate, nfe in tqdm(cells, desc=f"{bench.problem.name}: FD of {count}", unit="cell"):
         by_reference = bench.distances(candidate.sampler(nfe), nfe, count, seeds)
-        for i, seed in enumerate(seeds):
+        for i, seed in enumerate(seeds if by_reference else ()):
             row = {"problem": bench.problem.name, "sampler": candidate.name, "isotropic": candidate.isotropic}
             row |= {"nfe": nfe, "samples": count, "seed": seed}
             rows.append(row | {name: values[i] for name, values in by_reference.items()})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=pd.Index(_DISTANCES))
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Measured:
     problem: networks.Problem
     errors: pd.DataFrame
     distances: pd.DataFrame
+    limits: pd.DataFrame
+    """Distances at the most evaluations, where what remains is the network's own error."""
     goal: pd.DataFrame
 
 
@@ -109,11 +114,13 @@ def measure(
     by_name = {candidate.name: candidate for candidate in chosen}
     if like is not None:
         goal = contest(bench, by_name, like.goal[["nfe", "role", "sampler"]].drop_duplicates(), size)
-        return Measured(problem, table, pd.DataFrame(), goal)
+        return Measured(problem, table, pd.DataFrame(), pd.DataFrame(), goal)
     judged = list({candidate.name: candidate for candidate in chosen[: -len(found)]}.values())
     few = distances(bench, judged, size.few, size.samples, size.seeds)
+    near = [by_name[name] for name in (IPNDM, "AB3, schedule, learned J = 2")]
+    limits = distances(bench, near, size.nfes[-1:], size.samples, size.seeds)
     goal = pd.DataFrame() if problem.name == "digits" else contest(bench, by_name, winners(judged, few), size)
-    return Measured(problem, table, few, goal)
+    return Measured(problem, table, few, limits, goal)
 
 
 def finalists(client: Client, problem: networks.Problem) -> list[Candidate]:
@@ -131,19 +138,17 @@ def winners(judged: Sequence[Candidate], few: pd.DataFrame) -> pd.DataFrame:
 
     Columns nfe, role, sampler; the best have the least distance of few samples.
     """
-    mean = few.groupby(["nfe", "sampler"])[FD].mean()
     kinds = {
         "isotropic": [c.name for c in judged if c.isotropic],
         "nodes": [c.name for c in judged if not c.isotropic and c.grid == "nodes"],
         "anisotropic": [c.name for c in judged if not c.isotropic and c.grid != "nodes"],
         "iPNDM-4": [IPNDM],
     }
-    rows = [
-        (nfe, role, min(group, key=lambda name: mean[nfe, name]))
-        for nfe in sorted(few["nfe"].unique())
-        for role, group in kinds.items()
-        if group
-    ]
+    rows = []
+    for nfe in sorted(few["nfe"].unique()):
+        mean = few[few["nfe"] == nfe].groupby("sampler")[FD].mean()
+        found = {role: mean[mean.index.isin(group)] for role, group in kinds.items()}
+        rows += [(nfe, role, str(part.idxmin())) for role, part in found.items() if len(part)]
     return pd.DataFrame(rows, columns=pd.Index(["nfe", "role", "sampler"]))
 
 
@@ -153,7 +158,7 @@ def contest(bench: Workbench, by_name: Mapping[str, Candidate], roles: pd.DataFr
     for nfe, role, name in roles.itertuples(index=False):
         found = distances(bench, [by_name[name]], [nfe], size.many, size.fresh)
         rows.append(found.assign(role=role))
-    return pd.concat(rows, ignore_index=True)
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -165,12 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     page = Page(args.docs, "solvers", "Solvers, grids and schedules at few evaluations")
     page.text(solverpage.MEASURED, solverpage.DEFINED)
     with anisoflight.serve(data=args.out / "data") as client:
-        cells = Cells(args.out / "cells.jsonl")
+        cells = Cells(args.out / "cells.jsonl", args.kept)
         measured: dict[str, Measured] = {}
         for name in args.problems:
             problem = networks.PROBLEMS[name]
             found = measured[name] = measure(client, problem, cells, size, measured.get(problem.like or ""))
-            solverpage.write(page, name, found.errors, found.distances, found.goal)
+            solverpage.write(page, name, found.errors, found.distances, found.limits, found.goal)
         page.heading("How this was made")
         page.text(provenance(client, "solvers", arguments))
     print(page.write())

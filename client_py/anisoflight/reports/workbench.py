@@ -55,11 +55,11 @@ class Workbench:
             except BadRequestError:
                 return {"ode_error": None}
 
-        found = self.cells.measured(key, measure)["ode_error"]
+        found = self.cells.measured(key, measure).get("ode_error")
         return math.nan if found is None else found
 
     def distances(self, sampler: Sampler, nfe: int, count: int, seeds: Sequence[int]) -> dict[str, list[float]]:
-        """The Fréchet distances to held-out and training images, a list over seeds."""
+        """The Fréchet distances to held-out and training images, a list over seeds; empty where they are not kept."""
         key = self._key(sampler, nfe) | {"count": count, "seeds": list(seeds)}
         return self.cells.measured(key, lambda: self._bench(count, seeds).distances(sampler, nfe).by_reference)
 
