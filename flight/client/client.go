@@ -47,6 +47,8 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithInitialWindowSize(4 << 20),
 		grpc.WithInitialConnWindowSize(8 << 20),
+		grpc.WithWriteBufferSize(wire.WriteBuffer),
+		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(wire.Codec{}),
 			grpc.MaxCallRecvMsgSize(cmp.Or(o.MaxMessageBytes, 128<<20)),

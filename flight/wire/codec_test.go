@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -234,6 +235,35 @@ func TestReceivedAsProtobufDoes(t *testing.T) {
 			t.Errorf("message %d: the body is at %x", i, at)
 		}
 		Recycle(got.DataBody)
+	}
+}
+
+// TestResultsAreReceivedAligned receives an IPC stream as the body of a Result: the bytes are those sent, and each body of
+// its messages begins at a multiple of Alignment in memory.
+func TestResultsAreReceivedAligned(t *testing.T) {
+	for _, rows := range []int{1, 100, 30_000} {
+		r := images(rows, 5)
+		pieces, err := Stream(r.Schema(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &flight.Result{Body: []byte("of another message")}
+		if err := (Codec{}).Unmarshal((&Result{Body: pieces}).encode(), got); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Body, bytes.Join(pieces, nil)) {
+			t.Fatalf("%d rows: the bytes differ", rows)
+		}
+		first := slices.IndexFunc(pieces, func(p []byte) bool {
+			return unsafe.SliceData(p) == unsafe.SliceData(r.Column(0).Data().Buffers()[1].Bytes())
+		})
+		if at := uintptr(unsafe.Pointer(&got.Body[length(pieces[:first])])); at%Alignment != 0 {
+			t.Errorf("%d rows: the batch is at %x", rows, at)
+		}
+	}
+	got := &flight.Result{Body: []byte("x")}
+	if err := (Codec{}).Unmarshal(nil, got); err != nil || len(got.Body) != 0 {
+		t.Errorf("an empty result: %q, %v", got.Body, err)
 	}
 }
 

@@ -11,12 +11,53 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-var errDamaged = errors.New("wire: a FlightData is damaged")
+var errDamaged = errors.New("wire: a message is damaged")
 
-// decode reads a FlightData as protobuf does, except that fields it does not know are forgotten. The body goes to aligned
-// memory, by one copy.
-func decode(message mem.BufferSlice, d *flight.FlightData) error {
+// decodeData reads a FlightData as protobuf does, except that fields it does not know are forgotten. The body goes to
+// aligned memory, by one copy. Of several fields of a kind the last counts.
+func decodeData(message mem.BufferSlice, d *flight.FlightData) error {
 	d.Reset()
+	return fields(message, func(r *mem.Reader, field protowire.Number, n int) (err error) {
+		switch field {
+		case dataBody:
+			Recycle(d.DataBody)
+			d.DataBody, err = fill(newBody(n), r)
+		case dataHeader:
+			d.DataHeader, err = fill(make([]byte, n), r)
+		case dataAppMetadata:
+			d.AppMetadata, err = fill(make([]byte, n), r)
+		case dataDescriptor:
+			var text []byte
+			if text, err = fill(make([]byte, n), r); err != nil {
+				return err
+			}
+			if d.FlightDescriptor == nil {
+				d.FlightDescriptor = new(flight.FlightDescriptor)
+			}
+			err = proto.UnmarshalOptions{Merge: true}.Unmarshal(text, d.FlightDescriptor)
+		default:
+			err = forget(r, n)
+		}
+		return err
+	})
+}
+
+// decodeResult reads a Result in the same way, to memory in which what Stream has aligned is aligned.
+func decodeResult(message mem.BufferSlice, result *flight.Result) error {
+	const shift = Alignment - resultResidue
+	result.Reset()
+	return fields(message, func(r *mem.Reader, field protowire.Number, n int) (err error) {
+		if field != resultBody {
+			return forget(r, n)
+		}
+		result.Body, err = fill(newBody(n + shift)[shift:], r)
+		return err
+	})
+}
+
+// fields hands the fields of a message that are strings of bytes to take, which reads the n bytes of each. There are no
+// others in the messages that carry tables; what an unknown one holds is forgotten.
+func fields(message mem.BufferSlice, take func(r *mem.Reader, field protowire.Number, n int) error) error {
 	r := message.Reader()
 	defer r.Close()
 	for r.Remaining() > 0 {
@@ -34,66 +75,45 @@ func decode(message mem.BufferSlice, d *flight.FlightData) error {
 			}
 			continue
 		}
-		if err := decodeBytes(r, field, d); err != nil {
+		n, err := binary.ReadUvarint(r)
+		if err != nil || n > uint64(r.Remaining()) {
+			return errDamaged
+		}
+		if err := take(r, field, int(n)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// decodeBytes reads a field that is a string of bytes. Of several the last counts.
-func decodeBytes(r *mem.Reader, field protowire.Number, d *flight.FlightData) error {
-	n, err := binary.ReadUvarint(r)
-	if err != nil || n > uint64(r.Remaining()) {
-		return errDamaged
-	}
-	var to []byte
-	switch field {
-	case dataBody:
-		Recycle(d.DataBody)
-		to = newBody(int(n))
-		d.DataBody = to
-	case dataHeader:
-		to = make([]byte, n)
-		d.DataHeader = to
-	case dataAppMetadata:
-		to = make([]byte, n)
-		d.AppMetadata = to
-	case dataDescriptor:
-		to = make([]byte, n)
-	default:
-		_, err := io.CopyN(io.Discard, r, int64(n))
-		return err
-	}
+// fill overwrites the whole of to.
+func fill(to []byte, r *mem.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(r, to); err != nil {
-		return errDamaged
+		return nil, errDamaged
 	}
-	if field != dataDescriptor {
-		return nil
-	}
-	if d.FlightDescriptor == nil {
-		d.FlightDescriptor = new(flight.FlightDescriptor)
-	}
-	return proto.UnmarshalOptions{Merge: true}.Unmarshal(to, d.FlightDescriptor)
+	return to, nil
 }
 
-// skip passes over a field that is no string of bytes: none of FlightData's is.
+// forget passes over n bytes.
+func forget(r *mem.Reader, n int) error {
+	if _, err := io.CopyN(io.Discard, r, int64(n)); err != nil {
+		return errDamaged
+	}
+	return nil
+}
+
+// skip passes over a field that is no string of bytes.
 func skip(r *mem.Reader, kind protowire.Type) error {
-	n := int64(0)
 	switch kind {
 	case protowire.VarintType:
 		if _, err := binary.ReadUvarint(r); err != nil {
 			return errDamaged
 		}
+		return nil
 	case protowire.Fixed32Type:
-		n = 4
+		return forget(r, 4)
 	case protowire.Fixed64Type:
-		n = 8
-	default: // groups, which left protobuf before Flight was made
-		return errDamaged
+		return forget(r, 8)
 	}
-	if _, err := io.CopyN(io.Discard, r, n); err != nil {
-		return errDamaged
-	}
-	return nil
+	return errDamaged // groups, which left protobuf before Flight was made
 }

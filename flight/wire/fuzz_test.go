@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzCodec decodes bytes, in one piece and cut in two. What protobuf takes, Codec takes with the same fields, except
-// for groups; what protobuf refuses, Codec refuses.
+// FuzzCodec decodes bytes as messages that carry tables, in one piece and cut in two. What protobuf takes, Codec takes with
+// the same fields, except for groups; what protobuf refuses, Codec refuses.
 func FuzzCodec(f *testing.F) {
 	s := &sent{t: f}
 	r := images(3, 2)
@@ -28,29 +28,33 @@ func FuzzCodec(f *testing.F) {
 	f.Add([]byte("\x08\x05\x15\x01\x02\x03\x04\x19\x01\x02\x03\x04\x05\x06\x07\x08\xc2\x3e\x00"), 1)
 	f.Fuzz(func(t *testing.T, message []byte, cut int) {
 		cut = min(max(0, cut), len(message))
-		want := new(flight.FlightData)
-		wantErr := proto.Unmarshal(message, want)
 		for _, b := range []mem.BufferSlice{
 			{mem.SliceBuffer(message)},
 			{mem.SliceBuffer(message[:cut]), mem.SliceBuffer(message[cut:])},
 		} {
-			got := new(flight.FlightData)
-			err := Codec{}.Unmarshal(b, got)
-			switch {
-			case err != nil && wantErr == nil:
-				if !hasGroup(message) {
-					t.Fatalf("%v, but protobuf takes it", err)
-				}
-			case err == nil && wantErr != nil:
-				t.Fatalf("taken, but protobuf says %v", wantErr)
-			case err == nil:
-				if !proto.Equal(got.FlightDescriptor, want.FlightDescriptor) || !bytes.Equal(got.DataHeader, want.DataHeader) ||
-					!bytes.Equal(got.AppMetadata, want.AppMetadata) || !bytes.Equal(got.DataBody, want.DataBody) {
-					t.Fatalf("%v, want %v", got, want)
-				}
+			got, want := new(flight.FlightData), new(flight.FlightData)
+			if bothTake(t, message, b, got, want) && (!proto.Equal(got.FlightDescriptor, want.FlightDescriptor) ||
+				!bytes.Equal(got.DataHeader, want.DataHeader) || !bytes.Equal(got.AppMetadata, want.AppMetadata) || !bytes.Equal(got.DataBody, want.DataBody)) {
+				t.Fatalf("%v, want %v", got, want)
+			}
+			result, wanted := new(flight.Result), new(flight.Result)
+			if bothTake(t, message, b, result, wanted) && !bytes.Equal(result.Body, wanted.Body) {
+				t.Fatalf("%v, want %v", result, wanted)
 			}
 		}
 	})
+}
+
+// bothTake decodes a message by Codec, from pieces, and by protobuf. It tells whether both take it.
+func bothTake(t *testing.T, message []byte, pieces mem.BufferSlice, got, want proto.Message) bool {
+	err, wantErr := Codec{}.Unmarshal(pieces, got), proto.Unmarshal(message, want)
+	switch {
+	case err != nil && wantErr == nil && !hasGroup(message):
+		t.Fatalf("%v, but protobuf takes it", err)
+	case err == nil && wantErr != nil:
+		t.Fatalf("taken, but protobuf says %v", wantErr)
+	}
+	return err == nil
 }
 
 // hasGroup finds the mark of a group among a message's fields.

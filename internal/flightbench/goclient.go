@@ -36,7 +36,7 @@ func newGoClient(address string, stock bool, s *arrow.Schema, p [blocks][]float3
 	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if !stock {
 		options = append(options, grpc.ForceCodecV2(wire.Codec{}))
-		dial = append(dial, grpc.WithInitialWindowSize(4<<20), grpc.WithInitialConnWindowSize(8<<20))
+		dial = append(dial, grpc.WithInitialWindowSize(4<<20), grpc.WithInitialConnWindowSize(8<<20), grpc.WithWriteBufferSize(wire.WriteBuffer))
 	}
 	conn, err := grpc.NewClient(address, append(dial, grpc.WithDefaultCallOptions(options...))...)
 	if err != nil {
