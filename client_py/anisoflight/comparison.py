@@ -137,10 +137,6 @@ def _schedule(choice: Choice | None) -> dict[str, Any]:
     return {} if choice is None else {"schedule": choice}
 
 
-def _path(schedule: Choice | None) -> str:
-    return label(schedule)
-
-
 def _cell(bench: Bench, sampler: Sampler, nfe: int) -> dict[str, Any]:
     probe = bench.probe(sampler, nfe)
     row = {"evaluations": probe.evaluations, "ode_error": probe.ode_error, "seconds": probe.seconds}

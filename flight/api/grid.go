@@ -1,9 +1,6 @@
 package api
 
-import (
-	"encoding/json"
-	"math"
-)
+import "encoding/json"
 
 // The named grids of Sample.
 const (
@@ -15,6 +12,9 @@ const (
 	GridSigmas   = "sigma"    // an explicit list of σ, or one per subspace
 	GridTable    = "table"    // a published list of σ, interpolated to the number of steps
 )
+
+// GridNames lists the grids that need no more than their name.
+var GridNames = []string{GridSchedule, GridEDM, GridLogSNR, GridGeodesic}
 
 // Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
 //
@@ -49,7 +49,7 @@ func (g *Grid) decodeTree(path string, v tree) error {
 		if g.Kind = name; name == GridEDM {
 			g.SigmaMin, g.SigmaMax, g.Rho = 0.002, 80, 7
 		}
-		return oneOf(path, name, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
+		return oneOf(path, name, GridNames...)
 	}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
@@ -67,7 +67,8 @@ func (g *Grid) decodeTree(path string, v tree) error {
 		}
 		g.SigmaMin, g.SigmaMax, g.Rho = e.SigmaMin, e.SigmaMax, e.Rho
 		if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
-			return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0", fieldName(inside))
+			return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
+				fieldName(inside), g.SigmaMin, g.SigmaMax, g.Rho)
 		}
 		return nil
 	case GridTimes:
@@ -86,7 +87,7 @@ func (g *Grid) decodeTree(path string, v tree) error {
 				err = checkFalling(inside, s)
 			}
 			if err == nil && len(s) != len(g.Sigma[0]) {
-				err = Errorf(BadRequest, "%s must hold lists of one length", fieldName(inside))
+				err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d", fieldName(inside), len(g.Sigma[0]), len(s))
 			}
 		}
 	case GridTable:
@@ -104,14 +105,15 @@ func isList(v tree) bool { _, ok := v.([]any); return ok }
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
 func checkFalling(path string, x []float64) error {
 	if len(x) < 2 {
-		return Errorf(BadRequest, "%s must hold at least two numbers", fieldName(path))
+		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d", fieldName(path), len(x))
 	}
-	last := math.Inf(1)
 	for i, v := range x {
-		if v < 0 || v >= last {
-			return Errorf(BadRequest, "%s must fall strictly from noise to data, all ≥ 0; entry %d does not", fieldName(path), i)
+		switch {
+		case v < 0:
+			return Errorf(BadRequest, "%s must not be negative; entry %d is %g", fieldName(path), i, v)
+		case i > 0 && v >= x[i-1]:
+			return Errorf(BadRequest, "%s must fall strictly from noise to data; entry %d is %g after %g", fieldName(path), i, v, x[i-1])
 		}
-		last = v
 	}
 	return nil
 }

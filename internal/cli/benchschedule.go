@@ -13,9 +13,9 @@ import (
 // benchRequest are the fields of BenchSchedule.
 var benchRequest = []option{
 	{name: "dataset", usage: "`name` of the data set whose Gaussian is sampled"},
-	{name: "schedules", kind: object, usage: "list of schedules (default [\"edm\"])"},
-	{name: "solvers", kind: object, usage: "list of solvers (default [\"heun\"])"},
-	{name: "nfe", kind: object, usage: "list of evaluations, such as [5,9,17]"},
+	{name: "schedules", kind: object, usage: "`list` of schedules, such as edm,digits-5 (default edm)"},
+	{name: "solvers", kind: object, usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
+	{name: "nfe", kind: object, usage: "`list` of evaluations, such as 5,9,17"},
 	{name: "grid", kind: object, usage: "grid: schedule (default), edm, logsnr, geodesic, or JSON"},
 	{name: "basis", usage: "bands that isotropic schedules are seen by: none (default) or dct"},
 	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square"},
@@ -30,8 +30,8 @@ var scheduleBenchSpec = spec{
 sampler's output is known exactly: no model, no samples, no noise. The table gives its
 squared 2-Wasserstein distance to that law over the law's total variance, in all and by
 subspace.`,
-	example: `  anisoflight schedule bench --dataset digits --nfe '[5,9,17]' --solvers '["heun","dpmpp2m"]'
-  anisoflight schedule bench --dataset digits --schedules '["edm","digits-5"]' --nfe '[5]' --basis dct`,
+	example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
+  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct`,
 	options: append(append([]option{}, benchRequest...), dataOption, deviceOption),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
@@ -41,6 +41,11 @@ subspace.`,
 			}
 		}
 		table := benchTable{request: e.request(benchRequest)}
+		for _, list := range []string{"schedules", "solvers", "nfe"} {
+			if err := spread(table.request, list); err != nil {
+				return usagef(e.cmd, "--%s: %w", list, err)
+			}
+		}
 		err := withEngine(ctx, e, func(eng *engine.Engine) error {
 			p := newProgress(e.err, e.log, "measuring")
 			defer p.close()
@@ -60,6 +65,25 @@ subspace.`,
 		}
 		return table.print(e.out)
 	},
+}
+
+// spread makes a list of a field that is words with commas between, or a single number.
+func spread(fields map[string]any, name string) error {
+	switch v := fields[name].(type) {
+	case float64, int:
+		fields[name] = []any{v}
+	case string:
+		list := []any{}
+		for _, word := range words(v) {
+			one, err := object.parse(word)
+			if err != nil {
+				return err
+			}
+			list = append(list, one)
+		}
+		fields[name] = list
+	}
+	return nil
 }
 
 // benchTable is the rows of BenchSchedule with the names of the request.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ solver cannot do, such as too few evaluations, is told in its row.`,
 		{name: "model", usage: "`name` of the model"},
 		{name: "solvers", def: "heun,ab,ipndm,dpmpp2m", usage: "`list` of " + strings.Join(api.Solvers, " ")},
 		{name: "nfe", kind: text, def: "5,9", usage: "`list` of evaluations of the network"},
-		{name: "grids", def: "schedule", usage: "`list` of schedule, edm, logsnr, geodesic"},
+		{name: "grids", def: "schedule", usage: "`list` of " + strings.Join(append(slices.Clone(api.GridNames), api.Tables...), ", ")},
 		{name: "schedules", def: "own", usage: "`list` of schedules: names, edm, own (the model's own)"},
 		{name: "probes", kind: whole, def: "256", usage: "`number` of latents of the ODE error"},
 		{name: "dataset", usage: "`name` of the data set of the Fréchet distance; without one it is left out"},
@@ -103,7 +104,11 @@ func comparePlan(e env) (compare.Plan, error) {
 		p.NFE = append(p.NFE, n)
 	}
 	for _, word := range words(e.text("grids")) {
-		p.Grids = append(p.Grids, compare.Choice{Name: word, Options: compare.Options{"grid": word}})
+		grid, err := parseGrid(word)
+		if err != nil {
+			return p, err
+		}
+		p.Grids = append(p.Grids, grid)
 	}
 	for _, word := range words(e.text("schedules")) {
 		choice := compare.Choice{Name: word}
@@ -127,10 +132,24 @@ func comparePlan(e env) (compare.Plan, error) {
 	return p, nil
 }
 
+// parseGrid reads the name of a grid or of a table.
+func parseGrid(word string) (compare.Choice, error) {
+	switch {
+	case slices.Contains(api.GridNames, word):
+		return compare.Choice{Name: word, Options: compare.Options{"grid": word}}, nil
+	case slices.Contains(api.Tables, word):
+		return compare.Choice{Name: word, Options: compare.Options{"grid": map[string]any{api.GridTable: word}}}, nil
+	}
+	return compare.Choice{}, fmt.Errorf("no grid is called %q; there are %s %s", word, strings.Join(api.GridNames, " "), strings.Join(api.Tables, " "))
+}
+
 // parseSolver reads NAME:FIELD=VALUE:…; a value that is JSON, such as a number, is taken as that.
 func parseSolver(word string) (compare.Choice, error) {
 	name, rest, more := strings.Cut(word, ":")
 	choice := compare.Choice{Name: word, Options: compare.Options{"solver": name}}
+	if !slices.Contains(api.Solvers, name) {
+		return choice, fmt.Errorf("no solver is called %q; there are %s", name, strings.Join(api.Solvers, " "))
+	}
 	for more {
 		var part string
 		part, rest, more = strings.Cut(rest, ":")

@@ -19,7 +19,7 @@ func compareTable(w io.Writer, rows []compare.Row) error {
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%s\t%s\t", r.Schedule, r.Grid, r.Solver)
 		if r.Err != nil {
-			fmt.Fprintf(t, "%d\t%s\n", r.NFE, plain(r.Err))
+			fmt.Fprintf(t, "%d\t-\t-\t-  %s\n", r.NFE, plain(r.Err)) // aligned like the others, its last cell apart
 			continue
 		}
 		frechet := "-"

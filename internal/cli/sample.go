@@ -25,6 +25,7 @@ var sampleRequest = []option{
 	{name: "second_point", usage: "of heun: midpoint (default) or endpoint"},
 	{name: "grid", kind: object, usage: "schedule (default), edm, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or {\"table\":\"ays-sd15\"}"},
 	{name: "schedule", kind: object, usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)"},
+	{name: "lower_order_final", kind: toggle, usage: "of dpmpp and unipc: lower the order towards the end (default true)"},
 	{name: "denoise_to_zero", kind: toggle, usage: "end with one denoising step to t = 0"},
 	{name: "warmup", usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},
 	{name: "S_churn", kind: number, usage: "of euler and heun: EDM's stochastic churn (default 0: none)"},

@@ -182,7 +182,11 @@ func (s *sampling) planAll(labels []int32) error {
 		}
 		rows[row] = true
 	}
-	stages := int64(2*max(s.req.Steps, len(s.req.Grid.T)) + s.req.NFE)
+	steps := max(s.req.Steps, len(s.req.Grid.T))
+	for _, list := range s.req.Grid.Sigma {
+		steps = max(steps, len(list))
+	}
+	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
 	if times(times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
 		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).

@@ -242,7 +242,7 @@ func timesOf(sigma []float64, lo, hi float64, timeOf func(float64) float64) ([]f
 		case math.Abs(s-lo) <= endTolerance*lo:
 			s = lo
 		case s < lo || s > hi:
-			return nil, failf("grid", "noise level %v lies outside the schedule's %v … %v", s, lo, hi)
+			return nil, failf("grid", "noise level %.9g lies outside the schedule's %.9g … %.9g", s, lo, hi)
 		}
 		t[i] = timeOf(s)
 	}

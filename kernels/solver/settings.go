@@ -5,7 +5,7 @@ import (
 )
 
 // MaxSteps bounds a plan's length.
-const MaxSteps = 1 << 17
+const MaxSteps = 100_000
 
 // Settings choose a sampler. The zero value of a field means its default.
 type Settings struct {
@@ -121,7 +121,7 @@ func (s Settings) eulerEnd() bool {
 // count settles Steps and NFE.
 func (s Settings) count(m method) (Settings, error) {
 	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
-	given := s.Steps
+	given, nfe := s.Steps, s.NFE
 	switch n := s.Grid.intervals(); {
 	case s.Steps < 0:
 		return s, failf("steps", "%d; it counts solver steps, at least 1", s.Steps)
@@ -144,7 +144,10 @@ func (s Settings) count(m method) (Settings, error) {
 		}
 		s.NFE = 0
 	}
-	if s.Steps > MaxSteps {
+	switch {
+	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
+		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("%d evaluations are more than %d steps of %s; at most that many can be served", nfe, MaxSteps, s.Solver), TooLarge: true}
+	case s.Steps > MaxSteps:
 		return s, &Error{Field: "steps", Msg: fmt.Sprintf("%d steps; at most %d can be served", s.Steps, MaxSteps), TooLarge: true}
 	}
 	total := cost(s.Steps)

@@ -100,7 +100,7 @@ func TestRefusedSettings(t *testing.T) {
 		{"nfe too small", Settings{NFE: 1}, "nfe", "takes 2"},
 		{"nothing left", Settings{Solver: "euler", Steps: 1, AFS: true}, "afs", "more steps"},
 		{"too many steps", Settings{Steps: 1 << 30}, "steps", "can be served"},
-		{"too many evaluations", Settings{NFE: 1 << 62}, "steps", "can be served"},
+		{"too many evaluations", Settings{NFE: 1 << 62}, "nfe", "can be served"},
 		{"list and steps", Settings{Steps: 3, Grid: Grid{Kind: GridT, T: []float64{2, 1}}}, "steps", "leave steps out"},
 		{"list and nfe", Settings{NFE: 9, Grid: Grid{Kind: GridT, T: []float64{2, 1}}}, "nfe", "leave nfe out"},
 		{"short list", Settings{Grid: Grid{Kind: GridT, T: []float64{2}}}, "grid", "two entries"},
