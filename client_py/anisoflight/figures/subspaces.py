@@ -102,7 +102,7 @@ def subspace_map(
     for label, point in zip(sorted(vectors), points, strict=True):
         ax.annotate(_named(label, names), point, xytext=(6, 5), textcoords="offset points", fontsize=10)
     ax.margins(0.18)
-    ax.set_title(f"{100 * share:.0f} % of the squared distances", fontsize=10)
+    ax.set_title(f"two coordinates show {100 * share:.0f} % of the squared distances", fontsize=10)
     return ax
 
 
