@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -20,14 +21,15 @@ type ladder struct {
 
 // ladders returns those of the DCT's frequencies max(u, v), of Haar's scales, and of
 // the principal components of the data, of all images and of each class. Planes too
-// large for components go without those.
-func ladders(ctx context.Context, images Images, perClass bool) ([]*ladder, error) {
+// large for components go without those, and only names them unless it is empty.
+func ladders(ctx context.Context, images Images, perClass bool, only []string) ([]*ladder, error) {
 	h, w := images.Height(), images.Width()
+	wanted := func(name string) bool { return len(only) == 0 || slices.Contains(only, name) }
 	var out []*ladder
-	if max(h, w) > 1 {
+	if max(h, w) > 1 && wanted("dct") {
 		out = append(out, dctLadder(h, w))
 	}
-	for k := h * w / 4; k >= 1; k /= 4 {
+	for k := h * w / 4; k >= 1 && wanted("haar"); k /= 4 {
 		b, err := basis.Haar(h, w, k)
 		if err != nil {
 			break // no such scale
@@ -45,9 +47,9 @@ func ladders(ctx context.Context, images Images, perClass bool) ([]*ladder, erro
 		name := "pca"
 		if set.PerClass {
 			name = "pca_per_class"
-			if !perClass {
-				continue
-			}
+		}
+		if !wanted(name) || set.PerClass && !perClass {
+			continue
 		}
 		b, _, err := PCA(ctx, images, set)
 		if err != nil {

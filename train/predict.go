@@ -77,11 +77,11 @@ func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 	s := &survey{set: set, share: []float64{1}, pools: [][]int{nil}, labels: []int{-1}}
 	s.classes(d)
 	var err error
-	if s.ladders, err = ladders(ctx, d, len(s.pools) > 1); err != nil {
+	if s.ladders, err = ladders(ctx, d, len(s.pools) > 1, set.Bases); err != nil {
 		return nil, err
 	}
-	if set.Bases != nil {
-		s.ladders = slices.DeleteFunc(s.ladders, func(l *ladder) bool { return !slices.Contains(set.Bases, l.name) })
+	if len(s.ladders) == 0 {
+		return nil, fieldf("dataset", "no basis that is asked for splits its images of %d×%d pixels", d.Height(), d.Width())
 	}
 	if err := s.measure(ctx, m, w, d); err != nil {
 		return nil, err
@@ -233,9 +233,6 @@ func (l *ladder) candidate(perClass bool, index int, at ...int) candidate {
 // predictions gives every candidate's jackknifed energy and gain, the best first.
 func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	all := s.candidates()
-	if len(s.ladders) == 0 {
-		return nil, fieldf("dataset", "its images of one pixel have no subspaces")
-	}
 	energies := make([][]float64, s.parts+1) // [1 + left out][candidate]
 	for left := range energies {
 		if err := ctx.Err(); err != nil {

@@ -129,7 +129,8 @@ func TestPredictRefuses(t *testing.T) {
 	net, d := gaussian(t, b, []float64{0.04}, 16)
 	m, w := onDevice(t, net, b)
 	for field, set := range map[string]PredictSettings{
-		"T": {T: -1}, "g0": {G0: 1e9}, "c": {C: -1}, "points": {Points: 3}, "samples": {Samples: 1}, "bases": {Bases: []string{"dst"}},
+		"dataset": {Bases: []string{"pca_per_class"}}, // it has one class
+		"T":       {T: -1}, "g0": {G0: 1e9}, "c": {C: -1}, "points": {Points: 3}, "samples": {Samples: 1}, "bases": {Bases: []string{"dst"}},
 	} {
 		var bad *ConfigError
 		if _, err := Predict(t.Context(), m, w, d, set); !errors.As(err, &bad) || bad.Field != field {

@@ -350,7 +350,8 @@ class Client(Calls):
         variance (the subspace's share), w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
         total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
 
-        Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules.
+        Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules;
+        covariance="full" for schedules on, or seen by, any other basis (then noise is NaN).
 
         >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
         >>> table["solver"].tolist(), table["subspace"].tolist()

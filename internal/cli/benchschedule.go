@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -17,7 +18,8 @@ var benchRequest = []option{
 	{name: "solvers", kind: object, usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
 	{name: "nfe", kind: object, usage: "`list` of evaluations, such as 5,9,17"},
 	{name: "grid", kind: object, usage: "grid: schedule (default), edm, logsnr, geodesic, or JSON"},
-	{name: "basis", usage: "bands that isotropic schedules are seen by: none (default) or dct"},
+	{name: "covariance", usage: "of the Gaussian: dct (default), diagonal in frequency, or full, which serves any basis"},
+	{name: "basis", usage: "subspaces that isotropic schedules are seen by: none (default), dct, or with full covariance any"},
 	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square"},
 	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, such as [1,2,4]"},
 	{name: "per_class", kind: toggle, usage: "measure on each class's own Gaussian"},
@@ -31,7 +33,8 @@ sampler's output is known exactly: no model, no samples, no noise. The table giv
 squared 2-Wasserstein distance to that law over the law's total variance, in all and by
 subspace.`,
 	example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
-  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct`,
+  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct
+  anisoflight schedule bench --dataset digits --nfe 9 --covariance full --basis haar`,
 	options: append(append([]option{}, benchRequest...), dataOption, deviceOption),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
@@ -93,28 +96,32 @@ type benchTable struct {
 }
 
 type benchRow struct {
-	Schedule any     `json:"schedule"`
-	Solver   any     `json:"solver"`
-	NFE      int32   `json:"nfe"`
-	Steps    int32   `json:"steps"`
-	Label    int32   `json:"label"`
-	Subspace int32   `json:"subspace"`
-	Dims     int32   `json:"dims"`
-	Variance float64 `json:"variance"`
-	W2       float64 `json:"w2_squared"`
-	Spread   float64 `json:"spread"`
-	Shift    float64 `json:"shift"`
-	Noise    float64 `json:"noise"`
+	Schedule any      `json:"schedule"`
+	Solver   any      `json:"solver"`
+	NFE      int32    `json:"nfe"`
+	Steps    int32    `json:"steps"`
+	Label    int32    `json:"label"`
+	Subspace int32    `json:"subspace"`
+	Dims     int32    `json:"dims"`
+	Variance float64  `json:"variance"`
+	W2       float64  `json:"w2_squared"`
+	Spread   float64  `json:"spread"`
+	Shift    float64  `json:"shift"`
+	Noise    *float64 `json:"noise,omitempty"` // absent where it is not computed
 }
 
 func (b *benchTable) take(s api.Schema, batch api.Batch) {
 	whole := func(name string) []int32 { return api.ColumnOf[int32](s, batch, name) }
 	numbers := func(name string) []float64 { return api.ColumnOf[float64](s, batch, name) }
 	for i := range batch.Rows {
+		var noise *float64
+		if v := numbers("noise")[i]; !math.IsNaN(v) {
+			noise = &v
+		}
 		b.rows = append(b.rows, benchRow{
 			Schedule: entry(b.request["schedules"], int(whole("schedule")[i]), "edm"), Solver: entry(b.request["solvers"], int(whole("solver")[i]), "heun"),
 			NFE: whole("nfe")[i], Steps: whole("steps")[i], Label: whole("label")[i], Subspace: whole("subspace")[i], Dims: whole("dims")[i],
-			Variance: numbers("variance")[i], W2: numbers("w2_squared")[i], Spread: numbers("spread")[i], Shift: numbers("shift")[i], Noise: numbers("noise")[i],
+			Variance: numbers("variance")[i], W2: numbers("w2_squared")[i], Spread: numbers("spread")[i], Shift: numbers("shift")[i], Noise: noise,
 		})
 	}
 }

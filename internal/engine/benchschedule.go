@@ -13,21 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-var benchColumns = []api.Column{
-	{Name: "schedule", Type: api.Int32},
-	{Name: "solver", Type: api.Int32},
-	{Name: "nfe", Type: api.Int32},
-	{Name: "steps", Type: api.Int32},
-	{Name: "label", Type: api.Int32},
-	{Name: "subspace", Type: api.Int32},
-	{Name: "dims", Type: api.Int32},
-	{Name: "variance", Type: api.Float64},
-	{Name: "w2_squared", Type: api.Float64},
-	{Name: "spread", Type: api.Float64},
-	{Name: "shift", Type: api.Float64},
-	{Name: "noise", Type: api.Float64},
-}
-
 // bench is a BenchSchedule request with everything it needs.
 type bench struct {
 	req       api.BenchSchedule
@@ -51,7 +36,7 @@ func (e *Engine) prepareBenchSchedule(_ context.Context, body json.RawMessage) (
 	if b.data, err = e.datasetNamed(b.req.Dataset); err != nil {
 		return nil, err
 	}
-	if err := checkMeasurable(b.req.Dataset, b.data); err != nil {
+	if err := b.measurable(); err != nil {
 		return nil, err
 	}
 	rows := int64(0)
@@ -66,6 +51,9 @@ func (e *Engine) prepareBenchSchedule(_ context.Context, body json.RawMessage) (
 					return nil, err
 				}
 			}
+		}
+		if err := b.checkLabels(s); err != nil {
+			return nil, err
 		}
 		b.schedules = append(b.schedules, s)
 		rows += times(int64(s.J()+1), int64(len(b.labels(s)))) * int64(len(b.req.Solvers)*len(b.req.NFE))
@@ -92,8 +80,8 @@ func (e *Engine) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *
 	if out.basis, err = e.basisFor(family, d.Height(), d.Width(), s.basis, nil); err != nil {
 		return out, err
 	}
-	if kind := out.basis.Kind(); kind != basis.KindNone && kind != basis.KindDCT {
-		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies; the data's Gaussian serves none and dct", s.name)
+	if kind := out.basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
+		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.name).WithHint("Set covariance to full.")
 	}
 	if out.basis.J() == s.J() {
 		return out, nil
@@ -115,7 +103,7 @@ func (b *bench) labels(s benched) []int {
 	if labels := s.Labels(); labels != nil {
 		return labels
 	}
-	if !b.req.PerClass {
+	if !b.req.PerClass && !s.basis.PerClass() {
 		return []int{-1}
 	}
 	var labels []int
@@ -123,6 +111,32 @@ func (b *bench) labels(s benched) []int {
 		labels = append(labels, label)
 	}
 	return labels
+}
+
+// checkLabels refuses classes that have no images.
+func (b *bench) checkLabels(s benched) error {
+	labels := b.labels(s)
+	if len(labels) == 0 {
+		return api.Errorf(api.BadRequest, "The data set %q has no labels to bench classes by", b.req.Dataset)
+	}
+	count := map[int]int{-1: b.data.Len()}
+	for i := range b.data.Len() {
+		count[int(b.data.Label(i))]++
+	}
+	for _, label := range labels {
+		if count[label] == 0 {
+			return api.Errorf(api.BadRequest, "The data set %q has no image of class %d", b.req.Dataset, label)
+		}
+	}
+	return nil
+}
+
+// measurable bounds the memory and the time that the data's moments take.
+func (b *bench) measurable() error {
+	if b.req.Covariance == "full" && b.data.Pixels() > gaussian.MaxFull {
+		return api.Errorf(api.TooLarge, "The images of %q have %d values; the whole covariance serves up to %d", b.req.Dataset, b.data.Pixels(), gaussian.MaxFull)
+	}
+	return checkMeasurable(b.req.Dataset, b.data)
 }
 
 func (b *bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error) {
@@ -134,16 +148,14 @@ func (b *bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error)
 
 func (b *bench) run(ctx context.Context, emit func(api.Event) error) error {
 	progress := sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended, and then measuring does
-	laws := map[int]*gaussian.Spectrum{}
+	laws := laws{bench: b, report: progress}
 	out := benchRows{}
 	for i, s := range b.schedules {
+		samplers := map[int]sampler{}
 		for _, label := range b.labels(s) {
-			if laws[label] == nil {
-				law, err := measure(ctx, b.data, label, progress)
-				if err != nil {
-					return err
-				}
-				laws[label] = law
+			var err error
+			if samplers[label], err = laws.on(ctx, s.basis, label); err != nil {
+				return err
 			}
 		}
 		for k, name := range b.req.Solvers {
@@ -160,7 +172,7 @@ func (b *bench) run(ctx context.Context, emit func(api.Event) error) error {
 					if err != nil {
 						return err
 					}
-					report, err := laws[label].Bench(s.basis, plan)
+					report, err := samplers[label](ctx, plan)
 					if err != nil {
 						return err
 					}
@@ -173,42 +185,49 @@ func (b *bench) run(ctx context.Context, emit func(api.Event) error) error {
 	return emit(api.Event{Batch: out.batch(), Meta: api.Done(n, n)})
 }
 
-// benchRows are the columns, those of int32 and those of float64.
-type benchRows struct {
-	ints   [7][]int32
-	floats [5][]float64
+// sampler runs a plan on a law that is split by a basis.
+type sampler func(context.Context, *solver.Plan) (*gaussian.Report, error)
+
+// laws are the Gaussians of the data and of its classes, each measured when it is first asked for.
+type laws struct {
+	bench   *bench
+	report  func(done, total int)
+	spectra map[int]*gaussian.Spectrum
+	full    map[int]*gaussian.Full
 }
 
-// add writes the whole and each band of a report.
-func (r *benchRows) add(schedule, solver, label int, p *solver.Plan, report *gaussian.Report) {
-	steps, dims := 0, 0
-	for _, stage := range p.Stages {
-		steps = max(steps, stage.Step+1)
-	}
-	for _, band := range report.Bands {
-		dims += band.Dims
-	}
-	row := func(subspace, dims int, variance float64, d gaussian.Distance) {
-		for c, v := range []int{schedule, solver, p.NFE, steps, label, subspace, dims} {
-			r.ints[c] = append(r.ints[c], int32(v))
+// on gives the law of a class, or of all data (−1), split by a basis.
+func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, error) {
+	if l.bench.req.Covariance == "full" {
+		law, err := cached(&l.full, label, func() (*gaussian.Full, error) {
+			return measured(ctx, l.bench.data, label, l.report, gaussian.MeasureFull[float32])
+		})
+		if err != nil {
+			return nil, err
 		}
-		for c, v := range []float64{variance, d.W2, d.Spread, d.Shift, d.Noise} {
-			r.floats[c] = append(r.floats[c], v)
+		split, err := law.On(b, label)
+		if err != nil {
+			return nil, err
 		}
+		return split.Bench, nil
 	}
-	row(-1, dims, 1, report.Distance)
-	for j, band := range report.Bands {
-		row(j, band.Dims, band.Variance, band.Distance)
-	}
+	law, err := cached(&l.spectra, label, func() (*gaussian.Spectrum, error) {
+		return measured(ctx, l.bench.data, label, l.report, gaussian.Measure[float32])
+	})
+	return func(_ context.Context, p *solver.Plan) (*gaussian.Report, error) { return law.Bench(b, p) }, err
 }
 
-func (r *benchRows) batch() *api.Batch {
-	out := &api.Batch{Rows: len(r.ints[0])}
-	for _, v := range r.ints {
-		out.Cols = append(out.Cols, v)
+// cached gives an entry of *m, made where there is none.
+func cached[K comparable, V any](m *map[K]V, key K, make func() (V, error)) (V, error) {
+	if v, ok := (*m)[key]; ok {
+		return v, nil
 	}
-	for _, v := range r.floats {
-		out.Cols = append(out.Cols, v)
+	v, err := make()
+	if err == nil {
+		if *m == nil {
+			*m = map[K]V{}
+		}
+		(*m)[key] = v
 	}
-	return out
+	return v, err
 }

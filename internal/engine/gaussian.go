@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -43,7 +44,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress fu
 		return nil, err
 	}
 	report := sparsely(progress)
-	law, err := measure(ctx, d, -1, report)
+	law, err := measured(ctx, d, -1, report, gaussian.Measure[float32])
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +78,10 @@ func checkMeasurable(name string, d *data.Dataset) error {
 	return api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
 }
 
-// measure gives the Gaussian of a data set, or of one class of it; −1 stands for all.
-func measure(ctx context.Context, d *data.Dataset, label int, report func(done, total int)) (*gaussian.Spectrum, error) {
+// measured gives the law of a data set, or of one class of it; −1 stands for all.
+func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int), measure func(h, w, c int, images iter.Seq[[]float32]) (L, error)) (L, error) {
 	im := make([]float32, d.Pixels())
-	law, err := gaussian.Measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
+	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
 		for i := range d.Len() {
 			if label >= 0 && d.Label(i) != int32(label) {
 				continue

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
 )
 
 // blockRows is how many planes one update of the scatter matrix takes.
@@ -48,6 +49,20 @@ func (m *Moments) N() int64 { return m.n + int64(len(m.block)/len(m.mean)) }
 func (m *Moments) Mean() []float64 {
 	m.flush()
 	return append([]float64(nil), m.mean...)
+}
+
+// Covariance returns the covariance of the planes about their mean, divided by their
+// number; that of no planes is NaN.
+func (m *Moments) Covariance() *mat.SymDense {
+	m.flush()
+	d := len(m.mean)
+	out := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := i; j < d; j++ {
+			out.SetSym(i, j, m.scatter.Data[i*d+j]/float64(m.n))
+		}
+	}
+	return out
 }
 
 // Add takes one plane [H·W], of finite values; another length panics.

@@ -41,7 +41,7 @@ func (s *Spectrum) Variance() float64 {
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	switch {
 	case b.Kind() != basis.KindNone && b.Kind() != basis.KindDCT:
-		return nil, failf("basis", "basis %s mixes frequencies; the data's Gaussian serves none and dct", b.Kind())
+		return nil, failf("basis", "basis %s mixes frequencies; the spectrum of the data's Gaussian serves none and dct", b.Kind())
 	case b.H() != s.H || b.W() != s.W:
 		return nil, failf("basis", "it splits planes of %d×%d, the data has %d×%d", b.H(), b.W(), s.H, s.W)
 	}
