@@ -29,6 +29,13 @@ type caller struct {
 	key             string // whom limits and turns at the device are counted for
 }
 
+// Callers without a token, on a server with tokens, are counted as one, and have a few calls at a time: gRPC reads the
+// whole of a request before anybody knows whether it is one for openAction.
+const (
+	strangers    = "strangers"
+	maxStrangers = 8
+)
+
 type callerKey struct{}
 
 // callerOf gives the caller that admit found; without one nothing is allowed.
@@ -62,6 +69,7 @@ func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, err
 		who.Principal = auth.Anyone(who.key)
 		return who, nil
 	}
+	who.key = strangers
 	token, given, err := bearer(header)
 	if err != nil || !given {
 		return who, err

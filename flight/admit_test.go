@@ -291,3 +291,39 @@ func TestCallsOfOneCaller(t *testing.T) {
 		t.Error(r.err)
 	}
 }
+
+// TestStrangersAreFew: calls without a token that never say what they want leave room for those with one.
+func TestStrangersAreFew(t *testing.T) {
+	s, tokens := guardedServer(t, Config{})
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range maxStrangers {
+		_, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, doAction)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "beginning", 2*time.Second, func() bool { return s.underWay() == maxStrangers })
+	info := &flight.Action{Type: openAction}
+	ask := func(ctx context.Context) error {
+		stream, err := s.client.DoAction(ctx, info)
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are under way")
+	if err := ask(with(t.Context(), "Bearer "+tokens[auth.Read])); err != nil {
+		t.Errorf("with a token: %v", err)
+	}
+	cancel()
+	eventually(t, "end", 2*time.Second, func() bool { return s.underWay() == 0 })
+	if err := ask(t.Context()); err != nil {
+		t.Errorf("once there is room: %v", err)
+	}
+}

@@ -191,8 +191,11 @@ func (s *Server) begin(who string) error {
 	if s.draining.Load() {
 		return errDraining()
 	}
-	if s.active[who] >= s.cfg.MaxCalls {
-		return api.Errorf(api.Busy, "%d of your calls are under way", s.cfg.MaxCalls).WithHint("Wait for one to end.")
+	switch n := s.active[who]; {
+	case who == strangers && n >= maxStrangers:
+		return api.Errorf(api.Busy, "%d calls without a token are under way", n).WithHint("Send a token, or wait for one to end.")
+	case n >= s.cfg.MaxCalls:
+		return api.Errorf(api.Busy, "%d of your calls are under way", n).WithHint("Wait for one to end.")
 	}
 	s.active[who]++
 	return nil

@@ -3,7 +3,6 @@ package auth
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,7 +27,7 @@ func ServerTLS(cert, key, clientCA string, log *slog.Logger) (*tls.Config, error
 
 func readTLS(cert, key, clientCA string) (*tls.Config, error) {
 	if cert == "" || key == "" {
-		return nil, errors.New("auth: TLS needs a certificate and its key")
+		return nil, fmt.Errorf("auth: TLS needs a certificate and its key: %q and %q are given", cert, key)
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
