@@ -28,6 +28,8 @@ Choice: TypeAlias = str | Mapping[str, Any]
 
 CONVERGED = {"solver": "heun", "second_point": "endpoint", "grid": "edm", "steps": 60}
 """What stands for the exact solution of a schedule's path."""
+WARMING = {"solver": "euler", "steps": 1}
+"""The cheapest way to have every program compiled that a schedule's samples need: no cell's seconds count it."""
 COMPONENTS = 40
 """Leading principal components that a Fréchet distance is taken on, unless features are given."""
 
@@ -65,6 +67,8 @@ def compare(
     for schedule in schedules:
         path = label(schedule)
         bench.converged(path, Sampler("converged", model, {**CONVERGED, **_schedule(schedule), **common}, path))
+        if references:
+            Sampler("warming", model, {**WARMING, **_schedule(schedule), **common}, path).draw(client, n=samples, seed=0)
     rows = []
     jobs = list(product(schedules, grids, solvers, nfe))
     for schedule, grid, solver, evaluations in tqdm(jobs, desc="compare", unit="cell", disable=not progress):

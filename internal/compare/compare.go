@@ -32,6 +32,10 @@ type Plan struct {
 // ProbeSeed is the seed of the latents that the ODE error is measured on.
 const ProbeSeed = 1_000_000_000_000
 
+// warming is the cheapest way to have every program compiled that samples of a schedule need, so that no row's seconds
+// count it.
+var warming = Options{"solver": "euler", "steps": 1}
+
 // converged stands for the exact solution of a schedule's path.
 var converged = Options{"solver": "heun", "second_point": "endpoint", "grid": "edm", "steps": 60}
 
@@ -60,6 +64,11 @@ func Run(ctx context.Context, p Plan, draw Draw, bad func(error) bool, emit func
 		exact, _, err := draw(ctx, p.Probes, ProbeSeed, merge(converged, schedule.Options))
 		if err != nil {
 			return err
+		}
+		if p.Reference != nil {
+			if _, _, err := draw(ctx, p.Samples, 0, merge(warming, schedule.Options)); err != nil {
+				return err
+			}
 		}
 		for _, grid := range p.Grids {
 			for _, solver := range p.Solvers {
