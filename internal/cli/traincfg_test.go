@@ -57,8 +57,8 @@ func TestTrainSettingsAreTheConfiguration(t *testing.T) {
 
 func TestSampleSettingsAreTheRequest(t *testing.T) {
 	want := kindsOf(reflect.TypeFor[api.Sample]())
-	for _, streaming := range []string{"every", "dtype", "layout", "batch_bytes", "lower_order_final"} {
-		delete(want, streaming) // how the rows travel, which a file does not show; and an ablation
+	for _, streaming := range []string{"every", "dtype", "layout", "batch_bytes"} {
+		delete(want, streaming) // how the rows travel, which a file does not show
 	}
 	if diff := cmp.Diff(want, kindsIn(sampleRequest)); diff != "" {
 		t.Errorf("settings differ from api.Sample (-want +got):\n%s", diff)
