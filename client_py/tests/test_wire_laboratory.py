@@ -160,7 +160,7 @@ def test_components_of_each_class_are_benched_by_class(flight: fl.FlightClient, 
     whole = reply["w2_squared"].to_numpy()[reply["subspace"].to_numpy() == -1]
     np.testing.assert_allclose(plain["w2_squared"].to_numpy()[::2], whole, rtol=1e-6, atol=1e-12)
     images = wire.tensor(np.random.default_rng(0).integers(0, 255, (4, 8, 8, 1), np.uint8))
-    for name, labels in {"gap": [0, 0, 2, 2], "unlabelled": [-1] * 4}.items():
+    for name, labels in {"bench-gap": [0, 0, 2, 2], "bench-unlabelled": [-1] * 4}.items():
         rows = wire.table(image=images, label=wire.int32(labels))
         wire.put(flight, wire.command({"op": "PutDataset", "name": name, "replace": True}), rows)
         bad = {"dataset": name, "nfe": [5], "per_class": True}
