@@ -53,6 +53,9 @@ def compare(
     progress: bool = True,
 ) -> pd.DataFrame:
     """See `Client.compare`."""
+    for name, given in {"solvers": solvers, "nfe": nfe, "schedules": schedules, "grids": grids}.items():
+        if isinstance(given, str | Mapping) or np.ndim(given) != 1 or len(given) == 0:
+            raise ValueError(f"{name} must be a list of at least one, not {given!r}")
     common: dict[str, Any] = {}
     if isinstance(reference, str):
         stored = client.dataset(reference, progress=False)
@@ -63,14 +66,16 @@ def compare(
         extract = principal_features(reference, features) if isinstance(features, int) else features
         references["frechet"] = Reference(extract, reference)
     base = [samples * i for i in range(seeds)] if isinstance(seeds, int) else list(seeds)
+    if not base or samples < 2 or probes < 1:
+        raise ValueError(f"needs seeds ≥ 1, samples ≥ 2, probes ≥ 1, not {seeds}, {samples}, {probes}")
     bench = Bench(client, references, base, samples, probes)
     for schedule in schedules:
-        path = label(schedule)
-        bench.converged(path, Sampler("converged", model, {**CONVERGED, **_schedule(schedule), **common}, path))
+        path, along = label(schedule), {**_schedule(schedule), **common}
+        bench.converged(path, Sampler("converged", model, {**CONVERGED, **along}, path))
         if references:
-            Sampler("warming", model, {**WARMING, **_schedule(schedule), **common}, path).draw(client, n=samples, seed=0)
+            Sampler("warming", model, {**WARMING, **along}, path).draw(client, n=samples, seed=0)
     rows = []
-    jobs = list(product(schedules, grids, solvers, nfe))
+    jobs = list(product(schedules, grids, solvers, map(int, nfe)))
     for schedule, grid, solver, evaluations in tqdm(jobs, desc="compare", unit="cell", disable=not progress):
         options = {
             **({"solver": solver} if isinstance(solver, str) else solver),

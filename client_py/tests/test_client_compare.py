@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,6 +90,21 @@ def test_what_is_wrong_with_every_cell_is_raised(client: anisoflight.Client) -> 
         client.compare("no-such-model", solvers=["ab"], nfe=[5], progress=False)
     with pytest.raises(KeyError):
         client.compare("digits", solvers=["ab"], nfe=[5], schedules=["no-such-schedule"], progress=False)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"solvers": "ab"}, "solvers must be a list of at least one, not 'ab'"),
+        ({"nfe": 5}, "nfe must be a list"),
+        ({"grids": []}, "grids must be a list"),
+        ({"seeds": 0}, "seeds ≥ 1"),
+        ({"samples": 1}, "samples ≥ 2"),
+    ],
+)
+def test_lists_that_are_none_are_refused(client: anisoflight.Client, wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        client.compare("digits", **{"solvers": ["ab"], "nfe": [5], "progress": False, **wrong})
 
 
 def test_a_reference_in_another_layout_is_the_same_reference(client: anisoflight.Client, dataset: str) -> None:
