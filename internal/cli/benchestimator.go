@@ -48,6 +48,11 @@ type estimatorCost struct {
 }
 
 func runBenchEstimator(ctx context.Context, e env) error {
+	for _, count := range []string{"batch", "repeats"} {
+		if n := e.whole(count); n < 1 {
+			return usagef(e.cmd, "--%s is %d; it is at least 1", count, n)
+		}
+	}
 	text, err := json.Marshal(e.get("network").value)
 	if err != nil {
 		return err

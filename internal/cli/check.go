@@ -34,14 +34,18 @@ The exit status is 1 if a comparison fails.`,
 }
 
 func runScheduleCheck(ctx context.Context, e env) error {
+	set := schedulecheck.Settings{
+		Samples: int(e.whole("samples")), Seed: e.get("seed").value.(uint64), FalseAlarm: e.number("false_alarm"),
+	}
+	if err := set.Check(); err != nil {
+		return usagef(e.cmd, "%w", err)
+	}
 	dev, err := openDevice(e)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	report, err := schedulecheck.Run(ctx, dev, schedulecheck.Settings{
-		Samples: int(e.whole("samples")), Seed: e.get("seed").value.(uint64), FalseAlarm: e.number("false_alarm"),
-	})
+	report, err := schedulecheck.Run(ctx, dev, set)
 	if err != nil {
 		return err
 	}

@@ -188,6 +188,9 @@ func TestWrongUsage(t *testing.T) {
 		"schedule is missing":  {[]string{"schedule", "show"}, "--schedule"},
 		"unwritable image":     {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
 		"broken JSON":          {[]string{"sample", "--model", "m", "--grid", "{"}, "grid (flag --grid)"},
+		"too few to check":     {[]string{"schedule", "check", "--samples", "3"}, "3 samples; there are between 64"},
+		"no false alarm":       {[]string{"schedule", "check", "--false-alarm", "0"}, "probability of 0"},
+		"bench of nothing":     {[]string{"bench", "estimator", "--batch", "0"}, "--batch is 0"},
 		"labels in a bad list": {[]string{"sample", "--model", "m", "--labels", "3-1"}, "labels"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,17 @@ type Settings struct {
 	FalseAlarm float64 // probability that a sound estimator fails any of the statistical rows; default 1e-4
 }
 
+// Check tells which setting cannot be used as it stands, before any default.
+func (set Settings) Check() error {
+	if set.Samples < 64 || set.Samples > 1<<20 {
+		return fmt.Errorf("%d samples; there are between 64 and %d", set.Samples, 1<<20)
+	}
+	if !(set.FalseAlarm > 0 && set.FalseAlarm < 1) {
+		return fmt.Errorf("a false-alarm probability of %g; it lies between 0 and 1", set.FalseAlarm)
+	}
+	return nil
+}
+
 // Row is one comparison with finite differences.
 type Row struct {
 	Name string `json:"name"`
@@ -90,11 +101,8 @@ func Run(ctx context.Context, dev *device.Device, set Settings) (*Report, error)
 	if set.FalseAlarm == 0 {
 		set.FalseAlarm = 1e-4
 	}
-	if set.Samples < 64 || set.Samples > 1<<20 {
-		return nil, fmt.Errorf("schedulecheck: %d samples; between 64 and %d", set.Samples, 1<<20)
-	}
-	if !(set.FalseAlarm > 0 && set.FalseAlarm < 1) {
-		return nil, fmt.Errorf("schedulecheck: a false-alarm probability of %g; it lies between 0 and 1", set.FalseAlarm)
+	if err := set.Check(); err != nil {
+		return nil, err
 	}
 	lab, err := newLaboratory(dev, set)
 	if err != nil {

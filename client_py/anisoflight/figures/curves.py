@@ -80,10 +80,11 @@ def geometric_mean(
     """The geometric mean of the subspaces, √(g_1 g_2) for two, beside the log-linear path between the same ends."""
     ax = axes(ax, xlabel=TIME, yscale="log")
     lines = _lines(schedules, names)
-    for line in lines:
+    for i, line in enumerate(lines):
         mean = np.exp(np.log(line.paths).mean(axis=0))
         name = "_" if line.name is None else line.name or "schedule"
-        ax.plot(line.t, mean, color=line.colour, label=name)
+        width = 1.7 + 2.4 * (1 - (i + 1) / len(lines))  # what lies under a later curve still shows
+        ax.plot(line.t, mean, color=line.colour, lw=width, label=name)
     first = lines[0].paths
     ax.set_ylabel("$\\sqrt{g_1 g_2}$" if len(first) == 2 else "geometric mean  $(\\prod_j g_j)^{1/J}$")
     ends = np.exp(np.log(first[:, [0, -1]]).mean(axis=0))
