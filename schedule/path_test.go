@@ -51,11 +51,14 @@ func TestPathParity(t *testing.T) {
 				t.Errorf("ln g at the knots differs by %.1e", d)
 			}
 			g, gdot := make([]float64, len(f.F64("t"))), make([]float64, len(f.F64("t")))
+			after := make([]float64, len(g)) // ġ of the interval to the right, at knots
 			for i, ti := range f.F64("t") {
 				g[i], gdot[i] = p.Eval(ti)
+				_, after[i] = p.Eval(math.Nextafter(ti, f.T))
 			}
 			relative(t, "g", g, f.F64("g"), 1e-9)
 			relative(t, "ġ", gdot, f.F64("gdot"), 1e-9)
+			relative(t, "ġ from the right", after, f.F64("gdot_right"), 1e-9)
 			var inverse []float64
 			for _, s := range f.F64("sigma") {
 				inverse = append(inverse, p.Inverse(s*s))
