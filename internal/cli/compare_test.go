@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -45,5 +46,22 @@ func TestCompareRefuses(t *testing.T) {
 		if status, _, stderr := call(t, append([]string{"compare", "--data", dir, "--device", "go"}, args...)...); status == 0 || !strings.Contains(strings.ToLower(stderr), strings.ToLower(want)) {
 			t.Errorf("compare %v: status %d, says %q, want %q", args, status, stderr, want)
 		}
+	}
+}
+
+// Lists on the command line become what a request wants.
+func TestListsOfWords(t *testing.T) {
+	grid, err := parseGrid("ays-svd")
+	if err != nil || grid.Name != "ays-svd" || !reflect.DeepEqual(grid.Options["grid"], map[string]any{"table": "ays-svd"}) {
+		t.Errorf("grid %+v, %v", grid, err)
+	}
+	fields := map[string]any{"nfe": "5,9", "solvers": "ab", "schedules": []any{"edm"}}
+	for _, name := range []string{"nfe", "solvers", "schedules", "absent"} {
+		if err := spread(fields, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := map[string]any{"nfe": []any{5.0, 9.0}, "solvers": []any{"ab"}, "schedules": []any{"edm"}}; !reflect.DeepEqual(fields, want) {
+		t.Errorf("fields %v, want %v", fields, want)
 	}
 }
