@@ -48,7 +48,7 @@ func explain(err error) error {
 	case errors.As(err, &table):
 		return api.Errorf(api.BadSchedule, "The schedule is refused: %s", table.Msg)
 	case errors.As(err, &vectors):
-		return api.Errorf(api.BadSchedule, "The basis is refused: %s", vectors)
+		return api.Errorf(api.BadSchedule, "The basis is refused: %s", strings.TrimPrefix(vectors.Error(), "basis: "))
 	case errors.As(err, &settings):
 		code := api.BadRequest
 		if settings.TooLarge {
