@@ -53,7 +53,7 @@ func (r *Run) measureStart(ctx context.Context) error {
 	if err != nil {
 		return fieldf("init", "%v", err)
 	}
-	r.sched, r.theta, r.measured = s, s.Theta(), true
-	r.adam = newScheduleAdam(r.cfg.ScheduleBeta1, r.cfg.ScheduleBeta2, r.theta)
+	r.measured = true
+	r.startFrom(s)
 	return nil
 }

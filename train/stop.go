@@ -110,13 +110,17 @@ func (r *Run) keepBest() error {
 	if err != nil {
 		return err
 	}
-	r.setSchedule(s)
-	r.adam = newScheduleAdam(r.cfg.ScheduleBeta1, r.cfg.ScheduleBeta2, r.theta)
-	r.previous, r.watch.sum = nil, nil
-	if r.average != nil {
-		r.average = cloneTable(best.increments)
-	}
+	r.startFrom(s)
 	return nil
 }
 
-func (r *Run) setSchedule(s *schedule.Schedule) { r.sched, r.theta = s, s.Theta() }
+// startFrom puts a schedule in the place of the one that stands, and begins anew
+// everything that follows it: its optimiser, its average, and what was noted of its gradient.
+func (r *Run) startFrom(s *schedule.Schedule) {
+	r.sched, r.theta = s, s.Theta()
+	r.adam = newScheduleAdam(r.cfg.ScheduleBeta1, r.cfg.ScheduleBeta2, r.theta)
+	r.previous, r.watch.sum = nil, nil
+	if r.average != nil {
+		r.average = increments(s)
+	}
+}
