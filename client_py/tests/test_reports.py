@@ -30,6 +30,9 @@ def test_cells_are_measured_once(tmp_path: Path) -> None:
             assert cells.measured({"nfe": 5, "sampler": "s"}, measure) == {"value": 2.5}
     assert len(measured) == 1
     assert Cells(path).measured({"nfe": 7, "sampler": "s"}, lambda: {"value": 1.0}) == {"value": 1.0}
+    kept = Cells(path, kept=True)
+    assert kept.measured({"nfe": 7, "sampler": "s"}, measure) == {"value": 1.0}
+    assert kept.measured({"nfe": 9, "sampler": "s"}, measure) == {}
 
 
 def test_a_page_with_its_numbers(tmp_path: Path) -> None:
@@ -106,7 +109,13 @@ def test_what_the_search_found_is_in_order() -> None:
     assert table["basis"].tolist() == ["high", "low"]
     assert table["W2² isotropic / anisotropic"].tolist() == ["4.00", "1.00"]
     assert table["ab, NFE 9"].tolist() == ["8.00", "1.00"]
-    assert search.text({"basis": "dct", "k": 4}) == "DCT cuts 2"
+    high = search.bases(networks.PROBLEMS["patches8"])[2]
+    chosen = search.best(
+        networks.PROBLEMS["patches8"],
+        pd.DataFrame(rows, columns=pd.Index(columns)).replace({"basis": {"high": search.text(high)}}),
+    )
+    assert chosen == search.Setting(high, 400.0, 1.0, 12.8)
+    assert search.text({"basis": "dct", "k": 4}) == "DCT cut 2"
     assert search.text({"basis": "dct", "cuts": [1, 2]}) == "DCT cuts 1, 2"
 
 

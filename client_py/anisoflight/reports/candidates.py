@@ -14,9 +14,8 @@ from .workbench import ISOTROPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from anisoflight import Client
-
     from .networks import Problem
+    from .workbench import Workbench
 
 FEW = ("Heun", "AB3", "iPNDM-4", "2M", "UniPC-3")
 """The solvers that are looked at where evaluations are dear."""
@@ -55,41 +54,41 @@ def baselines(problem: Problem) -> dict[str, Candidate]:
     return {name: found[name] for name in names}
 
 
-def candidates(client: Client, problem: Problem, solvers: Sequence[str]) -> list[Candidate]:
+def candidates(bench: Workbench, solvers: Sequence[str]) -> list[Candidate]:
     """Every combination, after making or learning its schedule.
 
     For J = 1 the grids edm and logsnr name noise levels, whatever the schedule: they stand once, with EDM's.
     """
+    client, problem, kept = bench.client, bench.problem, bench.cells.kept
     split = {"basis": "dct", "k": problem.k}
-    geodesic = schedules.geodesic(client, problem, problem.name)
-    isotropic = schedules.learned(client, problem, "isotropic", {"basis": "none"})
-    anisotropic = schedules.learned(client, problem, "dct", split)
+    geodesic = schedules.geodesic(client, problem, problem.name, kept=kept)
+    isotropic = schedules.learned(client, problem, "isotropic", {"basis": "none"}, kimg=bench.effort.learn, kept=kept)
+    anisotropic = schedules.learned(client, problem, "dct", split, kimg=bench.effort.learn, kept=kept)
     found = _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr", "schedule"), solvers)
     found += _fixed(problem, "geodesic", geodesic, ISOTROPIC, ("schedule",), solvers)
     found += _fixed(problem, "learned", isotropic, ISOTROPIC, ("schedule",), solvers)
     found += _fixed(problem, "learned J = 2", anisotropic, anisotropic, ("edm", "logsnr", "schedule"), solvers)
-    found += [nodes(client, problem, label) for label in solvers]
-    found += [nodes(client, problem, label, split) for label in solvers]
+    found += [nodes(bench, label) for label in solvers]
+    found += [nodes(bench, label, split) for label in solvers]
     return found
 
 
 def nodes(
-    client: Client,
-    problem: Problem,
-    label: str,
-    family: Mapping[str, Any] = MappingProxyType({}),
-    *,
-    refined: bool = False,
+    bench: Workbench, label: str, family: Mapping[str, Any] = MappingProxyType({}), *, refined: bool = False
 ) -> Candidate:
     """A solver on its own nodes, one set for every number of evaluations."""
     count = len(family["cuts"]) + 1 if "cuts" in family else 1 + bool(family)
     schedule = f"Gaussian J = {count}" + (", refined" if refined else "")
 
+    refine = {"latents": bench.effort.latents, "iterations": bench.effort.iterations} if refined else None
+
     def sampler(nfe: int) -> Sampler:
         options = SOLVERS[label]
-        name = schedules.nodes(client, problem, options["solver"], nfe, family, refined=refined)
+        name = schedules.nodes(
+            bench.client, bench.problem, options["solver"], nfe, family, refine=refine, kept=bench.cells.kept
+        )
         path = name if family else ISOTROPIC
-        return Sampler(f"{label}, nodes, {schedule}", problem.name, {**options, "schedule": name}, path)
+        return Sampler(f"{label}, nodes, {schedule}", bench.problem.name, {**options, "schedule": name}, path)
 
     return Candidate(label, "nodes", schedule, sampler, isotropic=not family)
 

@@ -19,7 +19,7 @@ class Cells:
     """
 
     def __init__(self, path: Path, kept: bool = False) -> None:
-        self._path, self._kept = path, kept
+        self._path, self.kept = path, kept
         self._rows: dict[str, Row] = {}
         if path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
@@ -29,7 +29,7 @@ class Cells:
     def measured(self, key: dict[str, Any], measure: Callable[[], Row]) -> Row:
         """The row of that key, from the file or measured now and added to it."""
         name = json.dumps(key, sort_keys=True)
-        if name not in self._rows and self._kept:
+        if name not in self._rows and self.kept:
             return {}
         if name not in self._rows:
             row = measure()

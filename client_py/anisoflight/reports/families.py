@@ -17,14 +17,14 @@ from . import familypage, networks, schedules, search
 from .candidates import SOLVERS
 from .cells import Cells
 from .page import Page, provenance
-from .workbench import Workbench
+from .workbench import FULL, SLIGHT, Effort, Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from anisoflight import Client
 
-ISOTROPIC = "isotropic"
+ISOTROPIC, START = "isotropic", "EDM's grid"
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Size:
     """How much is measured."""
 
     kimg: float = networks.KIMG
-    learn: float = 12.8
-    """Thousand images that a schedule is learned for: 200 steps of 64."""
+    effort: Effort = FULL
     evaluations: int = 8192
     nfes: tuple[int, ...] = (5, 9, 17, 35)
     samples: int = 2000
@@ -48,7 +47,7 @@ class Size:
 
 QUICK = Size(
     kimg=1.28,
-    learn=0.128,
+    effort=SLIGHT,
     evaluations=64,
     nfes=(5,),
     samples=60,
@@ -71,30 +70,40 @@ def families(problem: networks.Problem) -> dict[str, dict[str, Any]]:
     }
 
 
-def learn(client: Client, problem: networks.Problem, kimg: float) -> dict[str, str]:
+def learn(bench: Workbench) -> dict[str, str]:
     """The learned schedule of every family."""
+    problem, options = bench.problem, {"kimg": bench.effort.learn, "kept": bench.cells.kept}
     return {
-        name: schedules.learned(client, problem, name.lower().replace(" ", "-"), family, kimg=kimg)
+        name: schedules.learned(bench.client, problem, name.lower().replace(" ", "-"), family, **options)
         for name, family in families(problem).items()
     }
 
 
-def energies(bench: Workbench, named: Mapping[str, str], count: int) -> pd.DataFrame:
+def energies(bench: Workbench, learned: Mapping[str, str], count: int) -> pd.DataFrame:
     """E of every schedule on the same images, noise and times, and its difference to the isotropic one, paired.
 
     Columns problem, schedule, energy, stderr, gain = 1 − E/E_isotropic in percent, gain_stderr.
     """
-    problem = bench.problem
-    meter = EnergyMeter(bench.client, problem.name, bench.split.train, c=problem.c, n=count, seed=1)
-    found: dict[str, Energy] = {}
-    for name, schedule in tqdm(named.items(), desc=f"{problem.name}: energies"):
-        found[name] = meter.measure(schedule)
-    isotropic = found[ISOTROPIC]
-    rows = []
-    for name, energy in found.items():
-        less = isotropic.minus(energy)
-        gain, error = 100 * less.mean / isotropic.mean, 100 * less.stderr / isotropic.mean
-        rows.append((problem.name, name, energy.mean, energy.stderr, gain, error))
+    client, problem = bench.client, bench.problem
+
+    def measure() -> dict[str, list[float]]:
+        start = f"{problem.name}-start"
+        if start not in client.schedules().index:
+            client.make_schedule(start, "edm", T=problem.T, knots=schedules.KNOTS)
+        named = {START: start, "isotropic geodesic": schedules.geodesic(client, problem, problem.name), **learned}
+        meter = EnergyMeter(client, problem.name, bench.split.train, c=problem.c, n=count, seed=1)
+        found: dict[str, Energy] = {}
+        for name, schedule in tqdm(named.items(), desc=f"{problem.name}: energies"):
+            found[name] = meter.measure(schedule)
+        isotropic, rows = found[ISOTROPIC], {}
+        for name, energy in found.items():
+            less = isotropic.minus(energy)
+            gain, error = 100 * less.mean / isotropic.mean, 100 * less.stderr / isotropic.mean
+            rows[name] = [energy.mean, energy.stderr, gain, error]
+        return rows
+
+    key = {"problem": problem.name, "network": bench.network, "energies": list(learned), "count": count}
+    rows = [(problem.name, name, *row) for name, row in bench.cells.measured(key, measure).items()]
     columns = ["problem", "schedule", "energy", "stderr", "gain", "gain_stderr"]
     return pd.DataFrame(rows, columns=pd.Index(columns))
 
@@ -112,7 +121,8 @@ def distances(
     cells = [(name, nfe) for name in named for nfe in nfes]
     for name, nfe in tqdm(cells, desc=f"{bench.problem.name}: FD of {count}", unit="cell"):
         options = {**SOLVERS[solver], "schedule": named[name]}
-        sampler = Sampler(f"{solver}, {named[name]}", bench.problem.name, options, named[name])
+        alias = {ISOTROPIC: "learned", "DCT": "learned J = 2", START: "EDM"}.get(name, name)  # as the solver report's
+        sampler = Sampler(f"{solver}, schedule, {alias}", bench.problem.name, options, named[name])
         found = bench.distances(sampler, nfe, count, seeds)
         for i, seed in enumerate(seeds if found else ()):
             row = {"problem": bench.problem.name, "schedule": name, "solver": solver, "nfe": nfe}
@@ -123,26 +133,24 @@ def distances(
 
 def confirm(bench: Workbench, setting: search.Setting, size: Size) -> pd.DataFrame:
     """The setting that gained most on the bench, and its isotropic twin, with the network."""
-    named = {
-        name: search.schedule_of(bench.client, bench.problem, one)
-        for name, one in ((ISOTROPIC, search.twin(setting)), (search.text(setting.family), setting))
-    }
+    settings = {f"twin of {setting.name}": search.twin(setting), setting.name: setting}
+    kept = bench.cells.kept
+    named = {name: search.learn(bench.client, bench.problem, one, kept=kept) for name, one in settings.items()}
     return distances(bench, named, size.solver, size.few, size.many, size.fresh)
 
 
 def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> familypage.Measured:
     """Train what is missing, and measure what has not been measured."""
-    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells)
-    learned = learn(client, problem, size.learn)
-    start = f"{problem.name}-start"
-    if start not in client.schedules().index:
-        client.make_schedule(start, "edm", T=problem.T, knots=schedules.KNOTS)
-    geodesic = schedules.geodesic(client, problem, problem.name)
-    energy = energies(bench, {"EDM's grid": start, "isotropic geodesic": geodesic, **learned}, size.evaluations)
-    found = distances(bench, {"EDM's grid": start, **learned}, size.solver, size.nfes, size.samples, size.seeds)
-    bands = search.nodes(client, problem)
-    table, setting = search.search(client, problem, size.grid)
-    return familypage.Measured(energy, found, table, bands, setting, confirm(bench, setting, size))
+    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells, size.effort)
+    learned = learn(bench)
+    energy = energies(bench, learned, size.evaluations)
+    start = {START: f"{problem.name}-start"}
+    found = distances(bench, {**start, **learned}, size.solver, size.nfes, size.samples, size.seeds)
+    nodes = search.nodes(bench, size.grid)
+    table = search.search(bench, size.grid)
+    setting = search.best(problem, table) if len(table) else None
+    confirmed = pd.DataFrame() if setting is None else confirm(bench, setting, size)
+    return familypage.Measured(energy, found, nodes, table, setting, confirmed)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -27,6 +27,8 @@ learned isotropic schedule is paired, ± one standard error. FD: Fréchet distan
 [solvers.md](solvers.md), AB3, grid `schedule`, the same latents and labels in every row, mean ± half the range over
 seeds."""
 
+NODES = """The exact bench, without a network: W2² × 10⁴ of a sampler to the data's Gaussian over its variance, on the
+nodes chosen for the solver, by the bands that have nodes of their own."""
 SEARCHED = """The search, without a network: schedules learned under the exact score of the classes' Gaussian mixture,
 judged by the exact bench, W2² of the sampler to the data's Gaussian. The best settings, by the geometric mean of what
 the anisotropic schedule gains over the isotropic one learned alike:"""
@@ -38,9 +40,9 @@ class Measured:
 
     energies: pd.DataFrame
     distances: pd.DataFrame
-    search: pd.DataFrame
     nodes: pd.DataFrame
-    setting: search.Setting
+    search: pd.DataFrame
+    setting: search.Setting | None
     confirmed: pd.DataFrame
 
 
@@ -60,8 +62,9 @@ def distance_table(distances: pd.DataFrame) -> pd.DataFrame:
         row = {"schedule": name}
         for nfe in sorted(distances["nfe"].unique()):
             here = distances[distances["nfe"] == nfe].pivot(index="seed", columns="schedule", values=FD)
-            row[f"FD, NFE {nfe}"] = pm(here[name])
-            row[f"less isotropic, NFE {nfe}"] = "" if name == "isotropic" else pm(here[name] - here["isotropic"])
+            both = name in here and "isotropic" in here and name != "isotropic"
+            row[f"FD, NFE {nfe}"] = pm(here[name]) if name in here else "–"
+            row[f"less isotropic, NFE {nfe}"] = pm(here[name] - here["isotropic"]) if both else ""
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -86,24 +89,22 @@ def nodes_table(nodes: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(T=wide["T"].map("{:g}".format))
 
 
-def confirmed_sentence(measured: Measured) -> str:
+def confirmed_sentence(setting: search.Setting, table: pd.DataFrame) -> str:
     """What the network says of the setting that the bench chose."""
-    setting, table = measured.setting, measured.confirmed
-    name = search.text(setting.family)
     words = []
+    twin = f"twin of {setting.name}"
     for nfe in sorted(table["nfe"].unique()):
         wide = table[table["nfe"] == nfe].pivot(index="seed", columns="schedule", values=FD)
-        difference = wide[name] - wide["isotropic"]
+        difference = wide[setting.name] - wide[twin]
         away = abs(difference.mean()) > half_range(difference.tolist())
         verdict = ("lower" if difference.mean() < 0 else "higher") if away else "no different beyond the spread"
         words.append(
-            f"NFE {nfe}: isotropic {pm(wide['isotropic'])}, anisotropic {pm(wide[name])}, difference "
+            f"NFE {nfe}: isotropic {pm(wide[twin])}, anisotropic {pm(wide[setting.name])}, difference "
             f"{pm(difference)}: {verdict}"
         )
-    count = table["samples"].iloc[0]
     return (
-        f"The bench chooses {name}, T = {setting.T:g}, c = {setting.c:g}, {setting.kimg:g} thousand images. With the "
-        f"network, FD of {count} samples × {table['seed'].nunique()} fresh seeds: {'; '.join(words)}."
+        f"The bench chooses {setting.name}. With the network, FD of {table['samples'].iloc[0]} samples × "
+        f"{table['seed'].nunique()} fresh seeds: {'; '.join(words)}."
     )
 
 
@@ -126,21 +127,28 @@ def figure(distances: pd.DataFrame) -> Figure:
 
 
 def write(page: Page, name: str, measured: Measured) -> None:
-    """A problem's section."""
+    """A problem's section, as far as it has been measured."""
     page.heading(name)
-    page.table(energy_table(measured.energies))
-    page.numbers(measured.energies, f"{name}-energies")
-    count, seeds = measured.distances["samples"].iloc[0], measured.distances["seed"].nunique()
-    page.text(f"Fréchet distance, {count} samples × {seeds} seeds:")
-    page.table(distance_table(measured.distances))
-    page.numbers(measured.distances, f"{name}-distances")
-    caption = f"FD to the training images of {name}; dashed families are anisotropic."
-    page.figure(figure(measured.distances), name, caption)
-    page.text(SEARCHED)
-    page.table(search_table(measured.search))
-    page.numbers(measured.search, f"{name}-search")
-    page.text("And W2² × 10⁴ of nodes chosen for the solver, by bands:")
-    page.table(nodes_table(measured.nodes))
-    page.numbers(measured.nodes, f"{name}-nodes")
-    page.text(confirmed_sentence(measured))
-    page.numbers(measured.confirmed, f"{name}-confirmed")
+    if not any(len(table) for table in (measured.energies, measured.distances, measured.nodes, measured.search)):
+        page.text("Not measured yet.")
+    if len(measured.energies):
+        page.table(energy_table(measured.energies))
+        page.numbers(measured.energies, f"{name}-energies")
+    if len(measured.distances):
+        count, seeds = measured.distances["samples"].iloc[0], measured.distances["seed"].nunique()
+        page.text(f"Fréchet distance, {count} samples × {seeds} seeds:")
+        page.table(distance_table(measured.distances))
+        page.numbers(measured.distances, f"{name}-distances")
+        caption = f"FD to the training images of {name}; dashed families are anisotropic."
+        page.figure(figure(measured.distances), name, caption)
+    if len(measured.nodes):
+        page.text(NODES)
+        page.table(nodes_table(measured.nodes))
+        page.numbers(measured.nodes, f"{name}-nodes")
+    if len(measured.search):
+        page.text(SEARCHED)
+        page.table(search_table(measured.search))
+        page.numbers(measured.search, f"{name}-search")
+    if measured.setting is not None and len(measured.confirmed):
+        page.text(confirmed_sentence(measured.setting, measured.confirmed))
+        page.numbers(measured.confirmed, f"{name}-confirmed")

@@ -63,7 +63,7 @@ def provenance(client: Client, report: str, arguments: Sequence[str] | None) -> 
     info = client.info()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scikit-learn", "pyarrow"))
     return (
-        f"`{' '.join(['python -m anisoflight.reports.' + report, *given])}`; server {info['version']} on "
+        f"`{' '.join(['python -m anisoflight.reports.' + report, *given])}`, written with server {info['version']} on "
         f"{info['device']['name']}, {platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
         f"{versions}. Networks and schedules have seed 1; the seeds of the samples are in the CSV files."
     )

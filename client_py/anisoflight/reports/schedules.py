@@ -21,10 +21,10 @@ def edm(problem: Problem) -> dict[str, Any]:
     return {"edm": {"T": problem.T}}
 
 
-def geodesic(client: Client, problem: Problem, model: str, seed: int = 1) -> str:
-    """The isotropic schedule of constant speed under a model, in one pass over the data."""
+def geodesic(client: Client, problem: Problem, model: str, seed: int = 1, *, kept: bool = False) -> str:
+    """The isotropic schedule of constant speed under a model, in one pass over the data; if kept, only its name."""
     name = f"{model}-geodesic-t{problem.T:g}-c{problem.c:g}"
-    if name not in client.schedules().index:
+    if not kept and name not in client.schedules().index:
         options = {"model": model, "dataset": problem.name, "T": problem.T, "c": problem.c}
         client.make_schedule(name, "geodesic", knots=KNOTS, seed=seed, **options)
     return name
@@ -39,14 +39,15 @@ def learned(
     model: str | None = None,
     kimg: float = 12.8,
     seed: int = 1,
+    kept: bool = False,
 ) -> str:
     """The schedule of a family learned from the geodesic with the network frozen, in steps of 64: a model MODEL-NAME.
 
-    model is the problem's network unless another is named.
+    model is the problem's network unless another is named. If kept, only the name is told and nothing is learned.
     """
     model = model or problem.name
     name = f"{model}-{name}"
-    if name not in client.models().index:
+    if not kept and name not in client.models().index:
         config = {
             "stage": "isotropic" if family["basis"] == "none" else "anisotropic",
             "family": dict(family),
@@ -73,17 +74,19 @@ def nodes(
     nfe: int,
     family: Mapping[str, Any],
     *,
-    refined: bool = False,
+    refine: Mapping[str, Any] | None = None,
     tag: str = "",
+    kept: bool = False,
 ) -> str:
     """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training);
-    refined, they are moved on to where the solver errs less on the problem's network. tag ends the schedule's name.
+    with refine they are moved on to where the solver errs less on the problem's network. tag ends the name.
+    If kept, only the name is told.
     """
     subspaces = "-".join(str(n) for n in family.get("cuts", [family.get("k", "none")]))
-    name = f"{problem.name}-nodes-{solver}-{nfe}-{subspaces}" + ("-refined" if refined else "") + tag
-    if name not in client.schedules().index:
+    name = f"{problem.name}-nodes-{solver}-{nfe}-{subspaces}" + ("-refined" if refine else "") + tag
+    if not kept and name not in client.schedules().index:
         options = {"dataset": problem.name, "solver": solver, "nfe": nfe, "T": problem.T, **family}
-        if refined:
-            options["refine"] = {"model": problem.name}
+        if refine:
+            options["refine"] = {"model": problem.name, **refine}
         client.make_schedule(name, "gaussian", progress=False, **options)
     return name

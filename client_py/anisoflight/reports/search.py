@@ -8,6 +8,7 @@ the squared 2-Wasserstein distance of a sampler to the data's Gaussian.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from anisoflight import Client
 
     from .networks import Problem
+    from .workbench import Workbench
 
 SOLVERS = ("ab", "dpmpp2m", "unipc")
 NFES = (5, 9)
@@ -45,6 +47,16 @@ class Setting:
     c: float
     kimg: float
 
+    @property
+    def name(self) -> str:
+        return f"{text(self.family)}, T = {self.T:g}, c = {self.c:g}, {self.kimg:g} kimg"
+
+    @property
+    def slug(self) -> str:
+        """What the names of its schedules end in."""
+        family = "-".join(str(n) for n in self.family.get("cuts", [self.family.get("k", "isotropic")]))
+        return f"{family}-t{self.T:g}-c{self.c:g}-{self.kimg:g}"
+
 
 def bases(problem: Problem) -> list[dict[str, Any]]:
     """DCT bands: J = 2 at three cuts, and J = 4."""
@@ -54,45 +66,57 @@ def bases(problem: Problem) -> list[dict[str, Any]]:
 
 
 def text(family: Mapping[str, Any]) -> str:
-    """The name of a family of DCT bands."""
-    if family["basis"] == "none":
-        return "isotropic"
-    return "DCT cuts " + ", ".join(str(cut) for cut in family.get("cuts", [round(family.get("k", 0) ** 0.5)]))
+    """The name of a family of DCT bands.
 
-
-def search(client: Client, problem: Problem, grid: Grid) -> tuple[pd.DataFrame, Setting]:
-    """Learned schedules of every setting on the mixture, and the one whose anisotropic schedule gains most.
-
-    Columns problem, basis, T, c, kimg, solver, nfe, w2_isotropic, w2_anisotropic and gain, their quotient: of the
-    isotropic and the anisotropic schedule learned alike. The chosen setting has the greatest mean of ln gain over
-    solvers and NFE.
+    >>> text({"basis": "dct", "k": 4}), text({"basis": "dct", "cuts": [1, 2]}), text({"basis": "none"})
+    ('DCT cut 2', 'DCT cuts 1, 2', 'isotropic')
     """
-    mixture = f"{problem.name}-mixture"
-    if mixture not in client.models().index:
-        client.make_mixture(mixture, problem.name)
-    rows: list[dict[str, Any]] = []
-    best, score = None, -np.inf
-    settings = [
-        Setting(family, T, c, kimg)
-        for T in grid.T
-        for c in grid.c
-        for kimg in grid.lengths
-        for family in bases(problem)
-    ]
+    if family.get("basis", "none") == "none":
+        return "isotropic"
+    if "cuts" in family:
+        return "DCT cuts " + ", ".join(str(cut) for cut in family["cuts"])
+    return f"DCT cut {round(family['k'] ** 0.5)}"
+
+
+def search(bench: Workbench, grid: Grid) -> pd.DataFrame:
+    """Learned schedules of every setting on the mixture, against the isotropic ones learned alike.
+
+    Columns problem, basis, T, c, kimg, solver, nfe, w2_isotropic, w2_anisotropic and gain, their quotient.
+    """
+    client, problem = bench.client, bench.problem
+    rows = []
+    settings = [Setting(*one) for one in product(bases(problem), grid.T, grid.c, grid.lengths)]
     for setting in tqdm(settings, desc=f"{problem.name}: search"):
-        names = [schedule_of(client, problem, s, mixture) for s in (twin(setting), setting)]
-        table = client.bench_schedule(problem.name, names, SOLVERS, NFES, progress=False)
-        whole = table[table["subspace"] == -1].pivot(index=["solver", "nfe"], columns="schedule", values="w2_squared")
-        gain = whole[names[0]] / whole[names[1]]
-        if np.log(gain).mean() > score:
-            best, score = setting, np.log(gain).mean()
-        for (solver, nfe), values in whole.iterrows():  # pyright: ignore[reportGeneralTypeIssues]
-            row = {"problem": problem.name, "basis": text(setting.family), "T": setting.T, "c": setting.c}
-            row |= {"kimg": setting.kimg, "solver": solver, "nfe": nfe}
-            row |= {"w2_isotropic": values[names[0]], "w2_anisotropic": values[names[1]]}
-            rows.append({**row, "gain": values[names[0]] / values[names[1]]})
-    assert best is not None
-    return pd.DataFrame(rows), best
+
+        def measure(setting: Setting = setting) -> dict[str, list[Any]]:
+            mixture = f"{problem.name}-mixture"
+            if mixture not in client.models().index:
+                client.make_mixture(mixture, problem.name)
+            names = [learn(client, problem, one, mixture) for one in (twin(setting), setting)]
+            table = client.bench_schedule(problem.name, names, SOLVERS, NFES, progress=False)
+            whole = table[table["subspace"] == -1]
+            values = [whole[whole["schedule"] == name].set_index(["solver", "nfe"])["w2_squared"] for name in names]
+            cells = [(solver, nfe) for solver in SOLVERS for nfe in NFES]
+            return {"w2": [(*cell, float(values[0][cell]), float(values[1][cell])) for cell in cells]}
+
+        key = {"problem": problem.name, "search": setting.name, "solvers": SOLVERS, "nfes": NFES}
+        for solver, nfe, isotropic, anisotropic in bench.cells.measured(key, measure).get("w2", []):
+            row = (problem.name, text(setting.family), setting.T, setting.c, setting.kimg, solver, nfe)
+            rows.append((*row, isotropic, anisotropic, isotropic / anisotropic))
+    columns = ["problem", "basis", "T", "c", "kimg", "solver", "nfe", "w2_isotropic", "w2_anisotropic", "gain"]
+    return pd.DataFrame(rows, columns=pd.Index(columns))
+
+
+def best(problem: Problem, table: pd.DataFrame) -> Setting:
+    """The setting of the greatest mean of ln gain over solvers and NFE, of those with the two subspaces that the
+    problem's network knows.
+    """
+    keys = ["basis", "T", "c", "kimg"]
+    served = table[table["basis"].isin([text(family) for family in bases(problem) if "k" in family])]
+    score = np.log(served.set_index(keys)["gain"]).groupby(level=keys).mean()
+    basis, T, c, kimg = score.idxmax()  # pyright: ignore[reportGeneralTypeIssues]
+    family = next(family for family in bases(problem) if text(family) == basis)
+    return Setting(family, float(T), float(c), float(kimg))
 
 
 def twin(setting: Setting) -> Setting:
@@ -100,26 +124,29 @@ def twin(setting: Setting) -> Setting:
     return replace(setting, family={"basis": "none"})
 
 
-def schedule_of(client: Client, problem: Problem, setting: Setting, model: str | None = None) -> str:
+def learn(client: Client, problem: Problem, setting: Setting, model: str | None = None, *, kept: bool = False) -> str:
     """The schedule learned with a setting, under a model (default: the problem's network)."""
-    family = "-".join(str(n) for n in setting.family.get("cuts", [setting.family.get("k", "isotropic")]))
-    name = f"{family}-t{setting.T:g}-c{setting.c:g}-{setting.kimg:g}"
     adjusted = replace(problem, T=setting.T, c=setting.c)
-    return schedules.learned(client, adjusted, name, setting.family, model=model, kimg=setting.kimg)
+    return schedules.learned(client, adjusted, setting.slug, setting.family, model=model, kimg=setting.kimg, kept=kept)
 
 
-def nodes(client: Client, problem: Problem) -> pd.DataFrame:
+def nodes(bench: Workbench, grid: Grid) -> pd.DataFrame:
     """What solver-aware nodes reach on the bench: columns problem, T, basis, solver, nfe, w2_squared."""
-    rows = []
+    client, problem = bench.client, bench.problem
     families: list[dict[str, Any]] = [{}, *bases(problem)]
-    for T in (20.0**2, 80.0**2):
-        for solver in SOLVERS:
-            for nfe in NFES:
-                for family in families:
-                    adjusted = replace(problem, T=T)
-                    name = schedules.nodes(client, adjusted, solver, nfe, family, tag=f"-t{T:g}")
-                    table = client.bench_schedule(problem.name, [name], [solver], [nfe], progress=False)
-                    value = table[table["subspace"] == -1]["w2_squared"].iloc[0]
-                    basis = text(family) if family else "isotropic"
-                    rows.append((problem.name, T, basis, solver, nfe, value))
+    rows = []
+    for T, solver, nfe in product(grid.T, SOLVERS, NFES):
+
+        def measure(T: float = T, solver: str = solver, nfe: int = nfe) -> dict[str, list[Any]]:
+            found = []
+            for family in families:
+                name = schedules.nodes(client, replace(problem, T=T), solver, nfe, family, tag=f"-t{T:g}")
+                table = client.bench_schedule(problem.name, [name], [solver], [nfe], progress=False)
+                found.append((text(family), float(table[table["subspace"] == -1]["w2_squared"].iloc[0])))
+            return {"w2": found}
+
+        key = {"problem": problem.name, "nodes": [text(family) for family in families]}
+        key |= {"T": T, "solver": solver, "nfe": nfe}
+        for basis, value in bench.cells.measured(key, measure).get("w2", []):
+            rows.append((problem.name, T, basis, solver, nfe, value))
     return pd.DataFrame(rows, columns=pd.Index(["problem", "T", "basis", "solver", "nfe", "w2_squared"]))

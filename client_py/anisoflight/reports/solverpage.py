@@ -103,29 +103,34 @@ def goal_table(goal: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for nfe in sorted(goal["nfe"].unique()):
         part = goal[goal["nfe"] == nfe]
-        ours = part[part["role"] == "nodes"]["sampler"].iloc[0]
-        for role in part["role"].unique():
+        names = _roles(part)
+        for role, name in names.items():
             here = part[part["role"] == role]
-            name = here["sampler"].iloc[0]
-            difference = "" if role == "nodes" else pm(paired(goal, nfe, ours, name))
+            both = role != "nodes" and "nodes" in names
+            difference = pm(paired(goal, nfe, names["nodes"], name)) if both else ""
             rows.append((nfe, role, name, pm(here[FD]), pm(here[FD_TRAIN]), difference))
     columns = ["NFE", "role", "sampler", "FD", "FD to train", "nodes less this, paired"]
     return pd.DataFrame(rows, columns=pd.Index(columns))
 
 
 def goal_sentence(goal: pd.DataFrame) -> str:
-    """Whether the anisotropic nodes are below both rivals by more than the spread over seeds."""
+    """Whether the anisotropic nodes are below their rivals by more than the spread over seeds."""
     verdicts = []
     for nfe in sorted(goal["nfe"].unique()):
-        part = goal[goal["nfe"] == nfe]
-        name = {role: part[part["role"] == role]["sampler"].iloc[0] for role in part["role"].unique()}
-        won = {}
-        for role in ("isotropic", "iPNDM-4"):
-            difference = paired(goal, nfe, name["nodes"], name[role])
-            won[role] = bool(difference.mean() < -half_range(difference.tolist()))
-        words = [f"{'below' if won[role] else 'not below'} the {role} one" for role in won]
-        verdicts.append(f"at NFE {nfe} the anisotropic nodes are {' and '.join(words)}")
+        names = _roles(goal[goal["nfe"] == nfe])
+        words = []
+        for role in [role for role in ("isotropic", "iPNDM-4") if role in names and "nodes" in names]:
+            difference = paired(goal, nfe, names["nodes"], names[role])
+            won = difference.mean() < -half_range(difference.tolist())
+            words.append(f"{'below' if won else 'not below'} the {role} one")
+        if words:
+            verdicts.append(f"at NFE {nfe} the anisotropic nodes are {' and '.join(words)}")
     return "By more than the spread of the paired differences, " + "; ".join(verdicts) + "."
+
+
+def _roles(part: pd.DataFrame) -> dict[str, str]:
+    """The samplers of a contest at one NFE by their roles."""
+    return {str(role): str(here["sampler"].iloc[0]) for role, here in part.groupby("role", sort=False)}
 
 
 def figure(errors: pd.DataFrame, names: Sequence[tuple[str, str, str]]) -> Figure:
@@ -159,14 +164,18 @@ def write(
 ) -> None:
     """A problem's section."""
     page.heading(name)
-    for nfe in [nfe for nfe in errors["nfe"].unique() if nfe in FEW_NFES]:
+    if not any(len(table) for table in (errors, distances, goal)):
+        page.text("Not measured yet.")
+    for nfe in [nfe for nfe in FEW_NFES if nfe in set(errors["nfe"])]:
         page.text(f"ODE error × 100 at NFE {nfe} (bold: the least, of isotropic and of anisotropic paths):")
         page.table(error_table(errors, nfe))
-    page.numbers(errors, f"{name}-errors")
-    shown = [("Heun", "edm", "EDM"), ("iPNDM-4", "edm", "EDM"), ("2M", "edm", "EDM")]
-    shown += [("AB3", "schedule", schedule) for schedule in ("learned", "learned J = 2")]
-    shown += [("2M", "nodes", schedule) for schedule in ("Gaussian J = 1", "Gaussian J = 2")]
-    page.figure(figure(errors, shown), name, f"ODE error on {name}; dashed paths are anisotropic, maps of their own.")
+    if len(errors):
+        page.numbers(errors, f"{name}-errors")
+        shown = [("Heun", "edm", "EDM"), ("iPNDM-4", "edm", "EDM"), ("2M", "edm", "EDM")]
+        shown += [("AB3", "schedule", schedule) for schedule in ("learned", "learned J = 2")]
+        shown += [("2M", "nodes", schedule) for schedule in ("Gaussian J = 1", "Gaussian J = 2")]
+        caption = f"ODE error on {name}; dashed paths are anisotropic, maps of their own."
+        page.figure(figure(errors, shown), name, caption)
     if len(distances):
         count, seeds = distances["samples"].iloc[0], distances["seed"].nunique()
         page.text(f"Fréchet distance, {count} samples × {seeds} seeds, mean ± half the range:")

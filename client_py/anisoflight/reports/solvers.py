@@ -17,7 +17,7 @@ from . import networks, solverpage
 from .candidates import FEW, SOLVERS, Candidate, baselines, candidates, nodes
 from .cells import Cells
 from .page import Page, provenance
-from .workbench import FD, FD_TRAIN, Workbench
+from .workbench import FD, FD_TRAIN, FULL, SLIGHT, Effort, Workbench
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -30,7 +30,7 @@ class Size:
     kimg: float = networks.KIMG
     nfes: tuple[int, ...] = (5, 7, 9, 11, 15, 25)
     solvers: tuple[str, ...] = tuple(SOLVERS)
-    probes: int = 256
+    effort: Effort = FULL
     few: tuple[int, ...] = (5, 9)
     """Evaluations at which the Fréchet distances are taken, and the goal is judged."""
     samples: int = 2000
@@ -42,7 +42,7 @@ class Size:
 
 
 IPNDM = "iPNDM-4, edm, EDM"
-QUICK = Size(kimg=1.28, nfes=(5,), solvers=FEW, probes=8, few=(5,), samples=60, many=80)
+QUICK = Size(kimg=1.28, nfes=(5,), solvers=FEW, effort=SLIGHT, few=(5,), samples=60, many=80)
 
 
 _DISTANCES = ["problem", "sampler", "isotropic", "nfe", "samples", "seed", FD, FD_TRAIN]
@@ -54,7 +54,8 @@ def errors(bench: Workbench, found: Sequence[Candidate], nfes: Sequence[int]) ->
     cells = [(candidate, nfe) for candidate in found for nfe in nfes]
     for candidate, nfe in tqdm(cells, desc=f"{bench.problem.name}: ODE errors", unit="cell"):
         error = bench.error(candidate.sampler(nfe), nfe)
-        rows.append((bench.problem.name, candidate.solver, candidate.grid, candidate.schedule, nfe, error))
+        if error is not None:
+            rows.append((bench.problem.name, candidate.solver, candidate.grid, candidate.schedule, nfe, error))
     return pd.DataFrame(rows, columns=pd.Index(["problem", "solver", "grid", "schedule", "nfe", "ode_error"]))
 
 
@@ -107,10 +108,10 @@ def measure(
     """
     if like is not None:
         size = replace(size, nfes=size.few, solvers=FEW)
-    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells, size.probes)
-    found = candidates(client, problem, size.solvers)
+    bench = Workbench(client, problem, networks.prepare(client, problem, size.kimg), cells, size.effort)
+    found = candidates(bench, size.solvers)
     table = errors(bench, found, size.nfes)
-    chosen = [*best(found, table, size.few), *baselines(problem).values(), *finalists(client, problem), *found]
+    chosen = [*best(found, table, size.few), *baselines(problem).values(), *finalists(bench), *found]
     by_name = {candidate.name: candidate for candidate in chosen}
     if like is not None:
         goal = contest(bench, by_name, like.goal[["nfe", "role", "sampler"]].drop_duplicates(), size)
@@ -123,13 +124,13 @@ def measure(
     return Measured(problem, table, few, limits, goal)
 
 
-def finalists(client: Client, problem: networks.Problem) -> list[Candidate]:
+def finalists(bench: Workbench) -> list[Candidate]:
     """Solver-aware nodes with J = 2, and refined on the network with J = 1 and J = 2."""
-    split = {"basis": "dct", "k": problem.k}
+    split = {"basis": "dct", "k": bench.problem.k}
     found = []
     for label in ("2M", "AB3", "UniPC-3"):
-        found.append(nodes(client, problem, label, split))
-        found += [nodes(client, problem, label, family, refined=True) for family in ({}, split)]
+        found.append(nodes(bench, label, split))
+        found += [nodes(bench, label, family, refined=True) for family in ({}, split)]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anisoflight.bench import Bench, Reference, Sampler
@@ -25,6 +26,22 @@ FD, FD_TRAIN = "FD", "FD to train"
 ISOTROPIC = "isotropic"
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much goes into what is compared.
+
+    Latents of the ODE error, thousand images that a schedule is learned for, latents and iterations of refined nodes.
+    """
+
+    probes: int = 256
+    learn: float = 12.8
+    latents: int = 64
+    iterations: int = 4
+
+
+FULL, SLIGHT = Effort(), Effort(probes=8, learn=0.128, latents=4, iterations=1)
+
+
 class Workbench:
     """The problem's network on a server, the real images that its samples are compared with, and the cells measured.
 
@@ -32,8 +49,8 @@ class Workbench:
     are the same for every sampler, so that differences can be taken seed by seed.
     """
 
-    def __init__(self, client: Client, problem: Problem, split: Data, cells: Cells, probes: int = 256) -> None:
-        self.client, self.problem, self.split, self.cells, self.probes = client, problem, split, cells, probes
+    def __init__(self, client: Client, problem: Problem, split: Data, cells: Cells, effort: Effort = FULL) -> None:
+        self.client, self.problem, self.split, self.cells, self.effort = client, problem, split, cells, effort
         self.network = client.describe_model(problem.name)["hash"][:12]
         train = split.train
         if problem.name == "digits":
@@ -44,9 +61,9 @@ class Workbench:
         self._exact: set[str] = set()
         self._probe = self._bench(0, ())
 
-    def error(self, sampler: Sampler, nfe: int) -> float:
-        """The ODE error on ``probes`` latents; NaN where the solver cannot do with so few evaluations."""
-        key = self._key(sampler, nfe) | {"probes": self.probes}
+    def error(self, sampler: Sampler, nfe: int) -> float | None:
+        """The ODE error: NaN where the solver cannot do with so few evaluations, None where none is kept."""
+        key = self._key(sampler, nfe) | {"probes": self.effort.probes}
 
         def measure() -> dict[str, float | None]:
             try:
@@ -55,8 +72,8 @@ class Workbench:
             except BadRequestError:
                 return {"ode_error": None}
 
-        found = self.cells.measured(key, measure).get("ode_error")
-        return math.nan if found is None else found
+        row = self.cells.measured(key, measure)
+        return None if not row else math.nan if row["ode_error"] is None else row["ode_error"]
 
     def distances(self, sampler: Sampler, nfe: int, count: int, seeds: Sequence[int]) -> dict[str, list[float]]:
         """The Fréchet distances to held-out and training images, a list over seeds; empty where they are not kept."""
@@ -64,7 +81,7 @@ class Workbench:
         return self.cells.measured(key, lambda: self._bench(count, seeds).distances(sampler, nfe).by_reference)
 
     def _bench(self, count: int, seeds: Sequence[int]) -> Bench:
-        return Bench(self.client, self.references, seeds, count, self.probes)
+        return Bench(self.client, self.references, seeds, count, self.effort.probes)
 
     def _key(self, sampler: Sampler, nfe: int) -> dict[str, Any]:
         return {"problem": self.problem.name, "network": self.network, "sampler": sampler.name, "nfe": nfe}
