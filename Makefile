@@ -7,6 +7,8 @@ FUZZTIME ?= 3s
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# One setting for build, test and lint, so that they share what they compile.
+export GOFLAGS := -trimpath
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
@@ -26,7 +28,7 @@ test: build $(VENV)/.dev ## all tests: Go, then Python against the real server
 	$(PY) -m pytest -q client_py/tests
 
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
-	CGO_ENABLED=1 go build -trimpath -ldflags "-X github.com/anisoflight/anisoflight/internal/cli.version=$(VERSION)" -o bin/anisoflight .
+	CGO_ENABLED=1 go build -ldflags "-X github.com/anisoflight/anisoflight/internal/cli.version=$(VERSION)" -o bin/anisoflight .
 
 lint: $(VENV)/.dev ## gofmt, go vet, staticcheck, ruff, pyright
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
