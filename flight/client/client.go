@@ -48,7 +48,6 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 		grpc.WithInitialWindowSize(4 << 20),
 		grpc.WithInitialConnWindowSize(8 << 20),
 		grpc.WithWriteBufferSize(wire.WriteBuffer),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(wire.Codec{}),
 			grpc.MaxCallRecvMsgSize(cmp.Or(o.MaxMessageBytes, 128<<20)),
