@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import pandas as pd
+
 from .progress import Bar, followed, last
 from .tensors import batches_of
 from .transport import Connection, joined
@@ -102,3 +104,13 @@ class Calls:
                 yield message
 
         return joined(noted())
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Entries with names as a DataFrame indexed by them."""
+    return pd.DataFrame.from_records(rows, columns=None if rows else ["name"]).set_index("name")
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}

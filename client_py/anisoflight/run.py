@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from .client import Client
+    from .calls import Calls
     from .transport import Message
 
 
@@ -28,7 +28,7 @@ class Run:
     >>> run.delete()
     """
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: Calls, name: str) -> None:
         self._client = client
         self.name = name
 

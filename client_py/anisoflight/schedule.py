@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from .client import Client
     from .files import Vectors
+    from .operations.schedules import Schedules
 
 
 class Schedule:
@@ -33,7 +33,7 @@ class Schedule:
     [0.0, 3200.0, 6400.0]
     """
 
-    def __init__(self, client: Client, name: str, made: dict[str, Any] | None = None) -> None:
+    def __init__(self, client: Schedules, name: str, made: dict[str, Any] | None = None) -> None:
         self._client = client
         self._made = made
         self.name = name

@@ -1,6 +1,7 @@
 """The four Flight calls, as the service speaks them: actions, gets, exchanges and puts.
 
-Everything here is in terms of JSON requests and record batches; what they mean is the business of `anisoflight.client`.
+Everything here is in terms of JSON requests and record batches; what they mean is the business of
+`anisoflight.operations`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,55 @@
+"""The operations on datasets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import uploads
+from ..calls import Calls, frame_of, given
+from ..samples import Dataset
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+
+class Datasets(Calls):
+    """Datasets: uploaded, or drawn from a mixture."""
+
+    def datasets(self) -> pd.DataFrame:
+        """The stored datasets."""
+        return frame_of(self.call("ListDatasets")["datasets"])
+
+    def put_dataset(
+        self,
+        name: str,
+        images: npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
+        *,
+        replace: bool = False,
+        progress: bool = True,
+    ) -> None:
+        """Store images [n, H, W, C] or [n, C, H, W], uint8 or float32 in [−1, 1], with integer labels [n] if there
+        are classes.
+
+        >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
+        >>> client.dataset("noise").labels.tolist()
+        [0, 1, 0, 1]
+        """
+        command = {"op": "PutDataset", "name": name, "replace": replace}
+        uploads.send(self._connection, command, uploads.dataset_table(images, labels), "upload" if progress else None)
+
+    def draw_dataset(
+        self, name: str, model: str, n: int, *, seed: int = 0, replace: bool = False, progress: bool = True
+    ) -> dict[str, Any]:
+        """Store n images drawn from a mixture: a dataset whose law is known. They may leave [−1, 1]."""
+        show = "draw" if progress else None
+        return self.call("MakeDataset", show=show, name=name, model=model, n=n, seed=seed, replace=replace)
+
+    def dataset(self, name: str, offset: int = 0, limit: int | None = None, progress: bool = True) -> Dataset:
+        """Read a dataset, or `limit` images of it from `offset` on, as it was uploaded."""
+        request = given(dataset=name, offset=offset, limit=limit)
+        return Dataset(self.table("Dataset", request, "read", "image", progress=progress))
+
+    def delete_dataset(self, dataset: str) -> None:
+        self.call("DeleteDataset", dataset=dataset)

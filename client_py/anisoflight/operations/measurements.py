@@ -1,0 +1,105 @@
+"""The operations that measure models and schedules without drawing an image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..calls import Calls, given
+from ..exchanges import Gradient, gradient_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    import pandas as pd
+
+
+class Measurements(Calls):
+    """What a model loses, what a schedule errs or could save, and the gradient that training follows."""
+
+    def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
+        """Loss by noise level: columns label, subspace, t, sigma, loss, residual, stderr.
+
+        Options are the operation's own: schedule, points, samples, c, seed.
+        """
+        request = {"model": model, "dataset": dataset, **options}
+        return self.table("EvaluateModel", request, "evaluate", "level", progress=progress).to_pandas()
+
+    def predict(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
+        """How much energy each basis, and schedules per class, can save at best, from one pass over a dataset before
+        anything is trained; the most promising first.
+
+        Columns basis, per_class, k (dimensions of P_1 per channel), cuts (of dct), energy, stderr, gain = 1 − E/E_iso
+        with E_iso that of the best isotropic schedule, and gain_stderr: a gain within two of them is none. Energies are
+        corrected for what noise alone would seem to gain.
+
+        Options are the operation's own: T, g0, c, points, samples, seed, bases (of dct, haar, pca, pca_per_class).
+
+        >>> table = client.predict("digits", "blocks", T=400, points=8, samples=4, bases=["dct"])
+        >>> sorted(set(table["basis"]))
+        ['dct', 'none']
+        """
+        request = {"model": model, "dataset": dataset, **options}
+        frame = self.table("Predict", request, "predict", "sample", progress=progress).to_pandas()
+        names = ["none", "dct", "haar", "pca", "pca_per_class"]
+        frame["basis"] = [names[i] for i in frame["basis"]]
+        frame["per_class"] = frame["per_class"].astype(bool)
+        cuts = zip(frame.pop("cut"), frame.pop("cut_2"), strict=True)
+        frame.insert(3, "cuts", [[cut for cut in pair if cut] for pair in cuts])
+        return frame
+
+    def bench_schedule(
+        self,
+        dataset: str,
+        schedules: Sequence[str | Mapping[str, Any]] = ("edm",),
+        solvers: Sequence[str] = ("heun",),
+        nfe: Sequence[int] = (5, 9, 17),
+        *,
+        progress: bool = True,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Run solvers on schedules on a dataset's own Gaussian, where a sampler's output is known in closed form.
+
+        Columns schedule, solver, nfe, steps, label (−1: the whole dataset), subspace (−1: the whole image), dims,
+        variance (the subspace's share), w2_squared = spread + shift: the squared 2-Wasserstein distance over the data's
+        total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
+
+        Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules;
+        covariance="full" for schedules on, or seen by, any other basis (then noise is NaN).
+
+        >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
+        >>> table["solver"].tolist(), table["subspace"].tolist()
+        (['euler', 'euler', 'dpmpp2m', 'dpmpp2m'], [-1, 0, -1, 0])
+        """
+        lists = {"schedules": list(schedules), "solvers": list(solvers), "nfe": list(nfe)}
+        request = {"dataset": dataset, **lists, **options}
+        frame = self.table("BenchSchedule", request, "bench", "row", progress=progress).to_pandas()
+        frame["schedule"] = [lists["schedules"][i] for i in frame["schedule"]]
+        frame["solver"] = [lists["solvers"][i] for i in frame["solver"]]
+        return frame
+
+    def schedule_gradient(
+        self,
+        schedule: str,
+        model: str,
+        images: npt.ArrayLike,
+        noise: npt.ArrayLike,
+        t: npt.ArrayLike,
+        *,
+        probe: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        mode: str | None = None,
+        c: float | None = None,
+        progress: bool = True,
+    ) -> Gradient:
+        """The trajectory loss Σ_j ω_j |P_j(flow + ε)|² of every row, and its gradient with respect to the schedule.
+
+            d loss = Σ_j A_j dg_j(t) + B_j dġ_j(t),    ω_j = ġ_j² / (g_j (c + g_j))
+
+        noise is ε, as images; t [n] are the times; probe (default: drawn signs ±1) estimates the trace in mode "full".
+        """
+        request = given(schedule=schedule, model=model, mode=mode, c=c)
+        rows = gradient_rows(images, noise, probe, t, labels)
+        events: dict[str, Any] = {}
+        table = self.exchange("ScheduleGradient", request, rows, "gradient", progress, events)
+        return Gradient(table, events)

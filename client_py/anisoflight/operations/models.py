@@ -1,0 +1,66 @@
+"""The operations on models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..calls import Calls, frame_of, given
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+
+class Models(Calls):
+    """Models: served from folders, or made of Gaussian mixtures."""
+
+    def models(self) -> pd.DataFrame:
+        """The models, one row each, indexed by name."""
+        return frame_of(self.call("ListModels")["models"])
+
+    def describe_model(self, model: str) -> dict[str, Any]:
+        """One model with its whole configuration."""
+        return self.call("DescribeModel", model=model)
+
+    def load_model(self, name: str, path: str | None = None) -> dict[str, Any]:
+        """Serve the model folder at path, relative to the server's models folder (default: the name)."""
+        return self.call("LoadModel", name=name, path=path or name)
+
+    def unload_model(self, model: str) -> None:
+        """Stop serving a model; its folder stays."""
+        self.call("UnloadModel", model=model)
+
+    def delete_model(self, model: str) -> None:
+        self.call("DeleteModel", model=model)
+
+    def make_mixture(
+        self,
+        name: str,
+        dataset: str | None = None,
+        *,
+        covariance: str | None = None,
+        floor: float | None = None,
+        means: npt.ArrayLike | None = None,
+        covariances: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        shape: tuple[int, int, int] | None = None,
+        replace: bool = False,
+        progress: bool = True,
+    ) -> dict[str, Any]:
+        """Make a Gaussian mixture, whose score is exact, and serve it as a model.
+
+        Of a dataset's classes, one component each, with as much of their covariance as `covariance` says: "dct" (the
+        channels of each frequency), "full", or the blocks of a basis by name. Or of your own laws: means [n, d] and
+        covariances [n, d, d] of images of `shape` [H, W, C] (default [1, d, 1]), with weights [n] and class labels [n].
+
+        >>> cov = [[[0.04, 0.01], [0.01, 0.02]], [[0.01, 0], [0, 0.03]]]
+        >>> client.make_mixture("plane", means=[[0.5, 0], [-0.5, 0.25]], covariances=cov, replace=True)["model_type"]
+        'Mixture'
+        """
+        lists = {"means": means, "covariances": covariances, "weights": weights, "labels": labels, "shape": shape}
+        arrays = {field: np.asarray(values).tolist() for field, values in lists.items() if values is not None}
+        request = given(name=name, dataset=dataset, covariance=covariance, floor=floor, replace=replace)
+        return self.call("MakeModel", show="mixture" if progress else None, **request, **arrays)

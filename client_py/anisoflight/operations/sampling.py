@@ -1,0 +1,123 @@
+"""The operations that draw images and look into a draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..calls import Calls, given
+from ..exchanges import Denoised, denoise_rows, latent_rows
+from ..samples import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+
+class Sampling(Calls):
+    """Samples of a model, and the single evaluations that they are made of."""
+
+    def sample(
+        self,
+        model: str,
+        *,
+        n: int | None = None,
+        labels: npt.ArrayLike | None = None,
+        latents: npt.ArrayLike | None = None,
+        seed: int | None = None,
+        steps: int | None = None,
+        nfe: int | None = None,
+        solver: str | None = None,
+        order: int | None = None,
+        variant: str | None = None,
+        second_point: str | None = None,
+        grid: str | Mapping[str, Any] | None = None,
+        schedule: str | Mapping[str, Any] | None = None,
+        every: int | None = None,
+        dtype: str | None = None,
+        layout: str | None = None,
+        batch_bytes: int | None = None,
+        denoise_to_zero: bool | None = None,
+        afs: bool | None = None,
+        lower_order_final: bool | None = None,
+        warmup: str | None = None,
+        S_churn: float | None = None,
+        S_min: float | None = None,
+        S_max: float | None = None,
+        S_noise: float | None = None,
+        progress: bool = True,
+    ) -> Samples:
+        """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
+
+        Say how many by `n` (labels of a conditional model are then drawn), by `labels` (one image each, −1 = none)
+        or by your own unit-normal `latents` [n, H, W, C]; and how finely by `steps` or by `nfe`, the evaluations of
+        the network per image. Sample i depends on the model, the request and seed + i alone. What is left out takes
+        the server's default: solver "heun" with second_point "midpoint", grid "schedule" (uniform in t), the
+        model's own schedule, dtype "uint8", layout "HWC".
+
+        >>> client.sample("digits", labels=[3, 1, 4], nfe=9, dtype="float32").images.dtype
+        dtype('float32')
+        >>> client.sample("digits", n=2, steps=5, grid={"edm": {"sigma_max": 20}}, second_point="endpoint").nfe.tolist()
+        [9, 9]
+        """
+        request = given(
+            model=model,
+            n=n,
+            seed=seed,
+            steps=steps,
+            nfe=nfe,
+            solver=solver,
+            order=order,
+            variant=variant,
+            second_point=second_point,
+            grid=grid,
+            schedule=schedule,
+            every=every,
+            dtype=dtype,
+            layout=layout,
+            batch_bytes=batch_bytes,
+            denoise_to_zero=denoise_to_zero,
+            afs=afs,
+            lower_order_final=lower_order_final,
+            warmup=warmup,
+            S_churn=S_churn,
+            S_min=S_min,
+            S_max=S_max,
+            S_noise=S_noise,
+        )
+        if latents is not None:
+            return Samples(self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress))
+        if labels is not None:
+            request["labels"] = np.asarray(labels).tolist()
+        total = n if n is not None else np.size(request.get("labels", []))
+        return Samples(self.table("Sample", request, "sample", "image", total=total, progress=progress))
+
+    def denoise(
+        self,
+        model: str,
+        x: npt.ArrayLike,
+        sigma: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        *,
+        g: npt.ArrayLike | None = None,
+        basis: str | None = None,
+        k: int | None = None,
+        cuts: Sequence[int] | None = None,
+        progress: bool = True,
+    ) -> Denoised:
+        """Evaluate a model at noisy images x [n, H, W, C] or [n, C, H, W]: the denoised image, the flow and the raw
+        output.
+
+            flow = M^{-1/2}(D(x) − x),    M = Σ_j g_j P_j
+
+        sigma [n] (or one number) is isotropic noise, g_j = σ²; g [n, J] gives each subspace of `basis` its own
+        variance.
+
+        >>> x = np.zeros((2, 8, 8, 1), np.float32)
+        >>> client.denoise("digits", x, sigma=0.5).flow.shape
+        (2, 8, 8, 1)
+        """
+        request = given(model=model, basis=basis, k=k, cuts=cuts)
+        return Denoised(self.exchange("Denoise", request, denoise_rows(x, sigma, g, labels), "denoise", progress))

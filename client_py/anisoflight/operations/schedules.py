@@ -1,0 +1,94 @@
+"""The operations on schedules."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from .. import uploads
+from ..calls import frame_of, given
+from ..files import read_schedule
+from ..schedule import Schedule
+from .bases import Bases
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Schedules(Bases):
+    """Schedules, and the bases that they bring along."""
+
+    def schedules(self) -> pd.DataFrame:
+        """The schedules, those that belong to models included."""
+        return frame_of(self.call("ListSchedules")["schedules"])
+
+    def schedule(self, name: str) -> Schedule:
+        """The schedule of that name; a model's name means its own schedule, "edm" the fixed one of EDM."""
+        return Schedule(self, name)
+
+    def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
+        """Make and store a schedule: from a model and a dataset (geodesic), from a dataset and a solver (gaussian),
+        or from a formula (edm, log-linear, cosine).
+
+        The geodesic moves at constant speed, ġ √F(g) constant, F the residual measured in one pass over the data.
+        A gaussian schedule holds the noise levels that bring a solver of nfe evaluations closest to the dataset's own
+        normal law, without a model: sample with that solver and nfe. `info["bench"]` tells the gain over EDM's levels.
+        Options are the action's own: model, dataset, T, g0, knots, c, points, samples, seed, replace; of gaussian
+        dataset, solver, nfe, basis ("none" or "dct"), k or cuts, T, g0, replace, and refine={"model": …, "latents": 64,
+        "iterations": 4, "seed": 0}, which moves the levels to where the solver errs less on a model: `info["refined"]`.
+        Kind "steps" (model, schedule, solver, nfe, samples, seed) keeps a schedule's paths and puts the solver's steps
+        where they err least on a model; `info["steps"]` tells the gain over uniform steps.
+
+        >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
+        Schedule('steep')
+        """
+        show = "schedule" if progress else None
+        return Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
+
+    def put_schedule(
+        self,
+        name: str,
+        table: Any,
+        basis: str | None = None,
+        k: int | None = None,
+        replace: bool = False,
+        *,
+        cuts: Sequence[int] | None = None,
+    ) -> Schedule:
+        """Store a schedule of your own: a DataFrame, Arrow table or dict with columns t, g and, where needed, label
+        and subspace; or the path of a file.
+
+        Per label (−1, the default: all) and subspace (default 0, which is P_1) t increases from 0 and g > 0
+        increases; all paths end at one T and one g(T). basis is none, dct (with k, or cuts for nested bands), haar or
+        the name of a stored one; "pca" and "pca_per_class" mean the one that a model was trained on.
+
+        A .csv file holds such a table. A .json file is what `Schedule.save` wrote: it knows its basis, whose vectors
+        in basis.safetensors beside it are stored first, under the name `basis` (default: the schedule's).
+
+        >>> client.put_schedule("two-knots", {"t": [0, 400], "g": [1e-9, 400]}, replace=True)
+        Schedule('two-knots')
+        """
+        if isinstance(table, str | PathLike):
+            path = Path(table)
+            if path.suffix == ".json":
+                if k is not None or cuts is not None:
+                    raise ValueError("a schedule file knows its k and cuts")
+                return self._import_schedule(name, path, basis, replace)
+            table = pd.read_csv(path)
+        command = given(op="PutSchedule", name=name, basis=basis, k=k, cuts=cuts, replace=replace)
+        uploads.send(self._connection, command, uploads.schedule_table(table))
+        return self.schedule(name)
+
+    def _import_schedule(self, name: str, path: Path, basis: str | None, replace: bool) -> Schedule:
+        file, vectors = read_schedule(path)
+        if vectors is not None:
+            basis = basis or name
+            self.put_basis(basis, vectors, replace=replace)
+        self.call("ImportSchedule", **given(name=name, file=file, basis=basis, replace=replace))
+        return self.schedule(name)
+
+    def delete_schedule(self, schedule: str) -> None:
+        self.call("DeleteSchedule", schedule=schedule)

@@ -1,0 +1,34 @@
+"""The operations on training runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..calls import Calls, frame_of
+from ..run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Training(Calls):
+    """Training runs; `Run` holds what can be done with one."""
+
+    def runs(self) -> pd.DataFrame:
+        """The training runs."""
+        return frame_of(self.call("ListRuns")["runs"])
+
+    def create_run(self, name: str, stage: str, dataset: str, **settings: Any) -> Run:
+        """Create a training run: stage "pretrain", "isotropic" or "anisotropic", on a dataset.
+
+        Settings are the training configuration's own names: model or network, schedule, family, batch, lr,
+        schedule_lr, c, T, g0, knots, init, estimator, probes, train_network, seed and so on; each has a default.
+        """
+        self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
+        return Run(self, name)
+
+    def run(self, name: str) -> Run:
+        """The run of that name; `NotFoundError` if there is none."""
+        run = Run(self, name)
+        _ = run.info
+        return run
