@@ -30,9 +30,9 @@ func newBasis() *cobra.Command {
 
 // basisRequest are the fields of MakeBasis.
 var basisRequest = []option{
-	{name: "name", usage: "`name` of the new basis"},
-	{name: "kind", usage: strings.Join(api.BasisKinds, ", ")},
-	{name: "dataset", usage: "`name` of the data set to make it of"},
+	{name: "name", needed: true, usage: "`name` of the new basis"},
+	{name: "kind", needed: true, usage: strings.Join(api.BasisKinds, ", ")},
+	{name: "dataset", needed: true, usage: "`name` of the data set to make it of"},
 	{name: "k", kind: whole, usage: "dimensions of the first subspace per channel (default a quarter of the pixels)"},
 	{name: "clusters", kind: object, usage: "of pca_per_class: classes that share components, `JSON` such as [[0,6,8],[1,7]]"},
 	{name: "replace", kind: toggle, usage: "replace a basis of that name"},
@@ -57,18 +57,8 @@ lies in the first subspace.`,
 	options: append(append([]option{}, basisRequest...), dataOption, deviceOption),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"name", "kind", "dataset"} {
-			if e.text(need) == "" {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		var reply api.BasisInfo
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "measuring")
-			defer p.close()
-			return act(ctx, eng, "MakeBasis", e.request(basisRequest), func(m api.Meta) { showMeta(p, m) }, &reply)
-		})
-		if err != nil {
+		if err := perform(ctx, e, "MakeBasis", e.request(basisRequest), "measuring", &reply); err != nil {
 			return err
 		}
 		if e.json {
@@ -123,11 +113,8 @@ var basisDeleteSpec = spec{
 	use:     "delete",
 	short:   "Delete a stored basis; schedules, runs and models keep their copies",
 	example: "  anisoflight basis delete --name digits-pca",
-	options: []option{{name: "name", usage: "`name` of the basis"}, dataOption, deviceOption},
+	options: []option{{name: "name", needed: true, usage: "`name` of the basis"}, dataOption, deviceOption},
 	run: func(ctx context.Context, e env) error {
-		if e.text("name") == "" {
-			return usagef(e.cmd, "--name is missing")
-		}
 		return withEngine(ctx, e, func(eng *engine.Engine) error {
 			return act(ctx, eng, "DeleteBasis", map[string]any{"basis": e.text("name")}, nil, nil)
 		})

@@ -13,10 +13,10 @@ import (
 
 // benchRequest are the fields of BenchSchedule.
 var benchRequest = []option{
-	{name: "dataset", usage: "`name` of the data set whose Gaussian is sampled"},
+	{name: "dataset", needed: true, usage: "`name` of the data set whose Gaussian is sampled"},
 	{name: "schedules", kind: object, usage: "`list` of schedules, such as edm,digits-5 (default edm)"},
 	{name: "solvers", kind: object, usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
-	{name: "nfe", kind: object, usage: "`list` of evaluations, such as 5,9,17"},
+	{name: "nfe", needed: true, kind: object, usage: "`list` of evaluations, such as 5,9,17"},
 	{name: "grid", kind: object, usage: "grid: schedule (default), edm, logsnr, geodesic, or JSON"},
 	{name: "covariance", usage: "of the Gaussian: dct (default), diagonal in frequency, or full, which serves any basis"},
 	{name: "basis", usage: "subspaces that isotropic schedules are seen by: none (default), dct, or with full covariance any"},
@@ -39,11 +39,6 @@ data's mean, which no solver can help.`,
 	options: append(append([]option{}, benchRequest...), dataOption, deviceOption),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"dataset", "nfe"} {
-			if !e.get(need).given {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		table := benchTable{request: e.request(benchRequest)}
 		for _, list := range []string{"schedules", "solvers", "nfe"} {
 			if err := spread(table.request, list); err != nil {

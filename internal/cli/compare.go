@@ -33,7 +33,7 @@ solver cannot do, such as too few evaluations, is told in its row.`,
 	example: `  anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm
   anisoflight compare --model digits --solvers ab:order=2 --nfe 5 --schedules own,fast --dataset digits --out table.csv`,
 	options: []option{
-		{name: "model", usage: "`name` of the model"},
+		{name: "model", needed: true, usage: "`name` of the model"},
 		{name: "solvers", def: "heun,ab,ipndm,dpmpp2m", usage: "`list` of " + strings.Join(api.Solvers, " ")},
 		{name: "nfe", kind: text, def: "5,9", usage: "`list` of evaluations of the network"},
 		{name: "grids", def: "schedule", usage: "`list` of " + strings.Join(append(slices.Clone(api.GridNames), api.Tables...), ", ")},
@@ -51,9 +51,6 @@ solver cannot do, such as too few evaluations, is told in its row.`,
 }
 
 func runCompare(ctx context.Context, e env) error {
-	if e.text("model") == "" {
-		return usagef(e.cmd, "--model is missing")
-	}
 	plan, err := comparePlan(e)
 	if err != nil {
 		return usagef(e.cmd, "%w", err)

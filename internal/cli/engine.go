@@ -71,6 +71,15 @@ func act(ctx context.Context, eng *engine.Engine, name string, fields map[string
 	return json.Unmarshal(raw, result)
 }
 
+// perform does an action that may take its time: it opens the data folder and shows the progress.
+func perform(ctx context.Context, e env, name string, fields map[string]any, doing string, result any) error {
+	return withEngine(ctx, e, func(eng *engine.Engine) error {
+		p := newProgress(e.err, e.log, doing)
+		defer p.close()
+		return act(ctx, eng, name, fields, func(m api.Meta) { showMeta(p, m) }, result)
+	})
+}
+
 // stream runs an operation and hands every event to emit.
 func stream(ctx context.Context, eng *engine.Engine, op string, fields map[string]any, emit func(api.Schema, api.Event) error) error {
 	body, err := encode(fields)

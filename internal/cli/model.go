@@ -62,7 +62,7 @@ var modelListSpec = spec{
 
 // mixtureRequest are the fields of MakeModel.
 var mixtureRequest = []option{
-	{name: "name", usage: "`name` of the new model"},
+	{name: "name", needed: true, usage: "`name` of the new model"},
 	{name: "dataset", usage: "`name` of the data set whose classes it has"},
 	{name: "covariance", usage: "kept of each class: dct (default; the channels of each frequency), full, or a basis `name`"},
 	{name: "floor", kind: number, usage: "least variance in any direction (default 1e-4)"},
@@ -87,14 +87,14 @@ Images of up to 64 values take any basis.`,
 	example: `  anisoflight model mixture --name patches-gmm --dataset patches
   anisoflight model mixture --name plane --means '[[0.5,0],[-0.5,0]]' --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
 	options: append(append([]option{}, mixtureRequest...), dataOption, deviceOption),
-	run:     makeAndPrint("MakeModel", mixtureRequest, "measuring", "name"),
+	run:     makeAndPrint("MakeModel", mixtureRequest, "measuring"),
 }
 
 // drawRequest are the fields of MakeDataset.
 var drawRequest = []option{
-	{name: "name", usage: "`name` of the new data set"},
-	{name: "model", usage: "`name` of the mixture"},
-	{name: "n", kind: whole, usage: "images"},
+	{name: "name", needed: true, usage: "`name` of the new data set"},
+	{name: "model", needed: true, usage: "`name` of the mixture"},
+	{name: "n", needed: true, kind: whole, usage: "images"},
 	{name: "seed", kind: seed, usage: "of the first image (default 0)"},
 	{name: "replace", kind: toggle, usage: "replace a data set of that name"},
 }
@@ -104,24 +104,14 @@ var modelDrawSpec = spec{
 	short:   "Draw a data set from a mixture: images of a known law",
 	example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
 	options: append(append([]option{}, drawRequest...), dataOption, deviceOption),
-	run:     makeAndPrint("MakeDataset", drawRequest, "drawing", "name", "model", "n"),
+	run:     makeAndPrint("MakeDataset", drawRequest, "drawing"),
 }
 
-// makeAndPrint runs an action of these fields, of which some are needed, with progress, and prints its reply.
-func makeAndPrint(action string, request []option, doing string, needed ...string) func(context.Context, env) error {
+// makeAndPrint runs an action of these fields with progress and prints its reply.
+func makeAndPrint(action string, request []option, doing string) func(context.Context, env) error {
 	return func(ctx context.Context, e env) error {
-		for _, need := range needed {
-			if !e.get(need).given {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		reply := map[string]any{}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, doing)
-			defer p.close()
-			return act(ctx, eng, action, e.request(request), func(m api.Meta) { showMeta(p, m) }, &reply)
-		})
-		if err != nil {
+		if err := perform(ctx, e, action, e.request(request), doing, &reply); err != nil {
 			return err
 		}
 		return printJSON(e.out, reply)

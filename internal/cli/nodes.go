@@ -8,15 +8,14 @@ import (
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 // nodesRequest are the fields of MakeSchedule that a gaussian schedule takes.
 var nodesRequest = []option{
-	{name: "name", usage: "`name` of the new schedule"},
-	{name: "dataset", usage: "`name` of the data set whose Gaussian is measured"},
-	{name: "solver", usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
-	{name: "nfe", kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
+	{name: "name", needed: true, usage: "`name` of the new schedule"},
+	{name: "dataset", needed: true, usage: "`name` of the data set whose Gaussian is measured"},
+	{name: "solver", needed: true, usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
+	{name: "nfe", needed: true, kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
 	{name: "basis", usage: "none (default), or dct for noise levels by frequency"},
 	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square (default: half of each axis)"},
 	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, `JSON` such as [2,4] for three subspaces"},
@@ -46,20 +45,10 @@ gain is told on those latents and on as many others.`,
 	options: append(append([]option{}, nodesRequest...), dataOption, deviceOption),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"name", "dataset", "solver", "nfe"} {
-			if !e.get(need).given {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		fields := e.request(nodesRequest)
 		fields["kind"] = "gaussian"
 		var reply api.ScheduleInfo
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "choosing")
-			defer p.close()
-			return act(ctx, eng, "MakeSchedule", fields, func(m api.Meta) { showMeta(p, m) }, &reply)
-		})
-		if err != nil {
+		if err := perform(ctx, e, "MakeSchedule", fields, "choosing", &reply); err != nil {
 			return err
 		}
 		if e.json {

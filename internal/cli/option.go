@@ -24,10 +24,11 @@ const (
 // option is one setting. Its name is the key in the configuration file; the flag
 // has dashes for underscores, the environment variable is ANISOFLIGHT_NAME.
 type option struct {
-	name  string
-	kind  kind
-	def   string // default as text; empty where another package decides
-	usage string // `word` in backquotes names the value in the help
+	name   string
+	kind   kind
+	def    string // default as text; empty where another package decides
+	usage  string // `word` in backquotes names the value in the help
+	needed bool   // the command does nothing without it
 }
 
 func (o option) flag() string { return strings.ReplaceAll(o.name, "_", "-") }
@@ -40,7 +41,11 @@ func (o option) register(flags *pflag.FlagSet) {
 		flags.Bool(o.flag(), o.def == "true", o.usage)
 		return
 	}
-	flags.Var(&unparsed{text: o.def, kind: o.kind}, o.flag(), o.usage)
+	usage := o.usage
+	if o.needed {
+		usage += " (required)"
+	}
+	flags.Var(&unparsed{text: o.def, kind: o.kind}, o.flag(), usage)
 }
 
 // unparsed is a flag's value before it is parsed.

@@ -13,8 +13,8 @@ import (
 
 // predictRequest are the fields of Predict.
 var predictRequest = []option{
-	{name: "model", usage: "`name` of the model whose residual is measured"},
-	{name: "dataset", usage: "`name` of the data set to measure it on"},
+	{name: "model", needed: true, usage: "`name` of the model whose residual is measured"},
+	{name: "dataset", needed: true, usage: "`name` of the data set to measure it on"},
 	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
 	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
 	{name: "c", kind: number, usage: "of the weight ġ²/(g(c+g)) (default 1)"},
@@ -37,11 +37,6 @@ no gains. The most promising come first.`,
 		option{name: "top", kind: whole, def: "20", usage: "rows to print; 0 prints all"}, dataOption, deviceOption),
 	json: true,
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"model", "dataset"} {
-			if !e.get(need).given {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		var rows []prediction
 		err := withEngine(ctx, e, func(eng *engine.Engine) error {
 			p := newProgress(e.err, e.log, "measuring")

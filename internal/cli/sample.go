@@ -13,7 +13,7 @@ import (
 
 // sampleRequest are the fields of the request Sample, by their own names.
 var sampleRequest = []option{
-	{name: "model", usage: "`name` of the model"},
+	{name: "model", needed: true, usage: "`name` of the model"},
 	{name: "n", kind: whole, usage: "`number` of images; a conditional model draws their labels (default 64 without --labels)"},
 	{name: "labels", kind: object, usage: "one image per label: a `list` such as 0,1,2 or 0-9"},
 	{name: "seed", kind: seed, usage: "image i is made from seed + i alone (default 0)"},
@@ -56,9 +56,6 @@ func runSample(ctx context.Context, e env) error {
 	write, err := writerFor(e.text("out"))
 	if err != nil {
 		return usagef(e.cmd, "%w", err)
-	}
-	if e.text("model") == "" {
-		return usagef(e.cmd, "--model is missing")
 	}
 	fields := e.request(sampleRequest)
 	if err := completeSample(fields); err != nil {

@@ -37,7 +37,7 @@ func newSchedule() *cobra.Command {
 	return cmd
 }
 
-var scheduleOption = option{name: "schedule", kind: object, usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}"}
+var scheduleOption = option{name: "schedule", needed: true, kind: object, usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}"}
 
 var scheduleListSpec = spec{
 	use:     "list",
@@ -80,9 +80,6 @@ var scheduleShowSpec = spec{
 	json: true,
 	run: func(ctx context.Context, e env) error {
 		ref := e.get("schedule")
-		if !ref.given {
-			return usagef(e.cmd, "--schedule is missing")
-		}
 		var shown struct {
 			scheduleTable
 			Provenance *schedule.Provenance `json:"provenance,omitempty"`
@@ -155,9 +152,9 @@ func (s scheduleTable) print(w io.Writer) error {
 
 // geodesicRequest are the fields of MakeSchedule that a geodesic takes.
 var geodesicRequest = []option{
-	{name: "name", usage: "`name` of the new schedule"},
-	{name: "model", usage: "`name` of the model whose residual gives the metric"},
-	{name: "dataset", usage: "`name` of the data set to measure it on"},
+	{name: "name", needed: true, usage: "`name` of the new schedule"},
+	{name: "model", needed: true, usage: "`name` of the model whose residual gives the metric"},
+	{name: "dataset", needed: true, usage: "`name` of the data set to measure it on"},
 	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
 	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
 	{name: "knots", kind: whole, usage: "knots of the path (default 32)"},
@@ -181,20 +178,10 @@ subspace has its own F_j and its own path.`,
 	example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
 	options: append(append([]option{}, geodesicRequest...), dataOption, deviceOption),
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"name", "model", "dataset"} {
-			if e.text(need) == "" {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		fields := e.request(geodesicRequest)
 		fields["kind"] = "geodesic"
 		reply := map[string]any{}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "measuring")
-			defer p.close()
-			return act(ctx, eng, "MakeSchedule", fields, func(m api.Meta) { showMeta(p, m) }, &reply)
-		})
-		if err != nil {
+		if err := perform(ctx, e, "MakeSchedule", fields, "measuring", &reply); err != nil {
 			return err
 		}
 		return printJSON(e.out, reply)

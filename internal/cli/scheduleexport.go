@@ -46,9 +46,6 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
 	},
 	run: func(ctx context.Context, e env) error {
 		ref := e.get("schedule")
-		if !ref.given {
-			return usagef(e.cmd, "--schedule is missing")
-		}
 		out := e.text("out")
 		if out == "" {
 			out = "schedule." + cmp.Or(e.text("format"), "json")

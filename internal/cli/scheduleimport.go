@@ -19,7 +19,7 @@ import (
 
 // importRequest are the fields of PutSchedule and ImportSchedule.
 var importRequest = []option{
-	{name: "name", usage: "`name` of the new schedule"},
+	{name: "name", needed: true, usage: "`name` of the new schedule"},
 	{name: "basis", usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are stored under (default: the schedule's)"},
 	{name: "k", kind: whole, usage: "of csv: dimensions of P_1 per channel"},
 	{name: "replace", kind: toggle, usage: "replace a schedule, and a basis, of that name"},
@@ -36,13 +36,8 @@ The vectors in basis.safetensors beside a json file are stored as a basis first.
 	example: `  anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule import --name two --file two.csv --basis dct --k 16
   anisoflight schedule import --name pets --file pets/schedule.json`,
-	options: append(append([]option{{name: "file", usage: "`file` to read: .json or .csv"}, formatOption}, importRequest...), dataOption, deviceOption),
+	options: append(append([]option{{name: "file", needed: true, usage: "`file` to read: .json or .csv"}, formatOption}, importRequest...), dataOption, deviceOption),
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"name", "file"} {
-			if e.text(need) == "" {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		format, err := formatOf(e, e.text("file"))
 		if err != nil {
 			return err

@@ -52,6 +52,11 @@ func (s spec) command() *cobra.Command {
 			return err
 		}
 		e.json = *asJSON
+		for _, v := range e.values {
+			if v.needed && (v.value == nil || v.value == "") {
+				return usagef(cmd, "--%s is missing", v.flag())
+			}
+		}
 		return s.run(cmd.Context(), e)
 	}
 	return cmd

@@ -7,16 +7,15 @@ import (
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 // stepsRequest are the fields of MakeSchedule that a schedule of steps takes.
 var stepsRequest = []option{
-	{name: "name", usage: "`name` of the new schedule"},
-	{name: "model", usage: "`name` of the model whose trajectories are followed"},
+	{name: "name", needed: true, usage: "`name` of the new schedule"},
+	{name: "model", needed: true, usage: "`name` of the model whose trajectories are followed"},
 	{name: "schedule", kind: object, usage: "whose paths are kept: a name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)"},
-	{name: "solver", usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
-	{name: "nfe", kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
+	{name: "solver", needed: true, usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
+	{name: "nfe", needed: true, kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
 	{name: "samples", kind: whole, usage: "trajectories (default 24)"},
 	{name: "seed", kind: seed, usage: "of the trajectories (default 0)"},
 	{name: "replace", kind: toggle, usage: "replace a schedule of that name"},
@@ -38,20 +37,10 @@ root mean square difference to the converged samples from as many other latents.
 	options: append(append([]option{}, stepsRequest...), dataOption, deviceOption),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		for _, need := range []string{"name", "model", "solver", "nfe"} {
-			if !e.get(need).given {
-				return usagef(e.cmd, "--%s is missing", need)
-			}
-		}
 		fields := e.request(stepsRequest)
 		fields["kind"] = "steps"
 		var reply api.ScheduleInfo
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "choosing")
-			defer p.close()
-			return act(ctx, eng, "MakeSchedule", fields, func(m api.Meta) { showMeta(p, m) }, &reply)
-		})
-		if err != nil {
+		if err := perform(ctx, e, "MakeSchedule", fields, "choosing", &reply); err != nil {
 			return err
 		}
 		if e.json {
@@ -65,7 +54,7 @@ root mean square difference to the converged samples from as many other latents.
 		if err := t.Flush(); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(e.out, "sample with: --schedule %s --solver %s --nfe %d\n", reply.Name, s.Solver, s.NFE)
+		_, err := fmt.Fprintf(e.out, "sample with: --schedule %s --solver %s --nfe %d\n", reply.Name, s.Solver, s.NFE)
 		return err
 	},
 }

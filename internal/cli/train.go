@@ -28,7 +28,7 @@ as a model, and --resume goes on from there.`,
   anisoflight train --name learned --stage isotropic --dataset digits --model digits --kimg 12
   anisoflight train --name learned --resume --kimg 24`,
 	options: append(append([]option{
-		{name: "name", usage: "`name` of the run"},
+		{name: "name", needed: true, usage: "`name` of the run"},
 		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
 		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
 		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
@@ -38,9 +38,6 @@ as a model, and --resume goes on from there.`,
 
 func runTrain(ctx context.Context, e env) error {
 	run := e.text("name")
-	if run == "" {
-		return usagef(e.cmd, "--name is missing")
-	}
 	model := e.text("save")
 	if model == "" {
 		model = run
