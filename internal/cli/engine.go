@@ -12,8 +12,15 @@ import (
 
 var dataOption = option{name: "data", def: "data", usage: "`folder` of models, schedules, bases, datasets and runs"}
 
-// withEngine opens the data folder in this process for the length of f.
+// engineKey is that of a context's engine.
+type engineKey struct{}
+
+// withEngine opens the data folder in this process for the length of f. Under a context
+// that has an engine, as the commands of a recipe's stages run, it is that one.
 func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err error) {
+	if eng, ok := ctx.Value(engineKey{}).(*engine.Engine); ok {
+		return f(eng)
+	}
 	dev, err := openDevice(e)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -16,6 +17,7 @@ import (
 // running it.
 type spec struct {
 	use, short, long, example string
+	args                      string // what its arguments are, such as FILE...; none if empty
 	options                   []option
 	json                      bool // the command has a flag --json, which is no setting
 	run                       func(ctx context.Context, e env) error
@@ -28,6 +30,7 @@ type env struct {
 	out  io.Writer // results
 	err  io.Writer // progress
 	log  *slog.Logger
+	args []string
 	json bool // results as JSON
 }
 
@@ -41,17 +44,30 @@ func (s spec) all() []option { return slices.Concat(s.options, common) }
 
 func (s spec) command() *cobra.Command {
 	cmd := &cobra.Command{Use: s.use, Short: s.short, Long: s.long, Example: s.example, Args: noArgs}
+	if s.args != "" {
+		cmd.Use += " " + s.args
+		one, several := strings.CutSuffix(s.args, "...")
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usagef(cmd, "%s is missing", one)
+			case len(args) > 1 && !several:
+				return usagef(cmd, "unexpected argument %q", args[1])
+			}
+			return nil
+		}
+	}
 	s.flags(cmd)
 	asJSON := new(bool)
 	if s.json {
 		cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := s.prepare(cmd)
 		if err != nil {
 			return err
 		}
-		e.json = *asJSON
+		e.json, e.args = *asJSON, args
 		for _, v := range e.values {
 			if v.needed && (v.value == nil || v.value == "") {
 				return usagef(cmd, "--%s is missing", v.flag())
