@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from .metrics import Features, Moments, frechet_distance, ode_error
+from .metrics import Features, ode_error
+from .moments import Moments, frechet_distance
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

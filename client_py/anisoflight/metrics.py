@@ -1,47 +1,21 @@
-"""How samples are judged: Fréchet distances on small features, and the distance to the converged solution.
+"""How samples are judged without a large network: small features, and the distance to the converged solution.
 
-All in float64. `classifier_features` needs scikit-learn, the rest numpy alone.
+All in float64; `moments` has the Fréchet distance. `classifier_features` needs scikit-learn, the rest numpy alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Matrix = NDArray[np.float64]
+from .moments import Matrix, Moments
+
 Features = Callable[[ArrayLike], Matrix]
 """Images [N, H, W, C] in [−1, 1] to features [N, D]."""
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Mean [D] and unbiased covariance [D, D] of features."""
-
-    mean: Matrix
-    cov: Matrix
-
-    @classmethod
-    def of(cls, features: Matrix) -> Moments:
-        """Moments of features [N, D]."""
-        return cls(features.mean(axis=0), np.atleast_2d(np.cov(features, rowvar=False)))
-
-
-def frechet_distance(a: Moments, b: Moments) -> float:
-    """Squared 2-Wasserstein distance of two Gaussians (the formula of FID, Heusel et al. 2017)::
-
-        |m_a - m_b|^2 + tr(C_a) + tr(C_b) - 2 tr((C_a^1/2 C_b C_a^1/2)^1/2)
-
-    The square roots are taken by symmetric eigendecomposition, which needs no regularisation and gives no imaginary
-    parts.
-    """
-    values, vectors = np.linalg.eigh(a.cov)
-    root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T
-    cross = np.sqrt(np.clip(np.linalg.eigvalsh(root @ b.cov @ root), 0, None)).sum()
-    return float(((a.mean - b.mean) ** 2).sum() + np.trace(a.cov) + np.trace(b.cov) - 2 * cross)
 
 
 def flat(images: ArrayLike) -> Matrix:
@@ -50,7 +24,19 @@ def flat(images: ArrayLike) -> Matrix:
     return np.clip(x, -1, 1).reshape(len(x), -1)
 
 
-def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[Features, Any]:
+@dataclass(frozen=True)
+class HiddenUnits:
+    """Features f(x) = scale · max(0, clip(x, −1, 1) W + b): the hidden layer of a small classifier."""
+
+    weights: Matrix
+    bias: Matrix
+    scale: float
+
+    def __call__(self, images: ArrayLike) -> Matrix:
+        return self.scale * np.maximum(flat(images) @ self.weights + self.bias, 0)
+
+
+def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[HiddenUnits, Any]:
     """Hidden activations of a small classifier of the labelled images, and the fitted classifier.
 
     scikit-learn's ``MLPClassifier((64,), max_iter=400, random_state=0)`` on flat pixels; 64 ReLU units, scaled so that
@@ -59,25 +45,32 @@ def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[Features,
     from sklearn.neural_network import MLPClassifier
 
     net = MLPClassifier((64,), max_iter=400, random_state=0).fit(flat(images), np.asarray(labels))
-
-    def hidden(some: ArrayLike) -> Matrix:
-        return np.maximum(flat(some) @ net.coefs_[0] + net.intercepts_[0], 0)
-
-    scale = np.sqrt(64 / hidden(images).var(axis=0).sum())
-    return lambda some: scale * hidden(some), net
+    hidden = HiddenUnits(net.coefs_[0], net.intercepts_[0], 1.0)
+    return replace(hidden, scale=float(np.sqrt(64 / hidden(images).var(axis=0).sum()))), net
 
 
-def principal_features(images: ArrayLike, k: int = 40) -> Features:
+@dataclass(frozen=True)
+class Principal:
+    """Features f(x) = Vᵀ (clip(x, −1, 1) − mean): pixels projected on k orthonormal directions V [H·W·C, k]."""
+
+    mean: Matrix
+    basis: Matrix
+
+    @classmethod
+    def of(cls, pixels: Moments, k: int) -> Principal:
+        """The k leading principal components of flat pixels of these moments."""
+        return cls(pixels.mean, np.linalg.eigh(pixels.cov)[1][:, ::-1][:, :k])
+
+    def __call__(self, images: ArrayLike) -> Matrix:
+        return (flat(images) - self.mean) @ self.basis
+
+
+def principal_features(images: ArrayLike, k: int = 40) -> Principal:
     """Pixels projected on the k leading principal components of the images.
-
-        f(x) = Vᵀ (clip(x, −1, 1) − mean),    V the k leading right singular vectors of the centred images
 
     With k at or above the number of pixel values the distance is that of all pixels.
     """
-    x = flat(images)
-    mean = x.mean(axis=0)
-    basis = np.linalg.eigh(np.atleast_2d(np.cov(x, rowvar=False)))[1][:, ::-1][:, :k]
-    return lambda some: (flat(some) - mean) @ basis
+    return Principal.of(Moments.of(flat(images)), k)
 
 
 def ode_error(samples: ArrayLike, converged: ArrayLike) -> float:

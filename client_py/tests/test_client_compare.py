@@ -16,6 +16,7 @@ import anisoflight
 from anisoflight import metrics
 from anisoflight.bench import PROBE_SEED
 from anisoflight.comparison import CONVERGED, label
+from anisoflight.moments import Moments, frechet_distance
 from anisoflight.serve import find_binary
 
 ENDPOINT = {"solver": "heun", "second_point": "endpoint"}
@@ -58,11 +59,9 @@ def test_numbers_are_those_of_the_samples(client: anisoflight.Client, dataset: s
 
     real = client.dataset(dataset).images / 127.5 - 1
     features = metrics.principal_features(real, 6)
-    moments = metrics.Moments.of(features(real))
+    moments = Moments.of(features(real))
     found = [
-        metrics.frechet_distance(
-            metrics.Moments.of(features(draw(n=40, seed=seed, solver="ab", grid="edm", nfe=3))), moments
-        )
+        frechet_distance(Moments.of(features(draw(n=40, seed=seed, solver="ab", grid="edm", nfe=3))), moments)
         for seed in (0, 40)
     ]
     assert row["frechet"] == pytest.approx(np.mean(found), rel=1e-4)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from anisoflight.cells import Cells
 from anisoflight.reports import candidates, familypage, networks, search, solverpage, solvers
-from anisoflight.reports.cells import Cells
 from anisoflight.reports.page import Page
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import anisoflight
 from anisoflight.bench import Sampler
 from anisoflight.demo.energy import Energy, EnergyMeter
 
+from ..cells import Cells
 from . import familypage, networks, schedules, search
 from .candidates import SOLVERS
-from .cells import Cells
 from .page import Page, provenance
 from .workbench import FULL, SLIGHT, Effort, Workbench
 

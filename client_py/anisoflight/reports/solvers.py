@@ -13,9 +13,9 @@ from tqdm.auto import tqdm
 
 import anisoflight
 
+from ..cells import Cells
 from . import networks, solverpage
 from .candidates import FEW, SOLVERS, Candidate, baselines, candidates, nodes
-from .cells import Cells
 from .page import Page, provenance
 from .workbench import FD, FD_TRAIN, FULL, SLIGHT, Effort, Workbench
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from anisoflight import Client
     from anisoflight.demo.data import Data
 
-    from .cells import Cells
+    from ..cells import Cells
     from .networks import Problem
 
 FD, FD_TRAIN = "FD", "FD to train"

@@ -1,0 +1,72 @@
+"""Measurements that are kept: what is run again measures only what it has not measured yet."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Row = dict[str, Any]
+
+
+class Cells:
+    """Rows of a JSON-lines file by their keys; a key says all that a row depends on.
+
+    A row is on the disk before it is handed back. A last line that was cut off while it was written is as if it had
+    never been there; any other that is no row is a ValueError that names it. With `kept` nothing more is measured: a
+    row that is not there stays empty.
+    """
+
+    def __init__(self, path: Path, kept: bool = False) -> None:
+        self._path, self.kept = path, kept
+        self._rows = {row.pop("key"): row for row in rows_of(path)} if path.exists() else {}
+
+    def __contains__(self, key: dict[str, Any]) -> bool:
+        return _name(key) in self._rows
+
+    def measured(self, key: dict[str, Any], measure: Callable[[], Row]) -> Row:
+        """The row of that key, from the file or measured now and added to it."""
+        name = _name(key)
+        if name not in self._rows and self.kept:
+            return {}
+        if name not in self._rows:
+            row = measure()
+            self._append({"key": name, **row})
+            self._rows[name] = row
+        return self._rows[name]
+
+    def _append(self, row: Row) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("ab") as file:
+            file.truncate(len(_complete(self._path)))
+            file.write(json.dumps(row).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The rows of such a file, each with its `key`, in order."""
+    rows = []
+    for number, line in enumerate(_complete(path).splitlines(), 1):
+        try:
+            row = json.loads(line)
+            if not isinstance(row["key"], str):
+                raise TypeError("its key is no string")
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path}, line {number}: not a row of measurements: {error!r}") from error
+        rows.append(row)
+    return rows
+
+
+def _complete(path: Path) -> bytes:
+    """The lines that have an end: a process that was killed may have left part of one behind them."""
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _name(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True)
