@@ -19,4 +19,4 @@ numbers behind it.`,
 }
 
 // benchSpecs are the benches.
-func benchSpecs() []spec { return []spec{benchEstimatorSpec, benchFlightSpec} }
+func benchSpecs() []spec { return []spec{benchEstimatorSpec, benchFlightSpec, benchModelSpec} }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/anisoflight/anisoflight/internal/stat"
 )
 
 // Config says what to measure. The zero value of each field means its default.
@@ -38,21 +40,21 @@ func (c Config) withDefaults() Config {
 type Report struct {
 	Bytes    int       `json:"bytes"` // in a round
 	Rounds   int       `json:"rounds"`
-	TCP      Stat      `json:"tcp_gb_per_s"` // GB are 10⁹ bytes
-	Memcpy   Stat      `json:"memcpy_gb_per_s"`
+	TCP      stat.Stat `json:"tcp_gb_per_s"` // GB are 10⁹ bytes
+	Memcpy   stat.Stat `json:"memcpy_gb_per_s"`
 	Measures []Measure `json:"measures"`
 }
 
 // Measure is one operation by one client. An exchange moves its bytes both ways; they are counted once.
 type Measure struct {
-	Operation    string `json:"operation"`
-	Client       string `json:"client"`
-	Rate         Stat   `json:"gb_per_s"`
-	Stock        Stat   `json:"stock_gb_per_s"` // of arrow-go's stock service and, in Go, its stock client
-	OfTCP        Stat   `json:"of_tcp"`         // Rate over TCP's, within a round
-	OfStock      Stat   `json:"of_stock"`       // Rate over Stock, within a round
-	Latency      Stat   `json:"latency_us"`     // of a request for one row
-	StockLatency Stat   `json:"stock_latency_us"`
+	Operation    string    `json:"operation"`
+	Client       string    `json:"client"`
+	Rate         stat.Stat `json:"gb_per_s"`
+	Stock        stat.Stat `json:"stock_gb_per_s"` // of arrow-go's stock service and, in Go, its stock client
+	OfTCP        stat.Stat `json:"of_tcp"`         // Rate over TCP's, within a round
+	OfStock      stat.Stat `json:"of_stock"`       // Rate over Stock, within a round
+	Latency      stat.Stat `json:"latency_us"`     // of a request for one row
+	StockLatency stat.Stat `json:"stock_latency_us"`
 }
 
 // operations are what is measured.
@@ -96,7 +98,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 			tcp = append(tcp, s.tcp[round])
 		}
 	}
-	report = &Report{Bytes: cfg.Bytes, Rounds: cfg.Rounds, TCP: summary(tcp), Memcpy: summary(copied)}
+	report = &Report{Bytes: cfg.Bytes, Rounds: cfg.Rounds, TCP: stat.Of(tcp), Memcpy: stat.Of(copied)}
 	for _, s := range b.series {
 		report.Measures = append(report.Measures, s.sum())
 	}
@@ -132,9 +134,9 @@ func timed(ctx context.Context, cfg Config, do client, operation string, rates, 
 }
 
 func (s *series) sum() Measure {
-	return Measure{Operation: s.operation, Client: s.client, Rate: summary(s.rate), Stock: summary(s.stockRate),
-		OfTCP: summary(ratios(s.rate, s.tcp)), OfStock: summary(ratios(s.rate, s.stockRate)),
-		Latency: summary(s.latency), StockLatency: summary(s.stockLatency)}
+	return Measure{Operation: s.operation, Client: s.client, Rate: stat.Of(s.rate), Stock: stat.Of(s.stockRate),
+		OfTCP: stat.Of(stat.Ratios(s.rate, s.tcp)), OfStock: stat.Of(stat.Ratios(s.rate, s.stockRate)),
+		Latency: stat.Of(s.latency), StockLatency: stat.Of(s.stockLatency)}
 }
 
 // rate gives GB/s.

@@ -1,4 +1,5 @@
-package flightbench
+// Package stat sums up repeated measurements.
+package stat
 
 import (
 	"fmt"
@@ -12,8 +13,8 @@ type Stat struct {
 	High   float64 `json:"high"`
 }
 
-// summary gives the quartiles of values, of which there is at least one.
-func summary(values []float64) Stat {
+// Of gives the quartiles of values, of which there is at least one.
+func Of(values []float64) Stat {
 	sorted := slices.Sorted(slices.Values(values))
 	at := func(q float64) float64 {
 		x := q * float64(len(sorted)-1)
@@ -31,8 +32,8 @@ func (s Stat) Text(format string) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Low, s.High)
 }
 
-// ratios divides element by element.
-func ratios(a, b []float64) []float64 {
+// Ratios divides element by element.
+func Ratios(a, b []float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
 		out[i] = a[i] / b[i]

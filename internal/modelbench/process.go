@@ -1,0 +1,38 @@
+package modelbench
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cpuSeconds returns the processor time of all threads of this process so far, the
+// kernel's part included.
+func cpuSeconds() (float64, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, err
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds(), nil
+}
+
+// resident returns the memory of this process that is in use now, and the most that
+// ever was, in bytes; zeros where the system does not tell.
+func resident() (now, peak int64) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
+			now = kib << 10
+		}
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kib); err == nil {
+			peak = kib << 10
+		}
+	}
+	return now, peak
+}

@@ -1,0 +1,81 @@
+package modelbench
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+// NFE is the number of evaluations that sampling makes: EDM's Heun sampler in five steps,
+// the last of which needs one evaluation only.
+const NFE = 9
+
+// edmHeun is EDM's deterministic sampler (algorithm 1 of arXiv 2206.00364).
+var edmHeun = solver.Settings{
+	Solver: "heun", SecondPoint: solver.Endpoint, Grid: solver.Grid{Kind: solver.GridEDM}, NFE: NFE, DenoiseToZero: true,
+}
+
+// trajectoryWork draws one batch of images in this process.
+type trajectoryWork struct {
+	bench   *Bench
+	weights *kernels.Weights
+	plan    *solver.Plan
+	pixels  []float32
+}
+
+func newTrajectory(_ context.Context, b *Bench) (work, error) {
+	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0)
+	if err != nil {
+		return nil, err
+	}
+	sch, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, schedule.DefaultT, schedule.DefaultG0)
+	if err != nil {
+		return nil, err
+	}
+	t := &trajectoryWork{bench: b, pixels: make([]float32, len(b.in.latents))}
+	if t.plan, err = solver.New(edmHeun, sch, 0); err != nil {
+		return nil, err
+	}
+	t.weights, err = b.model.Upload(b.source.Values)
+	return t, err
+}
+
+func (t *trajectoryWork) run(ctx context.Context) error {
+	n := t.bench.in.batch
+	tr, err := t.bench.model.NewTrajectory(ctx, t.weights, t.bench.in.latents, t.bench.in.labels, t.plan.History)
+	if err != nil {
+		return err
+	}
+	defer tr.Close()
+	if err := tr.Combine(ctx, slices.Repeat(t.plan.Init, n), nil); err != nil {
+		return err
+	}
+	for _, stage := range t.plan.Stages {
+		if err := tr.Evaluate(ctx, slices.Repeat(stage.G, n)); err != nil {
+			return err
+		}
+		if err := tr.Combine(ctx, slices.Repeat(stage.Alpha, n), slices.Repeat(stage.Beta[0], n)); err != nil {
+			return err
+		}
+	}
+	return tr.X(t.pixels)
+}
+
+func (t *trajectoryWork) outputs(ctx context.Context) ([]safetensors.Tensor, error) {
+	if err := t.run(ctx); err != nil {
+		return nil, err
+	}
+	return []safetensors.Tensor{safetensors.FromFloat32s("output/sample", t.bench.in.image(), slices.Clone(t.pixels))}, nil
+}
+
+// memory is not told of several programs together.
+func (t *trajectoryWork) memory(context.Context) (m device.Memory, ok bool, err error) {
+	return m, false, nil
+}
+
+func (t *trajectoryWork) close() { t.weights.Release() }
