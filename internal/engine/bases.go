@@ -134,8 +134,9 @@ func (e *Engine) basisNamed(name string) (*basis.Basis, error) {
 }
 
 // listed names the keys of a catalogue for a hint.
-func listed[V any](m map[string]V) string {
-	names := slices.Sorted(maps.Keys(m))
+func listed[V any](m map[string]V) string { return listedNames(slices.Sorted(maps.Keys(m))) }
+
+func listedNames(names []string) string {
 	const most = 20
 	switch {
 	case len(names) == 0:

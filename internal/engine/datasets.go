@@ -3,62 +3,56 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"maps"
+	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// dataset is a stored data set. It is read when it is first needed and stays in memory.
+// dataset is a stored data set that has been opened.
 type dataset struct {
-	name string
-	path string
-
-	once sync.Once
 	data *data.Dataset
-	err  error
-}
-
-// open gives the images.
-func (d *dataset) open() (*data.Dataset, error) {
-	d.once.Do(func() {
-		if d.data == nil {
-			d.data, d.err = data.Load(d.path)
-		}
-	})
-	return d.data, d.err
+	head os.FileInfo // of the file that every data set has, to notice another in its place
 }
 
 func (e *Engine) datasetPath(name string) string { return filepath.Join(e.folders.datasets, name) }
 
-// scanDatasets lists the stored data sets without reading them.
-func (e *Engine) scanDatasets() {
-	for _, name := range storedNames(e.folders.datasets, "") {
-		e.datasets[name] = &dataset{name: name, path: e.datasetPath(name)}
+// datasetNamed opens a stored data set. The folder may have appeared, or been replaced, after the start.
+func (e *Engine) datasetNamed(name string) (*data.Dataset, error) {
+	var head os.FileInfo
+	err := fs.ErrNotExist
+	if api.CheckName("dataset", name) == nil { // else it may lead anywhere
+		head, err = os.Stat(data.Head(e.datasetPath(name)))
 	}
+	if missing(err) {
+		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).WithHint("Stored: %s.", listedNames(e.datasetNames()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.mu.RLock()
+	known := e.datasets[name]
+	e.mu.RUnlock()
+	if known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) {
+		return known.data, nil
+	}
+	d, err := data.Load(e.datasetPath(name))
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.datasets[name] = dataset{d, head}
+	return d, nil
 }
 
-// datasetNamed gives the images of a stored data set.
-func (e *Engine) datasetNamed(name string) (*data.Dataset, error) {
-	e.mu.RLock()
-	d, ok := e.datasets[name]
-	hint := listed(e.datasets)
-	e.mu.RUnlock()
-	if !ok {
-		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).WithHint("Stored: %s.", hint)
-	}
-	return d.open()
-}
+func (e *Engine) datasetNames() []string { return storedNames(e.folders.datasets, "") }
 
 func (e *Engine) listDatasets() []api.DatasetInfo {
-	e.mu.RLock()
-	names := slices.Sorted(maps.Keys(e.datasets))
-	e.mu.RUnlock()
 	infos := []api.DatasetInfo{}
-	for _, name := range names {
+	for _, name := range e.datasetNames() {
 		d, err := e.datasetNamed(name)
 		if err != nil {
 			e.log.Warn("data set cannot be read", "name", name, "error", err)
@@ -73,23 +67,22 @@ func describeDataset(name string, d *data.Dataset) api.DatasetInfo {
 	return api.DatasetInfo{Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: imageType(d).String(), Classes: d.Classes()}
 }
 
-// deleteDataset deletes a data set. A run that reads it keeps what it holds in memory.
+// deleteDataset deletes a data set. A run that reads it keeps what it has opened.
 func (e *Engine) deleteDataset(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
-	e.mu.Lock()
-	_, ok := e.datasets[name]
-	delete(e.datasets, name)
-	e.mu.Unlock()
-	if !ok {
+	if api.CheckName("dataset", name) != nil || !exists(e.datasetPath(name)) {
 		return api.Errorf(api.DatasetNotFound, "No data set is called %q", name)
 	}
+	e.mu.Lock()
+	delete(e.datasets, name)
+	e.mu.Unlock()
 	return removeTree(e.datasetPath(name))
 }
 
 // imageType is the type a data set was uploaded in.
 func imageType(d *data.Dataset) api.Type {
-	if d.Uint8(0, 0) == nil {
+	if d.IsFloat() {
 		return api.Float32
 	}
 	return api.Uint8
@@ -136,7 +129,7 @@ func datasetSchema(d *data.Dataset) api.Schema {
 	}}
 }
 
-// datasetRows makes the columns of images from … to−1. The images are the data set's own memory, which never changes.
+// datasetRows makes the columns of images from … to−1.
 func datasetRows(d *data.Dataset, from, to int) *api.Batch {
 	label, index := make([]int32, to-from), make([]int64, to-from)
 	for i := range label {

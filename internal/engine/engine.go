@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Config configures an engine. The zero value of each optional field means its default.
@@ -61,7 +62,7 @@ type Engine struct {
 	schedules map[string]namedSchedule
 	bases     map[string]*basis.Basis
 	made      map[basisKey]*basis.Basis
-	datasets  map[string]*dataset
+	datasets  map[string]dataset // those that have been opened
 	runs      map[string]*run
 }
 
@@ -76,14 +77,14 @@ func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) 
 	e := &Engine{
 		cfg: cfg, log: cfg.Logger, dev: dev, start: time.Now(), folders: folders, turns: newTurns(cfg.Seats),
 		models: map[string]*model{}, versions: map[string]int{}, schedules: map[string]namedSchedule{},
-		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]*dataset{}, runs: map[string]*run{},
+		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{}, runs: map[string]*run{},
 	}
 	for _, folder := range []string{folders.models, folders.schedules, folders.bases, folders.datasets, folders.runs} {
-		if err := removeLeftovers(folder); err != nil {
+		if err := atomicdir.Sweep(folder); err != nil {
 			e.log.Warn("leftovers of an earlier crash stay", "error", err)
 		}
 	}
-	for _, scan := range []func(){e.scanBases, e.scanSchedules, e.scanModels, e.scanDatasets, e.scanRuns} {
+	for _, scan := range []func(){e.scanBases, e.scanSchedules, e.scanModels, e.scanRuns} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -137,20 +137,6 @@ func removeTree(path string) error {
 	return os.RemoveAll(grave)
 }
 
-// removeLeftovers clears what a crash left half done.
-func removeLeftovers(folder string) error {
-	left, err := filepath.Glob(filepath.Join(folder, hidden+"*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // makeDataset draws images from a mixture and stores them. Image i depends on the model and on seed + i alone.
 func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (any, error) {
-	if err := e.freeDataset(req.Name, req.Replace); err != nil { // before the work; storeDataset asks again
+	if err := e.freeDataset(req.Name, req.Replace); err != nil { // before the work; placeDataset asks again
 		return nil, err
 	}
 	m, err := e.modelNamed(req.Model)
@@ -26,17 +26,20 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	if bytes := times(times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > e.cfg.MaxUploadBytes {
 		return nil, api.Errorf(api.TooLarge, "%d images have %d bytes, a data set may have %d", req.N, bytes, e.cfg.MaxUploadBytes)
 	}
-	images := data.Images{Height: h, Width: w, Channels: c, Unbounded: true, Float32: make([]float32, req.N*h*w*c)}
-	if m.shape.Labels > 0 {
-		images.Labels = make([]int32, req.N)
+	images, err := data.Create(e.datasetPath(req.Name), data.Form{
+		Height: h, Width: w, Channels: c, Float: true, Labels: m.shape.Labels > 0, Unbounded: true,
+	})
+	if err != nil {
+		return nil, err
 	}
+	defer images.Abort()
 	report := sparsely(progress)
 	components := net.Config().Components
 	var total float64
 	for _, k := range components {
 		total += k.Weight
 	}
-	normal := make([]float32, h*w*c)
+	normal, image := make([]float32, h*w*c), make([]float32, h*w*c)
 	for i := range req.N {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -49,17 +52,21 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 			at++
 		}
 		latent.Normal(key, 1, normal)
-		net.Sample(m.stored.Values, at, normal, images.Float32[i*len(normal):(i+1)*len(normal)])
-		if images.Labels != nil {
-			images.Labels[i] = int32(components[at].Label)
+		net.Sample(m.stored.Values, at, normal, image)
+		var labels []int32
+		if m.shape.Labels > 0 {
+			labels = []int32{int32(components[at].Label)}
+		}
+		if err := images.Float32(image, labels); err != nil {
+			return nil, err
 		}
 		report(i+1, req.N)
 	}
-	d, err := data.New(images)
-	if err != nil {
+	if err := e.placeDataset(req.Name, images, req.Replace); err != nil {
 		return nil, err
 	}
-	if err := e.storeDataset(req.Name, d, req.Replace); err != nil {
+	d, err := e.datasetNamed(req.Name)
+	if err != nil {
 		return nil, err
 	}
 	return describeDataset(req.Name, d), nil

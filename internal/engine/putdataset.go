@@ -7,14 +7,13 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// datasetUpload collects images and labels.
+// datasetUpload writes images and labels to the disk as they come: a data set may be larger than memory.
 type datasetUpload struct {
-	e      *Engine
-	req    api.PutDataset
-	in     api.Schema
-	room   room
-	images data.Images
-	rows   int
+	e    *Engine
+	req  api.PutDataset
+	in   api.Schema
+	room room
+	w    *data.Writer
 }
 
 // putDataset opens the upload of a data set.
@@ -34,14 +33,18 @@ func (e *Engine) putDataset(body json.RawMessage, in api.Schema) (Upload, error)
 	if err != nil {
 		return nil, err
 	}
-	u.images = data.Images{Height: h, Width: w, Channels: c, Layout: data.Layout(l)}
-	return u, e.freeDataset(u.req.Name, u.req.Replace)
+	if err := e.freeDataset(u.req.Name, u.req.Replace); err != nil {
+		return nil, err
+	}
+	u.w, err = data.Create(e.datasetPath(u.req.Name), data.Form{
+		Height: h, Width: w, Channels: c, Layout: data.Layout(l), Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
+	})
+	return u, explain(err)
 }
 
+// freeDataset tells whether a data set may be stored under name.
 func (e *Engine) freeDataset(name string, replace bool) error {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if _, taken := e.datasets[name]; taken && !replace {
+	if exists(e.datasetPath(name)) && !replace {
 		return nameTaken("dataset", name)
 	}
 	return nil
@@ -52,52 +55,35 @@ func (u *datasetUpload) Write(b api.Batch) error {
 	if err := u.room.take(u.in, b); err != nil {
 		return err
 	}
-	switch v := b.Cols[u.in.Index("image")].(type) {
-	case []uint8:
-		u.images.Uint8 = append(u.images.Uint8, v...)
-	case []float32:
-		size := u.images.Height * u.images.Width * u.images.Channels
-		for i := range b.Rows {
-			if err := data.CheckRow(u.rows+i, v[i*size:(i+1)*size]); err != nil {
-				return explain(err)
-			}
-		}
-		u.images.Float32 = append(u.images.Float32, v...)
-	}
+	var labels []int32
 	if u.in.Index("label") >= 0 {
-		u.images.Labels = append(u.images.Labels, api.ColumnOf[int32](u.in, b, "label")...)
+		labels = api.ColumnOf[int32](u.in, b, "label")
 	}
-	u.rows += b.Rows
-	return nil
+	if v, ok := b.Cols[u.in.Index("image")].([]float32); ok {
+		return explain(u.w.Float32(v, labels))
+	}
+	return explain(u.w.Uint8(api.ColumnOf[uint8](u.in, b, "image"), labels))
 }
 
 // Commit implements Upload.
 func (u *datasetUpload) Commit() (int64, error) {
-	if u.rows == 0 {
+	if u.w.Len() == 0 {
+		u.w.Abort()
 		return 0, api.Errorf(api.BadTensor, "The data set has no images")
 	}
-	d, err := data.New(u.images)
-	if err != nil {
-		return 0, explain(err)
-	}
-	return int64(u.rows), u.e.storeDataset(u.req.Name, d, u.req.Replace)
+	return int64(u.w.Len()), u.e.placeDataset(u.req.Name, u.w, u.req.Replace)
 }
 
-// storeDataset writes a new data set and lists it.
-func (e *Engine) storeDataset(name string, d *data.Dataset, replace bool) error {
+// placeDataset gives a new data set its name.
+func (e *Engine) placeDataset(name string, w *data.Writer, replace bool) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	if err := e.freeDataset(name, replace); err != nil {
+		w.Abort()
 		return err
 	}
-	if err := data.Save(e.datasetPath(name), d, replace); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.datasets[name] = &dataset{name: name, path: e.datasetPath(name), data: d}
-	return nil
+	return w.Commit(replace)
 }
 
 // Abort implements Upload.
-func (u *datasetUpload) Abort() { u.images = data.Images{} }
+func (u *datasetUpload) Abort() { u.w.Abort() }

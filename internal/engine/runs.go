@@ -17,6 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // scanRuns lists the stored runs. Their training states are read when they are needed.
@@ -32,7 +33,7 @@ func (e *Engine) scanRuns() {
 			continue
 		}
 		e.runs[name] = e.newRun(name, s, cfg)
-		if err := removeLeftovers(e.runs[name].folder); err != nil {
+		if err := atomicdir.Sweep(e.runs[name].folder); err != nil {
 			e.log.Warn("leftovers of an earlier crash stay", "run", name, "error", err)
 		}
 	}

@@ -1,8 +1,9 @@
 package data
 
 import (
-	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -31,48 +32,50 @@ type Images struct {
 }
 
 // Dataset is a table of images of one size. It is immutable and safe for
-// concurrent use.
+// concurrent use. One that was loaded lies in its file, mapped into memory: it may be
+// larger than the machine's.
 type Dataset struct {
 	images  Images
 	n       int
 	classes int
 	hash    func() string
-}
-
-// Error says what is wrong with a data set and where.
-type Error struct {
-	Row int // image at fault, counted from 0; −1 where none is to blame
-	Msg string
-}
-
-// Error implements the error interface.
-func (e *Error) Error() string {
-	if e.Row < 0 {
-		return "data: " + e.Msg
-	}
-	return fmt.Sprintf("data: row %d: %s", e.Row, e.Msg)
-}
-
-func failf(row int, format string, args ...any) error {
-	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}
+	file    *mapping // that the images lie in; nil for those in memory
 }
 
 // New returns the data set of these images. It keeps their memory, which must not
 // change afterwards. A float that is not finite or leaves [−1, 1] by more than
 // Tolerance, and a label below −1, are an *[Error] that names the row.
 func New(im Images) (*Dataset, error) {
+	d, err := newDataset(im)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.checkValues()
+}
+
+// checkValues checks every image of floats.
+func (d *Dataset) checkValues() error {
+	for i := range len(d.images.Float32) / d.Pixels() {
+		if err := d.CheckRow(i, d.images.Float32[i*d.Pixels():(i+1)*d.Pixels()]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newDataset is New without the values of the images, which may be many.
+func newDataset(im Images) (*Dataset, error) {
 	if im.Layout == "" {
 		im.Layout = HWC
 	}
-	switch {
-	case im.Height <= 0 || im.Width <= 0 || im.Channels <= 0:
-		return nil, failf(-1, "images of %d×%d pixels in %d channels; every size is positive", im.Height, im.Width, im.Channels)
-	case im.Layout != HWC && im.Layout != CHW:
-		return nil, failf(-1, "there is no layout %q; choose HWC or CHW", im.Layout)
-	case (im.Uint8 == nil) == (im.Float32 == nil):
+	d := &Dataset{images: im}
+	d.hash = sync.OnceValue(d.computeHash)
+	if err := d.checkForm(); err != nil {
+		return nil, err
+	}
+	if (im.Uint8 == nil) == (im.Float32 == nil) {
 		return nil, failf(-1, "images are either uint8 or float32")
 	}
-	d := &Dataset{images: im, hash: sync.OnceValue(im.hash)}
 	values := len(im.Uint8) + len(im.Float32)
 	d.n = values / d.Pixels()
 	switch {
@@ -83,18 +86,34 @@ func New(im Images) (*Dataset, error) {
 	case im.Labels != nil && len(im.Labels) != d.n:
 		return nil, failf(-1, "%d labels for %d images", len(im.Labels), d.n)
 	}
-	for i := range len(im.Float32) / d.Pixels() {
-		if err := d.CheckRow(i, im.Float32[i*d.Pixels():(i+1)*d.Pixels()]); err != nil {
-			return nil, err
-		}
+	if err := checkLabels(0, im.Labels); err != nil {
+		return nil, err
 	}
-	for i, label := range im.Labels {
-		if label < -1 {
-			return nil, failf(i, "label %d; labels count from 0, and −1 means none", label)
-		}
+	for _, label := range im.Labels {
 		d.classes = max(d.classes, int(label)+1)
 	}
 	return d, nil
+}
+
+func (d *Dataset) checkForm() error {
+	im := d.images
+	switch {
+	case im.Height <= 0 || im.Width <= 0 || im.Channels <= 0:
+		return failf(-1, "images of %d×%d pixels in %d channels; every size is positive", im.Height, im.Width, im.Channels)
+	case im.Layout != HWC && im.Layout != CHW:
+		return failf(-1, "there is no layout %q; choose HWC or CHW", im.Layout)
+	}
+	return nil
+}
+
+// checkLabels checks labels of images from row on.
+func checkLabels(row int, labels []int32) error {
+	for i, label := range labels {
+		if label < -1 {
+			return failf(row+i, "label %d; labels count from 0, and −1 means none", label)
+		}
+	}
+	return nil
 }
 
 // firstBad returns the index of the first value that no image may hold, or −1.
@@ -169,20 +188,18 @@ func (d *Dataset) Label(i int) int32 {
 	return d.images.Labels[i]
 }
 
-// Uint8 returns the values of images from … to−1 as they were given, nil for a
-// data set of floats. The caller must not change them.
-func (d *Dataset) Uint8(from, to int) []uint8 {
-	if d.images.Uint8 == nil {
-		return nil
-	}
-	return d.images.Uint8[from*d.Pixels() : to*d.Pixels() : to*d.Pixels()]
-}
+// IsFloat reports whether the images were given as floats.
+func (d *Dataset) IsFloat() bool { return d.images.Float32 != nil }
 
-// Float32 returns the values of images from … to−1 as they were given, nil for a
-// data set of bytes. The caller must not change them.
-func (d *Dataset) Float32(from, to int) []float32 {
-	if d.images.Float32 == nil {
-		return nil
-	}
-	return d.images.Float32[from*d.Pixels() : to*d.Pixels() : to*d.Pixels()]
+// Uint8 returns a copy of the values of images from … to−1 as they were given, nil for a
+// data set of floats.
+func (d *Dataset) Uint8(from, to int) []uint8 { return rows(d, d.images.Uint8, from, to) }
+
+// Float32 returns a copy of the values of images from … to−1 as they were given, nil for a
+// data set of bytes.
+func (d *Dataset) Float32(from, to int) []float32 { return rows(d, d.images.Float32, from, to) }
+
+func rows[E uint8 | float32](d *Dataset, values []E, from, to int) []E {
+	defer runtime.KeepAlive(d) // the file stays mapped until the values are copied
+	return slices.Clone(values[min(from*d.Pixels(), len(values)):min(to*d.Pixels(), len(values))])
 }

@@ -1,8 +1,11 @@
 package data
 
+import "runtime"
+
 // Image writes image i to dst as [H, W, C] in [−1, 1], mirrored left to right if
 // flip is true. Bytes become x/127.5 − 1. It panics unless len(dst) is H·W·C.
 func (d *Dataset) Image(i int, flip bool, dst []float32) {
+	defer runtime.KeepAlive(d) // the file stays mapped until the values are copied
 	n := d.Pixels()
 	if len(dst) != n {
 		panic("data: Image needs room for H·W·C values")

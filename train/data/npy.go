@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,12 +35,9 @@ func ReadNPY(r io.Reader) (*Array, error) {
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
-	n := 1
-	for _, d := range shape {
-		if d > 0 && n > maxArray/d {
-			return nil, fmt.Errorf("npy: shape %v is too large", shape)
-		}
-		n *= d
+	n, err := product(shape)
+	if err != nil {
+		return nil, fmt.Errorf("npy: %w", err)
 	}
 	a := &Array{Shape: shape}
 	switch descr {
@@ -64,6 +60,18 @@ func ReadNPY(r io.Reader) (*Array, error) {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
 	return a, nil
+}
+
+// product returns the number of values of a shape.
+func product(shape []int) (int, error) {
+	n := 1
+	for _, d := range shape {
+		if d > 0 && n > maxArray/d {
+			return 0, fmt.Errorf("shape %v is too large", shape)
+		}
+		n *= d
+	}
+	return n, nil
 }
 
 // readNPYHeader reads up to the values.
@@ -145,25 +153,7 @@ func WriteNPY(w io.Writer, a *Array) error {
 	default:
 		return fmt.Errorf("npy: values of type %T are not written", a.Values)
 	}
-	dims := make([]string, len(a.Shape))
-	for i, d := range a.Shape {
-		dims[i] = strconv.Itoa(d)
-	}
-	shape := strings.Join(dims, ", ")
-	if len(dims) == 1 {
-		shape += ","
-	}
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
-	const opening = len(magic) + 4
-	for (opening+len(text)+1)%64 != 0 {
-		text += " "
-	}
-	text += "\n"
-	var head bytes.Buffer
-	head.WriteString(magic + "\x01\x00")
-	head.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(text))))
-	head.WriteString(text)
-	if _, err := w.Write(head.Bytes()); err != nil {
+	if _, err := w.Write(npyHeader(descr, a.Shape, 0)); err != nil {
 		return err
 	}
 	if v, ok := a.Values.([]uint8); ok {
@@ -171,4 +161,25 @@ func WriteNPY(w io.Writer, a *Array) error {
 		return err
 	}
 	return binary.Write(w, binary.LittleEndian, a.Values)
+}
+
+// npyHeader opens a .npy file. It fills a multiple of 64 bytes, and at least size.
+func npyHeader(descr string, shape []int, size int) []byte {
+	dims := make([]string, len(shape))
+	for i, d := range shape {
+		dims[i] = strconv.Itoa(d)
+	}
+	list := strings.Join(dims, ", ")
+	if len(dims) == 1 {
+		list += ","
+	}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, list)
+	const opening = len(magic) + 4
+	for total := opening + len(text) + 1; total%64 != 0 || total < size; total++ {
+		text += " "
+	}
+	text += "\n"
+	head := []byte(magic + "\x01\x00")
+	head = binary.LittleEndian.AppendUint16(head, uint16(len(text)))
+	return append(head, text...)
 }

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 const (
@@ -26,52 +25,63 @@ type storeHead struct {
 	Version int    `json:"version"`
 	Layout  Layout `json:"layout"`
 
-	Unbounded bool `json:"unbounded,omitempty"`
+	Unbounded bool   `json:"unbounded,omitempty"`
+	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
 }
 
 // Save writes the data set as the folder dir, which appears whole or not at all.
 // An existing folder is an error that wraps fs.ErrExist unless replace is true.
 func Save(dir string, d *Dataset, replace bool) error {
-	return atomicdir.Write(dir, replace, func(dir string) error {
-		im := d.images
-		images := &Array{Shape: append([]int{d.n}, d.Shape()...), Values: im.Uint8}
-		if im.Float32 != nil {
-			images.Values = im.Float32
-		}
-		if err := writeArray(filepath.Join(dir, imagesFile), images); err != nil {
-			return err
-		}
-		if im.Labels != nil {
-			if err := writeArray(filepath.Join(dir, labelsFile), &Array{Shape: []int{d.n}, Values: im.Labels}); err != nil {
-				return err
-			}
-		}
-		head, err := json.Marshal(storeHead{storeFormat, storeVersion, im.Layout, im.Unbounded})
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, headFile), append(head, '\n'), 0o644)
-	})
+	w, err := Create(dir, d.Form())
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if d.IsFloat() {
+		err = w.Float32(d.images.Float32, d.images.Labels)
+	} else {
+		err = w.Uint8(d.images.Uint8, d.images.Labels)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Commit(replace)
 }
 
-// Load reads the folder dir. What does not make a data set is an *[Error].
-func Load(dir string) (*Dataset, error) {
-	text, err := os.ReadFile(filepath.Join(dir, headFile))
-	if err != nil {
-		return nil, err
-	}
+// Head is the path of the file that every data set stored as the folder dir has: whoever
+// replaces the folder replaces it.
+func Head(dir string) string { return filepath.Join(dir, headFile) }
+
+// IsStored tells whether the folder dir is a stored data set.
+func IsStored(dir string) bool {
+	_, err := readHead(dir)
+	return err == nil
+}
+
+func readHead(dir string) (storeHead, error) {
 	var head storeHead
+	text, err := os.ReadFile(Head(dir))
+	if err != nil {
+		return head, err
+	}
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != storeFormat {
-		return nil, failf(-1, "%s is not a data set's", headFile)
+		return head, failf(-1, "%s is not a data set's", headFile)
 	}
 	if head.Version != storeVersion {
-		return nil, failf(-1, "%s has version %d; this program reads version %d", headFile, head.Version, storeVersion)
+		return head, failf(-1, "%s has version %d; this program reads version %d", headFile, head.Version, storeVersion)
 	}
-	images, err := readArray(filepath.Join(dir, imagesFile))
+	return head, nil
+}
+
+// Load opens the folder dir. Its images are not read but mapped into memory: the folder may
+// be moved, replaced or removed afterwards, but what lies in it must not be changed. What
+// does not make a data set is an *[Error].
+func Load(dir string) (*Dataset, error) {
+	head, err := readHead(dir)
 	if err != nil {
 		return nil, err
 	}
-	im, err := imagesOf(images, head.Layout)
+	im, file, err := mapImages(filepath.Join(dir, imagesFile), head.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -81,37 +91,79 @@ func Load(dir string) (*Dataset, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if im.Labels, err = labelsOf(labels); err != nil {
+		if im.Labels, err = Labels(labels); err != nil {
 			return nil, err
 		}
 	}
 	im.Unbounded = head.Unbounded
-	return New(im)
+	d, err := newDataset(im)
+	if err != nil {
+		return nil, err
+	}
+	d.file = file
+	if head.Hash != "" {
+		d.hash = func() string { return head.Hash }
+		return d, nil
+	}
+	return d, d.checkValues()
 }
 
-// imagesOf takes an array [n, H, W, C] or [n, C, H, W] for images.
-func imagesOf(a *Array, layout Layout) (Images, error) {
-	im := Images{Layout: layout}
-	if len(a.Shape) != 4 {
-		return im, failf(-1, "images of shape %v; they have four axes", a.Shape)
+// mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].
+func mapImages(path string, layout Layout) (Images, *mapping, error) {
+	fail := func(format string, args ...any) (Images, *mapping, error) {
+		return Images{}, nil, &Error{File: imagesFile, Row: -1, Msg: fmt.Sprintf(format, args...)}
 	}
-	im.Height, im.Width, im.Channels = a.Shape[1], a.Shape[2], a.Shape[3]
+	f, err := os.Open(path)
+	if err != nil {
+		return Images{}, nil, err
+	}
+	defer f.Close()
+	descr, shape, err := readNPYHeader(f)
+	if err != nil {
+		return fail("%v", err)
+	}
+	if len(shape) != 4 {
+		return fail("images of shape %v; they have four axes", shape)
+	}
+	im := Images{Layout: layout, Height: shape[1], Width: shape[2], Channels: shape[3]}
 	if layout == CHW {
-		im.Channels, im.Height, im.Width = a.Shape[1], a.Shape[2], a.Shape[3]
+		im.Channels, im.Height, im.Width = shape[1], shape[2], shape[3]
 	}
-	switch v := a.Values.(type) {
-	case []uint8:
-		im.Uint8 = v
-	case []float32:
-		im.Float32 = v
-	default:
-		return im, failf(-1, "images of type %T; they are uint8 or float32", a.Values)
+	n, err := product(shape)
+	if err != nil {
+		return fail("%v", err)
 	}
-	return im, nil
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return Images{}, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return Images{}, nil, err
+	}
+	size, ok := map[string]int64{"|u1": 1, "<f4": 4}[descr]
+	switch {
+	case !ok:
+		return fail("images of type %q; they are uint8 or float32", descr)
+	case info.Size()-at != int64(n)*size:
+		return fail("%d bytes of values; the shape %v takes %d", info.Size()-at, shape, int64(n)*size)
+	case n == 0:
+		return fail("there are no images")
+	}
+	file, err := mapFile(f, info.Size())
+	if err != nil {
+		return Images{}, nil, err
+	}
+	if size == 1 {
+		im.Uint8 = file.bytes[at:]
+	} else {
+		im.Float32 = floats(file.bytes[at:])
+	}
+	return im, file, nil
 }
 
-// labelsOf takes an array [n] of whole numbers for labels.
-func labelsOf(a *Array) ([]int32, error) {
+// Labels takes an array [n] of whole numbers for labels.
+func Labels(a *Array) ([]int32, error) {
 	switch v := a.Values.(type) {
 	case []int32:
 		return v, nil
@@ -119,6 +171,14 @@ func labelsOf(a *Array) ([]int32, error) {
 		out := make([]int32, len(v))
 		for i, x := range v {
 			if out[i] = int32(x); int64(out[i]) != x {
+				return nil, failf(i, "label %d is too large", x)
+			}
+		}
+		return out, nil
+	case []uint64:
+		out := make([]int32, len(v))
+		for i, x := range v {
+			if out[i] = int32(x); out[i] < 0 || uint64(out[i]) != x {
 				return nil, failf(i, "label %d is too large", x)
 			}
 		}
@@ -133,16 +193,6 @@ func labelsOf(a *Array) ([]int32, error) {
 	return nil, failf(-1, "labels of type %T; they are int32 or int64", a.Values)
 }
 
-func writeArray(path string, a *Array) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriterSize(f, 1<<20)
-	err = WriteNPY(w, a)
-	return errors.Join(err, w.Flush(), f.Close())
-}
-
 func readArray(path string) (*Array, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,7 +201,7 @@ func readArray(path string) (*Array, error) {
 	defer f.Close()
 	a, err := ReadNPY(bufio.NewReaderSize(f, 1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return nil, &Error{File: filepath.Base(path), Row: -1, Msg: err.Error()}
 	}
 	return a, nil
 }

@@ -4,7 +4,7 @@
 // is flushed to the disk, and it is then renamed into place; a folder that stood there
 // before is exchanged for it in the same system call where the system has one. A crash
 // leaves the old folder, or the new one, and at most a hidden leftover that [Prefix]
-// names. The package imports nothing of the project. Begin at [Write].
+// names and [Sweep] removes. The package imports nothing of the project. Begin at [Write].
 package atomicdir
 
 import (
@@ -25,32 +25,94 @@ func Write(path string, replace bool, fill func(dir string) error) error {
 	return write(host{}, path, replace, fill)
 }
 
-func write(sys system, path string, replace bool, fill func(dir string) error) (err error) {
-	parent := filepath.Dir(path)
-	dir, err := sys.MkdirTemp(parent, Prefix+"*")
+func write(sys system, path string, replace bool, fill func(dir string) error) error {
+	f, err := begin(sys, path)
 	if err != nil {
 		return err
 	}
+	if err := fill(f.Dir()); err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	return f.Commit(replace)
+}
+
+// Folder is a folder on its way to its place. It ends with one call of Commit or Abort.
+type Folder struct {
+	sys    system
+	path   string // its place
+	hidden string // holds the folder, and then what it replaces
+	unlock func()
+}
+
+// Begin is the first half of [Write], for a folder that fills over time.
+func Begin(path string) (*Folder, error) { return begin(host{}, path) }
+
+func begin(sys system, path string) (*Folder, error) {
+	hidden, err := sys.MkdirTemp(filepath.Dir(path), Prefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{sys: sys, path: path, hidden: hidden}
+	if f.unlock, err = lock(hidden); err != nil {
+		return nil, errors.Join(err, sys.RemoveAll(hidden))
+	}
+	if err := sys.Mkdir(f.Dir()); err != nil {
+		return nil, errors.Join(err, f.Abort())
+	}
+	return f, nil
+}
+
+// Dir is where the folder is filled.
+func (f *Folder) Dir() string { return filepath.Join(f.hidden, "new") }
+
+// Commit moves the folder to its place, as [Write] does. After an error nothing of it is left.
+func (f *Folder) Commit(replace bool) (err error) {
 	defer func() {
-		if rest := sys.RemoveAll(dir); err == nil {
+		if rest := f.Abort(); err == nil {
 			err = rest
 		}
 	}()
-	fresh := filepath.Join(dir, "new")
-	if err := sys.Mkdir(fresh); err != nil {
+	if err := syncTree(f.sys, f.Dir()); err != nil {
 		return err
 	}
-	if err := fill(fresh); err != nil {
+	if err := place(f.sys, f.Dir(), f.path, replace); err != nil {
 		return err
 	}
-	if err := syncTree(sys, fresh); err != nil {
-		return err
-	}
-	if err := place(sys, fresh, path, replace); err != nil {
-		return err
-	}
-	return sys.Sync(parent)
+	return f.sys.Sync(filepath.Dir(f.path))
 }
+
+// Abort removes the folder where it is filled.
+func (f *Folder) Abort() error {
+	defer f.unlock()
+	return f.sys.RemoveAll(f.hidden)
+}
+
+// Sweep removes what crashes have left in the folder parent. What a process, this one or
+// another, is still filling stays.
+func Sweep(parent string) error {
+	left, err := filepath.Glob(filepath.Join(parent, Prefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		unlock, err := lock(path)
+		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = os.RemoveAll(path)
+		unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errLocked says that a folder is in somebody's hands.
+var errLocked = errors.New("the folder is in use")
 
 // place moves fresh to path. With replace, what stood at path ends up at fresh.
 func place(sys system, fresh, path string, replace bool) error {

@@ -1,0 +1,181 @@
+package data
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// Form is what all images of a data set have in common.
+type Form struct {
+	Height, Width, Channels int
+	Layout                  Layout // default HWC
+	Float                   bool   // float32 instead of uint8
+	Labels                  bool   // images come with labels
+	Unbounded               bool   // floats may leave [−1, 1]
+}
+
+// Form returns what the images have in common.
+func (d *Dataset) Form() Form {
+	return Form{
+		Height: d.Height(), Width: d.Width(), Channels: d.Channels(), Layout: d.Layout(),
+		Float: d.IsFloat(), Labels: d.HasLabels(), Unbounded: d.images.Unbounded,
+	}
+}
+
+// Writer stores a data set as its images come, without keeping them: it may be larger than
+// memory. It ends with Commit, or with Abort, which does nothing after Commit.
+type Writer struct {
+	form   Form
+	like   *Dataset // one of no images, for its checks
+	folder *atomicdir.Folder
+	file   *os.File
+	images *bufio.Writer
+	labels []int32
+	sum    hash.Hash
+	head   int // bytes of the header: room for any number of images, which is known at the end
+	n      int
+}
+
+// Create begins to store a data set as the folder dir. A form that no images can have is an
+// *[Error].
+func Create(dir string, form Form) (*Writer, error) {
+	if form.Layout == "" {
+		form.Layout = HWC
+	}
+	like := &Dataset{images: Images{Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout, Unbounded: form.Unbounded}}
+	if err := like.checkForm(); err != nil {
+		return nil, err
+	}
+	folder, err := atomicdir.Begin(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Create(filepath.Join(folder.Dir(), imagesFile))
+	if err != nil {
+		return nil, errors.Join(err, folder.Abort())
+	}
+	w := &Writer{form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20), sum: newHash(form)}
+	w.head, _ = w.images.Write(w.header(math.MaxInt)) // an error stays until Commit
+	return w, nil
+}
+
+func (w *Writer) header(n int) []byte {
+	descr := "|u1"
+	if w.form.Float {
+		descr = "<f4"
+	}
+	return npyHeader(descr, append([]int{n}, w.like.Shape()...), w.head)
+}
+
+// Len returns the number of images so far.
+func (w *Writer) Len() int { return w.n }
+
+// Uint8 adds images of bytes, in the form's layout, with a label each if the form has
+// labels. What a data set cannot hold is an *[Error] that names the row.
+func (w *Writer) Uint8(images []uint8, labels []int32) error {
+	if w.form.Float {
+		return failf(w.n, "bytes in a data set of floats")
+	}
+	if err := w.take(len(images), labels); err != nil {
+		return err
+	}
+	_, err := w.both().Write(images)
+	return err
+}
+
+// Float32 adds images of floats as Uint8 adds images of bytes.
+func (w *Writer) Float32(images []float32, labels []int32) error {
+	if !w.form.Float {
+		return failf(w.n, "floats in a data set of bytes")
+	}
+	size := w.like.Pixels()
+	for i := range len(images) / size {
+		if err := w.like.CheckRow(w.n+i, images[i*size:(i+1)*size]); err != nil {
+			return err
+		}
+	}
+	if err := w.take(len(images), labels); err != nil {
+		return err
+	}
+	return writeValues(w.both(), images)
+}
+
+func (w *Writer) both() io.Writer { return io.MultiWriter(w.images, w.sum) }
+
+// take counts images of so many values, and keeps their labels.
+func (w *Writer) take(values int, labels []int32) error {
+	n := values / w.like.Pixels()
+	switch {
+	case n*w.like.Pixels() != values:
+		return failf(-1, "%d values are no whole number of images of %d", values, w.like.Pixels())
+	case w.form.Labels && len(labels) != n, !w.form.Labels && labels != nil:
+		return failf(-1, "%d labels for %d images", len(labels), n)
+	}
+	if err := checkLabels(w.n, labels); err != nil {
+		return err
+	}
+	w.labels = append(w.labels, labels...)
+	w.n += n
+	return nil
+}
+
+// Commit stores the data set, which appears whole or not at all. An existing folder is an
+// error that wraps fs.ErrExist unless replace is true.
+func (w *Writer) Commit(replace bool) error {
+	defer w.Abort()
+	if w.n == 0 {
+		return failf(-1, "there are no images")
+	}
+	if err := w.images.Flush(); err != nil {
+		return err
+	}
+	if _, err := w.file.WriteAt(w.header(w.n), 0); err != nil {
+		return err
+	}
+	if err := w.file.Close(); err != nil {
+		return err
+	}
+	if w.form.Labels {
+		if err := w.writeLabels(); err != nil {
+			return err
+		}
+	}
+	head, err := json.Marshal(storeHead{storeFormat, storeVersion, w.form.Layout, w.form.Unbounded, hex.EncodeToString(w.sum.Sum(nil))})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(w.folder.Dir(), headFile), append(head, '\n'), 0o644); err != nil {
+		return err
+	}
+	folder := w.folder
+	w.folder = nil
+	return folder.Commit(replace)
+}
+
+func (w *Writer) writeLabels() error {
+	_ = writeValues(w.sum, w.labels) // a hash never fails
+	f, err := os.Create(filepath.Join(w.folder.Dir(), labelsFile))
+	if err != nil {
+		return err
+	}
+	return errors.Join(WriteNPY(f, &Array{Shape: []int{w.n}, Values: w.labels}), f.Close())
+}
+
+// Abort removes what was written so far.
+func (w *Writer) Abort() {
+	if w.folder == nil {
+		return
+	}
+	_ = w.file.Close()
+	_ = w.folder.Abort() // what stays is hidden, and swept at the next start
+	w.folder = nil
+}
