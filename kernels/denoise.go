@@ -80,15 +80,7 @@ func (e evaluation) release() { releaseAll([]*device.Buffer{e.denoised, e.flow, 
 // evaluate runs the network at x for variances g, which are padded here.
 func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch int, x *device.Buffer, g []float64) (evaluation, error) {
 	p, err := m.dev.Program(ctx, fmt.Sprintf("evaluate %d|%s", batch, m.key), func(gr *graph.Graph) []*Node {
-		f := m.frame(gr, batch)
-		state := f.image("x")
-		net := f.wrap(f.perSubspace("g"))
-		raw := net.apply(net.input(state), nil)
-		out := []*Node{net.denoisedOf(state, raw), net.flowOf(state, raw)}
-		if net.raw != nil {
-			out = append(out, raw)
-		}
-		return out
+		return m.evaluateGraph(gr, batch)
 	})
 	if err != nil {
 		return evaluation{}, err
@@ -108,4 +100,18 @@ func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch
 		e.raw = out[2]
 	}
 	return e, nil
+}
+
+// evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and
+// g; its outputs those of evaluation.
+func (m *Model) evaluateGraph(g *graph.Graph, batch int) []*Node {
+	f := m.frame(g, batch)
+	state := f.image("x")
+	net := f.wrap(f.perSubspace("g"))
+	raw := net.apply(net.input(state), nil)
+	out := []*Node{net.denoisedOf(state, raw), net.flowOf(state, raw)}
+	if net.raw != nil {
+		out = append(out, raw)
+	}
+	return out
 }

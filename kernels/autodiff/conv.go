@@ -2,6 +2,8 @@ package autodiff
 
 import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
 // window describes a convolution along one spatial axis. With x dilated by ℓ
@@ -48,14 +50,14 @@ func (w window) kernel(n, m, o int) window {
 // Grouped convolutions panic: nothing in this module uses them.
 func convGeneral(node, v *graph.Node) []*graph.Node {
 	x, w := node.Inputs()[0], node.Inputs()[1]
-	a := attributesOf(node)
-	if a.int("channelGroupCount") > 1 || a.int("batchGroupCount") > 1 {
+	a := nodes.Of(node)
+	if a.Int("channelGroupCount") > 1 || a.Int("batchGroupCount") > 1 {
 		panic("autodiff: grouped convolutions have no derivative here; write them with slices and sums")
 	}
-	ax := axesOf(a.sub("axes"))
+	ax := axesOf(a.Sub("axes"))
 	spatial := x.Rank() - 2
 	var toInput, toKernel windows
-	strides, lhs, rhs, pads := a.ints("strides"), a.ints("inputDilations"), a.ints("kernelDilations"), a.pairs("paddings")
+	strides, lhs, rhs, pads := a.Ints("strides"), a.Ints("inputDilations"), a.Ints("kernelDilations"), a.Pairs("paddings")
 	for i := range spatial {
 		win := window{stride: at(strides, i), lhsDilation: at(lhs, i), rhsDilation: at(rhs, i)}
 		if len(pads) > 0 {
@@ -109,10 +111,10 @@ func at(values []int, i int) int {
 	return values[i]
 }
 
-func axesOf(a attributes) graph.ConvolveAxesConfig {
+func axesOf(a nodes.Attributes) graph.ConvolveAxesConfig {
 	return graph.ConvolveAxesConfig{
-		InputBatch: a.int("InputBatch"), InputChannels: a.int("InputChannels"), InputSpatial: a.ints("InputSpatial"),
-		KernelInputChannels: a.int("KernelInputChannels"), KernelOutputChannels: a.int("KernelOutputChannels"), KernelSpatial: a.ints("KernelSpatial"),
-		OutputBatch: a.int("OutputBatch"), OutputChannels: a.int("OutputChannels"), OutputSpatial: a.ints("OutputSpatial"),
+		InputBatch: a.Int("InputBatch"), InputChannels: a.Int("InputChannels"), InputSpatial: a.Ints("InputSpatial"),
+		KernelInputChannels: a.Int("KernelInputChannels"), KernelOutputChannels: a.Int("KernelOutputChannels"), KernelSpatial: a.Ints("KernelSpatial"),
+		OutputBatch: a.Int("OutputBatch"), OutputChannels: a.Int("OutputChannels"), OutputSpatial: a.Ints("OutputSpatial"),
 	}
 }

@@ -10,7 +10,7 @@
 // convolution is written with convolutions, of a product with products, of a
 // slice with concatenations, so the rule set can be applied to its own output.
 //
-// May import: the graph library, nothing of this module (the tests' helper
+// May import: the graph library and kernels/internal/nodes (the tests' helper
 // gradcheck opens a device). Invariant: after
 // Install, the vector-Jacobian product of a listed operation contains listed
 // operations only. Begin reading at Install; each rule is one file, named after

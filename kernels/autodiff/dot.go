@@ -1,6 +1,10 @@
 package autodiff
 
-import "github.com/gomlx/gomlx/pkg/core/graph"
+import (
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
+)
 
 // A product describes y = Σ lhs·rhs over the contracted axes, kept apart over
 // the batch axes. The axes of y are the batch axes, then the free axes of lhs,
@@ -26,10 +30,10 @@ func newProduct(lhs, rhs *graph.Node, lhsSum, lhsBatch, rhsSum, rhsBatch []int) 
 
 // dotGeneral is the rule of the general product.
 func dotGeneral(node, v *graph.Node) []*graph.Node {
-	in, a := node.Inputs(), attributesOf(node)
+	in, a := node.Inputs(), nodes.Of(node)
 	return newProduct(in[0], in[1],
-		a.ints("lhsContractingAxes"), a.ints("lhsBatchAxes"),
-		a.ints("rhsContractingAxes"), a.ints("rhsBatchAxes")).adjoints(v)
+		a.Ints("lhsContractingAxes"), a.Ints("lhsBatchAxes"),
+		a.Ints("rhsContractingAxes"), a.Ints("rhsBatchAxes")).adjoints(v)
 }
 
 // dot is the rule of products of vectors and matrices: the last axis of lhs

@@ -1,6 +1,10 @@
 package autodiff
 
-import "github.com/gomlx/gomlx/pkg/core/graph"
+import (
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
+)
 
 // extremum is the rule of ReduceMax and ReduceMin: v goes to every entry equal
 // to the extremum. The library compares by the sign of a difference, which XLA
@@ -9,7 +13,7 @@ import "github.com/gomlx/gomlx/pkg/core/graph"
 func extremum(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
 	dims := x.Shape().Clone().Dimensions
-	axes := attributesOf(node).ints("axes")
+	axes := nodes.Of(node).Ints("axes")
 	if len(axes) == 0 {
 		axes = count(0, x.Rank())
 	}

@@ -3,11 +3,13 @@ package autodiff
 import (
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
 // reverse: y = x with some axes run backwards; its own adjoint.
 func reverse(node, v *graph.Node) []*graph.Node {
-	return []*graph.Node{backwards(v, attributesOf(node).ints("axes")...)}
+	return []*graph.Node{backwards(v, nodes.Of(node).Ints("axes")...)}
 }
 
 // backwards runs x's entries backwards along the axes. The pure-Go backend has

@@ -1,13 +1,17 @@
 package autodiff
 
-import "github.com/gomlx/gomlx/pkg/core/graph"
+import (
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
+)
 
 // slice: y = x[start:limit:stride] along every axis. The adjoint puts v back
 // among zeros, axis by axis, with Concatenate, whose own rule is Slice.
 func slice(node, v *graph.Node) []*graph.Node {
 	x := node.Inputs()[0]
-	a := attributesOf(node)
-	starts, strides := a.ints("starts"), a.ints("strides")
+	a := nodes.Of(node)
+	starts, strides := a.Ints("starts"), a.Ints("strides")
 	for axis, size := range x.Shape().Dimensions {
 		stride := 1
 		if len(strides) > 0 {

@@ -37,6 +37,7 @@ type executable struct {
 	exec    backends.Executable
 	inputs  []shapes.Shape
 	seconds float64 // that compiling took
+	flops   int64   // of one run
 
 	cache   *cache
 	users   int  // runs in progress; guarded by cache.mu

@@ -18,11 +18,12 @@ func compile(backend backends.Backend, p *Program) (*executable, error) {
 	if err != nil {
 		return nil, err
 	}
+	flops := countFLOPs(nodes)
 	if err := finish(p, g, nodes); err != nil {
 		return nil, err
 	}
 	_, inputs := into.exec.Inputs()
-	return &executable{exec: into.exec, inputs: inputs, seconds: time.Since(start).Seconds()}, nil
+	return &executable{exec: into.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
 }
 
 func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.Node, err error) {

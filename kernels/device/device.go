@@ -23,6 +23,7 @@ type Device struct {
 	inside  sync.WaitGroup // calls that use the backend; added to under mu
 
 	held atomic.Int64 // bytes in buffers
+	work workbook
 }
 
 // Open finds a backend and starts it. It never downloads anything. Where

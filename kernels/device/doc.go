@@ -42,12 +42,13 @@
 //
 // # Imports
 //
-// gomlx (graph and backends), go-xla and the standard library; nothing of this
-// module. Everything compiled for the device goes through this package, so it
+// gomlx (graph and backends), go-xla, the standard library and kernels/internal/nodes;
+// nothing else of this module. Everything compiled for the device goes through this package, so it
 // knows neither networks nor schedules.
 //
 // # Where to begin
 //
 // device.go (Open), then search.go, verify.go and probe.go for the way to a
-// plugin, program.go and buffer.go for the way of a tensor.
+// plugin, program.go and buffer.go for the way of a tensor, cost.go for what a program
+// takes before it is compiled.
 package device

@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -15,6 +16,7 @@ type Program struct {
 	dev   *Device
 	key   string
 	build func(g *graph.Graph) []*graph.Node
+	flops int64
 }
 
 // Program returns the program of that key, compiling it if the cache has none.
@@ -22,7 +24,8 @@ type Program struct {
 // build draws the graph: its parameters in the order in which Run takes them, and
 // the nodes it returns. It may panic, as gomlx's functions do, and it may be
 // called again later. key names all that build depends on (function, shapes,
-// types, options): equal keys share one executable, whoever built it.
+// types, options): equal keys share one executable, whoever built it. Its first word
+// is the kind under which [Device.Work] counts the runs.
 //
 // Callers of one key wait for one compilation. When ctx ends first, Program
 // returns its error, and the compilation goes on for the next caller. Other
@@ -37,12 +40,17 @@ func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Gr
 	if err != nil {
 		return nil, err
 	}
+	p.flops = exe.flops
 	exe.release()
 	return p, nil
 }
 
 // Key returns the program's key.
 func (p *Program) Key() string { return p.key }
+
+// FLOPs counts the floating-point operations of one run: those of its convolutions and
+// matrix products, a multiply-add being two.
+func (p *Program) FLOPs() int64 { return p.flops }
 
 // Run executes the program and returns its outputs, new buffers that the caller
 // releases. It blocks the goroutine until the device is done; ctx is looked at
@@ -78,7 +86,11 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 	for i, a := range args {
 		in[i], donate[i] = a.buf.raw, a.donate
 	}
+	began := time.Now()
 	out, err := execute(p.key, exe.exec, in, donate)
+	if err == nil {
+		p.dev.work.add(p, time.Since(began))
+	}
 	for i, a := range args {
 		if !a.donate {
 			continue

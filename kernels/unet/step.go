@@ -32,6 +32,7 @@ func (w *walk) pop() *graph.Node {
 type step interface {
 	entries() []entry
 	apply(w *walk)
+	count(t *tally) // the operations of apply on one image
 }
 
 var (

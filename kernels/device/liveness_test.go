@@ -1,0 +1,64 @@
+package device_test
+
+import (
+	"testing"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// TestMemoryFollowsTheBuffers: estimates of graphs small enough to follow by hand, in
+// units of one 16×16 matrix.
+func TestMemoryFollowsTheBuffers(t *testing.T) {
+	const unit, unfused = 16 * 16 * 4, 1.4
+	matrix := func(g *graph.Graph, name string) *graph.Node {
+		return graph.Parameter(g, name, shapes.Make(dtypes.Float32, 16, 16))
+	}
+	dev := open(t, device.Config{Plugin: "go"})
+	for _, c := range []struct {
+		name                          string
+		arguments, outputs, temporary int64
+		draw                          drawing
+	}{
+		{"a result alone", 2, 1, 0, func(g *graph.Graph) []*graph.Node {
+			return []*graph.Node{graph.Dot(matrix(g, "a"), matrix(g, "b"))}
+		}},
+		{"a chain needs two at a time", 1, 1, 2, func(g *graph.Graph) []*graph.Node {
+			a := matrix(g, "a")
+			x := a
+			for range 6 {
+				x = graph.Dot(x, a)
+			}
+			return []*graph.Node{x}
+		}},
+		{"what is read in the end is kept", 1, 1, 3, func(g *graph.Graph) []*graph.Node {
+			a := matrix(g, "a")
+			first := graph.Dot(a, a)
+			x := first
+			for range 4 {
+				x = graph.Dot(x, a)
+			}
+			return []*graph.Node{graph.Add(x, first)}
+		}},
+		{"elementwise chains are made where they are read", 1, 1, 1, func(g *graph.Graph) []*graph.Node {
+			a := matrix(g, "a")
+			x := graph.Dot(a, a)
+			for range 4 {
+				x = graph.Tanh(x)
+			}
+			return []*graph.Node{x}
+		}},
+	} {
+		cost, err := dev.Cost("test", c.draw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := device.Memory{Arguments: c.arguments * unit, Outputs: c.outputs * unit, Temporary: int64(unfused * float64(c.temporary*unit))}
+		if cost.Memory != want {
+			t.Errorf("%s: %+v, want %+v", c.name, cost.Memory, want)
+		}
+	}
+}

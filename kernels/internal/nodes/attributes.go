@@ -1,0 +1,60 @@
+// Package nodes reads of a graph's nodes what the graph library keeps to itself: their
+// static parameters (axes, strides, paddings), which only its own derivative rules see.
+//
+// It may import the graph library. kernels/autodiff, whose rules need the parameters,
+// and kernels/device, which counts a program's operations, share it. Begin at [Of].
+package nodes
+
+import (
+	"reflect"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+// Attributes are the static parameters of a node, by the library's own names. They lie
+// in an unexported struct, so they are read by reflection. A field that is missing,
+// which can only follow an upgrade of the library, panics; the tests of packages
+// autodiff and device read every field that is used.
+type Attributes struct{ v reflect.Value }
+
+// Of returns the attributes of a node.
+func Of(node *graph.Node) Attributes {
+	return Attributes{reflect.ValueOf(node).Elem().FieldByName("inputs").Elem().Elem()}
+}
+
+func (a Attributes) field(name string) reflect.Value {
+	f := a.v.FieldByName(name)
+	if !f.IsValid() {
+		panic("nodes: " + a.v.Type().String() + " has no field " + name +
+			"; the graph library has changed, adapt package nodes' callers to it")
+	}
+	return f
+}
+
+// Sub returns the attributes of a nested struct.
+func (a Attributes) Sub(name string) Attributes { return Attributes{a.field(name)} }
+
+// Int returns a number.
+func (a Attributes) Int(name string) int { return int(a.field(name).Int()) }
+
+// Ints returns a list of numbers.
+func (a Attributes) Ints(name string) []int {
+	f := a.field(name)
+	out := make([]int, f.Len())
+	for i := range out {
+		out[i] = int(f.Index(i).Int())
+	}
+	return out
+}
+
+// Pairs returns a list of pairs.
+func (a Attributes) Pairs(name string) [][2]int {
+	f := a.field(name)
+	out := make([][2]int, f.Len())
+	for i := range out {
+		for k := range out[i] {
+			out[i][k] = int(f.Index(i).Index(k).Int())
+		}
+	}
+	return out
+}
