@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from tqdm.auto import tqdm
 
-import anisoflight
 from anisoflight.bench import Sampler
 from anisoflight.demo.energy import Energy, EnergyMeter
 
-from ..cells import Cells
 from . import familypage, networks, schedules, search
 from .candidates import SOLVERS
-from .page import Page, provenance
+from .command import command
 from .workbench import FULL, SLIGHT, Effort, Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from anisoflight import Client
+
+    from ..cells import Cells
 
 ISOTROPIC, START = "isotropic", "EDM's grid"
 
@@ -155,19 +154,12 @@ def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write docs/reports/families.md."""
-    parser = argparse.ArgumentParser(prog="python -m anisoflight.reports.families", description=__doc__)
-    networks.add_arguments(parser)
-    args = parser.parse_args(arguments)
-    size = QUICK if args.quick else Size()
-    page = Page(args.docs, "families", "Families of schedules: what anisotropy gains")
-    page.text(familypage.MEASURED, familypage.DEFINED)
-    with anisoflight.serve(data=args.out / "data") as client:
-        cells = Cells(args.out / "cells.jsonl", args.kept)
-        for name in args.problems:
-            familypage.write(page, name, measure(client, networks.PROBLEMS[name], cells, size))
-        page.heading("How this was made")
-        page.text(provenance(client, "families", arguments))
-    print(page.write())
+    title = "Families of schedules: what anisotropy gains"
+    with command("families", title, __doc__, arguments) as run:
+        size = QUICK if run.quick else Size()
+        run.page.text(familypage.MEASURED, familypage.DEFINED)
+        for problem in run.problems:
+            familypage.write(run.page, problem.name, measure(run.client, problem, run.cells, size))
 
 
 if __name__ == "__main__":

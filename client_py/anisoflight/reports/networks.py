@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anisoflight.demo import data, stages
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
     from anisoflight import Client
@@ -78,14 +76,3 @@ def prepare(client: Client, problem: Problem, kimg: float = KIMG, seed: int = 1)
         config = problem.config(seed, kimg)
         stages.train(client, f"{problem.name}-pretrain", config, save=problem.name)
     return split
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that the reports have in common."""
-    parser.add_argument("--out", type=Path, default=Path("runs/reports"), help="folder of models and measurements")
-    parser.add_argument("--docs", type=Path, default=Path("docs/reports"), help="folder of the page")
-    parser.add_argument(
-        "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), help="data sets to report on"
-    )
-    parser.add_argument("--kept", action="store_true", help="write what has been measured so far, measure nothing more")
-    parser.add_argument("--quick", action="store_true", help="a smoke test: tiny networks, few samples")

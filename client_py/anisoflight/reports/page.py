@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
-import platform
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from anisoflight import Client
 
 
 class Page:
@@ -55,15 +48,3 @@ class Page:
         path = self._folder / f"{self._name}.md"
         path.write_text("\n\n".join(self._blocks) + "\n", encoding="utf-8")
         return path
-
-
-def provenance(client: Client, report: str, arguments: Sequence[str] | None) -> str:
-    """The command, the versions and the machine, in a sentence."""
-    given = sys.argv[1:] if arguments is None else arguments
-    info = client.info()
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scikit-learn", "pyarrow"))
-    return (
-        f"`{' '.join(['python -m anisoflight.reports.' + report, *given])}`, written with server {info['version']} on "
-        f"{info['device']['name']}, {platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-        f"{versions}. Networks and schedules have seed 1; the seeds of the samples are in the CSV files."
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,16 +10,15 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-import anisoflight
-
-from ..cells import Cells
 from . import networks, solverpage
 from .candidates import FEW, SOLVERS, Candidate, baselines, candidates, nodes
-from .page import Page, provenance
+from .command import command
 from .workbench import FD, FD_TRAIN, FULL, SLIGHT, Effort, Workbench
 
 if TYPE_CHECKING:
     from anisoflight import Client
+
+    from ..cells import Cells
 
 
 @dataclass(frozen=True)
@@ -164,22 +162,15 @@ def contest(bench: Workbench, by_name: Mapping[str, Candidate], roles: pd.DataFr
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write docs/reports/solvers.md."""
-    parser = argparse.ArgumentParser(prog="python -m anisoflight.reports.solvers", description=__doc__)
-    networks.add_arguments(parser)
-    args = parser.parse_args(arguments)
-    size = QUICK if args.quick else Size()
-    page = Page(args.docs, "solvers", "Solvers, grids and schedules at few evaluations")
-    page.text(solverpage.MEASURED, solverpage.DEFINED)
-    with anisoflight.serve(data=args.out / "data") as client:
-        cells = Cells(args.out / "cells.jsonl", args.kept)
+    title = "Solvers, grids and schedules at few evaluations"
+    with command("solvers", title, __doc__, arguments) as run:
+        size = QUICK if run.quick else Size()
+        run.page.text(solverpage.MEASURED, solverpage.DEFINED)
         measured: dict[str, Measured] = {}
-        for name in args.problems:
-            problem = networks.PROBLEMS[name]
-            found = measured[name] = measure(client, problem, cells, size, measured.get(problem.like or ""))
-            solverpage.write(page, name, found.errors, found.distances, found.limits, found.goal)
-        page.heading("How this was made")
-        page.text(provenance(client, "solvers", arguments))
-    print(page.write())
+        for problem in run.problems:
+            found = measure(run.client, problem, run.cells, size, measured.get(problem.like or ""))
+            measured[problem.name] = found
+            solverpage.write(run.page, problem.name, found.errors, found.distances, found.limits, found.goal)
 
 
 if __name__ == "__main__":
