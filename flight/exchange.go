@@ -39,6 +39,7 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 		x.Close()
 		return err
 	}
+	out.waits = x.Waits
 	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
 	var end map[string]any
 	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context, emit func(api.Event) error) (err error) {

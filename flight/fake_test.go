@@ -44,6 +44,7 @@ type fakeRequest struct {
 	Fail  string `json:"fail"`    // internal, panic, busy; after the first batch
 	Size  int    `json:"size"`    // of an image's side; default 2
 	Quiet bool   `json:"quiet"`   // no rows at all
+	Waits string `json:"waits"`   // for the compilation of this program, as it tells all along
 }
 
 func parseFake(body []byte) (r fakeRequest, err error) {
@@ -74,8 +75,15 @@ func (f *fakeEngine) Prepare(_ context.Context, op string, body json.RawMessage)
 		return nil, api.Errorf(api.BadRequest, "%w", err)
 	}
 	s := sampleSchema(req.Size)
-	return &engine.Job{Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(),
+	return &engine.Job{Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting,
 		Run: func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) }}, nil
+}
+
+func (r fakeRequest) waiting() api.Meta {
+	if r.Waits == "" {
+		return nil
+	}
+	return api.Meta{"event": "compiling", "program": r.Waits, "compile_s": 1.5}
 }
 
 func (f *fakeEngine) sample(ctx context.Context, req fakeRequest, s api.Schema, emit func(api.Event) error) error {

@@ -27,6 +27,7 @@ func (s *service) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServ
 	if err != nil {
 		return err
 	}
+	out.waits = job.Waits
 	q := newQueue(job.Schema, getQueueBytes, 0)
 	if err := s.server.run(to.Context(), out, q, nil, job.Run); err != nil {
 		return err

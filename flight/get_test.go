@@ -181,6 +181,23 @@ func TestSilenceIsBroken(t *testing.T) {
 	t.Errorf("a message came after %s", late)
 }
 
+// TestSilenceTellsOfCompilations: what breaks the silence says what the work waits for.
+func TestSilenceTellsOfCompilations(t *testing.T) {
+	server := serve(t, Config{Heartbeat: 40 * time.Millisecond})
+	r := server.get(t.Context(), t, `{"op":"Sample","rows":1,"tick_ms":300,"quiet":true,"waits":"evaluate"}`)
+	if r.err != nil || len(r.messages) < 3 {
+		t.Fatalf("%d messages, %v", len(r.messages), r.err)
+	}
+	for _, m := range r.messages[1 : len(r.messages)-1] {
+		if m.meta["event"] != "compiling" || m.meta["program"] != "evaluate" || m.meta["compile_s"] != 1.5 || m.meta["rows"] != 0.0 {
+			t.Errorf("a heartbeat says %v", m.meta)
+		}
+	}
+	if last := r.messages[len(r.messages)-1].meta; last["event"] != "end" {
+		t.Errorf("the last message says %v", last)
+	}
+}
+
 // TestBatchesAreCut: a large batch of the engine travels in messages that default Go clients take.
 func TestBatchesAreCut(t *testing.T) {
 	s := serve(t, Config{})

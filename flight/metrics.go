@@ -92,6 +92,13 @@ var engineValues = []struct {
 	{describe("device_bytes", "Bytes in buffers on the device."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.DeviceBytes) }},
 	{describe("train_steps_total", "Training steps taken."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.TrainSteps) }},
 	{describe("compiled_total", "Programs compiled, or read from the cache on disk."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Compiled) }},
+	{describe("programs_from_disk_total", "Of the programs compiled, those read from the cache on disk."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.FromDisk) }},
+	{describe("warm_up_pending", "Batches of the configured models for which nothing has been compiled ahead yet."), prometheus.GaugeValue, func(i api.ServerInfo) float64 {
+		if i.Warming == nil {
+			return 0
+		}
+		return float64(i.Warming.Total - i.Warming.Done)
+	}},
 	{describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return i.CompileS }},
 	{describe("models", "Models served."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Models) }},
 	{describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.RunningRuns) }},

@@ -19,8 +19,9 @@ type outStream struct {
 	arrow   *arrow.Schema
 	most    int // rows a message
 	started time.Time
-	last    time.Time // when something was sent
-	rows    int64     // sent so far
+	last    time.Time       // when something was sent
+	rows    int64           // sent so far
+	waits   func() api.Meta // what the work waits for; nil, or a nil result: nothing to tell of
 }
 
 // openStream sends the schema and a batch of no rows that carries meta.
@@ -56,9 +57,16 @@ func (o *outStream) event(e api.Event) error {
 // news sends a batch of no rows with metadata.
 func (o *outStream) news(meta api.Meta) error { return o.send(columns.Empty(o.api), meta) }
 
-// beat breaks the silence.
+// beat breaks the silence, with what the work waits for.
 func (o *outStream) beat() error {
-	return o.news(api.Meta{"event": "progress", "rows": o.rows, "elapsed_s": o.elapsed()})
+	meta := api.Meta{"event": "progress"}
+	if o.waits != nil {
+		if what := o.waits(); what != nil {
+			meta = what
+		}
+	}
+	meta["rows"], meta["elapsed_s"] = o.rows, o.elapsed()
+	return o.news(meta)
 }
 
 // end sends the last message, which says that all went well. more is what the operation adds to it.

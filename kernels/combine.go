@@ -12,18 +12,7 @@ import (
 // combine is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
 // Where fewer have been made, their coefficients are zero and x stands in.
 func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *device.Buffer, history []*device.Buffer, alpha, beta []float64) (*device.Buffer, error) {
-	key := fmt.Sprintf("combine %d×%d|%s", batch, h, m.key)
-	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
-		f := m.basisFrame(g, batch)
-		state := f.image("x")
-		weights := f.param("coefficients", batch, m.J()*(h+1))
-		c := columns(weights)
-		terms := []term{{c[:m.J()], state}}
-		for i := range h {
-			terms = append(terms, term{c[(i+1)*m.J() : (i+2)*m.J()], f.image(fmt.Sprint("e", i))})
-		}
-		return []*Node{f.sub.mix(terms...)}
-	})
+	p, err := m.combineProgram(ctx, batch, h)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +34,22 @@ func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *d
 		return nil, err
 	}
 	return out[0], nil
+}
+
+// combineProgram is the program of combine.
+func (m *Model) combineProgram(ctx context.Context, batch, h int) (*device.Program, error) {
+	key := fmt.Sprintf("combine %d×%d|%s", batch, h, m.key)
+	return m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
+		f := m.basisFrame(g, batch)
+		state := f.image("x")
+		weights := f.param("coefficients", batch, m.J()*(h+1))
+		c := columns(weights)
+		terms := []term{{c[:m.J()], state}}
+		for i := range h {
+			terms = append(terms, term{c[(i+1)*m.J() : (i+2)*m.J()], f.image(fmt.Sprint("e", i))})
+		}
+		return []*Node{f.sub.mix(terms...)}
+	})
 }
 
 // coefficients interleaves α [B, J] and β [B, J, h] to rows α_1 … α_J, β_10 … β_J0, β_11 …

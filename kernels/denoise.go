@@ -79,9 +79,7 @@ func (e evaluation) release() { releaseAll([]*device.Buffer{e.denoised, e.flow, 
 
 // evaluate runs the network at x for variances g, which are padded here.
 func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch int, x *device.Buffer, g []float64) (evaluation, error) {
-	p, err := m.dev.Program(ctx, fmt.Sprintf("evaluate %d|%s", batch, m.key), func(gr *graph.Graph) []*Node {
-		return m.evaluateGraph(gr, batch)
-	})
+	p, err := m.evaluateProgram(ctx, batch)
 	if err != nil {
 		return evaluation{}, err
 	}
@@ -100,6 +98,13 @@ func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch
 		e.raw = out[2]
 	}
 	return e, nil
+}
+
+// evaluateProgram is the program of evaluate.
+func (m *Model) evaluateProgram(ctx context.Context, batch int) (*device.Program, error) {
+	return m.dev.Program(ctx, fmt.Sprintf("evaluate %d|%s", batch, m.key), func(gr *graph.Graph) []*Node {
+		return m.evaluateGraph(gr, batch)
+	})
 }
 
 // evaluateGraph is the program of one evaluation. Its parameters are frame's, then x and

@@ -19,6 +19,7 @@ class Bar:
     """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
 
     Batches move the bar; the steps inside a batch stand behind it, and move it themselves where there are no batches.
+    While the server waits for ``{"event":"compiling","program":p,"compile_s":s}``, that stands behind it.
     """
 
     def __init__(self, title: str, unit: str, total: int | None = None, show: bool = True) -> None:
@@ -36,6 +37,10 @@ class Bar:
                 self._bar.refresh()
             else:
                 self._move(event["step"], event.get("steps"))
+
+        elif kind == "compiling":
+            self.note(f"compiling {event.get('program', '')} ({event.get('compile_s', 0):.0f} s)")
+            self._bar.refresh()
 
     def note(self, text: str) -> None:
         """Show text behind the bar."""

@@ -21,6 +21,7 @@ import pytest
 from fake_server import SCHEMA, rows
 
 from anisoflight import BusyError, Client, DeadlineError, NotFoundError, UnavailableError
+from anisoflight.progress import Bar
 from anisoflight.reader import Stream, in_thread
 from anisoflight.transport import Connection
 
@@ -219,3 +220,10 @@ def test_json_of_a_request_is_what_the_server_gets(fake: Fake) -> None:
     with Client(fake.location) as client:
         answer = client.call("Echo", text="ü", number=2**64 - 1, nested={"a": [1.5]})
     assert json.loads(answer["body"]) == {"text": "ü", "number": 2**64 - 1, "nested": {"a": [1.5]}}
+
+
+def test_a_bar_tells_of_compilations(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Bar("sampling", "image", total=4)
+    bar.follow({"event": "compiling", "program": "evaluate", "compile_s": 2.6})
+    bar.close()
+    assert "compiling evaluate (3 s)" in capsys.readouterr().err

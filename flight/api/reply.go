@@ -22,6 +22,16 @@ type ServerInfo struct {
 	DeviceBytes    int64   `json:"device_bytes"` // in buffers on the device
 	HeapBytes      uint64  `json:"heap_bytes"`   // live Go heap
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`
+
+	Warming *Warming `json:"warming,omitempty"` // absent where serve was not told to warm anything up
+}
+
+// Warming tells how far the compilation ahead of requests is.
+type Warming struct {
+	Done    int    `json:"done"`
+	Total   int    `json:"total"`
+	Failed  int    `json:"failed,omitempty"`  // of those done; the log says why
+	Current string `json:"current,omitempty"` // under way: a model and the size of a batch
 }
 
 // Device describes what computes.

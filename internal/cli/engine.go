@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
@@ -29,6 +32,7 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 	eng, err := engine.Open(ctx, engine.Config{
 		Dir: e.text("data"), Version: Version(), Logger: e.log,
 		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Seats: e.limit("seats"),
+		Warm: e.warm(),
 	}, dev)
 	if err != nil {
 		return err
@@ -42,12 +46,23 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 
 // limit gives a limit that serve sets and the other commands leave at its default.
 func (e env) limit(name string) int64 {
-	for _, v := range e.values {
-		if v.name == name {
-			return e.whole(name)
-		}
+	if !e.has(name) {
+		return 0
 	}
-	return 0
+	return e.whole(name)
+}
+
+// has tells whether the command has a setting of that name.
+func (e env) has(name string) bool {
+	return slices.ContainsFunc(e.values, func(v value) bool { return v.name == name })
+}
+
+// warm lists what serve is to warm up.
+func (e env) warm() []string {
+	if !e.has("warm") {
+		return nil
+	}
+	return strings.FieldsFunc(e.text("warm"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // address says a listener's address as --listen takes it.

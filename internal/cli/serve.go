@@ -28,10 +28,14 @@ Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
 request needs a token of that file, but ServerInfo and health checks (see "anisoflight
 token --help"). Tokens and certificates are read anew when their files change.
 
+What XLA compiles for a model's first request is compiled ahead with --warm, in the
+background, and kept on disk for the next start (ANISOFLIGHT_PROGRAM_CACHE).
+
 With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics. Where
 OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector there.`,
 	example: `  anisoflight serve --data data
   anisoflight serve --listen unix:anisoflight.sock
+  anisoflight serve --warm digits
   ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
   anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
 	options: []option{
@@ -51,6 +55,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "max_message_bytes", kind: whole, usage: "`bytes` that one message of a client may have (default 256 MiB)"},
 		{name: "stall", kind: number, usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)"},
 		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 4)"},
+		{name: "warm", usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as digits,faces:edm (MODEL or MODEL:SCHEDULE)"},
 		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
 	},
 	run: runServe,

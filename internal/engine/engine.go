@@ -21,6 +21,7 @@ type Config struct {
 	MaxUploadBytes int64        // bytes an upload may have; default 4 GiB
 	MaxRequests    int64        // operations under way at a time; default 256, beyond BUSY
 	Seats          int64        // evaluations, or compilations, that may use the device at a time; default 4
+	Warm           []string     // models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
 	Logger         *slog.Logger // default slog.Default()
 }
 
@@ -53,6 +54,7 @@ type Engine struct {
 	turns   turns
 	active  atomic.Int64 // operations under way
 	steps   atomic.Int64 // training steps taken
+	warming *warming     // nil: none
 
 	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
 
@@ -90,12 +92,14 @@ func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) 
 		}
 		scan()
 	}
+	e.warm()
 	return e, nil
 }
 
-// Close pauses the runs, stores their states and releases the device memory of runs and models. Operations must have
+// Close ends the warm-up, pauses the runs, stores their states and releases the device memory of runs and models. Operations must have
 // ended.
 func (e *Engine) Close(ctx context.Context) error {
+	e.warming.close()
 	err := e.closeRuns(ctx)
 	for _, name := range e.modelNames() {
 		if _, drop := e.dropModel(name); drop != nil && err == nil {

@@ -27,6 +27,7 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 		TrainSteps: e.steps.Load(), DeviceBytes: stats.BufferBytes,
 		HeapBytes: liveHeap(), ResidentBytes: resident(),
 	}
+	info.Warming = e.warming.snapshot()
 	info.Waiting, info.Turns = e.turns.load()
 	for _, r := range e.runs {
 		if r.info().State == running {

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // Job is an operation that was checked and priced and has not begun. It holds nothing that would have to be given back.
@@ -18,6 +20,9 @@ type Job struct {
 	// Run does the work and hands its events to emit, in order, from one goroutine. It ends early with emit's error or
 	// the context's. It may be called once.
 	Run func(ctx context.Context, emit func(api.Event) error) error
+	// Waits tells, at any time and from any goroutine, what Run waits for where that is a compilation:
+	// {"event":"compiling",...}; nil otherwise.
+	Waits func() api.Meta
 }
 
 // Exchange is an open operation that takes tensors in.
@@ -27,6 +32,8 @@ type Exchange struct {
 	// Do answers one batch, whose columns are those of the schema the exchange was opened with. Calls do not overlap. The
 	// batch's memory is lent until Do returns: what it keeps or emits has its own.
 	Do func(ctx context.Context, in api.Batch, emit func(api.Event) error) error
+	// Waits is as a Job's, for Do.
+	Waits func() api.Meta
 	// End gives what the last message's metadata says beyond rows and time. It may be nil.
 	End func(ctx context.Context) (map[string]any, error)
 	// Close releases what the exchange holds, however it ended. Never nil; called once.
@@ -67,15 +74,16 @@ func (e *Engine) Prepare(ctx context.Context, op string, body json.RawMessage) (
 	if err != nil {
 		return nil, explain(err)
 	}
-	work := job.Run
+	work, watch := job.Run, new(device.Watch)
 	job.Run = func(ctx context.Context, emit func(api.Event) error) error {
 		leave, err := e.enter()
 		if err != nil {
 			return err
 		}
 		defer leave()
-		return explain(work(ctx, emit))
+		return explain(work(watch.With(ctx), emit))
 	}
+	job.Waits = waits(watch)
 	return job, nil
 }
 
@@ -108,7 +116,24 @@ func (e *Engine) Exchange(ctx context.Context, op string, body json.RawMessage, 
 		release()
 		leave()
 	}
+	do, watch := x.Do, new(device.Watch)
+	x.Do = func(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+		return do(watch.With(ctx), in, emit)
+	}
+	x.Waits = waits(watch)
 	return x, nil
+}
+
+// waits says what a watch sees in the words of the contract. A program's key begins with its name.
+func waits(w *device.Watch) func() api.Meta {
+	return func() api.Meta {
+		key, since, ok := w.Compiling()
+		if !ok {
+			return nil
+		}
+		name, _, _ := strings.Cut(key, " ")
+		return api.Meta{"event": "compiling", "program": name, "compile_s": time.Since(since).Seconds()}
+	}
 }
 
 func unknownOp[V any](what, op string, known map[string]V) error {

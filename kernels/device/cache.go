@@ -62,17 +62,23 @@ func (c *cache) acquire(ctx context.Context, p *Program) (*executable, error) {
 		if exe := c.lookup(p.key); exe != nil {
 			return exe, nil
 		}
-		done := c.flight.DoChan(p.key, func() (any, error) { return nil, c.fill(p) })
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case r := <-done:
-			if r.Err != nil {
-				return nil, r.Err
-			}
+		if err := c.await(ctx, p); err != nil {
+			return nil, err
 		}
 		// Look again: in a small cache the executable may be gone already, and
 		// then it is compiled again.
+	}
+}
+
+// await has the program compiled, or waits for who compiles it already.
+func (c *cache) await(ctx context.Context, p *Program) error {
+	defer waitsFor(ctx, p.key)()
+	done := c.flight.DoChan(p.key, func() (any, error) { return nil, c.fill(p) })
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case r := <-done:
+		return r.Err
 	}
 }
 

@@ -311,9 +311,19 @@ func TestCancelledCompilationGoesOn(t *testing.T) {
 		return affine(dtypes.Float32, 1, 2)(g)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-started; cancel() }()
-	if _, err := dev.Program(ctx, "slow", build); !errors.Is(err, context.Canceled) {
+	var watch device.Watch
+	go func() {
+		<-started
+		if key, since, ok := watch.Compiling(); key != "slow" || !ok || since.IsZero() {
+			t.Errorf("while it waits the watch tells %q, %v, %v", key, since, ok)
+		}
+		cancel()
+	}()
+	if _, err := dev.Program(watch.With(ctx), "slow", build); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want context.Canceled", err)
+	}
+	if key, _, ok := watch.Compiling(); ok {
+		t.Errorf("nobody waits, and the watch tells of %q", key)
 	}
 	close(finish)
 	if _, err := dev.Program(t.Context(), "slow", build); err != nil {
