@@ -1,0 +1,151 @@
+"""What the sub-commands do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..client import Client, connect
+from ..comparison import label
+from .errors import FidError
+from .features import Loading, for_calc, for_reference
+from .files import files_source
+from .generate import generate
+from .measure import Pace, Pass
+from .measurement import Job, Measurement, state_folder, versions
+from .ranges import blocks_of, numbers_of
+from .reference import Reference, load_reference
+from .sources import ServerDataset, ServerSamples
+from .summary import summary
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from .sources import Source
+
+
+def calc(args: Namespace) -> None:
+    """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
+    reference = load_reference(args.ref, rows=len(args.metrics) > 1)
+    features = for_calc(args.features, reference, Loading(args.device, args.trust))
+    measurement = Measurement(
+        args.out, reference, features, args.metrics, allow_fewer=args.allow_fewer, pace=_pace(args)
+    )
+    images = reference.provenance.get("source", {})
+    benchmark = args.benchmark or images.get("dataset") or args.ref.stem
+    for line in summary(measurement.rows(_jobs(args, benchmark))):
+        print(line)
+
+
+def ref(args: Namespace) -> None:
+    """Make a reference of a server's data set, or of images in files."""
+    if args.images is not None:
+        source: Source = files_source(args.images)
+    else:
+        source = ServerDataset(_client(args), args.dataset)
+    features = for_reference(args.features, source, Loading(args.device, args.trust))
+    key = {"source": source.identity(), "features": features.hash, "rows": args.rows}
+    going = Pass(source, features, state_folder(args.out, key), _pace(args), args.rows)
+    seen = going.run("reference")
+    provenance = {
+        "source": source.identity(),
+        "count": source.count,
+        "shape": list(seen.shape),
+        "images": seen.digest.hex(),
+        "features": {"name": features.name, "hash": features.hash, "published": features.published},
+        "versions": versions(),
+    }
+    rows = going.rows() if args.rows else None
+    Reference(seen.running.moments(), provenance, features.arrays(), rows).save(args.out)
+    going.discard()
+    print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
+
+
+def write_images(args: Namespace) -> None:
+    """Write samples as PNG files."""
+    asked = _asked(args)
+    if len(asked) != 1:
+        raise FidError("generate takes one number of evaluations or steps", "BAD_REQUEST")
+    client = _client(args)
+    sources = [
+        ServerSamples(client, args.model, block.first, block.count, {**_options(args), **asked[0]}, args.class_label)
+        for block in blocks_of(args.seeds)
+    ]
+    written = generate(sources, args.outdir, args.subdirs, args.checkpoint, not args.quiet)
+    print(f"{args.outdir}: {written} images written, {sum(source.count for source in sources) - written} were there")
+
+
+def _jobs(args: Namespace, benchmark: str) -> list[Job]:
+    if args.images is not None:
+        return [Job(files_source(args.images), args.method or args.images.name, benchmark)]
+    client = _client(args)
+    info = client.info()
+    server = {"server": info["version"], "device": info["device"]["name"]}
+    if args.dataset is not None:
+        return [Job(ServerDataset(client, args.dataset), args.method or args.dataset, benchmark, versions=server)]
+    options = _options(args)
+    said = {name: value for name, value in options.items() if name != "schedule"}
+    named = label(args.schedule or args.model) + (f", {_solver(said)}" if said else "")
+    jobs = []
+    for asked in _asked(args):
+        for block in blocks_of(args.seeds):
+            source = ServerSamples(client, args.model, block.first, block.count, {**options, **asked}, args.class_label)
+            jobs.append(Job(source, args.method or named, benchmark, asked, server))
+    return jobs
+
+
+def _asked(args: Namespace) -> list[dict[str, int]]:
+    if (args.nfe is None) == (args.steps is None):
+        raise FidError("say --nfe or --steps, one of them", "BAD_REQUEST")
+    name = "nfe" if args.nfe is not None else "steps"
+    return [{name: number} for number in numbers_of(getattr(args, name), f"--{name}")]
+
+
+def _options(args: Namespace) -> dict[str, Any]:
+    """Sample's own options that were given."""
+    named = {name: getattr(args, name) for name in ("schedule", "solver", "order", "second_point", "grid")}
+    return {**{name: value for name, value in named.items() if value is not None}, **dict(args.option)}
+
+
+def _solver(options: dict[str, Any]) -> str:
+    """A name for options of which `solver` may be absent, as a row is called."""
+    return label({"solver": "heun", **options})
+
+
+def _pace(args: Namespace) -> Pace:
+    return Pace(args.batch, args.checkpoint, not args.quiet)
+
+
+def _client(args: Namespace) -> Client:
+    certificate = args.tls_root_certs.read_bytes() if args.tls_root_certs else None
+    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
+    return connect(args.server, token=token, tls_root_certs=certificate)
+
+
+def value_of(text: str) -> Any:
+    """JSON where it is that, else the text: a name.
+
+    >>> value_of('{"edm": {"T": 400}}'), value_of("edm")
+    ({'edm': {'T': 400}}, 'edm')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """NAME=VALUE of Sample's options.
+
+    >>> option_of("S_churn=40")
+    ('S_churn', 40)
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is no NAME=VALUE")
+    return name, value_of(value)
+
+
+def path_of(text: str) -> Path:
+    return Path(text).expanduser()

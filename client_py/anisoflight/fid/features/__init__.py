@@ -1,0 +1,63 @@
+"""What images are seen through: a network's file of the user's own, or a small built-in.
+
+`load_features` opens a file, `builtin.fitted` makes a built-in; both are `Features`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import FidError
+from . import builtin, onnxfile, torchfile
+from .base import Features, Loading
+
+if TYPE_CHECKING:
+    from ..reference import Reference
+    from ..sources import Source
+
+__all__ = ["Features", "Loading", "for_calc", "for_reference"]
+
+
+def for_reference(name: str, source: Source, loading: Loading) -> Features:
+    """The features that a reference is made with: a network's file, or a built-in fitted to its images."""
+    return builtin.fitted(name, source) if builtin.is_builtin(name) else _load(name, loading)
+
+
+def for_calc(name: str | None, reference: Reference, loading: Loading) -> Features:
+    """The features that samples are compared to a reference with; built-ins come from the reference (name None too).
+
+    What does not fit the reference is a `FidError`.
+    """
+    made = reference.provenance.get("features", {})
+    if name is None or builtin.is_builtin(name):
+        known = made.get("name", "features that it does not name")
+        if not reference.parameters or name not in (None, known):
+            asked = f"--features {name}" if name else "no --features"
+            raise FidError(f"{asked}, but the reference is of {known}", "BAD_FEATURES")
+        return builtin.restored(known, reference.parameters)
+    features = _load(name, loading)
+    if "hash" in made and made["hash"] != features.hash:
+        raise FidError(f"{name} is not the network of the reference, which is of {made['name']}", "BAD_REFERENCE")
+    if features.dimension != reference.dimension:
+        sizes = f"{features.dimension} features, the reference has {reference.dimension}"
+        raise FidError(f"{name} gives {sizes}", "BAD_REFERENCE")
+    return features
+
+
+def _load(name: str, loading: Loading) -> Features:
+    path = Path(name)
+    loaders = {".pt": torchfile.load_torch, ".torchscript": torchfile.load_torch, ".pkl": torchfile.load_torch}
+    loader = {**loaders, ".onnx": onnxfile.load_onnx}.get(path.suffix)
+    if loader is None:
+        choices = "a .pkl, .pt, .torchscript or .onnx file, pixels, pca-N or classifier"
+        raise FidError(f"{name!r} names no features; they are {choices}", "BAD_FEATURES")
+    if not path.is_file():
+        raise FidError(f"there is no file {path}", "BAD_FEATURES")
+    beside = path.with_name(path.name + ".json")
+    digest = hashlib.sha256()
+    for part in (path, *([beside] if beside.exists() else [])):
+        with part.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return loader(path, digest.hexdigest(), loading)

@@ -1,0 +1,140 @@
+"""Where images come from: a server's samples and data sets. Files are in `files`.
+
+A source has a number of images and hands any range of them out as uint8 batches [n, H, W, C], so that what was
+interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..files import basis_bytes
+from ..images import Pixels, to_uint8
+from ..tensors import to_numpy
+from .errors import FidError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..client import Client
+    from ..transport import Message
+
+_FIRST = 256  # images of a data set that identify it
+
+
+class Source(Protocol):
+    """Images that can be counted and read."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """All that the images depend on, as JSON: two sources of the same identity hold the same images."""
+        ...
+
+    def read(self, start: int, stop: int) -> Iterator[Pixels]:
+        """Images start … stop−1 in order, in batches of any size [n, H, W, C]."""
+        ...
+
+    def labels(self) -> np.ndarray[Any, Any] | None:
+        """The images' classes [count], where they are known before the images."""
+        ...
+
+
+@dataclass
+class ServerSamples:
+    """Samples of a model for the seeds first … first + count − 1. Options are Sample's own."""
+
+    client: Client
+    model: str
+    first: int
+    count: int
+    options: Mapping[str, Any]
+    label: int | None = None
+    """The class of all images; None: as the server draws them, or of a model without classes."""
+    evaluations: set[int] = field(default_factory=set)
+    """NFE that the server counted, of the samples read so far."""
+
+    def __post_init__(self) -> None:
+        self.weights = self.client.describe_model(self.model)["hash"]
+
+    def identity(self) -> dict[str, Any]:
+        seeds = f"{self.first}-{self.first + self.count - 1}"
+        known = {"model": self.model, "weights": self.weights, "schedule": self._schedule(), "seeds": seeds}
+        return {**known, "sample": dict(self.options), "class": self.label}
+
+    def _schedule(self) -> dict[str, Any]:
+        named = self.options.get("schedule")
+        if named is None:
+            named = self.model if self.model in self.client.schedules().index else "edm"
+        if not isinstance(named, str) or named == "edm":
+            return {"name": named}
+        schedule = self.client.schedule(named)
+        known = {name: value for name, value in schedule.file.items() if name != "provenance"}
+        digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
+        if (vectors := schedule.vectors()) is not None:
+            digest.update(basis_bytes(vectors))
+        return {"name": named, "hash": digest.hexdigest()}
+
+    def labels(self) -> None:
+        return None
+
+    def read(self, start: int, stop: int) -> Iterator[Pixels]:
+        request = {"model": self.model, "seed": self.first + start, **self.options, "dtype": "uint8", "layout": "HWC"}
+        if self.label is None:
+            request["n"] = stop - start
+        else:
+            request["labels"] = [self.label] * (stop - start)
+        for message in self.client.stream("Sample", request):
+            if weights := (message.batch.schema.metadata or {}).get(b"weights"):
+                self._unchanged(weights.decode())
+            if message.batch.num_rows:
+                self.evaluations.update(np.unique(to_numpy(message.batch["nfe"])).tolist())
+                yield to_numpy(message.batch["sample"])
+
+    def _unchanged(self, weights: str) -> None:
+        if weights != self.weights:
+            raise FidError(f"model {self.model!r} was replaced while its samples were drawn; start again", "BAD_IMAGES")
+
+
+@dataclass
+class ServerDataset:
+    """A data set on the server; float32 images are rounded to uint8 as samples are."""
+
+    client: Client
+    name: str
+
+    def __post_init__(self) -> None:
+        known = self.client.datasets()
+        if self.name not in known.index:
+            self.client.dataset(self.name, limit=1)  # raises the server's own error
+        self.count = int(known.loc[self.name, "rows"])  # pyright: ignore[reportArgumentType]
+
+    def identity(self) -> dict[str, Any]:
+        """The name, and what tells one data set of that name from another: its size and first images."""
+        digest = hashlib.sha256()
+        for images in self.read(0, min(self.count, _FIRST)):
+            digest.update(images.tobytes())
+        return {"dataset": self.name, "count": self.count, "first": digest.hexdigest()}
+
+    def labels(self) -> np.ndarray[Any, Any] | None:
+        found = [to_numpy(message.batch["label"]) for message in self._messages(0, self.count)]
+        labels = np.concatenate(found)
+        return labels if (labels >= 0).all() else None
+
+    def read(self, start: int, stop: int) -> Iterator[Pixels]:
+        for message in self._messages(start, stop):
+            column = message.batch["image"]
+            images = to_uint8(to_numpy(column))
+            yield np.moveaxis(images, 1, 3) if column.type.dim_names[0] == "C" else images
+
+    def _messages(self, start: int, stop: int) -> Iterator[Message]:
+        request = {"dataset": self.name, "offset": start, "limit": stop - start}
+        return (message for message in self.client.stream("Dataset", request) if message.batch.num_rows)
