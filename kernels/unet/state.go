@@ -2,7 +2,6 @@ package unet
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -14,47 +13,28 @@ type Tensor struct {
 }
 
 // Load picks the values of Params, in their order, out of a state dict in any
-// order. The constants that EDM stores beside its parameters may be there and
-// must then agree with the configuration; ratio embeddings may be missing and
-// are then zero. A tensor that is missing, unknown, twice there, of another
-// shape or not finite is a *[StateError]. The result shares memory with state.
+// order. What [Net.Check] finds wrong first is the error. The result shares memory
+// with state.
 func (n *Net) Load(state []Tensor) ([][]float32, error) {
-	given := make(map[string]Tensor, len(state))
+	given := make(map[string][]float32, len(state))
+	check := n.Check()
 	for _, t := range state {
-		if _, ok := given[t.Name]; ok {
-			return nil, &StateError{t.Name, "is there twice"}
-		}
-		given[t.Name] = t
+		check.Add(t)
+		given[t.Name] = t.Data
+	}
+	if faults := check.Faults(); len(faults) > 0 {
+		return nil, faults[0]
 	}
 	var out [][]float32
 	for _, e := range n.entries {
-		t, ok := given[e.Name]
-		delete(given, e.Name)
-		switch {
-		case !ok && e.constant != nil:
-			continue
-		case !ok && e.Optional:
-			t.Data = make([]float32, e.Size())
-		case !ok:
-			return nil, &StateError{e.Name, fmt.Sprintf("is missing; config.json asks for it with shape %v", e.Shape)}
-		case !slices.Equal(t.Shape, e.Shape) || len(t.Data) != e.Size():
-			return nil, &StateError{e.Name, fmt.Sprintf("has shape %v and %d values; config.json asks for %v", t.Shape, len(t.Data), e.Shape)}
-		}
 		if e.constant != nil {
-			if !agree(t.Data, e.constant) {
-				return nil, &StateError{e.Name, fmt.Sprintf("holds %v; resample_filter in config.json gives %v", t.Data, e.constant)}
-			}
 			continue
 		}
-		if i := slices.IndexFunc(t.Data, notFinite); i >= 0 {
-			return nil, &StateError{e.Name, fmt.Sprintf("holds %v at %d", t.Data[i], i)}
+		data, ok := given[e.Name]
+		if !ok {
+			data = make([]float32, e.Size())
 		}
-		out = append(out, t.Data)
-	}
-	for _, t := range state {
-		if _, left := given[t.Name]; left {
-			return nil, &StateError{t.Name, "is unknown to the network of config.json"}
-		}
+		out = append(out, data)
 	}
 	return out, nil
 }
@@ -93,14 +73,3 @@ func (n *Net) Buffers() []Tensor {
 	}
 	return out
 }
-
-func agree(a, b []float32) bool {
-	for i := range b {
-		if !(math.Abs(float64(a[i]-b[i])) <= 1e-6) {
-			return false
-		}
-	}
-	return true
-}
-
-func notFinite(v float32) bool { return v != v || math.IsInf(float64(v), 0) }

@@ -81,6 +81,9 @@ func (f *File) Lookup(name string) *Tensor {
 	return nil
 }
 
+// bytes returns the size of the data that DType and Shape ask for.
+func (t *Tensor) bytes() int { return elements(t.Shape) * t.DType.Size() }
+
 // elements returns ∏ shape, or −1 where it is negative or overflows.
 func elements(shape []int) int {
 	n := 1

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 )
@@ -29,44 +30,107 @@ func ReadFile(path string) (*File, error) {
 
 // Decode parses a whole file held in memory. The tensors alias b.
 func Decode(b []byte) (*File, error) {
-	if len(b) < 8 {
-		return nil, &FormatError{"", fmt.Sprintf("%d bytes are too few for a file", len(b))}
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > MaxHeader {
-		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are read", n, MaxHeader)}
-	}
-	if uint64(len(b)-8) < n {
-		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes in a file of %d: truncated", n, len(b))}
-	}
-	f, entries, err := decodeHeader(b[8 : 8+n])
+	f, begin, err := describe(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		return nil, err
 	}
-	data := b[8+n:]
-	var end uint64
-	for i, e := range entries {
-		t := &f.Tensors[i]
-		count, size := elements(e.Shape), e.DType.Size()
-		switch {
-		case size == 0:
-			return nil, &FormatError{t.Name, fmt.Sprintf("unknown dtype %q", e.DType)}
-		case count < 0:
-			return nil, &FormatError{t.Name, fmt.Sprintf("impossible shape %v", e.Shape)}
-		case e.Offsets[0] != end:
-			return nil, &FormatError{t.Name, fmt.Sprintf("begins at %d where the one before ends at %d: a gap or an overlap", e.Offsets[0], end)}
-		case e.Offsets[1] < e.Offsets[0] || e.Offsets[1] > uint64(len(data)):
-			return nil, &FormatError{t.Name, fmt.Sprintf("offsets %v in %d bytes of data: truncated", e.Offsets, len(data))}
-		case e.Offsets[1]-e.Offsets[0] != uint64(count*size):
-			return nil, &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", e.Offsets[1]-e.Offsets[0], e.Shape, e.DType)}
-		}
-		end = e.Offsets[1]
-		t.Data = data[e.Offsets[0]:end:end]
-	}
-	if end != uint64(len(data)) {
-		return nil, &FormatError{"", fmt.Sprintf("%d bytes after the last tensor", uint64(len(data))-end)}
+	data := b[begin:]
+	for i, t := range f.Tensors {
+		size := t.bytes()
+		f.Tensors[i].Data, data = data[:size:size], data[size:]
 	}
 	return f, nil
+}
+
+// Scan yields the tensors of the file at path, in the order of their bytes, reading each
+// when its turn comes. What is wrong with the file is a [*FormatError], and ends it.
+func Scan(path string) iter.Seq2[Tensor, error] {
+	return func(yield func(Tensor, error) bool) {
+		if err := scan(path, func(t Tensor) bool { return yield(t, nil) }); err != nil {
+			yield(Tensor{}, err)
+		}
+	}
+}
+
+func scan(path string, yield func(Tensor) bool) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	f, begin, err := describe(file, info.Size())
+	if err != nil {
+		return err
+	}
+	data := io.NewSectionReader(file, begin, info.Size()-begin)
+	for _, t := range f.Tensors {
+		t.Data = make([]byte, t.bytes())
+		if _, err := io.ReadFull(data, t.Data); err != nil {
+			return err
+		}
+		if !yield(t) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// describe reads the header of a file of size bytes, and returns the tensors without
+// data and where their data begins. It has then been checked that they fill the file.
+func describe(r io.ReaderAt, size int64) (*File, int64, error) {
+	if size < 8 {
+		return nil, 0, &FormatError{"", fmt.Sprintf("%d bytes are too few for a file", size)}
+	}
+	var prefix [8]byte
+	if _, err := r.ReadAt(prefix[:], 0); err != nil {
+		return nil, 0, err
+	}
+	n := binary.LittleEndian.Uint64(prefix[:])
+	if n > MaxHeader {
+		return nil, 0, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are read", n, MaxHeader)}
+	}
+	if uint64(size-8) < n {
+		return nil, 0, &FormatError{"", fmt.Sprintf("header of %d bytes in a file of %d: truncated", n, size)}
+	}
+	header := make([]byte, n)
+	if _, err := r.ReadAt(header, 8); err != nil && n > 0 {
+		return nil, 0, err
+	}
+	f, entries, err := decodeHeader(header)
+	if err != nil {
+		return nil, 0, err
+	}
+	begin := 8 + int64(n)
+	return f, begin, checkLayout(f.Tensors, entries, uint64(size-begin))
+}
+
+// checkLayout checks that the tensors fill that many bytes without gaps or overlap.
+func checkLayout(tensors []Tensor, entries []entry, size uint64) error {
+	var end uint64
+	for i, e := range entries {
+		t := &tensors[i]
+		switch {
+		case e.DType.Size() == 0:
+			return &FormatError{t.Name, fmt.Sprintf("unknown dtype %q", e.DType)}
+		case elements(e.Shape) < 0:
+			return &FormatError{t.Name, fmt.Sprintf("impossible shape %v", e.Shape)}
+		case e.Offsets[0] != end:
+			return &FormatError{t.Name, fmt.Sprintf("begins at %d where the one before ends at %d: a gap or an overlap", e.Offsets[0], end)}
+		case e.Offsets[1] < e.Offsets[0] || e.Offsets[1] > size:
+			return &FormatError{t.Name, fmt.Sprintf("offsets %v in %d bytes of data: truncated", e.Offsets, size)}
+		case e.Offsets[1]-e.Offsets[0] != uint64(t.bytes()):
+			return &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", e.Offsets[1]-e.Offsets[0], e.Shape, e.DType)}
+		}
+		end = e.Offsets[1]
+	}
+	if end != size {
+		return &FormatError{"", fmt.Sprintf("%d bytes after the last tensor", size-end)}
+	}
+	return nil
 }
 
 // decodeHeader reads the JSON header token by token, because encoding/json lets the last of two equal

@@ -1,0 +1,152 @@
+"""EDM checkpoints as model folders, without executing anything that is in them.
+
+A pickle is a program: it names functions and has them called. Here it is read as data, by a machine that can neither
+import nor call; docs/checkpoints.md says what is accepted.
+
+>>> from anisoflight.convert import convert
+>>> convert("no-such-file.pkl", "model")
+Traceback (most recent call last):
+FileNotFoundError: ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from . import folder as folders
+from .errors import (
+    BadCheckpointError,
+    BadModelError,
+    ConvertError,
+    UnsafePickleError,
+    UnsupportedNetworkError,
+)
+from .machine import Budget, Machine
+from .names import IN_CHECKPOINTS
+from .network import choose, complete, config_of, state_of, summary
+from .torchfile import LEGACY, ZIP, read_torch
+from .values import Module
+from .verify import verify
+
+__all__ = [
+    "BadCheckpointError",
+    "BadModelError",
+    "Conversion",
+    "ConvertError",
+    "UnsafePickleError",
+    "UnsupportedNetworkError",
+    "convert",
+]
+
+_CHUNK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What `convert` made."""
+
+    target: Path
+    config: dict[str, Any]  # config.json
+    tensors: int
+    parameters: int  # trained scalars, as EDM counts them; of an unverified model all scalars, with buffers
+    source_sha256: str
+    weights_sha256: str  # of model.safetensors; the server calls it the model's hash
+    verified: bool
+
+    @property
+    def summary(self) -> str:
+        """A line about the network."""
+        return summary(self.config)
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    key: str | None = None,
+    config: str | os.PathLike[str] | None = None,
+    replace: bool = False,
+    check: bool = True,
+    binary: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Conversion:
+    """Convert an EDM checkpoint to the model folder target.
+
+    source is a pickle (network-snapshot-*.pkl, or a published edm-*.pkl) or a file of torch.save
+    (training-state-*.pt). Where it holds several networks, key names one (default "ema"). A bare state dict needs
+    config, a config.json. The folder appears whole or not at all; replace puts it in the place of an older one.
+
+    check compares names and shapes with the configuration by `anisoflight model check`, with the binary that
+    `anisoflight.serve` would start.
+
+    Raises UnsafePickleError, BadCheckpointError, UnsupportedNetworkError, BadModelError, NameTakenError, all with a
+    `.code`, and OSError.
+    """
+    source, target = Path(source), Path(os.path.abspath(target))
+    folders.refuse_taken(target, replace)  # before the work; asked again at its end
+    data = _map(source)
+    found = choose(_read(data), key)
+    if isinstance(found, Module):
+        if config is not None:
+            raise BadCheckpointError("the checkpoint has its own configuration; leave --config out")
+        settings, state = config_of(found), state_of(found)
+    elif config is None:
+        raise BadCheckpointError("the checkpoint is a state dict, without its network's arguments; give --config")
+    else:
+        settings, state = _settings(Path(config)), found
+    values = sum(tensor.size for tensor in state.values())
+    with tqdm(
+        total=len(data) + 4 * values, desc=target.name, unit="B", unit_scale=True, delay=0.5, leave=False,
+        disable=not progress,
+    ) as bar:  # fmt: skip
+        digest = hashlib.sha256()
+        for start in range(0, len(data), _CHUNK):
+            part = data[start : start + _CHUNK]
+            digest.update(part)
+            bar.update(len(part))
+        origin = {"format": "pt", "source_sha256": digest.hexdigest()}
+        with folders.appearing(target, replace) as made:
+            folders.write_config(made, settings)
+            weights = folders.write_weights(made, state, origin, 4 * len(data), bar.update)
+            parameters = verify(made, binary)["parameters"] if check else values
+    return Conversion(target, settings, len(state), parameters, digest.hexdigest(), weights, check)
+
+
+def _map(source: Path) -> memoryview:
+    """The bytes of a file, read as they are used."""
+    with source.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise BadCheckpointError(f"{source} is empty")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _read(data: memoryview) -> Any:
+    """What a checkpoint holds."""
+    budget = Budget()
+    if data[:4] == ZIP or data[: len(LEGACY)] == LEGACY:
+        return read_torch(data, IN_CHECKPOINTS, budget)
+    if data[0] != 0x80:
+        raise BadCheckpointError("the file is neither a pickle of protocol 2 or later nor one of torch.save")
+    machine = Machine(data, IN_CHECKPOINTS, None, budget)
+    found = machine.run()
+    if machine.end != len(data):
+        raise BadCheckpointError(f"the file goes on for {len(data) - machine.end:,} bytes after its pickle")
+    return found
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise BadCheckpointError(f"{path} is not JSON: {error}") from error
+    if not isinstance(settings, dict):
+        raise BadCheckpointError(f"{path} is not a JSON object")
+    return complete(settings, extra=("classes", "ratio_embedding"))

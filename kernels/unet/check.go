@@ -1,0 +1,92 @@
+package unet
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Check compares a state dict, one tensor at a time, with a network's. Make one
+// with [Net.Check]; values need not be kept after [Check.Add].
+type Check struct {
+	net     *Net
+	place   map[string]int // of the network's tensors
+	faults  map[int]*StateError
+	unknown []*StateError
+	seen    map[string]bool
+}
+
+// Check begins a comparison. The constants that EDM stores beside its parameters
+// may be there and must then agree with the configuration; ratio embeddings may
+// be missing and are then zero. A tensor that is missing, unknown, twice there, of
+// another shape or not finite is a fault.
+func (n *Net) Check() *Check {
+	c := &Check{net: n, place: make(map[string]int, len(n.entries)), faults: map[int]*StateError{}, seen: map[string]bool{}}
+	for i, e := range n.entries {
+		c.place[e.Name] = i
+	}
+	return c
+}
+
+// Add compares a tensor.
+func (c *Check) Add(t Tensor) {
+	i, known := c.place[t.Name]
+	var reason string
+	switch {
+	case c.seen[t.Name]:
+		reason = "is there twice"
+	case !known:
+		reason = "is unknown to the network of config.json"
+	default:
+		reason = c.net.entries[i].misfit(t)
+	}
+	c.seen[t.Name] = true
+	switch {
+	case reason == "":
+	case known:
+		c.faults[i] = &StateError{t.Name, reason}
+	default:
+		c.unknown = append(c.unknown, &StateError{t.Name, reason})
+	}
+}
+
+// Faults returns what is wrong with the tensors added, which are all there are: in
+// EDM's order, then what the network does not know.
+func (c *Check) Faults() []*StateError {
+	for i, e := range c.net.entries {
+		if !c.seen[e.Name] && e.constant == nil && !e.Optional {
+			c.faults[i] = &StateError{e.Name, fmt.Sprintf("is missing; config.json asks for it with shape %v", e.Shape)}
+		}
+	}
+	var out []*StateError
+	for _, i := range slices.Sorted(maps.Keys(c.faults)) {
+		out = append(out, c.faults[i])
+	}
+	return append(out, c.unknown...)
+}
+
+// misfit says what is wrong with a tensor of the entry's name.
+func (e entry) misfit(t Tensor) string {
+	if !slices.Equal(t.Shape, e.Shape) || len(t.Data) != e.Size() {
+		return fmt.Sprintf("has shape %v and %d values; config.json asks for %v", t.Shape, len(t.Data), e.Shape)
+	}
+	if e.constant != nil && !agree(t.Data, e.constant) {
+		return fmt.Sprintf("holds %v; resample_filter in config.json gives %v", t.Data, e.constant)
+	}
+	if i := slices.IndexFunc(t.Data, notFinite); i >= 0 {
+		return fmt.Sprintf("holds %v at %d", t.Data[i], i)
+	}
+	return ""
+}
+
+func agree(a, b []float32) bool {
+	for i := range b {
+		if !(math.Abs(float64(a[i]-b[i])) <= 1e-6) {
+			return false
+		}
+	}
+	return true
+}
+
+func notFinite(v float32) bool { return v != v || math.IsInf(float64(v), 0) }
