@@ -14,14 +14,15 @@ import (
 func newModel() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
-		Short: "List models, make mixtures with exact score, and draw data sets from them",
+		Short: "List and check models, make mixtures with exact score, and draw data sets from them",
 		Example: `  anisoflight model list
+  anisoflight model check data/models/cifar10
   anisoflight model mixture --name digits-gmm --dataset digits
   anisoflight model draw --name known --model digits-gmm --n 10000`,
 		Args: commandNamed,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, s := range []spec{modelListSpec, modelMixtureSpec, modelDrawSpec} {
+	for _, s := range []spec{modelListSpec, modelCheckSpec, modelMixtureSpec, modelDrawSpec} {
 		cmd.AddCommand(s.command())
 	}
 	return cmd

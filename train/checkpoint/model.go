@@ -37,32 +37,49 @@ type Model struct {
 // *[Error].
 func LoadModel(dir string) (*Model, error) {
 	m := &Model{}
-	for _, f := range []struct {
-		name     string
-		optional bool
-		decode   func([]byte) error
-	}{
+	for _, f := range m.files() {
+		if err := f.read(dir); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// part is a file of a model folder, and what reads it into the model.
+type part struct {
+	name     string
+	optional bool
+	decode   func([]byte) error
+}
+
+func (m *Model) files() []part {
+	return []part{
 		{configFile, false, m.decodeConfig},
 		{weightsFile, false, m.decodeWeights},
 		{scheduleFile, true, func(b []byte) (err error) { m.Schedule, err = decodeSchedule(b); return err }},
 		{basisFile, true, func(b []byte) (err error) { m.Basis, err = DecodeBasis(b); return err }},
-	} {
-		b, err := os.ReadFile(filepath.Join(dir, f.name))
-		if f.optional && errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err // the folder's place is the caller's business
-		}
-		if err == nil {
-			err = f.decode(b)
-		}
-		if err != nil {
-			return nil, inFile(f.name, err)
-		}
 	}
-	return m, nil
+}
+
+func (f part) read(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, f.name))
+	if f.optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = f.decode(b)
+	}
+	return inFile(f.name, withoutPath(err))
+}
+
+// withoutPath strips the path that a file error carries: the folder's place is the
+// caller's business.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 func (m *Model) decodeConfig(b []byte) error {
@@ -81,15 +98,22 @@ func (m *Model) decodeWeights(b []byte) error {
 	}
 	state := make([]unet.Tensor, len(f.Tensors))
 	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		state[i] = unet.Tensor{Name: t.Name, Shape: t.Shape}
-		if state[i].Data, err = t.Float32s(); err != nil {
-			return &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) + "; a network's tensors are F32, F64, F16 or BF16", Err: err}
+		if state[i], err = tensorOf(&f.Tensors[i]); err != nil {
+			return err
 		}
 	}
 	m.Values, err = m.Net.Load(state)
 	m.Hash = hashOf(b)
 	return err
+}
+
+// tensorOf gives a stored tensor's values.
+func tensorOf(t *safetensors.Tensor) (unet.Tensor, error) {
+	data, err := t.Float32s()
+	if err != nil {
+		return unet.Tensor{}, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) + "; a network's tensors are F32, F64, F16 or BF16", Err: err}
+	}
+	return unet.Tensor{Name: t.Name, Shape: t.Shape, Data: data}, nil
 }
 
 // SaveModel writes m as the folder dir, which appears whole or not at all, and sets

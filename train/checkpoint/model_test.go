@@ -184,6 +184,52 @@ func TestBrokenModels(t *testing.T) {
 		if !errors.As(err, &e) || e.File != c.file || c.tensor != "*" && e.Tensor != c.tensor {
 			t.Errorf("%s: error %v", name, err)
 		}
+		if _, faults := CheckModel(path); len(faults) == 0 || name != "renamed tensor" && faults[0].Error() != err.Error() {
+			t.Errorf("%s: CheckModel says %v, LoadModel %v", name, faults, err)
+		}
+	}
+}
+
+// TestCheckModel: a sound folder has no faults, and in one with several each is told.
+func TestCheckModel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	m := tinyModel(t)
+	if err := SaveModel(dir, m, false); err != nil {
+		t.Fatal(err)
+	}
+	net, faults := CheckModel(dir)
+	if len(faults) != 0 || net == nil || net.ParamCount() != m.Net.ParamCount() {
+		t.Errorf("a sound model: network %v, faults %v", net, faults)
+	}
+	files := read(t, dir)
+	f, err := safetensors.Decode(files[weightsFile])
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Lookup("model.map_layer0.bias").Name = "model.extra"
+	*f.Lookup("model.map_layer1.bias") = safetensors.FromInt64s("model.map_layer1.bias", []int{32}, make([]int64, 32))
+	if files[weightsFile], err = encode(f); err != nil {
+		t.Fatal(err)
+	}
+	files[basisFile] = []byte("hello")
+	if err := writeFolder(dir, files, true); err != nil {
+		t.Fatal(err)
+	}
+	_, faults = CheckModel(dir)
+	var got []string
+	for _, err := range faults {
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%v is no *Error", err)
+		}
+		got = append(got, e.File+" "+e.Tensor)
+	}
+	want := []string{
+		"model.safetensors model.map_layer1.bias", "model.safetensors model.map_layer0.bias",
+		"model.safetensors model.extra", "basis.safetensors ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("faults %q, want %q", got, want)
 	}
 }
 

@@ -72,9 +72,7 @@ def _next(target: Path) -> str:
     """The command to type next."""
     name = target.name
     if target.parent.name != "models" or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", name):
-        return (
-            "Next: move the folder to DATA/models/NAME, DATA the server's --data, NAME of a-z, 0-9, . _ and -"
-        )
+        return "Next: move the folder to DATA/models/NAME, DATA the server's --data, NAME of a-z, 0-9, . _ and -"
     return f"Next: anisoflight sample --data {target.parent.parent} --model {name} --n 64 --steps 18 --out {name}.png"
 
 

@@ -37,7 +37,7 @@ def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[s
             f"{program} model check failed: {done.stderr.strip()[-2000:]}", "SERVER_START"
         ) from error
     if faults:
-        lines = [f"{fault['file']}: {fault['tensor']}: {fault['reason']}".replace(": :", ":") for fault in faults]
+        lines = [": ".join(fault[part] for part in ("file", "tensor", "reason") if part in fault) for fault in faults]
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *more]))
     return found

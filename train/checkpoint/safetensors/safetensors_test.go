@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +103,41 @@ func TestRefusals(t *testing.T) {
 		if !errors.As(err, &fe) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, c.want)
 		}
+		if _, scanned := scanAll(t, c.file); scanned == nil || scanned.Error() != err.Error() {
+			t.Errorf("%s: Scan says %v, Decode %v", name, scanned, err)
+		}
+	}
+}
+
+// scanAll returns what Scan yields of a file with these bytes.
+func scanAll(t *testing.T, file []byte) (tensors []Tensor, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for tensor, err := range Scan(path) {
+		if err != nil {
+			return tensors, err
+		}
+		tensors = append(tensors, tensor)
+	}
+	return tensors, nil
+}
+
+// TestScan: what Scan yields is what Decode returns.
+func TestScan(t *testing.T) {
+	f := &File{Tensors: []Tensor{FromFloat32s("w", []int{2}, []float32{1, -2}), FromFloat32s("none", []int{0}, nil), FromInt64s("n", nil, []int64{7})}}
+	var b bytes.Buffer
+	if err := Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Decode(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := scanAll(t, b.Bytes()); err != nil || !reflect.DeepEqual(got, whole.Tensors) {
+		t.Errorf("scanned %v, error %v; decoded %v", got, err, whole.Tensors)
 	}
 }
 

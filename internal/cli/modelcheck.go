@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+var modelCheckSpec = spec{
+	use:   "check",
+	args:  "FOLDER",
+	short: "Compare a model folder's weights with its configuration, without a device",
+	long: `Check says everything that keeps the folder from being served: files that are missing
+or cannot be read, and each tensor that the network of config.json asks for and the
+weights lack, that it does not know, or that has another shape, type or values that
+are not finite. Nothing is compiled, and one tensor is in memory at a time.
+
+The exit status is 1 if anything is wrong.`,
+	example: `  anisoflight model check data/models/cifar10
+  anisoflight model check --json data/models/cifar10 | jq .parameters`,
+	json: true,
+	run:  runModelCheck,
+}
+
+// modelFault is one thing that is wrong with a model folder.
+type modelFault struct {
+	File   string `json:"file"`
+	Tensor string `json:"tensor,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// modelReport is what check --json prints.
+type modelReport struct {
+	Type       string       `json:"model_type,omitempty"`
+	Parameters int          `json:"parameters,omitempty"`
+	Config     any          `json:"config,omitempty"` // with every default filled in
+	Faults     []modelFault `json:"faults"`
+}
+
+func runModelCheck(_ context.Context, e env) error {
+	net, faults := checkpoint.CheckModel(e.args[0])
+	report := modelReport{Faults: []modelFault{}}
+	if net != nil {
+		report.Type, report.Parameters, report.Config = checkpoint.ShapeOf(net).Type, net.ParamCount(), checkpoint.ConfigOf(net)
+	}
+	for _, err := range faults {
+		fault := modelFault{Reason: err.Error()}
+		var in *checkpoint.Error
+		if errors.As(err, &in) {
+			fault = modelFault{in.File, in.Tensor, in.Msg}
+		}
+		report.Faults = append(report.Faults, fault)
+	}
+	var err error
+	if e.json {
+		err = printJSON(e.out, report)
+	} else {
+		err = report.print(e.out)
+	}
+	if err == nil && len(faults) > 0 {
+		err = fmt.Errorf("%s cannot be served", e.args[0])
+	}
+	return err
+}
+
+func (r modelReport) print(w io.Writer) error {
+	if len(r.Faults) == 0 {
+		_, err := fmt.Fprintf(w, "%s, %d parameters: every tensor fits\n", r.Type, r.Parameters)
+		return err
+	}
+	for _, f := range r.Faults {
+		what := f.File
+		if f.Tensor != "" {
+			what += ": " + f.Tensor
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", what, f.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
