@@ -100,17 +100,31 @@ var engineValues = []struct {
 		return float64(i.Warming.Total - i.Warming.Done)
 	}},
 	{describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return i.CompileS }},
+	{describe("matmul_peak_flops", "FLOP/s of a large float32 matrix product on the device; 0 before it is measured."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return i.PeakGFLOPS * 1e9 }},
 	{describe("models", "Models served."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Models) }},
 	{describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.RunningRuns) }},
 }
 
-func describe(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("anisoflight_"+name, help, nil, nil)
+// workValues are the metrics of each kind of program that the device runs.
+var workValues = []struct {
+	desc  *prometheus.Desc
+	value func(api.Work) float64
+}{
+	{describe("program_runs_total", "Runs of compiled programs.", "kind"), func(w api.Work) float64 { return float64(w.Runs) }},
+	{describe("program_flops_total", "Floating-point operations of convolutions and matrix products.", "kind"), func(w api.Work) float64 { return w.GFLOP * 1e9 }},
+	{describe("program_seconds_total", "Time that runs took; runs side by side count each.", "kind"), func(w api.Work) float64 { return w.Seconds }},
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("anisoflight_"+name, help, labels, nil)
 }
 
 // Describe implements prometheus.Collector.
 func (e *engineMeters) Describe(out chan<- *prometheus.Desc) {
 	for _, v := range engineValues {
+		out <- v.desc
+	}
+	for _, v := range workValues {
 		out <- v.desc
 	}
 }
@@ -124,5 +138,10 @@ func (e *engineMeters) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, v := range engineValues {
 		out <- prometheus.MustNewConstMetric(v.desc, v.kind, v.value(info))
+	}
+	for kind, work := range info.Work {
+		for _, v := range workValues {
+			out <- prometheus.MustNewConstMetric(v.desc, prometheus.CounterValue, v.value(work), kind)
+		}
 	}
 }

@@ -1,12 +1,16 @@
 package flight
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // TestMetrics: calls by method, operation and code; rows and bytes; names that clients make up make no new series.
@@ -44,5 +48,39 @@ anisoflight_connections 1
 	}
 	if n, err := testutil.GatherAndCount(at, "anisoflight_call_seconds"); err != nil || n != 3 {
 		t.Errorf("%d series of times, %v", n, err)
+	}
+}
+
+// informed is an engine that knows nothing but how it is.
+type informed struct {
+	Engine
+	info api.ServerInfo
+}
+
+func (e informed) Action(context.Context, string, json.RawMessage, func(api.Meta)) (any, error) {
+	return e.info, nil
+}
+
+// TestMetricsOfWork: what the engine says of its programs, by kind.
+func TestMetricsOfWork(t *testing.T) {
+	at := &engineMeters{informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
+		"step": {Runs: 3, GFLOP: 6, Seconds: 0.5}, "evaluate": {Runs: 1, GFLOP: 1, Seconds: 0.25},
+	}}}}
+	want := `
+# HELP anisoflight_matmul_peak_flops FLOP/s of a large float32 matrix product on the device; 0 before it is measured.
+# TYPE anisoflight_matmul_peak_flops gauge
+anisoflight_matmul_peak_flops 5e+10
+# HELP anisoflight_program_flops_total Floating-point operations of convolutions and matrix products.
+# TYPE anisoflight_program_flops_total counter
+anisoflight_program_flops_total{kind="evaluate"} 1e+09
+anisoflight_program_flops_total{kind="step"} 6e+09
+# HELP anisoflight_program_seconds_total Time that runs took; runs side by side count each.
+# TYPE anisoflight_program_seconds_total counter
+anisoflight_program_seconds_total{kind="evaluate"} 0.25
+anisoflight_program_seconds_total{kind="step"} 0.5
+`
+	names := []string{"anisoflight_matmul_peak_flops", "anisoflight_program_flops_total", "anisoflight_program_seconds_total"}
+	if err := testutil.CollectAndCompare(at, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
 	}
 }

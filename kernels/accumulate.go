@@ -120,7 +120,7 @@ func (t *Trainer) noise(ctx context.Context, in StepInput, n, size int) ([][]*de
 		return nil, err
 	}
 	defer rng.Release()
-	out, err := p.Run(ctx, device.Use(rng))
+	out, err := t.run(ctx, p, device.Use(rng))
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*
 	if s.err != nil {
 		return nil, sum, s.err
 	}
-	out, err := p.Run(ctx, run...)
+	out, err := t.run(ctx, p, run...)
 	if err != nil {
 		return nil, sum, err
 	}
@@ -234,7 +234,7 @@ func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Bu
 	if s.err != nil {
 		return 0, s.err
 	}
-	out, err := p.Run(ctx, args...)
+	out, err := t.run(ctx, p, args...)
 	if err != nil {
 		t.lost = !t.state[0].Live()
 		return 0, err

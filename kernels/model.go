@@ -85,6 +85,9 @@ func (m *Model) check(b *basis.Basis) error {
 // Network returns the network.
 func (m *Model) Network() Network { return m.net }
 
+// Device returns the device.
+func (m *Model) Device() *device.Device { return m.dev }
+
 // Basis returns the basis.
 func (m *Model) Basis() *basis.Basis { return m.proj.basis }
 

@@ -44,6 +44,7 @@ type StepOutput struct {
 	Loss     []float64 // [B] per sample, Σ_j ω_j |P_j r|² summed over pixels
 	GradNorm float64   // of the network's gradient; 0 if it is frozen
 	Skipped  bool      // the network's gradient was not finite: nothing was updated
+	FLOPs    int64     // of the step's programs
 }
 
 // Step draws ε (and probes), and takes one optimiser step on the batch mean of
@@ -54,6 +55,13 @@ type StepOutput struct {
 // not finite, which is no error but Skipped. If the run itself fails on the
 // device the state is gone and every call answers ErrStateLost until Restore.
 func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
+	t.flops = 0
+	out, err := t.step(ctx, in)
+	out.FLOPs = t.flops
+	return out, err
+}
+
+func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
 	m := t.model
 	if err := t.usable(); err != nil {
 		return StepOutput{}, err
@@ -115,12 +123,18 @@ func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	if s.err != nil {
 		return StepOutput{}, s.err
 	}
-	out, err := p.Run(ctx, args...)
+	out, err := t.run(ctx, p, args...)
 	if err != nil {
 		t.lost = m.size > 0 && !t.state[0].Live()
 		return StepOutput{}, err
 	}
 	return t.finish(in, n, out)
+}
+
+// run runs a program of the step under way.
+func (t *Trainer) run(ctx context.Context, p *device.Program, args ...device.Arg) ([]*device.Buffer, error) {
+	t.flops += p.FLOPs()
+	return p.Run(ctx, args...)
 }
 
 // program returns the program of a step on n images.

@@ -70,6 +70,7 @@ type Trainer struct {
 	state []*device.Buffer // params, m, v, ema; params alone if the network is frozen
 	count int64            // optimiser steps taken
 	lost  bool
+	flops int64 // of the step under way
 	done  bool
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Row is what one step reports. What a stage lacks is NaN: the energy and the
 // schedule's columns in pretrain, the network's columns where it is frozen, the terms
-// that the estimator's mode does not have.
+// that the estimator's mode does not have, the MFU before the peak is measured.
 type Row struct {
 	Step               int64   // from 1
 	Kimg               float64 // thousands of images seen, this step's included
@@ -31,6 +31,9 @@ type Row struct {
 	// EvalEnergy is that of the schedule before this step on the fixed evaluation set,
 	// where it was measured; EvalRise is how much it lies above the lowest so far.
 	EvalEnergy, EvalRise, EvalRiseStderr float64
+
+	GFLOPS float64 // 10⁹ FLOP/s over the step's seconds: its convolutions and matrix products
+	MFU    float64 // GFLOPS as a share of the device's measured matmul peak, where that is known
 }
 
 // RowColumns names the columns of a Row in the order of Row.Values. New ones are added
@@ -45,7 +48,7 @@ var RowColumns = func() []string {
 			names = append(names, prefix+term)
 		}
 	}
-	names = append(names, "eval_energy", "eval_rise", "eval_rise_stderr")
+	names = append(names, "eval_energy", "eval_rise", "eval_rise_stderr", "gflops", "mfu")
 	return names
 }()
 
@@ -69,7 +72,7 @@ func (r *Row) fields() []*float64 {
 	for i := range r.TermStderr {
 		fields = append(fields, &r.TermStderr[i])
 	}
-	return append(fields, &r.EvalEnergy, &r.EvalRise, &r.EvalRiseStderr)
+	return append(fields, &r.EvalEnergy, &r.EvalRise, &r.EvalRiseStderr, &r.GFLOPS, &r.MFU)
 }
 
 // Values returns the row as numbers, in the order of RowColumns.

@@ -92,6 +92,10 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 	r.step++
 	r.seen += int64(n)
 	row.Seconds = time.Since(began).Seconds()
+	row.GFLOPS = float64(out.FLOPs) / row.Seconds / 1e9
+	if peak, ok := r.model.Device().Peak(); ok {
+		row.MFU = row.GFLOPS * 1e9 / peak
+	}
 	r.rows = append(r.rows, row)
 	return row, r.verdict(row, skipped, stop)
 }

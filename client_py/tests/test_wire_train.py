@@ -25,7 +25,7 @@ COLUMNS = [
 ]
 TERMS = ["weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"]
 COLUMNS += ["schedule_grad_cosine", *(f"share_{term}" for term in TERMS), *(f"stderr_{term}" for term in TERMS)]
-COLUMNS += ["eval_energy", "eval_rise", "eval_rise_stderr"]
+COLUMNS += ["eval_energy", "eval_rise", "eval_rise_stderr", "gflops", "mfu"]
 
 
 def create(flight: fl.FlightClient, name: str, **settings: Any) -> str:
@@ -259,3 +259,16 @@ def test_loss_by_noise_level(flight: fl.FlightClient) -> None:
     ratio = heavy["loss"].to_numpy() / table["loss"].to_numpy()
     g = table["sigma"].to_numpy() ** 2
     np.testing.assert_allclose(ratio[3:], ((1 + g) / (25 + g))[3:], rtol=0.3)
+
+
+def test_work_is_counted(flight: fl.FlightClient) -> None:
+    run = create(flight, "counted")
+    before = wire.act(flight, "ServerInfo")[0]["work"].get("step", {"gflop": 0.0, "runs": 0})
+    rows = step(flight, run, 3).to_pandas()
+    after = wire.act(flight, "ServerInfo")[0]["work"]["step"]
+    done = (rows.gflops * rows.seconds).to_numpy()  # GFLOP of a step, whatever its time
+    assert (done > 0).all() and np.allclose(done, done[0])
+    assert after["runs"] == before["runs"] + 3
+    assert after["gflop"] - before["gflop"] == pytest.approx(done.sum())
+    assert after["gflops"] == pytest.approx(after["gflop"] / after["seconds"])
+    assert rows.mfu.isna().all() and "mfu" not in after  # the peak was not measured

@@ -23,7 +23,9 @@ type ServerInfo struct {
 	HeapBytes      uint64  `json:"heap_bytes"`   // live Go heap
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`
 
-	Warming *Warming `json:"warming,omitempty"` // absent where serve was not told to warm anything up
+	Work       map[string]Work `json:"work"`                  // by kind of program: evaluate, step, …
+	PeakGFLOPS float64         `json:"peak_gflops,omitempty"` // rate of a large float32 matrix product, once it is measured
+	Warming    *Warming        `json:"warming,omitempty"`     // absent where serve was not told to warm anything up
 }
 
 // Warming tells how far the compilation ahead of requests is.
@@ -32,6 +34,16 @@ type Warming struct {
 	Total   int    `json:"total"`
 	Failed  int    `json:"failed,omitempty"`  // of those done; the log says why
 	Current string `json:"current,omitempty"` // under way: a model and the size of a batch
+}
+
+// Work is what the runs of one kind of program have done since the start. Floating-point operations are those of
+// convolutions and matrix products, a multiply-add being two.
+type Work struct {
+	Runs    int64   `json:"runs"`
+	GFLOP   float64 `json:"gflop"`         // 10⁹ operations
+	Seconds float64 `json:"seconds"`       // runs side by side count each
+	GFLOPS  float64 `json:"gflops"`        // GFLOP per second
+	MFU     float64 `json:"mfu,omitempty"` // GFLOPS as a share of the peak, once that is measured
 }
 
 // Device describes what computes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -42,6 +43,21 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 		err = errors.Join(err, eng.Close(context.WithoutCancel(ctx)))
 	}()
 	return f(eng)
+}
+
+// measurePeakOption is that of commands whose output has shares of the peak.
+var measurePeakOption = option{name: "measure_peak", kind: toggle, usage: "time a large matrix product first, about a second, so that rates are told as shares of it (MFU), too"}
+
+// measurePeak measures the device's peak where that is asked for.
+func measurePeak(ctx context.Context, e env, eng *engine.Engine) error {
+	if !e.toggle("measure_peak") {
+		return nil
+	}
+	peak, err := eng.MeasurePeak(ctx)
+	if err == nil {
+		e.log.Info("matmul peak measured", "gflops", math.Round(peak/1e9))
+	}
+	return err
 }
 
 // limit gives a limit that serve sets and the other commands leave at its default.

@@ -54,6 +54,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "max_connections", kind: whole, def: "1024", usage: "`number` of connections at a time"},
 		{name: "max_message_bytes", kind: whole, usage: "`bytes` that one message of a client may have (default 256 MiB)"},
 		{name: "stall", kind: number, usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)"},
+		measurePeakOption,
 		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 4)"},
 		{name: "warm", usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as digits,faces:edm (MODEL or MODEL:SCHEDULE)"},
 		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
@@ -67,6 +68,9 @@ func runServe(ctx context.Context, e env) error {
 		return err
 	}
 	return withEngine(ctx, e, func(eng *engine.Engine) error {
+		if err := measurePeak(ctx, e, eng); err != nil {
+			return err
+		}
 		listener, err := listen(ctx, e, cfg.TLS != nil)
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ as a model, and --resume goes on from there.`,
 		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
 		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
 		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
-	}, trainRequest...), dataOption, deviceOption),
+	}, trainRequest...), measurePeakOption, dataOption, deviceOption),
 	run: runTrain,
 }
 
@@ -43,6 +43,9 @@ func runTrain(ctx context.Context, e env) error {
 		model = run
 	}
 	return withEngine(ctx, e, func(eng *engine.Engine) error {
+		if err := measurePeak(ctx, e, eng); err != nil {
+			return err
+		}
 		if err := mayWrite(ctx, eng, e, model); err != nil {
 			return err
 		}
@@ -130,6 +133,10 @@ func watch(ctx context.Context, eng *engine.Engine, e env, run string) error {
 			if x := column(name); !math.IsNaN(x) {
 				note += fmt.Sprintf("%s %.4g ", name, x)
 			}
+		}
+		note += fmt.Sprintf("%.4g GFLOP/s ", column("gflops"))
+		if mfu := column("mfu"); !math.IsNaN(mfu) {
+			note += fmt.Sprintf("(%.0f %% of peak) ", 100*mfu)
 		}
 		p.set(int64(1000*column("kimg")), int64(1000*info.Target), note)
 		return nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"runtime/metrics"
@@ -29,6 +30,7 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 	}
 	info.Warming = e.warming.snapshot()
 	info.Waiting, info.Turns = e.turns.load()
+	info.Work, info.PeakGFLOPS = e.work()
 	for _, r := range e.runs {
 		if r.info().State == running {
 			info.RunningRuns++
@@ -36,6 +38,26 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 	}
 	return info, nil
 }
+
+// work gives what each kind of program has done, and the peak, 0 before it is measured.
+func (e *Engine) work() (kinds map[string]api.Work, peakGFLOPS float64) {
+	peak, known := e.dev.Peak()
+	kinds = map[string]api.Work{}
+	for kind, w := range e.dev.Work() {
+		out := api.Work{Runs: w.Runs, GFLOP: float64(w.FLOPs) / 1e9, Seconds: w.Seconds}
+		if w.Seconds > 0 {
+			out.GFLOPS = out.GFLOP / w.Seconds
+		}
+		if known {
+			out.MFU = out.GFLOPS * 1e9 / peak
+		}
+		kinds[kind] = out
+	}
+	return kinds, peak / 1e9
+}
+
+// MeasurePeak measures the device's matmul peak, in FLOP/s, which shares of the peak refer to from then on.
+func (e *Engine) MeasurePeak(ctx context.Context) (float64, error) { return e.dev.MatmulPeak(ctx) }
 
 // liveHeap gives the bytes of Go objects.
 func liveHeap() uint64 {

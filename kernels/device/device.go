@@ -24,6 +24,9 @@ type Device struct {
 
 	held atomic.Int64 // bytes in buffers
 	work workbook
+
+	peakOnce sync.Mutex    // held by the measurement
+	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
 }
 
 // Open finds a backend and starts it. It never downloads anything. Where
