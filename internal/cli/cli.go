@@ -118,5 +118,5 @@ func commandNamed(cmd *cobra.Command, args []string) error {
 
 // specs are the commands with settings.
 func specs() []spec {
-	return []spec{serveSpec, trainSpec, sampleSpec, compareSpec, doctorSpec}
+	return []spec{serveSpec, trainSpec, sampleSpec, compareSpec, recipeSpec(), doctorSpec}
 }

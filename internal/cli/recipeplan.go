@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/anisoflight/anisoflight/internal/modelbench"
+	"github.com/anisoflight/anisoflight/internal/recipe"
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// plan is what a recipe would do.
+type plan struct {
+	Recipe     string      `json:"recipe"`
+	Dataset    string      `json:"dataset"`
+	Images     int         `json:"images"`
+	Shape      []int       `json:"shape"`
+	Classes    int         `json:"classes"`
+	Network    string      `json:"network"` // the model that holds it
+	Type       string      `json:"type"`
+	Parameters int         `json:"parameters"`
+	FLOPs      int64       `json:"flops"` // of the network, on one image
+	Rate       float64     `json:"flops_per_second"`
+	Measured   bool        `json:"measured"` // the rate, here
+	Stages     []stagePlan `json:"stages"`
+	Hours      float64     `json:"hours"` // of all stages
+}
+
+type stagePlan struct {
+	Kind     recipe.Kind    `json:"kind"`
+	Makes    string         `json:"makes,omitempty"`
+	Command  string         `json:"command"`
+	Settings map[string]any `json:"settings,omitempty"` // of a run, with every default
+	Cost     *recipe.Cost   `json:"cost,omitempty"`
+}
+
+// printPlans prints what recipes would do.
+func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
+	rate, measured := e.number("flops_per_second"), false
+	if e.get("flops_per_second").given && rate <= 0 {
+		return usagef(e.cmd, "--flops-per-second is %g; it is positive", rate)
+	}
+	if rate == 0 {
+		measured = true
+		var err error
+		if rate, err = deviceRate(ctx, e); err != nil {
+			return err
+		}
+	}
+	counter, err := device.Open(device.Config{Plugin: "go", Logger: e.log}) // it draws programs and runs none
+	if err != nil {
+		return err
+	}
+	defer counter.Close()
+	plans := []plan{}
+	for _, r := range recipes {
+		p, err := planOf(e, r, counter, rate)
+		if err != nil {
+			return err
+		}
+		p.Measured = measured
+		plans = append(plans, p)
+	}
+	if e.json {
+		return printJSON(e.out, plans)
+	}
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(e.out)
+		}
+		if err := p.print(e.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deviceRate is what the device does in a large matrix product, in operations a second.
+func deviceRate(ctx context.Context, e env) (float64, error) {
+	dev, err := openDevice(e)
+	if err != nil {
+		return 0, err
+	}
+	defer dev.Close()
+	rate, err := modelbench.MatmulRate(ctx, dev)
+	return 1e9 * rate, err
+}
+
+func planOf(e env, r *recipe.Recipe, counter *device.Device, rate float64) (plan, error) {
+	net, err := r.Net()
+	if err != nil {
+		return plan{}, err
+	}
+	d, c := r.Dataset, net.Config()
+	p := plan{
+		Recipe: r.File, Dataset: r.Name, Images: d.Images, Shape: []int{d.Resolution, d.Resolution, d.Channels}, Classes: d.Classes,
+		Network: r.NetworkModel(), Type: c.ModelType, Parameters: net.ParamCount(), FLOPs: net.FLOPs(), Rate: rate,
+	}
+	for _, s := range r.Stages(place(e, defaultServer)) {
+		sp := stagePlan{Kind: s.Kind, Makes: s.Makes, Command: s.String()}
+		if sp.Settings, err = s.Resolved(); err != nil {
+			return p, err
+		}
+		cost, counted, err := r.Cost(counter, s, rate)
+		if err != nil {
+			return p, err
+		}
+		if counted {
+			sp.Cost = &cost
+			p.Hours += cost.Hours
+		}
+		p.Stages = append(p.Stages, sp)
+	}
+	return p, nil
+}
+
+func (p plan) print(w io.Writer) error {
+	fmt.Fprintf(w, "recipe %s\n", p.Recipe)
+	classes := "without classes"
+	if p.Classes > 0 {
+		classes = fmt.Sprintf("in %d classes", p.Classes)
+	}
+	fmt.Fprintf(w, "data set %s: %d images of %d×%d×%d, %s\n", p.Dataset, p.Images, p.Shape[0], p.Shape[1], p.Shape[2], classes)
+	fmt.Fprintf(w, "network %s: %s, %d parameters, %.4g GFLOP per image\n", p.Network, p.Type, p.Parameters, float64(p.FLOPs)/1e9)
+	source := "given"
+	if p.Measured {
+		source = "measured here in a matrix product"
+	}
+	fmt.Fprintf(w, "\nestimates at %.4g TFLOP/s, %s: less than the whole of it is reached\n", p.Rate/1e12, source)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "STAGE\tMAKES\tIMAGES\tGFLOP/IMAGE\tIMAGES/S\tHOURS\tON THE DEVICE")
+	for i, s := range p.Stages {
+		if c := s.Cost; c != nil {
+			fmt.Fprintf(t, "%d %s\t%s\t%d\t%.4g\t%.3g\t%.3g\t%d at a time, %.3g GiB\n", i+1, s.Kind, s.Makes, c.Images,
+				c.FLOPs/float64(c.Images)/1e9, c.PerSec, c.Hours, c.Batch, float64(c.Memory)/(1<<30))
+		} else {
+			fmt.Fprintf(t, "%d %s\t%s\t\t\t\t\t\n", i+1, s.Kind, s.Makes)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%.3g hours in all\n", p.Hours)
+	for i, s := range p.Stages {
+		fmt.Fprintf(w, "\n# %d %s\n%s\n", i+1, s.Kind, s.Command)
+		if s.Settings == nil {
+			continue
+		}
+		text, err := yaml.Marshal(map[string]any{s.Makes: s.Settings})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s", text)
+	}
+	return nil
+}

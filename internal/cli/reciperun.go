@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/internal/recipe"
+)
+
+// kitchen is where recipes are done.
+type kitchen struct {
+	env
+	place   recipe.Place
+	done    map[string]bool // command lines that need not be looked at again
+	engine  *engine.Engine
+	measure bool // there are features to take distances with
+}
+
+// cook does the stages of the recipes, with one engine, which a server makes known to the
+// Python stages.
+func cook(ctx context.Context, e env, recipes []*recipe.Recipe) error {
+	return withEngine(ctx, e, func(eng *engine.Engine) error {
+		listener, err := flight.Listen(ctx, "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		server := flight.New(eng, flight.Config{Logger: e.log})
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listener) }()
+		k := &kitchen{
+			env: e, engine: eng, place: place(e, flight.Location(listener, false)),
+			done: map[string]bool{}, measure: e.text("features") != "" || e.toggle("twin"),
+		}
+		under := context.WithValue(ctx, engineKey{}, eng)
+		for _, r := range recipes {
+			if err = k.cook(under, r); err != nil {
+				break
+			}
+		}
+		return errors.Join(err, server.Shutdown(context.WithoutCancel(ctx)), <-served)
+	})
+}
+
+// cook does what is left of a recipe, and says what there is now.
+func (k *kitchen) cook(ctx context.Context, r *recipe.Recipe) error {
+	stages := r.Stages(k.place)
+	for i, s := range stages {
+		line := s.String()
+		if k.done[line] || s.Measures() && !k.measure {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		args, err := k.left(ctx, r, s)
+		if err != nil {
+			return err
+		}
+		heading := fmt.Sprintf("%s, stage %d of %d, %s", r.File, i+1, len(stages), s.Kind)
+		if args == nil {
+			k.log.Info(heading + ": " + s.Makes + " is there")
+		} else {
+			k.log.Info(heading + ": " + recipe.Stage{Program: s.Program, Args: args}.String())
+			if err := k.do(ctx, s, args); err != nil {
+				return fmt.Errorf("stage %s of %s: %w", s.Kind, r.File, err)
+			}
+		}
+		if err := k.check(ctx, r, s); err != nil {
+			return err
+		}
+		k.done[line] = true
+	}
+	if k.measure {
+		return nil
+	}
+	fmt.Fprintf(k.out, "recipe %s: model %s is there. To measure it, serve the folder and name a network of features:\n", r.File, r.Model())
+	fmt.Fprintf(k.out, "  %s serve --data %s\n", k.place.Anisoflight, k.place.Data)
+	for _, s := range r.Stages(place(k.env, defaultServer)) {
+		if s.Measures() {
+			fmt.Fprintf(k.out, "  %s\n", s)
+		}
+	}
+	return nil
+}
+
+// left gives the arguments of the command that does what is left of a stage; none if
+// nothing is.
+func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([]string, error) {
+	switch {
+	case s.Settings != nil:
+		return k.leftOfRun(ctx, s)
+	case s.Kind == recipe.KindData && exists(filepath.Join(k.place.Data, "datasets", s.Makes)),
+		s.Kind == recipe.KindNetwork && exists(k.modelFolder(s.Makes)),
+		s.Kind == recipe.KindReference && exists(s.Makes):
+		return nil, nil
+	case s.Kind == recipe.KindBasis:
+		var reply struct {
+			Bases []api.BasisInfo `json:"bases"`
+		}
+		if err := act(ctx, k.engine, "ListBases", nil, nil, &reply); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(reply.Bases, func(b api.BasisInfo) bool { return b.Name == s.Makes }) {
+			return nil, nil
+		}
+	case s.Kind == recipe.KindData && r.Dataset.Generate != "":
+		return s.Args, r.Generate(k.place)
+	case s.Needs != "" && !exists(s.Needs):
+		return nil, fmt.Errorf("%s is missing (%s). %s", s.Needs, r.File, s.Hint)
+	}
+	return s.Args, nil
+}
+
+// leftOfRun looks at how far a run is.
+func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, error) {
+	var run api.RunInfo
+	err := act(ctx, k.engine, "GetRun", map[string]any{"run": s.Makes}, nil, &run)
+	saved := exists(k.modelFolder(s.Makes))
+	switch {
+	case isCode(err, api.RunNotFound) && saved: // somebody has tidied up
+		return nil, nil
+	case isCode(err, api.RunNotFound):
+		return s.Args, nil
+	case err != nil:
+		return nil, err
+	}
+	if err := s.CheckRun(run.Config); err != nil {
+		return nil, err
+	}
+	switch {
+	case run.State == "done" && saved:
+		return nil, nil
+	case run.State == "failed" || run.State == "cancelled":
+		return nil, fmt.Errorf("the run %s is %s %s; delete the folder %s to begin it anew", s.Makes, run.State, run.Error, filepath.Join(k.place.Data, "runs", s.Makes))
+	}
+	return []string{"train", "--data", k.place.Data, "--name", s.Makes, "--resume"}, nil
+}
+
+// do runs a stage's command line: of this program within this process, of Python's in its own.
+func (k *kitchen) do(ctx context.Context, s recipe.Stage, args []string) error {
+	if s.Program == k.place.Anisoflight {
+		root := newRoot()
+		root.SetArgs(append(args, "--log-level", k.text("log_level"), "--log-format", k.text("log_format")))
+		root.SetOut(k.out)
+		root.SetErr(k.err)
+		return root.ExecuteContext(ctx)
+	}
+	cmd := exec.CommandContext(ctx, s.Program, args...)
+	cmd.Stdout, cmd.Stderr = k.out, k.err
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%s %s: %w", cmd.Path, args[1], err)
+	}
+	return nil
+}
+
+// check holds what a stage has made, or was there, to the recipe.
+func (k *kitchen) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) error {
+	switch {
+	case s.Kind == recipe.KindNetwork:
+		text, err := os.ReadFile(filepath.Join(k.modelFolder(s.Makes), "config.json"))
+		if err != nil {
+			return err
+		}
+		return r.CheckModel(text)
+	case s.Kind == recipe.KindData:
+		var reply struct {
+			Datasets []api.DatasetInfo `json:"datasets"`
+		}
+		if err := act(ctx, k.engine, "ListDatasets", nil, nil, &reply); err != nil {
+			return err
+		}
+		for _, d := range reply.Datasets {
+			if d.Name == s.Makes {
+				return r.CheckDataset(d.Rows, d.Shape, d.Classes)
+			}
+		}
+		return fmt.Errorf("data set %s cannot be read", s.Makes)
+	}
+	return nil
+}
+
+func (k *kitchen) modelFolder(name string) string { return filepath.Join(k.place.Data, "models", name) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// python is the program that has the Python package.
+func (e env) python() string {
+	const own = ".venv/bin/python"
+	switch p := e.text("python"); {
+	case p != "":
+		return p
+	case exists(own):
+		return own
+	}
+	return "python3"
+}
