@@ -31,7 +31,7 @@ var (
 
 // ReadNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian).
 func ReadNPY(r io.Reader) (*Array, error) {
-	descr, shape, err := readNPYHeader(r)
+	descr, shape, err := ReadNPYHeader(r)
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
@@ -74,8 +74,8 @@ func product(shape []int) (int, error) {
 	return n, nil
 }
 
-// readNPYHeader reads up to the values.
-func readNPYHeader(r io.Reader) (descr string, shape []int, err error) {
+// ReadNPYHeader reads a .npy file up to its values: their type, such as "<f4", and shape.
+func ReadNPYHeader(r io.Reader) (descr string, shape []int, err error) {
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(r, head); err != nil || string(head[:6]) != magic {
 		return "", nil, errors.New("not a .npy file")

@@ -118,7 +118,7 @@ func mapImages(path string, layout Layout) (Images, *mapping, error) {
 		return Images{}, nil, err
 	}
 	defer f.Close()
-	descr, shape, err := readNPYHeader(f)
+	descr, shape, err := ReadNPYHeader(f)
 	if err != nil {
 		return fail("%v", err)
 	}

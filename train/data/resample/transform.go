@@ -29,6 +29,17 @@ func Named(name string) (Transform, error) {
 	return nil, fmt.Errorf("there is no transform %q; choose %s", name, strings.Join(Names(), ", "))
 }
 
+// Check tells whether a transform can make images of a size.
+func Check(name string, height, width int) error {
+	switch {
+	case name == "center-crop-dhariwal" && height != width:
+		return fmt.Errorf("center-crop-dhariwal makes squares, not %d×%d", height, width)
+	case name == "center-crop-wide" && height > width:
+		return fmt.Errorf("center-crop-wide makes wide images, not %d×%d", height, width)
+	}
+	return nil
+}
+
 // Names lists the transforms.
 func Names() []string {
 	return slices.Sorted(func(yield func(string) bool) {
@@ -58,7 +69,7 @@ func centerCrop(im Image, height, width int) (Image, bool) {
 // rows than it has, are left out.
 func centerCropWide(im Image, height, width int) (Image, bool) {
 	rows := int(math.RoundToEven(float64(width*im.Height) / float64(im.Width)))
-	if im.Width < width || rows < height || height > width {
+	if im.Width < width || rows < height {
 		return Image{}, false
 	}
 	from := max((im.Height-rows)/2, 0)
@@ -71,12 +82,9 @@ func centerCropWide(im Image, height, width int) (Image, bool) {
 }
 
 // centerCropDhariwal is ADM's: halve by Box while the shorter side is at least twice the
-// target, scale by Bicubic until it is the target, and cut the middle out.
-func centerCropDhariwal(im Image, height, width int) (Image, bool) {
+// target, scale by Bicubic until it is the target, and cut the middle square out.
+func centerCropDhariwal(im Image, height, _ int) (Image, bool) {
 	side := height
-	if height != width {
-		return Image{}, false
-	}
 	for min(im.Height, im.Width) >= 2*side {
 		im = im.Resize(im.Height/2, im.Width/2, Box)
 	}
