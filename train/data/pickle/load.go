@@ -348,8 +348,33 @@ func (m *machine) doObject(op byte) error {
 		f, ok1 := first.(Global)
 		args, ok2 := second.(Tuple)
 		if ok1 && ok2 {
-			return m.push(&Object{Func: f, Args: args})
+			return m.call(f, args)
 		}
 	}
 	return fmt.Errorf("makes an object of a %T and a %T", first, second)
+}
+
+// encode is how protocol 2 spells bytes: text of as many characters, to be encoded.
+var encode = Global{"_codecs", "encode"}
+
+// call writes a call down. That of encode stands for bytes, and becomes them.
+func (m *machine) call(f Global, args Tuple) error {
+	if f != encode {
+		return m.push(&Object{Func: f, Args: args})
+	}
+	if len(args) != 2 || args[1] != "latin1" {
+		return fmt.Errorf("encodes %v", args)
+	}
+	text, ok := args[0].(string)
+	if !ok {
+		return fmt.Errorf("encodes a %T", args[0])
+	}
+	b := make([]byte, 0, len(text))
+	for _, r := range text {
+		if r > 255 {
+			return errors.New("has bytes beyond 255")
+		}
+		b = append(b, byte(r))
+	}
+	return m.push(string(b))
 }

@@ -54,35 +54,12 @@ func arrayOf(v any) ([]byte, error) {
 	if !ok || dtype.Func.Name != "dtype" || len(dtype.Args) == 0 || dtype.Args[0] != "u1" || state[3] != false {
 		return nil, errors.New("is no array of uint8 in C order")
 	}
-	values, err := bytesOf(state[4])
-	if err != nil {
-		return nil, err
+	values, ok := state[4].(string)
+	if !ok {
+		return nil, errors.New("has no bytes for values")
 	}
 	if n, ok := shape[0].(int64); !ok || n < 0 || n > maxBatch || int64(len(values)) != n*cifarPixels {
 		return nil, fmt.Errorf("has %d values for the shape %v", len(values), state[1])
 	}
-	return values, nil
-}
-
-// bytesOf gives bytes, also those that Python 3 writes for Python 2: as text to encode.
-func bytesOf(v any) ([]byte, error) {
-	if s, ok := v.(string); ok {
-		return []byte(s), nil
-	}
-	o, ok := v.(*pickle.Object)
-	if !ok || o.Func != (pickle.Global{Module: "_codecs", Name: "encode"}) || len(o.Args) != 2 || o.Args[1] != "latin1" {
-		return nil, errors.New("has no bytes for values")
-	}
-	text, ok := o.Args[0].(string)
-	if !ok {
-		return nil, errors.New("has no bytes for values")
-	}
-	values := make([]byte, 0, len(text))
-	for _, r := range text {
-		if r > 255 {
-			return nil, errors.New("has values beyond a byte")
-		}
-		values = append(values, byte(r))
-	}
-	return values, nil
+	return []byte(values), nil
 }

@@ -111,26 +111,36 @@ func (s *Summary) fits(p Picture) error {
 // errLeftOut says that a transform leaves an image out.
 var errLeftOut = errors.New("the image is too small")
 
+// Check tells whether the settings make sense.
+func (set Settings) Check() error {
+	switch {
+	case set.Channels != 0 && set.Channels != 1 && set.Channels != 3:
+		return fmt.Errorf("images have 1 or 3 channels, not %d", set.Channels)
+	case set.Height < 0, set.Width < 0, (set.Height == 0) != (set.Width == 0), set.Height > 0 && set.Width > maxPixels/set.Height:
+		return fmt.Errorf("a resolution of %d×%d pixels", set.Height, set.Width)
+	case set.Transform != "" && set.Height == 0:
+		return errors.New("a transform needs a resolution")
+	}
+	if _, err := resample.Named(set.transform()); err != nil {
+		return err
+	}
+	return resample.Check(set.transform(), set.Height, set.Width)
+}
+
+func (set Settings) transform() string {
+	if set.Transform == "" {
+		return "resize"
+	}
+	return set.Transform
+}
+
 // prepare makes the function that an image goes through.
 func (set Settings) prepare() (func(Picture) (Picture, error), error) {
-	if set.Channels != 0 && set.Channels != 1 && set.Channels != 3 {
-		return nil, fmt.Errorf("images have 1 or 3 channels, not %d", set.Channels)
-	}
-	if set.Height < 0 || set.Width < 0 || (set.Height == 0) != (set.Width == 0) || set.Height*set.Width > maxPixels {
-		return nil, fmt.Errorf("a resolution of %d×%d pixels", set.Height, set.Width)
-	}
-	if set.Transform != "" && set.Height == 0 {
-		return nil, errors.New("a transform needs a resolution")
-	}
-	name := set.Transform
-	if name == "" {
-		name = "resize"
-	}
-	transform, err := resample.Named(name)
-	if err != nil {
+	if err := set.Check(); err != nil {
 		return nil, err
 	}
-	if err := resample.Check(name, set.Height, set.Width); err != nil {
+	transform, err := resample.Named(set.transform())
+	if err != nil {
 		return nil, err
 	}
 	return func(p Picture) (Picture, error) {
