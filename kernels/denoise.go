@@ -102,7 +102,7 @@ func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch
 
 // evaluateProgram is the program of evaluate.
 func (m *Model) evaluateProgram(ctx context.Context, batch int) (*device.Program, error) {
-	return m.dev.Program(ctx, fmt.Sprintf("evaluate %d|%s", batch, m.key), func(gr *graph.Graph) []*Node {
+	return m.program(ctx, fmt.Sprintf("evaluate %d", batch), func(gr *graph.Graph) []*Node {
 		return m.evaluateGraph(gr, batch)
 	})
 }

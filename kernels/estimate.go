@@ -67,7 +67,7 @@ func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0,
 		return nil, err
 	}
 	defer args.release()
-	p, err := m.dev.Program(ctx, fmt.Sprintf("estimate %s %d|%s", mode, batch, m.key), func(gr *graph.Graph) []*Node {
+	p, err := m.program(ctx, fmt.Sprintf("estimate %s %d", mode, batch), func(gr *graph.Graph) []*Node {
 		f := m.frame(gr, batch)
 		e := estimator{mode: mode, x0: f.image("x0"), eps: f.image("eps")}
 		e.wrapped = f.wrap(f.perSubspace("g"))

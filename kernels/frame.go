@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"context"
+
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
@@ -39,7 +41,7 @@ func (m *Model) frame(g *graph.Graph, batch int) *frame {
 			from = to
 		}
 	}
-	f.sub = m.proj.subspaces(g, m.dtype, batch)
+	f.sub = m.proj.subspaces(g, m.at.projections(), batch)
 	if m.spec.Labels > 0 {
 		labels := graph.Parameter(g, "labels", shapes.Make(dtypes.Int32, batch))
 		f.label = graph.OneHot(labels, m.spec.Labels, m.dtype)
@@ -49,7 +51,7 @@ func (m *Model) frame(g *graph.Graph, batch int) *frame {
 
 // basisFrame declares the basis alone, for programs without the network.
 func (m *Model) basisFrame(g *graph.Graph, batch int) *frame {
-	return &frame{model: m, g: g, batch: batch, sub: m.proj.subspaces(g, m.dtype, batch)}
+	return &frame{model: m, g: g, batch: batch, sub: m.proj.subspaces(g, m.at.projections(), batch)}
 }
 
 // param declares one more parameter, of the model's type.
@@ -169,3 +171,12 @@ func put[T float](s *staging, values []T, dims ...int) device.Arg {
 }
 
 func (s *staging) release() { releaseAll(s.bufs) }
+
+// program returns a program that evaluates the network.
+func (m *Model) program(ctx context.Context, name string, build func(g *graph.Graph) []*Node) (*device.Program, error) {
+	var options []device.ProgramOption
+	if m.at == TF32 {
+		options = append(options, device.AllowTF32)
+	}
+	return m.dev.Program(ctx, name+"|"+m.key, build, options...)
+}

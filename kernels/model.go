@@ -17,7 +17,8 @@ import (
 // batch size.
 type Model struct {
 	dev    *device.Device
-	dtype  dtypes.DType
+	at     Precision
+	dtype  dtypes.DType // of parameters, images and all that is not the network's
 	net    Network
 	spec   Spec
 	params []nn.Param
@@ -26,27 +27,18 @@ type Model struct {
 	key    string
 }
 
-// Precision is the floating-point type of a model's programs.
-type Precision int
-
-// The precisions of [NewModelAt].
-const (
-	Float32 Precision = iota
-	Float64           // for tests: parameters are still given in float32
-)
-
 // NewModel joins a network, a device and a basis, in float32. The basis must be
 // of the network's image size; nil means none (J = 1).
 func NewModel(dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
 	return NewModelAt(Float32, dev, net, b)
 }
 
-// NewModelAt is NewModel with programs of the given precision.
+// NewModelAt is NewModel with programs of the given precision; empty means Float32.
 func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
-	m := &Model{dev: dev, dtype: dtypes.Float32, net: net, spec: net.Spec(), params: net.Params()}
-	if precision == Float64 {
-		m.dtype = dtypes.Float64
+	if _, analytic := net.(FlowNetwork); precision == "" || analytic && precision != Float64 {
+		precision = Float32
 	}
+	m := &Model{dev: dev, at: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
 	if m.spec.SigmaData == 0 {
 		m.spec.SigmaData = 0.5
 	}
@@ -61,10 +53,10 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 	}
 	autodiff.Install()
 	var err error
-	if m.proj, err = newProjector(dev, m.dtype, b); err != nil {
+	if m.proj, err = newProjector(dev, m.at.projections(), b); err != nil {
 		return nil, err
 	}
-	m.key = fmt.Sprintf("%s|%s|%s", m.dtype, m.proj.key, m.spec.Key)
+	m.key = fmt.Sprintf("%s|%s|%s", m.at, m.proj.key, m.spec.Key)
 	return m, nil
 }
 
@@ -81,6 +73,9 @@ func (m *Model) check(b *basis.Basis) error {
 	}
 	return nil
 }
+
+// Precision returns the precision of the model's programs.
+func (m *Model) Precision() Precision { return m.at }
 
 // Network returns the network.
 func (m *Model) Network() Network { return m.net }
@@ -111,6 +106,8 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 	}
 	mode, err := ParseMode(string(mode))
 	switch {
+	case mode == FiniteDifference && m.at == BFloat16:
+		return mode, inputf("mode", "finite differences at a step of one per cent drown in the rounding of bfloat16; choose full, or the precision float32")
 	case err != nil || mode != Auto:
 		return mode, err
 	case m.SeesAll():

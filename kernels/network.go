@@ -47,7 +47,7 @@ type RawNetwork interface {
 	Network
 	// Apply appends F to the graph and returns it, shaped as z.
 	//
-	//	z       [B, H, W, C]  Σ_j P_j x / √(g_j+σ_d²)
+	//	z       [B, H, W, C]  Σ_j P_j x / √(g_j+σ_d²); may be bfloat16, all else is not
 	//	noise   [B]           ln(Π_j g_j^{1/J}) / 8
 	//	ratios  [B, Ratios]   ρ_i = ln(g_i/g_geo)/8, i < J; nil if Ratios is 0
 	//	label   [B, Labels]   one-hot, all zero for none; nil if Labels is 0

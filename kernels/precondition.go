@@ -24,6 +24,7 @@ type wrapped struct {
 	sub  subspaces
 	raw  RawNetwork
 	flow FlowNetwork
+	at   Precision
 
 	params []nn.Param
 	values []*Node // of params
@@ -46,7 +47,7 @@ type wrapped struct {
 func (f *frame) wrap(g *Node) *wrapped {
 	m := f.model
 	w := &wrapped{
-		sub: f.sub, params: m.params, values: f.values, label: f.label,
+		sub: f.sub, params: m.params, values: f.values, label: f.label, at: m.at,
 		g: g, gs: columns(g), sigma: m.spec.SigmaData,
 	}
 	s := w.sigma * w.sigma
@@ -103,14 +104,16 @@ func (w *wrapped) input(x *Node) *Node {
 	return w.sub.mix(term{w.in, x})
 }
 
-// apply appends F(y); with a random state rng, as in training.
+// apply appends F(y); with a random state rng, as in training. A raw network sees y in
+// the precision's type of activations; F has the type of y.
 func (w *wrapped) apply(y, rng *Node) *Node {
 	s := nn.NewScope(w.params, w.values)
 	s.RNG = rng
 	if w.flow != nil {
 		return w.flow.Flow(s, y, w.inner, w.label)
 	}
-	return w.raw.Apply(s, y, w.noise, w.ratios, w.label)
+	f := w.raw.Apply(s, graph.ConvertDType(y, w.at.activations()), w.noise, w.ratios, w.label)
+	return graph.ConvertDType(f, y.DType())
 }
 
 // flowOf returns the flow at x, where F has been applied to its scaled state.

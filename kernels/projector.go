@@ -71,8 +71,17 @@ func (p *projector) rowsOf(labels []int32) ([]int32, error) {
 	return out, nil
 }
 
-// subspaces declares the projector's parameters and returns its application.
+// subspaces declares the projector's parameters and returns its application, which is
+// computed in the type dtype and takes and gives images of any.
 func (p *projector) subspaces(g *graph.Graph, dtype dtypes.DType, batch int) subspaces {
+	s := p.nested(g, dtype, batch)
+	for i, q := range s.nest {
+		s.nest[i] = func(x *Node) *Node { return graph.ConvertDType(q(graph.ConvertDType(x, dtype)), x.DType()) }
+	}
+	return s
+}
+
+func (p *projector) nested(g *graph.Graph, dtype dtypes.DType, batch int) subspaces {
 	var s subspaces
 	if p.basis.J() == 1 {
 		return s

@@ -140,7 +140,7 @@ func (t *Trainer) run(ctx context.Context, p *device.Program, args ...device.Arg
 // program returns the program of a step on n images.
 func (t *Trainer) program(ctx context.Context, n int) (*device.Program, error) {
 	m := t.model
-	return m.dev.Program(ctx, fmt.Sprintf("step %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
+	return m.program(ctx, fmt.Sprintf("step %s %d", t.cfg.key(), n), func(g *graph.Graph) []*Node {
 		return m.stepGraph(g, t.cfg, n)
 	})
 }

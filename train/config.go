@@ -38,6 +38,9 @@ type Config struct {
 	Seed  uint64  `json:"seed,omitempty"`  // of weights, data order, noise and probes
 	Flip  bool    `json:"flip,omitempty"`  // mirror half of the images
 
+	// Precision of the network's activations and products: float32 (default), tf32 or
+	// bfloat16. Weights, gradients and what is stored are float32 whatever it is.
+	Precision string `json:"precision,omitempty"`
 	// Microbatch is how many images of a batch the device sees at a time; 0 (default): all.
 	// The step is that of the whole batch, its noise and probes included, and also where it
 	// does not divide the batch; only dropout draws other masks.

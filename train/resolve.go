@@ -43,6 +43,7 @@ func (c Config) Resolve() (Config, error) {
 	}
 	orDefault(&c.Batch, 256)
 	orDefault(&c.Kimg, 1200)
+	orDefault(&c.Precision, string(kernels.Float32))
 	orPointer(&c.TrainNetwork, true)
 	orDefault(&c.LR, pick(pre, 1e-3, 1e-5))
 	orDefault(&c.Beta1, 0.9)
@@ -150,6 +151,12 @@ func (c Config) checkNames() error {
 	}
 	if _, err := kernels.ParseMode(c.Estimator); err != nil {
 		return fieldf("estimator", "there is no %q; choose auto, full, backprop, explicit or finite-difference", c.Estimator)
+	}
+	switch at, err := kernels.ParsePrecision(c.Precision); {
+	case err != nil:
+		return fieldf("precision", "there is no %q; choose float32, tf32 or bfloat16", c.Precision)
+	case at == kernels.BFloat16 && kernels.Mode(c.Estimator) == kernels.FiniteDifference:
+		return fieldf("estimator", "finite differences drown in the rounding of bfloat16; choose full, or the precision float32")
 	}
 	return c.checkInit()
 }

@@ -129,9 +129,10 @@ func New(cfg Config, src Sources) (*Run, error) {
 // open puts the network on the device.
 func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, values [][]float32) error {
 	var err error
-	if r.model, err = kernels.NewModel(dev, net, b); err != nil {
+	if r.model, err = kernels.NewModelAt(kernels.Precision(r.cfg.Precision), dev, net, b); err != nil {
 		return err
 	}
+	r.cfg.Precision = string(r.model.Precision())
 	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
 		r.model.Close()
 		return fieldf("ratio_embedding", "the network takes %d log-ratios, the family has %d subspaces", spec.Ratios, b.J())

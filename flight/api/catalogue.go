@@ -25,6 +25,8 @@ func (r *ModelName) Validate() error { return need("model", r.Model) }
 type LoadModel struct {
 	Name string `json:"name"`
 	Path string `json:"path"` // relative to the models folder; default: the name
+	// Precision is float32, tf32 or bfloat16; default: as it is loaded already, else the server's.
+	Precision string `json:"precision,omitempty"`
 }
 
 // SetDefaults implements Request.
@@ -34,6 +36,11 @@ func (r *LoadModel) SetDefaults() { *r = LoadModel{} }
 func (r *LoadModel) Validate() error {
 	if r.Path == "" {
 		r.Path = r.Name
+	}
+	if r.Precision != "" {
+		if err := oneOf("precision", r.Precision, "float32", "tf32", "bfloat16"); err != nil {
+			return err
+		}
 	}
 	return CheckName("name", r.Name)
 }

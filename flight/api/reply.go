@@ -9,6 +9,7 @@ import (
 type ServerInfo struct {
 	Version        string  `json:"version"`
 	Device         Device  `json:"device"`
+	Precision      string  `json:"precision"` // of models and runs that name none
 	UptimeS        float64 `json:"uptime_s"`
 	ActiveRequests int64   `json:"active_requests"` // operations under way, background training apart
 	RunningRuns    int     `json:"running_runs"`
@@ -65,6 +66,7 @@ type ModelInfo struct {
 	LabelDim   int           `json:"label_dim"`
 	Classes    []string      `json:"classes,omitempty"`
 	Parameters int           `json:"parameters"`
+	Precision  string        `json:"precision"`          // of its network: float32, tf32 or bfloat16
 	Schedule   *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config     any           `json:"config,omitempty"`   // DescribeModel alone
 }

@@ -13,6 +13,13 @@ import (
 
 var deviceOption = option{name: "device", usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)"}
 
+// gpuOptions say what of which GPU is used; commands that work for long have them.
+var gpuOptions = []option{
+	{name: "device_index", kind: whole, usage: "`number` of the GPU to use, from 0 (default 0)"},
+	{name: "memory_fraction", kind: number, usage: "`share` of the GPU's memory that may be taken (default 0.75)"},
+	{name: "preallocate", kind: toggle, usage: "take that share at the start, in one piece"},
+}
+
 var doctorSpec = spec{
 	use:   "doctor",
 	short: "Tell what runs the programs, and whether it works",
@@ -24,8 +31,9 @@ Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN,
 PJRT_PLUGIN_LIBRARY_PATH, the project's .venv, the active Python's site-packages.`,
 	example: `  anisoflight doctor
   anisoflight doctor --device go
+  anisoflight doctor --device cuda --device-index 1 --memory-fraction 0.9 --preallocate
   anisoflight doctor --json | jq .device`,
-	options: []option{deviceOption},
+	options: append([]option{deviceOption}, gpuOptions...),
 	json:    true,
 	run:     runDoctor,
 }
@@ -93,6 +101,9 @@ func (d diagnosis) print(e env) error {
 		}
 		row("", "%s%s", name, used)
 	}
+	if m := d.Device.Memory; m != nil {
+		row("memory", "%.0f %%, %s", 100*m.Fraction, map[bool]string{true: "taken at the start", false: "taken as needed"}[m.Preallocate])
+	}
 	if d.Device.ProgramCache != "" {
 		row("program cache", "%s", d.Device.ProgramCache)
 	}
@@ -132,5 +143,12 @@ func yesNo(b bool) string {
 
 // openDevice opens the backend that the settings ask for.
 func openDevice(e env) (*device.Device, error) {
-	return device.Open(device.Config{Plugin: e.text("device"), Logger: e.log})
+	cfg := device.Config{Plugin: e.text("device"), Logger: e.log}
+	if e.has("device_index") {
+		if v := e.get("memory_fraction"); v.given && e.number("memory_fraction") == 0 {
+			return nil, usagef(e.cmd, "--memory-fraction is a share above 0")
+		}
+		cfg.Index, cfg.Preallocate, cfg.MemoryFraction = int(e.whole("device_index")), e.toggle("preallocate"), e.number("memory_fraction")
+	}
+	return device.Open(cfg)
 }

@@ -12,12 +12,15 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/kernels"
 )
 
 var dataOption = option{name: "data", def: "data", usage: "`folder` of models, schedules, bases, datasets and runs"}
 
 // engineKey is that of a context's engine.
 type engineKey struct{}
+
+var precisionOption = option{name: "precision", usage: "`arithmetic` of networks: float32 (default), tf32 or bfloat16"}
 
 // withEngine opens the data folder in this process for the length of f. Under a context
 // that has an engine, as the commands of a recipe's stages run, it is that one.
@@ -30,8 +33,13 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 		return err
 	}
 	defer dev.Close()
+	precision, err := e.precision()
+	if err != nil {
+		return err
+	}
 	eng, err := engine.Open(ctx, engine.Config{
-		Dir: e.text("data"), Version: Version(), Logger: e.log,
+		Precision: precision,
+		Dir:       e.text("data"), Version: Version(), Logger: e.log,
 		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Seats: e.limit("seats"),
 		Warm: e.warm(),
 	}, dev)
@@ -58,6 +66,14 @@ func measurePeak(ctx context.Context, e env, eng *engine.Engine) error {
 		e.log.Info("matmul peak measured", "gflops", math.Round(peak/1e9))
 	}
 	return err
+}
+
+// precision gives that of networks, where the command lets one choose.
+func (e env) precision() (kernels.Precision, error) {
+	if !e.has("precision") {
+		return kernels.Float32, nil
+	}
+	return kernels.ParsePrecision(e.text("precision"))
 }
 
 // limit gives a limit that serve sets and the other commands leave at its default.

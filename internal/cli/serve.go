@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
   anisoflight serve --warm digits
   ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
   anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
-	options: []option{
+	options: slices.Concat([]option{
 		{name: "listen", def: "127.0.0.1:8815", usage: "`address`: HOST:PORT (port 0: any free one) or unix:PATH"},
 		dataOption, deviceOption,
 		{name: "tls_cert", usage: "PEM `file` of the server's certificate chain"},
@@ -58,7 +59,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 4)"},
 		{name: "warm", usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as digits,faces:edm (MODEL or MODEL:SCHEDULE)"},
 		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
-	},
+	}, []option{precisionOption}, gpuOptions),
 	run: runServe,
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -15,14 +16,15 @@ import (
 
 // Config configures an engine. The zero value of each optional field means its default.
 type Config struct {
-	Dir            string       // holds models/ schedules/ bases/ datasets/ runs/; created if missing
-	Version        string       // of the program, for ServerInfo
-	MaxBytes       int64        // bytes a reply may have; default 1 GiB
-	MaxUploadBytes int64        // bytes an upload may have; default 4 GiB
-	MaxRequests    int64        // operations under way at a time; default 256, beyond BUSY
-	Seats          int64        // evaluations, or compilations, that may use the device at a time; default 4
-	Warm           []string     // models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
-	Logger         *slog.Logger // default slog.Default()
+	Dir            string            // holds models/ schedules/ bases/ datasets/ runs/; created if missing
+	Version        string            // of the program, for ServerInfo
+	MaxBytes       int64             // bytes a reply may have; default 1 GiB
+	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB
+	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
+	Precision      kernels.Precision // of models and runs that name none; default float32
+	Seats          int64             // evaluations, or compilations, that may use the device at a time; default 4
+	Warm           []string          // models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
+	Logger         *slog.Logger      // default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
@@ -37,6 +39,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Seats <= 0 {
 		c.Seats = 4
+	}
+	if c.Precision == "" {
+		c.Precision = kernels.Float32
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -23,7 +23,8 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 	defer e.mu.RUnlock()
 	info := api.ServerInfo{
 		Version: e.cfg.Version, Device: api.Device{Name: e.dev.Name(), Details: details},
-		UptimeS: time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
+		Precision: string(e.cfg.Precision),
+		UptimeS:   time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
 		Compiled: stats.Compiled, FromDisk: stats.FromDisk, CompileS: stats.CompileSeconds,
 		TrainSteps: e.steps.Load(), DeviceBytes: stats.BufferBytes,
 		HeapBytes: liveHeap(), ResidentBytes: resident(),

@@ -46,7 +46,8 @@ func (e *Engine) serveModel(name string, replace bool, folder string, stored *ch
 		}
 		return nil, err
 	}
-	m, err := e.readModel(name, folder, name)
+	at, _ := e.precisionOf(name, name)
+	m, err := e.readModel(name, folder, name, at)
 	if err != nil {
 		return nil, err
 	}

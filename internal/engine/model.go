@@ -19,6 +19,8 @@ type model struct {
 	version int    // counts what was saved under this name since the start
 	hash    string // of its weights
 
+	asked, precision kernels.Precision // that it was loaded for, and that its network has: an analytic one's is float32
+
 	dev     *device.Device
 	stored  *checkpoint.Model // with the values of a mixture, whose axes decide on which bases it can be; a UNet's are on the device alone
 	shape   checkpoint.Shape
@@ -78,7 +80,7 @@ func (m *model) on(b *basis.Basis) (*kernels.Model, error) {
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.name, err)
 	}
-	k, err := kernels.NewModel(m.dev, net, b)
+	k, err := kernels.NewModelAt(m.asked, m.dev, net, b)
 	if err != nil {
 		return nil, err
 	}

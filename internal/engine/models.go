@@ -57,7 +57,7 @@ func (e *Engine) scanModels() {
 	}
 }
 
-// loadModel serves the folder req.Path under req.Name. Doing so again changes nothing.
+// loadModel serves the folder req.Path under req.Name. Doing so again changes nothing but the precision.
 func (e *Engine) loadModel(req api.LoadModel) error {
 	folder, err := inside(e.folders.models, req.Path)
 	switch {
@@ -75,10 +75,17 @@ func (e *Engine) loadModel(req api.LoadModel) error {
 	}
 	e.changes.Lock()
 	defer e.changes.Unlock()
-	if err := e.freeModel(req.Name, path); err != nil || e.isLoaded(req.Name, path) {
+	if err := e.freeModel(req.Name, path); err != nil {
 		return err
 	}
-	m, err := e.readModel(req.Name, folder, path)
+	at, loaded := e.precisionOf(req.Name, path)
+	if wanted := kernels.Precision(req.Precision); wanted != "" && wanted != at {
+		at, loaded = wanted, false
+	}
+	if loaded {
+		return nil
+	}
+	m, err := e.readModel(req.Name, folder, path, at)
 	if err != nil {
 		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, notes(err))
 	}
@@ -102,6 +109,16 @@ func (e *Engine) isLoaded(name, path string) bool {
 	defer e.mu.RUnlock()
 	m := e.models[name]
 	return m != nil && m.path == path
+}
+
+// precisionOf gives that of the model of a folder if name means it already, else that of models that name none.
+func (e *Engine) precisionOf(name, path string) (at kernels.Precision, loaded bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if m := e.models[name]; m != nil && m.path == path {
+		return m.asked, true
+	}
+	return e.cfg.Precision, false
 }
 
 // freeModel tells whether a folder may be served under name.
@@ -177,6 +194,7 @@ func (m *model) describe() api.ModelInfo {
 		Name: m.name, Path: m.path, Version: m.version, Hash: m.hash,
 		Type: m.shape.Type, Resolution: m.shape.Height, Channels: m.shape.Channels, LabelDim: m.shape.Labels,
 		Classes: m.shape.Classes, Parameters: m.stored.Net.ParamCount(),
+		Precision: string(m.precision),
 	}
 	if m.shape.Width != m.shape.Height {
 		info.Width = m.shape.Width

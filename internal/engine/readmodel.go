@@ -8,14 +8,14 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// readModel loads a model folder onto the device.
-func (e *Engine) readModel(name, folder, path string) (*model, error) {
+// readModel loads a model folder onto the device, to be computed at a precision.
+func (e *Engine) readModel(name, folder, path string, at kernels.Precision) (*model, error) {
 	stored, err := checkpoint.LoadModel(folder)
 	if err != nil {
 		return nil, err
 	}
 	m := &model{
-		name: name, path: path, hash: stored.Hash,
+		name: name, path: path, hash: stored.Hash, asked: at,
 		dev: e.dev, stored: stored, shape: checkpoint.ShapeOf(stored.Net), sched: stored.Schedule, basis: stored.Basis,
 		holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}
@@ -23,6 +23,7 @@ func (e *Engine) readModel(name, folder, path string) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.precision = on.Precision()
 	m.weights, err = on.Upload(stored.Values)
 	if _, exact := stored.Net.(*mixture.Net); !exact {
 		stored.Values = nil // they are on the device

@@ -107,6 +107,9 @@ func (e *Engine) createRun(ctx context.Context, req api.CreateRun, progress func
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Precision == "" {
+		cfg.Precision = string(e.cfg.Precision)
+	}
 	if err := e.freeRun(req); err != nil { // before the work; asked again below
 		return nil, err
 	}

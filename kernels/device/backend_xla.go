@@ -35,8 +35,9 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	}
 	name, options := plugin.Name, pjrt.NamedValuesMap{}
 	if kind == CUDA {
-		options["preallocate"] = false
+		options["preallocate"] = cfg.Preallocate
 		options["memory_fraction"] = float32(cfg.MemoryFraction)
+		options["visible_devices"] = []int64{int64(cfg.Index)}
 	} else {
 		name += ",shared_buffers"
 	}
@@ -45,6 +46,7 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 		return opened{}, fmt.Errorf("the client does not start: %w", err)
 	}
 	plugin.UseCache(programCache(path, x, cfg))
+	plugin.WriteProducts(kind == CUDA)
 	return opened{
 		backend:  x,
 		version:  fmt.Sprintf("%d.%d", plugin.Major, plugin.Minor),

@@ -78,6 +78,7 @@ func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device upload of shape %v: %w", dims, err)
 	}
+	d.up.Add(int64(shape.Memory()))
 	return newBuffer(d, raw, shape), nil
 }
 
@@ -166,6 +167,7 @@ func (b *Buffer) reading(f func() error) (err error) {
 	if err := b.usable(); err != nil {
 		return err
 	}
+	b.dev.down.Add(int64(b.shape.Memory()))
 	return f()
 }
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Stats counts what the program cache has done since the device was opened.
+// Stats counts what has been done since the device was opened.
 type Stats struct {
 	Programs       int     // executables in the cache now
 	Compiled       int64   // executables made
@@ -19,6 +19,8 @@ type Stats struct {
 	Hits           int64   // runs and look-ups that found their executable
 	Evicted        int64   // executables dropped because the cache was full
 	BufferBytes    int64   // in buffers that were not released
+	BytesUp        int64   // copied from the host to buffers
+	BytesDown      int64   // copied, or viewed, from buffers
 }
 
 // cache keeps the executables used last. One key is compiled once at a time; an

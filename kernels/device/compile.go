@@ -28,7 +28,7 @@ func compile(backend backends.Backend, p *Program) (*executable, error) {
 
 func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.Node, err error) {
 	defer recovered(p.key, "build", &err)
-	g = graph.NewGraph(backend, "main")
+	g = graph.NewGraph(backend, p.module())
 	nodes = p.build(g)
 	if len(nodes) == 0 {
 		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("the graph has no outputs")}

@@ -1,6 +1,9 @@
 package device
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+)
 
 // Config says which backend to open. The zero value searches for the best one.
 type Config struct {
@@ -20,9 +23,18 @@ type Config struct {
 	// Programs is the largest number of compiled programs kept. Default 128.
 	Programs int
 
-	// MemoryFraction is the share of an accelerator's memory that this process
-	// may take, in (0, 1]. Default 0.75. CPU plugins ignore it.
+	// Index says which of the machine's GPUs is used, counted from 0 as CUDA counts
+	// them (CUDA_VISIBLE_DEVICES first). One process uses one; the others are not
+	// touched. Anything but 0 is an error with a backend that is not CUDA.
+	Index int
+
+	// MemoryFraction is the share of a GPU's memory that this process may take, in
+	// (0, 1]. Default 0.75. Other backends ignore it.
 	MemoryFraction float64
+
+	// Preallocate takes that share at the start, in one piece, so that the memory can
+	// neither fragment nor go to another process meanwhile. Other backends ignore it.
+	Preallocate bool
 
 	// ProgramCache is the folder that keeps compiled programs between processes:
 	//
@@ -44,7 +56,7 @@ func (c Config) withDefaults(env func(string) string) Config {
 	if c.Programs <= 0 {
 		c.Programs = 128
 	}
-	if c.MemoryFraction <= 0 || c.MemoryFraction > 1 {
+	if c.MemoryFraction == 0 {
 		c.MemoryFraction = 0.75
 	}
 	if c.Logger == nil {
@@ -58,4 +70,15 @@ func (c Config) withDefaults(env func(string) string) Config {
 		c.ProgramCache = env("ANISOFLIGHT_PROGRAM_CACHE")
 	}
 	return c
+}
+
+// check refuses what no backend can be opened with.
+func (c Config) check() error {
+	switch {
+	case !(c.MemoryFraction > 0 && c.MemoryFraction <= 1):
+		return fmt.Errorf("device memory fraction %g: it is a share, above 0 and at most 1", c.MemoryFraction)
+	case c.Index < 0:
+		return fmt.Errorf("device index %d: GPUs are counted from 0", c.Index)
+	}
+	return nil
 }

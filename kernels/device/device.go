@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -22,8 +23,9 @@ type Device struct {
 	closing bool           // guarded by mu
 	inside  sync.WaitGroup // calls that use the backend; added to under mu
 
-	held atomic.Int64 // bytes in buffers
-	work workbook
+	held     atomic.Int64 // bytes in buffers
+	up, down atomic.Int64 // bytes copied to the device, and back
+	work     workbook
 
 	peakOnce sync.Mutex    // held by the measurement
 	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
@@ -36,9 +38,16 @@ type Device struct {
 func Open(cfg Config) (*Device, error) {
 	h := thisHost()
 	cfg = cfg.withDefaults(h.env)
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
 	d := &Device{cfg: cfg}
 	if err := d.start(h); err != nil {
 		return nil, err
+	}
+	if cfg.Index > 0 && d.Name() != "xla:"+string(CUDA) {
+		d.backend.Finalize()
+		return nil, fmt.Errorf("device index %d: it counts GPUs, and %s runs the programs", cfg.Index, d.Name())
 	}
 	programs, err := newCache(d, cfg.Programs)
 	if err != nil {
@@ -58,6 +67,7 @@ func (d *Device) Report() Report { return d.report.clone() }
 func (d *Device) Stats() Stats {
 	s := d.programs.snapshot()
 	s.BufferBytes = d.held.Load()
+	s.BytesUp, s.BytesDown = d.up.Load(), d.down.Load()
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 // The child is this same executable: with probeEnv set, init below does the work
 // and exits before main (or a test) begins.
 const probeEnv = "ANISOFLIGHT_INTERNAL_PROBE_PLUGIN"
+
+// probeIndexEnv holds the GPU that the child is to start its client on.
+const probeIndexEnv = "ANISOFLIGHT_INTERNAL_PROBE_INDEX"
 
 const probeTimeout = 60 * time.Second
 
@@ -35,7 +39,11 @@ func init() {
 		return
 	}
 	var r probeResult
-	o, err := openXLA(path, kindOf(path), Config{}.withDefaults(os.Getenv))
+	index, err := strconv.Atoi(os.Getenv(probeIndexEnv))
+	var o opened
+	if err == nil {
+		o, err = openXLA(path, kindOf(path), Config{Index: index}.withDefaults(os.Getenv))
+	}
 	switch {
 	case err != nil:
 		r.Error = err.Error()
@@ -66,7 +74,7 @@ func probe(path string, kind Kind, cfg Config, info fs.FileInfo, known *verdicts
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), probeEnv+"="+path)
+	cmd.Env = append(os.Environ(), probeEnv+"="+path, probeIndexEnv+"="+strconv.Itoa(cfg.Index))
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second
 	runErr := cmd.Run()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
 // Program is a function on the device: a graph for one set of shapes and types.
@@ -17,6 +19,24 @@ type Program struct {
 	key   string
 	build func(g *graph.Graph) []*graph.Node
 	flops int64
+	tf32  bool
+}
+
+// ProgramOption changes how a program is compiled.
+type ProgramOption func(*Program)
+
+// AllowTF32 lets the products of a program round their factors from float32 to
+// TensorFloat-32 (8 bits of exponent, 10 of mantissa) on devices that multiply those
+// faster, as NVIDIA's do since Ampere. Without it products of float32 are exact to
+// float32. CPU plugins and the pure-Go backend compute in float32 either way.
+func AllowTF32(p *Program) { p.tf32 = true }
+
+// module is the name of the program's module, by which the plugin's shim knows it.
+func (p *Program) module() string {
+	if p.tf32 {
+		return shim.TF32Module
+	}
+	return "main"
 }
 
 // Program returns the program of that key, compiling it if the cache has none.
@@ -30,12 +50,15 @@ type Program struct {
 // Callers of one key wait for one compilation. When ctx ends first, Program
 // returns its error, and the compilation goes on for the next caller. Other
 // errors are [*ProgramError] and [ErrClosed].
-func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node) (*Program, error) {
+func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node, options ...ProgramOption) (*Program, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
 	defer d.leave()
 	p := &Program{dev: d, key: key, build: build}
+	for _, option := range options {
+		option(p)
+	}
 	exe, err := d.programs.acquire(ctx, p)
 	if err != nil {
 		return nil, err

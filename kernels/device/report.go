@@ -21,12 +21,20 @@ type Report struct {
 	Name       string      `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
 	Plugin     string      `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
 	APIVersion string      `json:"api_version"` // the plugin's PJRT API, such as "0.106"
-	Devices    []string    `json:"devices"`     // descriptions of the devices that the backend shows; the first is used
+	Devices    []string    `json:"devices"`     // descriptions of the devices that the backend shows, of GPUs the chosen one alone; the first is used
 	GPU        bool        `json:"gpu"`         // the machine has an NVIDIA GPU
 	Plugins    bool        `json:"plugins"`     // this build can load plugins
 	Candidates []Candidate `json:"candidates"`  // best first
+	// Memory is what may be taken of a GPU's memory; nil on other backends, which take what they need.
+	Memory *MemoryShare `json:"memory,omitempty"`
 	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
+}
+
+// MemoryShare is the part of a GPU's memory that the process may take.
+type MemoryShare struct {
+	Fraction    float64 `json:"fraction"`
+	Preallocate bool    `json:"preallocate"` // it was taken at the start
 }
 
 // Candidate is a plugin file that was considered.

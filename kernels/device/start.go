@@ -88,6 +88,9 @@ func (d *Device) startXLA(c Candidate) error {
 	d.report.Name = "xla:" + string(c.Kind)
 	d.report.Plugin, d.report.APIVersion = c.Path, o.version
 	d.report.ProgramCache = d.cfg.programDir()
+	if c.Kind == CUDA {
+		d.report.Memory = &MemoryShare{Fraction: d.cfg.MemoryFraction, Preallocate: d.cfg.Preallocate}
+	}
 	d.describe()
 	return nil
 }

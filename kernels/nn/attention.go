@@ -40,18 +40,18 @@ func (a Attention) Apply(s *Scope, x *Node) *Node {
 
 	// The weight is small and the image large, so q, k and v are taken apart
 	// in the weight.
-	w := graph.Reshape(s.Param(a.Name+".qkv.weight"), a.Channels, a.Channels, 3)
+	w := graph.Reshape(s.Like(x, a.Name+".qkv.weight"), a.Channels, a.Channels, 3)
 	b := graph.Reshape(s.Param(a.Name+".qkv.bias"), a.Channels, 3)
 	part := func(i int) *Node {
 		wi := graph.Reshape(graph.SliceAxis(w, 2, graph.AxisElem(i)), a.Channels, a.Channels)
 		bi := graph.Reshape(graph.SliceAxis(b, 1, graph.AxisElem(i)), 1, 1, a.Channels)
-		y := graph.Add(graph.DotGeneral(x, []int{2}, nil, wi, []int{0}, nil), bi)
+		y := Shift(graph.DotGeneral(x, []int{2}, nil, wi, []int{0}, nil), bi)
 		return graph.Reshape(y, d[0], d[1]*d[2], a.Heads, size)
 	}
 	q, k, v := part(0), graph.MulScalar(part(1), 1/math.Sqrt(float64(size))), part(2)
 
 	weights := graph.DotGeneral(q, []int{3}, []int{0, 2}, k, []int{3}, []int{0, 2}) // [B, head, query, key]
-	weights = graph.Softmax(weights, -1)
+	weights = narrow(graph.Softmax(Wide(weights), -1), x)
 	y := graph.DotGeneral(weights, []int{3}, []int{0, 1}, v, []int{1}, []int{0, 2}) // [B, head, query, c]
 	y = graph.TransposeAllAxes(y, 0, 2, 1, 3)
 	return a.proj().Apply(s, graph.Reshape(y, d...))

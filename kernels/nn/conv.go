@@ -25,7 +25,7 @@ func (c Conv2D) Params() []Param {
 
 // Apply maps x [B, H, W, In] to [B, H, W, Out].
 func (c Conv2D) Apply(s *Scope, x *Node) *Node {
-	return graph.Add(Convolve(x, s.Param(c.Name+".weight"), c.Kernel/2), channels(s.Param(c.Name+".bias")))
+	return Shift(Convolve(x, s.Like(x, c.Name+".weight"), c.Kernel/2), channels(s.Param(c.Name+".bias")))
 }
 
 // Convolve convolves x [B, H, W, In] with w [K, K, In, Out] at stride one, with

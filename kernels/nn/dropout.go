@@ -27,6 +27,6 @@ func DropRows(s *Scope, x *Node, rate float64) *Node {
 // keep draws a boolean for each entry of like, true with probability 1−rate.
 func (s *Scope) keep(like *Node, rate float64) *Node {
 	var u *Node
-	s.RNG, u = graph.RandomUniform(s.RNG, like.Shape())
+	s.RNG, u = graph.RandomUniform(s.RNG, Wide(like).Shape())
 	return graph.GreaterOrEqual(u, graph.Scalar(u.Graph(), u.DType(), rate))
 }

@@ -21,9 +21,9 @@ func (l Linear) Params() []Param {
 
 // Apply maps x [B, In] to [B, Out].
 func (l Linear) Apply(s *Scope, x *Node) *Node {
-	y := graph.DotGeneral(x, []int{1}, nil, s.Param(l.Name+".weight"), []int{1}, nil)
+	y := graph.DotGeneral(x, []int{1}, nil, s.Like(x, l.Name+".weight"), []int{1}, nil)
 	if l.NoBias {
 		return y
 	}
-	return graph.Add(y, graph.Reshape(s.Param(l.Name+".bias"), 1, l.Out))
+	return Shift(y, graph.Reshape(s.Param(l.Name+".bias"), 1, l.Out))
 }

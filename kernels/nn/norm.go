@@ -32,10 +32,11 @@ func (n GroupNorm) Params() []Param {
 // weight are joined to one factor per sample and channel.
 func (n GroupNorm) Apply(s *Scope, x *Node) *Node {
 	d := x.Shape().Dimensions
-	centred := graph.Sub(x, n.groupMean(x, d))
+	wide := Wide(x)
+	centred := graph.Sub(wide, n.groupMean(wide, d))
 	variance := n.groupMean(graph.Square(centred), d)
 	scale := graph.Mul(graph.Rsqrt(graph.AddScalar(variance, n.Eps)), channels(s.Param(n.Name+".weight")))
-	return graph.Add(graph.Mul(centred, scale), channels(s.Param(n.Name+".bias")))
+	return narrow(graph.Add(graph.Mul(centred, scale), channels(s.Param(n.Name+".bias"))), x)
 }
 
 // groupMean returns the mean over pixels and group, [B, 1, 1, C].

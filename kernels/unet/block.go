@@ -105,9 +105,9 @@ func (b block) apply(s *nn.Scope, x, emb *graph.Node, dropout float64) *graph.No
 	}
 	if f.adaptive {
 		scale, shift := part(0, b.out), part(b.out, 2*b.out)
-		y = graph.Add(graph.Mul(b.norm("1", b.out).Apply(s, y), graph.AddScalar(scale, 1)), shift)
+		y = nn.Shift(nn.Scale(b.norm("1", b.out).Apply(s, y), graph.AddScalar(scale, 1)), shift)
 	} else {
-		y = b.norm("1", b.out).Apply(s, graph.Add(y, graph.Reshape(e, -1, 1, 1, b.out)))
+		y = b.norm("1", b.out).Apply(s, nn.Shift(y, graph.Reshape(e, -1, 1, 1, b.out)))
 	}
 	y = b.conv1().Apply(s, nn.Dropout(s, nn.SiLU(y), dropout))
 	if skip, ok := b.skip(); ok {

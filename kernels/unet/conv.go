@@ -53,7 +53,7 @@ func (c conv) apply(s *nn.Scope, x *graph.Node) *graph.Node {
 // both put around the image once: EDM's fused_resample, which NCSN++ uses on its
 // input pyramid. Near the border it differs from apply.
 func (c conv) applyFused(s *nn.Scope, x *graph.Node) *graph.Node {
-	x = nn.Convolve(x, s.Param(c.Name+".weight"), c.Kernel/2+c.filter.Pad())
+	x = nn.Convolve(x, s.Like(x, c.Name+".weight"), c.Kernel/2+c.filter.Pad())
 	x = c.filter.DownPadded(x)
-	return graph.Add(x, graph.Reshape(s.Param(c.Name+".bias"), 1, 1, 1, c.Out))
+	return nn.Shift(x, graph.Reshape(s.Param(c.Name+".bias"), 1, 1, 1, c.Out))
 }

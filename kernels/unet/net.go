@@ -134,7 +134,8 @@ func (n *Net) Init(seed uint64) [][]float32 {
 //	label    [B, L]        one-hot class labels; nil means none, that is zeros
 //	augment  [B, A]        augmentation labels; nil means none
 //
-// All in one float type, which is also the scope's. In training (s.RNG set)
+// All in one float type, which is also the scope's; x alone may be bfloat16 among float32,
+// and is what decides on the precision (see package nn). In training (s.RNG set)
 // dropout is active and advances s.RNG. Apply panics where a shape does not fit
 // the configuration, as the graph library does.
 func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node {

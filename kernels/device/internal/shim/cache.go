@@ -26,13 +26,20 @@ func (p *Plugin) FromDisk() int64 { return p.fromDisk.Load() }
 func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	args := (*C.shim_compile_args)(arguments)
 	plugin := bySlot[slot].Load()
+	code := view(args.program.code, args.program.code_size)
+	if plugin.products.Load() {
+		code = withProducts(code)
+	}
+	compile := func() unsafe.Pointer {
+		return C.shim_compile(slot, args, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)))
+	}
 	store := plugin.cache.Load()
 	if store == nil {
-		return C.shim_compile(slot, args)
+		return compile()
 	}
 	key := store.Key(
 		view(args.program.format, args.program.format_size),
-		view(args.program.code, args.program.code_size),
+		code,
 		view(args.options, args.options_size),
 	)
 	if saved := store.Get(key); saved != nil {
@@ -42,7 +49,7 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 			return nil
 		}
 	}
-	if err := C.shim_compile(slot, args); err != nil {
+	if err := compile(); err != nil {
 		return err
 	}
 	var s C.shim_serialized

@@ -47,6 +47,7 @@ SAME(offsetof(PJRT_Client_Compile_Args, program), offsetof(shim_compile_args, pr
 SAME(offsetof(PJRT_Client_Compile_Args, compile_options), offsetof(shim_compile_args, options));
 SAME(offsetof(PJRT_Client_Compile_Args, compile_options_size), offsetof(shim_compile_args, options_size));
 SAME(offsetof(PJRT_Client_Compile_Args, executable), offsetof(shim_compile_args, executable));
+SAME(PJRT_Program_STRUCT_SIZE, sizeof(shim_program));
 SAME(offsetof(PJRT_Program, code), offsetof(shim_program, code));
 SAME(offsetof(PJRT_Program, code_size), offsetof(shim_program, code_size));
 SAME(offsetof(PJRT_Program, format), offsetof(shim_program, format));

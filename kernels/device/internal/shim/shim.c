@@ -60,7 +60,16 @@ static void* execute(int slot, void* args) {
 
 extern void* shimCompile(int slot, void* args);  // in cache.go: shim_compile behind the cache
 
-void* shim_compile(int slot, shim_compile_args* args) { return slots[slot].compile(args); }
+void* shim_compile(int slot, shim_compile_args* args, const char* code, size_t code_size) {
+  const shim_program* given = args->program;
+  shim_program own = *given;
+  own.code = code;
+  own.code_size = code_size;
+  args->program = &own;
+  void* err = slots[slot].compile(args);
+  args->program = given;
+  return err;
+}
 
 // succeeded frees the error that a call may have returned.
 static int succeeded(int slot, void* error) {

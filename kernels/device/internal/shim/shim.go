@@ -31,6 +31,7 @@ type Plugin struct {
 	Major, Minor int // its PJRT API version
 
 	cache    atomic.Pointer[diskcache.Store]
+	products atomic.Bool
 	fromDisk atomic.Int64
 }
 
@@ -92,3 +93,7 @@ var TuneMalloc = sync.OnceFunc(func() {
 	}
 	C.shim_tune_malloc()
 })
+
+// WriteProducts says whether the precision of products is written into programs from now
+// on: float32 exactly, unless the module is called [TF32Module].
+func (p *Plugin) WriteProducts(on bool) { p.products.Store(on) }

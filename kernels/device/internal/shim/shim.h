@@ -70,8 +70,9 @@ typedef struct {
   void* executable;  // out
 } shim_compile_args;
 
-// shim_compile is the plugin's own PJRT_Client_Compile.
-void* shim_compile(int slot, shim_compile_args* args);
+// shim_compile is the plugin's own PJRT_Client_Compile, given code in place of the
+// arguments' own.
+void* shim_compile(int slot, shim_compile_args* args, const char* code, size_t code_size);
 
 // shim_deserialize loads an executable from the bytes that a plugin of the same
 // build has serialized; NULL where it refuses them.

@@ -1,0 +1,56 @@
+package kernels
+
+import "github.com/gomlx/gomlx/pkg/core/dtypes"
+
+// Precision says in what arithmetic a model's network is computed. Parameters, their
+// gradients and the optimiser are float32 whatever it is, and so are preconditioning,
+// losses, inner products, projections, group norms' statistics and softmax.
+//
+// bfloat16 has float32's exponents. Gradients that fit float32 therefore do not vanish in
+// it, and the loss is not scaled as training in float16 would need.
+type Precision string
+
+// The precisions. Analytic networks (FlowNetwork) are computed in float32 at all of them.
+const (
+	Float32  Precision = "float32"  // the default: products of float32 numbers as such
+	TF32     Precision = "tf32"     // the network's products round their factors to TensorFloat-32 on NVIDIA GPUs; elsewhere float32
+	BFloat16 Precision = "bfloat16" // the network's activations and products
+	Float64  Precision = "float64"  // of everything, for tests: parameters are still given in float32
+)
+
+// ParsePrecision returns the precision of that name; empty means Float32.
+func ParsePrecision(name string) (Precision, error) {
+	switch p := Precision(name); p {
+	case "":
+		return Float32, nil
+	case Float32, TF32, BFloat16:
+		return p, nil
+	}
+	return "", inputf("precision", "there is no %q; choose float32, tf32 or bfloat16", name)
+}
+
+// master is the type of parameters and of all that is not the network's.
+func (p Precision) master() dtypes.DType {
+	if p == Float64 {
+		return dtypes.Float64
+	}
+	return dtypes.Float32
+}
+
+// activations is the type of images within a RawNetwork.
+func (p Precision) activations() dtypes.DType {
+	if p == BFloat16 {
+		return dtypes.BFloat16
+	}
+	return p.master()
+}
+
+// projections is the type in which projectors are applied. Whether products round to
+// TensorFloat-32 is decided for a whole program, and does not touch float64. Projectors
+// cost less than a thousandth of the network.
+func (p Precision) projections() dtypes.DType {
+	if p == TF32 {
+		return dtypes.Float64
+	}
+	return p.master()
+}
