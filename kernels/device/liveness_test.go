@@ -13,7 +13,7 @@ import (
 // TestMemoryFollowsTheBuffers: estimates of graphs small enough to follow by hand, in
 // units of one 16×16 matrix.
 func TestMemoryFollowsTheBuffers(t *testing.T) {
-	const unit, unfused = 16 * 16 * 4, 1.4
+	const unit, unfused = 16 * 16 * 4, 1.25
 	matrix := func(g *graph.Graph, name string) *graph.Node {
 		return graph.Parameter(g, name, shapes.Make(dtypes.Float32, 16, 16))
 	}
@@ -42,6 +42,11 @@ func TestMemoryFollowsTheBuffers(t *testing.T) {
 				x = graph.Dot(x, a)
 			}
 			return []*graph.Node{graph.Add(x, first)}
+		}},
+		{"branches go side by side", 1, 1, 3, func(g *graph.Graph) []*graph.Node {
+			a := matrix(g, "a")
+			branch := func() *graph.Node { return graph.Dot(graph.Dot(graph.Dot(a, a), a), a) }
+			return []*graph.Node{graph.Add(branch(), branch())}
 		}},
 		{"elementwise chains are made where they are read", 1, 1, 1, func(g *graph.Graph) []*graph.Node {
 			a := matrix(g, "a")

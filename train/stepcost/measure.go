@@ -39,6 +39,9 @@ type Row struct {
 	RatioHi float64      `json:"ratio_high"`
 	// Memory of the step's program as its compiler counts it; nil where it does not.
 	Memory *device.Memory `json:"memory,omitempty"`
+	// Estimate of the same from the step's graph, and the floating-point operations.
+	Estimate device.Memory `json:"estimate"`
+	FLOPs    int64         `json:"flops"`
 }
 
 // Measure takes the steps of all modes in turn, so that what else the machine does falls
@@ -67,6 +70,11 @@ func Measure(ctx context.Context, dev *device.Device, set Settings) ([]Row, erro
 	for i, mode := range Modes {
 		rows[i].Mode = mode
 		cfg := kernels.TrainerConfig{Mode: mode, Estimate: true, TrainNetwork: !set.Frozen}
+		cost, err := model.StepCost(cfg, set.Batch)
+		if err != nil {
+			return nil, err
+		}
+		rows[i].FLOPs, rows[i].Estimate = cost.FLOPs, cost.Memory
 		if trainers[i], err = model.NewTrainer(cfg, set.Net.Init(1)); err != nil {
 			return nil, err
 		}

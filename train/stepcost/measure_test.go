@@ -38,6 +38,9 @@ func TestMeasure(t *testing.T) {
 		}
 		if r.Memory != nil {
 			memory[r.Mode] = r.Memory.Total()
+			if ratio := float64(r.Estimate.Total()) / float64(r.Memory.Total()); !(ratio > 0.75 && ratio < 1.33) {
+				t.Errorf("%s: estimated %+v, the compiler counts %+v", r.Mode, r.Estimate, *r.Memory)
+			}
 		}
 	}
 	if rows[0].Ratio != 1 || told != 20 {
