@@ -33,29 +33,16 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOut
 	}()
 	var sum *device.Buffer // of the parameters' gradients
 	if t.cfg.TrainNetwork {
-		if sum, err = upload(m.dev, m.dtype, make([]float64, m.size), m.size); err != nil {
+		if sum, err = m.zeros(ctx); err != nil {
 			return StepOutput{}, err
 		}
 		defer func() { sum.Release() }()
 	}
 	out := StepOutput{Terms: &Terms{Mode: t.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
 	for k := range noise {
-		from, to := k*size, min((k+1)*size, n)
-		part := in.slice(m, from, to)
-		jobs := []partJob{{mode: t.cfg.Mode, train: t.cfg.TrainNetwork, g: part.G}}
-		if in.NetworkG != nil && t.cfg.TrainNetwork { // the network at its own noise levels, the estimator at the schedule's
-			jobs = []partJob{{mode: LossOnly, train: true, g: part.NetworkG}, {mode: t.cfg.Mode, g: part.G}}
-		}
-		for i, job := range jobs {
-			job.index, job.size = k, size
-			terms, next, err := t.part(ctx, job, part, noise[k], sum)
-			sum = next
-			if err != nil {
-				return StepOutput{}, err
-			}
-			if i == len(jobs)-1 { // the estimator's
-				out.Terms.extend(terms)
-			}
+		part := in.slice(m, k*size, min((k+1)*size, n))
+		if sum, err = t.partJobs(ctx, out.Terms, part, k, size, noise[k], sum); err != nil {
+			return StepOutput{}, err
 		}
 	}
 	for i, r := range out.Terms.Residual {
@@ -67,6 +54,32 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOut
 	out.GradNorm, err = t.apply(ctx, in, n, sum)
 	out.Skipped = !finite(out.GradNorm)
 	return out, err
+}
+
+// partJobs runs what has to be run on part k, adds the estimator's terms to terms and
+// returns the new sum in place of the one it is given.
+func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k, size int, noise []*device.Buffer, sum *device.Buffer) (*device.Buffer, error) {
+	m := t.model
+	images, err := upload(m.dev, m.dtype, padded(part.Images, m.Pixels(), size), m.imageDims(size)...)
+	if err != nil {
+		return sum, err
+	}
+	defer images.Release()
+	jobs := []partJob{{mode: t.cfg.Mode, train: t.cfg.TrainNetwork, g: part.G}}
+	if part.NetworkG != nil && t.cfg.TrainNetwork { // the network at its own noise levels, the estimator at the schedule's
+		jobs = []partJob{{mode: LossOnly, train: true, g: part.NetworkG}, {mode: t.cfg.Mode, g: part.G}}
+	}
+	for i, job := range jobs {
+		job.index, job.size, job.images = k, size, images
+		var of *Terms
+		if of, sum, err = t.part(ctx, job, part, noise, sum); err != nil {
+			return sum, err
+		}
+		if i == len(jobs)-1 { // the estimator's
+			terms.extend(of)
+		}
+	}
+	return sum, nil
 }
 
 // slice returns samples from … to−1.
@@ -137,6 +150,7 @@ type partJob struct {
 	train       bool      // add the gradients of the network's parameters to the sum
 	g           []float64 // noise variances of the part
 	index, size int       // of the part
+	images      *device.Buffer
 }
 
 // part returns the terms of a part, and the new sum in place of the one it is given.
@@ -146,8 +160,7 @@ func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*
 	if job.mode.probed() {
 		probes = t.cfg.Probes
 	}
-	key := fmt.Sprintf("part %s %v %d %d|%s", job.mode, job.train, probes, job.size, m.key)
-	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node { return m.partGraph(g, job, probes) })
+	p, err := m.program(ctx, fmt.Sprintf("part %s %v %d %d", job.mode, job.train, probes, job.size), func(g *graph.Graph) []*Node { return m.partGraph(g, job, probes) })
 	if err != nil {
 		return nil, sum, err
 	}
@@ -161,7 +174,7 @@ func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*
 	s := m.stage()
 	defer s.release()
 	run := append(args.with(func() device.Arg { return device.Use(t.state[0]) }),
-		put(s, padded(in.Images, m.Pixels(), job.size), m.imageDims(job.size)...),
+		device.Use(job.images),
 		put(s, padded(job.g, m.J(), job.size), job.size, m.J()),
 		put(s, omega, job.size, m.J()))
 	for _, x := range noise[:1+probes] {
@@ -207,7 +220,7 @@ func (m *Model) partGraph(g *graph.Graph, job partJob, probes int) []*Node {
 		return []*Node{graph.Stack(terms, 0)}
 	}
 	e.rng = graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))
-	sum := f.param("sum", m.size)
+	sum := f.param(device.Donated("sum"), m.size)
 	e.train = f.trained()
 	terms, grads := e.build()
 	return []*Node{graph.Add(sum, m.flatten(g, grads)), graph.Stack(terms, 0)}
@@ -218,7 +231,7 @@ func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Bu
 	m := t.model
 	p, err := m.dev.Program(ctx, fmt.Sprintf("apply %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
 		f := &frame{model: m, g: g}
-		state := optimiserState{params: f.param("params", m.size), m: f.param("m", m.size), v: f.param("v", m.size), ema: f.param("ema", m.size)}
+		state := f.moments(f.param(device.Donated("params"), m.size))
 		return adamOn(t.cfg, state, graph.MulScalar(f.param("sum", m.size), 1/float64(n)), f.param("rates", 4))
 	})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // optimiserState is the state of the network's optimiser in a graph: flat
@@ -11,6 +13,13 @@ import (
 type optimiserState struct{ params, m, v, ema *Node }
 
 func (s optimiserState) nodes() []*Node { return []*Node{s.params, s.m, s.v, s.ema} }
+
+// moments declares the rest of the optimiser's state beside the parameters' values. Runs
+// donate all of it.
+func (f *frame) moments(params *Node) optimiserState {
+	flat := func(name string) *Node { return f.param(device.Donated(name), f.model.size) }
+	return optimiserState{params: params, m: flat("m"), v: flat("v"), ema: flat("ema")}
+}
 
 // rates are the scalars of one optimiser step. They are computed on the host in
 // float64: 1 − β^t cancels in float32.

@@ -30,10 +30,13 @@ type frame struct {
 }
 
 // frame declares the common parameters of a program.
-func (m *Model) frame(g *graph.Graph, batch int) *frame {
+func (m *Model) frame(g *graph.Graph, batch int) *frame { return m.frameOf(g, batch, "params") }
+
+// frameOf is frame with another name for the flat tensor of parameter values.
+func (m *Model) frameOf(g *graph.Graph, batch int, params string) *frame {
 	f := &frame{model: m, g: g, batch: batch}
 	if m.size > 0 {
-		f.flat = f.param("params", m.size)
+		f.flat = f.param(params, m.size)
 		from := 0
 		for _, p := range m.params {
 			to := from + p.Size()

@@ -197,7 +197,11 @@ func (t *Trainer) countStep(report *device.Buffer) (float64, error) {
 // g, omega, rng and, if the network trains, m, v, ema and the rates; its outputs
 // the new state if the network trains, the terms, and the gradient's norm.
 func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node {
-	f := m.frame(g, batch)
+	params := "params"
+	if cfg.TrainNetwork {
+		params = device.Donated(params)
+	}
+	f := m.frameOf(g, batch, params)
 	e := estimator{mode: cfg.Mode, x0: f.image("images")}
 	e.wrapped = f.wrap(f.perSubspace("g"))
 	e.omega = f.perSubspace("omega")
@@ -213,7 +217,7 @@ func (m *Model) stepGraph(g *graph.Graph, cfg TrainerConfig, batch int) []*Node 
 		terms, _ := e.build()
 		return []*Node{graph.Stack(terms, 0)}
 	}
-	state := optimiserState{params: f.flat, m: f.param("m", m.size), v: f.param("v", m.size), ema: f.param("ema", m.size)}
+	state := f.moments(f.flat)
 	rate := f.param("rates", 4)
 	e.rng = draw.state
 	e.train = f.trained()
@@ -252,16 +256,25 @@ func (m *Model) flatten(g *graph.Graph, grads []*Node) *Node {
 	return graph.Concatenate(parts, 0)
 }
 
+// zeros makes a flat tensor of zeros on the device.
+func (m *Model) zeros(ctx context.Context) (*device.Buffer, error) {
+	return m.flatBy(ctx, "zeros", func(g *graph.Graph) *Node { return graph.Zeros(g, shapes.Make(m.dtype, m.size)) })
+}
+
 // copyFlat copies a flat tensor on the device.
 func (m *Model) copyFlat(ctx context.Context, b *device.Buffer) (*device.Buffer, error) {
-	p, err := m.dev.Program(ctx, fmt.Sprintf("copy %s %d", m.dtype, m.size), func(g *graph.Graph) []*Node {
-		x := graph.Parameter(g, "x", shapes.Make(m.dtype, m.size))
-		return []*Node{graph.MulScalar(x, 1)}
-	})
+	return m.flatBy(ctx, "copy", func(g *graph.Graph) *Node {
+		return graph.MulScalar(graph.Parameter(g, "x", shapes.Make(m.dtype, m.size)), 1)
+	}, device.Use(b))
+}
+
+// flatBy runs a small program that gives a flat tensor.
+func (m *Model) flatBy(ctx context.Context, name string, build func(g *graph.Graph) *Node, args ...device.Arg) (*device.Buffer, error) {
+	p, err := m.dev.Program(ctx, fmt.Sprintf("%s %s %d", name, m.dtype, m.size), func(g *graph.Graph) []*Node { return []*Node{build(g)} })
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.Run(ctx, device.Use(b))
+	out, err := p.Run(ctx, args...)
 	if err != nil {
 		return nil, err
 	}

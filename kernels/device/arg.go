@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
 // Arg is one argument of [Program.Run].
@@ -18,8 +20,13 @@ type Arg struct {
 // Use passes a buffer that stays live.
 func Use(b *Buffer) Arg { return Arg{buf: b} }
 
-// Donate passes a buffer and gives it up: the run may write its outputs over it.
-// Once the run has started the buffer is unusable, even if the run fails.
+// Donated returns the name of a parameter whose argument will be donated. XLA lets an
+// output of the same size take over its memory; of a parameter with another name the
+// memory is freed, but only after the run. An argument passed with [Use] is copied first.
+func Donated(name string) string { return shim.DonorPrefix + name }
+
+// Donate passes a buffer and gives it up: the run may write its outputs over it (see
+// [Donated]). Once the run has started the buffer is unusable, even if the run fails.
 func Donate(b *Buffer) Arg { return Arg{buf: b, donate: true} }
 
 // fit compares the arguments with the program's parameters.

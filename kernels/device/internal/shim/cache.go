@@ -26,7 +26,7 @@ func (p *Plugin) FromDisk() int64 { return p.fromDisk.Load() }
 func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	args := (*C.shim_compile_args)(arguments)
 	plugin := bySlot[slot].Load()
-	code := view(args.program.code, args.program.code_size)
+	code := withDonors(view(args.program.code, args.program.code_size))
 	if plugin.products.Load() {
 		code = withProducts(code)
 	}

@@ -15,7 +15,8 @@
 // A third wrapper, around PJRT_Client_Compile, looks a program up in the cache on
 // disk that [Plugin.UseCache] has set, and serializes what it had to compile. Where
 // [Plugin.WriteProducts] asks for it, it also writes the precision of products into the
-// program, which go-xla leaves to the plugin.
+// program, which go-xla leaves to the plugin. In every program it marks the parameters
+// whose memory outputs may take over ([DonorPrefix]).
 //
 // The package may import go-xla and its sibling diskcache only. In a build without cgo, or for another
 // system than Linux, [Available] is false and Load answers an error.
