@@ -11,7 +11,7 @@ import (
 
 // Load reads the pickle b (protocols 2 to 5).
 func Load(b []byte) (any, error) {
-	m := machine{rest: b, memo: map[uint64]any{}}
+	m := machine{rest: b, memo: map[uint64]any{}, room: len(b)}
 	for {
 		if len(m.rest) == 0 {
 			return nil, m.wrap(errors.New("ends before its STOP"))
@@ -32,6 +32,7 @@ type machine struct {
 	rest  []byte
 	stack []any
 	memo  map[uint64]any
+	room  int // bytes that calls of encode may still make
 }
 
 // mark is where a tuple, list or dict begins on the stack.
@@ -363,11 +364,11 @@ func (m *machine) call(f Global, args Tuple) error {
 		return m.push(&Object{Func: f, Args: args})
 	}
 	if len(args) != 2 || args[1] != "latin1" {
-		return fmt.Errorf("encodes %v", args)
+		return errors.New("encodes something else than bytes")
 	}
 	text, ok := args[0].(string)
-	if !ok {
-		return fmt.Errorf("encodes a %T", args[0])
+	if m.room -= len(text); !ok || m.room < 0 {
+		return errors.New("encodes something else than bytes")
 	}
 	b := make([]byte, 0, len(text))
 	for _, r := range text {

@@ -25,7 +25,7 @@ func pickledBatch(raw []byte) (pixels []byte, labels []int32, err error) {
 	for i, label := range list.Items {
 		n, ok := label.(int64)
 		if !ok || n < 0 || n > 255 {
-			return nil, nil, fmt.Errorf("label %d is %v; CIFAR-10's are 0 to 9", i, label)
+			return nil, nil, fmt.Errorf("label %d is no number from 0 to 9", i)
 		}
 		labels = append(labels, int32(n))
 	}
@@ -48,7 +48,7 @@ func arrayOf(v any) ([]byte, error) {
 	}
 	shape, ok := state[1].(pickle.Tuple)
 	if !ok || len(shape) != 2 || shape[1] != int64(cifarPixels) {
-		return nil, fmt.Errorf("has the shape %v; it is [n, %d]", state[1], cifarPixels)
+		return nil, fmt.Errorf("is no array of the shape [n, %d]", cifarPixels)
 	}
 	dtype, ok := state[2].(*pickle.Object)
 	if !ok || dtype.Func.Name != "dtype" || len(dtype.Args) == 0 || dtype.Args[0] != "u1" || state[3] != false {
@@ -59,7 +59,7 @@ func arrayOf(v any) ([]byte, error) {
 		return nil, errors.New("has no bytes for values")
 	}
 	if n, ok := shape[0].(int64); !ok || n < 0 || n > maxBatch || int64(len(values)) != n*cifarPixels {
-		return nil, fmt.Errorf("has %d values for the shape %v", len(values), state[1])
+		return nil, fmt.Errorf("has %d values, which are no whole number of images of its shape", len(values))
 	}
 	return []byte(values), nil
 }

@@ -89,6 +89,7 @@ func pictureOf(im image.Image) Picture {
 			return p
 		}
 	case *image.YCbCr:
+		im = smoothed(im)
 		p.Uint8 = make([]uint8, 0, 3*p.Height*p.Width)
 		for y := b.Min.Y; y < b.Max.Y; y++ {
 			for x := b.Min.X; x < b.Max.X; x++ {

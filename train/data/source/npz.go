@@ -73,6 +73,12 @@ func openNPZ(file string, z *zip.ReadCloser) (*Source, error) {
 				return
 			}
 		}
+		switch rest, err := io.Copy(io.Discard, r); { // the checksum is compared at the end
+		case err != nil:
+			yield(Item{}, failf(file, images.Name, "%v", err))
+		case rest > 0:
+			yield(Item{}, failf(file, images.Name, "has %d bytes beyond its %d images", rest, n))
+		}
 	}
 	return s, nil
 }
