@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/anisoflight/anisoflight/internal/modelbench"
 	"github.com/anisoflight/anisoflight/internal/recipe"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -86,8 +85,7 @@ func deviceRate(ctx context.Context, e env) (float64, error) {
 		return 0, err
 	}
 	defer dev.Close()
-	rate, err := modelbench.MatmulRate(ctx, dev)
-	return 1e9 * rate, err
+	return dev.MatmulPeak(ctx)
 }
 
 func planOf(e env, r *recipe.Recipe, counter *device.Device, rate float64) (plan, error) {

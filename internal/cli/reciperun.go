@@ -114,7 +114,7 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 	case s.Kind == recipe.KindData && r.Dataset.Generate != "":
 		return s.Args, r.Generate(k.place)
 	case s.Needs != "" && !exists(s.Needs):
-		return nil, fmt.Errorf("%s is missing (%s). %s", s.Needs, r.File, s.Hint)
+		return nil, fmt.Errorf("%s, which %s begins with, is missing. Download it from %s; then `%s` is what follows", s.Needs, r.File, s.From, s)
 	}
 	return s.Args, nil
 }

@@ -116,6 +116,13 @@ func (r *Recipe) generateFolders(folder string) error {
 	asJPEG := r.Dataset.Generate == formatJPEG
 	for i := range r.Dataset.Images {
 		dir := filepath.Join(folder, fmt.Sprintf("class%04d", r.class(i)))
+		if !asJPEG {
+			split := "train"
+			if i >= r.Dataset.Images/2 {
+				split = "test"
+			}
+			dir = filepath.Join(folder, split, fmt.Sprintf("class%04d", r.class(i)))
+		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ type Stage struct {
 	Args    []string // that the program is called with
 	Makes   string   // the name of the data set, basis or model (and run) that it makes, or a file
 	Needs   string   // a file or folder of the user's that must be there
-	Hint    string   // where Needs comes from
+	From    string   // where it is to be had
 
 	// Settings are those of the run, where the stage is one.
 	Settings map[string]any
@@ -90,7 +90,7 @@ func (r *Recipe) Stages(p Place) []Stage {
 // convert makes the data set.
 func (r *Recipe) convert(p Place) Stage {
 	d := r.Dataset
-	s := Stage{Kind: KindData, Program: p.Anisoflight, Makes: r.Name, Needs: d.Source, Hint: d.From}
+	s := Stage{Kind: KindData, Program: p.Anisoflight, Makes: r.Name, Needs: d.Source, From: d.From}
 	s.Args = []string{"data", "convert", r.source(p), "--data", p.Data, "--name", r.Name, "--resolution", strconv.Itoa(d.Resolution)}
 	if d.Transform != "" {
 		s.Args = append(s.Args, "--transform", d.Transform)
@@ -107,7 +107,7 @@ func (r *Recipe) network(p Place) Stage {
 	if n.Checkpoint == "" {
 		return r.run(p, KindNetwork, r.NetworkModel(), r.pretrainSettings())
 	}
-	return Stage{Kind: KindNetwork, Program: p.Python, Makes: r.NetworkModel(), Needs: n.Checkpoint, Hint: n.From,
+	return Stage{Kind: KindNetwork, Program: p.Python, Makes: r.NetworkModel(), Needs: n.Checkpoint, From: n.From,
 		Args: []string{"-m", "anisoflight.convert", n.Checkpoint, filepath.Join(p.Data, "models", r.NetworkModel())}}
 }
 
