@@ -31,7 +31,7 @@ generated in the format of the real ones, with networks that train in a moment.`
 		options: []option{
 			{name: "dry_run", kind: toggle, usage: "print the settings, the costs and the commands, and do nothing"},
 			{name: "twin", kind: toggle, usage: "do the scaled-down twins"},
-			{name: "features", usage: "`network` of the distances, as python -m anisoflight.fid takes it (default: leave them out; of a twin: built in)"},
+			{name: "features", usage: "`network` of the distances, as python -m anisoflight.fid takes it; none leaves them out (default: none; of a twin: pixels)"},
 			{name: "trust", kind: toggle, usage: "load features from a pickle, which executes code that it holds"},
 			{name: "python", usage: "`program` that has the Python package (default .venv/bin/python where there is one, else python3)"},
 			{name: "flops_per_second", kind: number, usage: "`number` to estimate times with (default: what this machine's device does in a matrix product)"},
@@ -63,18 +63,23 @@ func runRecipe(ctx context.Context, e env) error {
 
 // place says where the stages of the recipes find and leave things.
 func place(e env, server string) recipe.Place {
-	p := recipe.Place{Anisoflight: os.Args[0], Python: e.python(), Data: e.text("data"), Server: server, Features: e.text("features"), Trust: e.toggle("trust")}
-	if p.Features == "" {
-		p.Features = "FEATURES" // to be named by whoever types the command
-		if e.toggle("twin") {
-			p.Features = twinFeatures
-		}
+	features := e.text("features")
+	switch {
+	case features == "" && e.toggle("twin"):
+		features = "pixels" // which needs no file
+	case features == "" || features == "none":
+		features = "FEATURES" // to be named by whoever types the command
 	}
-	return p
+	return recipe.Place{Anisoflight: os.Args[0], Python: e.python(), Data: e.text("data"), Server: server, Features: features, Trust: e.toggle("trust")}
 }
 
-// twinFeatures is the network of anisoflight.fid that needs no file.
-const twinFeatures = "pixels"
+// measures tells whether there are features to take distances with.
+func (e env) measures() bool {
+	if features := e.text("features"); features != "" {
+		return features != "none"
+	}
+	return e.toggle("twin")
+}
 
 // defaultServer is where serve listens by default.
 const defaultServer = "grpc://127.0.0.1:8815"

@@ -37,58 +37,72 @@ func cook(ctx context.Context, e env, recipes []*recipe.Recipe) error {
 		go func() { served <- server.Serve(listener) }()
 		k := &kitchen{
 			env: e, engine: eng, place: place(e, flight.Location(listener, false)),
-			done: map[string]bool{}, measure: e.text("features") != "" || e.toggle("twin"),
+			done: map[string]bool{}, measure: e.measures(),
 		}
 		under := context.WithValue(ctx, engineKey{}, eng)
-		for _, r := range recipes {
-			if err = k.cook(under, r); err != nil {
-				break
-			}
-		}
+		err = k.cook(under, recipes)
 		return errors.Join(err, server.Shutdown(context.WithoutCancel(ctx)), <-served)
 	})
 }
 
-// cook does what is left of a recipe, and says what there is now.
-func (k *kitchen) cook(ctx context.Context, r *recipe.Recipe) error {
-	stages := r.Stages(k.place)
-	for i, s := range stages {
-		line := s.String()
-		if k.done[line] || s.Measures() && !k.measure {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		args, err := k.left(ctx, r, s)
-		if err != nil {
-			return err
-		}
-		heading := fmt.Sprintf("%s, stage %d of %d, %s", r.File, i+1, len(stages), s.Kind)
-		if args == nil {
-			k.log.Info(heading + ": " + s.Makes + " is there")
-		} else {
-			k.log.Info(heading + ": " + recipe.Stage{Program: s.Program, Args: args}.String())
-			if err := k.do(ctx, s, args); err != nil {
-				return fmt.Errorf("stage %s of %s: %w", s.Kind, r.File, err)
+// cook does what is left of the recipes, the tables last.
+func (k *kitchen) cook(ctx context.Context, recipes []*recipe.Recipe) error {
+	for _, tables := range []bool{false, true} {
+		for _, r := range recipes {
+			stages := r.Stages(k.place)
+			for i, s := range stages {
+				if (s.Kind == recipe.KindTable) != tables || s.Measures() && !k.measure {
+					continue
+				}
+				if err := k.stage(ctx, r, s, fmt.Sprintf("%s, stage %d of %d, %s", r.File, i+1, len(stages), s.Kind)); err != nil {
+					return err
+				}
 			}
 		}
-		if err := k.check(ctx, r, s); err != nil {
-			return err
-		}
-		k.done[line] = true
 	}
-	if k.measure {
-		return nil
-	}
-	fmt.Fprintf(k.out, "recipe %s: model %s is there. To measure it, serve the folder and name a network of features:\n", r.File, r.Model())
-	fmt.Fprintf(k.out, "  %s serve --data %s\n", k.place.Anisoflight, k.place.Data)
-	for _, s := range r.Stages(place(k.env, defaultServer)) {
-		if s.Measures() {
-			fmt.Fprintf(k.out, "  %s\n", s)
-		}
+	if !k.measure {
+		k.sayHowToMeasure(recipes)
 	}
 	return nil
+}
+
+// stage does what is left of one stage, unless another recipe has had it.
+func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, heading string) error {
+	if k.done[s.String()] {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	args, err := k.left(ctx, r, s)
+	if err != nil {
+		return err
+	}
+	if args == nil {
+		fmt.Fprintf(k.err, "%s: %s is there\n", heading, s.Makes)
+	} else {
+		fmt.Fprintf(k.err, "%s: %s\n", heading, recipe.Stage{Program: s.Program, Args: args})
+		if err := k.do(ctx, s, args); err != nil {
+			return fmt.Errorf("%s: %w", heading, err)
+		}
+	}
+	k.done[s.String()] = true
+	return k.check(ctx, r, s)
+}
+
+// sayHowToMeasure prints the commands that are left where no features are named.
+func (k *kitchen) sayHowToMeasure(recipes []*recipe.Recipe) {
+	fmt.Fprintf(k.out, "The models are there. To measure them, serve the folder, and name a network of features:\n  %s serve --data %s\n",
+		k.place.Anisoflight, k.place.Data)
+	said := map[string]bool{}
+	for _, r := range recipes {
+		for _, s := range r.Stages(place(k.env, defaultServer)) {
+			if line := s.String(); s.Measures() && !said[line] {
+				fmt.Fprintf(k.out, "  %s\n", line)
+				said[line] = true
+			}
+		}
+	}
 }
 
 // left gives the arguments of the command that does what is left of a stage; none if
@@ -114,7 +128,7 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 	case s.Kind == recipe.KindData && r.Dataset.Generate != "":
 		return s.Args, r.Generate(k.place)
 	case s.Needs != "" && !exists(s.Needs):
-		return nil, fmt.Errorf("%s, which %s begins with, is missing. Download it from %s; then `%s` is what follows", s.Needs, r.File, s.From, s)
+		return nil, fmt.Errorf("%s is missing, with which %s begins: it is to be had from %s. What follows then is\n%s", s.Needs, r.File, s.From, s)
 	}
 	return s.Args, nil
 }
