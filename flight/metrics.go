@@ -100,7 +100,7 @@ var engineValues = []struct {
 		return float64(i.Warming.Total - i.Warming.Done)
 	}},
 	{describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return i.CompileS }},
-	{describe("matmul_peak_flops", "FLOP/s of a large float32 matrix product on the device; 0 before it is measured."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return i.PeakGFLOPS * 1e9 }},
+	{describe("matmul_peak_flops", "FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return i.PeakGFLOPS * 1e9 }},
 	{describe("models", "Models served."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Models) }},
 	{describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.RunningRuns) }},
 }

@@ -177,9 +177,5 @@ func (s *staging) release() { releaseAll(s.bufs) }
 
 // program returns a program that evaluates the network.
 func (m *Model) program(ctx context.Context, name string, build func(g *graph.Graph) []*Node) (*device.Program, error) {
-	var options []device.ProgramOption
-	if m.at == TF32 {
-		options = append(options, device.AllowTF32)
-	}
-	return m.dev.Program(ctx, name+"|"+m.key, build, options...)
+	return m.dev.Program(ctx, name+"|"+m.key, build, m.at.Options()...)
 }

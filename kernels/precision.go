@@ -1,6 +1,12 @@
 package kernels
 
-import "github.com/gomlx/gomlx/pkg/core/dtypes"
+import (
+	"context"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
 
 // Precision says in what arithmetic a model's network is computed. Parameters, their
 // gradients and the optimiser are float32 whatever it is, and so are preconditioning,
@@ -37,8 +43,8 @@ func (p Precision) master() dtypes.DType {
 	return dtypes.Float32
 }
 
-// activations is the type of images within a RawNetwork.
-func (p Precision) activations() dtypes.DType {
+// Activations is the type of images within a RawNetwork.
+func (p Precision) Activations() dtypes.DType {
 	if p == BFloat16 {
 		return dtypes.BFloat16
 	}
@@ -53,4 +59,18 @@ func (p Precision) projections() dtypes.DType {
 		return dtypes.Float64
 	}
 	return p.master()
+}
+
+// Options are those of programs that evaluate the network.
+func (p Precision) Options() []device.ProgramOption {
+	if p == TF32 {
+		return []device.ProgramOption{device.AllowTF32}
+	}
+	return nil
+}
+
+// MatmulPeak is the device's rate of matrix products in the network's arithmetic, see
+// [device.Device.MatmulPeak].
+func MatmulPeak(ctx context.Context, dev *device.Device, at Precision) (float64, error) {
+	return dev.MatmulPeak(ctx, at.Activations(), at.Options()...)
 }

@@ -25,7 +25,7 @@ type ServerInfo struct {
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`
 
 	Work       map[string]Work `json:"work"`                  // by kind of program: evaluate, step, …
-	PeakGFLOPS float64         `json:"peak_gflops,omitempty"` // rate of a large float32 matrix product, once it is measured
+	PeakGFLOPS float64         `json:"peak_gflops,omitempty"` // rate of a large matrix product in that precision, once it is measured
 	Warming    *Warming        `json:"warming,omitempty"`     // absent where serve was not told to warm anything up
 }
 

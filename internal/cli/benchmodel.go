@@ -21,7 +21,8 @@ var benchModelSpec = spec{
 	long: `Model runs the programs of one network in turn: the network (forward), its derivative
 by the image (vjp) and by the parameters, the derivative of the former (double), whole
 training steps, and sampling in nine evaluations, in this process and through Flight.
-It prints medians and quartiles of wall and processor time per batch.
+It prints medians and quartiles of wall and processor time per batch, the batch's work
+and the share of the device's own rate of matrix products in the same precision (MFU).
 
 The network is that of a model folder, or with random values a built-in one (8x8, 32x32
 or cifar10) or one in JSON as in a config.json. --write only writes that model folder.
@@ -31,7 +32,7 @@ standard output; docs/benchmarks/model.md compares with PyTorch that way.`,
   anisoflight bench model --model data/models/digits --batch 64 --programs forward,step-full
   anisoflight bench model --network 32x32 --write data/models/bench
   echo '{"run":"forward","calls":3}' | anisoflight bench model --network 8x8 --drive`,
-	options: []option{
+	options: append([]option{
 		{name: "network", kind: object, def: "8x8", usage: "`name` or JSON of the network"},
 		{name: "model", usage: "`folder` of a model, instead of --network"},
 		{name: "batch", kind: whole, usage: "`images` per batch (default: the built-in network's own, else 64)"},
@@ -39,8 +40,8 @@ standard output; docs/benchmarks/model.md compares with PyTorch that way.`,
 		{name: "repeats", kind: whole, def: "9", usage: "`number` of rounds"},
 		{name: "drive", kind: toggle, usage: "take orders from standard input"},
 		{name: "write", usage: "`folder` to write the network's model to, and nothing else"},
-		deviceOption,
-	},
+		precisionOption, deviceOption,
+	}, gpuOptions...),
 	json: true,
 	run:  runBenchModel,
 }
@@ -59,12 +60,16 @@ func runBenchModel(ctx context.Context, e env) error {
 	if dir := e.text("write"); dir != "" {
 		return checkpoint.SaveModel(dir, m, false)
 	}
+	precision, err := e.precision()
+	if err != nil {
+		return err
+	}
 	dev, err := openDevice(e)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	b, err := modelbench.Open(dev, m, batch)
+	b, err := modelbench.Open(dev, m, batch, precision)
 	if err != nil {
 		return err
 	}
@@ -121,9 +126,9 @@ func modelToMeasure(e env) (*checkpoint.Model, int, error) {
 }
 
 func printModelCost(w io.Writer, r modelbench.Report) error {
-	fmt.Fprintf(w, "%s, %.3g M parameters, batch %d; matrix products %.0f GFLOP/s\n", r.Device, float64(r.Parameters)/1e6, r.Batch, r.Matmul)
+	fmt.Fprintf(w, "%s, %s, %.3g M parameters, batch %d; matrix products %.0f GFLOP/s\n", r.Device, r.Precision, float64(r.Parameters)/1e6, r.Batch, r.Matmul)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "PROGRAM\tMS\tPROCESSOR MS\tCOMPILE S\tMEMORY")
+	fmt.Fprintln(t, "PROGRAM\tMS\tPROCESSOR MS\tIMAGES/S\tGFLOP\tGFLOP/S\tMFU\tCOMPILE S\tMEMORY")
 	for _, row := range r.Rows {
 		memory, compile := "", fmt.Sprintf("%.1f", row.Seconds)
 		if row.Memory != nil {
@@ -132,7 +137,8 @@ func printModelCost(w io.Writer, r modelbench.Report) error {
 		if row.FromDisk {
 			compile += " (from disk)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", row.Program, milliseconds(row.Wall), milliseconds(row.CPU), compile, memory)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.1f %%\t%s\t%s\n", row.Program, milliseconds(row.Wall), milliseconds(row.CPU),
+			float64(r.Batch)/row.Wall.Median, float64(row.FLOPs)/1e9, row.GFLOPS, 100*row.MFU, compile, memory)
 	}
 	return t.Flush()
 }

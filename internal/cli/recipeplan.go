@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/anisoflight/anisoflight/internal/recipe"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -85,7 +86,7 @@ func deviceRate(ctx context.Context, e env) (float64, error) {
 		return 0, err
 	}
 	defer dev.Close()
-	return dev.MatmulPeak(ctx)
+	return kernels.MatmulPeak(ctx, dev, kernels.Float32)
 }
 
 func planOf(e env, r *recipe.Recipe, counter *device.Device, rate float64) (plan, error) {

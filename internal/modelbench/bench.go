@@ -69,13 +69,15 @@ type Bench struct {
 	source   *checkpoint.Model
 	net      *unet.Net
 	model    *kernels.Model
+	at       kernels.Precision
 	in       inputs
 	baseline int64 // resident memory of the process before the model was on the device
 	works    map[string]work
 }
 
-// Open puts a model of a UNet on the device, with inputs for a batch of so many images.
-func Open(dev *device.Device, m *checkpoint.Model, batch int) (*Bench, error) {
+// Open puts a model of a UNet on the device, with inputs for a batch of so many images, to
+// be measured at a precision.
+func Open(dev *device.Device, m *checkpoint.Model, batch int, at kernels.Precision) (*Bench, error) {
 	net, ok := m.Net.(*unet.Net)
 	if !ok {
 		return nil, fmt.Errorf("a network of type %T is not measured; it is SongUNet or DhariwalUNet", m.Net)
@@ -83,10 +85,10 @@ func Open(dev *device.Device, m *checkpoint.Model, batch int) (*Bench, error) {
 	if batch < 1 {
 		return nil, fmt.Errorf("%d images in a batch; at least one", batch)
 	}
-	b := &Bench{dev: dev, source: m, net: net, works: map[string]work{}}
+	b := &Bench{dev: dev, source: m, net: net, at: at, works: map[string]work{}}
 	b.baseline, _ = resident()
 	var err error
-	if b.model, err = kernels.NewModel(dev, kernels.UNet(net), nil); err != nil {
+	if b.model, err = kernels.NewModelAt(at, dev, kernels.UNet(net), nil); err != nil {
 		return nil, err
 	}
 	if b.in, err = newInputs(b.model, batch); err != nil {
@@ -153,12 +155,19 @@ func (b *Bench) work(ctx context.Context, name string) (work, error) {
 	return nil, fmt.Errorf("there is no program %q; choose %s", name, strings.Join(Programs(), ", "))
 }
 
+// matmul returns the device's rate of matrix products in the bench's precision, in GFLOP/s.
+func (b *Bench) matmul(ctx context.Context) (float64, error) {
+	rate, err := kernels.MatmulPeak(ctx, b.dev, b.at)
+	return rate / 1e9, err
+}
+
 // Timing is what some calls of a program took together, in seconds.
 type Timing struct {
 	Program string  `json:"program"`
 	Calls   int     `json:"calls"`
 	Wall    float64 `json:"wall"`
-	CPU     float64 `json:"cpu"` // processor time of all threads of this process
+	CPU     float64 `json:"cpu"`   // processor time of all threads of this process
+	FLOPs   int64   `json:"flops"` // of one call
 }
 
 // Run calls a program a number of times. It must have been compiled for the times to mean
@@ -172,6 +181,7 @@ func (b *Bench) Run(ctx context.Context, name string, calls int) (Timing, error)
 	if err != nil {
 		return Timing{}, err
 	}
+	before := b.flops()
 	began := time.Now()
 	for range calls {
 		if err := w.run(ctx); err != nil {
@@ -179,9 +189,18 @@ func (b *Bench) Run(ctx context.Context, name string, calls int) (Timing, error)
 		}
 	}
 	t := Timing{Program: name, Calls: calls, Wall: time.Since(began).Seconds()}
+	t.FLOPs = (b.flops() - before) / int64(max(calls, 1))
 	end, err := cpuSeconds()
 	t.CPU = end - cpu
 	return t, err
+}
+
+// flops counts what the device has done so far.
+func (b *Bench) flops() (total int64) {
+	for _, w := range b.dev.Work() {
+		total += w.FLOPs
+	}
+	return total
 }
 
 // Peak is the memory of a process that has run one program.

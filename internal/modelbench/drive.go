@@ -12,10 +12,11 @@ import (
 // Hello is the first line that Drive writes.
 type Hello struct {
 	Device     string   `json:"device"`
+	Precision  string   `json:"precision"`
 	Parameters int      `json:"parameters"`
 	Batch      int      `json:"batch"`
 	NFE        int      `json:"nfe"`
-	Matmul     float64  `json:"matmul_gflops"` // the device's rate of float32 matrix products
+	Matmul     float64  `json:"matmul_gflops"` // the device's rate of matrix products in that precision
 	Programs   []string `json:"programs"`
 }
 
@@ -32,9 +33,9 @@ type Order struct {
 // Drive does what lines of JSON say and answers each by one, until they end. An order
 // that fails is answered by {"error": "…"}.
 func Drive(ctx context.Context, b *Bench, r io.Reader, w io.Writer) error {
-	hello := Hello{Device: b.dev.Name(), Parameters: b.net.ParamCount(), Batch: b.in.batch, NFE: NFE, Programs: Programs()}
+	hello := Hello{Device: b.dev.Name(), Precision: string(b.at), Parameters: b.net.ParamCount(), Batch: b.in.batch, NFE: NFE, Programs: Programs()}
 	var err error
-	if hello.Matmul, err = MatmulRate(ctx, b.dev); err != nil {
+	if hello.Matmul, err = b.matmul(ctx); err != nil {
 		return err
 	}
 	answers := json.NewEncoder(w)

@@ -86,7 +86,7 @@ func newGraph(what function) func(context.Context, *Bench) (work, error) {
 			return nil, err
 		}
 		var err error
-		g.program, err = b.dev.Program(ctx, fmt.Sprintf("bench %s %d|%s", what.name, b.in.batch, b.model.Network().Spec().Key), g.build)
+		g.program, err = b.dev.Program(ctx, fmt.Sprintf("bench %s %d|%s|%s", what.name, b.in.batch, b.at, b.model.Network().Spec().Key), g.build, b.at.Options()...)
 		if err != nil {
 			g.close()
 			return nil, err
@@ -145,8 +145,9 @@ func (g *graphWork) build(gr *graph.Graph) []*node {
 	for _, name := range []string{"x", "w", "z"}[:g.what.images] {
 		in = append(in, graph.Parameter(gr, name, shapes.Make(dtypes.Float32, b.in.image()...)))
 	}
-	f := b.net.Apply(nn.NewScope(params, values), in[0], noise, nil, label, nil)
-	return g.what.build(f, in, values)
+	x := graph.ConvertDType(in[0], b.at.Activations())
+	f := b.net.Apply(nn.NewScope(params, values), x, noise, nil, label, nil)
+	return g.what.build(graph.ConvertDType(f, dtypes.Float32), in, values)
 }
 
 func (g *graphWork) run(ctx context.Context) error {

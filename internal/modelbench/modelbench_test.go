@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
@@ -31,7 +32,7 @@ func small(t *testing.T) *Bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Open(dev, m, 4)
+	b, err := Open(dev, m, 4, kernels.Float32)
 	if err != nil {
 		t.Fatal(err)
 	}

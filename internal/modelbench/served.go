@@ -50,7 +50,7 @@ func newServed(ctx context.Context, b *Bench) (w work, err error) {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	if s.engine, err = engine.Open(ctx, engine.Config{Dir: s.dir, Logger: log}, b.dev); err != nil {
+	if s.engine, err = engine.Open(ctx, engine.Config{Dir: s.dir, Logger: log, Precision: s.bench.at}, b.dev); err != nil {
 		return nil, err
 	}
 	listener, err := flight.Listen(ctx, "127.0.0.1:0")

@@ -20,9 +20,10 @@ const (
 )
 
 // MatmulPeak returns the rate, in FLOP/s, at which the device multiplies large square
-// matrices of float32: the best of several products, measured by the first call, about a
-// second long, and remembered. It is what shares of the peak (MFU) refer to.
-func (d *Device) MatmulPeak(ctx context.Context) (float64, error) {
+// matrices of a type, under the options of the programs that are compared with it: the
+// best of several products, measured by the first call, about a second long, and
+// remembered. It is what shares of the peak (MFU) refer to.
+func (d *Device) MatmulPeak(ctx context.Context, dtype dtypes.DType, options ...ProgramOption) (float64, error) {
 	d.peakOnce.Lock()
 	defer d.peakOnce.Unlock()
 	if peak, ok := d.Peak(); ok {
@@ -30,7 +31,7 @@ func (d *Device) MatmulPeak(ctx context.Context) (float64, error) {
 	}
 	var best float64
 	for n := peakLeast; ; n *= 2 {
-		took, err := d.timeProduct(ctx, n)
+		took, err := d.timeProduct(ctx, n, dtype, options)
 		if err != nil {
 			return 0, err
 		}
@@ -50,11 +51,17 @@ func (d *Device) Peak() (flops float64, ok bool) {
 }
 
 // timeProduct returns the shortest time that a product of n×n matrices took.
-func (d *Device) timeProduct(ctx context.Context, n int) (time.Duration, error) {
-	p, err := d.Program(ctx, fmt.Sprintf("peak %d", n), func(g *graph.Graph) []*graph.Node {
-		matrix := func(name string) *graph.Node { return graph.Parameter(g, name, shapes.Make(dtypes.Float32, n, n)) }
+func (d *Device) timeProduct(ctx context.Context, n int, dtype dtypes.DType, options []ProgramOption) (time.Duration, error) {
+	p := &Program{}
+	for _, option := range options {
+		option(p)
+	}
+	p, err := d.Program(ctx, fmt.Sprintf("peak %d %s %s", n, dtype, p.module()), func(g *graph.Graph) []*graph.Node {
+		matrix := func(name string) *graph.Node {
+			return graph.ConvertDType(graph.Parameter(g, name, shapes.Make(dtypes.Float32, n, n)), dtype)
+		}
 		return []*graph.Node{graph.Dot(matrix("a"), matrix("b"))}
-	})
+	}, options...)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,8 @@ package device_test
 import (
 	"testing"
 
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
@@ -13,7 +15,7 @@ func TestMatmulPeakIsMeasuredOnce(t *testing.T) {
 	if peak, ok := dev.Peak(); ok || peak != 0 {
 		t.Errorf("the peak is %v before it is measured", peak)
 	}
-	first, err := dev.MatmulPeak(t.Context())
+	first, err := dev.MatmulPeak(t.Context(), dtypes.Float32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +23,7 @@ func TestMatmulPeakIsMeasuredOnce(t *testing.T) {
 	if mean := float64(work.FLOPs) / work.Seconds; work.Runs == 0 || first < mean/2 {
 		t.Errorf("peak %.3g FLOP/s, the mean of %d products %.3g", first, work.Runs, mean)
 	}
-	second, err := dev.MatmulPeak(t.Context())
+	second, err := dev.MatmulPeak(t.Context(), dtypes.Float32)
 	known, ok := dev.Peak()
 	if err != nil || second != first || !ok || known != first || dev.Work()["peak"].Runs != work.Runs {
 		t.Errorf("peak %v, then %v and %v, %v", first, second, known, err)
