@@ -79,22 +79,53 @@ func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 	if err != nil {
 		return err
 	}
+	out.raw.Release()
+	t.push(out.denoised, out.flow)
+	return nil
+}
+
+// Record puts an evaluation at x that was made elsewhere, by [Model.Denoise], in
+// front of the history.
+//
+//	denoised, flow  [B, H, W, C]
+func (t *Trajectory) Record(denoised, flow []float32) error {
+	m, size := t.model, t.n*t.model.Pixels()
+	if t.closed {
+		return ErrClosed
+	}
+	if err := errors.Join(checkLength("denoised", len(denoised), size), checkLength("flow", len(flow), size)); err != nil {
+		return err
+	}
+	dims := m.imageDims(t.batch)
+	d, err := upload(m.dev, m.dtype, padded(denoised, m.Pixels(), t.batch), dims...)
+	if err != nil {
+		return err
+	}
+	f, err := upload(m.dev, m.dtype, padded(flow, m.Pixels(), t.batch), dims...)
+	if err != nil {
+		d.Release()
+		return err
+	}
+	t.push(d, f)
+	return nil
+}
+
+// push puts an evaluation in front of the history, which owns it from then on.
+func (t *Trajectory) push(denoised, flow *device.Buffer) {
 	t.denoised.Release()
 	t.denoised = nil
-	newest := out.flow
-	out.raw.Release()
+	newest := flow
 	if t.data {
-		newest = out.denoised
-		out.flow.Release()
+		newest = denoised
+		flow.Release()
 	} else {
-		t.denoised = out.denoised
+		t.denoised = denoised
 	}
 	t.history = append([]*device.Buffer{newest}, t.history...)
 	if len(t.history) > t.keep {
 		t.history[t.keep].Release()
 		t.history = t.history[:t.keep]
 	}
-	return nil
 }
 
 // Combine moves the state:

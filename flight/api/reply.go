@@ -20,6 +20,7 @@ type ServerInfo struct {
 	Waiting        int     `json:"waiting"`      // requests and runs that wait for a turn at the device
 	Turns          uint64  `json:"turns"`        // at the device since the start: evaluations and steps
 	TrainSteps     int64   `json:"train_steps"`  // of them, training steps
+	Joined         uint64  `json:"joined"`       // evaluations that were made in the turn of another request for the same network
 	DeviceBytes    int64   `json:"device_bytes"` // in buffers on the device
 	HeapBytes      uint64  `json:"heap_bytes"`   // live Go heap
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`

@@ -19,4 +19,6 @@ numbers behind it.`,
 }
 
 // benchSpecs are the benches.
-func benchSpecs() []spec { return []spec{benchEstimatorSpec, benchFlightSpec, benchModelSpec} }
+func benchSpecs() []spec {
+	return []spec{benchEstimatorSpec, benchFlightSpec, benchModelSpec, benchServiceSpec}
+}

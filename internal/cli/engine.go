@@ -7,8 +7,6 @@ import (
 	"math"
 	"net"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
@@ -41,7 +39,7 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 		Precision: precision,
 		Dir:       e.text("data"), Version: Version(), Logger: e.log,
 		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Seats: e.limit("seats"),
-		Warm: e.warm(),
+		Warm: e.warm(), Apart: e.has("join") && !e.toggle("join"),
 	}, dev)
 	if err != nil {
 		return err
@@ -94,7 +92,7 @@ func (e env) warm() []string {
 	if !e.has("warm") {
 		return nil
 	}
-	return strings.FieldsFunc(e.text("warm"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return words(e.text("warm"))
 }
 
 // address says a listener's address as --listen takes it.

@@ -57,6 +57,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "stall", kind: number, usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)"},
 		measurePeakOption,
 		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 4)"},
+		{name: "join", kind: toggle, def: "true", usage: "evaluate requests that wait for the same network in one batch"},
 		{name: "warm", usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as digits,faces:edm (MODEL or MODEL:SCHEDULE)"},
 		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
 	}, []option{precisionOption}, gpuOptions),

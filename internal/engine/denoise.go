@@ -133,17 +133,14 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 	for done := 0; done < in.Rows; {
 		bucket := d.e.bucket(in.Rows - done)
 		n := min(bucket, in.Rows-done)
-		var part [3][]float32
-		err := d.e.turns.take(ctx, func() (err error) {
-			part[0], part[1], part[2], err = d.on.Denoise(ctx, d.model.weights,
-				pad(x, size, done, n, bucket), pad(g, j, done, n, bucket), pad(labels, 1, done, n, bucket))
-			return err
-		})
+		p := &denoisePart{on: d.on, weights: d.model.weights, n: n,
+			x: pad(x, size, done, n, bucket), g: pad(g, j, done, n, bucket), labels: pad(labels, 1, done, n, bucket)}
+		err := d.e.joint.evaluate(ctx, network{d.on, d.model.weights}, p)
 		if err != nil {
 			return explain(err)
 		}
 		for k := range out {
-			reorder(out[k][done*size:(done+n)*size], part[k][:n*size], hwc, d.from, h, w, c)
+			reorder(out[k][done*size:(done+n)*size], p.out[k], hwc, d.from, h, w, c)
 		}
 		done += n
 	}
@@ -151,4 +148,35 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 		return nil
 	}
 	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: []any{out[0], out[1], out[2]}}, Meta: api.Done(int64(in.Rows), -1)})
+}
+
+// denoisePart is a part of a batch, padded to a bucket.
+type denoisePart struct {
+	on      *kernels.Model
+	weights *kernels.Weights
+	n       int // rows that are no padding
+	x       []float32
+	g       []float64
+	labels  []int32
+	out     [3][]float32 // denoised, flow, raw, without padding
+}
+
+func (p *denoisePart) rows() int { return p.n }
+
+func (p *denoisePart) alone(ctx context.Context) error {
+	denoised, flow, raw, err := p.on.Denoise(ctx, p.weights, p.x, p.g, p.labels)
+	if err != nil {
+		return err
+	}
+	size := p.n * p.on.Pixels()
+	return p.use(ctx, denoised[:size], flow[:size], raw[:size])
+}
+
+func (p *denoisePart) give(context.Context) (x []float32, g []float64, labels []int32, err error) {
+	return p.x[:p.n*p.on.Pixels()], p.g[:p.n*p.on.J()], p.labels[:p.n], nil
+}
+
+func (p *denoisePart) use(_ context.Context, denoised, flow, raw []float32) error {
+	p.out = [3][]float32{denoised, flow, raw}
+	return nil
 }

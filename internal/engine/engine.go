@@ -24,6 +24,7 @@ type Config struct {
 	Precision      kernels.Precision // of models and runs that name none; default float32
 	Seats          int64             // evaluations, or compilations, that may use the device at a time; default 4
 	Warm           []string          // models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
+	Apart          bool              // evaluate every request by itself, though others wait for the same network
 	Logger         *slog.Logger      // default slog.Default()
 }
 
@@ -57,6 +58,7 @@ type Engine struct {
 	start   time.Time
 	folders folders
 	turns   turns
+	joint   *joint
 	active  atomic.Int64 // operations under way
 	steps   atomic.Int64 // training steps taken
 	warming *warming     // nil: none
@@ -86,6 +88,7 @@ func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) 
 		models: map[string]*model{}, versions: map[string]int{}, schedules: map[string]namedSchedule{},
 		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{}, runs: map[string]*run{},
 	}
+	e.joint = &joint{turns: e.turns, room: e.room(), stops: map[network]*stop{}}
 	for _, folder := range []string{folders.models, folders.schedules, folders.bases, folders.datasets, folders.runs} {
 		if err := atomicdir.Sweep(folder); err != nil {
 			e.log.Warn("leftovers of an earlier crash stay", "error", err)

@@ -17,7 +17,7 @@ type ensemble struct {
 
 // ensemble gives the latents of seed … seed+n−1, with labels drawn from them for a conditional model.
 func (e *Engine) ensemble(on *kernels.Model, m *model, seed uint64, n int) *ensemble {
-	out := &ensemble{flow: flow{turns: e.turns, on: on, model: m}, rows: make([]row, n), bucket: e.bucket}
+	out := &ensemble{flow: flow{joint: e.joint, on: on, model: m}, rows: make([]row, n), bucket: e.bucket}
 	for i := range out.rows {
 		out.rows[i] = row{seed: seed + uint64(i), label: -1}
 		if classes := m.shape.Labels; classes > 0 {

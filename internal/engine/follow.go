@@ -10,7 +10,7 @@ import (
 
 // flow is a model on a basis whose trajectories are followed, one turn for each evaluation.
 type flow struct {
-	turns turns
+	joint *joint
 	on    *kernels.Model
 	model *model
 }
@@ -39,23 +39,14 @@ func (f flow) follow(ctx context.Context, rows []row, plans []*solver.Plan, late
 	for i, p := range padded {
 		copy(alpha[i*j:], p.Init)
 	}
-	if err := f.turns.take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
+	if err := f.joint.turns.take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
 		return nil, err
 	}
+	net := network{f.on, f.model.weights}
 	for k := range first.Stages {
-		beta := stageNumbers(padded, k, g, alpha)
-		noise, scale := churn(rows, padded, k, size)
-		err := f.turns.take(ctx, func() error {
-			if noise != nil {
-				if err := t.AddNoise(ctx, noise, scale); err != nil {
-					return err
-				}
-			}
-			if err := t.Evaluate(ctx, g); err != nil {
-				return err
-			}
-			return t.Combine(ctx, alpha, beta)
-		})
+		l := &leg{t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha, beta: stageNumbers(padded, k, g, alpha)}
+		l.noise, l.scale = churn(rows, padded, k, size)
+		err := f.joint.evaluate(ctx, net, l)
 		if err == nil && after != nil {
 			err = after(k, t)
 		}

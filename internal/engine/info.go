@@ -32,6 +32,8 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 	}
 	info.Warming = e.warming.snapshot()
 	info.Waiting, info.Turns = e.turns.load()
+	info.Waiting += e.joint.waiting()
+	info.Joined = e.Joined()
 	info.Work, info.PeakGFLOPS = e.work()
 	for _, r := range e.runs {
 		if r.info().State == running {

@@ -20,14 +20,28 @@ const (
 	largeBucket = 64
 )
 
-// bucket gives the size of the next device batch when n samples remain. Small remainders go in several small batches:
-// on a CPU a padded row costs as much as a true one.
+// bucket gives the size of the next device batch when n samples remain. Small remainders go in several small batches
+// where a padded row costs as much as a true one, on a CPU.
 func (e *Engine) bucket(n int) int {
-	if n > largeBucket/2 {
+	if n > largeBucket/2 || n > smallBucket && e.accelerated() {
 		return largeBucket
 	}
 	return smallBucket
 }
+
+// room gives the size of the batches that evaluations of different requests fill together.
+func (e *Engine) room() int {
+	switch {
+	case e.cfg.Apart:
+		return 0
+	case e.accelerated():
+		return largeBucket
+	}
+	return smallBucket
+}
+
+// accelerated tells whether the rows of a batch are computed side by side.
+func (e *Engine) accelerated() bool { return !e.dev.HostVisible() }
 
 // pad gives rows from … from+n−1 of v, per numbers each, with the last one repeated until there are bucket of them.
 func pad[E any](v []E, per, from, n, bucket int) []E {
@@ -51,7 +65,7 @@ func (s *sampling) runBatch(ctx context.Context, rows []row, latents []float32, 
 			return err
 		}
 	}
-	f := flow{turns: s.e.turns, on: s.on, model: s.model}
+	f := flow{joint: s.e.joint, on: s.on, model: s.model}
 	images, err := f.follow(ctx, rows, plans, latents, func(k int, t *kernels.Trajectory) error {
 		step := plans[0].Stages[k].Step
 		if step < 0 {

@@ -88,7 +88,7 @@ func (e *Engine) warmOne(ctx context.Context, what string, batch int) error {
 // lull waits until nobody waits for the device; false where ctx ends first.
 func (e *Engine) lull(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		if waiting, _ := e.turns.load(); waiting == 0 {
+		if waiting, _ := e.turns.load(); waiting+e.joint.waiting() == 0 {
 			return true
 		}
 		select {
