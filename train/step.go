@@ -18,7 +18,7 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 	n := r.cfg.Batch
 	images, labels := make([]float32, n*r.data.Pixels()), make([]int32, n)
 	r.order.Batch(r.data, r.position, images, labels)
-	row, err := r.StepOn(ctx, images, labels)
+	row, err := r.advance(ctx, images, labels)
 	if row.Step > 0 {
 		r.position += uint64(n)
 	}
@@ -34,7 +34,6 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 // An image that the data set could not hold is a *data.Error. Every new batch size costs
 // one compilation.
 func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row, error) {
-	began := time.Now()
 	n := len(images) / r.model.Pixels()
 	if n == 0 || len(images) != n*r.model.Pixels() || labels != nil && len(labels) != n {
 		return Row{}, &data.Error{Row: -1, Msg: "the batch is no whole number of images with a label each"}
@@ -44,6 +43,12 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 			return Row{}, err
 		}
 	}
+	return r.advance(ctx, images, labels)
+}
+
+// advance is StepOn for images that are known to be good.
+func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Row, error) {
+	began, n := time.Now(), len(images)/r.model.Pixels()
 	if err := r.measureStart(ctx); err != nil {
 		return Row{}, err
 	}

@@ -3,11 +3,14 @@ package engine
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // putImages uploads n random images of 8×8 with labels 0, 1, 2, 0, …
@@ -106,5 +109,76 @@ func TestDatasetUploadRejects(t *testing.T) {
 	wantCode(t, "name", err, api.BadRequest)
 	if _, err := e.datasetNamed("bad"); err == nil {
 		t.Error("a refused upload left a data set")
+	}
+}
+
+// TestDatasetsAppear: a folder that another process puts in its place is served at once, and
+// so is one that replaces it; what leads out of the datasets is no name.
+func TestDatasetsAppear(t *testing.T) {
+	e := open(t)
+	store := func(dir string, v uint8, replace bool) {
+		t.Helper()
+		d, err := data.New(data.Images{Height: 8, Width: 8, Channels: 1, Uint8: slices.Repeat([]uint8{v}, 128)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := data.Save(dir, d, replace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shows := func(v uint8) {
+		t.Helper()
+		if x := column[uint8](get(t, e, "Dataset", `{"dataset":"late"}`), "image"); len(x) != 128 || x[0] != v {
+			t.Errorf("%d values of %d, want 128 of %d", len(x), x[0], v)
+		}
+	}
+	if infos := e.listDatasets(); len(infos) != 0 {
+		t.Fatalf("there are %v", infos)
+	}
+	store(e.datasetPath("late"), 1, false)
+	if infos := e.listDatasets(); len(infos) != 1 || infos[0].Name != "late" || infos[0].Rows != 2 {
+		t.Errorf("listed: %v", infos)
+	}
+	shows(1)
+	old, err := e.datasetNamed("late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store(e.datasetPath("late"), 2, true)
+	shows(2)
+	if old.Uint8(0, 1)[0] != 1 {
+		t.Error("a data set that is in use changes under its reader")
+	}
+	store(filepath.Join(e.folders.runs, "elsewhere"), 3, false)
+	for _, name := range []string{"../runs/elsewhere", "..", "", "absent"} {
+		if _, err := e.datasetNamed(name); api.ErrorOf(err).Code != api.DatasetNotFound {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := e.deleteDataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
+			t.Errorf("delete %q: %v", name, err)
+		}
+	}
+}
+
+// TestUploadsDoNotLieAbout: an upload that ends early leaves nothing behind.
+func TestUploadsDoNotLieAbout(t *testing.T) {
+	e := open(t)
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 2, 2, 1)}}
+	u, err := e.putDataset(json.RawMessage(`{"op":"PutDataset","name":"half"}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Write(api.Batch{Rows: 1, Cols: []any{make([]uint8, 4)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicdir.Sweep(e.folders.datasets); err != nil { // as another process does when it starts
+		t.Fatal(err)
+	}
+	if err := u.Write(api.Batch{Rows: 1, Cols: []any{make([]uint8, 4)}}); err != nil {
+		t.Fatal(err)
+	}
+	u.Abort()
+	if left, err := os.ReadDir(e.folders.datasets); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -1,6 +1,9 @@
 package data
 
-import "runtime"
+import (
+	"runtime"
+	"slices"
+)
 
 // Image writes image i to dst as [H, W, C] in [−1, 1], mirrored left to right if
 // flip is true. Bytes become x/127.5 − 1. It panics unless len(dst) is H·W·C.
@@ -10,11 +13,32 @@ func (d *Dataset) Image(i int, flip bool, dst []float32) {
 	if len(dst) != n {
 		panic("data: Image needs room for H·W·C values")
 	}
-	if d.images.Uint8 != nil {
-		place(d, d.images.Uint8[i*n:(i+1)*n], flip, dst, func(v uint8) float32 { return FromUint8(v) })
-		return
+	switch {
+	case d.images.Layout == CHW && d.images.Uint8 != nil:
+		place(d, d.images.Uint8[i*n:(i+1)*n], dst, FromUint8)
+	case d.images.Layout == CHW:
+		place(d, d.images.Float32[i*n:(i+1)*n], dst, func(v float32) float32 { return v })
+	case d.images.Uint8 != nil:
+		for k, v := range d.images.Uint8[i*n : (i+1)*n] {
+			dst[k] = bytesAsFloats[v]
+		}
+	default:
+		copy(dst, d.images.Float32[i*n:(i+1)*n])
 	}
-	place(d, d.images.Float32[i*n:(i+1)*n], flip, dst, func(v float32) float32 { return v })
+	if flip {
+		mirror(dst, d.Width(), d.Channels())
+	}
+}
+
+// mirror turns an image [H, W, C] left to right.
+func mirror(image []float32, width, channels int) {
+	for row := range slices.Chunk(image, width*channels) {
+		for l, r := 0, len(row)-channels; l < r; l, r = l+channels, r-channels {
+			for c := range channels {
+				row[l+c], row[r+c] = row[r+c], row[l+c]
+			}
+		}
+	}
 }
 
 // FromUint8 returns the float of a byte, x/127.5 − 1.
@@ -33,32 +57,12 @@ var bytesAsFloats = func() (t [256]float32) {
 	return t
 }()
 
-// place reorders one image to [H, W, C].
-func place[E uint8 | float32](d *Dataset, src []E, flip bool, dst []float32, convert func(E) float32) {
-	h, w, c := d.images.Height, d.images.Width, d.images.Channels
-	if d.images.Layout == HWC && !flip {
-		for i, v := range src {
-			dst[i] = convert(v)
-		}
-		return
-	}
-	rows, cols, chans := w*c, c, 1 // strides of src
-	if d.images.Layout == CHW {
-		rows, cols, chans = w, 1, h*w
-	}
-	k := 0
-	for y := range h {
-		for x := range w {
-			from := x
-			if flip {
-				from = w - 1 - x
-			}
-			at := y*rows + from*cols
-			for range c {
-				dst[k] = convert(src[at])
-				at += chans
-				k++
-			}
+// place reorders one image from [C, H, W] to [H, W, C].
+func place[E uint8 | float32](d *Dataset, src []E, dst []float32, convert func(E) float32) {
+	c, plane := d.Channels(), d.Height()*d.Width()
+	for ch := range c {
+		for i, v := range src[ch*plane : (ch+1)*plane] {
+			dst[i*c+ch] = convert(v)
 		}
 	}
 }

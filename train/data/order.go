@@ -1,6 +1,7 @@
 package data
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/kernels/latent"
@@ -42,12 +43,22 @@ func (o *Order) At(p uint64) (image int, flip bool) {
 	return o.perm[p%uint64(o.n)], flip
 }
 
-// Batch fills images [len(labels), H, W, C] and labels with the visits from position p on.
+// Batch fills images [len(labels), H, W, C] and labels with the visits from position p on, on all cores.
 func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) {
 	n := d.Pixels()
-	for i := range labels {
-		image, flip := o.At(p + uint64(i))
-		d.Image(image, flip, images[i*n:(i+1)*n])
-		labels[i] = d.Label(image)
+	visits, flips := make([]int, len(labels)), make([]bool, len(labels))
+	for i := range labels { // one after the other: a permutation is made once
+		visits[i], flips[i] = o.At(p + uint64(i))
+		labels[i] = d.Label(visits[i])
 	}
+	workers := min(runtime.GOMAXPROCS(0), len(labels))
+	var group sync.WaitGroup
+	for k := range workers {
+		group.Go(func() {
+			for i := k * len(labels) / workers; i < (k+1)*len(labels)/workers; i++ {
+				d.Image(visits[i], flips[i], images[i*n:(i+1)*n])
+			}
+		})
+	}
+	group.Wait()
 }
