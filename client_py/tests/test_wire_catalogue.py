@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow.flight as fl
 import pytest
 import wire
@@ -80,6 +81,23 @@ def test_a_model_is_a_folder_that_can_be_loaded_again(flight: fl.FlightClient, m
     wire.act(flight, "UnloadModel", {"model": "alias"})
     assert wire.code(lambda: wire.act(flight, "DescribeModel", {"model": "alias"})) == "MODEL_NOT_FOUND"
     assert folder.exists()
+
+
+def test_a_model_may_be_loaded_at_a_precision_of_its_own(flight: fl.FlightClient, model: str) -> None:
+    (server,) = wire.act(flight, "ServerInfo")
+    assert server["precision"] == "float32"
+    wire.act(flight, "LoadModel", {"name": "rough", "path": model, "precision": "bfloat16"})
+    (rough,) = wire.act(flight, "DescribeModel", {"model": "rough"})
+    (exact,) = wire.act(flight, "DescribeModel", {"model": model})
+    assert (rough["precision"], exact["precision"]) == ("bfloat16", "float32")
+    request = {"n": 2, "steps": 2, "dtype": "float32"}
+    tables = [wire.get(flight, "Sample", {"model": name, **request}).table for name in ("rough", model)]
+    x, y = (wire.numbers(table["sample"]) for table in tables)
+    assert 0 < np.linalg.norm(x - y) < 0.1 * np.linalg.norm(y)
+    for wrong in ("float16", "BF16", 16):
+        request = {"name": "rough", "path": model, "precision": wrong}
+        assert wire.code(lambda request=request: wire.act(flight, "LoadModel", request)) == "BAD_REQUEST"
+    wire.act(flight, "UnloadModel", {"model": "rough"})
 
 
 def test_a_folder_may_appear_after_the_start(flight: fl.FlightClient, model: str, data_folder: Path) -> None:

@@ -126,7 +126,7 @@ func modelToMeasure(e env) (*checkpoint.Model, int, error) {
 }
 
 func printModelCost(w io.Writer, r modelbench.Report) error {
-	fmt.Fprintf(w, "%s, %s, %.3g M parameters, batch %d; matrix products %.0f GFLOP/s\n", r.Device, r.Precision, float64(r.Parameters)/1e6, r.Batch, r.Matmul)
+	fmt.Fprintf(w, "%s, %s, %.3g M parameters, batch %d; matrix products %.4g GFLOP/s\n", r.Device, r.Precision, float64(r.Parameters)/1e6, r.Batch, r.Matmul)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "PROGRAM\tMS\tPROCESSOR MS\tIMAGES/S\tGFLOP\tGFLOP/S\tMFU\tCOMPILE S\tMEMORY")
 	for _, row := range r.Rows {

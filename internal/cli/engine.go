@@ -71,7 +71,11 @@ func (e env) precision() (kernels.Precision, error) {
 	if !e.has("precision") {
 		return kernels.Float32, nil
 	}
-	return kernels.ParsePrecision(e.text("precision"))
+	p, err := kernels.ParsePrecision(e.text("precision"))
+	if err != nil {
+		return "", usagef(e.cmd, "--precision is %q; choose float32, tf32 or bfloat16", e.text("precision"))
+	}
+	return p, nil
 }
 
 // limit gives a limit that serve sets and the other commands leave at its default.

@@ -24,9 +24,13 @@ class Models(Calls):
         """One model with its whole configuration."""
         return self.call("DescribeModel", model=model)
 
-    def load_model(self, name: str, path: str | None = None) -> dict[str, Any]:
-        """Serve the model folder at path, relative to the server's models folder (default: the name)."""
-        return self.call("LoadModel", name=name, path=path or name)
+    def load_model(self, name: str, path: str | None = None, *, precision: str | None = None) -> dict[str, Any]:
+        """Serve the model folder at path, relative to the server's models folder (default: the name).
+
+        Its network is computed in float32, tf32 or bfloat16; by default as it is loaded already, else as the
+        server's setting says.
+        """
+        return self.call("LoadModel", **given(name=name, path=path or name, precision=precision))
 
     def unload_model(self, model: str) -> None:
         """Stop serving a model; its folder stays."""
