@@ -19,11 +19,24 @@ func compile(backend backends.Backend, p *Program) (*executable, error) {
 		return nil, err
 	}
 	flops := countFLOPs(nodes)
+	if err := p.checkMemory(estimateMemory(nodes)); err != nil {
+		return nil, err
+	}
 	if err := finish(p, g, nodes); err != nil {
 		return nil, err
 	}
 	_, inputs := into.exec.Inputs()
 	return &executable{exec: into.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
+}
+
+// checkMemory refuses a program whose outputs and temporaries would not fit. Arguments
+// lie on the device already, or are small beside them.
+func (p *Program) checkMemory(m Memory) error {
+	available, known := p.dev.Available()
+	if needed := m.Total() - m.Arguments; known && needed > available {
+		return &MemoryError{Key: p.key, Needed: needed, Available: available}
+	}
+	return nil
 }
 
 func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.Node, err error) {

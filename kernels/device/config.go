@@ -36,6 +36,11 @@ type Config struct {
 	// neither fragment nor go to another process meanwhile. Other backends ignore it.
 	Preallocate bool
 
+	// MemoryLimit is how many bytes buffers and programs may take together. Programs that
+	// need more by estimate are refused before they are compiled. Default: what the
+	// machine, or the GPU's share, has to give; see [Device.Available].
+	MemoryLimit int64
+
 	// ProgramCache is the folder that keeps compiled programs between processes:
 	//
 	//	""        what ANISOFLIGHT_PROGRAM_CACHE says, else programs in the user's cache folder

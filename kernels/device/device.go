@@ -27,6 +27,9 @@ type Device struct {
 	up, down atomic.Int64 // bytes copied to the device, and back
 	work     workbook
 
+	gpuOnce  sync.Once
+	gpuBytes int64 // of the GPU in use; 0 where the driver does not tell
+
 	peakOnce sync.Mutex    // held by the measurement
 	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
 }

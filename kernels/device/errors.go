@@ -49,6 +49,18 @@ func (e *ProgramError) Error() string {
 
 func (e *ProgramError) Unwrap() error { return e.Err }
 
+// MemoryError reports a program that would need more memory than there is, by
+// estimate. It has not been compiled.
+type MemoryError struct {
+	Key       string // the program's key
+	Needed    int64  // bytes beyond the arguments: outputs and temporaries
+	Available int64
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("device program %q needs an estimated %d bytes, %d are available", e.Key, e.Needed, e.Available)
+}
+
 // ArgumentError reports an argument that does not fit the program's parameter.
 // Nothing has been run or donated when it is returned.
 type ArgumentError struct {

@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -65,5 +66,29 @@ func TestMemoryFollowsTheBuffers(t *testing.T) {
 		if cost.Memory != want {
 			t.Errorf("%s: %+v, want %+v", c.name, cost.Memory, want)
 		}
+	}
+}
+
+// TestMemoryIsCheckedBeforeCompiling: what does not fit beside the buffers that are held
+// is refused with both numbers, and what does fit is not.
+func TestMemoryIsCheckedBeforeCompiling(t *testing.T) {
+	dev := open(t, device.Config{Plugin: "go", MemoryLimit: 5 << 10})
+	square := func(n int) drawing {
+		return func(g *graph.Graph) []*graph.Node {
+			a := graph.Parameter(g, "a", shapes.Make(dtypes.Float32, n, n))
+			return []*graph.Node{graph.Dot(a, a)}
+		}
+	}
+	program(t, dev, "square 32", square(32)) // 4 KiB of outputs
+	held := upload(t, dev, make([]float32, 512), 512)
+	_, err := dev.Program(t.Context(), "square 30", square(30))
+	var short *device.MemoryError
+	if !errors.As(err, &short) || short.Needed != 30*30*4 || short.Available != 3<<10 {
+		t.Errorf("with 2 KiB held of 5: %v", err)
+	}
+	held.Release()
+	program(t, dev, "square 30", square(30))
+	if n := dev.Stats().Compiled; n != 2 {
+		t.Errorf("%d programs compiled", n)
 	}
 }

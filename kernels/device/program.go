@@ -49,7 +49,7 @@ func (p *Program) module() string {
 //
 // Callers of one key wait for one compilation. When ctx ends first, Program
 // returns its error, and the compilation goes on for the next caller. Other
-// errors are [*ProgramError] and [ErrClosed].
+// errors are [*MemoryError], [*ProgramError] and [ErrClosed].
 func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node, options ...ProgramOption) (*Program, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
