@@ -65,10 +65,7 @@ func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k,
 		return sum, err
 	}
 	defer images.Release()
-	jobs := []partJob{{mode: t.cfg.Mode, train: t.cfg.TrainNetwork, g: part.G}}
-	if part.NetworkG != nil && t.cfg.TrainNetwork { // the network at its own noise levels, the estimator at the schedule's
-		jobs = []partJob{{mode: LossOnly, train: true, g: part.NetworkG}, {mode: t.cfg.Mode, g: part.G}}
-	}
+	jobs := t.cfg.jobs(part.G, part.NetworkG)
 	for i, job := range jobs {
 		job.index, job.size, job.images = k, size, images
 		var of *Terms
@@ -105,25 +102,7 @@ func (t *Trainer) noise(ctx context.Context, in StepInput, n, size int) ([][]*de
 	}
 	key := fmt.Sprintf("noise %s %d %d %d|%s", t.cfg.Probe, probes, n, size, m.key)
 	p, err := m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
-		draw := generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
-		shape := shapes.Make(m.dtype, m.imageDims(n)...)
-		all := []*Node{draw.normal(shape)}
-		for range probes {
-			all = append(all, draw.probe(t.cfg.Probe, shape))
-		}
-		if rest := n % size; rest != 0 {
-			fill := graph.Zeros(g, shapes.Make(m.dtype, m.imageDims(size-rest)...))
-			for i, x := range all {
-				all[i] = graph.Concatenate([]*Node{x, fill}, 0)
-			}
-		}
-		var parts []*Node
-		for from := 0; from < n; from += size {
-			for _, x := range all {
-				parts = append(parts, graph.SliceAxis(x, 0, graph.AxisRange(from, from+size)))
-			}
-		}
-		return parts
+		return m.noiseGraph(g, t.cfg, probes, n, size)
 	})
 	if err != nil {
 		return nil, err
@@ -144,6 +123,29 @@ func (t *Trainer) noise(ctx context.Context, in StepInput, n, size int) ([][]*de
 	return parts, nil
 }
 
+// noiseGraph is the program of noise. Its parameter is the random state.
+func (m *Model) noiseGraph(g *graph.Graph, cfg TrainerConfig, probes, n, size int) []*Node {
+	draw := generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
+	shape := shapes.Make(m.dtype, m.imageDims(n)...)
+	all := []*Node{draw.normal(shape)}
+	for range probes {
+		all = append(all, draw.probe(cfg.Probe, shape))
+	}
+	if rest := n % size; rest != 0 {
+		fill := graph.Zeros(g, shapes.Make(m.dtype, m.imageDims(size-rest)...))
+		for i, x := range all {
+			all[i] = graph.Concatenate([]*Node{x, fill}, 0)
+		}
+	}
+	var parts []*Node
+	for from := 0; from < n; from += size {
+		for _, x := range all {
+			parts = append(parts, graph.SliceAxis(x, 0, graph.AxisRange(from, from+size)))
+		}
+	}
+	return parts
+}
+
 // partJob is one program run on one part of a batch.
 type partJob struct {
 	mode        Mode
@@ -151,6 +153,15 @@ type partJob struct {
 	g           []float64 // noise variances of the part
 	index, size int       // of the part
 	images      *device.Buffer
+}
+
+// jobs lists the programs that a part of a batch goes through: one, or two where the
+// network is trained at noise levels of its own, and the estimator at the schedule's.
+func (c TrainerConfig) jobs(g, networkG []float64) []partJob {
+	if networkG != nil && c.TrainNetwork {
+		return []partJob{{mode: LossOnly, train: true, g: networkG}, {mode: c.Mode, g: g}}
+	}
+	return []partJob{{mode: c.Mode, train: c.TrainNetwork, g: g}}
 }
 
 // part returns the terms of a part, and the new sum in place of the one it is given.
@@ -230,9 +241,7 @@ func (m *Model) partGraph(g *graph.Graph, job partJob, probes int) []*Node {
 func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Buffer) (norm float64, err error) {
 	m := t.model
 	p, err := m.dev.Program(ctx, fmt.Sprintf("apply %s %d|%s", t.cfg.key(), n, m.key), func(g *graph.Graph) []*Node {
-		f := &frame{model: m, g: g}
-		state := f.moments(f.param(device.Donated("params"), m.size))
-		return adamOn(t.cfg, state, graph.MulScalar(f.param("sum", m.size), 1/float64(n)), f.param("rates", 4))
+		return m.applyGraph(g, t.cfg, n)
 	})
 	if err != nil {
 		return 0, err
@@ -255,6 +264,13 @@ func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Bu
 	t.state = out[:4:4]
 	defer releaseAll(out[4:])
 	return t.countStep(out[4])
+}
+
+// applyGraph is the program of apply. Its parameters are the state, the sum and the rates.
+func (m *Model) applyGraph(g *graph.Graph, cfg TrainerConfig, n int) []*Node {
+	f := &frame{model: m, g: g}
+	state := f.moments(f.param(device.Donated("params"), m.size))
+	return adamOn(cfg, state, graph.MulScalar(f.param("sum", m.size), 1/float64(n)), f.param("rates", 4))
 }
 
 // partState is randomState for one part of a step's batch.

@@ -23,3 +23,67 @@ func (m *Model) StepCost(cfg TrainerConfig, n int) (device.Cost, error) {
 	}
 	return m.dev.Cost("step", func(g *graph.Graph) []*Node { return m.stepGraph(g, cfg, n) })
 }
+
+// StepMemory estimates how many bytes of device memory steps on n images take, all that
+// the trainer keeps included, with part of them on the device at a time; 0 means all.
+// own says that the network is trained at noise levels of its own ([StepInput.NetworkG]).
+func (m *Model) StepMemory(cfg TrainerConfig, n, part int, own bool) (int64, error) {
+	cfg, err := cfg.resolved(m)
+	if err != nil {
+		return 0, err
+	}
+	if part <= 0 || part > n {
+		part = n
+	}
+	if part == n && !(own && cfg.TrainNetwork) {
+		cost, err := m.StepCost(cfg, n)
+		return cost.Memory.Total(), err
+	}
+	return m.partsMemory(cfg, n, part, own)
+}
+
+// partsMemory is StepMemory of stepInParts: the most that one of its programs needs
+// beside what lies on the device meanwhile.
+func (m *Model) partsMemory(cfg TrainerConfig, n, part int, own bool) (most int64, err error) {
+	value := int64(m.dtype.Size())
+	flat := int64(m.size) * value
+	state := flat // params, and with them m, v, ema and the sum of gradients
+	if cfg.TrainNetwork {
+		state = 5 * flat
+	}
+	count := func(kept int64, graphOf func(g *graph.Graph) []*Node) {
+		if err != nil {
+			return
+		}
+		var c device.Cost
+		c, err = m.dev.Cost("part", graphOf)
+		most = max(most, kept+c.Memory.Total())
+	}
+	probes := 0
+	if cfg.Mode.probed() {
+		probes = cfg.Probes
+	}
+	count(state, func(g *graph.Graph) []*Node { return m.noiseGraph(g, cfg, probes, n, part) })
+	parts := int64((n + part - 1) / part)
+	drawn := int64(part*m.Pixels()*(1+probes)) * value // ε and probes of one part
+	var networkG []float64
+	if own {
+		networkG = []float64{}
+	}
+	for _, job := range cfg.jobs(nil, networkG) {
+		job.size = part
+		read, used := flat, probes // of the state and of the noise, by the program itself
+		if job.train {
+			read = 2 * flat
+		}
+		if !job.mode.probed() {
+			used = 0
+		}
+		noise := parts*drawn - int64(part*m.Pixels()*(1+used))*value
+		count(state-read+noise, func(g *graph.Graph) []*Node { return m.partGraph(g, job, used) })
+	}
+	if cfg.TrainNetwork {
+		count(parts*drawn, func(g *graph.Graph) []*Node { return m.applyGraph(g, cfg, n) })
+	}
+	return most, err
+}

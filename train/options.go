@@ -52,7 +52,7 @@ func (c Config) checkOptions() error {
 	}
 	switch {
 	case c.Microbatch < 0:
-		return fieldf("microbatch", "%d; it counts images, 0 for the whole batch", c.Microbatch)
+		return fieldf("microbatch", "%d; it counts images; leave it out to have it chosen", c.Microbatch)
 	case c.EvalSamples < 0 || c.EvalSamples == 1 || c.EvalSamples > maxEvalSamples:
 		return fieldf("eval_samples", "%d; it lies between 2 and %d", c.EvalSamples, maxEvalSamples)
 	case c.Stage == Pretrain && c.EarlyStop != StopNone:

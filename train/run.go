@@ -53,6 +53,7 @@ type Run struct {
 
 	step, seen, skipped int64
 	position            uint64
+	memory              Memory
 	measured            bool // the start of the schedule, where it is measured
 	rows                []Row
 	guard               guard
@@ -137,7 +138,7 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 		r.model.Close()
 		return fieldf("ratio_embedding", "the network takes %d log-ratios, the family has %d subspaces", spec.Ratios, b.J())
 	}
-	r.trainer, err = r.model.NewTrainer(kernels.TrainerConfig{
+	trainer := kernels.TrainerConfig{
 		Mode:         kernels.Mode(r.cfg.Estimator),
 		TrainNetwork: *r.cfg.TrainNetwork,
 		Estimate:     r.theta != nil,
@@ -145,12 +146,21 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 		Probes:       r.cfg.Probes,
 		Beta1:        r.cfg.Beta1,
 		Beta2:        r.cfg.Beta2,
-	}, values)
+	}
+	if r.memory, err = r.cfg.fit(r.model, trainer); err == nil {
+		if r.memory.Microbatch < r.cfg.Batch {
+			r.cfg.Microbatch = r.memory.Microbatch
+		}
+		r.trainer, err = r.model.NewTrainer(trainer, values)
+	}
 	if err != nil {
 		r.model.Close()
 	}
 	return err
 }
+
+// Memory tells how the run's steps fit the device.
+func (r *Run) Memory() Memory { return r.memory }
 
 // Config returns the configuration with every default filled in.
 func (r *Run) Config() Config { return r.cfg }

@@ -184,7 +184,16 @@ type RunInfo struct {
 	Stopped *Stopped        `json:"stopped,omitempty"` // the last time that it stopped of its own
 	Last    map[string]any  `json:"last,omitempty"`    // the columns of its last row that are finite
 	Created time.Time       `json:"created"`
+	Memory  *RunMemory      `json:"memory,omitempty"` // as it was found when the run was opened last
 	Config  json.RawMessage `json:"config,omitempty"` // GetRun alone
+}
+
+// RunMemory tells how a run's steps fit the memory of the device.
+type RunMemory struct {
+	Microbatch     int   `json:"microbatch"`                // images of a batch on the device at a time
+	NeededBytes    int64 `json:"needed_bytes"`              // for that, an estimate
+	WholeBytes     int64 `json:"whole_bytes,omitempty"`     // for the whole batch at a time, where that did not fit
+	AvailableBytes int64 `json:"available_bytes,omitempty"` // absent where nobody tells
 }
 
 // Stopped tells why a run stopped before it had seen what it was to see.

@@ -13,6 +13,9 @@ import (
 
 var deviceOption = option{name: "device", usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)"}
 
+// memoryLimitOption bounds what is kept on the device.
+var memoryLimitOption = option{name: "memory_limit", kind: whole, usage: "`bytes` that the device's buffers and programs may take (default: what the machine, or the GPU, has to give)"}
+
 // gpuOptions say what of which GPU is used; commands that work for long have them.
 var gpuOptions = []option{
 	{name: "device_index", kind: whole, usage: "`number` of the GPU to use, from 0 (default 0)"},
@@ -149,6 +152,9 @@ func openDevice(e env) (*device.Device, error) {
 			return nil, usagef(e.cmd, "--memory-fraction is a share above 0")
 		}
 		cfg.Index, cfg.Preallocate, cfg.MemoryFraction = int(e.whole("device_index")), e.toggle("preallocate"), e.number("memory_fraction")
+	}
+	if e.has("memory_limit") {
+		cfg.MemoryLimit = e.whole("memory_limit")
 	}
 	return device.Open(cfg)
 }

@@ -55,7 +55,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "max_connections", kind: whole, def: "1024", usage: "`number` of connections at a time"},
 		{name: "max_message_bytes", kind: whole, usage: "`bytes` that one message of a client may have (default 256 MiB)"},
 		{name: "stall", kind: number, usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)"},
-		measurePeakOption,
+		measurePeakOption, memoryLimitOption,
 		{name: "seats", kind: whole, usage: "`number` of requests that may use the device at a time (default 4)"},
 		{name: "join", kind: toggle, def: "true", usage: "evaluate requests that wait for the same network in one batch"},
 		{name: "warm", usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as digits,faces:edm (MODEL or MODEL:SCHEDULE)"},

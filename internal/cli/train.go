@@ -32,7 +32,7 @@ as a model, and --resume goes on from there.`,
 		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
 		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
 		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
-	}, trainRequest...), measurePeakOption, dataOption, deviceOption),
+	}, trainRequest...), measurePeakOption, memoryLimitOption, dataOption, deviceOption),
 	run: runTrain,
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/solver"
 	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -31,6 +32,8 @@ func explain(err error) error {
 		images   *data.Error
 		argument *kernels.InputError
 		field    *train.ConfigError
+		step     *train.MemoryError
+		program  *device.MemoryError
 	)
 	switch {
 	case err == nil:
@@ -59,6 +62,11 @@ func explain(err error) error {
 		return api.Errorf(api.BadRequest, "Field %q: %s", law.Field, law.Msg)
 	case errors.As(err, &images):
 		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
+	case errors.As(err, &step):
+		return api.Errorf(api.TooLarge, "%s", upperFirst(step.Error())).WithHint("%s", memoryHint)
+	case errors.As(err, &program):
+		return api.Errorf(api.TooLarge, "A program on the device needs an estimated %.1f MiB of its memory, %.1f MiB are available",
+			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &field):
 		return api.Errorf(api.BadRequest, "Field %q: %s", field.Field, field.Msg)
 	case errors.As(err, &argument):
@@ -66,6 +74,11 @@ func explain(err error) error {
 	}
 	return err
 }
+
+// memoryHint says what an operator can do about memory.
+const memoryHint = "Other runs, models and processes share the memory; the server's memory_limit overrides what it finds available."
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 // upperFirst makes a sentence of a lower floor's words.
 func upperFirst(s string) string {

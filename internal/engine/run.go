@@ -31,6 +31,7 @@ type status struct {
 	Target  float64         `json:"target_kimg,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Stopped *api.Stopped    `json:"stopped,omitempty"`
+	Memory  *api.RunMemory  `json:"memory,omitempty"`
 	Step    int64           `json:"step"`
 	Kimg    float64         `json:"kimg"`
 	Config  json.RawMessage `json:"config"` // with every default resolved
@@ -105,7 +106,7 @@ func (r *run) info() api.RunInfo {
 	defer r.mu.Unlock()
 	s := r.status
 	info := api.RunInfo{Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: s.Step, Kimg: s.Kimg,
-		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Created: s.Created}
+		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created}
 	if n := len(r.rows); n > 0 {
 		info.Last = map[string]any{}
 		for i, v := range r.rows[n-1] {
@@ -165,8 +166,15 @@ func (r *run) open(ctx context.Context) error {
 	if r.train, err = train.Resume(state, src); err != nil {
 		return err
 	}
+	r.update(func() { r.status.Memory = memoryOf(r.train) })
 	r.remember(state)
 	return ctx.Err()
+}
+
+// memoryOf says how a run's steps fit the device.
+func memoryOf(t *train.Run) *api.RunMemory {
+	m := t.Memory()
+	return &api.RunMemory{Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole, AvailableBytes: m.Available}
 }
 
 // remember takes over the rows of a stored state.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
 )
 
@@ -150,6 +151,7 @@ func (r *run) finish(why error) {
 	_ = r.acquire(ctx) // cannot fail without an end of ctx
 	defer r.disown()
 	state, text := done, ""
+	var memory *device.MemoryError
 	var lost *train.DivergedError
 	var early *train.StoppedError
 	switch {
@@ -160,6 +162,9 @@ func (r *run) finish(why error) {
 		state = cancelled
 	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
 		r.e.log.Warn("run stopped early", "run", r.name, "reason", why)
+	case errors.As(why, &memory): // there may be more of it later
+		state, text = paused, api.ErrorOf(explain(why)).Message
+		r.e.log.Warn("run paused", "run", r.name, "error", why)
 	case errors.As(why, &lost): // the user decides whether to go on
 		state, text = paused, lost.Error()
 		r.e.log.Warn("run paused", "run", r.name, "error", why)

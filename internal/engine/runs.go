@@ -136,7 +136,7 @@ func (e *Engine) createRun(ctx context.Context, req api.CreateRun, progress func
 		training.Close()
 		return nil, err
 	}
-	r := e.newRun(req.Name, status{State: created, Created: time.Now().UTC(), Config: text}, full)
+	r := e.newRun(req.Name, status{State: created, Created: time.Now().UTC(), Memory: memoryOf(training), Config: text}, full)
 	r.train, r.dirty, r.read = training, true, true
 	if err := r.storeNew(ctx); err != nil {
 		training.Close()

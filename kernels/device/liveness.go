@@ -2,8 +2,11 @@ package device
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
 // Of what the buffers come to, XLA for CPU needs between 1.1 and 1.35 times as much,
@@ -72,14 +75,24 @@ func byTurn(order []*graph.Node) []*graph.Node {
 	return order
 }
 
-// borders counts what lies outside the temporaries.
+// borders counts what lies outside the temporaries. An output may take over the memory
+// of a donated parameter of its size.
 func (l *liveness) borders() (m Memory) {
+	donated := map[int64]int{} // parameters, by size
 	for _, node := range l.order {
 		if node.Type() == graph.NodeTypeParameter {
 			m.Arguments += bytesOf(node)
+			if strings.HasPrefix(node.GetParameterName(), shim.DonorPrefix) {
+				donated[bytesOf(node)]++
+			}
 		}
-		if l.output[node] {
-			m.Outputs += bytesOf(node)
+	}
+	for node := range l.output {
+		size := bytesOf(node)
+		m.Outputs += size
+		if donated[size] > 0 {
+			donated[size]--
+			m.Aliased += size
 		}
 	}
 	return m

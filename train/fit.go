@@ -1,0 +1,82 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/anisoflight/anisoflight/kernels"
+)
+
+// Memory says how a run's steps fit the device's memory.
+type Memory struct {
+	Microbatch int   `json:"microbatch"`          // images of a batch on the device at a time; the batch's own number is all
+	Needed     int64 `json:"needed"`              // bytes, an estimate
+	Whole      int64 `json:"whole,omitempty"`     // bytes that the whole batch at a time would need, where that is not the case
+	Available  int64 `json:"available,omitempty"` // bytes when the run was opened; 0: unknown
+}
+
+// MemoryError says that a run's steps do not fit the device's memory, by estimate.
+type MemoryError struct {
+	Memory
+	Batch int
+}
+
+// Error implements the error interface.
+func (e *MemoryError) Error() string {
+	advice := "take a smaller network or an estimator that needs less"
+	if e.Microbatch > 1 {
+		advice = "make microbatch smaller, or leave it out to have it chosen"
+	}
+	return fmt.Sprintf("a step of batch %d with %d images on the device at a time needs an estimated %s of its memory, %s are available; %s",
+		e.Batch, e.Microbatch, mib(e.Needed), mib(e.Available), advice)
+}
+
+func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+// fit checks that a step fits the memory that is there now and chooses how many images
+// the device sees at a time where the configuration leaves it open: all of the batch, or
+// else the fewest equal parts that fit.
+func (c Config) fit(m *kernels.Model, trainer kernels.TrainerConfig) (Memory, error) {
+	own := c.Stage != Pretrain && c.PStdSubspace > 0
+	need := func(part int) (int64, error) { return m.StepMemory(trainer, c.Batch, part, own) }
+	fit := Memory{Microbatch: c.Microbatch}
+	if c.Microbatch == 0 || c.Microbatch > c.Batch {
+		fit.Microbatch = c.Batch
+	}
+	var err error
+	if fit.Needed, err = need(fit.Microbatch); err != nil {
+		return fit, err
+	}
+	var known bool
+	if fit.Available, known = m.Device().Available(); !known || fit.Needed <= fit.Available {
+		return fit, nil
+	}
+	if c.Microbatch != 0 {
+		return fit, &MemoryError{Memory: fit, Batch: c.Batch}
+	}
+	fit.Whole = fit.Needed
+	// What is needed rises with the part, so the fewest parts that fit are found by halving.
+	few, many := 1, c.Batch // parts: too few, and the candidate
+	for many-few > 1 {
+		parts := (few + many) / 2
+		bytes, err := need(partOf(c.Batch, parts))
+		if err != nil {
+			return fit, err
+		}
+		if bytes <= fit.Available {
+			many = parts
+		} else {
+			few = parts
+		}
+	}
+	fit.Microbatch = partOf(c.Batch, many)
+	if fit.Needed, err = need(fit.Microbatch); err != nil {
+		return fit, err
+	}
+	if fit.Needed > fit.Available {
+		return fit, &MemoryError{Memory: fit, Batch: c.Batch}
+	}
+	return fit, nil
+}
+
+// partOf is the size of the largest of so many parts, as equal as can be.
+func partOf(n, parts int) int { return (n + parts - 1) / parts }

@@ -1,0 +1,76 @@
+package train
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+// fitting returns a model on a pure-Go device of so much memory, and what its steps need.
+func fitting(t *testing.T, limit int64) *kernels.Model {
+	t.Helper()
+	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	cfg := unet.Defaults(unet.SongUNet)
+	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = 8, 1, 8
+	cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = []int{1}, 1, nil
+	net, err := unet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := kernels.NewModel(dev, kernels.UNet(net), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestMicrobatchIsTheLargestThatFits: with less and less memory the whole batch, then
+// the fewest equal parts that fit, and in the end an error; what fits is never cut up.
+func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
+	const batch = 24
+	trainer := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full}
+	any := fitting(t, 1)
+	need := func(part int) int64 {
+		bytes, err := any.StepMemory(trainer, batch, part, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	for part := 2; part <= batch; part++ {
+		if need(part) < need(part-1) {
+			t.Errorf("%d images need %d bytes, %d need %d", part, need(part), part-1, need(part-1))
+		}
+	}
+	cfg := Config{Stage: Isotropic, Batch: batch}
+	for _, c := range []struct {
+		limit int64
+		want  int
+	}{
+		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {need(1), 1},
+	} {
+		fit, err := cfg.fit(fitting(t, c.limit), trainer)
+		if err != nil || fit.Microbatch != c.want || fit.Needed != need(c.want) || fit.Available != c.limit || (fit.Whole > 0) != (c.want < batch) {
+			t.Errorf("with %d bytes: %+v, %v, want %d", c.limit, fit, err, c.want)
+		}
+	}
+
+	var short *MemoryError
+	if _, err := cfg.fit(fitting(t, need(1)-1), trainer); !errors.As(err, &short) || short.Needed != need(1) || short.Available != need(1)-1 {
+		t.Errorf("too little for one image: %v", err)
+	}
+	cfg.Microbatch = 8
+	if fit, err := cfg.fit(fitting(t, need(8)), trainer); err != nil || fit.Microbatch != 8 {
+		t.Errorf("a given microbatch that fits: %+v, %v", fit, err)
+	}
+	if _, err := cfg.fit(fitting(t, need(8)-1), trainer); !errors.As(err, &short) || short.Microbatch != 8 {
+		t.Errorf("a given microbatch that does not fit: %v", err)
+	}
+}
