@@ -11,7 +11,28 @@ import (
 // model on a pure-Go device tells it on any machine.
 func (m *Model) EvaluateCost(n int) (device.Cost, error) {
 	batch := Bucket(n)
-	return m.dev.Cost("evaluate", func(g *graph.Graph) []*Node { return m.evaluateGraph(g, batch) })
+	if known, ok := m.costs.Load(batch); ok {
+		return known.(device.Cost), nil
+	}
+	cost, err := m.dev.Cost("evaluate", func(g *graph.Graph) []*Node { return m.evaluateGraph(g, batch) })
+	if err == nil {
+		m.costs.Store(batch, cost)
+	}
+	return cost, err
+}
+
+// FitBatch returns how many of n images to evaluate at a time: n halved until an estimate
+// says that the evaluation fits the device's memory, and no less than 1.
+func (m *Model) FitBatch(n int) int {
+	available, known := m.dev.Available()
+	for known && n > 1 {
+		cost, err := m.EvaluateCost(n)
+		if err != nil || cost.Memory.Total()-cost.Memory.Arguments <= available {
+			break // what cannot be drawn has its error when it is run
+		}
+		n /= 2
+	}
+	return n
 }
 
 // StepCost returns what a training step on n images takes, all of them on the device at

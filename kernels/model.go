@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 
@@ -25,6 +26,7 @@ type Model struct {
 	size   int // values of all parameters together
 	proj   *projector
 	key    string
+	costs  sync.Map // device.Cost of an evaluation, by batch
 }
 
 // NewModel joins a network, a device and a basis, in float32. The basis must be

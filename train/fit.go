@@ -26,7 +26,7 @@ func (e *MemoryError) Error() string {
 	if e.Microbatch > 1 {
 		advice = "make microbatch smaller, or leave it out to have it chosen"
 	}
-	return fmt.Sprintf("a step of batch %d with %d images on the device at a time needs an estimated %s of its memory, %s are available; %s",
+	return fmt.Sprintf("a step of batch %d in microbatches of %d needs an estimated %s of device memory, %s are available; %s",
 		e.Batch, e.Microbatch, mib(e.Needed), mib(e.Available), advice)
 }
 

@@ -30,7 +30,7 @@ func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int,
 	if pool == nil {
 		n = d.Len()
 	}
-	orDefault(&batch, 128)
+	orDefault(&batch, m.FitBatch(128))
 	key := latent.Uint64(seed, streamEvaluate, 0)
 	return &meter{model: m, weights: w, data: d, pool: pool, order: data.NewOrder(key, n, false), seed: key, batch: batch}
 }

@@ -131,7 +131,7 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 		out[k] = make([]float32, len(x))
 	}
 	for done := 0; done < in.Rows; {
-		bucket := d.e.bucket(in.Rows - done)
+		bucket := bucketFor(d.on, in.Rows-done)
 		n := min(bucket, in.Rows-done)
 		p := &denoisePart{on: d.on, weights: d.model.weights, n: n,
 			x: pad(x, size, done, n, bucket), g: pad(g, j, done, n, bucket), labels: pad(labels, 1, done, n, bucket)}

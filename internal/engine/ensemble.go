@@ -11,13 +11,12 @@ import (
 // ensemble is a number of latents that are followed again and again, by one sampler after the other.
 type ensemble struct {
 	flow
-	rows   []row
-	bucket func(n int) int
+	rows []row
 }
 
 // ensemble gives the latents of seed … seed+n−1, with labels drawn from them for a conditional model.
 func (e *Engine) ensemble(on *kernels.Model, m *model, seed uint64, n int) *ensemble {
-	out := &ensemble{flow: flow{joint: e.joint, on: on, model: m}, rows: make([]row, n), bucket: e.bucket}
+	out := &ensemble{flow: flow{joint: e.joint, on: on, model: m}, rows: make([]row, n)}
 	for i := range out.rows {
 		out.rows[i] = row{seed: seed + uint64(i), label: -1}
 		if classes := m.shape.Labels; classes > 0 {
@@ -38,7 +37,7 @@ func (e *ensemble) along(ctx context.Context, plan func(label int32) (*solver.Pl
 	size := e.on.Pixels()
 	out := make([]float32, 0, len(e.rows)*size)
 	for rest := e.rows; len(rest) > 0; {
-		bucket := e.bucket(len(rest))
+		bucket := bucketFor(e.on, len(rest))
 		rows := rest[:min(bucket, len(rest))]
 		rest = rest[len(rows):]
 		plans, latents := make([]*solver.Plan, len(rows)), make([]float32, bucket*size)

@@ -233,7 +233,7 @@ func (s *sampling) runAll(ctx context.Context, n int, emit func(api.Event) error
 	out := newSampleWriter(s, n, emit)
 	size := s.h * s.w * s.c
 	for done := 0; done < n; {
-		bucket := s.e.bucket(n - done)
+		bucket := bucketFor(s.on, n-done)
 		rows := make([]row, min(bucket, n-done))
 		latents := make([]float32, bucket*size)
 		for i := range rows {

@@ -83,7 +83,7 @@ func bareEvaluations(b *testing.B, e *Engine, nfe, n int) func() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	size, bucket := on.Pixels(), e.bucket(n)
+	size, bucket := on.Pixels(), bucketFor(on, n)
 	g := slices.Repeat([]float64{1}, bucket)
 	var batches []*kernels.Trajectory
 	for range n / bucket {

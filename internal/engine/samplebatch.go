@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/solver"
 )
 
@@ -20,10 +21,10 @@ const (
 	largeBucket = 64
 )
 
-// bucket gives the size of the next device batch when n samples remain. Small remainders go in several small batches
-// where a padded row costs as much as a true one, on a CPU.
-func (e *Engine) bucket(n int) int {
-	if n > largeBucket/2 || n > smallBucket && e.accelerated() {
+// bucketFor gives the size of the next device batch when n samples remain. Small remainders go in several small batches
+// where a padded row costs as much as a true one, on a CPU; so do all where a large one would not fit the device's memory.
+func bucketFor(on *kernels.Model, n int) int {
+	if (n > largeBucket/2 || n > smallBucket && accelerated(on.Device())) && on.FitBatch(largeBucket) == largeBucket {
 		return largeBucket
 	}
 	return smallBucket
@@ -34,14 +35,14 @@ func (e *Engine) room() int {
 	switch {
 	case e.cfg.Apart:
 		return 0
-	case e.accelerated():
+	case accelerated(e.dev):
 		return largeBucket
 	}
 	return smallBucket
 }
 
 // accelerated tells whether the rows of a batch are computed side by side.
-func (e *Engine) accelerated() bool { return !e.dev.HostVisible() }
+func accelerated(dev *device.Device) bool { return !dev.HostVisible() }
 
 // pad gives rows from … from+n−1 of v, per numbers each, with the last one repeated until there are bucket of them.
 func pad[E any](v []E, per, from, n, bucket int) []E {

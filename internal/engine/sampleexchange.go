@@ -64,7 +64,7 @@ func (s *sampling) runLatents(ctx context.Context, first int, labels []int32, la
 	out := newSampleWriter(s, len(labels), emit)
 	size := s.h * s.w * s.c
 	for done := 0; done < len(labels); {
-		bucket := s.e.bucket(len(labels) - done)
+		bucket := bucketFor(s.on, len(labels)-done)
 		rows := make([]row, min(bucket, len(labels)-done))
 		for i := range rows {
 			index := first + done + i

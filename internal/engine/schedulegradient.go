@@ -111,7 +111,7 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	}
 	loss, a, b := make([]float64, 0, in.Rows), make([]float64, 0, in.Rows*j), make([]float64, 0, in.Rows*j)
 	for done := 0; done < in.Rows; {
-		bucket := x.e.bucket(in.Rows - done)
+		bucket := bucketFor(x.on, in.Rows-done)
 		n := min(bucket, in.Rows-done)
 		image := func(name string) []float32 { return pad(images[name], size, done, n, bucket) }
 		level := func(v []float64) []float64 { return pad(v, j, done, n, bucket) }
