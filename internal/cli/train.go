@@ -120,6 +120,10 @@ func watch(ctx context.Context, eng *engine.Engine, e env, run string) error {
 	if err := act(ctx, eng, "GetRun", map[string]any{"run": run}, nil, &info); err != nil {
 		return err
 	}
+	if m := info.Memory; m != nil && m.WholeBytes > 0 {
+		e.log.Info("the batch does not fit the device's memory at once", "microbatch", m.Microbatch,
+			"needed_bytes", m.NeededBytes, "whole_bytes", m.WholeBytes, "available_bytes", m.AvailableBytes)
+	}
 	p := newProgress(e.err, e.log, run)
 	defer p.close()
 	return stream(ctx, eng, "WatchRun", map[string]any{"run": run}, func(s api.Schema, ev api.Event) error {
