@@ -12,7 +12,7 @@ export GOFLAGS := -trimpath
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench fuzz report-solvers report-families clean
+.PHONY: help demo figures test build lint fmt bench bench-torch fuzz report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -52,12 +52,22 @@ report-families: build ## what each family of schedules gains; writes docs/repor
 bench: build ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
+# torch is for this comparison alone, in an environment of its own; TORCH_VENV names another one that has it.
+TORCH_VENV ?= .venv-torch
+bench-torch: build $(TORCH_VENV)/bin/python ## compare with PyTorch on this machine; writes docs/benchmarks/model.md (15 minutes)
+	cd client_py && $(abspath $(TORCH_VENV))/bin/python -m bench_torch --write ../docs/benchmarks/model.md
+
+$(TORCH_VENV)/bin/python: client_py/bench_torch/requirements.txt
+	$(PYTHON) -m venv $(TORCH_VENV)
+	$@ -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
 fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | tr -s ':' ' ' | xargs -n 3 -P 2 sh -c \
 		'go test "$$(dirname $$1)" -run "^$$" -fuzz "^$$3$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1' fuzz
 
 clean: ## remove what the other targets made
-	rm -rf bin runs $(VENV)
+	rm -rf bin runs $(VENV) .venv-torch
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12"; exit 1; }

@@ -39,8 +39,9 @@ var programs = []maker{
 	{"step-score", newStep(kernels.LossOnly)},
 	{"step-explicit", newStep(kernels.Explicit)},
 	{"step-full", newStep(kernels.Full)},
-	{"sample", newTrajectory},
+	{"sample", newTrajectory("sample", NFE)},
 	{"sample-flight", newServed},
+	{"sample-35", newTrajectory("sample-35", 35)},
 }
 
 // Programs lists the names of the programs:
@@ -54,6 +55,7 @@ var programs = []maker{
 //	step-full      the same with all five terms
 //	sample         images by EDM's Heun sampler in [NFE] evaluations
 //	sample-flight  the same, asked of a server over a loopback connection
+//	sample-35      sample in 35 evaluations
 func Programs() []string {
 	var names []string
 	for _, p := range programs {

@@ -16,33 +16,36 @@ import (
 const NFE = 9
 
 // edmHeun is EDM's deterministic sampler (algorithm 1 of arXiv 2206.00364).
-var edmHeun = solver.Settings{
-	Solver: "heun", SecondPoint: solver.Endpoint, Grid: solver.Grid{Kind: solver.GridEDM}, NFE: NFE, DenoiseToZero: true,
-}
+var edmHeun = solver.Settings{Solver: "heun", SecondPoint: solver.Endpoint, Grid: solver.Grid{Kind: solver.GridEDM}, DenoiseToZero: true}
 
 // trajectoryWork draws one batch of images in this process.
 type trajectoryWork struct {
 	bench   *Bench
+	name    string
 	weights *kernels.Weights
 	plan    *solver.Plan
 	pixels  []float32
 }
 
-func newTrajectory(_ context.Context, b *Bench) (work, error) {
-	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0)
-	if err != nil {
-		return nil, err
+func newTrajectory(name string, nfe int) func(context.Context, *Bench) (work, error) {
+	return func(_ context.Context, b *Bench) (work, error) {
+		theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0)
+		if err != nil {
+			return nil, err
+		}
+		sch, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, schedule.DefaultT, schedule.DefaultG0)
+		if err != nil {
+			return nil, err
+		}
+		t := &trajectoryWork{bench: b, name: name, pixels: make([]float32, len(b.in.latents))}
+		set := edmHeun
+		set.NFE = nfe
+		if t.plan, err = solver.New(set, sch, 0); err != nil {
+			return nil, err
+		}
+		t.weights, err = b.model.Upload(b.source.Values)
+		return t, err
 	}
-	sch, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, schedule.DefaultT, schedule.DefaultG0)
-	if err != nil {
-		return nil, err
-	}
-	t := &trajectoryWork{bench: b, pixels: make([]float32, len(b.in.latents))}
-	if t.plan, err = solver.New(edmHeun, sch, 0); err != nil {
-		return nil, err
-	}
-	t.weights, err = b.model.Upload(b.source.Values)
-	return t, err
 }
 
 func (t *trajectoryWork) run(ctx context.Context) error {
@@ -70,7 +73,7 @@ func (t *trajectoryWork) outputs(ctx context.Context) ([]safetensors.Tensor, err
 	if err := t.run(ctx); err != nil {
 		return nil, err
 	}
-	return []safetensors.Tensor{safetensors.FromFloat32s("output/sample", t.bench.in.image(), slices.Clone(t.pixels))}, nil
+	return []safetensors.Tensor{safetensors.FromFloat32s("output/"+t.name, t.bench.in.image(), slices.Clone(t.pixels))}, nil
 }
 
 // memory is not told of several programs together.
