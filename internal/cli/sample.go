@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,11 +45,12 @@ depends on the model, the settings and seed + i alone, not on how many are drawn
 	example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
   anisoflight sample --model digits --labels 0-9 --solver ab --nfe 5
   anisoflight sample --model digits --n 10000 --nfe 9 --out digits.npz`,
-	options: append(append([]option{}, sampleRequest...),
-		option{name: "out", def: "samples.png", usage: "`file` to write: .png or .npz"},
-		option{name: "columns", kind: whole, usage: "images in a row of the PNG (default: as square as possible)"},
-		option{name: "scale", kind: whole, usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
-		dataOption, deviceOption),
+	options: slices.Concat(sampleRequest, []option{
+		{name: "out", def: "samples.png", usage: "`file` to write: .png or .npz"},
+		{name: "columns", kind: whole, usage: "images in a row of the PNG (default: as square as possible)"},
+		{name: "scale", kind: whole, usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
+		precisionOption, dataOption, deviceOption,
+	}, gpuOptions),
 	run: runSample,
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -27,12 +28,12 @@ as a model, and --resume goes on from there.`,
   anisoflight train --name digits --stage pretrain --dataset digits --kimg 150 --network '{"img_resolution":8,"img_channels":1}'
   anisoflight train --name learned --stage isotropic --dataset digits --model digits --kimg 12
   anisoflight train --name learned --resume --kimg 24`,
-	options: append(append([]option{
+	options: slices.Concat([]option{
 		{name: "name", needed: true, usage: "`name` of the run"},
 		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
 		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
 		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
-	}, trainRequest...), measurePeakOption, memoryLimitOption, dataOption, deviceOption),
+	}, trainRequest, []option{measurePeakOption, memoryLimitOption, dataOption, deviceOption}, gpuOptions),
 	run: runTrain,
 }
 

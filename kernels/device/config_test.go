@@ -1,0 +1,35 @@
+package device_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// What no backend can do is an error that says so, before one is opened or right after.
+func TestConfigIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  device.Config
+		want string
+	}{
+		{"more memory than there is", device.Config{MemoryFraction: 1.5}, "fraction 1.5"},
+		{"negative memory", device.Config{MemoryFraction: -0.5}, "fraction -0.5"},
+		{"negative index", device.Config{Index: -1}, "index -1"},
+		{"second of no GPUs", device.Config{Plugin: "go", Index: 1}, "go runs the programs"},
+		{"second processor", device.Config{Plugin: "cpu", Index: 1}, "it counts GPUs"},
+	} {
+		dev, err := device.Open(c.cfg)
+		if err == nil {
+			dev.Close()
+			t.Errorf("%s is no error", c.name)
+		} else if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want a word of %q", c.name, err, c.want)
+		}
+	}
+	dev := open(t, device.Config{MemoryFraction: 0.5, Preallocate: true})
+	if m := dev.Report().Memory; dev.Name() != "xla:cuda" && m != nil {
+		t.Errorf("%s reports a share of a GPU's memory: %+v", dev.Name(), m)
+	}
+}
