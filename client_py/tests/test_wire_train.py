@@ -274,3 +274,11 @@ def test_work_is_counted(flight: fl.FlightClient) -> None:
     assert after["gflops"] == pytest.approx(after["gflop"] / after["seconds"])
     assert rows.mfu.isna().all()  # the peak was not measured
     assert "mfu" not in after
+
+
+def test_a_run_tells_how_it_fits_the_memory(flight: fl.FlightClient) -> None:
+    run = create(flight, "fitting")
+    memory = wire.act(flight, "GetRun", {"run": run})[0]["memory"]
+    assert memory["microbatch"] == 8
+    assert 0 < memory["needed_bytes"] < memory["available_bytes"]
+    assert "whole_bytes" not in memory  # all of the batch fits

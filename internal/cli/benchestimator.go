@@ -21,8 +21,10 @@ var benchEstimatorSpec = spec{
 	short: "Measure what a training step costs by mode of the estimator",
 	long: `Estimator takes training steps with each mode of the estimator of the schedule's
 gradient in turn and compares their times with explicit's beside them: medians, and
-quartiles in brackets. Loss is a step without that gradient. Memory is what the
-compiler counts for the step's program: arguments, outputs and temporaries.`,
+quartiles in brackets. Loss is a step without that gradient: with the network trained,
+a plain training step. Memory is what the compiler counts for the step's program:
+arguments, outputs and temporaries; estimated is what a run is told before it is
+compiled.`,
 	example: `  anisoflight bench estimator
   anisoflight bench estimator --train-network=false --basis dct --batch 128
   anisoflight bench estimator --network '{"img_resolution":32,"img_channels":3,"model_channels":32}' --json`,
@@ -106,13 +108,16 @@ func (c estimatorCost) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s, network %s, %.3g M parameters, batch %d\n", c.Device, network, float64(c.Parameters)/1e6, c.Batch)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "MODE\tMS PER STEP\tOF EXPLICIT\tMEMORY\tOF EXPLICIT")
+	fmt.Fprintln(t, "MODE\tMS PER STEP\tOF EXPLICIT\tGFLOP\tMEMORY\tOF EXPLICIT\tOF LOSS\tESTIMATED")
+	explicit, loss := c.Rows[0].Memory, c.Rows[len(c.Rows)-1].Memory
 	for _, r := range c.Rows {
-		memory := "unknown\t"
-		if r.Memory != nil && c.Rows[0].Memory != nil {
-			memory = fmt.Sprintf("%.1f MiB\t%.2f", float64(r.Memory.Total())/(1<<20), float64(r.Memory.Total())/float64(c.Rows[0].Memory.Total()))
+		memory := "unknown\t\t"
+		if r.Memory != nil && explicit != nil && loss != nil {
+			total := float64(r.Memory.Total())
+			memory = fmt.Sprintf("%.1f MiB\t%.2f\t%.2f", total/(1<<20), total/float64(explicit.Total()), total/float64(loss.Total()))
 		}
-		fmt.Fprintf(t, "%s\t%.1f [%.1f, %.1f]\t%.2f [%.2f, %.2f]\t%s\n", r.Mode, 1e3*r.Median, 1e3*r.Low, 1e3*r.High, r.Ratio, r.RatioLo, r.RatioHi, memory)
+		fmt.Fprintf(t, "%s\t%.1f [%.1f, %.1f]\t%.2f [%.2f, %.2f]\t%.2f\t%s\t%.1f MiB\n", r.Mode, 1e3*r.Median, 1e3*r.Low, 1e3*r.High,
+			r.Ratio, r.RatioLo, r.RatioHi, float64(r.FLOPs)/1e9, memory, float64(r.Estimate.Total())/(1<<20))
 	}
 	return t.Flush()
 }
