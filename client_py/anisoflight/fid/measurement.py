@@ -108,7 +108,7 @@ class Measurement:
             **self._named(job, sorted(seen.evaluations)),
             **found,
             **self._judged(job),
-            "features": {name: getattr(self._features, name) for name in ("name", "hash", "dimension")},
+            "features": {name: getattr(self._features, name) for name in ("name", "hash", "dimension", "published")},
             "reference": {"hash": self._reference.hash, **self._reference.provenance},
             "source": job.source.identity(),
             "images": seen.digest.hex(),

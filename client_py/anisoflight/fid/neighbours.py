@@ -65,7 +65,8 @@ def _radii(rows: Rows, ks: tuple[int, ...], progress: bool) -> list[Matrix]:
     for i, j, squares in _blocks(rows, rows, "radii", progress):
         if i == j:
             np.fill_diagonal(squares, np.inf)
-        nearest[i] = np.sort(np.concatenate([nearest[i], np.partition(squares, most - 1)[:, :most]], axis=1))[:, :most]
+        nearest[i] = np.partition(np.concatenate([nearest[i], squares], axis=1), most - 1)[:, :most]
+    nearest.sort(axis=1)
     return [nearest[:, k - 1] for k in ks]
 
 

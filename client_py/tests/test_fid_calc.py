@@ -1,0 +1,229 @@
+"""``python -m anisoflight.fid`` against the real server: measured once, and resumed to the same bits."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anisoflight import LocalClient
+from anisoflight.fid.__main__ import main
+from anisoflight.fid.sources import ServerSamples
+from anisoflight.images import Pixels
+from anisoflight.metrics import principal_features
+from anisoflight.moments import Moments, frechet_distance
+
+ENDPOINT = ["--second-point", "endpoint"]
+
+
+@pytest.fixture(scope="module")
+def reference(client: LocalClient, dataset: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fid") / "blocks.npz"
+    made = ["ref", "--server", client.location, "--dataset", dataset, "--features", "pca-6", "--rows", "--quiet"]
+    assert main([*made, "--out", str(path)]) == 0
+    return path
+
+
+class Calc:
+    """calc on the small model; its rows."""
+
+    def __init__(self, client: LocalClient, reference: Path, out: Path) -> None:
+        self.out, self.folder = out, out.with_name(out.name + ".state")
+        known = ["--server", client.location, "--model", "digits", "--ref", str(reference), "--out", str(out)]
+        self.arguments = ["calc", *known, "--allow-fewer", "--quiet"]
+
+    def __call__(self, *flags: str) -> list[dict[str, Any]]:
+        assert main([*self.arguments, *flags]) == 0
+        return self.rows()
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.read_text().splitlines()] if self.out.exists() else []
+
+
+@pytest.fixture
+def calc(client: LocalClient, reference: Path, tmp_path: Path) -> Calc:
+    return Calc(client, reference, tmp_path / "rows" / "results.jsonl")
+
+
+def test_rows_say_what_they_are_of(
+    calc: Calc, client: LocalClient, dataset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = calc("--nfe", "3,5", *ENDPOINT, "--seeds", "0-29,30-59", "--method", "pca", "--benchmark", "cifar10")
+    assert [(row["nfe"], row["seeds"], row["count"]) for row in rows] == [
+        (3, "0-29", 30),
+        (3, "30-59", 30),
+        (5, "0-29", 30),
+        (5, "30-59", 30),
+    ]
+    real = client.dataset(dataset).images / 127.5 - 1
+    features = principal_features(real, 6)
+    drawn = client.sample("digits", n=30, seed=30, nfe=3, second_point="endpoint").images
+    expected = frechet_distance(Moments.of(features(drawn / 127.5 - 1)), Moments.of(features(real)))
+    assert rows[1]["frechet"] == pytest.approx(expected, rel=1e-9)
+
+    row = rows[1]
+    assert (row["method"], row["benchmark"], row["asked"]) == ("pca", "cifar10", {"nfe": 3})
+    assert row["source"]["weights"] == client.describe_model("digits")["hash"]
+    assert len(row["source"]["schedule"]["hash"]) == len(row["features"]["hash"]) == len(row["reference"]["hash"]) == 64
+    assert row["reference"]["source"]["dataset"] == dataset
+    assert row["versions"]["server"] == client.info()["version"]
+    assert row["seconds"]["images"] > 0
+    assert not row["comparable"]
+    assert [note.split(",")[0] for note in row["notes"]] == ["30 images", "features pca-6"]
+    least, mean = min(rows[0]["frechet"], expected), (rows[0]["frechet"] + expected) / 2
+    assert f"pca, NFE 3: Fréchet distance on pca-6 {least:.3f} of 2 ({mean:.3f} ± " in capsys.readouterr().out
+    assert not calc.folder.exists()
+
+
+def test_a_row_is_measured_once(calc: Calc, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = calc("--nfe", "3", "--seeds", "0-19")
+
+    def never(*_: object) -> Iterator[Pixels]:
+        raise AssertionError("it has been measured")
+
+    monkeypatch.setattr(ServerSamples, "read", never)
+    assert calc("--nfe", "3", "--seeds", "0-19") == first
+
+
+def test_fewer_than_fifty_thousand_are_refused_before_anything_is_drawn(
+    calc: Calc, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calc.arguments.remove("--allow-fewer")
+    assert main([*calc.arguments, "--nfe", "3", "--seeds", "0-49999,50000-50099"]) == 1
+    assert "[TOO_FEW] digits, nfe 3, seeds 50000-50099: 100 images; FID is of 50000" in capsys.readouterr().err
+    assert not calc.out.exists()
+
+
+def test_what_was_interrupted_goes_on_to_the_same_bits(
+    calc: Calc, client: LocalClient, reference: Path, tmp_path: Path
+) -> None:
+    flags = ["--steps", "2", "--seeds", "7-206", "--checkpoint", "40", "--metrics", "precision-recall,density-coverage"]
+    whole = Calc(client, reference, tmp_path / "whole.jsonl")(*flags)[0]
+    kept, read = [], ServerSamples.read
+
+    def failing(self: ServerSamples, start: int, stop: int) -> Iterator[Pixels]:
+        kept.append(start)
+        parts = read(self, start, stop)
+        if start == 80:
+            yield next(iter(parts))[:17]
+            raise KeyboardInterrupt
+        yield from parts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ServerSamples, "read", failing)
+        assert main([*calc.arguments, *flags]) == 130
+        assert kept == [0, 40, 80]
+        patch.setattr(ServerSamples, "read", lambda self, start, stop: (kept.append(start), read(self, start, stop))[1])
+        resumed = calc(*flags)[0]
+    assert kept[3:] == [80, 120, 160]
+    for name in ("frechet", "precision", "recall", "density", "coverage", "images", "nfe", "key"):
+        assert resumed[name] == whole[name], name
+    assert not calc.folder.exists()
+
+
+def test_a_killed_process_loses_no_more_than_since_its_checkpoint(
+    calc: Calc, client: LocalClient, reference: Path
+) -> None:
+    flags = ["--nfe", "5", "--seeds", "0-599", "--checkpoint", "50"]
+    process = subprocess.Popen([sys.executable, "-m", "anisoflight.fid", *calc.arguments, *flags])
+    try:
+        end = time.monotonic() + 60
+        while not list(calc.folder.glob("*/state.npz")):
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    (state,) = calc.folder.glob("*/state.npz")
+    with np.load(state) as file:
+        seen = int(file["count"]) + len(file["pending"])
+    assert seen in range(50, 600, 50)
+    resumed = calc(*flags)[0]
+    whole = Calc(client, reference, calc.out.with_name("whole.jsonl"))(*flags)[0]
+    assert (resumed["frechet"], resumed["images"]) == (whole["frechet"], whole["images"])
+
+
+def test_checkpoints_and_batches_move_nothing_but_rounding(calc: Calc, client: LocalClient, reference: Path) -> None:
+    flags = ["--nfe", "3", "--seeds", "0-99"]
+    one = calc(*flags)[0]["frechet"]
+    other = Calc(client, reference, calc.out.with_name("other.jsonl"))
+    assert other(*flags, "--checkpoint", "7", "--batch", "3")[0]["frechet"] == pytest.approx(one, rel=1e-3)
+    calc.out.unlink()
+    assert calc(*flags, "--batch", "3")[0]["frechet"] == pytest.approx(one, rel=1e-12)
+
+
+def test_images_written_are_the_images_measured(
+    calc: Calc, client: LocalClient, reference: Path, tmp_path: Path
+) -> None:
+    """generate names them as EDM does; the folder gives the distance of the stream."""
+    streamed = calc("--nfe", "3", "--seeds", "990-1009", "--class", "4")[0]
+    folder = tmp_path / "images"
+    made = ["generate", "--server", client.location, "--model", "digits", "--nfe", "3", "--class", "4", "--quiet"]
+    assert main([*made, "--seeds", "990-1009", "--subdirs", "--outdir", str(folder)]) == 0
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+    assert names == [f"{'001000' if seed >= 1000 else '000000'}/{seed:06d}.png" for seed in range(990, 1010)]
+    out = tmp_path / "folder.jsonl"
+    measured = ["calc", "--images", str(folder), "--ref", str(reference), "--out", str(out), "--allow-fewer", "--quiet"]
+    assert main(measured) == 0
+    row = json.loads(out.read_text())
+    assert (row["images"], row["nfe"]) == (streamed["images"], None)
+    assert row["frechet"] == pytest.approx(streamed["frechet"], rel=1e-12)
+    (folder / "001000" / "001001.png").unlink()
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.png")}
+    assert main([*made, "--seeds", "990-1009", "--subdirs", "--outdir", str(folder)]) == 0
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.png") if path in before} == before
+    assert (folder / "001000" / "001001.png").exists()
+
+
+def test_a_data_set_is_at_no_distance_from_itself(calc: Calc, dataset: str, client: LocalClient) -> None:
+    calc.arguments[calc.arguments.index("--model") : calc.arguments.index("--model") + 2] = ["--dataset", dataset]
+    row = calc("--metrics", "precision-recall")[0]
+    assert abs(row["frechet"]) < 1e-9
+    assert (row["precision"], row["recall"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--nfe", "3", "--steps", "2"], "[BAD_REQUEST] say --nfe or --steps"),
+        (["--nfe", "3", "--seeds", "0-9,5-14"], "[BAD_REQUEST] --seeds: blocks 0-9 and 5-14 share seeds"),
+        (["--nfe", "3", "--seeds", "5"], "[BAD_REQUEST] --seeds: '5' is no block of seeds such as 0-49999"),
+        (["--nfe", "0,3"], "[BAD_REQUEST] --nfe: '0,3' is no list"),
+        (["--nfe", "3", "--model", "nobody"], "[MODEL_NOT_FOUND]"),
+        (["--nfe", "3", "--seeds", "0-9", "--option", "temperature=2"], "[BAD_REQUEST]"),
+        (["--nfe", "3", "--features", "pixels"], "[BAD_FEATURES] --features pixels, but the reference is of pca-6"),
+    ],
+)
+def test_what_cannot_be_measured(calc: Calc, capsys: pytest.CaptureFixture[str], flags: list[str], says: str) -> None:
+    assert main([*calc.arguments, *flags]) == 1
+    assert says in capsys.readouterr().err
+    assert calc.rows() == []
+
+
+def test_other_metrics_need_the_features_of_the_reference(
+    calc: Calc, reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with np.load(reference) as file:
+        entries = {name: file[name] for name in file.files if name != "rows"}
+    np.savez(tmp_path / "r.npz", **entries)
+    flags = ["--ref", str(tmp_path / "r.npz"), "--nfe", "3", "--metrics", "density-coverage"]
+    assert main([*calc.arguments, *flags]) == 1
+    assert (
+        "density-coverage needs the reference's features themselves: make it with ref --rows" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("command", ["ref", "calc", "generate"])
+def test_help_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"python -m anisoflight.fid {command}" in capsys.readouterr().out

@@ -1,0 +1,183 @@
+"""Images and references in files: what is read, what is written, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from anisoflight.fid.errors import FidError
+from anisoflight.fid.features import Loading, for_calc, for_reference
+from anisoflight.fid.files import files_source
+from anisoflight.fid.measure import Pace, Pass
+from anisoflight.fid.reference import Reference, load_reference
+from anisoflight.images import png
+from anisoflight.moments import Moments
+
+QUIET = Pace(batch=7, checkpoint=11, progress=False)
+
+
+@pytest.fixture
+def images() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (30, 6, 5, 3), np.uint8)
+
+
+def folder_of(path: Path, images: np.ndarray) -> Path:
+    for i, image in enumerate(images):
+        inside = path / f"{i // 10:05d}"
+        inside.mkdir(parents=True, exist_ok=True)
+        (inside / f"{i:06d}.png").write_bytes(png(image))
+    return path
+
+
+def zip_of(path: Path, images: np.ndarray, labels: list[int] | None = None) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        names = [f"00000/img{i:08d}.png" for i in range(len(images))]
+        for name, image in zip(names, images, strict=True):
+            file.writestr(name, png(image))
+        pairs = None if labels is None else list(zip(names, labels, strict=True))
+        file.writestr("dataset.json", json.dumps({"labels": pairs}))
+    return path
+
+
+def npz_of(path: Path, images: np.ndarray, **more: np.ndarray) -> Path:
+    np.savez_compressed(path, images=images, **more)  # pyright: ignore[reportArgumentType]
+    return path
+
+
+def test_all_containers_hold_the_same_images(tmp_path: Path, images: np.ndarray) -> None:
+    paths = [folder_of(tmp_path / "f", images), zip_of(tmp_path / "z.zip", images), npz_of(tmp_path / "n.npz", images)]
+    digests = set()
+    features = for_reference("pixels", files_source(paths[0]), Loading())
+    for i, path in enumerate(paths):
+        source = files_source(path)
+        assert source.count == 30
+        np.testing.assert_array_equal(np.concatenate(list(source.read(4, 29))), images[4:29])
+        digests.add(Pass(source, features, tmp_path / f"state{i}", QUIET, False).run("").digest)
+    assert len(digests) == 1
+    one = Pass(files_source(paths[0]), features, tmp_path / "again", Pace(30, 30, False), False).run("")
+    assert digests == {one.digest}  # whatever the batches
+
+
+def test_greyscale_has_one_channel(tmp_path: Path, images: np.ndarray) -> None:
+    assert next(iter(files_source(folder_of(tmp_path, images[..., :1])).read(0, 2))).shape == (2, 6, 5, 1)
+
+
+def test_labels_come_with_the_container(tmp_path: Path, images: np.ndarray) -> None:
+    labels = [i % 3 for i in range(30)]
+    found = files_source(zip_of(tmp_path / "z.zip", images, labels)).labels()
+    assert found is not None
+    assert found.tolist() == labels
+    assert files_source(zip_of(tmp_path / "plain.zip", images)).labels() is None
+    found = files_source(npz_of(tmp_path / "n.npz", images, labels=np.array(labels))).labels()
+    assert found is not None
+    assert found.tolist() == labels
+
+
+def refused(path: Path) -> str:
+    def read() -> None:
+        source = files_source(path)
+        list(source.read(0, source.count))
+
+    with pytest.raises(FidError) as caught:
+        read()
+    assert caught.value.code == "BAD_IMAGES"
+    return caught.value.message
+
+
+def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarray) -> None:
+    folder = folder_of(tmp_path / "f", images)
+    odd = folder / "00001" / "000015.png"
+    odd.write_bytes(png(images[0][:4]))
+    assert "entry 00001/000015.png: the image is 4×5×3, where 00000/000000.png is 6×5×3" in refused(folder)
+    odd.write_bytes(png(images[0])[:40])
+    assert "entry 00001/000015.png: not a readable image" in refused(folder)
+    Image.new("RGBA", (5, 6)).save(odd)
+    assert "entry 00001/000015.png: an image of mode RGBA" in refused(folder)
+
+    whole = zip_of(tmp_path / "z.zip", images).read_bytes()
+    broken = tmp_path / "broken.zip"
+    place = whole.index(b"img00000007.png") + 40
+    broken.write_bytes(whole[:place] + b"\xff\xff\xff\xff" + whole[place + 4 :])
+    assert "img00000007.png" in refused(broken)
+    broken.write_bytes(whole[: len(whole) // 2])
+    assert "broken.zip: File is not a zip file" in refused(broken)
+
+    assert "holds float64 (2, 6, 5, 3)" in refused(npz_of(tmp_path / "n.npz", images[:2] / 255))
+    np.savez(tmp_path / "other.npz", pictures=images)
+    assert "holds pictures; images are looked for in images, samples, arr_0" in refused(tmp_path / "other.npz")
+    with (
+        zipfile.ZipFile(tmp_path / "short.npz", "w") as file,
+        zipfile.ZipFile(npz_of(tmp_path / "n.npz", images)) as all_,
+    ):
+        file.writestr("images.npy", all_.read("images.npy")[:-100])
+    assert "entry images.npy: it ends within image 28 of 30" in refused(tmp_path / "short.npz")
+    (tmp_path / "empty").mkdir()
+    assert "holds no images" in refused(tmp_path / "empty")
+    assert "there is nothing at" in refused(tmp_path / "nowhere")
+
+
+def test_edm_references_are_read(tmp_path: Path) -> None:
+    """EDM's fid.py writes np.savez(path, mu=…, sigma=…) in float64."""
+    features = np.random.default_rng(0).standard_normal((50, 4))
+    moments = Moments.of(features)
+    np.savez(tmp_path / "edm.npz", mu=moments.mean, sigma=moments.cov)
+    reference = load_reference(tmp_path / "edm.npz")
+    assert reference.moments.cov.tobytes() == moments.cov.tobytes()
+    assert (reference.provenance, reference.parameters, reference.rows) == ({}, {}, None)
+    with pytest.raises(FidError, match="no --features, but the reference is of features that it does not name"):
+        for_calc(None, reference, Loading())
+
+
+def test_references_are_written_for_edm_to_read(tmp_path: Path, images: np.ndarray) -> None:
+    source = files_source(npz_of(tmp_path / "n.npz", images))
+    features = for_reference("pca-4", source, Loading())
+    going = Pass(source, features, tmp_path / "state", QUIET, True)
+    moments = going.run("").running.moments()
+    provenance = {"features": {"name": features.name, "hash": features.hash}}
+    Reference(moments, provenance, features.arrays(), going.rows()).save(tmp_path / "r.npz")
+    with np.load(tmp_path / "r.npz") as file:  # as EDM's fid.py reads it
+        ref = dict(file)
+    assert (ref["mu"].shape, ref["sigma"].shape, ref["mu"].dtype) == ((4,), (4, 4), np.float64)
+    back = load_reference(tmp_path / "r.npz", rows=True)
+    assert back.hash == Reference(moments).hash
+    assert back.rows is not None
+    assert back.rows.shape == (30, 4)
+    again = for_calc(None, back, Loading())
+    assert again.hash == features.hash
+    np.testing.assert_array_equal(again(images), features(images))
+    np.testing.assert_allclose(moments.mean, 0, atol=1e-12)  # principal components of these very images
+    assert (np.diff(np.diag(moments.cov)) < 0).all()
+
+
+def test_references_that_are_none(tmp_path: Path) -> None:
+    path, eye = tmp_path / "r.npz", np.eye(3)
+
+    def says() -> str:
+        with pytest.raises(FidError) as caught:
+            load_reference(path)
+        assert caught.value.code == "BAD_REFERENCE"
+        return caught.value.message
+
+    assert "there is no reference" in says()
+    np.savez(path, mu=np.zeros(3), cov=eye)
+    assert "no entry sigma; a reference has mu and sigma, not mu, cov" in says()
+    np.savez(path, mu=np.zeros(4), sigma=eye)
+    assert "mu (4,) and sigma (3, 3)" in says()
+    np.savez(path, mu=np.zeros(3), sigma=eye + np.eye(3, k=1))
+    assert "entry sigma: a covariance is symmetric" in says()
+    np.savez(path, mu=np.full(3, np.nan), sigma=eye)
+    assert "entry mu: not finite" in says()
+    np.savez(path, mu=np.zeros(3), sigma=eye)
+    whole = path.read_bytes()
+    place = whole.index(b"sigma.npy") + 200
+    path.write_bytes(whole[:place] + b"\0\1\2\3" + whole[place + 4 :])
+    assert "entry sigma: not a whole npz" in says()
+    path.write_bytes(whole[:-50])
+    assert "not a whole npz" in says()
+    np.savez(path, mu=np.array([{}]), sigma=eye)
+    assert "entry mu: not a whole npz" in says()  # objects would have to be unpickled

@@ -1,0 +1,153 @@
+"""``anisoflight-table``: the paper's table, and results beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anisoflight.fid import table
+from anisoflight.fid.published import NFES, PUBLISHED
+
+Row = dict[str, Any]
+
+
+def row(frechet: float, *, method: str = "pca", nfe: int | None = 9, seeds: str = "0-49999", **more: Any) -> Row:
+    """A row as calc writes it, of fifty thousand samples on Inception features."""
+    source = {
+        "model": "m",
+        "weights": "w",
+        "seeds": seeds,
+        "sample": {"solver": more.pop("solver", "heun"), "nfe": nfe},
+    }
+    known = {"source": source, "asked": {"nfe": nfe}, "nfe": nfe, "seeds": seeds, "method": method, "count": 50_000}
+    features = {"name": "inception.pkl", "hash": "f", "dimension": 2048, "published": True}
+    judged = {"comparable": True, "notes": [], "benchmark": "cifar10", "frechet": frechet}
+    full = {**known, "features": features, "reference": {"hash": "0123456789"}, **judged, **more}
+    return {"key": json.dumps([method, nfe, seeds, source, more]), **full}
+
+
+def printed(capsys: pytest.CaptureFixture[str], path: Path, rows: list[Row], *flags: str) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert table.main([str(path), *flags]) == 0
+    return capsys.readouterr().out
+
+
+def lines_of(text: str) -> dict[str, list[str]]:
+    """The cells of a Markdown table, by method."""
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
+    ]
+    return {line[0]: line[1:] for line in cells}
+
+
+def test_the_paper_has_sixteen_rows_whose_best_are_these(capsys: pytest.CaptureFixture[str]) -> None:
+    assert table.main(["--published"]) == 0
+    text = capsys.readouterr().out
+    assert len(PUBLISHED) == text.count("(published)") == 16
+    best = {(row.benchmark, row.method): min(row.fid.values()) for row in PUBLISHED}
+    assert best["cifar10", "pca"] == 1.803
+    assert best["afhqv2", "dct"] == 2.010
+    assert best["ffhq", "isotropic"] == 2.242
+    assert best["imagenet64", "dct-per-class"] == 2.238
+    assert {name: best[name, "EDM"] for name in NFES} == {
+        "cifar10": 1.829,
+        "afhqv2": 2.042,
+        "ffhq": 2.374,
+        "imagenet64": 2.276,
+    }
+    assert all(tuple(row.fid) == NFES[row.benchmark] for row in PUBLISHED)
+
+
+def test_blocks_of_seeds_join_in_a_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [
+        row(1.9, seeds="0-49999"),
+        row(1.8, seeds="50000-99999"),
+        row(2.0, seeds="100000-149999"),
+        row(12.346, nfe=5),
+    ]
+    path = tmp_path / "r.jsonl"
+    assert lines_of(printed(capsys, path, rows))["pca"] == ["12.35", "1.800", "1.800"]
+    mean = "1.900 ± 0.100"
+    assert lines_of(printed(capsys, path, rows, "--statistic", "mean"))["pca"] == ["12.35", mean, mean]
+    assert lines_of(printed(capsys, path, rows, "--statistic", "both"))["pca"][1] == f"1.800 ({mean})"
+    text = printed(capsys, path, rows)
+    assert "### CIFAR-10: inception.pkl, reference 01234567" in text
+    assert "FID: the least of 1–3 blocks of seeds." in text
+
+
+def test_published_rows_stand_below_the_measured_ones(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [row(1.7, nfe=79), *(row(fid, nfe=nfe, method="mine", solver="unipc") for fid, nfe in ((2.0, 79), (9.0, 9)))]
+    found = lines_of(printed(capsys, tmp_path / "r.jsonl", rows, "--published"))
+    assert list(found)[-3:] == ["pca", "pca (published)", "mine"]
+    assert found["method"] == [*(f"nfe {nfe}" for nfe in NFES["cifar10"]), "best FID"]
+    assert found["pca"][-2:] == ["**1.700**", "**1.700**"]  # the best of two that were measured
+    assert found["pca (published)"][-2:] == ["1.803", "1.803"]
+    assert found["mine"] == ["9.000", *["–"] * 6, "2.000", "2.000"]
+
+
+def test_what_is_not_comparable_is_marked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    notes = ["100 images, fewer than 50000"]
+    rows = [row(1.9), row(5.0, nfe=5, count=100, comparable=False, notes=notes)]
+    text = printed(capsys, tmp_path / "r.jsonl", rows)
+    assert lines_of(text)["pca"] == ["5.000<sup>a</sup>", "1.900", "1.900"]
+    assert "<sup>a</sup> 100 images, fewer than 50000." in text
+    pixels = {"name": "pixels", "hash": "p", "dimension": 4, "published": False}
+    text = printed(capsys, tmp_path / "r.jsonl", [*rows, row(3.0, features=pixels)])
+    assert text.count("###") == 2  # other features, another table
+    assert "best Fréchet distance" in text
+
+
+def test_rows_are_counted_once_and_never_mixed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    again = {**row(1.9), "key": "with precision", "precision": 0.7}
+    found = lines_of(
+        printed(capsys, tmp_path / "r.jsonl", [row(1.9), again, row(4.0, solver="euler")], "--statistic", "both")
+    )
+    assert found["pca"][0] == "**1.900**"
+    assert found["pca (2)"][0] == "4.000"
+    assert lines_of(printed(capsys, tmp_path / "r.jsonl", [again], "--metric", "precision"))["pca"] == [
+        "0.700",
+        "0.700",
+    ]
+
+
+def test_csv_has_a_row_for_every_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [row(1.9), row(1.8, seeds="50000-99999"), row(7.0, nfe=None, method="folder")]
+    text = printed(capsys, tmp_path / "r.jsonl", rows, "--published", "--form", "csv")
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert len(found) == 5 * 8 + 2
+    mine = next(line for line in found if line["origin"] == "measured" and line["nfe"] == "9")
+    assert (mine["blocks"], mine["count"], mine["min"], float(mine["mean"])) == (
+        "2",
+        "50000",
+        "1.8",
+        pytest.approx(1.85),
+    )
+    assert [line["nfe"] for line in found if line["method"] == "folder"] == [""]
+
+
+def test_latex_is_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [row(1.9), row(3.0, method="a_b & 5%", notes=["odd"], comparable=False)]
+    text = printed(capsys, tmp_path / "r.jsonl", rows, "--published", "--form", "latex")
+    body = [line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count("&") - line.count(r"\&") for line in body} == {9}
+    assert r"a\_b \& 5\%" in text
+    assert r"$(g^{\mathrm{PCA}}_1, g^{\mathrm{PCA}}_2)$ (published)" in text
+    assert r"3.000\textsuperscript{a}" in text
+    assert text.count("{") == text.count("}")
+    assert text.index(r"\toprule") < text.index(r"\bottomrule") < text.index(r"\end{tabular}")
+
+
+def test_files_that_are_no_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(row(1.9)) + "\n{}\n")
+    assert table.main([str(path)]) == 1
+    assert "r.jsonl, line 2: not a row of measurements" in capsys.readouterr().err
+    path.write_text(json.dumps(row(1.9)) + "\n" + json.dumps(row(2.0, nfe=11))[:-20])  # a torn end is no row
+    assert table.main([str(path)]) == 0
+    assert lines_of(capsys.readouterr().out)["pca"] == ["1.900", "1.900"]
+    assert table.main([str(tmp_path / "nothing.jsonl")]) == 1
