@@ -1,0 +1,95 @@
+"""The scaled-down twin of every recipe in configs/: all stages, on the pure-Go device, which compiles nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anisoflight
+from anisoflight.serve import find_binary
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+RECIPES = sorted(p for p in CONFIGS.glob("*/*.yaml") if p.stem not in ("base", "conditional"))
+METHODS = {"isotropic", "isotropic-per-class", "dct", "dct-per-class", "pca", "pca-per-class"}
+
+
+def recipe(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [find_binary(), "recipe", *RECIPES, "--twin", "--device", "go", "--python", sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def kitchen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The data folder in which all twins have been done, and what was printed."""
+    data = tmp_path_factory.mktemp("twins")
+    return data, recipe("--data", data).stdout
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}-{path.stem}"
+
+
+def test_every_data_set_has_its_recipes() -> None:
+    found = {folder: {p.stem for p in RECIPES if p.parent.name == folder} for folder in {p.parent.name for p in RECIPES}}
+    assert found == {
+        "cifar10": METHODS,
+        "afhqv2": METHODS,
+        "ffhq": {"isotropic", "dct", "pca"},  # no classes
+        "imagenet64": METHODS,
+    }
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=name)
+def test_twin(kitchen: tuple[Path, str], path: Path) -> None:
+    data, _ = kitchen
+    twin = f"{path.parent.name}-twin"
+    model = data / "models" / f"{twin}-{path.stem}"
+    status = json.loads((data / "runs" / model.name / "status.json").read_text(encoding="utf-8"))
+    assert (status["state"], status["step"]) == ("done", 2)
+    family = json.loads((model / "schedule.json").read_text(encoding="utf-8"))["family"]
+    assert family["per_class"] == path.stem.endswith("-per-class")
+    assert family["basis"] == {"iso": "none", "dct": "dct"}.get(path.stem[:3], family["basis"])
+    assert (model / "basis.safetensors").exists() == path.stem.startswith("pca")
+    rows = [json.loads(line) for line in (data / "fid" / f"{twin}.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert path.stem in json.dumps(rows)
+
+
+def test_tables(kitchen: tuple[Path, str]) -> None:
+    _, printed = kitchen
+    for path in RECIPES:
+        assert path.stem in printed
+
+
+def plans(data: Path) -> list[dict[str, Any]]:
+    return json.loads(recipe("--data", data, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
+
+
+def test_stopped_runs_go_on_to_the_same_end(kitchen: tuple[Path, str], tmp_path: Path) -> None:
+    """Every run of every twin is stopped in the middle; the recipes then end as if it had not been."""
+    done, _ = kitchen
+    shutil.copytree(done, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "runs")
+    runs = {s["makes"]: s["settings"] for p in plans(tmp_path) for s in p["stages"] if "settings" in s}
+    with anisoflight.serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        for run, settings in runs.items():
+            client.create_run(run, **settings).step(1)
+    before = {run: (tmp_path / "models" / run / "model.safetensors").stat().st_mtime_ns for run in runs}
+    assert "--resume" in recipe("--data", tmp_path, "--features", "none").stderr
+    for run in runs:
+        status = json.loads((tmp_path / "runs" / run / "status.json").read_text(encoding="utf-8"))
+        assert (status["state"], status["step"]) == ("done", 2)
+        again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, done))
+        assert again.stat().st_mtime_ns > before[run]
+        assert again.read_bytes() == once.read_bytes()
+        theta = [np.array(json.loads((p.parent / "schedule.json").read_text())["theta"]) for p in (again, once)]
+        np.testing.assert_array_equal(*theta)
+    assert "--resume" not in recipe("--data", tmp_path, "--features", "none").stderr
