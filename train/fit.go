@@ -32,13 +32,13 @@ func (e *MemoryError) Error() string {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// fit checks that a step fits the memory that is there now and chooses how many images
-// the device sees at a time where the configuration leaves it open: all of the batch, or
-// else the fewest equal parts that fit.
-func (c Config) fit(m *kernels.Model, trainer kernels.TrainerConfig) (Memory, error) {
+// Fit checks that a step of a resolved configuration fits so many bytes of memory, 0 if
+// unknown, and chooses how many images the device sees at a time where the configuration
+// leaves it open: all of the batch, or else the fewest equal parts that fit.
+func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 	own := c.Stage != Pretrain && c.PStdSubspace > 0
-	need := func(part int) (int64, error) { return m.StepMemory(trainer, c.Batch, part, own) }
-	fit := Memory{Microbatch: c.Microbatch}
+	need := func(part int) (int64, error) { return m.StepMemory(c.Trainer(), c.Batch, part, own) }
+	fit := Memory{Microbatch: c.Microbatch, Available: available}
 	if c.Microbatch == 0 || c.Microbatch > c.Batch {
 		fit.Microbatch = c.Batch
 	}
@@ -46,8 +46,7 @@ func (c Config) fit(m *kernels.Model, trainer kernels.TrainerConfig) (Memory, er
 	if fit.Needed, err = need(fit.Microbatch); err != nil {
 		return fit, err
 	}
-	var known bool
-	if fit.Available, known = m.Device().Available(); !known || fit.Needed <= fit.Available {
+	if available == 0 || fit.Needed <= available {
 		return fit, nil
 	}
 	if c.Microbatch != 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
-// fitting returns a model on a pure-Go device of so much memory, and what its steps need.
-func fitting(t *testing.T, limit int64) *kernels.Model {
+// small returns a small network's model on a pure-Go device.
+func small(t *testing.T) *kernels.Model {
 	t.Helper()
-	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
+	dev, err := device.Open(device.Config{Plugin: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,12 @@ func fitting(t *testing.T, limit int64) *kernels.Model {
 // the fewest equal parts that fit, and in the end an error; what fits is never cut up.
 func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 	const batch = 24
-	trainer := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}
-	unlimited, known := fitting(t, 0), map[int]int64{}
+	yes := true
+	cfg := Config{Stage: Isotropic, Batch: batch, TrainNetwork: &yes, Estimator: string(kernels.Backprop)}
+	model, known := small(t), map[int]int64{}
 	need := func(part int) int64 {
 		if known[part] == 0 {
-			bytes, err := unlimited.StepMemory(trainer, batch, part, false)
+			bytes, err := model.StepMemory(cfg.Trainer(), batch, part, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,28 +54,27 @@ func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 			t.Errorf("%d images need %d bytes, %d need %d", part, need(part), parts[i], need(parts[i]))
 		}
 	}
-	cfg := Config{Stage: Isotropic, Batch: batch}
 	for _, c := range []struct {
 		limit int64
 		want  int
 	}{
 		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {need(1), 1},
 	} {
-		fit, err := cfg.fit(fitting(t, c.limit), trainer)
+		fit, err := cfg.Fit(model, c.limit)
 		if err != nil || fit.Microbatch != c.want || fit.Needed != need(c.want) || fit.Available != c.limit || (fit.Whole > 0) != (c.want < batch) {
 			t.Errorf("with %d bytes: %+v, %v, want %d", c.limit, fit, err, c.want)
 		}
 	}
 
 	var short *MemoryError
-	if _, err := cfg.fit(fitting(t, need(1)-1), trainer); !errors.As(err, &short) || short.Needed != need(1) || short.Available != need(1)-1 {
+	if _, err := cfg.Fit(model, need(1)-1); !errors.As(err, &short) || short.Needed != need(1) || short.Available != need(1)-1 {
 		t.Errorf("too little for one image: %v", err)
 	}
 	cfg.Microbatch = 8
-	if fit, err := cfg.fit(fitting(t, need(8)), trainer); err != nil || fit.Microbatch != 8 {
+	if fit, err := cfg.Fit(model, need(8)); err != nil || fit.Microbatch != 8 {
 		t.Errorf("a given microbatch that fits: %+v, %v", fit, err)
 	}
-	if _, err := cfg.fit(fitting(t, need(8)-1), trainer); !errors.As(err, &short) || short.Microbatch != 8 {
+	if _, err := cfg.Fit(model, need(8)-1); !errors.As(err, &short) || short.Microbatch != 8 {
 		t.Errorf("a given microbatch that does not fit: %v", err)
 	}
 }

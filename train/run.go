@@ -138,25 +138,30 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 		r.model.Close()
 		return fieldf("ratio_embedding", "the network takes %d log-ratios, the family has %d subspaces", spec.Ratios, b.J())
 	}
-	trainer := kernels.TrainerConfig{
-		Mode:         kernels.Mode(r.cfg.Estimator),
-		TrainNetwork: *r.cfg.TrainNetwork,
-		Estimate:     r.theta != nil,
-		Probe:        r.cfg.Probe,
-		Probes:       r.cfg.Probes,
-		Beta1:        r.cfg.Beta1,
-		Beta2:        r.cfg.Beta2,
-	}
-	if r.memory, err = r.cfg.fit(r.model, trainer); err == nil {
+	available, _ := dev.Available()
+	if r.memory, err = r.cfg.Fit(r.model, available); err == nil {
 		if r.memory.Microbatch < r.cfg.Batch {
 			r.cfg.Microbatch = r.memory.Microbatch
 		}
-		r.trainer, err = r.model.NewTrainer(trainer, values)
+		r.trainer, err = r.model.NewTrainer(r.cfg.Trainer(), values)
 	}
 	if err != nil {
 		r.model.Close()
 	}
 	return err
+}
+
+// Trainer says what steps of a resolved configuration compute.
+func (c Config) Trainer() kernels.TrainerConfig {
+	return kernels.TrainerConfig{
+		Mode:         kernels.Mode(c.Estimator),
+		TrainNetwork: *c.TrainNetwork,
+		Estimate:     c.Stage != Pretrain,
+		Probe:        c.Probe,
+		Probes:       c.Probes,
+		Beta1:        c.Beta1,
+		Beta2:        c.Beta2,
+	}
 }
 
 // Memory tells how the run's steps fit the device.

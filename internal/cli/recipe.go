@@ -35,6 +35,7 @@ generated in the format of the real ones, with networks that train in a moment.`
 			{name: "trust", kind: toggle, usage: "load features from a pickle, which executes code that it holds"},
 			{name: "python", usage: "`program` that has the Python package (default .venv/bin/python where there is one, else python3)"},
 			{name: "flops_per_second", kind: number, usage: "`number` to estimate times with (default: what this machine's device does in a matrix product)"},
+			{name: "memory", kind: number, usage: "`GiB` of the device to estimate for (default: what this machine's device has)"},
 			dataOption, deviceOption,
 		},
 		json: true,

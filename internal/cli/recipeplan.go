@@ -25,7 +25,7 @@ type plan struct {
 	Parameters int         `json:"parameters"`
 	FLOPs      int64       `json:"flops"` // of the network, on one image
 	Rate       float64     `json:"flops_per_second"`
-	Measured   bool        `json:"measured"` // the rate, here
+	Memory     int64       `json:"memory,omitempty"` // bytes of the device; 0: unknown
 	Stages     []stagePlan `json:"stages"`
 	Hours      float64     `json:"hours"` // of all stages
 }
@@ -40,16 +40,9 @@ type stagePlan struct {
 
 // printPlans prints what recipes would do.
 func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
-	rate, measured := e.number("flops_per_second"), false
-	if e.get("flops_per_second").given && rate <= 0 {
-		return usagef(e.cmd, "--flops-per-second is %g; it is positive", rate)
-	}
-	if rate == 0 {
-		measured = true
-		var err error
-		if rate, err = deviceRate(ctx, e); err != nil {
-			return err
-		}
+	on, err := hardware(ctx, e)
+	if err != nil {
+		return err
 	}
 	counter, err := device.Open(device.Config{Plugin: "go", Logger: e.log}) // it draws programs and runs none
 	if err != nil {
@@ -58,11 +51,10 @@ func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
 	defer counter.Close()
 	plans := []plan{}
 	for _, r := range recipes {
-		p, err := planOf(e, r, counter, rate)
+		p, err := planOf(e, r, counter, on)
 		if err != nil {
 			return err
 		}
-		p.Measured = measured
 		plans = append(plans, p)
 	}
 	if e.json {
@@ -79,17 +71,31 @@ func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
 	return nil
 }
 
-// deviceRate is what the device does in a large matrix product, in operations a second.
-func deviceRate(ctx context.Context, e env) (float64, error) {
+// hardware is what costs are estimated for: what is given, else this machine's device, with
+// the rate that it reaches in a large matrix product.
+func hardware(ctx context.Context, e env) (on recipe.Hardware, err error) {
+	on = recipe.Hardware{Rate: e.number("flops_per_second"), Memory: int64(e.number("memory") * (1 << 30))}
+	for _, name := range []string{"flops_per_second", "memory"} {
+		if v := e.get(name); v.given && e.number(name) <= 0 {
+			return on, usagef(e.cmd, "--%s is %g; it is positive", v.flag(), e.number(name))
+		}
+	}
+	if on.Rate > 0 {
+		return on, nil
+	}
 	dev, err := openDevice(e)
 	if err != nil {
-		return 0, err
+		return on, err
 	}
 	defer dev.Close()
-	return kernels.MatmulPeak(ctx, dev, kernels.Float32)
+	if on.Memory == 0 {
+		on.Memory, _ = dev.Available()
+	}
+	on.Rate, err = kernels.MatmulPeak(ctx, dev, kernels.Float32)
+	return on, err
 }
 
-func planOf(e env, r *recipe.Recipe, counter *device.Device, rate float64) (plan, error) {
+func planOf(e env, r *recipe.Recipe, counter *device.Device, on recipe.Hardware) (plan, error) {
 	net, err := r.Net()
 	if err != nil {
 		return plan{}, err
@@ -97,14 +103,14 @@ func planOf(e env, r *recipe.Recipe, counter *device.Device, rate float64) (plan
 	d, c := r.Dataset, net.Config()
 	p := plan{
 		Recipe: r.File, Dataset: r.Name, Images: d.Images, Shape: []int{d.Resolution, d.Resolution, d.Channels}, Classes: d.Classes,
-		Network: r.NetworkModel(), Type: c.ModelType, Parameters: net.ParamCount(), FLOPs: net.FLOPs(), Rate: rate,
+		Network: r.NetworkModel(), Type: c.ModelType, Parameters: net.ParamCount(), FLOPs: net.FLOPs(), Rate: on.Rate, Memory: on.Memory,
 	}
 	for _, s := range r.Stages(place(e, defaultServer)) {
 		sp := stagePlan{Kind: s.Kind, Makes: s.Makes, Command: s.String()}
 		if sp.Settings, err = s.Resolved(); err != nil {
 			return p, err
 		}
-		cost, counted, err := r.Cost(counter, s, rate)
+		cost, counted, err := r.Cost(counter, s, on)
 		if err != nil {
 			return p, err
 		}
@@ -125,11 +131,11 @@ func (p plan) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "data set %s: %d images of %d×%d×%d, %s\n", p.Dataset, p.Images, p.Shape[0], p.Shape[1], p.Shape[2], classes)
 	fmt.Fprintf(w, "network %s: %s, %d parameters, %.4g GFLOP per image\n", p.Network, p.Type, p.Parameters, float64(p.FLOPs)/1e9)
-	source := "given"
-	if p.Measured {
-		source = "measured here in a matrix product"
+	room := ""
+	if p.Memory > 0 {
+		room = fmt.Sprintf(" and %.3g GiB", float64(p.Memory)/(1<<30))
 	}
-	fmt.Fprintf(w, "\nestimates at %.4g TFLOP/s, %s: less than the whole of it is reached\n", p.Rate/1e12, source)
+	fmt.Fprintf(w, "\nestimates for %.4g TFLOP/s%s, if all of the rate were reached; half of it is a good share\n", p.Rate/1e12, room)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "STAGE\tMAKES\tIMAGES\tGFLOP/IMAGE\tIMAGES/S\tHOURS\tON THE DEVICE")
 	for i, s := range p.Stages {

@@ -1,8 +1,6 @@
 package recipe
 
 import (
-	"fmt"
-
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/unet"
@@ -32,10 +30,15 @@ func (r *Recipe) Net() (*unet.Net, error) {
 	return unet.New(c)
 }
 
-// Cost counts what a stage takes on a device that does so many floating-point operations
-// a second. It draws the stage's program and compiles nothing; dev may be a pure-Go one.
-// ok is false for a stage that does not use the network.
-func (r *Recipe) Cost(dev *device.Device, s Stage, rate float64) (c Cost, ok bool, err error) {
+// Hardware is what costs are estimated for.
+type Hardware struct {
+	Rate   float64 // floating-point operations a second
+	Memory int64   // bytes; 0: unknown
+}
+
+// Cost counts what a stage takes. It draws the stage's program on a device and compiles
+// nothing; a pure-Go one will do. ok is false for a stage that does not use the network.
+func (r *Recipe) Cost(dev *device.Device, s Stage, on Hardware) (c Cost, ok bool, err error) {
 	net, err := r.Net()
 	if err != nil {
 		return c, false, err
@@ -48,13 +51,9 @@ func (r *Recipe) Cost(dev *device.Device, s Stage, rate float64) (c Cost, ok boo
 		if err != nil {
 			return c, false, err
 		}
-		c.Images, c.Batch = int(1000*cfg.Kimg), cfg.Batch
+		c.Images = int(1000 * cfg.Kimg)
 		evaluations = float64(c.Images)
-		if cfg.Microbatch > 0 {
-			c.Batch = min(c.Batch, cfg.Microbatch)
-		}
-		one, err = stepCost(dev, net, cfg, c.Batch)
-		if err != nil {
+		if c.Batch, c.Memory, one, err = stepCost(dev, net, cfg, on.Memory); err != nil {
 			return c, false, err
 		}
 	case s.Kind == KindFID:
@@ -74,34 +73,35 @@ func (r *Recipe) Cost(dev *device.Device, s Stage, rate float64) (c Cost, ok boo
 		if one, err = model.EvaluateCost(c.Batch); err != nil {
 			return c, false, err
 		}
+		c.Memory = one.Memory.Total()
 	default:
 		return c, false, nil
 	}
 	c.FLOPs = float64(one.FLOPs) / float64(c.Batch) * evaluations
-	c.Memory = one.Memory.Total()
-	c.PerSec = rate / (c.FLOPs / float64(c.Images))
-	c.Hours = c.FLOPs / rate / 3600
+	c.PerSec = on.Rate / (c.FLOPs / float64(c.Images))
+	c.Hours = c.FLOPs / on.Rate / 3600
 	return c, true, nil
 }
 
-// stepCost counts a step on n images. A basis of components is counted as the DCT one is:
-// its products are next to nothing beside the network's.
-func stepCost(dev *device.Device, net *unet.Net, cfg train.Config, n int) (device.Cost, error) {
+// stepCost counts the part of a step that the device sees at a time. A basis of components
+// is counted as the DCT one is: its products are next to nothing beside the network's.
+func stepCost(dev *device.Device, net *unet.Net, cfg train.Config, available int64) (part int, bytes int64, c device.Cost, err error) {
 	size := net.Config().ImgResolution
 	b := basis.None(size, size)
 	if cfg.Stage == train.Anisotropic {
-		var err error
 		if b, _, err = basis.Formula("dct", size, size, 0, nil); err != nil {
-			return device.Cost{}, fmt.Errorf("recipe: %w", err)
+			return 0, 0, c, err
 		}
 	}
 	model, err := kernels.NewModel(dev, kernels.UNet(net), b)
 	if err != nil {
-		return device.Cost{}, err
+		return 0, 0, c, err
 	}
 	defer model.Close()
-	return model.StepCost(kernels.TrainerConfig{
-		Mode: kernels.Mode(cfg.Estimator), TrainNetwork: *cfg.TrainNetwork, Estimate: cfg.Stage != train.Pretrain,
-		Probe: cfg.Probe, Probes: cfg.Probes,
-	}, n)
+	fit, err := cfg.Fit(model, available)
+	if err != nil {
+		return 0, 0, c, err
+	}
+	c, err = model.StepCost(cfg.Trainer(), fit.Microbatch)
+	return fit.Microbatch, fit.Needed, c, err
 }

@@ -267,7 +267,7 @@ func TestCostsOfStages(t *testing.T) {
 	const rate = 1e9
 	counted := 0
 	for _, s := range r.Stages(recipe.Place{}) {
-		c, ok, err := r.Cost(devicetest.PureGo(t), s, rate)
+		c, ok, err := r.Cost(devicetest.PureGo(t), s, recipe.Hardware{Rate: rate})
 		if err != nil {
 			t.Fatal(err)
 		}
