@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,46 @@ if TYPE_CHECKING:
 
 def send(connection: Connection, request: Mapping[str, Any], table: pa.Table, title: str | None = None) -> int:
     """Upload table under request; the rows that the server stored."""
-    stream = connection.put(command(request), table.schema, batches_of(table))
-    bar = Bar(title or "upload", "row", table.num_rows, show=title is not None)
-    return int(last(followed(stream, bar, lambda event: event))["rows"])
+    return send_batches(connection, request, table.schema, batches_of(table), table.num_rows, title)
+
+
+def send_batches(
+    connection: Connection,
+    request: Mapping[str, Any],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    rows: int | None,
+    title: str | None = None,
+) -> int:
+    """Upload batches, of so many rows in all if that is known, as they come; the rows that the server stored."""
+    bar = Bar(title or "upload", "row", rows, show=title is not None)
+    return int(last(followed(connection.put(command(request), schema, batches), bar, lambda event: event))["rows"])
+
+
+def dataset_batches(pieces: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The rows of PutDataset from pieces, each images or (images, labels): no two of them are held at a time.
+
+    >>> schema, batches = dataset_batches(np.zeros((n, 2, 2, 1), np.uint8) for n in (3, 1))
+    >>> [batch.num_rows for batch in batches]
+    [3, 1]
+    """
+
+    def table(piece: Any) -> pa.Table:
+        images, labels = piece if isinstance(piece, tuple) else (piece, None)
+        return dataset_table(images, labels)
+
+    tables = map(table, pieces)
+    first = next(tables, None)
+    if first is None:
+        raise ValueError("there are no images")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number, table in enumerate(itertools.chain([first], tables)):
+            if table.schema != first.schema:
+                raise ValueError(f"piece {number} has {table.schema}, the first has {first.schema}")
+            yield from batches_of(table)
+
+    return first.schema, batches()
 
 
 def dataset_table(images: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Table:

@@ -87,6 +87,27 @@ def test_datasets_round_trip(client: Client) -> None:
         client.dataset("mine")
 
 
+def test_datasets_larger_than_memory(client: LocalClient, tmp_path: Path) -> None:
+    images, labels = pictures(300, seed=4)
+    client.put_dataset("pieces", ((images[i : i + 70], labels[i : i + 70]) for i in range(0, 300, 70)), progress=False)
+    np.testing.assert_array_equal(client.dataset("pieces").images, images)
+    np.testing.assert_array_equal(client.dataset("pieces").labels, labels)
+    np.save(tmp_path / "images.npy", images)
+    client.put_dataset("pieces", np.load(tmp_path / "images.npy", mmap_mode="r"), replace=True, progress=False)
+    np.testing.assert_array_equal(client.dataset("pieces").images, images)
+    client.delete_dataset("pieces")
+    for pieces, why in (
+        (iter([]), "no images"),
+        (iter([images[:2], images[2:4, :4]]), "piece 1"),
+        (iter([images[:2], (images[2:4], labels[2:4])]), "piece 1"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            client.put_dataset("pieces", pieces, progress=False)
+        assert "pieces" not in client.datasets().index
+    with pytest.raises(ValueError, match="pairs"):
+        client.put_dataset("pieces", iter([images]), labels)
+
+
 def test_an_interrupted_upload_is_not_stored(client: LocalClient) -> None:
     batches = table_of({"image": tensor_column(pictures(1000)[0], "HWC")}).to_batches(max_chunksize=10)
     connection = Connection(client.location)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import uploads
@@ -23,21 +24,31 @@ class Datasets(Calls):
     def put_dataset(
         self,
         name: str,
-        images: npt.ArrayLike,
+        images: npt.ArrayLike | Iterator[Any],
         labels: npt.ArrayLike | None = None,
         *,
         replace: bool = False,
         progress: bool = True,
     ) -> None:
         """Store images [n, H, W, C] or [n, C, H, W], uint8 or float32 in [−1, 1], with integer labels [n] if there
-        are classes.
+        are classes. Larger than memory they may be an array mapped from a file (``np.load(path, mmap_mode="r")``), or
+        an iterator of pieces, each images or a pair (images, labels), which are sent as they come.
 
         >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
         >>> client.dataset("noise").labels.tolist()
         [0, 1, 0, 1]
+        >>> client.put_dataset("pieces", (np.full((2, 8, 8, 1), k, np.uint8) for k in range(3)), replace=True)
+        >>> client.dataset("pieces").images[:, 0, 0, 0].tolist()
+        [0, 0, 1, 1, 2, 2]
         """
         command = {"op": "PutDataset", "name": name, "replace": replace}
-        uploads.send(self._connection, command, uploads.dataset_table(images, labels), "upload" if progress else None)
+        title = "upload" if progress else None
+        if isinstance(images, Iterator):
+            if labels is not None:
+                raise ValueError("labels go with the pieces: give pairs (images, labels)")
+            uploads.send_batches(self._connection, command, *uploads.dataset_batches(images), None, title)
+        else:
+            uploads.send(self._connection, command, uploads.dataset_table(images, labels), title)
 
     def draw_dataset(
         self, name: str, model: str, n: int, *, seed: int = 0, replace: bool = False, progress: bool = True

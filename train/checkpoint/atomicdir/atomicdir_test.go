@@ -96,3 +96,32 @@ func TestExchangeByTwo(t *testing.T) {
 		t.Errorf("a holds %q, b holds %q", content(t, a), content(t, b))
 	}
 }
+
+// TestSweep: what a crash left goes, what is still being filled stays.
+func TestSweep(t *testing.T) {
+	parent := t.TempDir()
+	left := filepath.Join(parent, Prefix+"left")
+	if err := os.MkdirAll(filepath.Join(left, "new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(parent, Prefix+"file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Begin(filepath.Join(parent, "kept"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(parent); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(parent)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("after the sweep: %v, %v", entries, err)
+	}
+	if err := f.Commit(false); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err = os.ReadDir(parent); err != nil || len(entries) != 1 || entries[0].Name() != "kept" {
+		t.Errorf("after the commit: %v, %v", entries, err)
+	}
+}
