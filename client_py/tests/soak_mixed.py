@@ -1,24 +1,30 @@
 """Many clients at once; docs/benchmarks/soak.md records what this prints.
 
     python tests/soak_mixed.py [--clients 64] [--minutes 5]
+    python tests/soak_mixed.py --operations 10000 [--clients 8]
 
-Every client is a thread with a connection of its own that does one operation after the other, chosen at random. Beside
-them one reader takes nothing of a long reply for the second half of the time: the operations' latencies of both halves
-tell what that costs the others.
+Every client is a thread with a connection of its own that does one operation after the other, chosen at random: samples
+and evaluations of all sizes, uploads, training, deletions, requests that are refused and requests that are cancelled.
+
+For a time, one more reader takes nothing of a long reply for the second half of it: the operations' latencies of both
+halves tell what that costs the others. For a number of operations, there is a verdict on the server's memory: it must
+not grow from the second quarter on, or the exit status is 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import math
 import random
 import re
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.flight as fl
@@ -26,6 +32,9 @@ import wire
 from soak import resident
 
 import anisoflight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass
@@ -37,8 +46,9 @@ class Record:
 
 
 def sample(client: fl.FlightClient, seed: int) -> None:
-    request = {"model": "digits", "n": 4, "steps": 2, "seed": seed}
-    assert wire.get(client, "Sample", request).table.num_rows == 4
+    count = (4, 4, 1, 9, 40)[seed % 5]
+    request = {"model": "digits", "n": count, "steps": 2, "seed": seed}
+    assert wire.get(client, "Sample", request).table.num_rows == count
 
 
 def evaluate(client: fl.FlightClient, _: int) -> None:
@@ -50,9 +60,10 @@ def dataset(client: fl.FlightClient, seed: int) -> None:
 
 
 def denoise(client: fl.FlightClient, seed: int) -> None:
-    x = np.random.default_rng(seed).standard_normal((8, 8, 8, 1), np.float32)
-    rows = wire.table(x=wire.tensor(x), label=wire.int32(np.arange(8)), sigma=np.full(8, 0.5))
-    assert wire.exchange(client, "Denoise", {"model": "digits"}, rows.to_batches()).table.num_rows == 8
+    count = (8, 8, 3, 64)[seed % 4]
+    x = np.random.default_rng(seed).standard_normal((count, 8, 8, 1), np.float32)
+    rows = wire.table(x=wire.tensor(x), label=wire.int32(np.arange(count) % 10), sigma=np.full(count, 0.5))
+    assert wire.exchange(client, "Denoise", {"model": "digits"}, rows.to_batches()).table.num_rows == count
 
 
 def upload(client: fl.FlightClient, seed: int) -> None:
@@ -60,6 +71,24 @@ def upload(client: fl.FlightClient, seed: int) -> None:
     name = f"upload-{threading.get_native_id()}"
     descriptor = wire.command({"op": "PutDataset", "name": name, "replace": True})
     assert wire.put(client, descriptor, wire.table(image=images)) == {"rows": 256}
+    if seed % 2:
+        wire.act(client, "DeleteDataset", {"dataset": name})
+
+
+def refused(client: fl.FlightClient, seed: int) -> None:
+    request, code = (
+        ({"model": "nobody", "n": 1, "steps": 2}, "MODEL_NOT_FOUND"),
+        ({"model": "digits", "n": 0, "steps": 2}, "BAD_REQUEST"),
+        ({"model": "digits", "n": 1, "steps": 2, "schedule": "nothing"}, "SCHEDULE_NOT_FOUND"),
+        ({"model": "digits", "n": 10**12, "steps": 2}, "TOO_LARGE"),
+    )[seed % 4]
+    try:
+        wire.get(client, "Sample", request)
+    except wire.FAILURES as error:
+        if f"[{code}]" not in str(error):
+            raise
+    else:
+        raise ValueError(f"{request} was not refused")
 
 
 def cancelled(client: fl.FlightClient, seed: int) -> None:
@@ -81,20 +110,41 @@ def train(client: fl.FlightClient, _: int) -> None:
     wire.act(client, "DeleteRun", {"run": run})
 
 
-OPERATIONS = {f.__name__: f for f in (sample, evaluate, dataset, denoise, upload, cancelled, lists, train)}
-WEIGHTS = {"sample": 4, "denoise": 4, "evaluate": 3, "dataset": 3, "lists": 3, "upload": 1, "cancelled": 1, "train": 1}
+OPERATIONS = {f.__name__: f for f in (sample, evaluate, dataset, denoise, upload, cancelled, refused, lists, train)}
+WEIGHTS = dict.fromkeys(OPERATIONS, 1) | {"sample": 4, "denoise": 4, "evaluate": 3, "dataset": 3, "lists": 3}
 
 
-def work(location: str, number: int, end: float, records: list[Record], half: threading.Event) -> None:
+class Load:
+    """How much is left to do, in operations and seconds."""
+
+    def __init__(self, operations: float, seconds: float) -> None:
+        self.operations = operations
+        self.end = time.monotonic() + seconds
+        self.begun = 0
+        self._lock = threading.Lock()
+
+    def more(self) -> bool:
+        """Whether there is another operation, which then has begun."""
+        with self._lock:
+            if self.begun >= self.operations or time.monotonic() >= self.end:
+                return False
+            self.begun += 1
+            return True
+
+    def over(self) -> bool:
+        return self.begun >= self.operations or time.monotonic() >= self.end
+
+
+def work(location: str, number: int, load: Load, records: list[Record], half: threading.Event) -> None:
     """One client."""
     choose = random.Random(number)
     with fl.FlightClient(location) as client:
-        while time.monotonic() < end:
+        while load.more():
             name = choose.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
             record, start = records[half.is_set()], time.monotonic()
             try:
                 OPERATIONS[name](client, choose.randrange(1 << 30))
-            except wire.FAILURES as error:
+            except (*wire.FAILURES, AssertionError) as error:
                 match = re.search(r"\[([A-Z_]+)\]", str(error))
                 record.errors[match[1] if match else type(error).__name__] += 1
             else:
@@ -116,39 +166,76 @@ def prepare(client: fl.FlightClient) -> None:
     wire.act(client, "CreateRun", {"name": "model", **settings})
     wire.act(client, "SaveModel", {"run": "model", "name": "digits"})
     for warm in OPERATIONS.values():
-        warm(client, 0)
+        for seed in range(5):  # of every size, so that all is compiled
+            warm(client, seed)
 
 
 def report(records: list[Record], minutes: float) -> None:
     total = sum(len(s) for r in records for s in r.seconds.values())
-    print(f"{total} operations, {total / minutes / 60:.0f} a second")
+    print(f"{total} operations in {minutes:.1f} minutes, {total / minutes / 60:.0f} a second")
     print(f"errors: {dict(records[0].errors + records[1].errors) or 'none'}")
-    print("| operation | calls | median ms | 99 % ms | median ms beside a slow reader | 99 % ms |")
-    print("|---|---|---|---|---|---|")
+    slow = bool(records[1].seconds)
+    print("| operation | calls | median ms | 99 % ms |" + " median ms beside a slow reader | 99 % ms |" * slow)
+    print("|---|---|---|---|" + "---|---|" * slow)
     for name in OPERATIONS:
-        halves = [np.array(r.seconds[name] or [np.nan]) * 1e3 for r in records]
+        halves = [np.array(r.seconds[name] or [np.nan]) * 1e3 for r in records[: 1 + slow]]
         cells = [f"{np.quantile(h, q):.0f}" for h in halves for q in (0.5, 0.99)]
         print(f"| {name} | {sum(len(r.seconds[name]) for r in records)} | {' | '.join(cells)} |")
 
 
-def soak(server: anisoflight.LocalClient, address: str, clients: int, minutes: float) -> None:
+@dataclass
+class Reading:
+    minutes: float
+    operations: int
+    mib: float
+
+
+def flat(readings: list[Reading]) -> bool:
+    """Fit a line to the memory by operations from the second quarter on, say what it is, and judge it.
+
+    Memory is flat where the line rises by less than 5 % of it over all those operations, or by less than two standard
+    errors of the slope, which neighbouring readings make look smaller than it is.
+    """
+    late = [r for r in readings if r.operations > readings[-1].operations / 4]
+    if len(late) < 8:
+        print(f"no verdict on memory from {len(late)} readings; take more operations")
+        return True
+    x, y = np.array([(r.operations, r.mib) for r in late]).T
+    (slope, offset), residuals, *_ = np.polyfit(x, y, 1, full=True)
+    error = float(np.sqrt(residuals.sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum())) if residuals.size else 0.0
+    rise = float(slope * (x[-1] - x[0]))
+    good = rise < 0.05 * y.mean() or slope < 2 * error
+    print(
+        f"from operation {x[0]:.0f} to {x[-1]:.0f}: {slope * x[0] + offset:.0f} MiB and {rise:+.1f} MiB along the line"
+    )
+    print(f"slope {1000 * slope:+.2f} ± {1000 * error:.2f} MiB per 1,000 operations: {'flat' if good else 'GROWING'}")
+    return good
+
+
+def watch(load: Load, pid: int, start: float, every: float) -> Iterator[Reading]:
+    """Readings until the load is over."""
+    while not load.over():
+        time.sleep(every)
+        yield Reading((time.monotonic() - start) / 60, load.begun, resident(pid))
+
+
+def soak(server: anisoflight.LocalClient, address: str, clients: int, minutes: float, operations: float) -> bool:
     flight = fl.FlightClient(server.location)
     prepare(flight)
+    timed = math.isinf(operations)
     before, pid, half = metrics(address), server.server.process.pid, threading.Event()
     records, readings = [Record(), Record()], []
-    start = time.monotonic()
-    end = start + minutes * 60
+    start, load = time.monotonic(), Load(operations, minutes * 60)
     threads = [
-        threading.Thread(target=work, args=(server.location, i, end, records, half), daemon=True)
+        threading.Thread(target=work, args=(server.location, i, load, records, half), daemon=True)
         for i in range(clients)
     ]
     for thread in threads:
         thread.start()
     slow: Any = None
-    while time.monotonic() < end:
-        time.sleep(min(5, max(0.0, end - time.monotonic())))
-        readings.append((time.monotonic() - start, resident(pid)))
-        if slow is None and time.monotonic() > start + minutes * 30:
+    for reading in watch(load, pid, start, every=5 if timed else 1):
+        readings.append(reading)
+        if timed and slow is None and reading.minutes > minutes / 2:
             request = {"model": "digits", "n": 200_000, "steps": 1, "dtype": "float32"}
             slow = flight.do_get(wire.ticket("Sample", request))  # and nothing is read
             half.set()
@@ -156,23 +243,26 @@ def soak(server: anisoflight.LocalClient, address: str, clients: int, minutes: f
         thread.join()
     if slow is not None:
         slow.cancel()
-    report(records, minutes)
-    at, mib = np.array([r for r in readings if r[0] > minutes * 15]).T  # after a quarter of the time
-    slope = np.polyfit(at / 60, mib, 1)[0] if len(at) > 2 else float("nan")
-    print(f"resident MiB every 5 s: {' '.join(f'{m:.0f}' for _, m in readings)}")
-    print(f"slope after the first quarter: {slope:+.1f} MiB a minute, standard deviation {mib.std():.1f} MiB")
+    report(records, (time.monotonic() - start) / 60)
+    shown = readings[:: max(1, len(readings) // 40)]
+    print(f"resident MiB along the way: {' '.join(f'{r.mib:.0f}' for r in shown)}")
+    good = flat(readings)
     flight.close()
     time.sleep(3)
     after = metrics(address)
     for name in ("go_goroutines", "anisoflight_calls_active", "anisoflight_connections", "anisoflight_device_waiting"):
         print(f"{name}: {before[name]:.0f} before, {after[name]:.0f} after")
+    return good and not records[0].errors + records[1].errors
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Load a server of one's own with many clients.")
     parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--minutes", type=float, help="at most; default 5, or without end where there are --operations")
+    parser.add_argument("--operations", type=int, help="end after so many, without a slow reader, and judge the memory")
     args = parser.parse_args()
+    operations = args.operations or math.inf
+    minutes = args.minutes or (5 if math.isinf(operations) else math.inf)
     arguments = ["--metrics", "127.0.0.1:0", "--log-level", "info"]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -180,7 +270,8 @@ def main() -> None:
     ):
         address = re.search(r"metrics on ([\d.:]+)", server.server.log)
         assert address
-        soak(server, address[1], args.clients, args.minutes)
+        good = soak(server, address[1], args.clients, minutes, operations)
+    sys.exit(not good)
 
 
 if __name__ == "__main__":

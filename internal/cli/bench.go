@@ -20,5 +20,5 @@ numbers behind it.`,
 
 // benchSpecs are the benches.
 func benchSpecs() []spec {
-	return []spec{benchEstimatorSpec, benchFlightSpec, benchModelSpec, benchServiceSpec}
+	return []spec{benchEstimatorSpec, benchFlightSpec, benchModelSpec, benchServiceSpec, benchCompileSpec}
 }

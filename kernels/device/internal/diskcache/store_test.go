@@ -125,3 +125,60 @@ func TestAFolderThatCannotBeWrittenOnlyCostsTime(t *testing.T) {
 		t.Error("a file served as a folder")
 	}
 }
+
+// Writers that trim one folder at once, as processes do, keep it within the limit, and what readers see is whole.
+func TestTheLimitHoldsAmongSeveralWriters(t *testing.T) {
+	dir := t.TempDir()
+	program := bytes.Repeat([]byte("code"), 100)
+	limit := int64(5 * (header + len(program)))
+	var wg sync.WaitGroup
+	for w := range 4 {
+		s := Open(dir, limit)
+		wg.Go(func() {
+			for i := range 40 {
+				s.Put(s.Key([]byte{byte(w), byte(i)}), program)
+				if got := s.Get(s.Key([]byte{byte(w + 1), byte(i)})); got != nil && !bytes.Equal(got, program) {
+					t.Error("a reader saw a file that was not whole")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	last := Open(dir, limit)
+	last.Put(last.Key([]byte("last")), program)
+	var total int64
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	if total > limit || len(files) == 0 || last.Get(last.Key([]byte("last"))) == nil {
+		t.Errorf("%d files have %d bytes, the limit is %d", len(files), total, limit)
+	}
+}
+
+func TestWhatDeadWritersLeftGoes(t *testing.T) {
+	dir := t.TempDir()
+	s := Open(dir, 1<<20)
+	for name, age := range map[string]time.Duration{"new-old": 2 * time.Hour, "new-young": time.Minute, "other": 48 * time.Hour} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("half a program"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Now(), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Put(s.Key([]byte("p")), []byte("code"))
+	for name, want := range map[string]bool{"new-old": false, "new-young": true, "other": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+		}
+	}
+}
