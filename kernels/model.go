@@ -37,8 +37,14 @@ func NewModel(dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
 
 // NewModelAt is NewModel with programs of the given precision; empty means Float32.
 func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.Basis) (*Model, error) {
-	if _, analytic := net.(FlowNetwork); precision == "" || analytic && precision != Float64 {
-		precision = Float32
+	if precision != Float64 {
+		var err error
+		if precision, err = ParsePrecision(string(precision)); err != nil {
+			return nil, err
+		}
+		if _, analytic := net.(FlowNetwork); analytic {
+			precision = Float32
+		}
 	}
 	m := &Model{dev: dev, at: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
 	if m.spec.SigmaData == 0 {

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
@@ -290,6 +291,9 @@ func TestPrecisionNames(t *testing.T) {
 		t.Errorf("an analytic network is computed in %s", m.Precision())
 	}
 	net, values := onePass{}, lively(onePass{}.Params())
+	if _, err := kernels.NewModelAt("float16", devicetest.Open(t), net, nil); !errors.As(err, &input) {
+		t.Errorf("a model in float16: %v", err)
+	}
 	m, _ := modelAt(t, kernels.BFloat16, net, nil, values)
 	if _, err := m.Resolve(kernels.FiniteDifference); !errors.As(err, &input) {
 		t.Errorf("finite differences in bfloat16: %v", err)
