@@ -52,8 +52,8 @@ func (p Precision) Activations() dtypes.DType {
 }
 
 // projections is the type in which projectors are applied. Whether products round to
-// TensorFloat-32 is decided for a whole program, and does not touch float64. Projectors
-// cost less than a thousandth of the network.
+// TensorFloat-32 is decided for a whole program, and does not touch float64; products with
+// projectors are few beside the network's.
 func (p Precision) projections() dtypes.DType {
 	if p == TF32 {
 		return dtypes.Float64
