@@ -82,5 +82,10 @@ func (e env) measures() bool {
 	return e.toggle("twin")
 }
 
+// serveCommand is that of the server which stages typed by hand ask.
+func serveCommand(p recipe.Place) string {
+	return recipe.Stage{Program: p.Anisoflight, Args: []string{"serve", "--data", p.Data}}.String()
+}
+
 // defaultServer is where serve listens by default.
 const defaultServer = "grpc://127.0.0.1:8815"

@@ -27,6 +27,7 @@ type plan struct {
 	Rate       float64     `json:"flops_per_second"`
 	Memory     int64       `json:"memory,omitempty"` // bytes of the device; 0: unknown
 	Stages     []stagePlan `json:"stages"`
+	Serve      string      `json:"serve"` // command of the server that the stages reference and fid ask
 	Hours      float64     `json:"hours"` // of all stages
 }
 
@@ -104,6 +105,7 @@ func planOf(e env, r *recipe.Recipe, counter *device.Device, on recipe.Hardware)
 	p := plan{
 		Recipe: r.File, Dataset: r.Name, Images: d.Images, Shape: []int{d.Resolution, d.Resolution, d.Channels}, Classes: d.Classes,
 		Network: r.NetworkModel(), Type: c.ModelType, Parameters: net.ParamCount(), FLOPs: net.FLOPs(), Rate: on.Rate, Memory: on.Memory,
+		Serve: serveCommand(place(e, defaultServer)),
 	}
 	for _, s := range r.Stages(place(e, defaultServer)) {
 		sp := stagePlan{Kind: s.Kind, Makes: s.Makes, Command: s.String()}
@@ -151,6 +153,9 @@ func (p plan) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%.3g hours in all\n", p.Hours)
 	for i, s := range p.Stages {
+		if s.Kind == recipe.KindReference {
+			fmt.Fprintf(w, "\n# for the rest, a server of the folder\n%s &\n", p.Serve)
+		}
 		fmt.Fprintf(w, "\n# %d %s\n%s\n", i+1, s.Kind, s.Command)
 		if s.Settings == nil {
 			continue

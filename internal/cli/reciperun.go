@@ -92,8 +92,8 @@ func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, h
 
 // sayHowToMeasure prints the commands that are left where no features are named.
 func (k *kitchen) sayHowToMeasure(recipes []*recipe.Recipe) {
-	fmt.Fprintf(k.out, "The models are there. To measure them, serve the folder, and name a network of features:\n  %s serve --data %s\n",
-		k.place.Anisoflight, k.place.Data)
+	fmt.Fprintf(k.out, "The models are there. To measure them, serve the folder, and name a network of features:\n  %s\n",
+		serveCommand(k.place))
 	said := map[string]bool{}
 	for _, r := range recipes {
 		for _, s := range r.Stages(place(k.env, defaultServer)) {
