@@ -239,6 +239,32 @@ func TestCommandErrors(t *testing.T) {
 	}
 }
 
+// TestModelCheck: a sound model, and one whose configuration asks for another network.
+func TestModelCheck(t *testing.T) {
+	dir := folder(t)
+	pretrain(t, dir, "sound")
+	path := filepath.Join(dir, "models", "sound")
+	status, stdout, stderr := call(t, "model", "check", path)
+	if status != 0 || !strings.Contains(stdout, "every tensor fits") {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+	if err := os.WriteFile(filepath.Join(path, "config.json"), []byte(strings.Replace(tinyNetwork, `"num_blocks":1`, `"num_blocks":2`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr = call(t, "model", "check", "--json", path)
+	var report modelReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	missing := modelFault{"model.safetensors", "model.enc.8x8_block1.norm0.weight", "is missing; config.json asks for it with shape [8]"}
+	if status != 1 || report.Faults[0] != missing || !strings.Contains(stderr, "cannot be served") {
+		t.Errorf("status %d, faults %v, %q", status, report.Faults, stderr)
+	}
+	if status, _, stderr = call(t, "model", "check"); status != 2 || !strings.Contains(stderr, "FOLDER is missing") {
+		t.Errorf("without a folder: status %d, %q", status, stderr)
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	status, stdout, stderr := call(t, "doctor", "--json")
 	var d diagnosis

@@ -262,48 +262,6 @@ func TestLabelDropoutInTraining(t *testing.T) {
 	}
 }
 
-// TestForms runs what no fixture covers: the skip encoder and decoder. With the
-// output layers of all levels but the last at zero, a decoder of type skip is the
-// standard one.
-func TestForms(t *testing.T) {
-	dev := devicetest.PureGo(t)
-	standard, skip := small(), small()
-	skip.DecoderType = "skip"
-	a, b := build(t, standard), build(t, skip)
-	values := lively(b)
-	var rest [][]float32
-	for i, p := range b.Params() {
-		switch {
-		case strings.Contains(p.Name, "dec.2x2_aux_conv"):
-			clear(values[i])
-		case strings.Contains(p.Name, "dec.2x2_aux"):
-		default:
-			rest = append(rest, values[i])
-		}
-	}
-	want := apply(t, dev, a, rest, conditions{})
-	if d := distance(apply(t, dev, b, values, conditions{}), want); d > 1e-5 {
-		t.Errorf("skip decoder: outputs differ by %v", d)
-	}
-
-	skip = small()
-	skip.EncoderType = "skip"
-	c := build(t, skip)
-	values = lively(c)
-	rest = nil
-	for i, p := range c.Params() {
-		if strings.Contains(p.Name, "aux_skip") {
-			clear(values[i])
-		} else {
-			rest = append(rest, values[i])
-		}
-	}
-	want = apply(t, dev, a, rest, conditions{})
-	if d := distance(apply(t, dev, c, values, conditions{}), want); d > 1e-5 {
-		t.Errorf("skip encoder: outputs differ by %v", d)
-	}
-}
-
 func TestApplyPanicsOnWrongShapes(t *testing.T) {
 	_, err := devicetest.PureGo(t).Program(t.Context(), t.Name(), func(g *graph.Graph) []*node {
 		net := build(t, small())

@@ -108,8 +108,8 @@ def _load_from_bytes(machine: Machine, args: tuple[Any, ...]) -> Any:
     from .torchfile import read_torch  # which reads pickles with the names below
 
     match args:
-        case (memoryview() as data,):
-            return read_torch(data, IN_STORAGES, machine.budget)
+        case (memoryview() | bytes() as data,):
+            return read_torch(memoryview(data), IN_STORAGES, machine.budget)
     raise _bad("torch.storage._load_from_bytes")
 
 
@@ -122,9 +122,7 @@ def _dtype(machine: Machine, args: tuple[Any, ...]) -> Scalars:
 
 def _scalar(machine: Machine, args: tuple[Any, ...]) -> int | float | bool:
     match args:
-        case (Scalars() as kind, memoryview() as data):
-            return kind.value(data)
-        case (Scalars() as kind, bytes(data)):
+        case (Scalars() as kind, memoryview() | bytes() as data):
             return kind.value(memoryview(data))
     raise _bad("numpy's scalar")
 
@@ -133,7 +131,7 @@ def _encode(machine: Machine, args: tuple[Any, ...]) -> bytes:
     """_codecs.encode(text, "latin1"), by which protocol 2 writes bytes."""
     match args:
         case (str(text), "latin1"):
-            machine.budget.spend(len(text))
+            machine.budget.spend(len(text) // 256)
             try:
                 return text.encode("latin1")
             except UnicodeEncodeError:

@@ -120,8 +120,9 @@ def _entry(data: memoryview, info: zipfile.ZipInfo) -> memoryview:
         raise BadCheckpointError("a zip's entry is cut short")
     signature, name, extra = _LOCAL.unpack_from(data, at)
     begin = at + _LOCAL.size + name + extra
-    if signature != ZIP or begin + info.file_size > len(data):
-        raise BadCheckpointError("a zip's entry is cut short")
+    written = info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437")
+    if signature != ZIP or data[at + _LOCAL.size : begin - extra] != written or begin + info.file_size > len(data):
+        raise BadCheckpointError("a zip's entry is not where its directory says, or cut short")
     return data[begin : begin + info.file_size]
 
 
