@@ -76,9 +76,8 @@ def peak_of(options: argparse.Namespace) -> None:
 
 
 def command(options: argparse.Namespace, folder: Path, batch: int | None) -> list[str]:
-    device = "cuda" if options.device == "cuda" else "cpu"
-    line = [str(options.binary), "bench", "model", "--drive", "--model", str(folder), "--device", device]
-    line += ["--precision", "tf32" if device == "cuda" else "float32"]  # as PyTorch is set up
+    line = [str(options.binary), "bench", "model", "--drive", "--model", str(folder), "--device", options.device]
+    line += ["--precision", "tf32" if options.device == "cuda" else "float32"]  # as PyTorch is set up
     return [*line, "--batch", str(batch)] if batch else line
 
 

@@ -40,12 +40,26 @@ func (w window) kernel(n, m, o int) window {
 	}
 }
 
+// exchanged returns the window of w̄ = conv(v, x) run backwards, where v takes the
+// role of the input and x that of the kernel: v dilated by s, x by ℓ, stride r.
+func (w window) exchanged(n, m, o int) window {
+	lo := dilated(m, w.rhsDilation) - 1 - w.pad[0]
+	return window{
+		stride: w.rhsDilation, lhsDilation: w.stride, rhsDilation: w.lhsDilation,
+		pad: [2]int{lo, dilated(m, w.rhsDilation) - 1 + dilated(n, w.lhsDilation) - dilated(o, w.stride) - lo},
+	}
+}
+
 // convGeneral is the rule of ConvGeneral without groups, for any strides,
 // dilations, paddings and order of axes. Both adjoints are ConvGeneral again,
 // with windows of the same kind, so the rule applies to its own output:
 //
 //	x̄ = conv(v, w run backwards, its channel axes exchanged)
 //	w̄ = conv(x, v), batch axes summed, channel axes kept
+//
+// or w̄ = conv(v, x) run backwards where the kernel has far fewer outputs than inputs:
+// XLA for CPU rearranges the image that it convolves, and v is then the smaller one
+// (docs/benchmarks/model.md has the times).
 //
 // Grouped convolutions panic: nothing in this module uses them.
 func convGeneral(node, v *graph.Node) []*graph.Node {
@@ -56,6 +70,8 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 	}
 	ax := axesOf(a.Sub("axes"))
 	spatial := x.Rank() - 2
+	in, out := x.Shape().Dimensions[ax.InputChannels], node.Shape().Dimensions[ax.OutputChannels]
+	exchange := 2*out < in
 	var toInput, toKernel windows
 	strides, lhs, rhs, pads := a.Ints("strides"), a.Ints("inputDilations"), a.Ints("kernelDilations"), a.Pairs("paddings")
 	for i := range spatial {
@@ -67,7 +83,11 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 		m := w.Shape().Dimensions[ax.KernelSpatial[i]]
 		o := node.Shape().Dimensions[ax.OutputSpatial[i]]
 		toInput.add(win.input(n, m, o))
-		toKernel.add(win.kernel(n, m, o))
+		if exchange {
+			toKernel.add(win.exchanged(n, m, o))
+		} else {
+			toKernel.add(win.kernel(n, m, o))
+		}
 	}
 
 	inputAxes := graph.ConvolveAxesConfig{
@@ -75,15 +95,19 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 		KernelInputChannels: ax.KernelOutputChannels, KernelOutputChannels: ax.KernelInputChannels, KernelSpatial: ax.KernelSpatial,
 		OutputBatch: ax.InputBatch, OutputChannels: ax.InputChannels, OutputSpatial: ax.InputSpatial,
 	}
-	kernelAxes := graph.ConvolveAxesConfig{
+	toX := toInput.conv(v, backwards(w, ax.KernelSpatial...), inputAxes)
+	if exchange {
+		return []*graph.Node{toX, backwards(toKernel.conv(v, x, graph.ConvolveAxesConfig{
+			InputBatch: ax.OutputChannels, InputChannels: ax.OutputBatch, InputSpatial: ax.OutputSpatial,
+			KernelInputChannels: ax.InputBatch, KernelOutputChannels: ax.InputChannels, KernelSpatial: ax.InputSpatial,
+			OutputBatch: ax.KernelOutputChannels, OutputChannels: ax.KernelInputChannels, OutputSpatial: ax.KernelSpatial,
+		}), ax.KernelSpatial...)}
+	}
+	return []*graph.Node{toX, toKernel.conv(x, v, graph.ConvolveAxesConfig{
 		InputBatch: ax.InputChannels, InputChannels: ax.InputBatch, InputSpatial: ax.InputSpatial,
 		KernelInputChannels: ax.OutputBatch, KernelOutputChannels: ax.OutputChannels, KernelSpatial: ax.OutputSpatial,
 		OutputBatch: ax.KernelInputChannels, OutputChannels: ax.KernelOutputChannels, OutputSpatial: ax.KernelSpatial,
-	}
-	return []*graph.Node{
-		toInput.conv(v, backwards(w, ax.KernelSpatial...), inputAxes),
-		toKernel.conv(x, v, kernelAxes),
-	}
+	})}
 }
 
 // windows holds one window per spatial axis in the form ConvGeneral takes.

@@ -64,6 +64,12 @@ func TestDerivatives(t *testing.T) {
 		{"conv strided", [][]int{{1, 6, 5, 2}, {3, 3, 2, 2}}, conv(nhwc, [2]int{2, 2}, ones, ones, same)},
 		{"conv input dilated", [][]int{{1, 3, 3, 2}, {3, 3, 2, 2}}, conv(nhwc, ones, [2]int{2, 3}, ones, same)},
 		{"conv kernel dilated", [][]int{{1, 6, 6, 1}, {3, 2, 1, 2}}, conv(nhwc, ones, ones, [2]int{2, 3}, same)},
+		// With far fewer outputs than inputs the kernel's gradient takes another way.
+		{"conv few outputs", [][]int{{2, 4, 5, 3}, {3, 3, 3, 1}}, conv(nhwc, ones, ones, ones, [2][2]int{{1, 2}, {0, 1}})},
+		{"conv few outputs nchw", [][]int{{2, 3, 4, 3}, {1, 3, 2, 3}}, conv(nchw, ones, ones, ones, same)},
+		{"conv few outputs strided", [][]int{{1, 6, 5, 3}, {3, 3, 3, 1}}, conv(nhwc, [2]int{2, 2}, ones, ones, same)},
+		{"conv few outputs input dilated", [][]int{{1, 3, 3, 3}, {3, 3, 3, 1}}, conv(nhwc, ones, [2]int{2, 3}, ones, same)},
+		{"conv few outputs kernel dilated", [][]int{{1, 6, 6, 3}, {3, 2, 3, 1}}, conv(nhwc, ones, ones, [2]int{2, 3}, same)},
 		{"conv defaults", [][]int{{1, 4, 4, 2}, {3, 3, 2, 2}}, func(x []*node) *node {
 			return graph.ConvGeneral(x[0], x[1], nhwc, nil, nil, nil, nil, 1, 1)
 		}},
