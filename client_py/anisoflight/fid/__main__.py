@@ -136,7 +136,6 @@ def _metrics(text: str) -> tuple[str, ...]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0, 1 of a named error, 130 if interrupted."""
     args = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as a Ctrl-C does: the last checkpoint stays
     try:
         args.run(args)
     except (AnisoflightError, OSError) as error:
@@ -149,4 +148,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as a Ctrl-C does: the last checkpoint stays
     sys.exit(main())
