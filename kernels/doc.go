@@ -31,8 +31,8 @@
 // basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the
 // training step. precondition.go wraps the raw network, subspaces.go applies the
 // projectors, estimator.go and backprop.go hold the estimator: once, for all of
-// them. frame.go is what the programs have in common; precision.go says in what
-// arithmetic they compute.
+// them. cost.go counts what programs take. frame.go is what they have in common;
+// precision.go says in what arithmetic they compute.
 //
 // # Rules
 //
