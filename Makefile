@@ -54,13 +54,12 @@ bench: build ## Go benchmarks
 
 # torch is for this comparison alone, in an environment of its own; TORCH_VENV names another one that has it.
 TORCH_VENV ?= .venv-torch
-bench-torch: build $(TORCH_VENV)/bin/python ## compare with PyTorch on this machine; writes docs/benchmarks/model.md (15 minutes)
+bench-torch: build | $(TORCH_VENV)/bin/python ## compare with PyTorch on this machine; writes docs/benchmarks/model.md (half an hour)
 	cd client_py && $(abspath $(TORCH_VENV))/bin/python -m bench_torch --write ../docs/benchmarks/model.md
 
-$(TORCH_VENV)/bin/python: client_py/bench_torch/requirements.txt
+$(TORCH_VENV)/bin/python:
 	$(PYTHON) -m venv $(TORCH_VENV)
-	$@ -m pip install -q --disable-pip-version-check -r $<
-	@touch $@
+	$@ -m pip install -q --disable-pip-version-check -r client_py/bench_torch/requirements.txt || { rm -rf $(TORCH_VENV); exit 1; }
 
 fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | tr -s ':' ' ' | xargs -n 3 -P 2 sh -c \
