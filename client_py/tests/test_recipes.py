@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import anisoflight
@@ -72,6 +71,12 @@ def plans(data: Path) -> list[dict[str, Any]]:
     return json.loads(recipe("--data", data, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
 
 
+def theta(model: Path) -> list[Any] | None:
+    """The parameters of a model's schedule, None where it has none."""
+    file = model / "schedule.json"
+    return json.loads(file.read_text(encoding="utf-8"))["theta"] if file.exists() else None
+
+
 def test_stopped_runs_go_on_to_the_same_end(kitchen: tuple[Path, str], tmp_path: Path) -> None:
     """Every run of every twin is stopped in the middle; the recipes then end as if it had not been."""
     done, _ = kitchen
@@ -89,6 +94,5 @@ def test_stopped_runs_go_on_to_the_same_end(kitchen: tuple[Path, str], tmp_path:
         again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, done))
         assert again.stat().st_mtime_ns > before[run]
         assert again.read_bytes() == once.read_bytes()
-        theta = [np.array(json.loads((p.parent / "schedule.json").read_text())["theta"]) for p in (again, once)]
-        np.testing.assert_array_equal(*theta)
+        assert theta(again.parent) == theta(once.parent)
     assert "--resume" not in recipe("--data", tmp_path, "--features", "none").stderr

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data/resample"
@@ -165,48 +162,4 @@ func (r *Recipe) checkParent() error {
 		return r.errorf("after", "%s starts from the network %s, this recipe from %s; give both the same base", r.After, p.NetworkModel(), r.NetworkModel())
 	}
 	return nil
-}
-
-func (r *Recipe) checkFID() error {
-	f := r.FID
-	switch {
-	case !slices.Contains(api.Solvers, f.Solver):
-		return r.errorf("fid.solver", "there is no %q; choose one of %s", f.Solver, strings.Join(api.Solvers, " "))
-	case len(f.NFE) == 0 || slices.Min(f.NFE) < 1:
-		return r.errorf("fid.nfe", "%v; it lists numbers of evaluations of the network", f.NFE)
-	case len(f.Seeds) == 0:
-		return r.errorf("fid.seeds", "it is missing: blocks of seeds such as 0-49999")
-	}
-	for _, solver := range f.Baselines {
-		if !slices.Contains(api.Solvers, solver) {
-			return r.errorf("fid.baselines", "there is no solver %q; choose of %s", solver, strings.Join(api.Solvers, " "))
-		}
-	}
-	if _, err := f.samples(); err != nil {
-		return r.errorf("fid.seeds", "%v; a block is written FROM-TO, such as 0-49999", err)
-	}
-	return nil
-}
-
-// samples counts the seeds of all blocks.
-func (f FID) samples() (n int, err error) {
-	for _, block := range f.Seeds {
-		k, err := length(block)
-		if err != nil {
-			return 0, fmt.Errorf("%q: %w", block, err)
-		}
-		n += k
-	}
-	return n, nil
-}
-
-// length counts the seeds of a block FROM-TO.
-func length(block string) (int, error) {
-	from, to, ok := strings.Cut(block, "-")
-	a, err1 := strconv.Atoi(from)
-	b, err2 := strconv.Atoi(to)
-	if err1 != nil || err2 != nil || !ok || b < a {
-		return 0, errors.New("it is no range")
-	}
-	return b - a + 1, nil
 }

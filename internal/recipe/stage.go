@@ -40,11 +40,6 @@ type Stage struct {
 	Settings map[string]any
 }
 
-// Measures tells whether the stage looks at samples; the others make a model.
-func (s Stage) Measures() bool {
-	return s.Kind == KindReference || s.Kind == KindFID || s.Kind == KindTable
-}
-
 // String is the command line, quoted for a shell.
 func (s Stage) String() string {
 	words := []string{s.Program}
@@ -72,12 +67,6 @@ type Place struct {
 	Features string // network of the distances, as anisoflight.fid takes it
 	Trust    bool   // it is a pickle that may be executed
 }
-
-// Reference is the file of the data set's statistics.
-func (r *Recipe) reference(p Place) string { return filepath.Join(p.Data, "fid", r.Name+".npz") }
-
-// Results is the file of the distances of all recipes of the data set.
-func (r *Recipe) Results(p Place) string { return filepath.Join(p.Data, "fid", r.Name+".jsonl") }
 
 // Stages are what the recipe does, in order, from the data set to the table; those of the
 // recipes that it starts from come first.
@@ -189,47 +178,6 @@ func (r *Recipe) pretrainSettings() map[string]any {
 	return s
 }
 
-// measures are the distances: of the network on EDM's own grid, and of the method.
-func (r *Recipe) measures(p Place) []Stage {
-	fid := func(command string, args ...string) Stage {
-		args = append([]string{"-m", "anisoflight.fid", command, "--server", p.Server, "--features", p.Features}, args...)
-		if p.Trust {
-			args = append(args, "--trust")
-		}
-		return Stage{Program: p.Python, Args: args}
-	}
-	ref := fid("ref", "--dataset", r.Name, "--out", r.reference(p))
-	ref.Kind, ref.Makes = KindReference, r.reference(p)
-	stages := []Stage{ref}
-	calc := func(model, method, solver string, more ...string) {
-		s := fid("calc", append(more, "--model", model, "--solver", solver, "--nfe", list(r.FID.NFE), "--seeds", strings.Join(r.FID.Seeds, ","),
-			"--ref", r.reference(p), "--benchmark", r.Name, "--method", method, "--out", r.Results(p))...)
-		if r.FID.SecondPoint != "" && solver == "heun" {
-			s.Args = append(s.Args, "--second-point", r.FID.SecondPoint)
-		}
-		if slices.ContainsFunc(r.FID.Seeds, few) {
-			s.Args = append(s.Args, "--allow-fewer")
-		}
-		s.Kind, s.Makes = KindFID, method
-		stages = append(stages, s)
-	}
-	for _, solver := range r.FID.Baselines {
-		method := strings.Replace(r.Network.Name, "edm", "EDM", 1)
-		if solver != "heun" {
-			method += " " + solver
-		}
-		calc(r.NetworkModel(), method, solver, "--grid", "edm")
-	}
-	calc(r.Model(), r.Method(), r.FID.Solver)
-	return append(stages, Stage{Kind: KindTable, Program: p.Python, Args: []string{"-m", "anisoflight.fid.table", r.Results(p)}})
-}
-
-// few tells whether a block is too small for a distance to be compared with published ones.
-func few(block string) bool {
-	n, err := length(block)
-	return err == nil && n < 50000
-}
-
 // clone copies a mapping, which may be nil, to one that can be written to.
 func clone(m map[string]any) map[string]any {
 	c := map[string]any{}
@@ -250,14 +198,6 @@ func value(v any) string {
 		return fmt.Sprint(v)
 	}
 	return string(text)
-}
-
-func list(n []int) string {
-	var words []string
-	for _, x := range n {
-		words = append(words, strconv.Itoa(x))
-	}
-	return strings.Join(words, ",")
 }
 
 // byImportance puts what a run is before how it is done.

@@ -1,0 +1,116 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+func (r *Recipe) checkFID() error {
+	f := r.FID
+	switch {
+	case !slices.Contains(api.Solvers, f.Solver):
+		return r.errorf("fid.solver", "there is no %q; choose one of %s", f.Solver, strings.Join(api.Solvers, " "))
+	case len(f.NFE) == 0 || slices.Min(f.NFE) < 1:
+		return r.errorf("fid.nfe", "%v; it lists numbers of evaluations of the network", f.NFE)
+	case len(f.Seeds) == 0:
+		return r.errorf("fid.seeds", "it is missing: blocks of seeds such as 0-49999")
+	}
+	for _, solver := range f.Baselines {
+		if !slices.Contains(api.Solvers, solver) {
+			return r.errorf("fid.baselines", "there is no solver %q; choose of %s", solver, strings.Join(api.Solvers, " "))
+		}
+	}
+	if _, err := f.samples(); err != nil {
+		return r.errorf("fid.seeds", "%v; a block is written FROM-TO, such as 0-49999", err)
+	}
+	return nil
+}
+
+// samples counts the seeds of all blocks.
+func (f FID) samples() (n int, err error) {
+	for _, block := range f.Seeds {
+		k, err := length(block)
+		if err != nil {
+			return 0, fmt.Errorf("%q: %w", block, err)
+		}
+		n += k
+	}
+	return n, nil
+}
+
+// length counts the seeds of a block FROM-TO.
+func length(block string) (int, error) {
+	from, to, ok := strings.Cut(block, "-")
+	a, err1 := strconv.Atoi(from)
+	b, err2 := strconv.Atoi(to)
+	if err1 != nil || err2 != nil || !ok || b < a {
+		return 0, errors.New("it is no range")
+	}
+	return b - a + 1, nil
+}
+
+// Measures tells whether the stage looks at samples; the others make a model.
+func (s Stage) Measures() bool {
+	return s.Kind == KindReference || s.Kind == KindFID || s.Kind == KindTable
+}
+
+// Reference is the file of the data set's statistics.
+func (r *Recipe) reference(p Place) string { return filepath.Join(p.Data, "fid", r.Name+".npz") }
+
+// Results is the file of the distances of all recipes of the data set.
+func (r *Recipe) Results(p Place) string { return filepath.Join(p.Data, "fid", r.Name+".jsonl") }
+
+// measures are the distances: of the network on EDM's own grid, and of the method.
+func (r *Recipe) measures(p Place) []Stage {
+	fid := func(command string, args ...string) Stage {
+		args = append([]string{"-m", "anisoflight.fid", command, "--server", p.Server, "--features", p.Features}, args...)
+		if p.Trust {
+			args = append(args, "--trust")
+		}
+		return Stage{Program: p.Python, Args: args}
+	}
+	ref := fid("ref", "--dataset", r.Name, "--out", r.reference(p))
+	ref.Kind, ref.Makes = KindReference, r.reference(p)
+	stages := []Stage{ref}
+	calc := func(model, method, solver string, more ...string) {
+		s := fid("calc", append(more, "--model", model, "--solver", solver, "--nfe", list(r.FID.NFE), "--seeds", strings.Join(r.FID.Seeds, ","),
+			"--ref", r.reference(p), "--benchmark", r.Name, "--method", method, "--out", r.Results(p))...)
+		if r.FID.SecondPoint != "" && solver == "heun" {
+			s.Args = append(s.Args, "--second-point", r.FID.SecondPoint)
+		}
+		if slices.ContainsFunc(r.FID.Seeds, few) {
+			s.Args = append(s.Args, "--allow-fewer")
+		}
+		s.Kind, s.Makes = KindFID, method
+		stages = append(stages, s)
+	}
+	for _, solver := range r.FID.Baselines {
+		method := strings.Replace(r.Network.Name, "edm", "EDM", 1)
+		if solver != "heun" {
+			method += " " + solver
+		}
+		calc(r.NetworkModel(), method, solver, "--grid", "edm")
+	}
+	calc(r.Model(), r.Method(), r.FID.Solver)
+	return append(stages, Stage{Kind: KindTable, Program: p.Python, Args: []string{"-m", "anisoflight.fid.table", r.Results(p)}})
+}
+
+// few tells whether a block is too small for a distance to be compared with published ones.
+func few(block string) bool {
+	n, err := length(block)
+	return err == nil && n < 50000
+}
+
+func list(n []int) string {
+	var words []string
+	for _, x := range n {
+		words = append(words, strconv.Itoa(x))
+	}
+	return strings.Join(words, ",")
+}
