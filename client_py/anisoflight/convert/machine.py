@@ -22,7 +22,7 @@ Names = Mapping[tuple[str, str], Callable[["Machine", tuple[Any, ...]], Any]]
 Persistent = Callable[[Any], Any]
 """Gives the object of a persistent id."""
 
-WORK = 1_000_000  # instructions and copied items per checkpoint: the largest of EDM's takes a tenth
+WORK = 1_000_000  # instructions and copied items per checkpoint: the largest of EDM's takes about an eighth
 
 
 @dataclass
