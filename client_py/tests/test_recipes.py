@@ -37,6 +37,12 @@ def name(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
+def theta(model: Path) -> list[Any] | None:
+    """The parameters of a model's schedule, None where it has none."""
+    file = model / "schedule.json"
+    return json.loads(file.read_text(encoding="utf-8"))["theta"] if file.exists() else None
+
+
 def test_every_data_set_has_its_recipes() -> None:
     assert {folder.name: {p.stem for p in RECIPES if p.parent == folder} for folder in {p.parent for p in RECIPES}} == {
         "cifar10": METHODS,
@@ -58,7 +64,14 @@ def test_twin(kitchen: tuple[Path, str], path: Path) -> None:
     assert family["basis"] == {"iso": "none", "dct": "dct"}.get(path.stem[:3], family["basis"])
     assert (model / "basis.safetensors").exists() == path.stem.startswith("pca")
     rows = [json.loads(line) for line in (data / "fid" / f"{twin}.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert path.stem in json.dumps(rows)
+    assert {r["nfe"] for r in rows if r["method"] == path.stem and r["frechet"] > 0} == {3, 5}
+    paths = theta(model)
+    assert paths is not None
+    assert {len(row) for row in paths} == {1 if path.stem.startswith("isotropic") else 2}
+    if family["per_class"]:  # classes of the batches that were seen have moved, each its own way
+        assert len({tuple(row[0]) for row in paths}) > 1
+    if not path.stem.startswith("isotropic"):
+        assert any(row[0] != row[1] for row in paths)
 
 
 def test_tables(kitchen: tuple[Path, str]) -> None:
@@ -69,12 +82,6 @@ def test_tables(kitchen: tuple[Path, str]) -> None:
 
 def plans(data: Path) -> list[dict[str, Any]]:
     return json.loads(recipe("--data", data, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
-
-
-def theta(model: Path) -> list[Any] | None:
-    """The parameters of a model's schedule, None where it has none."""
-    file = model / "schedule.json"
-    return json.loads(file.read_text(encoding="utf-8"))["theta"] if file.exists() else None
 
 
 def test_stopped_runs_go_on_to_the_same_end(kitchen: tuple[Path, str], tmp_path: Path) -> None:
