@@ -38,6 +38,7 @@ class Row:
     difference: float
     compiled: dict[str, Any]  # the answer of ours to compile
     first: dict[str, float]  # seconds of the first call, by PyTorch's variants
+    flops: float = 0.0  # floating-point operations of a call of ours
     peak: dict[str, float] = dataclasses.field(default_factory=dict)  # bytes, by half
 
     def best(self, kind: str) -> str:
@@ -85,6 +86,7 @@ def rounds(rows: list[Row], ours: Ours, variants: dict[str, Programs], count: in
     calls = {}
     for row in rows:
         answer = ours.order(run=row.program, calls=1)
+        row.flops = answer["flops"]
         calls[row.program] = max(1, math.ceil(_LEAST / answer["wall"]))
     halves = ["ours", *variants]
     for n in range(count):

@@ -43,7 +43,7 @@ def table(rows: list[Row], peak: float) -> str:
     ]
     lines = [_line(head), _line(["---"] * len(head))]
     for row in rows:
-        rate = row.compiled["flops"] / 1e9 / row.median("ours", "wall")
+        rate = row.flops / 1e9 / row.median("ours", "wall")
         best = row.best("cpu")
         cells = [
             row.program,
