@@ -111,7 +111,7 @@ def measure_network(options: argparse.Namespace, name: str, work: Path) -> tuple
             rows.append(measure.Row(program, {}, worst[program], compiled[program], first))
         say(f"{name}: measuring")
         measure.rounds(rows, ours, by_variant, options.rounds, options.device)
-        rates = {"ours": ours.hello["matmul_gflops"], "torch": measure.matmul_rate(options.device)}
+        rates = {"ours": ours.order(matmul=True)["matmul_gflops"], "torch": measure.matmul_rate(options.device)}
         about = {"batch": ours.hello["batch"], "parameters": ours.hello["parameters"], **rates}
     if options.device == "cpu" and not options.no_memory:
         for row in rows:

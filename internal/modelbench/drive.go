@@ -16,7 +16,6 @@ type Hello struct {
 	Parameters int      `json:"parameters"`
 	Batch      int      `json:"batch"`
 	NFE        int      `json:"nfe"`
-	Matmul     float64  `json:"matmul_gflops"` // the device's rate of matrix products in that precision
 	Programs   []string `json:"programs"`
 }
 
@@ -28,16 +27,19 @@ type Order struct {
 	Peak    string   `json:"peak,omitempty"`    // program whose memory is asked for; answered by Peak
 	Save    string   `json:"save,omitempty"`    // file for inputs and outputs, see Bench.Save; answered by {}
 	Of      []string `json:"of,omitempty"`      // the programs that Save is about; default all
+	Matmul  bool     `json:"matmul,omitempty"`  // measure products of matrices; answered by Rate
+}
+
+// Rate is the device's rate of matrix products in the bench's precision. It is measured
+// when it is asked for, as its matrices would count in Peak.
+type Rate struct {
+	Matmul float64 `json:"matmul_gflops"`
 }
 
 // Drive does what lines of JSON say and answers each by one, until they end. An order
 // that fails is answered by {"error": "…"}.
 func Drive(ctx context.Context, b *Bench, r io.Reader, w io.Writer) error {
 	hello := Hello{Device: b.dev.Name(), Precision: string(b.at), Parameters: b.net.ParamCount(), Batch: b.in.batch, NFE: NFE, Programs: Programs()}
-	var err error
-	if hello.Matmul, err = b.matmul(ctx); err != nil {
-		return err
-	}
 	answers := json.NewEncoder(w)
 	if err := answers.Encode(hello); err != nil {
 		return err
@@ -75,5 +77,9 @@ func (b *Bench) follow(ctx context.Context, line []byte) (any, error) {
 		}
 		return struct{}{}, b.Save(ctx, o.Save, o.Of)
 	}
-	return nil, fmt.Errorf("an order says compile, run, peak or save")
+	if o.Matmul {
+		rate, err := b.matmul(ctx)
+		return Rate{rate}, err
+	}
+	return nil, fmt.Errorf("an order says compile, run, peak, save or matmul")
 }
