@@ -67,7 +67,7 @@ func TestMetricsOfWork(t *testing.T) {
 		"step": {Runs: 3, GFLOP: 6, Seconds: 0.5}, "evaluate": {Runs: 1, GFLOP: 1, Seconds: 0.25},
 	}}}}
 	want := `
-# HELP anisoflight_matmul_peak_flops FLOP/s of a large float32 matrix product on the device; 0 before it is measured.
+# HELP anisoflight_matmul_peak_flops FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured.
 # TYPE anisoflight_matmul_peak_flops gauge
 anisoflight_matmul_peak_flops 5e+10
 # HELP anisoflight_program_flops_total Floating-point operations of convolutions and matrix products.
