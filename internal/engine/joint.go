@@ -61,7 +61,7 @@ type ride struct {
 	leave context.CancelFunc // the queues for a lane and a turn
 	taken bool               // by whoever evaluates it; guarded by joint.mu
 	done  chan struct{}      // closed when it has been evaluated
-	err   error              // of that
+	err   error              // of that; errLost until then
 }
 
 // errLost is what a ride ends with whose driver has panicked.
@@ -72,7 +72,8 @@ func (e *Engine) Joined() uint64 { return e.joint.count.Load() }
 
 // evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
 func (j *joint) evaluate(ctx context.Context, net network, p part) error {
-	if p.rows() >= j.room {
+	room := j.roomFor(net)
+	if p.rows() >= room {
 		return j.turns.take(ctx, func() error { return p.alone(ctx) })
 	}
 	queue, leave := context.WithCancel(ctx)
@@ -82,7 +83,7 @@ func (j *joint) evaluate(ctx context.Context, net network, p part) error {
 	defer j.exit(net, s)
 	err := s.lanes.take(queue, func() error {
 		return j.turns.take(queue, func() error {
-			crew := j.board(s, r, j.room)
+			crew := j.board(s, r, room)
 			j.drive(ctx, net, crew)
 			return nil
 		})
@@ -92,6 +93,14 @@ func (j *joint) evaluate(ctx context.Context, net network, p part) error {
 	}
 	<-r.done
 	return errors.Join(ctx.Err(), r.err)
+}
+
+// roomFor gives the room for evaluations of a network: large batches are filled only where they fit the device's memory.
+func (j *joint) roomFor(net network) int {
+	if j.room == largeBucket && net.on.FitBatch(largeBucket) < largeBucket {
+		return smallBucket
+	}
+	return j.room
 }
 
 // enter makes r wait at the network's stop, which exit leaves.
@@ -181,7 +190,8 @@ func (j *joint) together(ctx context.Context, net network, crew []*ride) (left [
 	var aboard []*ride
 	for _, r := range crew {
 		rx, rg, rl, err := r.give(ctx)
-		if r.err = err; err != nil {
+		if err != nil {
+			r.err = err
 			continue
 		}
 		x, g, labels, aboard = append(x, rx...), append(g, rg...), append(labels, rl...), append(aboard, r)

@@ -167,6 +167,35 @@ func (b *broken) alone(ctx context.Context) error {
 	return b.denoisePart.alone(ctx)
 }
 
+// panicking is a part that panics when it is to give its rows.
+type panicking struct{ denoisePart }
+
+func (*panicking) give(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
+
+// Nobody takes an evaluation for made whose driver has panicked.
+func TestPanicLosesTheCrew(t *testing.T) {
+	e := open(t)
+	m, net := networkOf(t, e)
+	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), smallBucket, net.on.Pixels())
+	part := denoisePart{on: net.on, weights: m.weights, n: 2, x: x, g: g, labels: labels}
+	first := &ride{part: &part, done: make(chan struct{}), err: errLost}
+	second := &ride{part: &panicking{part}, done: make(chan struct{}), err: errLost}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		e.joint.drive(t.Context(), net, []*ride{first, second})
+	}()
+	for _, r := range []*ride{first, second} {
+		<-r.done
+		if !errors.Is(r.err, errLost) {
+			t.Errorf("a ride ended with %v", r.err)
+		}
+	}
+}
+
 // One part's error is its own: of one that cannot give its rows, and of one whose rows spoil the whole batch.
 func TestErrorsAreOnesOwn(t *testing.T) {
 	e := open(t)

@@ -94,3 +94,20 @@ func TestSamplesFitTheMemory(t *testing.T) {
 	}
 	wantCode(t, "a sample that cannot fit", err, api.TooLarge)
 }
+
+// Requests fill large batches together where those fit the device's memory, and small ones elsewhere.
+func TestRoomIsWhatFits(t *testing.T) {
+	_, net := networkOf(t, within(t, 1<<30))
+	cost, err := net.on.EvaluateCost(largeBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]int{1 << 30: largeBucket, cost.Memory.Total() / 2: smallBucket} {
+		e := within(t, limit)
+		e.joint.room = largeBucket // as on an accelerator
+		_, net := networkOf(t, e)
+		if got := e.joint.roomFor(net); got != want {
+			t.Errorf("in %d bytes there is room for %d rows, want %d", limit, got, want)
+		}
+	}
+}
