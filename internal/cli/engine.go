@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 var dataOption = option{name: "data", def: "data", usage: "`folder` of models, schedules, bases, datasets and runs"}
@@ -35,6 +36,9 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 	if err != nil {
 		return err
 	}
+	if err := measurePeak(ctx, e, dev, precision); err != nil {
+		return err
+	}
 	eng, err := engine.Open(ctx, engine.Config{
 		Precision: precision,
 		Dir:       e.text("data"), Version: Version(), Logger: e.log,
@@ -54,12 +58,13 @@ func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err e
 // measurePeakOption is that of commands whose output has shares of the peak.
 var measurePeakOption = option{name: "measure_peak", kind: toggle, usage: "time a large matrix product first, about a second, so that rates are told as shares of it (MFU), too"}
 
-// measurePeak measures the device's peak where that is asked for.
-func measurePeak(ctx context.Context, e env, eng *engine.Engine) error {
-	if !e.toggle("measure_peak") {
+// measurePeak measures the device's peak where that is asked for, at a precision. It comes before the engine, whose
+// warm-up would take the processors meanwhile.
+func measurePeak(ctx context.Context, e env, dev *device.Device, at kernels.Precision) error {
+	if !e.has("measure_peak") || !e.toggle("measure_peak") {
 		return nil
 	}
-	peak, err := eng.MeasurePeak(ctx)
+	peak, err := kernels.MatmulPeak(ctx, dev, at)
 	if err == nil {
 		e.log.Info("matmul peak measured", "gflops", math.Round(peak/1e9))
 	}

@@ -70,9 +70,6 @@ func runServe(ctx context.Context, e env) error {
 		return err
 	}
 	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		if err := measurePeak(ctx, e, eng); err != nil {
-			return err
-		}
 		listener, err := listen(ctx, e, cfg.TLS != nil)
 		if err != nil {
 			return err

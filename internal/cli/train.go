@@ -44,9 +44,6 @@ func runTrain(ctx context.Context, e env) error {
 		model = run
 	}
 	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		if err := measurePeak(ctx, e, eng); err != nil {
-			return err
-		}
 		if err := mayWrite(ctx, eng, e, model); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ var trainRequest = []option{
 	{name: "seed", kind: seed, usage: "of weights, data order, noise and probes (default 0)"},
 	{name: "flip", kind: toggle, usage: "mirror half of the images"},
 	precisionOption,
-	{name: "microbatch", kind: whole, usage: "`images` of a batch that the device sees at a time, for less memory (default: all)"},
+	{name: "microbatch", kind: whole, usage: "`images` of a batch that the device sees at a time, for less memory (default: all, or as many as fit)"},
 	{name: "class_weighting", usage: "`kind` of weights of the samples: none (default) or balanced, so that classes count alike"},
 
 	{name: "train_network", kind: toggle, usage: "train the network, not the schedule alone (default true)"},

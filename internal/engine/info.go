@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"runtime/metrics"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels"
 )
 
 // serverInfo tells how the server is.
@@ -58,12 +56,6 @@ func (e *Engine) work() (kinds map[string]api.Work, peakGFLOPS float64) {
 		kinds[kind] = out
 	}
 	return kinds, peak / 1e9
-}
-
-// MeasurePeak measures the device's matmul peak, in FLOP/s, which shares of the peak refer to from then on: that of
-// products in the server's precision.
-func (e *Engine) MeasurePeak(ctx context.Context) (float64, error) {
-	return kernels.MatmulPeak(ctx, e.dev, e.cfg.Precision)
 }
 
 // liveHeap gives the bytes of Go objects.

@@ -84,6 +84,8 @@ func (c Config) check() error {
 		return fmt.Errorf("device memory fraction %g: it is a share, above 0 and at most 1", c.MemoryFraction)
 	case c.Index < 0:
 		return fmt.Errorf("device index %d: GPUs are counted from 0", c.Index)
+	case c.MemoryLimit < 0:
+		return fmt.Errorf("device memory limit %d: it is a number of bytes, or 0 for what there is", c.MemoryLimit)
 	}
 	return nil
 }

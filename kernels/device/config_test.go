@@ -17,6 +17,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{"more memory than there is", device.Config{MemoryFraction: 1.5}, "fraction 1.5"},
 		{"negative memory", device.Config{MemoryFraction: -0.5}, "fraction -0.5"},
 		{"negative index", device.Config{Index: -1}, "index -1"},
+		{"negative memory limit", device.Config{MemoryLimit: -5}, "memory limit -5"},
 		{"second of no GPUs", device.Config{Plugin: "go", Index: 1}, "go runs the programs"},
 		{"second processor", device.Config{Plugin: "cpu", Index: 1}, "it counts GPUs"},
 	} {
