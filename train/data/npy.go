@@ -29,7 +29,8 @@ var (
 	reShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9,\s]*)\)`)
 )
 
-// ReadNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian).
+// ReadNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian). Whole numbers
+// of less than 32 bits, but uint8, become int32; uint32 becomes int64.
 func ReadNPY(r io.Reader) (*Array, error) {
 	descr, shape, err := ReadNPYHeader(r)
 	if err != nil {
@@ -43,6 +44,14 @@ func ReadNPY(r io.Reader) (*Array, error) {
 	switch descr {
 	case "|u1":
 		a.Values, err = readValues(r, n, 1, func(b []byte) uint8 { return b[0] })
+	case "|i1":
+		a.Values, err = readValues(r, n, 1, func(b []byte) int32 { return int32(int8(b[0])) })
+	case "<i2":
+		a.Values, err = readValues(r, n, 2, func(b []byte) int32 { return int32(int16(binary.LittleEndian.Uint16(b))) })
+	case "<u2":
+		a.Values, err = readValues(r, n, 2, func(b []byte) int32 { return int32(binary.LittleEndian.Uint16(b)) })
+	case "<u4":
+		a.Values, err = readValues(r, n, 4, func(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b)) })
 	case "<i4":
 		a.Values, err = readValues(r, n, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
 	case "<i8":
@@ -54,7 +63,7 @@ func ReadNPY(r io.Reader) (*Array, error) {
 	case "<f8":
 		a.Values, err = readValues(r, n, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
 	default:
-		return nil, fmt.Errorf("npy: dtype %q is not read; convert to uint8, int32, int64, float32 or float64", descr)
+		return nil, fmt.Errorf("npy: dtype %q is not read; whole numbers, float32 and float64 are, little-endian", descr)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)

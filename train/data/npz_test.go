@@ -56,6 +56,24 @@ func TestReadsNumPy(t *testing.T) {
 	}
 }
 
+// TestWholeNumbers: NumPy's smaller whole numbers become larger ones.
+func TestWholeNumbers(t *testing.T) {
+	for descr, c := range map[string]struct {
+		bytes string
+		want  any
+	}{
+		"|i1": {"\x05\xff", []int32{5, -1}},
+		"<i2": {"\x05\x01\xff\xff", []int32{261, -1}},
+		"<u2": {"\x05\x00\xff\xff", []int32{5, 65535}},
+		"<u4": {"\x05\x00\x00\x00\xff\xff\xff\xff", []int64{5, math.MaxUint32}},
+	} {
+		file := append(npyHeader(descr, []int{2}, 0), c.bytes...)
+		if a, err := ReadNPY(bytes.NewReader(file)); err != nil || !reflect.DeepEqual(a.Values, c.want) {
+			t.Errorf("%s: read %v, error %v; want %v", descr, a, err, c.want)
+		}
+	}
+}
+
 func TestNPZRoundTrip(t *testing.T) {
 	arrays := map[string]*Array{
 		"a": {[]int{2, 2}, []uint8{1, 2, 3, 255}},

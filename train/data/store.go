@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 const (
@@ -190,7 +191,7 @@ func Labels(a *Array) ([]int32, error) {
 		}
 		return out, nil
 	}
-	return nil, failf(-1, "labels of type %T; they are int32 or int64", a.Values)
+	return nil, failf(-1, "labels of type %s; they are whole numbers", strings.TrimPrefix(fmt.Sprintf("%T", a.Values), "[]"))
 }
 
 func readArray(path string) (*Array, error) {

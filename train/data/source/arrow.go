@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 
@@ -179,11 +180,17 @@ func labelAt(column arrow.Array, i int) (int32, error) {
 		v = int64(c.Value(i))
 	case *array.Uint8:
 		v = int64(c.Value(i))
+	case *array.Uint16:
+		v = int64(c.Value(i))
+	case *array.Uint32:
+		v = int64(c.Value(i))
+	case *array.Uint64:
+		v = int64(min(c.Value(i), math.MaxInt64)) // which is too large for a label too
 	default:
 		return 0, fmt.Errorf("labels of type %s; they are whole numbers", column.DataType())
 	}
-	if v < -1 || int64(int32(v)) != v {
-		return 0, fmt.Errorf("label %d; labels count from 0, and −1 means none", v)
+	if v < -1 || v > math.MaxInt32 {
+		return 0, fmt.Errorf("label %v; labels count from 0 to %d, and −1 means none", column.ValueStr(i), math.MaxInt32)
 	}
 	return int32(v), nil
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"image"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func TestBadInput(t *testing.T) {
 		"damaged entry":         {fileOf(t, "a.zip", damaged("testdata/edm.zip", 120)), "00000/img00000000.png", "checksum"},
 		"name that climbs":      {zipOf(t, map[string][]byte{"../a.png": im}), "../a.png", "no name of a file"},
 		"absolute name":         {zipOf(t, map[string][]byte{"/etc/a.png": im}), "/etc/a.png", "no name of a file"},
-		"missing label":         {list(`{"labels": [["a.png", 0]]}`), "b.png", "has no label"},
+		"missing label":         {list(`{"labels": [["a.png", 0]]}`), "b.png", "has no label in dataset.json, which has 1 for 2 images"},
 		"label of nothing":      {list(`{"labels": [["a.png", 0], ["b.png", 0], ["../c.png", 1]]}`), "dataset.json", `"../c.png", which is not there`},
 		"label twice":           {list(`{"labels": [["a.png", 0], ["a.png", 0]]}`), "dataset.json", "two labels"},
 		"negative label":        {list(`{"labels": [["a.png", -1], ["b.png", 0]]}`), "dataset.json", "has the label -1"},
@@ -96,6 +97,7 @@ func TestBadInput(t *testing.T) {
 		"pickle cut short":      {fileOf(t, "data_batch_1", cut("testdata/batch-protocol2", 0.5)), "data_batch_1", "ends in the middle"},
 		"pickle of a call":      {fileOf(t, "data_batch_1", []byte("\x80\x02cos\nsystem\n\x8c\x02ls\x85R.")), "data_batch_1", "is no batch"},
 		"tar cut short":         {fileOf(t, "a.tar.gz", append([]byte("\x1f\x8b\x08"), make([]byte, 20)...)), "", "tar"},
+		"stored, cut short":     {storedInPart(t), "images.npy", "bytes of values"},
 		"truncated Arrow":       {fileOf(t, "a.arrow", cut("testdata/tensors.arrow", 0.5)), "", "damaged"},
 		"truncated Parquet":     {fileOf(t, "a.parquet", cut("testdata/tensors.parquet", 0.6)), "", "cannot be opened"},
 		"Parquet bytes changed": {fileOf(t, "a.parquet", damaged("testdata/tensors.parquet", 100)), "", "damaged"},
@@ -120,6 +122,27 @@ func convertAll(t *testing.T, path string) error {
 	defer s.Close()
 	_, _, err = read(t, s, Settings{})
 	return err
+}
+
+// storedInPart is a stored data set whose last image is gone.
+func storedInPart(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), "stored")
+	w, err := data.Create(dir, data.Form{Height: 2, Width: 2, Channels: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Uint8(make([]uint8, 8), nil), w.Commit(false)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "images.npy")
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, info.Size()-4); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func npzWithout(t *testing.T) string {

@@ -89,12 +89,16 @@ func Convert(ctx context.Context, s *Source, set Settings, open func(data.Form) 
 
 // named says where an error of an item happened.
 func (s *Source) named(item Item, err error) error {
-	msg := err.Error()
+	return failf(s.Path, item.Name, "%s", reason(err))
+}
+
+// reason is what an error says, but for where it happened.
+func reason(err error) string {
 	var known *data.Error
 	if errors.As(err, &known) {
-		msg = known.Msg
+		return known.Msg
 	}
-	return failf(s.Path, item.Name, "%s", msg)
+	return err.Error()
 }
 
 // fits tells whether an image has the form of the others.

@@ -94,7 +94,7 @@ func (t *tally) add(item Item, p Picture, err error) {
 	if err != nil {
 		t.nBad++
 		if len(t.bad) < MaxBad {
-			t.bad = append(t.bad, Bad{item.Name, err.Error()})
+			t.bad = append(t.bad, Bad{item.Name, reason(err)})
 		}
 		return
 	}

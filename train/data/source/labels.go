@@ -91,7 +91,7 @@ func byList(file string, names []string, list []byte) ([]int32, error) {
 	for i, name := range names {
 		label, ok := known[name]
 		if !ok {
-			return nil, failf(file, name, "has no label in %s, which has %d", labelsFile, len(known))
+			return nil, failf(file, name, "has no label in %s, which has %d for %d images", labelsFile, len(content.Labels), len(names))
 		}
 		labels[i] = label
 		delete(known, name)

@@ -11,6 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -225,5 +229,39 @@ func TestLabels(t *testing.T) {
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "absent"), Auto); !os.IsNotExist(err) {
 		t.Errorf("nothing there: %v", err)
+	}
+}
+
+// TestLabelColumns: a column of labels may have any type of whole numbers; what is no label
+// is refused with its value.
+func TestLabelColumns(t *testing.T) {
+	column := func(dtype arrow.DataType, text string) arrow.Array {
+		b := array.NewBuilder(memory.DefaultAllocator, dtype)
+		if err := b.AppendValueFromString(text); err != nil {
+			t.Fatal(err)
+		}
+		return b.NewArray()
+	}
+	types := arrow.PrimitiveTypes
+	for _, dtype := range []arrow.DataType{
+		types.Int8, types.Int16, types.Int32, types.Int64, types.Uint8, types.Uint16, types.Uint32, types.Uint64,
+	} {
+		if label, err := labelAt(column(dtype, "100"), 0); err != nil || label != 100 {
+			t.Errorf("%s: label %d, error %v", dtype, label, err)
+		}
+	}
+	for _, c := range []struct {
+		dtype arrow.DataType
+		text  string
+		says  string
+	}{
+		{types.Int8, "-2", "label -2;"},
+		{types.Uint32, "2147483648", "label 2147483648;"},
+		{types.Uint64, "18446744073709551615", "label 18446744073709551615;"},
+		{types.Float32, "1", "labels of type float32"},
+	} {
+		if _, err := labelAt(column(c.dtype, c.text), 0); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %s: error %v, want one that says %q", c.dtype, c.text, err, c.says)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/anisoflight/anisoflight/train/data"
@@ -9,6 +10,9 @@ import (
 // openStored opens a stored data set.
 func openStored(dir string) (*Source, error) {
 	d, err := data.Load(dir)
+	if known := (*data.Error)(nil); errors.As(err, &known) {
+		return nil, &data.Error{File: dir, Entry: known.File, Row: known.Row, Msg: known.Msg}
+	}
 	if err != nil {
 		return nil, err
 	}
