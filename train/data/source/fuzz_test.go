@@ -9,7 +9,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// FuzzOpen: no file, of any format, does more than give images or an error.
+// FuzzOpen: no file, of any format, does more than give images or an error. With the tag
+// noparquet, as make fuzz has it, Parquet is left to the tests of bad input.
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{
 		"forms.zip", "edm.zip", "named.npz", "positional.npz", "tensors.parquet", "tensors.arrow", "tensors.arrows",
