@@ -191,6 +191,22 @@ def test_a_data_set_is_at_no_distance_from_itself(calc: Calc, dataset: str, clie
     assert (row["precision"], row["recall"]) == (1, 1)
 
 
+def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: LocalClient, dataset: str) -> None:
+    images = client.dataset(dataset).images
+    flags = ["--dataset", "fid-replaced"]
+    calc.arguments[calc.arguments.index("--model") : calc.arguments.index("--model") + 2] = flags
+    repeated = np.concatenate([images] * 5)  # 320, of which the last alone will differ
+    client.put_dataset("fid-replaced", repeated, progress=False)
+    assert len(calc()) == 1
+    assert len(calc()) == 1
+    repeated[-1] = 255 - repeated[-1]
+    client.put_dataset("fid-replaced", repeated, replace=True, progress=False)
+    old, new = calc()
+    assert old["images"] != new["images"]
+    assert new["source"]["hash"] == client.datasets().loc["fid-replaced", "hash"] != old["source"]["hash"]
+    client.delete_dataset("fid-replaced")
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

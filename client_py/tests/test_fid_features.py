@@ -6,6 +6,7 @@ import json
 import pickle
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,7 @@ import pytest
 
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
-from anisoflight.fid.features.preparation import declared
+from anisoflight.fid.features.preparation import Preparation, declared
 from anisoflight.fid.files import Npz
 from anisoflight.fid.reference import Reference
 from anisoflight.metrics import principal_features
@@ -178,10 +179,12 @@ def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert (Path(path).name, providers) == ("dino.onnx", ["CPUExecutionProvider"])
 
         def get_inputs(self) -> list[SimpleNamespace]:
-            return [SimpleNamespace(name="pixels")]
+            return [SimpleNamespace(name="pixels", type="tensor(float)", shape=["n", 8, 6, 3])]
 
         def run(self, _: None, named: dict[str, np.ndarray]) -> list[np.ndarray]:
             fed.append(named["pixels"])
+            if fed[-1].shape[1:3] != (8, 6):
+                raise RuntimeError("INVALID_ARGUMENT\nmore")
             return [named["pixels"].mean(axis=(1, 2))]
 
     fake = SimpleNamespace(InferenceSession=Session, get_available_providers=lambda: ["CPUExecutionProvider"])
@@ -196,6 +199,10 @@ def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     features(np.full((2, 4, 4, 3), 51, np.uint8))
     assert (fed[-1].shape, fed[-1].dtype) == ((2, 8, 6, 3), np.float32)
     np.testing.assert_allclose(fed[-1][0, 0, 0], (0.2 - np.array([0.5, 0.4, 0.3])) / [0.2, 0.3, 0.4], rtol=1e-6)
+    assert replace(features, preparation=Preparation(layout="NHWC")).dimension == 3  # by an image of the size it fixes
+    message = r"dino takes tensor\(float\) n×8×6×3 and was given float32 1×3×8×6: INVALID_ARGUMENT$"
+    with pytest.raises(FidError, match=message):
+        replace(features, preparation=replace(features.preparation, layout="NCHW"))(IMAGES[:1])
     with pytest.raises(FidError, match="onnxruntime offers no CUDA here"):
         for_reference(str(path), UNREAD, Loading(device="cuda"))
 

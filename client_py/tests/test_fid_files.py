@@ -107,6 +107,12 @@ def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarra
     broken.write_bytes(whole[: len(whole) // 2])
     assert "broken.zip: File is not a zip file" in refused(broken)
 
+    locked = bytearray(whole)
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # of an entry's two headers
+        locked[locked.index(mark) + flags] |= 1
+    broken.write_bytes(bytes(locked))
+    assert "broken.zip, entry 00000/img00000000.png: File '00000/img00000000.png' is encrypted" in refused(broken)
+
     assert "holds float64 (2, 6, 5, 3)" in refused(npz_of(tmp_path / "n.npz", images[:2] / 255))
     np.savez(tmp_path / "other.npz", pictures=images)
     assert "holds pictures; images are looked for in images, samples, arr_0" in refused(tmp_path / "other.npz")

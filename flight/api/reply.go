@@ -169,6 +169,7 @@ type DatasetInfo struct {
 	Layout  string `json:"layout"`
 	DType   string `json:"dtype"`
 	Classes int    `json:"classes"` // one more than the largest label; 0 without labels
+	Hash    string `json:"hash"`    // SHA-256 of images and labels
 }
 
 // RunInfo describes a run.

@@ -64,7 +64,10 @@ func (e *Engine) listDatasets() []api.DatasetInfo {
 }
 
 func describeDataset(name string, d *data.Dataset) api.DatasetInfo {
-	return api.DatasetInfo{Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: imageType(d).String(), Classes: d.Classes()}
+	return api.DatasetInfo{
+		Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: imageType(d).String(),
+		Classes: d.Classes(), Hash: d.Hash(),
+	}
 }
 
 // deleteDataset deletes a data set. A run that reads it keeps what it has opened.

@@ -136,8 +136,9 @@ func TestDatasetsAppear(t *testing.T) {
 		t.Fatalf("there are %v", infos)
 	}
 	store(e.datasetPath("late"), 1, false)
-	if infos := e.listDatasets(); len(infos) != 1 || infos[0].Name != "late" || infos[0].Rows != 2 {
-		t.Errorf("listed: %v", infos)
+	listed := e.listDatasets()
+	if len(listed) != 1 || listed[0].Name != "late" || listed[0].Rows != 2 || len(listed[0].Hash) != 64 {
+		t.Errorf("listed: %v", listed)
 	}
 	shows(1)
 	old, err := e.datasetNamed("late")
@@ -146,6 +147,9 @@ func TestDatasetsAppear(t *testing.T) {
 	}
 	store(e.datasetPath("late"), 2, true)
 	shows(2)
+	if now := e.listDatasets(); now[0].Hash == listed[0].Hash {
+		t.Errorf("other images have the same hash: %v", now)
+	}
 	if old.Uint8(0, 1)[0] != 1 {
 		t.Error("a data set that is in use changes under its reader")
 	}

@@ -46,7 +46,8 @@ def _named(path: Path, entry: str = "") -> Iterator[None]:
     """Failures to read path, or an entry of it, as errors that name both."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
+    # zipfile raises RuntimeError of an encrypted entry, its NotImplementedError of an unknown compression.
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, RuntimeError, OSError) as error:
         if isinstance(error, FidError):
             raise
         where = f"{path}, entry {entry}" if entry else str(path)
@@ -66,7 +67,7 @@ def decoded(data: bytes) -> Pixels:
             if image.mode not in ("L", "RGB"):
                 raise ValueError(f"an image of mode {image.mode}; greyscale (L) and RGB are read")
             pixels = np.asarray(image)
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
         raise ValueError(f"not a readable image ({error})") from error
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
@@ -143,8 +144,10 @@ class Zip(_Encoded):
         if "dataset.json" not in self._zip.namelist():
             return None
         with _named(self.path, "dataset.json"):
-            pairs = json.loads(self._zip.read("dataset.json")).get("labels")
-            if not pairs:
+            said = json.loads(self._zip.read("dataset.json"))
+            if not isinstance(said, dict):
+                raise ValueError('it is no object {"labels": …}')
+            if not (pairs := said.get("labels")):
                 return None
             by_name = dict(pairs)
             if missing := [name for name in self.names if name not in by_name]:

@@ -40,15 +40,24 @@ class OnnxFeatures:
 
     @cached_property
     def dimension(self) -> int:
-        """Found by a black image of 64×64 pixels."""
-        return self(np.zeros((1, 64, 64, 3), np.uint8)).shape[1]
+        """Found by a black image, of 64×64 pixels where the network does not fix the size."""
+        axes = self.session.get_inputs()[0].shape
+        sides = axes[2:] if self.preparation.layout == "NCHW" else axes[1:3]
+        height, width = (side if isinstance(side, int) else 64 for side in sides)
+        return self(np.zeros((1, height, width, 3), np.uint8)).shape[1]
 
     def arrays(self) -> dict[str, Any]:
         return {}
 
     def __call__(self, images: Pixels) -> Matrix:
         (given,) = self.session.get_inputs()
-        found = self.session.run(None, {given.name: self.preparation(images)})
+        batch = self.preparation(images)
+        try:
+            found = self.session.run(None, {given.name: batch})
+        except Exception as error:  # its classes are not public
+            sizes, wanted = "×".join(map(str, batch.shape)), "×".join(map(str, given.shape))
+            said = f"{self.name} takes {given.type} {wanted} and was given {batch.dtype} {sizes}"
+            raise FidError(f"{said}: {str(error).splitlines()[0]}", "BAD_FEATURES") from error
         return feature_rows(found[0], self.name)
 
 
