@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _command(group: argparse._SubParsersAction, name: str, about: str, run: object) -> argparse.ArgumentParser:
-    text = f"example:\n    {EXAMPLES[name]}\n\n{EPILOG}"
+    text = f"example:\n    {EXAMPLES[name]}" + ("" if name == "generate" else f"\n\n{EPILOG}")
     style = argparse.RawDescriptionHelpFormatter
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.set_defaults(run=run)
