@@ -113,7 +113,8 @@ def frechet_distance(a: Moments, b: Moments) -> float:
     cost no digits.
     """
     cross = np.linalg.svd(_root(a.cov) @ _root(b.cov), compute_uv=False).sum()
-    return float(((a.mean - b.mean) ** 2).sum() + np.trace(a.cov) + np.trace(b.cov) - 2 * cross)
+    squared = ((a.mean - b.mean) ** 2).sum() + np.trace(a.cov) + np.trace(b.cov) - 2 * cross
+    return max(float(squared), 0.0)  # of equal moments rounding may leave less than nothing
 
 
 def _root(cov: Matrix) -> Matrix:

@@ -58,8 +58,13 @@ class TorchFeatures:
 
     def __call__(self, images: Pixels) -> Matrix:
         batch = self.library.from_numpy(self.preparation(images)).to(self.device)
-        with self.library.inference_mode():
-            found = self.module(batch, **self.arguments)
+        try:
+            with self.library.inference_mode():
+                found = self.module(batch, **self.arguments)
+        except RuntimeError as error:
+            sizes = "×".join(map(str, batch.shape))
+            said = f"{self.name} fails on {batch.dtype} of {sizes}"
+            raise FidError(f"{said}: {str(error).splitlines()[-1]}", "BAD_FEATURES") from error
         return feature_rows(found.cpu().numpy(), self.name)
 
 
