@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.flight as fl
 import pytest
 from conftest import pictures
 from test_wire_cancel import becomes_idle
@@ -258,7 +259,8 @@ def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, name: str) -> N
     process.send_signal(signal.SIGINT)
     assert float(process.stdout.readline()) - sent < 0.5
     assert process.wait(5) == 0
-    assert becomes_idle(client.server.process.pid)
+    with fl.connect(client.location) as flight:
+        assert becomes_idle(flight, client.server.process.pid)
     if name == "step":
         assert client.run("endless").step()["step"].item() > 2
 

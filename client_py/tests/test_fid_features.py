@@ -16,6 +16,7 @@ import pytest
 
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
+from anisoflight.fid.features.onnxfile import OnnxFeatures
 from anisoflight.fid.features.preparation import Preparation, declared
 from anisoflight.fid.files import Npz
 from anisoflight.fid.reference import Reference
@@ -196,6 +197,7 @@ def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "dino.onnx.json").write_text(json.dumps({**said, "layout": "NHWC", "published": False}))
     features = for_reference(str(path), UNREAD, Loading())
     assert features.hash != plain.hash  # the declaration counts
+    assert isinstance(features, OnnxFeatures)
     features(np.full((2, 4, 4, 3), 51, np.uint8))
     assert (fed[-1].shape, fed[-1].dtype) == ((2, 8, 6, 3), np.float32)
     np.testing.assert_allclose(fed[-1][0, 0, 0], (0.2 - np.array([0.5, 0.4, 0.3])) / [0.2, 0.3, 0.4], rtol=1e-6)
