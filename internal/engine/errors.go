@@ -34,6 +34,7 @@ func explain(err error) error {
 		field    *train.ConfigError
 		step     *train.MemoryError
 		program  *device.MemoryError
+		failed   *device.ProgramError
 	)
 	switch {
 	case err == nil:
@@ -67,6 +68,8 @@ func explain(err error) error {
 	case errors.As(err, &program):
 		return api.Errorf(api.TooLarge, "A program on the device needs an estimated %.1f MiB of its memory, %.1f MiB are available",
 			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
+	case errors.As(err, &failed) && failed.OutOfMemory():
+		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &field):
 		return api.Errorf(api.BadRequest, "Field %q: %s", field.Field, field.Msg)
 	case errors.As(err, &argument):

@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -48,6 +49,13 @@ func (e *ProgramError) Error() string {
 }
 
 func (e *ProgramError) Unwrap() error { return e.Err }
+
+// OutOfMemory reports whether the device had too little memory left for the program.
+// go-xla tells PJRT's code, which is 8 for RESOURCE_EXHAUSTED, in its words alone.
+func (e *ProgramError) OutOfMemory() bool {
+	said := e.Err.Error()
+	return strings.Contains(said, "PJRT error (code=8)") || strings.Contains(said, "RESOURCE_EXHAUSTED")
+}
 
 // MemoryError reports a program that would need more memory than there is, by
 // estimate. It has not been compiled.
