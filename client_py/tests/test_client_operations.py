@@ -90,23 +90,23 @@ def test_datasets_round_trip(client: Client) -> None:
 
 def test_datasets_larger_than_memory(client: LocalClient, tmp_path: Path) -> None:
     images, labels = pictures(300, seed=4)
-    client.put_dataset("streamed", ((images[i : i + 70], labels[i : i + 70]) for i in range(0, 300, 70)), progress=False)
-    np.testing.assert_array_equal(client.dataset("streamed").images, images)
-    np.testing.assert_array_equal(client.dataset("streamed").labels, labels)
+    client.put_dataset("parts", ((images[i : i + 70], labels[i : i + 70]) for i in range(0, 300, 70)), progress=False)
+    np.testing.assert_array_equal(client.dataset("parts").images, images)
+    np.testing.assert_array_equal(client.dataset("parts").labels, labels)
     np.save(tmp_path / "images.npy", images)
-    client.put_dataset("streamed", np.load(tmp_path / "images.npy", mmap_mode="r"), replace=True, progress=False)
-    np.testing.assert_array_equal(client.dataset("streamed").images, images)
-    client.delete_dataset("streamed")
+    client.put_dataset("parts", np.load(tmp_path / "images.npy", mmap_mode="r"), replace=True, progress=False)
+    np.testing.assert_array_equal(client.dataset("parts").images, images)
+    client.delete_dataset("parts")
     for pieces, why in (
         (iter([]), "no images"),
         (iter([images[:2], images[2:4, :4]]), "piece 1"),
         (iter([images[:2], (images[2:4], labels[2:4])]), "piece 1"),
     ):
         with pytest.raises(ValueError, match=why):
-            client.put_dataset("streamed", pieces, progress=False)
-        assert "streamed" not in client.datasets().index
+            client.put_dataset("parts", pieces, progress=False)
+        assert "parts" not in client.datasets().index
     with pytest.raises(ValueError, match="pairs"):
-        client.put_dataset("streamed", iter([images]), labels)
+        client.put_dataset("parts", iter([images]), labels)
 
 
 def test_an_interrupted_upload_is_not_stored(client: LocalClient) -> None:
