@@ -66,7 +66,7 @@ func fields(message mem.BufferSlice, take func(r *mem.Reader, field protowire.Nu
 			return errDamaged
 		}
 		field, kind := protowire.DecodeTag(tag)
-		if field < protowire.MinValidNumber {
+		if field < protowire.MinValidNumber || field > protowire.MaxValidNumber {
 			return errDamaged
 		}
 		if kind != protowire.BytesType {
