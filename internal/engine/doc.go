@@ -11,6 +11,6 @@
 // cancelled context ends the work within one network evaluation; every error is an *api.Error or becomes one in
 // api.ErrorOf.
 //
-// The engine imports the floors below it (train, kernels, schedule) and flight/api; nothing of gRPC or Arrow. Begin
+// The engine imports the floors below it (train, kernels, schedule), internal/process and flight/api; nothing of gRPC or Arrow. Begin
 // reading with Engine, then Job and sample.go.
 package engine

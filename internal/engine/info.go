@@ -2,13 +2,11 @@ package engine
 
 import (
 	"encoding/json"
-	"os"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/process"
 )
 
 // serverInfo tells how the server is.
@@ -18,6 +16,7 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 		return api.ServerInfo{}, err
 	}
 	stats := e.dev.Stats()
+	inUse, _ := process.Resident()
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	info := api.ServerInfo{
@@ -26,7 +25,7 @@ func (e *Engine) serverInfo() (api.ServerInfo, error) {
 		UptimeS:   time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
 		Compiled: stats.Compiled, FromDisk: stats.FromDisk, CompileS: stats.CompileSeconds,
 		TrainSteps: e.steps.Load(), DeviceBytes: stats.BufferBytes,
-		HeapBytes: liveHeap(), ResidentBytes: resident(),
+		HeapBytes: liveHeap(), ResidentBytes: uint64(inUse),
 	}
 	info.Warming = e.warming.snapshot()
 	info.Waiting, info.Turns = e.turns.load()
@@ -63,22 +62,4 @@ func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
-}
-
-// resident gives the bytes of memory that the process occupies, device buffers on the host included; 0 where the
-// operating system does not say.
-func resident() uint64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * uint64(os.Getpagesize())
 }

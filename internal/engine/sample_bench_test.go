@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/process"
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
@@ -65,11 +65,11 @@ func median(d []time.Duration) time.Duration {
 // cpuTime gives the processor time of all threads so far.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+	seconds, err := process.CPUSeconds()
+	if err != nil {
 		b.Fatal(err)
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // bareEvaluations gives a function that evaluates a model's network on n images in the engine's batches, so many times.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anisoflight/anisoflight/internal/process"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/unet"
@@ -88,7 +89,7 @@ func Open(dev *device.Device, m *checkpoint.Model, batch int, at kernels.Precisi
 		return nil, fmt.Errorf("%d images in a batch; at least one", batch)
 	}
 	b := &Bench{dev: dev, source: m, net: net, at: at, works: map[string]work{}}
-	b.baseline, _ = resident()
+	b.baseline, _ = process.Resident()
 	var err error
 	if b.model, err = kernels.NewModelAt(at, dev, kernels.UNet(net), nil); err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func (b *Bench) Run(ctx context.Context, name string, calls int) (Timing, error)
 	if err != nil {
 		return Timing{}, err
 	}
-	cpu, err := cpuSeconds()
+	cpu, err := process.CPUSeconds()
 	if err != nil {
 		return Timing{}, err
 	}
@@ -192,7 +193,7 @@ func (b *Bench) Run(ctx context.Context, name string, calls int) (Timing, error)
 	}
 	t := Timing{Program: name, Calls: calls, Wall: time.Since(began).Seconds()}
 	t.FLOPs = (b.flops() - before) / int64(max(calls, 1))
-	end, err := cpuSeconds()
+	end, err := process.CPUSeconds()
 	t.CPU = end - cpu
 	return t, err
 }
@@ -219,6 +220,6 @@ func (b *Bench) Peak(ctx context.Context, name string) (Peak, error) {
 	if _, err := b.Run(ctx, name, 3); err != nil {
 		return Peak{}, err
 	}
-	_, peak := resident()
+	_, peak := process.Resident()
 	return Peak{name, peak - b.baseline}, nil
 }

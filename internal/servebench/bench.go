@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight"
@@ -204,13 +203,4 @@ func (b *bench) crowd(ctx context.Context, s *side, rate, mid, most *[]float64) 
 	*mid = append(*mid, latencies[len(latencies)/2])
 	*most = append(*most, latencies[len(latencies)-1])
 	return nil
-}
-
-// cpuSeconds gives the processor time of all threads so far.
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0 // not on this system: ratios come out as NaN
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/anisoflight/anisoflight/internal/process"
 	"github.com/anisoflight/anisoflight/internal/stat"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -128,7 +129,15 @@ func (s *series) sum(cfg Config) *Report {
 
 // timed gives the seconds that f takes, of the clock and of all processors.
 func timed(f func() error) (wall, cpu float64, err error) {
-	start, before := time.Now(), cpuSeconds()
-	err = f()
-	return time.Since(start).Seconds(), cpuSeconds() - before, err
+	before, err := process.CPUSeconds()
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	if err := f(); err != nil {
+		return 0, 0, err
+	}
+	wall = time.Since(start).Seconds()
+	after, err := process.CPUSeconds()
+	return wall, after - before, err
 }

@@ -1,4 +1,5 @@
-package modelbench
+// Package process tells what this process has cost: processor time and memory. It imports the standard library.
+package process
 
 import (
 	"fmt"
@@ -8,9 +9,8 @@ import (
 	"time"
 )
 
-// cpuSeconds returns the processor time of all threads of this process so far, the
-// kernel's part included.
-func cpuSeconds() (float64, error) {
+// CPUSeconds returns the processor time of all threads so far, the kernel's part included.
+func CPUSeconds() (float64, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, err
@@ -18,9 +18,9 @@ func cpuSeconds() (float64, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds(), nil
 }
 
-// resident returns the memory of this process that is in use now, and the most that
-// ever was, in bytes; zeros where the system does not tell.
-func resident() (now, peak int64) {
+// Resident returns the memory that is in use now, device buffers on the host included, and the most that ever was, in
+// bytes; zeros where the operating system does not tell.
+func Resident() (now, peak int64) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, 0
