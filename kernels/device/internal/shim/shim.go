@@ -17,6 +17,7 @@ import (
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
 
+	"github.com/anisoflight/anisoflight/kernels/device/internal/blocks"
 	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
 )
 
@@ -30,6 +31,7 @@ type Plugin struct {
 	Name         string
 	Major, Minor int // its PJRT API version
 
+	library  unsafe.Pointer // dlopen's handle
 	cache    atomic.Pointer[diskcache.Store]
 	products atomic.Bool
 	fromDisk atomic.Int64
@@ -71,9 +73,10 @@ func Load(path string) (*Plugin, error) {
 		return nil, errors.New("out of memory")
 	}
 	p := &Plugin{
-		Name:  fmt.Sprintf("/pjrt/%d", len(loaded)),
-		Major: int(out.major),
-		Minor: int(out.minor),
+		Name:    fmt.Sprintf("/pjrt/%d", len(loaded)),
+		Major:   int(out.major),
+		Minor:   int(out.minor),
+		library: out.library,
 	}
 	bySlot[out.slot].Store(p)
 	if err := pjrt.RegisterPreloadedPlugin(p.Name, uintptr(out.api)); err != nil {
@@ -93,6 +96,9 @@ var TuneMalloc = sync.OnceFunc(func() {
 	}
 	C.shim_tune_malloc()
 })
+
+// KeepBlocks has the plugin's large allocations kept for its next run, see package blocks.
+func (p *Plugin) KeepBlocks() { blocks.Serve(p.library) }
 
 // WriteProducts says whether the precision of products is written into programs from now
 // on: float32 exactly, unless the module is called [TF32Module].

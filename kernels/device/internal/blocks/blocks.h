@@ -1,0 +1,32 @@
+#ifndef ANISOFLIGHT_BLOCKS_H
+#define ANISOFLIGHT_BLOCKS_H
+
+#include <stddef.h>
+
+enum {
+  BLOCKS_LEAST = 1 << 20,  // bytes from which on a block is kept
+  BLOCKS_MOST = 4096,      // blocks in use and kept together; more are malloc's
+  BLOCKS_SECONDS = 10,     // that a block which nobody takes is kept
+};
+
+// blocks_serve has a library that dlopen has loaded call the three functions below for its own posix_memalign,
+// aligned_alloc and free. Nothing else in the process is concerned. Returns 0, and changes nothing, where the library
+// or the machine is not of the kind known here.
+int blocks_serve(void* library);
+
+// As posix_memalign, aligned_alloc and free, which they call for everything but blocks of BLOCKS_LEAST bytes and more.
+int blocks_posix_memalign(void** out, size_t alignment, size_t size);
+void* blocks_aligned_alloc(size_t alignment, size_t size);
+void blocks_free(void* at);
+
+// blocks_count says how many blocks are in use and how many are kept, and their bytes.
+typedef struct {
+  int used, kept;
+  size_t used_bytes, kept_bytes;
+} blocks_counts;
+blocks_counts blocks_count(void);
+
+// blocks_age makes all kept blocks older by some seconds, for tests.
+void blocks_age(int seconds);
+
+#endif

@@ -1,0 +1,214 @@
+//go:build cgo && linux
+
+package blocks_test
+
+import (
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/blocks"
+	"github.com/anisoflight/anisoflight/kernels/device/internal/blocks/blockstest"
+)
+
+const mib = 1 << 20
+
+// served opens a library, checks that it takes its large blocks from malloc until it is served, and begins with none kept.
+func served(t *testing.T, options ...string) *blockstest.Library {
+	t.Helper()
+	l := blockstest.Open(t, options...)
+	before := blocks.Count()
+	at := l.Posix(64, 8*mib)
+	if n := blocks.Count(); n != before {
+		t.Fatalf("a library that is not served changes the counts from %+v to %+v", before, n)
+	}
+	if !blocks.Serve(l.Handle) {
+		t.Fatal("the library is not served")
+	}
+	l.Give(at) // malloc's, freed after the exchange
+	drop(t, l)
+	return l
+}
+
+// drop has every kept block unmapped.
+func drop(t *testing.T, l *blockstest.Library) {
+	t.Helper()
+	blockstest.Age(11 * time.Second)
+	l.Give(l.Posix(64, 3*mib))
+	blockstest.Age(11 * time.Second)
+	at := l.Posix(64, 3*mib)
+	if n := blocks.Count(); n.Kept != 0 {
+		t.Fatalf("%+v: blocks are kept beyond their time", n)
+	}
+	l.Give(at)
+	blockstest.Age(11 * time.Second)
+}
+
+func bytesAt(at unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(at), n) }
+
+// A freed block serves the next request of its size, or up to a fifth less, at the same address.
+func TestFreedBlockServesAgain(t *testing.T) {
+	l := served(t)
+	for _, c := range []struct {
+		name       string
+		take       blockstest.Taker
+		give       func(unsafe.Pointer)
+		size, next int
+		same       bool
+	}{
+		{"same size", l.Posix, l.Give, 8 * mib, 8 * mib, true},
+		{"a fifth less", l.C11, l.Give, 10 * mib, 8 * mib, true},
+		{"less than that", l.Posix, l.GiveByAddress, 10 * mib, 8*mib - 4096, false},
+		{"more", l.C11, l.GiveByAddress, 8 * mib, 8*mib + 1, false},
+		{"not of whole pages", l.Posix, l.Give, 8*mib + 1, 8*mib + 17, true},
+	} {
+		drop(t, l)
+		first := c.take(64, c.size)
+		bytesAt(first, c.size)[c.size-1] = 1
+		c.give(first)
+		second := c.take(64, c.next)
+		bytesAt(second, c.next)[c.next-1] = 1
+		if same := first == second; same != c.same {
+			t.Errorf("%s: %d bytes after %d at the same address: %v, want %v", c.name, c.next, c.size, same, c.same)
+		}
+		c.give(second)
+	}
+}
+
+// The smallest block that is large enough is taken.
+func TestSmallestThatFits(t *testing.T) {
+	l := served(t)
+	wide, close := l.Posix(64, 10*mib), l.Posix(64, 9*mib)
+	l.Give(wide)
+	l.Give(close)
+	if at := l.Posix(64, 9*mib-4096); at != close {
+		t.Error("a block of 10 MiB was taken where one of 9 was kept")
+	} else {
+		l.Give(at)
+	}
+}
+
+// Small blocks, and blocks of an alignment beyond a page, are malloc's.
+func TestOthersAreMallocs(t *testing.T) {
+	l := served(t)
+	before := blocks.Count()
+	for _, c := range []struct{ alignment, size int }{{64, mib - 64}, {64, 4096}, {4096, 4096}, {1 << 16, 8 * mib}} {
+		for _, take := range []blockstest.Taker{l.Posix, l.C11} {
+			at := take(c.alignment, c.size)
+			if at == nil || uintptr(at)%uintptr(c.alignment) != 0 {
+				t.Fatalf("%d bytes at a multiple of %d: at %p", c.size, c.alignment, at)
+			}
+			bytesAt(at, c.size)[c.size-1] = 1
+			if n := blocks.Count(); n.Used != before.Used {
+				t.Errorf("%d bytes at a multiple of %d are a block here", c.size, c.alignment)
+			}
+			l.Give(at)
+		}
+	}
+	l.Give(nil)
+}
+
+// A size that no address space holds is refused as malloc refuses it.
+func TestTooLargeIsRefused(t *testing.T) {
+	l := served(t)
+	if at := l.Posix(64, 1<<62); at != nil {
+		t.Errorf("2⁶² bytes at %p", at)
+	}
+	if at := l.C11(64, 1<<62); at != nil {
+		t.Errorf("2⁶² bytes at %p", at)
+	}
+}
+
+// The use of a kept block touches no new pages; a new one touches them all.
+func TestKeptBlocksDoNotFault(t *testing.T) {
+	l := served(t)
+	const size = 64 * mib
+	pages := size / syscall.Getpagesize()
+	use := func() int64 {
+		before := faults(t)
+		at := l.Posix(64, size)
+		b := bytesAt(at, size)
+		for i := 0; i < size; i += 4096 {
+			b[i]++
+		}
+		l.Give(at)
+		return faults(t) - before
+	}
+	first := use()
+	if first < int64(pages)/20 { // a kernel that maps 16 pages and more at a fault is free to
+		t.Errorf("%d faults at first use of %d pages: the test does not measure what it means to", first, pages)
+	}
+	if again := use(); again > first/10 {
+		t.Errorf("%d faults at second use, %d at first", again, first)
+	}
+}
+
+func faults(t *testing.T) int64 {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Minflt
+}
+
+// Threads that allocate and free at once never share a block.
+func TestManyThreads(t *testing.T) {
+	l := served(t)
+	before := blocks.Count()
+	var wg sync.WaitGroup
+	for id := range byte(8) {
+		wg.Go(func() {
+			for i := range 200 {
+				size := (1 + (i*7+int(id))%5) * mib
+				at := l.Posix(64, size)
+				b := bytesAt(at, size)
+				for j := 0; j < size; j += 1 << 16 {
+					b[j] = id + 1
+				}
+				for j := 0; j < size; j += 1 << 16 {
+					if b[j] != id+1 {
+						t.Errorf("thread %d finds %d in its block", id, b[j])
+						return
+					}
+				}
+				l.Give(at)
+			}
+		})
+	}
+	wg.Wait()
+	n := blocks.Count()
+	if n.Used != before.Used {
+		t.Errorf("%d blocks in use, %d before", n.Used, before.Used)
+	}
+	if n.Kept > 8*5 {
+		t.Errorf("%d blocks kept of 8 threads and 5 sizes", n.Kept)
+	}
+}
+
+// Libraries are served however they are bound: at once and sealed, sealed in part, or at the first call.
+func TestBindings(t *testing.T) {
+	for _, options := range [][]string{
+		{"-Wl,-z,relro,-z,now"},
+		{"-Wl,-z,relro,-z,lazy"},
+		{"-Wl,-z,norelro,-z,lazy"},
+	} {
+		l := served(t, options...)
+		at := l.Posix(64, 8*mib)
+		if n := blocks.Count(); n.Used == 0 {
+			t.Errorf("%v: a large block was malloc's", options)
+		}
+		l.GiveByAddress(at)
+		at = l.C11(64, 8*mib)
+		l.Give(at)
+	}
+}
+
+// A library that does not allocate is not served.
+func TestForeignLibrary(t *testing.T) {
+	if blocks.Serve(blockstest.Mathematics(t)) {
+		t.Error("the library of mathematics is served")
+	}
+}
