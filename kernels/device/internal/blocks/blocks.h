@@ -6,7 +6,7 @@
 enum {
   BLOCKS_LEAST = 1 << 20,  // bytes from which on a block is kept
   BLOCKS_MOST = 4096,      // blocks in use and kept together; more are malloc's
-  BLOCKS_SECONDS = 10,     // that a block which nobody takes is kept
+  BLOCKS_SECONDS = 60,     // that a block which nobody takes is kept
 };
 
 // blocks_serve has a library that dlopen has loaded call the three functions below for its own posix_memalign,

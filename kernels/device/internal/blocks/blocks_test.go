@@ -35,15 +35,15 @@ func served(t *testing.T, options ...string) *blockstest.Library {
 // drop has every kept block unmapped.
 func drop(t *testing.T, l *blockstest.Library) {
 	t.Helper()
-	blockstest.Age(11 * time.Second)
+	blockstest.Age(61 * time.Second)
 	l.Give(l.Posix(64, 3*mib))
-	blockstest.Age(11 * time.Second)
+	blockstest.Age(61 * time.Second)
 	at := l.Posix(64, 3*mib)
 	if n := blocks.Count(); n.Kept != 0 {
 		t.Fatalf("%+v: blocks are kept beyond their time", n)
 	}
 	l.Give(at)
-	blockstest.Age(11 * time.Second)
+	blockstest.Age(61 * time.Second)
 }
 
 func bytesAt(at unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(at), n) }

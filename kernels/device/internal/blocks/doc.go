@@ -7,7 +7,7 @@
 // frees by. Blocks from 1 MiB on are mapped here; a freed one is kept for the next request of its size or up to a fifth less.
 //
 // A kept block costs nobody anything: the kernel is told that it may take its pages (MADV_FREE), so it counts as
-// available memory, and after ten seconds without use it is unmapped as soon as the library allocates or frees again.
+// available memory, and after a minute without use it is unmapped as soon as the library allocates or frees again.
 //
 // The package imports nothing of this module. In a build without cgo, or for another system than Linux, it is empty.
 package blocks
