@@ -40,7 +40,7 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 		options["visible_devices"] = []int64{int64(cfg.Index)}
 	} else {
 		name += ",shared_buffers"
-		plugin.KeepBlocks()
+		plugin.ForCPU()
 	}
 	x, err := xla.NewWithOptions(name, options)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
+	"github.com/anisoflight/anisoflight/kernels/device/internal/rewrite"
 )
 
 // UseCache makes compilations of the plugin go through a cache on disk from now
@@ -29,6 +30,9 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	code := withDonors(view(args.program.code, args.program.code_size))
 	if plugin.products.Load() {
 		code = withProducts(code)
+	}
+	if plugin.cpu.Load() {
+		code = rewrite.ForCPU(code)
 	}
 	compile := func() unsafe.Pointer {
 		return C.shim_compile(slot, args, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)))

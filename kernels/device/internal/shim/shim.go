@@ -34,6 +34,7 @@ type Plugin struct {
 	library  unsafe.Pointer // dlopen's handle
 	cache    atomic.Pointer[diskcache.Store]
 	products atomic.Bool
+	cpu      atomic.Bool
 	fromDisk atomic.Int64
 }
 
@@ -97,8 +98,12 @@ var TuneMalloc = sync.OnceFunc(func() {
 	C.shim_tune_malloc()
 })
 
-// KeepBlocks has the plugin's large allocations kept for its next run, see package blocks.
-func (p *Plugin) KeepBlocks() { blocks.Serve(p.library) }
+// ForCPU says that the plugin runs programs on the host: its large allocations are kept for its next run (package
+// blocks), and programs are given the form in which they are fast there (package rewrite).
+func (p *Plugin) ForCPU() {
+	blocks.Serve(p.library)
+	p.cpu.Store(true)
+}
 
 // WriteProducts says whether the precision of products is written into programs from now
 // on: float32 exactly, unless the module is called [TF32Module].

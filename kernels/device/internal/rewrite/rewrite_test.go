@@ -1,0 +1,115 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+)
+
+// A sum over pixels, and the repetition of a group's mean, as go-xla writes them.
+const normText = `module @norm {
+  func.func @main(%x: tensor<8x32x32x64xf32>, %m: tensor<8x16x1xf32>) -> (tensor<8x64xf32>, tensor<8x1x1x64xf32>) {
+    %0 = "stablehlo.multiply"(%x, %x) : (tensor<8x32x32x64xf32>, tensor<8x32x32x64xf32>) -> tensor<8x32x32x64xf32>
+    %1 = "stablehlo.constant"() { value = dense<0.0> : tensor<f32> } : () -> tensor<f32>
+    %2 = "stablehlo.reduce"(%0, %1) ({
+      ^reductionFn(%lhs: tensor<f32>, %rhs: tensor<f32>) :
+          %3 = "stablehlo.add"(%lhs, %rhs) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          "stablehlo.return"(%3) : (tensor<f32>) -> ()
+    }) { dimensions = array<i64: 1, 2> } : (tensor<8x32x32x64xf32>, tensor<f32>) -> tensor<8x64xf32>
+    %4 = "stablehlo.broadcast_in_dim"(%m) { broadcast_dimensions = array<i64: 0, 1, 2> } : (tensor<8x16x1xf32>) -> tensor<8x16x4xf32>
+    %5 = "stablehlo.reshape"(%4) : (tensor<8x16x4xf32>) -> tensor<8x1x1x64xf32>
+    "stablehlo.return"(%2, %5) : (tensor<8x64xf32>, tensor<8x1x1x64xf32>) -> ()
+  }
+}
+`
+
+func TestSumIsWrittenByParts(t *testing.T) {
+	got := string(sums([]byte(normText)))
+	want := `    %part1_0 = "stablehlo.slice"(%0) { limit_indices = array<i64: 8, 8, 32, 64>, start_indices = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1> } : (tensor<8x32x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %part1_1 = "stablehlo.slice"(%0) { limit_indices = array<i64: 8, 16, 32, 64>, start_indices = array<i64: 0, 8, 0, 0>, strides = array<i64: 1, 1, 1, 1> } : (tensor<8x32x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %parts1_1 = "stablehlo.add"(%part1_0, %part1_1) : (tensor<8x8x32x64xf32>, tensor<8x8x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %part1_2 = "stablehlo.slice"(%0) { limit_indices = array<i64: 8, 24, 32, 64>, start_indices = array<i64: 0, 16, 0, 0>, strides = array<i64: 1, 1, 1, 1> } : (tensor<8x32x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %parts1_2 = "stablehlo.add"(%parts1_1, %part1_2) : (tensor<8x8x32x64xf32>, tensor<8x8x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %part1_3 = "stablehlo.slice"(%0) { limit_indices = array<i64: 8, 32, 32, 64>, start_indices = array<i64: 0, 24, 0, 0>, strides = array<i64: 1, 1, 1, 1> } : (tensor<8x32x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %parts1_3 = "stablehlo.add"(%parts1_2, %part1_3) : (tensor<8x8x32x64xf32>, tensor<8x8x32x64xf32>) -> tensor<8x8x32x64xf32>
+    %2 = "stablehlo.reduce"(%parts1_3, %1) ({
+      ^reductionFn(%lhs: tensor<f32>, %rhs: tensor<f32>) :
+          %3 = "stablehlo.add"(%lhs, %rhs) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          "stablehlo.return"(%3) : (tensor<f32>) -> ()
+    }) { dimensions = array<i64: 1, 2> } : (tensor<8x8x32x64xf32>, tensor<f32>) -> tensor<8x64xf32>
+`
+	before, after, _ := strings.Cut(normText, `    %2 = "stablehlo.reduce"`)
+	_, after, _ = strings.Cut(after, "-> tensor<8x64xf32>\n")
+	if got != before+want+after {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestRepetitionIsWrittenAsAProduct(t *testing.T) {
+	got := string(repeats([]byte(normText)))
+	want := `    %repeat1_row = "stablehlo.iota"() { iota_dimension = 0 : i64 } : () -> tensor<16x16x4xi32>
+    %repeat1_column = "stablehlo.iota"() { iota_dimension = 1 : i64 } : () -> tensor<16x16x4xi32>
+    %repeat1_member = "stablehlo.compare"(%repeat1_row, %repeat1_column) { comparison_direction = #stablehlo<comparison_direction EQ> } : (tensor<16x16x4xi32>, tensor<16x16x4xi32>) -> tensor<16x16x4xi1>
+    %repeat1_one = "stablehlo.convert"(%repeat1_member) : (tensor<16x16x4xi1>) -> tensor<16x16x4xf32>
+    %repeat1_matrix = "stablehlo.reshape"(%repeat1_one) : (tensor<16x16x4xf32>) -> tensor<16x64xf32>
+    %repeat1_values = "stablehlo.reshape"(%m) : (tensor<8x16x1xf32>) -> tensor<8x16xf32>
+    %repeat1_channels = "stablehlo.dot_general"(%repeat1_values, %repeat1_matrix) { dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]> } : (tensor<8x16xf32>, tensor<16x64xf32>) -> tensor<8x64xf32>
+    %4 = "stablehlo.reshape"(%repeat1_channels) : (tensor<8x64xf32>) -> tensor<8x16x4xf32>
+`
+	before, after, _ := strings.Cut(normText, `    %4 = "stablehlo.broadcast_in_dim"`)
+	_, after, _ = strings.Cut(after, "-> tensor<8x16x4xf32>\n")
+	if got != before+want+after {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// What the rules are not about comes back as it is.
+func TestOthersAreLeftAlone(t *testing.T) {
+	for name, change := range map[string][]string{
+		"the terms have another use": {`"stablehlo.return"(%2, `, `"stablehlo.return"(%0, `},
+		"they are not computed":      {`(%0, %1)`, `(%x, %1)`},
+		"they come from a product":   {`stablehlo.multiply`, `stablehlo.dot_general`},
+		"the sum is over channels":   {`array<i64: 1, 2> }`, `array<i64: 3> }`},
+		"it is a maximum":            {`%3 = "stablehlo.add"`, `%3 = "stablehlo.maximum"`},
+		"it is of integers":          {`f32`, `i32`},
+		"its terms are few":          {`8x32x32x64xf32`, `8x4x4x64xf32`},
+		"the axis is odd":            {`8x32x32x64xf32`, `8x31x32x64xf32`},
+	} {
+		code := strings.ReplaceAll(normText, change[0], change[1])
+		if code == normText {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if got := string(sums([]byte(code))); got != code {
+			t.Errorf("%s, and yet the sum is written by parts:\n%s", name, got)
+		}
+	}
+	for name, change := range map[string][]string{
+		"nothing is repeated":       {`8x16x4xf32`, `8x16x1xf32`},
+		"there is one group":        {`8x16x`, `8x1x`},
+		"the groups are repeated":   {`(tensor<8x16x1xf32>)`, `(tensor<8x1x1xf32>)`},
+		"the matrix would be large": {`8x16x4xf32`, `8x16x4096xf32`},
+		"the axes are other ones":   {`array<i64: 0, 1, 2>`, `array<i64: 0, 2, 1>`},
+		"they are of another type":  {`f32`, `bf16`},
+	} {
+		code := strings.ReplaceAll(normText, change[0], change[1])
+		if code == normText {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if got := string(repeats([]byte(code))); got != code {
+			t.Errorf("%s, and yet the repetition is written as a product:\n%s", name, got)
+		}
+	}
+}
+
+// Whether an image's sums are taken by parts says nothing of how many images there are.
+func TestBatchDoesNotDecide(t *testing.T) {
+	for _, batch := range []string{"1", "8", "64"} {
+		code := strings.ReplaceAll(normText, "<8x", "<"+batch+"x")
+		if got := string(sums([]byte(code))); got == code {
+			t.Errorf("a batch of %s is not summed by parts", batch)
+		}
+		code = strings.ReplaceAll(code, "x32x32x64", "x8x8x64")
+		if got := string(sums([]byte(code))); got != code {
+			t.Errorf("a batch of %s is summed by parts though its images are small", batch)
+		}
+	}
+}

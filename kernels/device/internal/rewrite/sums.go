@@ -1,0 +1,78 @@
+package rewrite
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+const (
+	sumParts = 4
+	// sumSpan is the number of values from which on it pays, between the first and the last that a sum takes in: 32 KiB, what
+	// a processor has at hand. It says nothing of the batch where that is no axis of the sum, so that an image's values do not
+	// depend on those beside it.
+	sumSpan = 1 << 13
+)
+
+var sum = regexp.MustCompile(`( *)(%\w+ = "stablehlo\.reduce"\()%(\w+)(, %\w+\) \(\{\n` +
+	` *\^\w+\(%lhs: tensor<f\d+>, %rhs: tensor<f\d+>\) :\n` +
+	` *%\w+ = "stablehlo\.add"\(%lhs, %rhs\) : .*\n` +
+	` *"stablehlo\.return"\(%\w+\) : .*\n` +
+	` *\}\) \{ dimensions = array<i64: )([0-9, ]+)(> \} : \()tensor<([0-9x]+)x(f32|f64)>(, tensor<f\d+>\) -> .*)`)
+
+// elementwise are the operations that XLA computes within the loop of a sum over them.
+var elementwise = map[string]bool{
+	"add": true, "subtract": true, "multiply": true, "divide": true, "negate": true, "select": true, "convert": true,
+	"maximum": true, "minimum": true, "abs": true, "power": true, "sqrt": true, "rsqrt": true,
+	"exponential": true, "log": true, "logistic": true, "tanh": true,
+}
+
+// sums writes sums of terms that are computed on the way by parts. XLA's loop for them takes one output after the other
+// and steps through its terms, for a sum over pixels by the whole row of channels, one value at a time. By parts
+//
+//	Σ_{i<n} t[i] = Σ_{i<n/4} (t[i] + t[i+n/4] + t[i+n/2] + t[i+3n/4])
+//
+// along the first axis of the sum, the terms are computed in the order of memory, in vectors, and a quarter of them is
+// written out, which YNNPACK sums. Terms that something else needs too are left alone: they would be computed twice.
+func sums(code []byte) []byte {
+	if !bytes.Contains(code, []byte(`"stablehlo.reduce"`)) {
+		return code
+	}
+	defined, uses := definitions(code)
+	n := 0
+	return sum.ReplaceAllFunc(code, func(found []byte) []byte {
+		m := sum.FindSubmatch(found)
+		indent, terms, dtype := m[1], string(m[3]), string(m[8])
+		dims, axes := numbers(m[7], "x"), numbers(m[5], ", ")
+		axis := slices.Min(axes)
+		if !elementwise[defined[terms]] || uses[terms] > 1 || axis == len(dims)-1 ||
+			dims[axis]%sumParts != 0 || product(dims[axis:]) < sumSpan {
+			return found
+		}
+		n++
+		length := dims[axis] / sumParts
+		part := slices.Clone(dims)
+		part[axis] = length
+		whole, short := tensor(dims, dtype), tensor(part, dtype)
+
+		var b bytes.Buffer
+		total := ""
+		for i := range sumParts {
+			from, to := make([]int, len(dims)), slices.Clone(dims)
+			from[axis], to[axis] = i*length, (i+1)*length
+			name := fmt.Sprintf("%%part%d_%d", n, i)
+			fmt.Fprintf(&b, "%s%s = \"stablehlo.slice\"(%%%s) { limit_indices = %s, start_indices = %s, strides = %s } : (%s) -> %s\n",
+				indent, name, terms, array(to), array(from), array(slices.Repeat([]int{1}, len(dims))), whole, short)
+			if i == 0 {
+				total = name
+				continue
+			}
+			next := fmt.Sprintf("%%parts%d_%d", n, i)
+			fmt.Fprintf(&b, "%s%s = \"stablehlo.add\"(%s, %s) : (%s, %s) -> %s\n", indent, next, total, name, short, short, short)
+			total = next
+		}
+		fmt.Fprintf(&b, "%s%s%s%s%s%s%s%s", indent, m[2], total, m[4], m[5], m[6], short, m[9])
+		return b.Bytes()
+	})
+}
