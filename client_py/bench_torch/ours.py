@@ -20,6 +20,7 @@ class Ours:
         self._process = subprocess.Popen(
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(environment)
         )
+        self.pid = self._process.pid
         self.hello = self._answer()
 
     def order(self, **order: Any) -> Answer:
