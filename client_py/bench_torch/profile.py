@@ -1,4 +1,4 @@
-"""`python -m bench_torch.profile`: where the processor time of one program goes, by the names of what XLA has made of it.
+"""`python -m bench_torch.profile`: where the processor time of a program goes, by the loops that XLA has made of it.
 
 perf does not know the functions that XLA compiles. XLA is told to write them to files too (`--xla_dump_to`), and they
 are found again in the memory of the process that runs them, byte by byte but for the addresses that loading fills in.
@@ -101,9 +101,10 @@ def kind(library: str, symbol: str) -> str:
         return "the operating system's kernel"
     if library.startswith(("libc.", "ld-", "libm.")):
         return "libc"
-    for prefix, name in (("ynn::dot", "matrix kernels of YNNPACK"), ("ynn::", "the rest of YNNPACK"), ("slinky::", "the rest of YNNPACK")):
-        if symbol.startswith(prefix):
-            return name
+    if symbol.startswith("ynn::dot"):
+        return "matrix kernels of YNNPACK"
+    if symbol.startswith(("ynn::", "slinky::")):
+        return "the rest of YNNPACK"
     if symbol.startswith("Eigen::internal"):
         return "Eigen's products and packing"
     return "the rest of the plugin" if library.startswith("libpjrt") else "other"
@@ -111,7 +112,8 @@ def kind(library: str, symbol: str) -> str:
 
 def samples(data: Path) -> Iterator[tuple[int, str, str]]:
     """The address, library and symbol of every sample."""
-    out = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym,dso"], check=True, capture_output=True, text=True, errors="replace")
+    command = ["perf", "script", "-i", data, "-F", "ip,sym,dso"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True, errors="replace")
     for line in out.stdout.splitlines():
         found = re.match(r"\s*([0-9a-f]+)\s+(.*)\((.*)\)\s*$", line)
         if found:
@@ -133,7 +135,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         dump, data = Path(folder), Path(folder) / "perf.data"
         environment = {**os.environ, "ANISOFLIGHT_PROGRAM_CACHE": "off", "XLA_FLAGS": f"--xla_dump_to={dump}"}
-        with Ours([str(options.binary), "bench", "model", "--drive", "--network", options.network], environment) as ours:
+        with Ours(
+            [str(options.binary), "bench", "model", "--drive", "--network", options.network], environment
+        ) as ours:
             ours.order(compile=options.program)
             ours.order(run=options.program, calls=3)
             recorder = subprocess.Popen(["perf", "record", "-q", "-F", "4000", "-p", str(ours.pid), "-o", data])
@@ -142,7 +146,8 @@ def main() -> None:
             recorder.send_signal(signal.SIGINT)
             recorder.wait()
             parts = generated_code(ours.pid)
-        known = sorted((at, len(f.code), f.name) for o in dump.glob("*.o") for f in functions(o) for at in places(f, parts))
+        compiled = [f for path in dump.glob("*.o") for f in functions(path)]
+        known = sorted((at, len(f.code), f.name) for f in compiled for at in places(f, parts))
         starts = [at for at, _, _ in known]
         time_of: Counter[str] = Counter()
         loops: dict[str, set[str]] = {}
@@ -155,7 +160,8 @@ def main() -> None:
             else:
                 time_of[kind(library, symbol)] += 1
     total = time_of.total()
-    print(f"{options.network}, {options.program}: {taken['cpu'] / options.calls * 1e3:.0f} ms of processor time a call, {total} samples\n")
+    took = taken["cpu"] / options.calls * 1e3
+    print(f"{options.network}, {options.program}: {took:.0f} ms of processor time a call, {total} samples\n")
     print("| part | share |\n|---|---|")
     generated = Counter({name: n for name, n in time_of.items() if name in loops})
     for name, n in (time_of - generated).most_common():
