@@ -30,7 +30,7 @@ func repeats(code []byte) []byte {
 			return found
 		}
 		n++
-		name := func(s string) string { return fmt.Sprintf("%%repeat%d_%s", n, s) }
+		name := func(s string) string { return fmt.Sprintf("%%repeat.%d.%s", n, s) }
 		cube, matrix := []int{groups, groups, size}, []int{groups, groups * size}
 		var b bytes.Buffer
 		line := func(format string, values ...any) {

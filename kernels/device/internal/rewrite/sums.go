@@ -61,14 +61,14 @@ func sums(code []byte) []byte {
 		for i := range sumParts {
 			from, to := make([]int, len(dims)), slices.Clone(dims)
 			from[axis], to[axis] = i*length, (i+1)*length
-			name := fmt.Sprintf("%%part%d_%d", n, i)
+			name := fmt.Sprintf("%%part.%d.%d", n, i)
 			fmt.Fprintf(&b, "%s%s = \"stablehlo.slice\"(%%%s) { limit_indices = %s, start_indices = %s, strides = %s } : (%s) -> %s\n",
 				indent, name, terms, array(to), array(from), array(slices.Repeat([]int{1}, len(dims))), whole, short)
 			if i == 0 {
 				total = name
 				continue
 			}
-			next := fmt.Sprintf("%%parts%d_%d", n, i)
+			next := fmt.Sprintf("%%parts.%d.%d", n, i)
 			fmt.Fprintf(&b, "%s%s = \"stablehlo.add\"(%s, %s) : (%s, %s) -> %s\n", indent, next, total, name, short, short, short)
 			total = next
 		}
