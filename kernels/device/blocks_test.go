@@ -12,6 +12,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/device/internal/blocks/blockstest"
 )
 
 // The memory that a program takes while it runs is kept for its next run: the kernel has no pages to clear and map again.
@@ -29,7 +30,7 @@ func TestTemporariesAreKept(t *testing.T) {
 	}
 	x := upload(t, dev, make([]float32, n), n)
 	run := func() int64 {
-		before := faults(t)
+		before := blockstest.Faults(t)
 		out, err := p.Run(t.Context(), device.Use(x))
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +38,7 @@ func TestTemporariesAreKept(t *testing.T) {
 		for _, b := range out {
 			b.Release()
 		}
-		return faults(t) - before
+		return blockstest.Faults(t) - before
 	}
 	var total int64
 	const runs = 20
@@ -47,13 +48,4 @@ func TestTemporariesAreKept(t *testing.T) {
 	if total > 5*pages { // a run may begin before the last one's memory has been freed
 		t.Errorf("%d faults in %d runs, whose temporaries have %d pages", total, runs, pages)
 	}
-}
-
-func faults(t *testing.T) int64 {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return u.Minflt
 }

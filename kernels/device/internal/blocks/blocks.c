@@ -132,13 +132,10 @@ blocks_counts blocks_count(void) {
   blocks_counts n = {0};
   pthread_mutex_lock(&lock);
   for (int i = 0; i < count; i++) {
-    if (blocks[i].used) {
+    if (blocks[i].used)
       n.used++;
-      n.used_bytes += blocks[i].size;
-    } else {
+    else
       n.kept++;
-      n.kept_bytes += blocks[i].size;
-    }
   }
   pthread_mutex_unlock(&lock);
   return n;

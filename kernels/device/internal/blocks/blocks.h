@@ -19,10 +19,9 @@ int blocks_posix_memalign(void** out, size_t alignment, size_t size);
 void* blocks_aligned_alloc(size_t alignment, size_t size);
 void blocks_free(void* at);
 
-// blocks_count says how many blocks are in use and how many are kept, and their bytes.
+// blocks_count says how many blocks are in use and how many are kept, for tests.
 typedef struct {
   int used, kept;
-  size_t used_bytes, kept_bytes;
 } blocks_counts;
 blocks_counts blocks_count(void);
 

@@ -19,9 +19,9 @@ const mib = 1 << 20
 func served(t *testing.T, options ...string) *blockstest.Library {
 	t.Helper()
 	l := blockstest.Open(t, options...)
-	before := blocks.Count()
+	before := blockstest.Count()
 	at := l.Posix(64, 8*mib)
-	if n := blocks.Count(); n != before {
+	if n := blockstest.Count(); n != before {
 		t.Fatalf("a library that is not served changes the counts from %+v to %+v", before, n)
 	}
 	if !blocks.Serve(l.Handle) {
@@ -39,7 +39,7 @@ func drop(t *testing.T, l *blockstest.Library) {
 	l.Give(l.Posix(64, 3*mib))
 	blockstest.Age(61 * time.Second)
 	at := l.Posix(64, 3*mib)
-	if n := blocks.Count(); n.Kept != 0 {
+	if n := blockstest.Count(); n.Kept != 0 {
 		t.Fatalf("%+v: blocks are kept beyond their time", n)
 	}
 	l.Give(at)
@@ -93,7 +93,7 @@ func TestSmallestThatFits(t *testing.T) {
 // Small blocks, and blocks of an alignment beyond a page, are malloc's.
 func TestOthersAreMallocs(t *testing.T) {
 	l := served(t)
-	before := blocks.Count()
+	before := blockstest.Count()
 	for _, c := range []struct{ alignment, size int }{{64, mib - 64}, {64, 4096}, {4096, 4096}, {1 << 16, 8 * mib}} {
 		for _, take := range []blockstest.Taker{l.Posix, l.C11} {
 			at := take(c.alignment, c.size)
@@ -101,7 +101,7 @@ func TestOthersAreMallocs(t *testing.T) {
 				t.Fatalf("%d bytes at a multiple of %d: at %p", c.size, c.alignment, at)
 			}
 			bytesAt(at, c.size)[c.size-1] = 1
-			if n := blocks.Count(); n.Used != before.Used {
+			if n := blockstest.Count(); n.Used != before.Used {
 				t.Errorf("%d bytes at a multiple of %d are a block here", c.size, c.alignment)
 			}
 			l.Give(at)
@@ -127,14 +127,14 @@ func TestKeptBlocksDoNotFault(t *testing.T) {
 	const size = 64 * mib
 	pages := size / syscall.Getpagesize()
 	use := func() int64 {
-		before := faults(t)
+		before := blockstest.Faults(t)
 		at := l.Posix(64, size)
 		b := bytesAt(at, size)
 		for i := 0; i < size; i += 4096 {
 			b[i]++
 		}
 		l.Give(at)
-		return faults(t) - before
+		return blockstest.Faults(t) - before
 	}
 	first := use()
 	if first < int64(pages)/20 { // a kernel that maps 16 pages and more at a fault is free to
@@ -145,19 +145,10 @@ func TestKeptBlocksDoNotFault(t *testing.T) {
 	}
 }
 
-func faults(t *testing.T) int64 {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return u.Minflt
-}
-
 // Threads that allocate and free at once never share a block.
 func TestManyThreads(t *testing.T) {
 	l := served(t)
-	before := blocks.Count()
+	before := blockstest.Count()
 	var wg sync.WaitGroup
 	for id := range byte(8) {
 		wg.Go(func() {
@@ -179,7 +170,7 @@ func TestManyThreads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	n := blocks.Count()
+	n := blockstest.Count()
 	if n.Used != before.Used {
 		t.Errorf("%d blocks in use, %d before", n.Used, before.Used)
 	}
@@ -197,7 +188,7 @@ func TestBindings(t *testing.T) {
 	} {
 		l := served(t, options...)
 		at := l.Posix(64, 8*mib)
-		if n := blocks.Count(); n.Used == 0 {
+		if n := blockstest.Count(); n.Used == 0 {
 			t.Errorf("%v: a large block was malloc's", options)
 		}
 		l.GiveByAddress(at)

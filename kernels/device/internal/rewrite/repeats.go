@@ -10,7 +10,7 @@ import (
 const repeatMost = 1 << 18
 
 var repeat = regexp.MustCompile(`( *)(%\w+) = "stablehlo\.broadcast_in_dim"\(%(\w+)\) \{ broadcast_dimensions = array<i64: 0, 1, 2> \} : ` +
-	`\(tensor<(\d+)x(\d+)x1x(f32|f64)>\) -> tensor<(\d+)x(\d+)x(\d+)x(?:f32|f64)>`)
+	`\(tensor<(\d+x\d+)x1x(f32|f64)>\) -> tensor<(\d+x\d+x\d+)x(?:f32|f64)>`)
 
 // repeats writes the repetition of a group's value for each of its channels, [B, G, 1] to [B, G, k], as a product with the
 // matrix of zeros and ones that says which channel belongs to which group:
@@ -23,8 +23,8 @@ func repeats(code []byte) []byte {
 	n := 0
 	return repeat.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := repeat.FindSubmatch(found)
-		indent, y, x, dtype := m[1], m[2], m[3], string(m[6])
-		from, to := numbers(bytes.Join([][]byte{m[4], m[5]}, []byte("x")), "x"), numbers(bytes.Join(m[7:10], []byte("x")), "x")
+		indent, y, x, dtype := m[1], m[2], m[3], string(m[5])
+		from, to := numbers(m[4], "x"), numbers(m[6], "x")
 		batch, groups, size := to[0], to[1], to[2]
 		if from[0] != batch || from[1] != groups || groups == 1 || size == 1 || groups*groups*size > repeatMost {
 			return found

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -76,6 +77,25 @@ func Open(t testing.TB, options ...string) *Library {
 		return func(at unsafe.Pointer) { C.call_give(f, at) }
 	}
 	return &Library{Handle: handle, Posix: taker("by_posix"), C11: taker("by_c11"), Give: giver("give"), GiveByAddress: giver("give_by_address")}
+}
+
+// Counts tells of the blocks of all libraries that are served.
+type Counts struct{ Used, Kept int }
+
+// Count returns the present counts.
+func Count() Counts {
+	n := C.blocks_count()
+	return Counts{int(n.used), int(n.kept)}
+}
+
+// Faults returns how many pages the process has been given so far.
+func Faults(t testing.TB) int64 {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Minflt
 }
 
 // Age makes all kept blocks older.
