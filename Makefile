@@ -18,10 +18,10 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
-	$(PY) -m anisoflight.demo --seed $(SEED)
+	$(PY) -m studies.demo --seed $(SEED)
 
 figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
-	$(PY) -m anisoflight.figures --seed $(SEED)
+	$(PY) -m studies.gallery --seed $(SEED)
 
 test: build $(VENV)/.dev ## all tests: Go, then Python against the real server
 	go test -timeout 20m ./...
@@ -44,10 +44,10 @@ fmt: $(VENV)/.dev ## format Go and Python
 	$(VENV)/bin/ruff format client_py
 
 report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
-	$(PY) -m anisoflight.reports.solvers
+	$(PY) -m studies.reports.solvers
 
 report-families: build ## what each family of schedules gains; writes docs/reports/families.md (an hour)
-	$(PY) -m anisoflight.reports.families
+	$(PY) -m studies.reports.families
 
 bench: build ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

@@ -7,8 +7,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/solver"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // drive runs one plan per sample to its end and returns x.

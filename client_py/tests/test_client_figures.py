@@ -15,8 +15,8 @@ from matplotlib.image import AxesImage
 
 from anisoflight import figures
 from anisoflight.figures.denoising import Reconstruction
-from anisoflight.figures.gallery import Gallery
 from anisoflight.subspaces import dct_rows
+from studies.gallery.page import Gallery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

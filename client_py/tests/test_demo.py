@@ -11,11 +11,11 @@ import pytest
 
 from anisoflight import metrics
 from anisoflight.bench import Bench, Reference, Sampler, value
-from anisoflight.demo import data, figures, stages
-from anisoflight.demo.checks import Check, Checks
-from anisoflight.demo.energy import Energy
-from anisoflight.demo.report import Report, layout, pm
 from anisoflight.moments import Moments, frechet_distance
+from studies.demo import data, figures, stages
+from studies.demo.checks import Check, Checks
+from studies.demo.energy import Energy
+from studies.demo.report import Report, layout, pm
 
 if TYPE_CHECKING:
     from pathlib import Path

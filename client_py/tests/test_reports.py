@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from anisoflight.cells import Cells
-from anisoflight.reports import candidates, familypage, networks, search, solverpage, solvers
-from anisoflight.reports.page import Page
+from studies.reports import candidates, familypage, networks, search, solverpage, solvers
+from studies.reports.page import Page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +137,7 @@ def test_a_whole_report(tmp_path: Path) -> None:
     for file in re.findall(r"\]\(([\w-]+\.(?:csv|png))\)", page):
         assert (tmp_path / "docs" / file).stat().st_size > 0, file
     assert "anisotropic nodes are" in page
-    assert "`python -m anisoflight.reports.solvers --problems patches8 --quick`" in page
+    assert "`python -m studies.reports.solvers --problems patches8 --quick`" in page
     errors = pd.read_csv(tmp_path / "docs" / "solvers-patches8-errors.csv")
     assert len(errors) == len(candidates.FEW) * 10
     assert errors["ode_error"].notna().all()

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/solver"
-	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 )
 
 var benchColumns = []api.Column{

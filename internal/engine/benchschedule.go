@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/solver"
-	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // ensemble is a number of latents that are followed again and again, by one sampler after the other.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // flow is a model on a basis whose trajectories are followed, one turn for each evaluation.

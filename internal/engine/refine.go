@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/solver"
-	"github.com/anisoflight/anisoflight/kernels/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 )
 
 // mostJacobian bounds the numbers of a refinement's Jacobian.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // row is one sample on its way.

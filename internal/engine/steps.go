@@ -6,9 +6,9 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/solver"
-	"github.com/anisoflight/anisoflight/kernels/solver/steps"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/steps"
 )
 
 // mostTeacher bounds the numbers that a teacher's trajectories take.

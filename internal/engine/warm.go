@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // warming compiles programs in the background before anybody asks for them.

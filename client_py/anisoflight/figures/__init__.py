@@ -9,7 +9,7 @@ The functions take `Schedule`s, the DataFrames that `Schedule.evaluate` and `Cli
 Those of one panel draw on the axes `ax`, or on new ones, and return them; those of many return the figure. Colours
 are Okabe and Ito's, which readers with any colour vision can tell apart.
 
-``python -m anisoflight.figures`` trains small models through the server and draws all of it on one page.
+``python -m studies.gallery`` trains small models through the server and draws all of it on one page.
 """
 
 from __future__ import annotations

@@ -1,0 +1,10 @@
+"""The main job on real data: ``python -m studies.demo`` (``make demo``).
+
+Two small experiments on data that is installed with scikit-learn, run through the server like any user's own:
+
+* :mod:`.digits`: handwritten digits, what a learned isotropic schedule buys;
+* :mod:`.patches`: patches of photographs, what an anisotropic schedule buys, and where it buys nothing.
+
+Begin reading at :mod:`.__main__`. Every number of the report comes from :mod:`.metrics`; every claim it makes is a
+:class:`.checks.Check`, and a missed one fails the command.
+"""

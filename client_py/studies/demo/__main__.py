@@ -1,0 +1,59 @@
+"""``python -m studies.demo``: train, learn schedules, sample, and write a report that stands on its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import anisoflight
+
+from . import digits, patches
+from .checks import Checks
+from .report import Report
+
+
+def main() -> int:
+    """Run both experiments; 0 if every threshold was met, 1 if not, 130 if interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m studies.demo", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="seed of training and sampling (default 1)")
+    parser.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder of the report and the models")
+    args = parser.parse_args()
+
+    started = time.perf_counter()
+    checks, report = Checks(), Report("anisoflight: learned noise schedules on real data")
+    args.out.mkdir(parents=True, exist_ok=True)
+    with anisoflight.serve(data=args.out / "data") as client:
+        info = client.info()
+        print(f"server {info['version']} on {info['device']['name']}", flush=True)
+        digits.run(client, report, checks, args.seed)
+        patches.run(client, report, checks, args.seed)
+    seconds = time.perf_counter() - started
+
+    report.heading("Thresholds")
+    report.text(
+        "What a correct implementation must reach on these two experiments. A missed threshold makes the command fail."
+    )
+    report.checks(checks)
+    where = f"server {info['version']} on {info['device']['name']}, {platform.machine()}, {os.cpu_count()} cores"
+    report.text(f"Seed {args.seed}; {where}; {seconds / 60:.1f} minutes in all.")
+    path = args.out / "report.html"
+    report.write(path)
+    print(*checks.items, sep="\n")
+    print(f"{path.resolve()}  ({seconds / 60:.1f} min)")
+    if checks.missed:
+        print(
+            f"{len(checks.missed)} threshold(s) missed:", *[c.claim for c in checks.missed], sep="\n  ", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

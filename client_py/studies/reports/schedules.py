@@ -1,0 +1,92 @@
+"""The schedules that the reports compare, each made once and kept on the server under its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from studies.demo import stages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anisoflight import Client
+
+    from .networks import Problem
+
+KNOTS = 32
+
+
+def edm(problem: Problem) -> dict[str, Any]:
+    """EDM's grid as a schedule up to the problem's horizon, as Sample takes it."""
+    return {"edm": {"T": problem.T}}
+
+
+def geodesic(client: Client, problem: Problem, model: str, seed: int = 1, *, kept: bool = False) -> str:
+    """The isotropic schedule of constant speed under a model, in one pass over the data; if kept, only its name."""
+    name = f"{model}-geodesic-t{problem.T:g}-c{problem.c:g}"
+    if not kept and name not in client.schedules().index:
+        options = {"model": model, "dataset": problem.name, "T": problem.T, "c": problem.c}
+        client.make_schedule(name, "geodesic", knots=KNOTS, seed=seed, **options)
+    return name
+
+
+def learned(
+    client: Client,
+    problem: Problem,
+    name: str,
+    family: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    kimg: float = 12.8,
+    seed: int = 1,
+    kept: bool = False,
+) -> str:
+    """The schedule of a family learned from the geodesic with the network frozen, in steps of 64: a model MODEL-NAME.
+
+    model is the problem's network unless another is named. If kept, only the name is told and nothing is learned.
+    """
+    model = model or problem.name
+    name = f"{model}-{name}"
+    if not kept and name not in client.models().index:
+        config = {
+            "stage": "isotropic" if family["basis"] == "none" else "anisotropic",
+            "family": dict(family),
+            "dataset": problem.name,
+            "model": model,
+            "schedule": geodesic(client, problem, model),
+            "train_network": False,
+            "estimator": "backprop",
+            "c": problem.c,
+            "batch": 64,
+            "kimg": kimg,
+            "schedule_lr": 0.02,
+            "schedule_lr_warmup": 0.05 * kimg,
+            "seed": seed,
+        }
+        stages.train(client, name, config, save=name)
+    return name
+
+
+def nodes(
+    client: Client,
+    problem: Problem,
+    solver: str,
+    nfe: int,
+    family: Mapping[str, Any],
+    *,
+    refine: Mapping[str, Any] | None = None,
+    tag: str = "",
+    kept: bool = False,
+) -> str:
+    """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training);
+    with refine they are moved on to where the solver errs less on the problem's network. tag ends the name.
+    If kept, only the name is told.
+    """
+    subspaces = "-".join(str(n) for n in family.get("cuts", [family.get("k", "none")]))
+    name = f"{problem.name}-nodes-{solver}-{nfe}-{subspaces}" + ("-refined" if refine else "") + tag
+    if not kept and name not in client.schedules().index:
+        options = {"dataset": problem.name, "solver": solver, "nfe": nfe, "T": problem.T, **family}
+        if refine:
+            options["refine"] = {"model": problem.name, **refine}
+        client.make_schedule(name, "gaussian", progress=False, **options)
+    return name

@@ -1,0 +1,85 @@
+package gaussian
+
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// Report is a sampler's squared 2-Wasserstein distance to the data's Gaussian. All
+// its numbers are relative to the data's total variance.
+type Report struct {
+	Distance
+	Bands []Band // [J]; their parts add up to the whole
+}
+
+// Distance is a squared 2-Wasserstein distance and what it is made of.
+type Distance struct {
+	W2 float64 // Spread + Shift
+	// Spread is due to wrong variances: the solver's error.
+	Spread float64
+	// Shift is due to wrong means. No solver is without it: sampling starts at mean
+	// zero as if the noise had drowned the data's mean, and m²λ/σ_max² of it stays.
+	Shift float64
+	// Noise is what errors of a network would add to W2, if its evaluations erred
+	// independently, by the posterior's own standard deviation. Errors of a hundredth
+	// of that add 1e-4·Noise. It is no part of W2 and tells plans that extrapolate
+	// wildly.
+	Noise float64
+}
+
+// Band is the part of a Report that belongs to one subspace.
+type Band struct {
+	Distance
+	Dims     int         // directions
+	Variance float64     // share of the total variance
+	Output   []Direction // what the sampler makes of each direction, in the order of Spectrum.Bands
+}
+
+// Bench runs a plan of J subspaces on the Gaussian and returns its distance. A basis
+// that Spectrum.Bands refuses, a plan for another J and data without variance are an
+// *Error.
+func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
+	bands, err := s.Bands(b)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Init) != len(bands) {
+		return nil, failf("schedule", "it has %d subspaces, the basis %d", len(p.Init), len(bands))
+	}
+	total := s.Variance()
+	if !(total > 0) {
+		return nil, failf("dataset", "all images are alike; there is no variance to compare with")
+	}
+	rep := &Report{}
+	for j, band := range bands {
+		out := Band{Dims: len(band), Output: make([]Direction, len(band))}
+		r := newRunner(p, j)
+		for i, d := range band {
+			a, c := r.run(d.Variance)
+			noise, churn := r.noise(d.Variance)
+			a = math.Hypot(a, math.Sqrt(churn)) // with independent noise, the standard deviation
+			spread, shift := sides(a, c, d)
+			out.add(Distance{Spread: spread * spread / total, Shift: shift * shift / total, Noise: noise / total})
+			out.Variance += d.Variance / total
+			out.Output[i] = Direction{Mean: c * d.Mean, Variance: a * a}
+		}
+		rep.add(out.Distance)
+		rep.Bands = append(rep.Bands, out)
+	}
+	return rep, nil
+}
+
+func (d *Distance) add(e Distance) {
+	d.Spread += e.Spread
+	d.Shift += e.Shift
+	d.Noise += e.Noise
+	d.W2 = d.Spread + d.Shift
+}
+
+// sides returns the two sides of W2² between a ξ + b m and √λ ξ + m, the roots of
+// (|a| − √λ)² and of (b − 1)² m².
+func sides(a, b float64, d Direction) (spread, shift float64) {
+	return math.Abs(a) - math.Sqrt(d.Variance), (b - 1) * d.Mean
+}

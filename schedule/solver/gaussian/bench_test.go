@@ -1,0 +1,134 @@
+package gaussian
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// TestBenchOfFreeSolvers compares with an independent program: W2² ×10⁴ of iPNDM-4 and
+// DPM-Solver++(2M) on EDM's grid, σ_max 80, for the patches' band variances.
+func TestBenchOfFreeSolvers(t *testing.T) {
+	s := bands(t)
+	sch := isotropic(t, 6400, 1e-9)
+	for _, c := range []struct {
+		solver string
+		nfe    int
+		want   float64
+	}{
+		{"ipndm", 5, 89.06}, {"ipndm", 9, 13.75}, {"dpmpp2m", 5, 320.2}, {"dpmpp2m", 9, 220.1},
+	} {
+		set := solver.Settings{Solver: c.solver, NFE: c.nfe, Grid: solver.Grid{Kind: solver.GridEDM}}
+		r := bench(t, s, split(t), plan(t, set, sch))
+		near(t, c.solver, 1e4*r.W2, c.want, 2e-3)
+		if r.Shift != 0 {
+			t.Errorf("%s: centred data has a shift of %v", c.solver, r.Shift)
+		}
+		if c.solver != "dpmpp2m" {
+			continue
+		}
+		// The same noise levels, the last step of second order too.
+		no, list := false, []float64{}
+		for _, st := range plan(t, set, sch).Stages {
+			list = append(list, math.Sqrt(st.G[0]))
+		}
+		set = solver.Settings{Solver: c.solver, LowerOrderFinal: &no, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: [][]float64{append(list, math.Sqrt(1e-9))}}}
+		near(t, "without lower_order_final", 1e4*bench(t, s, split(t), plan(t, set, sch)).W2, map[int]float64{5: 757.2, 9: 312.5}[c.nfe], 2e-3)
+	}
+}
+
+// TestBenchAddsUp: bands add up to the whole, which a shared path makes the same in
+// any basis.
+func TestBenchAddsUp(t *testing.T) {
+	s := patches(t)
+	set := solver.Settings{Solver: "dpmpp2m", Steps: 6}
+	whole := bench(t, s, split(t), plan(t, set, slanted(t, 1, 6400, 1e-9)))
+	one := slanted(t, 1, 6400, 1e-9)
+	four, err := one.Expand(schedule.Family{Basis: "dct"}, nil, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := bench(t, s, split(t, 1, 2, 4), plan(t, set, four))
+	near(t, "spread", parts.Spread, whole.Spread, 1e-12)
+	near(t, "shift", parts.Shift, whole.Shift, 1e-12)
+	near(t, "noise", parts.Noise, whole.Noise, 1e-12)
+	var sum, share float64
+	for j, band := range parts.Bands {
+		if want := []int{3, 9, 36, 144}[j]; band.Dims != want || len(band.Output) != want {
+			t.Errorf("subspace %d has %d directions and %d outputs, want %d", j, band.Dims, len(band.Output), want)
+		}
+		sum += band.W2
+		share += band.Variance
+	}
+	near(t, "bands' sum", sum, parts.W2, 1e-12)
+	near(t, "bands' variance", share, 1, 1e-12)
+}
+
+// TestBenchVanishes: W2² falls with the fourth power of the step for solvers of second
+// order, down to what the finite ends of noise leave.
+func TestBenchVanishes(t *testing.T) {
+	s := bands(t)
+	sch := isotropic(t, 1e8, 1e-8)
+	for _, name := range []string{"heun", "ab", "ipndm_v", "dpmpp2m", "unipc"} {
+		a := bench(t, s, split(t), plan(t, solver.Settings{Solver: name, Steps: 200}, sch)).W2
+		b := bench(t, s, split(t), plan(t, solver.Settings{Solver: name, Steps: 400}, sch)).W2
+		if a > 1e-3 || a/b < 12 {
+			t.Errorf("%s: W2² is %v with 200 steps, %v with 400; want a sixteenth", name, a, b)
+		}
+	}
+}
+
+// TestShiftIsLeftByTheStart: a converged sampler that starts at mean zero keeps
+// m²(λ + g_0)/(λ + T) of the squared mean.
+func TestShiftIsLeftByTheStart(t *testing.T) {
+	s := &Spectrum{H: 1, W: 1, C: 1, Directions: []Direction{{Mean: 2, Variance: 3}}}
+	p := plan(t, solver.Settings{Solver: "ab", Steps: 2000}, isotropic(t, 400, 1e-6))
+	r, err := s.Bench(basis.None(1, 1), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "shift", r.Shift, 4*3/(3+400.)/3, 1e-3)
+}
+
+func TestBenchRefuses(t *testing.T) {
+	s := patches(t)
+	p := plan(t, solver.Settings{Steps: 2}, isotropic(t, 400, 1e-6))
+	dense, err := basis.Dense(2, 1, map[int][][]float64{basis.Shared: {{0.6, 0.8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := &Spectrum{H: 8, W: 8, C: 1, Directions: make([]Direction, 64)}
+	for field, c := range map[string]struct {
+		s *Spectrum
+		b *basis.Basis
+	}{
+		"basis":    {s, dense},
+		"schedule": {s, split(t, 2)},
+		"dataset":  {flat, split(t)},
+	} {
+		_, err := c.s.Bench(c.b, p)
+		if e := (*Error)(nil); !errors.As(err, &e) || e.Field != field {
+			t.Errorf("error %v, want one about %s", err, field)
+		}
+	}
+	if _, err := s.Bench(basis.None(4, 4), p); err == nil {
+		t.Error("a basis of another size passed")
+	}
+}
+
+// TestBenchOfChurn: noise renewed on the way belongs to the output, and many steps make the law exact all the same.
+func TestBenchOfChurn(t *testing.T) {
+	s, sch := bands(t), slanted(t, 2, 400, 1e-6)
+	set := solver.Settings{Solver: "heun", Steps: 400, SChurn: 40}
+	if got := bench(t, s, split(t, 2), plan(t, set, sch)); got.W2 > 1e-4 {
+		t.Errorf("W2² is %.2e after 400 churned steps", got.W2)
+	}
+	set.SNoise = 1.1
+	if got := bench(t, s, split(t, 2), plan(t, set, sch)); got.W2 < 1e-3 {
+		t.Errorf("W2² is %.2e with a tenth too much noise", got.W2)
+	}
+}

@@ -1,0 +1,137 @@
+package gaussian
+
+import (
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// sameVariance is how much, relatively, variances of one group differ: a solver's
+// error varies little over so small a part of the spectrum.
+const sameVariance = 0.05
+
+// group stands for directions of about the same variance.
+type group struct {
+	Direction         // mean variance, and root of the sum of squared means
+	n         float64 // directions
+}
+
+// grouped returns the groups of some directions, by increasing variance.
+func grouped(band []Direction) []group {
+	band = slices.Clone(band)
+	slices.SortFunc(band, func(a, b Direction) int {
+		switch {
+		case a.Variance < b.Variance:
+			return -1
+		case a.Variance > b.Variance:
+			return 1
+		}
+		return 0
+	})
+	var out []group
+	for from, to := 0, 0; from < len(band); from = to {
+		var variance, mean float64
+		for to < len(band) && band[to].Variance <= (1+sameVariance)*band[from].Variance {
+			variance += band[to].Variance
+			mean += band[to].Mean * band[to].Mean
+			to++
+		}
+		n := float64(to - from)
+		out = append(out, group{Direction{Mean: math.Sqrt(mean), Variance: variance / n}, n})
+	}
+	return out
+}
+
+// objective is the distance of a sampler as a sum of squares, a function of the
+// parameters of nodes.go of each subspace, one after the other:
+//
+//	W2² + noise² · Noise + tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})².
+type objective struct {
+	sampler solver.Settings // resolved
+	T, g0   float64
+	total   float64   // variance
+	bands   [][]group // [J]
+	noise   float64
+	tie     float64
+}
+
+func (o *objective) free() int { return o.sampler.Steps - 1 }
+
+func (o *objective) rows() int {
+	n := 0
+	for _, band := range o.bands {
+		n += 3 * len(band)
+	}
+	return n + o.tieRows()
+}
+
+func (o *objective) tieRows() int {
+	if o.tie == 0 || len(o.bands) == 1 {
+		return 0
+	}
+	return len(o.bands) * o.free()
+}
+
+// sigma returns the nodes of each subspace.
+func (o *objective) sigma(theta []float64) [][]float64 {
+	out := make([][]float64, len(o.bands))
+	for j := range out {
+		out[j] = levels(theta[j*o.free():(j+1)*o.free()], math.Sqrt(o.T), math.Sqrt(o.g0))
+	}
+	return out
+}
+
+// plan returns the sampler on one subspace with these nodes. A subspace's
+// coefficients do not depend on the others'.
+func (o *objective) plan(sigma []float64) (*solver.Plan, error) {
+	p, err := pathThrough(sigma, o.T, o.g0)
+	if err != nil {
+		return nil, err
+	}
+	return solver.New(o.sampler, schedule.Isotropic(p), 0)
+}
+
+// residual writes the roots of the terms of the sum to dst. It reports false where
+// nodes coincide.
+func (o *objective) residual(theta, dst []float64) bool {
+	sigma := o.sigma(theta)
+	for j, band := range o.bands {
+		p, err := o.plan(sigma[j])
+		if err != nil {
+			return false
+		}
+		r := newRunner(p, 0)
+		for _, g := range band {
+			a, b := r.run(g.Variance)
+			spread, shift := sides(a, b, g.Direction)
+			dst[0] = spread * math.Sqrt(g.n/o.total)
+			dst[1] = shift / math.Sqrt(o.total)
+			noise, _ := r.noise(g.Variance)
+			dst[2] = o.noise * math.Sqrt(g.n*noise/o.total)
+			dst = dst[3:]
+		}
+	}
+	if o.tieRows() > 0 {
+		tied(sigma, o.tie, dst)
+	}
+	return true
+}
+
+// tied writes the roots of the terms of tie · mean_{j,k} (ln σ_{jk} − mean_j ln σ_{jk})²
+// over the nodes between the ends to dst.
+func tied(sigma [][]float64, tie float64, dst []float64) {
+	free := len(sigma[0]) - 2
+	root := math.Sqrt(tie / float64(len(sigma)*free))
+	for k := 1; k <= free; k++ {
+		var mean float64
+		for _, s := range sigma {
+			mean += math.Log(s[k]) / float64(len(sigma))
+		}
+		for j, s := range sigma {
+			dst[j] = root * (math.Log(s[k]) - mean)
+		}
+		dst = dst[len(sigma):]
+	}
+}

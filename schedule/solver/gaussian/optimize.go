@@ -1,0 +1,131 @@
+package gaussian
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+const (
+	maxSteps     = 32
+	defaultNoise = 0.01
+	defaultTie   = 0.01
+)
+
+// Settings say which nodes are sought. The zero value of a field means its default.
+type Settings struct {
+	// Sampler is the solver, its options and its Steps or NFE; its Grid stays empty.
+	Sampler solver.Settings
+	// T is the end of time and the variance there, σ_0 = √T; schedule.DefaultT by
+	// default.
+	T float64
+	// G0 is the variance at t = 0, σ_n = √G0; schedule.DefaultG0 by default.
+	G0 float64
+	// Noise is the relative error that a network is taken to make, as in
+	// Distance.Noise; 0.01 by default. It keeps nodes apart whose difference would
+	// be extrapolated. Negative means none.
+	Noise float64
+	// Tie keeps the nodes of different subspaces together, because networks are best
+	// where all noise levels are alike: a root mean square of 1 between their
+	// logarithms may cost this share of the objective; 0.01 by default. Negative
+	// means none.
+	Tie float64
+	// Family of the schedule; by default the basis's kind, and its K on a square plane. Give
+	// it for any cut of another plane than the default one.
+	Family schedule.Family
+	// Progress is told of starts done; may be nil.
+	Progress func(done, total int)
+}
+
+// Nodes are noise levels chosen for a sampler.
+type Nodes struct {
+	// Sigma holds σ_0 > … > σ_n of each subspace, [J][n+1], σ_0 = √T, σ_n = √g_0. As
+	// a grid of noise levels on another schedule with these ends it gives multistep
+	// solvers the same plan, but for ab, which looks at the times between.
+	Sigma [][]float64
+	// Schedule has its knots at the nodes, at uniform times: the uniform grid of
+	// Sampler.Steps steps is the nodes.
+	Schedule *schedule.Schedule
+	// Sampler is the sampler on that grid, resolved.
+	Sampler solver.Settings
+	// Report is its distance to the data's Gaussian.
+	Report *Report
+}
+
+// Optimize returns the nodes of each subspace of a basis that bring a sampler closest
+// to the data's Gaussian, W2² of Spectrum.Bench plus the small terms of Settings. The
+// ends are fixed, J (n−1) nodes of n steps are free.
+//
+// First all subspaces share their nodes: least squares from several starts, the best
+// is kept. Then each subspace has its own, from the same starts and from the shared
+// nodes; last they are tied, both from there and from the shared nodes, so that more
+// subspaces are no worse than one. The result depends on the arguments alone.
+//
+// Errors are *Error, *solver.Error, *schedule.Error, or of the context.
+func Optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings) (*Nodes, error) {
+	bands, err := s.Bands(b)
+	if err != nil {
+		return nil, err
+	}
+	o, err := newObjective(s, set)
+	if err != nil {
+		return nil, err
+	}
+	search := &search{ctx: ctx, objective: o, tie: max(set.Tie, 0), progress: set.Progress}
+	if set.Tie == 0 {
+		search.tie = defaultTie
+	}
+	sigma, err := search.run(bands)
+	if err != nil {
+		return nil, err
+	}
+	sch, err := scheduleThrough(sigma, o.T, o.g0, familyOf(b, set.Family))
+	if err != nil {
+		return nil, err
+	}
+	plan, err := solver.New(o.sampler, sch, 0)
+	if err != nil {
+		return nil, err
+	}
+	report, err := s.Bench(b, plan)
+	if err != nil {
+		return nil, err
+	}
+	return &Nodes{Sigma: sigma, Schedule: sch, Sampler: o.sampler, Report: report}, nil
+}
+
+// newObjective returns the objective without bands, settings filled in and checked.
+func newObjective(s *Spectrum, set Settings) (o objective, err error) {
+	if set.Sampler.Grid.Kind != "" && set.Sampler.Grid.Kind != solver.GridSchedule {
+		return o, failf("grid", "grid %s has nodes of its own; leave it out", set.Sampler.Grid.Kind)
+	}
+	o = objective{T: set.T, g0: set.G0, noise: max(set.Noise, 0), total: s.Variance()}
+	if o.T == 0 {
+		o.T = schedule.DefaultT
+	}
+	if o.g0 == 0 {
+		o.g0 = schedule.DefaultG0
+	}
+	if set.Noise == 0 {
+		o.noise = defaultNoise
+	}
+	switch {
+	case !(o.g0 > 0 && o.T > o.g0) || math.IsInf(o.T, 1):
+		return o, failf("T", "T = %v, g0 = %v; need 0 < g0 < T", o.T, o.g0)
+	case math.IsNaN(set.Noise+set.Tie) || math.IsInf(set.Noise+set.Tie, 0):
+		return o, failf("noise", "noise %v and tie %v must be finite", set.Noise, set.Tie)
+	case !(o.total > 0):
+		return o, failf("dataset", "all images are alike; there is nothing to choose nodes for")
+	}
+	if o.sampler, err = set.Sampler.Resolve(); err != nil {
+		return o, err
+	}
+	if n := o.sampler.Steps; n > maxSteps {
+		return o, &solver.Error{Field: "steps", Msg: fmt.Sprintf("%d steps; nodes are chosen for at most %d", n, maxSteps), TooLarge: true}
+	}
+	return o, nil
+}
