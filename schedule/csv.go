@@ -76,7 +76,7 @@ func tableRow(record []string, at [4]int, i int) (TableRow, error) {
 		}
 		x, err := strconv.ParseInt(record[at[c]], 10, 32)
 		if err != nil {
-			return row, failf(i, "%s is %q; it is a whole number", tableColumns[c], record[at[c]])
+			return row, failf(i, "%s must be a whole number, got %q", tableColumns[c], record[at[c]])
 		}
 		*whole = int(x)
 	}
@@ -84,7 +84,7 @@ func tableRow(record []string, at [4]int, i int) (TableRow, error) {
 		text := record[at[c+2]]
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return row, failf(i, "%s is %q; it is a number", tableColumns[c+2], text)
+			return row, failf(i, "%s must be a number, got %q", tableColumns[c+2], text)
 		}
 		*number = x
 	}

@@ -39,10 +39,10 @@ func TestReadCSV(t *testing.T) {
 	for text, want := range map[string]Error{
 		"":                             {-1, "is empty"},
 		"label,t\n0,1\n":               {-1, `no column "g"`},
-		"t,g\n0,1\n1,x\n":              {1, `g is "x"`},
-		"t,g\n0,1\n,2\n":               {1, `t is ""`},
-		"label,t,g\n0.5,0,1\n":         {0, `label is "0.5"`},
-		"subspace,t,g\n4294967296,0,1": {0, "subspace is"},
+		"t,g\n0,1\n1,x\n":              {1, `g must be a number, got "x"`},
+		"t,g\n0,1\n,2\n":               {1, `t must be a number, got ""`},
+		"label,t,g\n0.5,0,1\n":         {0, `label must be a whole number, got "0.5"`},
+		"subspace,t,g\n4294967296,0,1": {0, "subspace must be a whole number"},
 		"t,g\n0,1\n1\n":                {1, "line 3"},
 		"t,g\n0,\"1\n":                 {0, "not CSV"},
 	} {

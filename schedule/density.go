@@ -38,15 +38,15 @@ func NewDensity(samples []Sample) (*Density, error) {
 	for i, s := range samples {
 		switch {
 		case !(s.Sigma > 0) || math.IsInf(s.Sigma, 1):
-			return nil, failf(i, "noise level %v; it must be positive and finite", s.Sigma)
+			return nil, failf(i, "sigma must be positive and finite, got %v", s.Sigma)
 		case !(s.F > 0) || math.IsInf(s.F, 1):
-			return nil, failf(i, "energy density %v at noise level %v; it must be positive and finite", s.F, s.Sigma)
+			return nil, failf(i, "the energy density must be positive and finite, got %v at sigma %v", s.F, s.Sigma)
 		case !(s.Stderr >= 0) || math.IsInf(s.Stderr, 1):
-			return nil, failf(i, "standard error %v at noise level %v; it must be finite and not negative", s.Stderr, s.Sigma)
+			return nil, failf(i, "the standard error must be finite and not negative, got %v at sigma %v", s.Stderr, s.Sigma)
 		}
 	}
 	if len(samples) < 2 {
-		return nil, failf(-1, "an energy density needs at least two samples, got %d", len(samples))
+		return nil, failf(-1, "an energy density must have at least two samples, got %d", len(samples))
 	}
 	d := &Density{samples: slices.Clone(samples)}
 	slices.SortFunc(d.samples, func(a, b Sample) int {
@@ -57,7 +57,7 @@ func NewDensity(samples []Sample) (*Density, error) {
 	})
 	for i, s := range d.samples {
 		if i > 0 && s.Sigma == d.samples[i-1].Sigma {
-			return nil, failf(-1, "noise level %v is measured twice; merge the two", s.Sigma)
+			return nil, failf(-1, "sigma must be distinct, got %v twice; merge the two", s.Sigma)
 		}
 		d.logg = append(d.logg, 2*math.Log(s.Sigma))
 		d.logf = append(d.logf, math.Log(s.F))

@@ -12,13 +12,13 @@ import (
 // subspace, f[row][subspace], each as a function of that subspace's own variance.
 func (s *Schedule) WithEnergy(f [][]*Density) (*Schedule, error) {
 	if len(f) != s.Rows() {
-		return nil, failf(-1, "energy densities for %d rows, the schedule has %d", len(f), s.Rows())
+		return nil, failf(-1, "there must be energy densities for the %d rows of the schedule, got %d", s.Rows(), len(f))
 	}
 	c := *s
 	c.energy = nil
 	for r, row := range f {
 		if len(row) != s.J() || slices.Contains(row, nil) {
-			return nil, failf(-1, "%s has energy densities for %d subspaces, the schedule has %d", s.rowName(r), len(row), s.J())
+			return nil, failf(-1, "there must be energy densities for the %d subspaces of the schedule, got %d in %s", s.J(), len(row), s.rowName(r))
 		}
 		c.energy = append(c.energy, slices.Clone(row))
 	}

@@ -29,20 +29,20 @@ func (f Family) Equal(o Family) bool {
 func (f Family) check(j int) error {
 	switch {
 	case f.Basis == "":
-		return failf(-1, "the family names no basis; use none, dct or the name of a basis")
+		return failf(-1, "family.basis is missing; use none, dct or the name of a basis")
 	case f.Basis == "none" && j != 1:
-		return failf(-1, "basis none has one subspace, the schedule has %d", j)
+		return failf(-1, "a schedule on basis none must have one subspace, got %d", j)
 	case f.Basis != "none" && j < 2:
-		return failf(-1, "basis %s has at least two subspaces, the schedule has %d", f.Basis, j)
+		return failf(-1, "a schedule on basis %s must have at least two subspaces, got %d", f.Basis, j)
 	case f.K < 0:
-		return failf(-1, "k is %d; it counts dimensions", f.K)
+		return failf(-1, "k must be at least 1, got %d", f.K)
 	case f.Basis == "none" && f.K != 0:
-		return failf(-1, "basis none takes no k")
+		return failf(-1, "k must be left out for basis none")
 	case len(f.Cuts) > 0:
 		return f.checkCuts(j)
 	case f.Basis == "dct":
 		if r := int(math.Round(math.Sqrt(float64(f.K)))); r*r != f.K {
-			return failf(-1, "k is %d; for basis dct it must be a perfect square", f.K)
+			return failf(-1, "k must be a perfect square for basis dct, got %d", f.K)
 		}
 	}
 	return nil
@@ -51,15 +51,15 @@ func (f Family) check(j int) error {
 func (f Family) checkCuts(j int) error {
 	switch {
 	case f.Basis != "dct":
-		return failf(-1, "cuts %v belong to basis dct, not %s", f.Cuts, f.Basis)
+		return failf(-1, "cuts must be left out for basis %s, got %v", f.Basis, f.Cuts)
 	case f.K != 0:
-		return failf(-1, "k is %d beside cuts %v; give one of them", f.K, f.Cuts)
+		return failf(-1, "k and cuts must not both be given, got %d and %v", f.K, f.Cuts)
 	case j != len(f.Cuts)+1:
-		return failf(-1, "cuts %v make %d subspaces, the schedule has %d", f.Cuts, len(f.Cuts)+1, j)
+		return failf(-1, "cuts must make the %d subspaces of the schedule, got %v, which make %d", j, f.Cuts, len(f.Cuts)+1)
 	}
 	for i, c := range f.Cuts {
 		if c < 1 || i > 0 && c <= f.Cuts[i-1] {
-			return failf(-1, "cuts are %v; they increase from 1", f.Cuts)
+			return failf(-1, "cuts must increase from 1 on, got %v", f.Cuts)
 		}
 	}
 	return nil

@@ -134,9 +134,9 @@ func TestFamilyOfBands(t *testing.T) {
 		fam  Family
 		says string
 	}{
-		{Family{Basis: "haar", Cuts: []int{2, 4}}, "belong to basis dct"},
-		{Family{Basis: "dct", K: 4, Cuts: []int{2, 4}}, "k is 4"},
-		{Family{Basis: "dct", Cuts: []int{2}}, "2 subspaces, the schedule has 3"},
+		{Family{Basis: "haar", Cuts: []int{2, 4}}, "must be left out for basis haar"},
+		{Family{Basis: "dct", K: 4, Cuts: []int{2, 4}}, "got 4 and [2 4]"},
+		{Family{Basis: "dct", Cuts: []int{2}}, "which make 2"},
 		{Family{Basis: "dct", Cuts: []int{4, 4}}, "[4 4]"},
 		{Family{Basis: "dct", Cuts: []int{0, 4}}, "[0 4]"},
 	} {
@@ -178,7 +178,7 @@ func TestDecodeRefuses(t *testing.T) {
 			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1],"stderr":[0,0]}]],"paths"`), "1 values",
 		},
 		"a density too few": {
-			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1,1],"stderr":[0,0]}]],"paths"`), "1 subspaces",
+			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1,1],"stderr":[0,0]}]],"paths"`), "got 1 in",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -235,8 +235,8 @@ func TestDensityRefuses(t *testing.T) {
 		says    string
 	}{
 		{"one sample", []Sample{ok}, -1, "two samples"},
-		{"twice", []Sample{ok, {Sigma: 2, F: 1}, ok}, -1, "measured twice"},
-		{"zero level", []Sample{ok, {Sigma: 0, F: 1}}, 1, "noise level"},
+		{"twice", []Sample{ok, {Sigma: 2, F: 1}, ok}, -1, "got 1 twice"},
+		{"zero level", []Sample{ok, {Sigma: 0, F: 1}}, 1, "sigma must be"},
 		{"negative F", []Sample{ok, {Sigma: 2, F: -1}}, 1, "energy density"},
 		{"NaN F", []Sample{ok, {Sigma: 2, F: math.NaN()}}, 1, "energy density"},
 		{"infinite F", []Sample{{Sigma: 2, F: math.Inf(1)}, ok}, 0, "energy density"},

@@ -25,7 +25,7 @@ func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	switch kind {
 	case "edm":
 		if knots > 2 && !(edmVariance(1, knots, T) > g0 && math.Sqrt(T) > edmSigmaMin) {
-			return nil, failf(-1, "EDM's grid ends at sigma 0.002, so g0 = %v, T = %v leave no room for it; choose a smaller g0, a larger T or the log-linear start", g0, T)
+			return nil, failf(-1, "g0 must be below 0.002², the end of EDM's grid, and T above it, got g0 = %v, T = %v; or choose the log-linear start", g0, T)
 		}
 		return EDMTheta(knots, T, g0), nil
 	case "log-linear":
@@ -33,15 +33,15 @@ func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	case "cosine":
 		return CosineTheta(knots, T, g0), nil
 	}
-	return nil, failf(-1, "no start is called %q; there are edm, log-linear and cosine", kind)
+	return nil, failf(-1, "the start must be edm, log-linear or cosine, got %q", kind)
 }
 
 func checkRange(knots int, T, g0 float64) error {
 	if knots < 2 || knots > 1<<16 {
-		return failf(-1, "%d knots; choose between 2 and 65536", knots)
+		return failf(-1, "knots must lie in 2 … 65536, got %d", knots)
 	}
 	if !(g0 > 0) || !(T > g0) || math.IsInf(T, 1) {
-		return failf(-1, "g0 = %v, T = %v; need 0 < g0 < T", g0, T)
+		return failf(-1, "g0 must lie between 0 and T, got g0 = %v, T = %v", g0, T)
 	}
 	return nil
 }

@@ -25,25 +25,25 @@ type Path struct {
 // An *Error's Row is the index of the first point that breaks a rule.
 func NewPath(tau, g []float64) (*Path, error) {
 	if len(tau) != len(g) {
-		return nil, failf(-1, "%d times but %d variances; give one g for each t", len(tau), len(g))
+		return nil, failf(-1, "a path must have one g for each t, got %d times and %d variances", len(tau), len(g))
 	}
 	if len(tau) < 2 {
-		return nil, failf(len(tau)-1, "a path needs at least two knots, t = 0 and t = T; got %d", len(tau))
+		return nil, failf(len(tau)-1, "a path must have at least two knots, t = 0 and t = T, got %d", len(tau))
 	}
 	p := &Path{tau: slices.Clone(tau), g: slices.Clone(g), logg: make([]float64, len(g))}
 	for k, t := range tau {
 		p.logg[k] = math.Log(g[k])
 		switch {
 		case math.IsNaN(t) || math.IsInf(t, 0):
-			return nil, failf(k, "t is %v; times must be finite", t)
+			return nil, failf(k, "t must be finite, got %v", t)
 		case math.IsNaN(g[k]) || math.IsInf(g[k], 0) || g[k] <= 0:
-			return nil, failf(k, "g is %v; variances must be finite and positive", g[k])
+			return nil, failf(k, "g must be finite and positive, got %v", g[k])
 		case k == 0 && t != 0:
-			return nil, failf(k, "t starts at %v; the first knot must be t = 0", t)
+			return nil, failf(k, "t must start at 0, got %v", t)
 		case k > 0 && t <= tau[k-1]:
-			return nil, failf(k, "t is %v after %v; times must be strictly increasing", t, tau[k-1])
+			return nil, failf(k, "t must be strictly increasing, got %v after %v", t, tau[k-1])
 		case k > 0 && (g[k] <= g[k-1] || p.logg[k] <= p.logg[k-1]):
-			return nil, failf(k, "g is %v after %v; variances must be strictly increasing", g[k], g[k-1])
+			return nil, failf(k, "g must be strictly increasing, got %v after %v", g[k], g[k-1])
 		}
 	}
 	return p, nil

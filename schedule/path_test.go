@@ -270,14 +270,14 @@ func TestNewPathRefuses(t *testing.T) {
 		row    int
 		says   string
 	}{
-		{"lengths", []float64{0, 1}, []float64{1}, -1, "2 times but 1"},
+		{"lengths", []float64{0, 1}, []float64{1}, -1, "2 times and 1"},
 		{"one knot", []float64{0}, []float64{1}, 0, "two knots"},
 		{"empty", nil, nil, -1, "two knots"},
-		{"late start", []float64{1, 2}, []float64{1, 2}, 0, "t = 0"},
+		{"late start", []float64{1, 2}, []float64{1, 2}, 0, "t must start at 0"},
 		{"t falls", []float64{0, 2, 1}, []float64{1, 2, 3}, 2, "strictly increasing"},
 		{"t repeats", []float64{0, 2, 2}, []float64{1, 2, 3}, 2, "strictly increasing"},
-		{"g falls", []float64{0, 1, 2}, []float64{1, 2, 1.5}, 2, "variances must be strictly"},
-		{"g repeats", []float64{0, 1, 2}, []float64{1, 1, 2}, 1, "variances must be strictly"},
+		{"g falls", []float64{0, 1, 2}, []float64{1, 2, 1.5}, 2, "g must be strictly"},
+		{"g repeats", []float64{0, 1, 2}, []float64{1, 1, 2}, 1, "g must be strictly"},
 		{"g zero", []float64{0, 1}, []float64{0, 1}, 0, "positive"},
 		{"g NaN", []float64{0, 1}, []float64{1, math.NaN()}, 1, "finite"},
 		{"g infinite", []float64{0, 1}, []float64{1, math.Inf(1)}, 1, "finite"},

@@ -30,43 +30,43 @@ type Schedule struct {
 // without one. All paths end at one T and one g(T), within 1e-9 relative.
 func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	if len(paths) == 0 || len(paths[0]) == 0 {
-		return nil, failf(-1, "a schedule needs at least one path")
+		return nil, failf(-1, "a schedule must have at least one path, got none")
 	}
 	if err := fam.check(len(paths[0])); err != nil {
 		return nil, err
 	}
 	if fam.PerClass != (labels != nil) {
-		return nil, failf(-1, "a per-class schedule has one label per row, a shared one has none")
+		return nil, failf(-1, "a per-class schedule must have one label per row, and a shared one none")
 	}
 	if labels == nil && len(paths) != 1 {
-		return nil, failf(-1, "%d rows without labels; a shared schedule has one row", len(paths))
+		return nil, failf(-1, "a shared schedule must have one row, got %d", len(paths))
 	}
 	if labels != nil && len(labels) != len(paths) {
-		return nil, failf(-1, "%d labels for %d rows", len(labels), len(paths))
+		return nil, failf(-1, "a per-class schedule must have one label per row, got %d labels for %d rows", len(labels), len(paths))
 	}
 	fam.Cuts = slices.Clone(fam.Cuts)
 	s := &Schedule{family: fam, labels: slices.Clone(labels), rowOf: map[int]int{}}
 	for r, l := range labels {
 		if l < 0 {
-			return nil, failf(-1, "label %d; the labels of a per-class schedule count from 0", l)
+			return nil, failf(-1, "the labels of a per-class schedule must be at least 0, got %d", l)
 		}
 		if _, twice := s.rowOf[l]; twice {
-			return nil, failf(-1, "label %d has two rows", l)
+			return nil, failf(-1, "labels must be distinct, got %d twice", l)
 		}
 		s.rowOf[l] = r
 	}
 	first := paths[0][0]
 	for r, row := range paths {
 		if len(row) != len(paths[0]) {
-			return nil, failf(-1, "%s has %d subspaces, the first row has %d", s.rowName(r), len(row), len(paths[0]))
+			return nil, failf(-1, "every row must have the %d subspaces of the first, got %d in %s", len(paths[0]), len(row), s.rowName(r))
 		}
 		kept := make([]*Path, len(row))
 		for j, p := range row {
 			if !sameEnd(p.T(), first.T()) {
-				return nil, failf(-1, "%s, subspace %d ends at t = %v, the first path at %v; all paths must end together", s.rowName(r), j, p.T(), first.T())
+				return nil, failf(-1, "all paths must end at one T, got %v after %v in %s, subspace %d", p.T(), first.T(), s.rowName(r), j)
 			}
 			if !sameEnd(p.GT(), first.GT()) {
-				return nil, failf(-1, "%s, subspace %d ends at g = %v, the first path at %v; all paths must end at one g", s.rowName(r), j, p.GT(), first.GT())
+				return nil, failf(-1, "all paths must end at one g(T), got %v after %v in %s, subspace %d", p.GT(), first.GT(), s.rowName(r), j)
 			}
 			var err error
 			if kept[j], err = p.endingAt(first.T()); err != nil {
@@ -93,7 +93,7 @@ func Isotropic(p *Path) *Schedule {
 // length, between the variances g0 and T.
 func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Schedule, error) {
 	if len(theta) == 0 || len(theta[0]) == 0 {
-		return nil, failf(-1, "a schedule needs at least one path")
+		return nil, failf(-1, "a schedule must have at least one path, got none")
 	}
 	if err := checkRange(len(theta[0][0])+1, T, g0); err != nil {
 		return nil, err
@@ -103,10 +103,10 @@ func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Sched
 	for r, row := range theta {
 		for j, th := range row {
 			if len(th) != len(theta[0][0]) {
-				return nil, failf(-1, "row %d, subspace %d has %d parameters; the first path has %d", r, j, len(th), len(theta[0][0]))
+				return nil, failf(-1, "every path must have the %d parameters of the first, got %d in row %d, subspace %d", len(theta[0][0]), len(th), r, j)
 			}
 			if !th.Finite() {
-				return nil, failf(-1, "row %d, subspace %d has a parameter that is not finite", r, j)
+				return nil, failf(-1, "parameters must be finite, got another in row %d, subspace %d", r, j)
 			}
 			paths[r] = append(paths[r], th.Path(T, g0))
 			kept[r] = append(kept[r], slices.Clone(th))

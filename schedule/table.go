@@ -33,11 +33,11 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 	for i, r := range rows {
 		switch {
 		case r.Label < -1:
-			return nil, failf(i, "label is %d; it must be −1 (shared) or a class from 0", r.Label)
+			return nil, failf(i, "label must be −1 (shared) or a class from 0, got %d", r.Label)
 		case (r.Label < 0) != (rows[0].Label < 0):
-			return nil, failf(i, "label is %d after %d; a table is either shared (all −1) or per class", r.Label, rows[0].Label)
+			return nil, failf(i, "label must be −1 in all rows (shared) or in none, got %d after %d", r.Label, rows[0].Label)
 		case r.Subspace < 0 || r.Subspace >= maxSubspaces:
-			return nil, failf(i, "subspace is %d; it must be 0 … %d", r.Subspace, maxSubspaces-1)
+			return nil, failf(i, "subspace must lie in 0 … %d, got %d", maxSubspaces-1, r.Subspace)
 		}
 		key := [2]int{r.Label, r.Subspace}
 		knots[key] = append(knots[key], i)
@@ -56,7 +56,7 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 		for j := range subspaces {
 			at := knots[[2]int{label, j}]
 			if at == nil {
-				return nil, failf(lastRow(rows, label, -1), "label %d has no subspace %d; every label needs every subspace 0 … %d", label, j, subspaces-1)
+				return nil, failf(lastRow(rows, label, -1), "every label must have every subspace 0 … %d, got none for subspace %d of label %d", subspaces-1, j, label)
 			}
 			p, err := pathOfRows(rows, at)
 			if err != nil {
@@ -65,7 +65,7 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 			paths[r] = append(paths[r], p)
 			last, top := rows[at[len(at)-1]], paths[0][0]
 			if !sameEnd(last.T, top.T()) || !sameEnd(last.G, top.GT()) {
-				return nil, failf(at[len(at)-1], "this path ends at t = %v, g = %v, the first (row %d) at t = %v, g = %v; all paths end at one T and one g(T)", last.T, last.G, first, top.T(), top.GT())
+				return nil, failf(at[len(at)-1], "all paths must end at one T and one g(T), got t = %v, g = %v after t = %v, g = %v (row %d)", last.T, last.G, top.T(), top.GT(), first)
 			}
 		}
 	}

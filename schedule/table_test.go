@@ -68,22 +68,22 @@ func TestFromTableNamesTheRow(t *testing.T) {
 		row   int
 		says  string
 	}{
-		{"late start", func(r []TableRow) []TableRow { r[1].T = 0.1; return r }, 1, "t = 0"},
-		{"t repeats", func(r []TableRow) []TableRow { r[2].T = 0; return r }, 2, "times must be strictly"},
-		{"t falls", func(r []TableRow) []TableRow { r[8].T = 11; return r }, 9, "times must be strictly"},
-		{"g repeats", func(r []TableRow) []TableRow { r[2].G = 1e-4; return r }, 2, "variances must be strictly"},
-		{"g falls", func(r []TableRow) []TableRow { r[8].G = 200; return r }, 9, "variances must be strictly"},
+		{"late start", func(r []TableRow) []TableRow { r[1].T = 0.1; return r }, 1, "t must start at 0"},
+		{"t repeats", func(r []TableRow) []TableRow { r[2].T = 0; return r }, 2, "t must be strictly"},
+		{"t falls", func(r []TableRow) []TableRow { r[8].T = 11; return r }, 9, "t must be strictly"},
+		{"g repeats", func(r []TableRow) []TableRow { r[2].G = 1e-4; return r }, 2, "g must be strictly"},
+		{"g falls", func(r []TableRow) []TableRow { r[8].G = 200; return r }, 9, "g must be strictly"},
 		{"g zero", func(r []TableRow) []TableRow { r[5].G = 0; return r }, 5, "positive"},
 		{"g NaN", func(r []TableRow) []TableRow { r[5].G = math.NaN(); return r }, 5, "finite"},
 		{"t infinite", func(r []TableRow) []TableRow { r[9].T = math.Inf(1); return r }, 9, "finite"},
 		{"another T", func(r []TableRow) []TableRow { r[9].T = 10 * (1 + 1e-8); return r }, 9, "one T"},
 		{"another g(T)", func(r []TableRow) []TableRow { r[3].G = 100 * (1 + 1e-8); return r }, 3, "one T"},
 		{"a single knot", func(r []TableRow) []TableRow { return r[:6] }, 5, "two knots"},
-		{"a subspace missing", func(r []TableRow) []TableRow { return r[:7] }, 3, "label 1 has no subspace 1"},
-		{"shared and not", func(r []TableRow) []TableRow { r[7].Label = -1; return r }, 7, "either shared"},
+		{"a subspace missing", func(r []TableRow) []TableRow { return r[:7] }, 3, "subspace 1 of label 1"},
+		{"shared and not", func(r []TableRow) []TableRow { r[7].Label = -1; return r }, 7, "(shared) or in none"},
 		{"a strange label", func(r []TableRow) []TableRow { r[7].Label = -2; return r }, 7, "class from 0"},
-		{"a negative subspace", func(r []TableRow) []TableRow { r[7].Subspace = -1; return r }, 7, "subspace is -1"},
-		{"a huge subspace", func(r []TableRow) []TableRow { r[7].Subspace = 1 << 30; return r }, 7, "subspace is"},
+		{"a negative subspace", func(r []TableRow) []TableRow { r[7].Subspace = -1; return r }, 7, "got -1"},
+		{"a huge subspace", func(r []TableRow) []TableRow { r[7].Subspace = 1 << 30; return r }, 7, "subspace must lie"},
 		{"empty", func([]TableRow) []TableRow { return nil }, -1, "empty"},
 	} {
 		t.Run(q.name, func(t *testing.T) {

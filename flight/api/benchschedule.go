@@ -41,17 +41,17 @@ func (r *BenchSchedule) Validate() error {
 	}
 	switch {
 	case len(r.Schedules) == 0 || len(r.Solvers) == 0:
-		return Errorf(BadRequest, "Fields \"schedules\" and \"solvers\" must not be empty")
+		return Errorf(BadRequest, "schedules and solvers must not be empty")
 	case len(r.NFE) == 0:
-		return Errorf(BadRequest, "Field \"nfe\" is missing").WithHint("Give the numbers of evaluations, such as [5,9,17].")
+		return Errorf(BadRequest, "nfe is missing").WithHint("Give the numbers of evaluations, such as [5,9,17].")
 	case len(r.Schedules)*len(r.Solvers)*len(r.NFE) > MaxBench:
-		return Errorf(TooLarge, "%d combinations are too many", len(r.Schedules)*len(r.Solvers)*len(r.NFE)).WithHint("At most %d.", MaxBench)
+		return Errorf(TooLarge, "schedules × solvers × nfe must be at most %d combinations, got %d", MaxBench, len(r.Schedules)*len(r.Solvers)*len(r.NFE))
 	case r.Grid.Explicit():
-		return Errorf(BadRequest, "A bench counts evaluations, an explicit grid has its own").WithHint("Use the grids schedule, edm or logsnr, or put the list in a schedule.")
+		return Errorf(BadRequest, "grid must be one that any number of evaluations can take, got an explicit list").WithHint("Use the grids schedule, edm or logsnr, or put the list in a schedule.")
 	case r.Basis == "none" && (r.K != 0 || r.Cuts != nil):
-		return Errorf(BadRequest, "Basis none has no k and no cuts").WithHint("Leave them out.")
+		return Errorf(BadRequest, "k and cuts must be left out for basis none")
 	case r.K != 0 && r.Cuts != nil:
-		return Errorf(BadRequest, "Fields \"k\" and \"cuts\" exclude each other").WithHint("Give one of them.")
+		return Errorf(BadRequest, "k and cuts must not both be given").WithHint("Give one of them.")
 	}
 	for _, s := range r.Solvers {
 		if err := oneOf("solvers", s, Solvers...); err != nil {
@@ -64,7 +64,7 @@ func (r *BenchSchedule) Validate() error {
 		}
 	}
 	if r.Covariance == "dct" && r.Basis != "none" && r.Basis != "dct" {
-		return Errorf(BadRequest, "Basis %q mixes frequencies", r.Basis).WithHint("Set covariance to full, or basis to none or dct.")
+		return Errorf(BadRequest, "basis must be none or dct where only variances are used, got %q", r.Basis).WithHint("Set covariance to full, or basis to none or dct.")
 	}
 	return first(need("dataset", r.Dataset), oneOf("covariance", r.Covariance, "dct", "full"))
 }

@@ -28,7 +28,7 @@ func Decode(body []byte, req Request) error {
 	if object, ok := v.(map[string]any); ok {
 		if op, given := object["op"]; given {
 			if _, ok := op.(string); !ok {
-				return Errorf(BadRequest, "Field \"op\" must be text, not %s", describe(op))
+				return Errorf(BadRequest, "op must be text, got %s", describe(op))
 			}
 			delete(object, "op")
 		}
@@ -58,11 +58,11 @@ func Op(body []byte) (string, error) {
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		return "", Errorf(BadRequest, "The request must be an object, not %s", describe(v))
+		return "", Errorf(BadRequest, "The request must be an object, got %s", describe(v))
 	}
 	op, ok := object["op"].(string)
 	if !ok {
-		return "", Errorf(BadRequest, "The request has no field \"op\"").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
+		return "", Errorf(BadRequest, "op is missing").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
 	}
 	return op, nil
 }
@@ -150,8 +150,8 @@ func decodeStruct(v tree, path string, dst reflect.Value) error {
 			}
 			others[key] = object[key]
 		default:
-			return Errorf(BadRequest, "%s is unknown", fieldName(join(path, key))).
-				WithHint("Known here: %s.", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return Errorf(BadRequest, "%s is not a field here", fieldName(join(path, key))).
+				WithHint("Known: %s.", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 	}
 	if others != nil {
@@ -196,7 +196,7 @@ func decodeNumber(v tree, path string, dst reflect.Value) error {
 	if dst.Kind() == reflect.Float64 {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(x, 0) {
-			return Errorf(BadRequest, "%s is out of range: %s", fieldName(path), describe(v))
+			return Errorf(BadRequest, "%s must be a number in range, got %s", fieldName(path), describe(v))
 		}
 		dst.SetFloat(x)
 		return nil
@@ -207,7 +207,7 @@ func decodeNumber(v tree, path string, dst reflect.Value) error {
 	if dst.Kind() == reflect.Uint64 {
 		x, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, not %s", fieldName(path), describe(v))
+			return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, got %s", fieldName(path), describe(v))
 		}
 		dst.SetUint(x)
 		return nil
@@ -218,13 +218,13 @@ func decodeNumber(v tree, path string, dst reflect.Value) error {
 		dst.SetInt(x)
 		return nil
 	case dst.Kind() == reflect.Int && text[0] != '-': // a size: well formed, but nobody could serve it
-		return Errorf(TooLarge, "%s is too large: %s", fieldName(path), describe(v))
+		return Errorf(TooLarge, "%s must be small enough to serve, got %s", fieldName(path), describe(v))
 	}
-	return Errorf(BadRequest, "%s is out of range: %s", fieldName(path), describe(v))
+	return Errorf(BadRequest, "%s must be a number in range, got %s", fieldName(path), describe(v))
 }
 
 func wrongType(path, want string, v tree) *Error {
-	return Errorf(BadRequest, "%s must be %s, not %s", fieldName(path), want, describe(v))
+	return Errorf(BadRequest, "%s must be %s, got %s", fieldName(path), want, describe(v))
 }
 
 // decode sets *dst from v.

@@ -5,8 +5,7 @@ const MaxMeasured = 1 << 22
 
 func checkMeasured(points, samples int) error {
 	if n := int64(points) * int64(samples); n > MaxMeasured {
-		return Errorf(TooLarge, "Fields \"points\" and \"samples\" are too large together: %d evaluations", n).
-			WithHint("At most %d.", MaxMeasured)
+		return Errorf(TooLarge, "points × samples must be at most %d evaluations, got %d", MaxMeasured, n)
 	}
 	return nil
 }
@@ -32,14 +31,14 @@ func (r *EvaluateSchedule) SetDefaults() { *r = EvaluateSchedule{Points: 256} }
 // Validate implements Request.
 func (r *EvaluateSchedule) Validate() error {
 	if r.Knots && r.T != nil {
-		return Errorf(BadRequest, "Give \"t\" or \"knots\", one of them")
+		return Errorf(BadRequest, "t and knots must not both be given").WithHint("Give one of them.")
 	}
 	return first(need("schedule", r.Schedule.Name), atLeast("points", r.Points, 2), atMost("points", r.Points, MaxPoints))
 }
 
 func atMost(field string, value, most int) error {
 	if value > most {
-		return Errorf(TooLarge, "Field %q is too large: %d", field, value).WithHint("At most %d.", most)
+		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
 	}
 	return nil
 }

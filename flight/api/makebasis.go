@@ -24,7 +24,7 @@ func (r *MakeBasis) Validate() error {
 	var err error
 	taken("k", &r.K, &err)
 	if r.Clusters != nil && r.Kind != "pca_per_class" && slices.Contains(BasisKinds, r.Kind) {
-		err = first(err, Errorf(BadRequest, "Field \"clusters\" belongs to the kind pca_per_class, not to %s", r.Kind))
+		err = first(err, Errorf(BadRequest, "clusters must be left out for kind %s; only pca_per_class takes it", r.Kind))
 	}
 	return first(CheckName("name", r.Name), need("kind", r.Kind), oneOf("kind", r.Kind, BasisKinds...), need("dataset", r.Dataset), err)
 }

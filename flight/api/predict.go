@@ -39,7 +39,7 @@ func (r *Predict) Validate() error {
 	}
 	switch {
 	case !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T:
-		return Errorf(BadRequest, "Field \"g0\" must lie between 0 and T, not %g", r.G0)
+		return Errorf(BadRequest, "g0 must lie between 0 and T, got %g", r.G0)
 	}
 	return first(need("model", r.Model), need("dataset", r.Dataset), positive("c", r.C),
 		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<12),

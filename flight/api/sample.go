@@ -85,23 +85,23 @@ func (r *Sample) Validate() error {
 	}
 	switch {
 	case r.Steps > MaxSteps:
-		return Errorf(TooLarge, "Field \"steps\" is too large: %d", r.Steps).WithHint("At most %d.", MaxSteps)
+		return Errorf(TooLarge, "steps must be at most %d, got %d", MaxSteps, r.Steps)
 	case r.NFE > 2*MaxSteps:
-		return Errorf(TooLarge, "Field \"nfe\" is too large: %d", r.NFE).WithHint("At most %d.", 2*MaxSteps)
+		return Errorf(TooLarge, "nfe must be at most %d, got %d", 2*MaxSteps, r.NFE)
 	case r.Order > 4:
-		return Errorf(BadRequest, "Field \"order\" must lie in 1 … 4, not %d", r.Order)
+		return Errorf(BadRequest, "order must lie in 1 … 4, got %d", r.Order)
 	case r.Grid.Explicit() && (r.Steps != 0 || r.NFE != 0):
-		return Errorf(BadRequest, "An explicit grid already holds every time").WithHint("Leave out steps and nfe.")
+		return Errorf(BadRequest, "steps and nfe must be left out with an explicit grid, which holds every time")
 	case r.Steps != 0 && r.NFE != 0:
-		return Errorf(BadRequest, "Fields \"steps\" and \"nfe\" exclude each other").WithHint("Give one of them.")
+		return Errorf(BadRequest, "steps and nfe must not both be given").WithHint("Give one of them.")
 	case !r.Grid.Explicit() && r.Steps == 0 && r.NFE == 0:
-		return Errorf(BadRequest, "Fields \"steps\" and \"nfe\" are both missing").WithHint("Give one of them.")
+		return Errorf(BadRequest, "steps and nfe are both missing").WithHint("Give one of them.")
 	case !(r.SNoise > 0):
-		return Errorf(BadRequest, "Field \"S_noise\" must be positive, not %g", r.SNoise).WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
+		return Errorf(BadRequest, "S_noise must be positive, got %g", r.SNoise).WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
 	case r.BatchBytes < 1:
-		return Errorf(BadRequest, "Field \"batch_bytes\" must be at least 1, not %d", r.BatchBytes)
+		return Errorf(BadRequest, "batch_bytes must be at least 1, got %d", r.BatchBytes)
 	case r.BatchBytes > MaxBatchBytes:
-		return Errorf(TooLarge, "Field \"batch_bytes\" is too large: %d", r.BatchBytes).WithHint("At most %d.", MaxBatchBytes)
+		return Errorf(TooLarge, "batch_bytes must be at most %d, got %d", MaxBatchBytes, r.BatchBytes)
 	}
 	return first(
 		need("model", r.Model),
@@ -119,13 +119,13 @@ func (r *Sample) Validate() error {
 func (r *Sample) CheckRows() (int, error) {
 	switch {
 	case r.N != nil && r.Labels != nil:
-		return 0, Errorf(BadRequest, "Fields \"n\" and \"labels\" exclude each other").WithHint("Give one of them.")
+		return 0, Errorf(BadRequest, "n and labels must not both be given").WithHint("Give one of them.")
 	case r.N != nil:
 		return *r.N, atLeast("n", *r.N, 1)
 	case r.Labels == nil:
-		return 0, Errorf(BadRequest, "Fields \"n\" and \"labels\" are both missing").WithHint("Give one of them.")
+		return 0, Errorf(BadRequest, "n and labels are both missing").WithHint("Give one of them.")
 	case len(r.Labels) == 0:
-		return 0, Errorf(BadRequest, "Field \"labels\" is empty")
+		return 0, Errorf(BadRequest, "labels must not be empty")
 	}
 	return len(r.Labels), nil
 }
@@ -133,7 +133,7 @@ func (r *Sample) CheckRows() (int, error) {
 // CheckExchange checks that the rows sent, not the request, say how many samples there are.
 func (r *Sample) CheckExchange() error {
 	if r.N != nil || r.Labels != nil {
-		return Errorf(BadRequest, "In an exchange the rows sent decide").WithHint("Leave out n and labels.")
+		return Errorf(BadRequest, "n and labels must be left out of an exchange, where the rows sent decide")
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (r *Basis) SetDefaults() { *r = Basis{} }
 // Validate implements Request.
 func (r *Basis) Validate() error {
 	if (r.Basis == "") == !r.Schedule.Given() {
-		return Errorf(BadRequest, "Give \"basis\" or \"schedule\", one of them")
+		return Errorf(BadRequest, "basis and schedule must not both be given, nor both be left out")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (r *ScheduleRef) decodeTree(path string, v tree) error {
 	if name, ok := v.(string); ok {
 		r.Name = name
 		if name == "" {
-			return Errorf(BadRequest, "%s is empty", fieldName(path))
+			return Errorf(BadRequest, "%s must not be empty", fieldName(path))
 		}
 		return nil
 	}
@@ -50,7 +50,7 @@ func (r *ScheduleRef) decodeTree(path string, v tree) error {
 // checkT wants an end of time above EDM's smallest σ² and far below overflow.
 func checkT(path string, t float64) error {
 	if !(t >= 1e-4 && t <= 1e12) {
-		return Errorf(BadRequest, "%s must lie in 1e-4 … 1e12, not %g", fieldName(path), t)
+		return Errorf(BadRequest, "%s must lie in 1e-4 … 1e12, got %g", fieldName(path), t)
 	}
 	return nil
 }

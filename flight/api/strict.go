@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"unicode/utf8"
 )
@@ -38,7 +39,7 @@ func parse(body []byte) (tree, error) {
 
 func parseValue(d *json.Decoder, path string, depth int) (tree, error) {
 	if depth > maxDepth {
-		return nil, Errorf(BadRequest, "%s is nested too deeply", fieldName(path))
+		return nil, Errorf(BadRequest, "%s must be nested at most %d deep", fieldName(path), maxDepth)
 	}
 	token, err := d.Token()
 	if err != nil {
@@ -99,12 +100,19 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// fieldName says which part of the request an error is about.
+// plainPath is a path that can stand in a sentence as it is.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,80}$`)
+
+// fieldName returns the words for the part of a request that an error is about: its path, quoted and cut short where the
+// caller's own keys are no words.
 func fieldName(path string) string {
-	if path == "" {
+	switch {
+	case path == "":
 		return "The request"
+	case plainPath.MatchString(path):
+		return path
 	}
-	return fmt.Sprintf("Field %q", path)
+	return describe(path)
 }
 
 // describe names a JSON value for an error message, shortened.

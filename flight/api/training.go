@@ -29,7 +29,7 @@ func (r *StartRun) SetDefaults() { *r = StartRun{} }
 // Validate implements Request.
 func (r *StartRun) Validate() error {
 	if r.Kimg < 0 {
-		return Errorf(BadRequest, "Field \"kimg\" must be positive, not %g", r.Kimg)
+		return Errorf(BadRequest, "kimg must be positive, got %g", r.Kimg)
 	}
 	return need("run", r.Run)
 }

@@ -34,7 +34,7 @@ func (r *PutSchedule) Validate() error {
 	var err error
 	taken("k", &r.K, &err)
 	if r.Basis == "none" && r.K != 0 {
-		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
+		return Errorf(BadRequest, "k must be left out for basis none")
 	}
 	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts))
 }
@@ -45,15 +45,15 @@ func checkCuts(basis string, k int, cuts []int) error {
 	case cuts == nil:
 		return nil
 	case len(cuts) == 0:
-		return Errorf(BadRequest, "Field \"cuts\" is empty")
+		return Errorf(BadRequest, "cuts must not be empty")
 	case basis != "dct":
-		return Errorf(BadRequest, "Field \"cuts\" belongs to the basis dct, not to %q", basis)
+		return Errorf(BadRequest, "cuts must be left out for basis %q; only dct takes it", basis)
 	case k != 0:
-		return Errorf(BadRequest, "Fields \"k\" and \"cuts\" exclude each other")
+		return Errorf(BadRequest, "k and cuts must not both be given")
 	}
 	for i, c := range cuts {
 		if c < 1 || i > 0 && c <= cuts[i-1] {
-			return Errorf(BadRequest, "Field \"cuts\" must increase from 1 on, not be %v", cuts)
+			return Errorf(BadRequest, "cuts must increase from 1 on, got %v", cuts)
 		}
 	}
 	return nil

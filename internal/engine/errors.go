@@ -58,9 +58,9 @@ func explain(err error) error {
 		if settings.TooLarge {
 			code = api.TooLarge
 		}
-		return api.Errorf(code, "Field %q: %s", settings.Field, settings.Msg)
+		return api.Errorf(code, "%s", settings.Error())
 	case errors.As(err, &law):
-		return api.Errorf(api.BadRequest, "Field %q: %s", law.Field, law.Msg)
+		return api.Errorf(api.BadRequest, "%s %s", law.Field, law.Msg)
 	case errors.As(err, &images):
 		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
 	case errors.As(err, &step):

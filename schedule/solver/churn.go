@@ -68,7 +68,7 @@ func (s *Settings) resolveChurn(m method) error {
 		value float64
 	}{{"S_churn", s.SChurn}, {"S_min", s.SMin}, {"S_max", s.SMax}, {"S_noise", s.SNoise}} {
 		if !(v.value >= 0) || math.IsInf(v.value, 1) {
-			return failf(v.field, "%v; it is a finite number, at least 0", v.value)
+			return failf(v.field, "must be finite and at least 0, got %v", v.value)
 		}
 	}
 	if s.SNoise == 0 {
@@ -76,9 +76,9 @@ func (s *Settings) resolveChurn(m method) error {
 	}
 	switch {
 	case s.SChurn > 0 && !m.churns:
-		return failf("S_churn", "solver %s continues its past evaluations, which fresh noise makes stale; churn goes with euler and heun", s.Solver)
+		return failf("S_churn", "must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose euler or heun", s.Solver)
 	case s.SMax > 0 && s.SMin > s.SMax:
-		return failf("S_min", "%v is above S_max %v; noise is added between the two", s.SMin, s.SMax)
+		return failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
 	}
 	return nil
 }

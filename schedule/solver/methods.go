@@ -52,7 +52,7 @@ func Names() []string { return slices.Sorted(maps.Keys(methods)) }
 func methodNamed(name string) (method, error) {
 	m, ok := methods[name]
 	if !ok {
-		return method{}, failf("solver", "no solver is called %q; there are %s", name, strings.Join(Names(), ", "))
+		return method{}, failf("solver", "must be one of %s, got %q", strings.Join(Names(), ", "), name)
 	}
 	return m, nil
 }

@@ -84,7 +84,7 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 		}
 		for j, chain := range chains {
 			if !finite(chain[i]) {
-				return nil, failf("grid", "the steps at noise level %v are too short for solver %s; take fewer steps", math.Sqrt(chain[i].g), s.Solver)
+				return nil, failf("grid", "must have longer steps for solver %s than at noise level %v; take fewer steps", s.Solver, math.Sqrt(chain[i].g))
 			}
 			st.G = append(st.G, chain[i].g)
 			st.Alpha = append(st.Alpha, chain[i].alpha)
@@ -107,7 +107,7 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 func (c *clock) check() error {
 	for i := 1; i < len(c.u); i++ {
 		if !(c.u[i] < c.u[i-1]) {
-			return failf("grid", "steps %d and %d coincide at noise level %v; take fewer steps or move sigma_min", i-1, i, c.u[i])
+			return failf("grid", "must have distinct steps, got steps %d and %d both at noise level %v; take fewer steps or move sigma_min", i-1, i, c.u[i])
 		}
 	}
 	return nil

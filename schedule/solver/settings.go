@@ -44,13 +44,13 @@ type Settings struct {
 // Error says which field of the settings is wrong.
 type Error struct {
 	Field    string // wire name of the field: solver, order, grid, steps, nfe, …
-	Msg      string // what is wrong and what to do
+	Msg      string // goes on after the field's name: "must be at least 1, got 0"
 	TooLarge bool   // a well-formed number beyond what can be served
 	cause    error
 }
 
 // Error implements the error interface.
-func (e *Error) Error() string { return e.Field + ": " + e.Msg }
+func (e *Error) Error() string { return e.Field + " " + e.Msg }
 
 // Unwrap returns what lies behind the error, such as schedule.ErrNoEnergy, or nil.
 func (e *Error) Unwrap() error { return e.cause }
@@ -78,15 +78,15 @@ func (s Settings) Resolve() (Settings, error) {
 	case s.Order == 0:
 		s.Order = m.usual
 	case m.most == 0:
-		return s, failf("order", "solver %s has an order of its own; leave order out", s.Solver)
+		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
 	case s.Order < m.least || s.Order > m.most:
-		return s, failf("order", "order %d; solver %s takes %d … %d", s.Order, s.Solver, m.least, m.most)
+		return s, failf("order", "must lie in %d … %d with solver %s, got %d", m.least, m.most, s.Solver, s.Order)
 	}
 	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
-		return s, failf("second_point", "%q; use %s or %s", s.SecondPoint, Midpoint, Endpoint)
+		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {
-		return s, failf("variant", "%q; use %s or %s", s.Variant, BH1, BH2)
+		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)
 	}
 	if err := s.resolveWarmup(m); err != nil {
 		return s, err
@@ -124,15 +124,15 @@ func (s Settings) count(m method) (Settings, error) {
 	given, nfe := s.Steps, s.NFE
 	switch n := s.Grid.intervals(); {
 	case s.Steps < 0:
-		return s, failf("steps", "%d; it counts solver steps, at least 1", s.Steps)
+		return s, failf("steps", "must be at least 1, got %d", s.Steps)
 	case s.NFE < 0:
-		return s, failf("nfe", "%d; it counts network evaluations, at least 1", s.NFE)
+		return s, failf("nfe", "must be at least 1, got %d", s.NFE)
 	case n > 0 && given > 0 && given != n:
-		return s, failf("steps", "the explicit grid has %d steps, steps is %d; leave steps out", n, given)
+		return s, failf("steps", "must be left out or be the %d steps of the explicit grid, got %d", n, given)
 	case n > 0:
 		s.Steps = n
 	case given == 0 && s.NFE == 0:
-		return s, failf("steps", "give steps or nfe")
+		return s, failf("steps", "or nfe must be given")
 	case given == 0:
 		// A step costs at least one evaluation, and afs saves one of them all.
 		s.Steps = min(s.NFE+1, MaxSteps+1)
@@ -140,25 +140,25 @@ func (s Settings) count(m method) (Settings, error) {
 			s.Steps--
 		}
 		if s.Steps < 1 || cost(s.Steps) < 1 {
-			return s, failf("nfe", "%d evaluations are too few; one step of %s on this grid takes %d", s.NFE, s.Solver, cost(1))
+			return s, failf("nfe", "must be at least %d, one step of %s on this grid, got %d", cost(1), s.Solver, s.NFE)
 		}
 		s.NFE = 0
 	}
 	switch {
 	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
-		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("%d evaluations are more than %d steps of %s; at most that many can be served", nfe, MaxSteps, s.Solver), TooLarge: true}
+		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps, s.Solver, nfe), TooLarge: true}
 	case s.Steps > MaxSteps:
-		return s, &Error{Field: "steps", Msg: fmt.Sprintf("%d steps; at most %d can be served", s.Steps, MaxSteps), TooLarge: true}
+		return s, &Error{Field: "steps", Msg: fmt.Sprintf("must be at most %d, got %d", MaxSteps, s.Steps), TooLarge: true}
 	}
 	total := cost(s.Steps)
 	if s.NFE > 0 && s.NFE != total {
 		if s.Grid.intervals() > 0 {
-			return s, failf("nfe", "the explicit grid takes %d evaluations, nfe is %d; leave nfe out", total, s.NFE)
+			return s, failf("nfe", "must be left out or be the %d evaluations of the explicit grid, got %d", total, s.NFE)
 		}
-		return s, failf("nfe", "give steps or nfe, not both (%d steps take %d evaluations, nfe is %d)", s.Steps, total, s.NFE)
+		return s, failf("nfe", "must be left out or be the %d evaluations of %d steps, got %d", total, s.Steps, s.NFE)
 	}
 	if total < 1 {
-		return s, failf("afs", "nothing is left to evaluate; take more steps or leave afs out")
+		return s, failf("afs", "must leave something to evaluate; take more steps or leave it out")
 	}
 	s.NFE = total
 	return s, nil

@@ -36,9 +36,9 @@ func (s *Settings) resolveWarmup(m method) error {
 	orDefault(&s.Warmup, WarmupEuler)
 	switch {
 	case s.Warmup != WarmupEuler && s.Warmup != WarmupHeun:
-		return failf("warmup", "%q; use %s or %s", s.Warmup, WarmupEuler, WarmupHeun)
+		return failf("warmup", "must be %s or %s, got %q", WarmupEuler, WarmupHeun, s.Warmup)
 	case s.Warmup == WarmupHeun && (!m.warms || m.most > 0 && s.Order == 1):
-		return failf("warmup", "%s of this order starts as it goes on; %s is for multistep solvers that begin with an Euler step", s.Solver, WarmupHeun)
+		return failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
 	}
 	return nil
 }

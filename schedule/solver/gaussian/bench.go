@@ -46,11 +46,11 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		return nil, err
 	}
 	if len(p.Init) != len(bands) {
-		return nil, failf("schedule", "it has %d subspaces, the basis %d", len(p.Init), len(bands))
+		return nil, failf("schedule", "must have the %d subspaces of the basis, got %d", len(bands), len(p.Init))
 	}
 	total := s.Variance()
 	if !(total > 0) {
-		return nil, failf("dataset", "all images are alike; there is no variance to compare with")
+		return nil, failf("dataset", "must hold images that differ, got all alike")
 	}
 	rep := &Report{}
 	for j, band := range bands {

@@ -9,7 +9,7 @@ type Error struct {
 }
 
 // Error implements the error interface.
-func (e *Error) Error() string { return "gaussian: " + e.Field + ": " + e.Msg }
+func (e *Error) Error() string { return "gaussian: " + e.Field + " " + e.Msg }
 
 func failf(field, format string, args ...any) error {
 	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}

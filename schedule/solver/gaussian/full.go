@@ -26,13 +26,13 @@ type Full struct {
 // Measure; images of more than MaxFull values are one, too.
 func MeasureFull[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Full, error) {
 	if h < 1 || w < 1 || c < 1 || h*w*c > MaxFull {
-		return nil, failf("dataset", "images of %d×%d pixels in %d channels; the whole covariance takes 1 … %d values", h, w, c, MaxFull)
+		return nil, failf("dataset", "must hold images of 1 … %d values for the whole covariance, got %d×%d pixels in %d channels", MaxFull, h, w, c)
 	}
 	m := basis.NewMoments(h, w*c)
 	row := make([]float64, h*w*c)
 	for im := range images {
 		if len(im) != len(row) {
-			return nil, failf("dataset", "image %d has %d values, %d×%d pixels in %d channels are %d", m.N(), len(im), h, w, c, len(row))
+			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, len(row), len(im), m.N())
 		}
 		for i, v := range im {
 			row[i] = float64(v)
@@ -40,12 +40,12 @@ func MeasureFull[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Full,
 		m.Add(row)
 	}
 	if m.N() == 0 {
-		return nil, failf("dataset", "there are no images")
+		return nil, failf("dataset", "must hold at least one image, got none")
 	}
 	out := &Full{H: h, W: w, C: c, Mean: m.Mean(), Cov: m.Covariance()}
 	for i, v := range out.Mean {
 		if s := out.Cov.At(i, i); math.IsNaN(v-v) || math.IsNaN(s-s) {
-			return nil, failf("dataset", "an image has a value that is not finite")
+			return nil, failf("dataset", "must hold finite values, got another")
 		}
 	}
 	return out, nil
@@ -65,11 +65,11 @@ type SplitLaw struct {
 // errors.
 func (f *Full) On(b *basis.Basis, label int) (*SplitLaw, error) {
 	if b.H() != f.H || b.W() != f.W {
-		return nil, failf("basis", "it splits planes of %d×%d, the data has %d×%d", b.H(), b.W(), f.H, f.W)
+		return nil, failf("basis", "must split planes of %d×%d as the data has, got %d×%d", f.H, f.W, b.H(), b.W())
 	}
 	s := &SplitLaw{total: mat.Trace(f.Cov)}
 	if !(s.total > 0) {
-		return nil, failf("dataset", "all images are alike; there is no variance to compare with")
+		return nil, failf("dataset", "must hold images that differ, got all alike")
 	}
 	axes, err := adapted(b, label)
 	if err != nil {
@@ -141,7 +141,7 @@ func adapted(b *basis.Basis, label int) (*mat.Dense, error) {
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(sum, true) {
-		return nil, failf("basis", "its projectors have no eigenvectors")
+		return nil, failf("basis", "must have projectors with eigenvectors")
 	}
 	var axes mat.Dense
 	eigen.VectorsTo(&axes)
@@ -152,7 +152,7 @@ func adapted(b *basis.Basis, label int) (*mat.Dense, error) {
 func root(cov *mat.SymDense, span [2]int) (*mat.Dense, error) {
 	var eigen mat.EigenSym
 	if !eigen.Factorize(cov.SliceSym(span[0], span[1]), true) {
-		return nil, failf("dataset", "its covariance has no eigenvectors")
+		return nil, failf("dataset", "must have a covariance with eigenvectors")
 	}
 	var axes mat.Dense
 	eigen.VectorsTo(&axes)

@@ -21,7 +21,7 @@ import (
 // Noise is not computed, and NaN. A plan for another J, or one that churns, is an *Error.
 func (s *SplitLaw) Bench(ctx context.Context, p *solver.Plan) (*Report, error) {
 	if len(p.Init) != len(s.from)-1 {
-		return nil, failf("schedule", "it has %d subspaces, the basis %d", len(p.Init), len(s.from)-1)
+		return nil, failf("schedule", "must have the %d subspaces of the basis, got %d", len(s.from)-1, len(p.Init))
 	}
 	x, err := s.run(ctx, p)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *SplitLaw) run(ctx context.Context, p *solver.Plan) (*mat.Dense, error) 
 			return nil, err
 		}
 		if stage.Noise != nil {
-			return nil, failf("S_churn", "the whole covariance serves samplers that add no noise")
+			return nil, failf("S_churn", "must be 0 with the whole covariance")
 		}
 		e, err := s.evaluate(x, stage.G, p.Data)
 		if err != nil {
@@ -93,11 +93,11 @@ func (s *SplitLaw) evaluate(x *mat.Dense, g []float64, denoised bool) (*mat.Dens
 	})
 	var factor mat.Cholesky
 	if !factor.Factorize(noisy) {
-		return nil, failf("grid", "the data's covariance and noise of the variances %v have no Cholesky factors; end at a higher noise level", g)
+		return nil, failf("grid", "must end at a higher noise level: the data's covariance and noise of the variances %v have no Cholesky factors", g)
 	}
 	var e mat.Dense
 	if err := factor.SolveTo(&e, off); err != nil && !errors.As(err, new(mat.Condition)) {
-		return nil, failf("grid", "%v at noise of the variances %v; end at a higher noise level", err, g)
+		return nil, failf("grid", "must end at a higher noise level: %v at noise of the variances %v", err, g)
 	}
 	s.rows(func(i, j int) {
 		row := e.RawRowView(i)
@@ -119,7 +119,7 @@ func (s *SplitLaw) distance(j int, x *mat.Dense) (Band, error) {
 	product.Mul(s.roots[j], own)
 	var svd mat.SVD
 	if !svd.Factorize(&product, mat.SVDNone) {
-		return Band{}, failf("grid", "the sampler's output has no singular values")
+		return Band{}, failf("grid", "must end where the sampler's output has singular values")
 	}
 	var shift, variance float64
 	for i := span[0]; i < span[1]; i++ {

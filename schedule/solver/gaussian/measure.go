@@ -14,7 +14,7 @@ import (
 // another size and values that are not finite are an *Error.
 func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum, error) {
 	if h < 1 || w < 1 || c < 1 {
-		return nil, failf("dataset", "images of %d×%d pixels in %d channels; every size is positive", h, w, c)
+		return nil, failf("dataset", "must hold images of positive sizes, got %d×%d pixels in %d channels", h, w, c)
 	}
 	m := moments{
 		c: c, mean: make([]float64, h*w*c), products: make([]float64, h*w*c*c),
@@ -22,15 +22,15 @@ func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum,
 	}
 	for im := range images {
 		if len(im) != h*w*c {
-			return nil, failf("dataset", "image %d has %d values, %d×%d pixels in %d channels are %d", m.n, len(im), h, w, c, h*w*c)
+			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, h*w*c, len(im), m.n)
 		}
 		transform(&m, h, w, im)
 		if bad := m.add(); bad {
-			return nil, failf("dataset", "image %d has a value that is not finite", m.n)
+			return nil, failf("dataset", "must hold finite values, got another in image %d", m.n)
 		}
 	}
 	if m.n == 0 {
-		return nil, failf("dataset", "there are no images")
+		return nil, failf("dataset", "must hold at least one image, got none")
 	}
 	return m.spectrum(h, w)
 }
@@ -105,7 +105,7 @@ func (m *moments) spectrum(h, w int) (*Spectrum, error) {
 			}
 		}
 		if !eigen.Factorize(cov, true) {
-			return nil, failf("dataset", "the covariance of the channels has no eigenvalues at frequency (%d, %d)", f/w, f%w)
+			return nil, failf("dataset", "must have covariances with eigenvalues, got none for the channels at frequency (%d, %d)", f/w, f%w)
 		}
 		eigen.VectorsTo(&axes)
 		values := eigen.Values(nil) // increasing

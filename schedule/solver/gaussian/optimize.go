@@ -101,7 +101,7 @@ func Optimize(ctx context.Context, s *Spectrum, b *basis.Basis, set Settings) (*
 // newObjective returns the objective without bands, settings filled in and checked.
 func newObjective(s *Spectrum, set Settings) (o objective, err error) {
 	if set.Sampler.Grid.Kind != "" && set.Sampler.Grid.Kind != solver.GridSchedule {
-		return o, failf("grid", "grid %s has nodes of its own; leave it out", set.Sampler.Grid.Kind)
+		return o, failf("grid", "must be left out where nodes are chosen, got %s", set.Sampler.Grid.Kind)
 	}
 	o = objective{T: set.T, g0: set.G0, noise: max(set.Noise, 0), total: s.Variance()}
 	if o.T == 0 {
@@ -115,11 +115,11 @@ func newObjective(s *Spectrum, set Settings) (o objective, err error) {
 	}
 	switch {
 	case !(o.g0 > 0 && o.T > o.g0) || math.IsInf(o.T, 1):
-		return o, failf("T", "T = %v, g0 = %v; need 0 < g0 < T", o.T, o.g0)
+		return o, failf("T", "must be above g0 and g0 above 0, got T = %v, g0 = %v", o.T, o.g0)
 	case math.IsNaN(set.Noise+set.Tie) || math.IsInf(set.Noise+set.Tie, 0):
-		return o, failf("noise", "noise %v and tie %v must be finite", set.Noise, set.Tie)
+		return o, failf("noise", "and tie must be finite, got %v and %v", set.Noise, set.Tie)
 	case !(o.total > 0):
-		return o, failf("dataset", "all images are alike; there is nothing to choose nodes for")
+		return o, failf("dataset", "must hold images that differ, got all alike")
 	}
 	if o.sampler, err = set.Sampler.Resolve(); err != nil {
 		return o, err

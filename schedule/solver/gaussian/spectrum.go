@@ -41,9 +41,9 @@ func (s *Spectrum) Variance() float64 {
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 	switch {
 	case b.Kind() != basis.KindNone && b.Kind() != basis.KindDCT:
-		return nil, failf("basis", "basis %s mixes frequencies; the spectrum of the data's Gaussian serves none and dct", b.Kind())
+		return nil, failf("basis", "must be none or dct, where the data's Gaussian is diagonal, got %s", b.Kind())
 	case b.H() != s.H || b.W() != s.W:
-		return nil, failf("basis", "it splits planes of %d×%d, the data has %d×%d", b.H(), b.W(), s.H, s.W)
+		return nil, failf("basis", "must split planes of %d×%d as the data has, got %d×%d", s.H, s.W, b.H(), b.W())
 	}
 	// A nested span holds the frequencies u < n_u, v < n_v; n is its projector's trace.
 	var nu, nv []int
