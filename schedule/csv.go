@@ -91,7 +91,7 @@ func tableRow(record []string, at [4]int, i int) (TableRow, error) {
 	return row, nil
 }
 
-// tableError tells text that is no CSV from a reader that fails.
+// tableError reports text that is no CSV from a reader that fails.
 func tableError(row int, err error) error {
 	var bad *csv.ParseError
 	if errors.As(err, &bad) {

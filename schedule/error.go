@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error says why a schedule, a path or a table was refused.
+// Error reports why a schedule, a path or a table was refused.
 type Error struct {
 	Row int    // row of the offending table, counted from 0; −1 where no row is to blame
 	Msg string // what is wrong and what to do

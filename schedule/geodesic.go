@@ -26,7 +26,7 @@ func (r *Report) Add(o Report) {
 // ġ √F = const. The length ∫√F dg is inverted at K uniform times; between them ln g
 // is linear, which is what Report.Energy exceeds Report.Bound by.
 //
-// ThetaFromPath gives the same path as parameters for an optimiser. An *Error's Row
+// ThetaFromPath returns the same path as parameters for an optimiser. An *Error's Row
 // is the index of an offending sample.
 func Geodesic(samples []Sample, T, g0 float64, knots int) (*Path, Report, error) {
 	if err := checkRange(knots, T, g0); err != nil {

@@ -2,7 +2,7 @@ package schedule
 
 import "time"
 
-// Provenance tells where a schedule came from. Only Kind is always there; the rest is
+// Provenance reports where a schedule came from. Only Kind is always there; the rest is
 // absent where it is unknown or has no meaning for the kind.
 type Provenance struct {
 	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine),

@@ -39,7 +39,7 @@ func Done(done, total int64) Meta {
 	return m
 }
 
-// MakeColumn gives an empty flat slice for n rows of c.
+// MakeColumn returns an empty flat slice for n rows of c.
 func MakeColumn(c Column, n int) any {
 	n *= c.Len()
 	switch c.Type {
@@ -59,7 +59,7 @@ func MakeColumn(c Column, n int) any {
 	panic(fmt.Sprintf("api: column %q has no type", c.Name))
 }
 
-// ColumnOf gives the numbers of the named column. It panics if the schema has no such column or the batch holds another
+// ColumnOf returns the numbers of the named column. It panics if the schema has no such column or the batch holds another
 // type: both were checked when the stream was opened.
 func ColumnOf[E any](s Schema, b Batch, name string) []E {
 	return b.Cols[s.Index(name)].([]E)

@@ -76,5 +76,5 @@ var classes = map[Code]Class{
 	Internal:         ClassInternal,
 }
 
-// Class gives the class of c; a code that the contract does not know is ClassInternal.
+// Class returns the class of c; a code that the contract does not know is ClassInternal.
 func (c Code) Class() Class { return classes[c] }

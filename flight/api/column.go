@@ -18,13 +18,13 @@ const (
 var typeNames = map[Type]string{Uint8: "uint8", Int32: "int32", Int64: "int64", Uint64: "uint64", Float32: "float32", Float64: "float64"}
 var typeSizes = map[Type]int{Uint8: 1, Int32: 4, Int64: 8, Uint64: 8, Float32: 4, Float64: 8}
 
-// String gives Arrow's name of t.
+// String returns Arrow's name of t.
 func (t Type) String() string { return typeNames[t] }
 
-// Size gives the bytes of one number.
+// Size returns the bytes of one number.
 func (t Type) Size() int { return typeSizes[t] }
 
-// Kind tells how a column's numbers are grouped into rows.
+// Kind reports how a column's numbers are grouped into rows.
 type Kind uint8
 
 // The kinds of column.
@@ -43,7 +43,7 @@ type Column struct {
 	DimNames []string // of a Tensor, such as ["H","W","C"]; may be empty
 }
 
-// Len gives the number of numbers in one row.
+// Len returns the number of numbers in one row.
 func (c Column) Len() int {
 	n := 1
 	for _, d := range c.Shape {
@@ -58,12 +58,12 @@ type Schema struct {
 	Metadata map[string]string
 }
 
-// Index gives the position of the named column, −1 if there is none.
+// Index returns the position of the named column, −1 if there is none.
 func (s Schema) Index(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// RowBytes gives the bytes of one row over all columns.
+// RowBytes returns the bytes of one row over all columns.
 func (s Schema) RowBytes() int64 {
 	var n int64
 	for _, c := range s.Columns {

@@ -50,7 +50,7 @@ func DecodeStruct(body []byte, dst any) error {
 	return decodeInto(v, "", reflect.ValueOf(dst).Elem())
 }
 
-// Op gives the operation that a ticket or a command names in its field "op".
+// Op returns the operation that a ticket or a command names in its field "op".
 func Op(body []byte) (string, error) {
 	v, err := parse(body)
 	if err != nil {

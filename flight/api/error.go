@@ -25,14 +25,14 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: strings.TrimSuffix(wrapped.Error(), "."), cause: errors.Unwrap(wrapped)}
 }
 
-// WithHint gives a copy of e that tells what to do.
+// WithHint returns a copy of e that tells what to do.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = fmt.Sprintf(format, args...)
 	return &c
 }
 
-// Error gives the text that travels to clients.
+// Error returns the text that travels to clients.
 func (e *Error) Error() string {
 	s := "[" + string(e.Code) + "] " + e.Message + "."
 	if e.Hint != "" {
@@ -41,10 +41,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap gives the cause, which stays on the server.
+// Unwrap returns the cause, which stays on the server.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ErrorOf gives the error of the contract inside err: err's own *Error if it has one, CANCELLED for an ended context, and
+// ErrorOf returns the error of the contract inside err: err's own *Error if it has one, CANCELLED for an ended context, and
 // INTERNAL, which tells the client nothing, for everything else. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error {
 	if err == nil {

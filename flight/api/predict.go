@@ -3,7 +3,7 @@ package api
 // PredictedBases are the bases that Predict speaks of, in the order of its column basis.
 var PredictedBases = []string{"none", "dct", "haar", "pca", "pca_per_class"}
 
-// Predict tells how much of the best isotropic schedule's energy every basis, and schedules per class, can save at best,
+// Predict reports how much of the best isotropic schedule's energy every basis, and schedules per class, can save at best,
 // from one pass of a model over a data set, before anything is trained.
 //
 // Rows out, the most promising first: basis int32 (position in none, dct, haar, pca, pca_per_class), per_class int32

@@ -30,7 +30,7 @@ func (r *Refine) check() error {
 		atLeast("refine.iterations", r.Iterations, 1), atMost("refine.iterations", r.Iterations, 100))
 }
 
-// Refined tells what a refinement has gained: ODE errors, the root mean square over all pixels of the difference between
+// Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference between
 // the solver's samples and the converged ones from the same latents along the same path, before and after.
 type Refined struct {
 	Model   string `json:"model"`

@@ -30,7 +30,7 @@ type ServerInfo struct {
 	Warming    *Warming        `json:"warming,omitempty"`     // absent where serve was not told to warm anything up
 }
 
-// Warming tells how far the compilation ahead of requests is.
+// Warming reports how far the compilation ahead of requests is.
 type Warming struct {
 	Done    int    `json:"done"`
 	Total   int    `json:"total"`
@@ -83,15 +83,15 @@ type ScheduleInfo struct {
 	K        int     `json:"k,omitempty"`
 	Cuts     []int   `json:"cuts,omitempty"`
 	Labels   []int32 `json:"labels,omitempty"`
-	// Provenance tells how the schedule was made, where that is known: a schedule.Provenance.
+	// Provenance reports how the schedule was made, where that is known: a schedule.Provenance.
 	Provenance any `json:"provenance,omitempty"`
-	// Energies tells what MakeSchedule knows about a geodesic, by row.
+	// Energies reports what MakeSchedule knows about a geodesic, by row.
 	Energies []Energy `json:"energies,omitempty"`
-	// Bench tells what MakeSchedule knows about a gaussian schedule.
+	// Bench reports what MakeSchedule knows about a gaussian schedule.
 	Bench *Bench `json:"bench,omitempty"`
-	// Steps tells what MakeSchedule knows about a schedule of chosen steps.
+	// Steps reports what MakeSchedule knows about a schedule of chosen steps.
 	Steps *Steps `json:"steps,omitempty"`
-	// Refined tells what it has gained on a model.
+	// Refined reports what it has gained on a model.
 	Refined *Refined `json:"refined,omitempty"`
 }
 
@@ -128,7 +128,7 @@ type BenchBand struct {
 	Baseline float64 `json:"baseline"`
 }
 
-// Steps tells where a solver's steps were put along a schedule and what that gains over uniform ones. Errors are the root
+// Steps reports where a solver's steps were put along a schedule and what that gains over uniform ones. Errors are the root
 // mean square over all pixels of the difference to the converged samples from the same latents.
 type Steps struct {
 	Solver           string    `json:"solver"`
@@ -150,11 +150,11 @@ type BasisInfo struct {
 	Width    int    `json:"width"`
 	K        int    `json:"k"`
 	PerClass bool   `json:"per_class"`
-	// Spans tells what MakeBasis knows about principal components, one for each set of them.
+	// Spans reports what MakeBasis knows about principal components, one for each set of them.
 	Spans []BasisSpan `json:"spans,omitempty"`
 }
 
-// BasisSpan tells which images principal components were taken of.
+// BasisSpan reports which images principal components were taken of.
 type BasisSpan struct {
 	Labels []int   `json:"labels"` // classes that share them; −1 alone for all images
 	Images int64   `json:"images"`
@@ -189,7 +189,7 @@ type RunInfo struct {
 	Config  json.RawMessage `json:"config,omitempty"` // GetRun alone
 }
 
-// RunMemory tells how a run's steps fit the memory of the device.
+// RunMemory reports how a run's steps fit the memory of the device.
 type RunMemory struct {
 	Microbatch     int   `json:"microbatch"`                // images of a batch on the device at a time
 	NeededBytes    int64 `json:"needed_bytes"`              // for that, an estimate
@@ -197,7 +197,7 @@ type RunMemory struct {
 	AvailableBytes int64 `json:"available_bytes,omitempty"` // absent where nobody tells
 }
 
-// Stopped tells why a run stopped before it had seen what it was to see.
+// Stopped reports why a run stopped before it had seen what it was to see.
 type Stopped struct {
 	Reason  string `json:"reason"` // noise, energy or diverged
 	Step    int64  `json:"step"`

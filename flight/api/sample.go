@@ -63,7 +63,7 @@ func (r *Sample) SetDefaults() {
 // unset marks a number that the request left out, where zero is not allowed.
 const unset = -1 << 62
 
-// taken gives a number that may be left out: 0 if it was.
+// taken returns a number that may be left out: 0 if it was.
 func taken(field string, x *int, errs *error) {
 	if *x == unset {
 		*x = 0
@@ -115,7 +115,7 @@ func (r *Sample) Validate() error {
 	)
 }
 
-// CheckRows checks n and labels of a request that is not an exchange and gives the number of samples.
+// CheckRows checks n and labels of a request that is not an exchange and returns the number of samples.
 func (r *Sample) CheckRows() (int, error) {
 	switch {
 	case r.N != nil && r.Labels != nil:

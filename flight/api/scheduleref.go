@@ -14,7 +14,7 @@ type ScheduleRef struct {
 	T    float64 // of "edm": the variance at the end
 }
 
-// Given tells whether the request names a schedule.
+// Given reports whether the request names a schedule.
 func (r ScheduleRef) Given() bool { return r.Name != "" }
 
 func (r *ScheduleRef) decodeTree(path string, v tree) error {

@@ -34,7 +34,7 @@ func (r *StartRun) Validate() error {
 	return need("run", r.Run)
 }
 
-// TrainStep takes steps of a run that is created or paused and gives one row for each. In an exchange the rows sent,
+// TrainStep takes steps of a run that is created or paused and returns one row for each. In an exchange the rows sent,
 // image fixed_shape_tensor and label int32, are one step's batch per message.
 //
 // Rows out: step int64, then kimg, loss, energy, grad_norm, schedule_grad_norm, schedule_grad_stderr, lr, schedule_lr,
@@ -51,7 +51,7 @@ func (r *TrainStep) SetDefaults() { *r = TrainStep{Steps: 1} }
 // Validate implements Request.
 func (r *TrainStep) Validate() error { return first(need("run", r.Run), atLeast("steps", r.Steps, 1)) }
 
-// WatchRun gives a run's rows from a given one on, and live until the run is done, cancelled or paused.
+// WatchRun returns a run's rows from a given one on, and live until the run is done, cancelled or paused.
 type WatchRun struct {
 	Run  string `json:"run"`
 	From int    `json:"from"` // rows to leave out; default 0

@@ -169,7 +169,7 @@ func authority(t *testing.T) *Authority {
 	return a
 }
 
-// shake does a TLS handshake over loopback and gives the client's view of it.
+// shake does a TLS handshake over loopback and returns the client's view of it.
 func shake(t *testing.T, server, client *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)

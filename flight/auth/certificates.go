@@ -36,7 +36,7 @@ func NewAuthority(life time.Duration) (*Authority, error) {
 	return &Authority{cert: cert, key: key, life: life}, err
 }
 
-// Certificate gives the authority's own certificate in PEM: what clients trust, and servers ask of their clients.
+// Certificate returns the authority's own certificate in PEM: what clients trust, and servers ask of their clients.
 func (a *Authority) Certificate() []byte { return pemOf("CERTIFICATE", a.cert.Raw) }
 
 // Server makes a certificate and its key, in PEM, for the server of the hosts: names and addresses.

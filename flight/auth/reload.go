@@ -20,7 +20,7 @@ type Watched[T any] struct {
 	looked time.Time
 }
 
-// stamp tells one state of a file from the next.
+// stamp distinguishes one state of a file from the next.
 type stamp struct {
 	size     int64
 	modified time.Time
@@ -38,7 +38,7 @@ func Watch[T any](log *slog.Logger, load func() (T, error), paths ...string) (*W
 	return w, err
 }
 
-// Get gives the value. Files that cannot be read, or hold something else, leave it as it is, which is logged once for
+// Get returns the value. Files that cannot be read, or hold something else, leave it as it is, which is logged once for
 // each change.
 func (w *Watched[T]) Get() T {
 	w.mu.Lock()
@@ -62,7 +62,7 @@ func (w *Watched[T]) Get() T {
 	return value
 }
 
-// look gives the files' stamps; a missing file has the zero stamp.
+// look returns the files' stamps; a missing file has the zero stamp.
 func (w *Watched[T]) look() []stamp {
 	stamps := make([]stamp, len(w.paths))
 	for i, path := range w.paths {

@@ -22,7 +22,7 @@ type Principal struct {
 	Scopes []Scope
 }
 
-// May tells whether the principal has a scope.
+// May reports whether the principal has a scope.
 func (p *Principal) May(s Scope) bool { return slices.Contains(p.Scopes, s) }
 
 // Anyone is a principal with all scopes, for servers without tokens.
@@ -82,7 +82,7 @@ func parseEntry(fields []string) (e entry, err error) {
 	return e, nil
 }
 
-// Find gives the principal of a token, nil if it is none. Its time depends on the number of tokens alone.
+// Find returns the principal of a token, nil if it is none. Its time depends on the number of tokens alone.
 func (t *Tokens) Find(token string) *Principal {
 	hash := sha256.Sum256([]byte(token))
 	var found *Principal

@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/tensor"
 )
 
-// Rows gives rows from … to of a batch, which share its memory.
+// Rows returns rows from … to of a batch, which share its memory.
 func Rows(s api.Schema, b api.Batch, from, to int) api.Batch {
 	out := api.Batch{Rows: to - from, Cols: make([]any, len(b.Cols))}
 	for i, flat := range b.Cols {

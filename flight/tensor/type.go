@@ -19,7 +19,7 @@ func init() {
 	}
 }
 
-// Error says why a column's description is not a tensor type that can be used.
+// Error reports why a column's description is not a tensor type that can be used.
 type Error struct{ Msg string }
 
 func (e *Error) Error() string { return "tensor: " + e.Msg }
@@ -37,7 +37,7 @@ var (
 	_ array.ExtensionArray = (*Array)(nil)
 )
 
-// New gives the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and may
+// New returns the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and may
 // be empty. The product of the shape, the numbers in one row, must fit Arrow's int32.
 func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	n, err := size(shape)
@@ -69,13 +69,13 @@ func size(shape []int) (int32, error) {
 	return int32(n), nil
 }
 
-// Value gives the type of the numbers.
+// Value returns the type of the numbers.
 func (t *Type) Value() arrow.DataType { return t.value }
 
-// Shape gives the shape of one row.
+// Shape returns the shape of one row.
 func (t *Type) Shape() []int { return slices.Clone(t.shape) }
 
-// DimNames gives the names of the dimensions; nil if they have none.
+// DimNames returns the names of the dimensions; nil if they have none.
 func (t *Type) DimNames() []string { return slices.Clone(t.dimNames) }
 
 // ExtensionName implements arrow.ExtensionType.

@@ -28,7 +28,7 @@ const gathered = 16<<10 - 5 + 1
 // zeros is what padding is made of; nobody writes to it.
 var zeros [gathered + 2*Alignment]byte
 
-// padding gives how many zeros to put behind a field of n bytes, so that what follows prefix bytes and the field is aligned
+// padding returns how many zeros to put behind a field of n bytes, so that what follows prefix bytes and the field is aligned
 // and the message, with so many bytes of body, is gathered.
 func padding(prefix, n, body int) int {
 	if body == 0 {

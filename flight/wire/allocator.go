@@ -30,13 +30,13 @@ type Allocator struct {
 
 var _ memory.Allocator = (*Allocator)(nil)
 
-// NewAllocator gives an allocator of at most limit live bytes.
+// NewAllocator returns an allocator of at most limit live bytes.
 func NewAllocator(limit int64) *Allocator { return &Allocator{limit: limit} }
 
-// Live gives the bytes in use.
+// Live returns the bytes in use.
 func (a *Allocator) Live() int64 { return a.live.Load() }
 
-// Refused gives the first allocation that went beyond the limit, nil if none did.
+// Refused returns the first allocation that went beyond the limit, nil if none did.
 func (a *Allocator) Refused() *TooLarge { return a.refused.Load() }
 
 // Allocate implements memory.Allocator.

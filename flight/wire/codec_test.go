@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// images gives a record of n rows: an index and size floats each.
+// images returns a record of n rows: an index and size floats each.
 func images(n, size int) arrow.RecordBatch {
 	floats := arrow.FixedSizeListOf(int32(size), arrow.PrimitiveTypes.Float32)
 	schema := arrow.NewSchema([]arrow.Field{

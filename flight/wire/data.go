@@ -25,7 +25,7 @@ type Data struct {
 	Body        [][]byte // the body in pieces
 }
 
-// encode gives the message in protobuf. The header is padded so that the body is aligned.
+// encode returns the message in protobuf. The header is padded so that the body is aligned.
 func (d *Data) encode() mem.BufferSlice {
 	var front, back []byte // what precedes the padding, and what follows it
 	if len(d.Descriptor) > 0 {
@@ -54,7 +54,7 @@ func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
 }
 
-// buffers gives a message that is sent from where its parts lie.
+// buffers returns a message that is sent from where its parts lie.
 func buffers(body [][]byte, prefix ...[]byte) mem.BufferSlice {
 	out := make(mem.BufferSlice, 0, len(prefix)+len(body))
 	for _, parts := range [][][]byte{prefix, body} {

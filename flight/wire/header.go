@@ -53,12 +53,12 @@ func CheckHeader(header []byte) (err error) {
 	return fmt.Errorf("wire: messages of kind %d are not served", kind)
 }
 
-// root gives the table that a message is.
+// root returns the table that a message is.
 func root(header []byte) flatbuffers.Table {
 	return flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
 }
 
-// table gives the table that a slot of t refers to.
+// table returns the table that a slot of t refers to.
 func table(t flatbuffers.Table, slot flatbuffers.VOffsetT) (flatbuffers.Table, bool) {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {

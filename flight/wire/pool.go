@@ -15,7 +15,7 @@ const minPooled = 16 << 10
 // about equally long, so what one has left mostly fits another.
 var bodies [bits.UintSize + 1]sync.Pool
 
-// newBody gives aligned memory of n bytes, whose contents are to be overwritten.
+// newBody returns aligned memory of n bytes, whose contents are to be overwritten.
 func newBody(n int) []byte {
 	if n >= minPooled {
 		if b, _ := bodies[bits.Len(uint(n))].Get().(*[]byte); b != nil && cap(*b) >= n {
@@ -25,7 +25,7 @@ func newBody(n int) []byte {
 	return memory.DefaultAllocator.Allocate(n)
 }
 
-// Recycle gives back the body of a FlightData that Codec has received, for another one. Nothing may look at it any more.
+// Recycle returns the body of a FlightData that Codec has received, for another one. Nothing may look at it any more.
 // Bodies that are not given back belong to the collector.
 func Recycle(body []byte) {
 	if cap(body) < minPooled || uintptr(unsafe.Pointer(unsafe.SliceData(body)))%Alignment != 0 {

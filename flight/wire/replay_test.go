@@ -21,7 +21,7 @@ func (r *replay) Recv() (*flight.FlightData, error) {
 	return m, nil
 }
 
-// bufferPlaces gives where a record batch's buffers begin in its body.
+// bufferPlaces returns where a record batch's buffers begin in its body.
 func bufferPlaces(header []byte) (at []int) {
 	batch, ok := table(root(header), messageHeader)
 	if !ok {
@@ -51,7 +51,7 @@ func split(stream []byte) (messages []*flight.FlightData) {
 	return messages
 }
 
-// bodyLength gives what a description says, 0 where it is damaged.
+// bodyLength returns what a description says, 0 where it is damaged.
 func bodyLength(header []byte) (n int64) {
 	defer func() { _ = recover() }()
 	message := root(header)

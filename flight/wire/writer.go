@@ -14,7 +14,7 @@ type Writer struct {
 	out sending
 }
 
-// NewWriter gives a writer of records of the schema. descriptor, encoded, goes out with the first message; replies have
+// NewWriter returns a writer of records of the schema. descriptor, encoded, goes out with the first message; replies have
 // none.
 func NewWriter(to Sender, schema *arrow.Schema, descriptor []byte) *Writer {
 	w := &Writer{out: sending{to: to, descriptor: descriptor}}

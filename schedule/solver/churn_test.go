@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// fresh gives the noise of step i, the same at every call.
+// fresh returns the noise of step i, the same at every call.
 func fresh(i int, like state) state {
 	rng := rand.New(rand.NewPCG(uint64(i), 5))
 	out := like.clone()

@@ -41,7 +41,7 @@ type Settings struct {
 	SChurn, SMin, SMax, SNoise float64
 }
 
-// Error says which field of the settings is wrong.
+// Error reports which field of the settings is wrong.
 type Error struct {
 	Field    string // wire name of the field: solver, order, grid, steps, nfe, …
 	Msg      string // goes on after the field's name: "must be at least 1, got 0"

@@ -2,7 +2,7 @@ package gaussian
 
 import "fmt"
 
-// Error says why data, a basis or settings were refused.
+// Error reports why data, a basis or settings were refused.
 type Error struct {
 	Field string // dataset, basis, grid, t, …
 	Msg   string // what is wrong and what to do

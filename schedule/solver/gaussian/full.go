@@ -109,7 +109,7 @@ func (f *Full) On(b *basis.Basis, label int) (*SplitLaw, error) {
 	return s, nil
 }
 
-// span gives the coordinates of the whole (0) or of subspace j − 1.
+// span returns the coordinates of the whole (0) or of subspace j − 1.
 func (s *SplitLaw) span(j int) [2]int {
 	if j == 0 {
 		return [2]int{0, s.from[len(s.from)-1]}
