@@ -15,24 +15,19 @@ import (
 
 // DoAction does an operation. What moves tables answers with Arrow IPC streams, each complete in itself; everything else
 // with JSON objects.
-func (s *service) DoAction(action *flight.Action, to flight.FlightService_DoActionServer) error {
+func (s *service) DoAction(_ *flight.Action, to flight.FlightService_DoActionServer) error {
 	send := func(body [][]byte) error { return transportErrorOrNil(to.SendMsg(&wire.Result{Body: body})) }
-	for _, op := range api.Operations() {
-		switch {
-		case op.Name != action.GetType() || !op.Action:
-		case op.Rows:
-			return s.rowsAction(to.Context(), op.Name, action.GetBody(), send)
-		default:
-			return s.jsonAction(to.Context(), op.Name, action.GetBody(), send)
-		}
+	asked := askedOf(to.Context())
+	if asked.Op.Rows {
+		return s.rowsAction(to.Context(), asked, send)
 	}
-	return opNotFound("action", action.GetType())
+	return s.jsonAction(to.Context(), asked, send)
 }
 
 // ListActions describes every action in a sentence.
 func (s *service) ListActions(_ *flight.Empty, to flight.FlightService_ListActionsServer) error {
-	for _, op := range api.Operations() {
-		if !op.Action {
+	for _, op := range s.server.table {
+		if !op.By(api.ByAction) {
 			continue
 		}
 		if err := to.Send(&flight.ActionType{Type: op.Name, Description: op.Sentence}); err != nil {
@@ -78,7 +73,7 @@ const (
 )
 
 // jsonAction answers with the reply, after news of the progress if it takes long: {"event":"progress",...}.
-func (s *service) jsonAction(ctx context.Context, name string, body []byte, send func([][]byte) error) error {
+func (s *service) jsonAction(ctx context.Context, asked api.Call, send func([][]byte) error) error {
 	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		text, err := json.Marshal(e.Meta)
 		return [][][]byte{{text}}, err
@@ -86,7 +81,7 @@ func (s *service) jsonAction(ctx context.Context, name string, body []byte, send
 	var reply any
 	next := time.Now().Add(quiet)
 	err := s.server.run(ctx, to, newQueue(api.Schema{}, actionQueueBytes, 0), nil, func(ctx context.Context, emit func(api.Event) error) (err error) {
-		reply, err = s.server.engine.Action(ctx, name, body, func(meta api.Meta) {
+		reply, err = s.server.engine.Action(ctx, asked, func(meta api.Meta) {
 			if now := time.Now(); now.After(next) {
 				next = now.Add(betweenResults)
 				_ = emit(api.Event{Meta: meta}) // fails when ctx has ended, and then the action does
@@ -105,8 +100,8 @@ func (s *service) jsonAction(ctx context.Context, name string, body []byte, send
 }
 
 // rowsAction answers with the operation's rows: at least one body, all of one schema. Progress has no place there.
-func (s *service) rowsAction(ctx context.Context, op string, body []byte, send func([][]byte) error) error {
-	job, err := s.server.engine.Prepare(ctx, op, body)
+func (s *service) rowsAction(ctx context.Context, asked api.Call, send func([][]byte) error) error {
+	job, err := s.server.engine.Prepare(ctx, asked)
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func TestActionsAreListed(t *testing.T) {
 		described[a.GetType()] = a.GetDescription()
 	}
 	for _, op := range api.Operations() {
-		if sentence, listed := described[op.Name]; listed != op.Action || sentence != op.Sentence && listed {
+		if sentence, listed := described[op.Name]; listed != op.By(api.ByAction) || sentence != op.Sentence && listed {
 			t.Errorf("%s is described by %q", op.Name, sentence)
 		}
 	}

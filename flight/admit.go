@@ -2,7 +2,7 @@ package flight
 
 import (
 	"context"
-	"slices"
+	"encoding/json"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -32,8 +32,8 @@ type caller struct {
 // Callers without a token, on a server with tokens, are counted as one, and have a few calls at a time: gRPC reads the
 // whole of a request before anybody knows whether it is one for openAction.
 const (
-	strangers    = "strangers"
-	maxStrangers = 8
+	noToken    = "no token"
+	maxNoToken = 8
 )
 
 type callerKey struct{}
@@ -69,7 +69,7 @@ func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, err
 		who.Principal = auth.Anyone(who.key)
 		return who, nil
 	}
-	who.key = strangers
+	who.key = noToken
 	token, given, err := bearer(header)
 	if err != nil || !given {
 		return who, err
@@ -113,83 +113,104 @@ func certificateName(ctx context.Context) string {
 	return info.State.VerifiedChains[0][0].Subject.CommonName
 }
 
-// authorize decides whether who may make the request, whose type tells the call. Requests of other types are nobody's. It
-// gives the operation's name, where there is one.
-func authorize(who *caller, req any, most int) (op string, err error) {
-	if op, err = operationOf(req, most); err != nil {
-		return op, err
+// authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what is
+// asked of it. Messages of no type of Flight's are refused.
+func (c *call) authorize(req any) error {
+	w, err := c.wanted(req)
+	c.op = w.name
+	switch {
+	case err != nil:
+		return err
+	case c.who.Principal == nil && (w.way != api.ByAction || w.name != openAction):
+		return errNoToken()
+	case w.way == 0: // what is stored, and ListActions
+		return c.mayHave(api.ReadScope)
 	}
-	if _, isAction := req.(*flight.Action); isAction && op == openAction {
-		return op, nil
+	op, err := c.server.table.Find(w.way, w.name)
+	if err != nil {
+		return err
 	}
-	if who.Principal == nil {
-		return op, errNoToken()
+	if w.name != openAction {
+		if err := c.mayHave(op.Scope); err != nil {
+			return err
+		}
 	}
-	need, err := scopeOf(req, op)
-	if err != nil || who.May(need) {
-		return op, err
+	if w.way == api.ByAction {
+		if w.message, err = api.ReadMessage(w.body); err != nil {
+			return err
+		}
 	}
-	return op, api.Errorf(api.Scope, "The token of %q lacks the scope %s", who.Name, need)
+	c.asked, err = op.Call(w.message)
+	return err
 }
 
-// operationOf gives the operation that a request names, empty for calls that describe what is stored.
-func operationOf(req any, most int) (op string, err error) {
-	var text []byte
+func (c *call) mayHave(need api.Scope) error {
+	if c.who.May(need) {
+		return nil
+	}
+	return api.Errorf(api.ScopeMissing, "The token of %q lacks the scope %s", c.who.Name, need)
+}
+
+// wanted is what the first message of a call wants.
+type wanted struct {
+	way     api.Way // 0: no operation
+	name    string
+	body    []byte
+	message api.Message // the body, read; not yet of an action, whose name stands outside
+}
+
+// wanted finds the operation that a message names.
+func (c *call) wanted(req any) (w wanted, err error) {
 	switch r := req.(type) {
 	case *flight.Action:
-		if len(r.GetBody()) > most {
-			return r.GetType(), requestTooLarge(most)
-		}
-		return r.GetType(), nil
+		w = wanted{way: api.ByAction, name: r.GetType(), body: r.GetBody()}
 	case *flight.Ticket:
-		text = r.GetTicket()
+		w = wanted{way: api.ByGet, body: r.GetTicket()}
 	case *flight.FlightDescriptor:
 		if r.GetType() == flight.DescriptorPATH {
-			return "", nil
+			return w, nil
 		}
-		text = r.GetCmd()
+		w = wanted{way: api.ByGet, body: r.GetCmd()}
 	case *flight.FlightData:
-		d := r.GetFlightDescriptor()
-		switch {
-		case d == nil:
-			return "", errNoDescriptor()
-		case d.GetType() == flight.DescriptorPATH:
-			return "PutDataset", nil
+		if w, err = streamed(c.method, r.GetFlightDescriptor()); err != nil {
+			return w, err
 		}
-		text = d.GetCmd()
+	case *flight.Criteria, *flight.Empty:
+		return w, nil
 	default:
-		return "", nil
+		return w, api.Errorf(api.OpNotFound, "The call is not served")
 	}
-	if len(text) > most {
-		return "", requestTooLarge(most)
+	if most := c.server.cfg.MaxRequestBytes; len(w.body) > most {
+		return w, api.Errorf(api.TooLarge, "The request has more than %d bytes", most)
 	}
-	return api.Op(text)
+	if w.way == api.ByAction {
+		return w, nil
+	}
+	if w.message, err = api.ReadMessage(w.body); err == nil {
+		w.name, err = w.message.Op()
+	}
+	return w, err
 }
 
-// scopeOf gives the scope that a request needs.
-func scopeOf(req any, op string) (auth.Scope, error) {
-	if op != "" {
-		if slices.ContainsFunc(api.Operations(), func(o api.Operation) bool { return o.Name == op }) {
-			return auth.ScopeOf(op), nil
-		}
-		if _, isAction := req.(*flight.Action); isAction {
-			return "", opNotFound("action", op)
-		}
-		return "", opNotFound("operation", op)
+// streamed says what the descriptor of a client's stream wants: a command, or to upload a data set to a path.
+func streamed(method string, d *flight.FlightDescriptor) (wanted, error) {
+	w := wanted{way: api.ByPut, body: d.GetCmd()}
+	if method == doExchange {
+		w.way = api.ByExchange
 	}
-	switch req.(type) {
-	case *flight.FlightDescriptor, *flight.Criteria, *flight.Empty: // what is stored, and ListActions
-		return auth.Read, nil
-	case *flight.Action:
-		return "", opNotFound("action", op)
+	switch path := d.GetPath(); {
+	case d == nil:
+		return w, api.Errorf(api.BadRequest, "The stream has no descriptor").WithHint("Send a command or a path with the first message.")
+	case d.GetType() != flight.DescriptorPATH:
+		return w, nil
+	case w.way == api.ByExchange:
+		return w, api.Errorf(api.BadRequest, "An exchange needs a command").WithHint("Such as {\"op\":\"Denoise\",...}.")
+	case len(path) != 2 || path[0] != "datasets":
+		return w, api.Errorf(api.BadRequest, "Nothing can be uploaded to the path %q", path).
+			WithHint("Upload data sets to [\"datasets\", name]; schedules and bases with the commands PutSchedule and PutBasis.")
+	default:
+		var err error
+		w.body, err = json.Marshal(map[string]string{"op": "PutDataset", "name": path[1]})
+		return w, err
 	}
-	return "", api.Errorf(api.OpNotFound, "The call is not served")
-}
-
-func errNoDescriptor() error {
-	return api.Errorf(api.BadRequest, "The stream has no descriptor").WithHint("Send a command or a path with the first message.")
-}
-
-func requestTooLarge(most int) error {
-	return api.Errorf(api.TooLarge, "The request has more than %d bytes", most)
 }

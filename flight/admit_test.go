@@ -18,15 +18,16 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 )
 
 // guardedServer is a server with one token of each scope, by its scope's name.
-func guardedServer(t *testing.T, cfg Config) (*testServer, map[auth.Scope]string) {
+func guardedServer(t *testing.T, cfg Config) (*testServer, map[api.Scope]string) {
 	t.Helper()
-	tokens, lines := map[auth.Scope]string{}, ""
-	for _, scope := range []auth.Scope{auth.Read, auth.Sample, auth.Train, auth.Admin} {
-		token, line, err := auth.NewToken("only-"+string(scope), []auth.Scope{scope})
+	tokens, lines := map[api.Scope]string{}, ""
+	for _, scope := range []api.Scope{api.ReadScope, api.SampleScope, api.TrainScope, api.AdminScope} {
+		token, line, err := auth.NewToken("only-"+string(scope), []api.Scope{scope})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,9 +142,9 @@ func TestEveryCallNeedsAToken(t *testing.T) {
 		"no token":     nil,
 		"unknown":      {"Bearer aniso_wrong"},
 		"empty":        {"Bearer "},
-		"not a bearer": {"Basic " + tokens[auth.Admin]},
-		"no scheme":    {tokens[auth.Admin]},
-		"two":          {"Bearer " + tokens[auth.Admin], "Bearer " + tokens[auth.Read]},
+		"not a bearer": {"Basic " + tokens[api.AdminScope]},
+		"no scheme":    {tokens[api.AdminScope]},
+		"two":          {"Bearer " + tokens[api.AdminScope], "Bearer " + tokens[api.ReadScope]},
 	}
 	for what, headers := range wrong {
 		for name, call := range everyCall(s) {
@@ -183,7 +184,7 @@ func TestExemptions(t *testing.T) {
 	}
 	_, err = health.List(t.Context(), &grpc_health_v1.HealthListRequest{})
 	wantStatus(t, "health's List", err, codes.Unauthenticated, "[NO_TOKEN] ")
-	_, err = health.List(with(t.Context(), "Bearer "+tokens[auth.Admin]), &grpc_health_v1.HealthListRequest{})
+	_, err = health.List(with(t.Context(), "Bearer "+tokens[api.AdminScope]), &grpc_health_v1.HealthListRequest{})
 	wantStatus(t, "health's List with a token", err, codes.NotFound, "[OP_NOT_FOUND] ")
 	err = conn.Invoke(t.Context(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &flight.Empty{}, &flight.Empty{})
 	wantStatus(t, "reflection", err, codes.Unauthenticated, "[NO_TOKEN] ")
@@ -192,9 +193,9 @@ func TestExemptions(t *testing.T) {
 // TestScopes: a token is good for its scope's operations alone, by every way.
 func TestScopes(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
-	needs := map[string]auth.Scope{
-		"ListFlights": auth.Read, "ListActions": auth.Read, "GetFlightInfo": auth.Sample, "GetSchema": auth.Sample,
-		"PollFlightInfo": auth.Sample, "DoGet": auth.Sample, "DoExchange": auth.Sample, "DoPut": auth.Train, "DoAction": auth.Read,
+	needs := map[string]api.Scope{
+		"ListFlights": api.ReadScope, "ListActions": api.ReadScope, "GetFlightInfo": api.SampleScope, "GetSchema": api.SampleScope,
+		"PollFlightInfo": api.SampleScope, "DoGet": api.SampleScope, "DoExchange": api.SampleScope, "DoPut": api.TrainScope, "DoAction": api.ReadScope,
 	}
 	calls := everyCall(s)
 	for name, need := range needs {
@@ -207,7 +208,7 @@ func TestScopes(t *testing.T) {
 			}
 		}
 	}
-	for action, need := range map[string]auth.Scope{"CreateRun": auth.Train, "DeleteModel": auth.Admin, "LoadModel": auth.Admin} {
+	for action, need := range map[string]api.Scope{"CreateRun": api.TrainScope, "DeleteModel": api.AdminScope, "LoadModel": api.AdminScope} {
 		for scope, token := range tokens {
 			err := s.doAction(with(t.Context(), "Bearer "+token), action)
 			if scope == need && err != nil {
@@ -224,13 +225,13 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	s.log = slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	forged := "x\nlevel=ERROR msg=forged\x1b[31m"
-	_ = s.doAction(with(t.Context(), "Bearer "+tokens[auth.Read]), forged)
+	_ = s.doAction(with(t.Context(), "Bearer "+tokens[api.ReadScope]), forged)
 	_ = s.doAction(with(t.Context(), "Bearer aniso_guessed"), "ListModels")
-	if r := s.get(with(t.Context(), "Bearer "+tokens[auth.Sample]), t, `{"op":"Sample","rows":1,"fail":"panic"}`); r.err == nil {
+	if r := s.get(with(t.Context(), "Bearer "+tokens[api.SampleScope]), t, `{"op":"Sample","rows":1,"fail":"panic"}`); r.err == nil {
 		t.Error("no panic")
 	}
 	text := s.logs.String()
-	for _, secret := range append([]string{"aniso_guessed", "\nlevel=ERROR msg=forged", "\x1b"}, tokens[auth.Read], tokens[auth.Sample]) {
+	for _, secret := range append([]string{"aniso_guessed", "\nlevel=ERROR msg=forged", "\x1b"}, tokens[api.ReadScope], tokens[api.SampleScope]) {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log holds %q", secret)
 		}
@@ -275,25 +276,25 @@ func TestTLS(t *testing.T) {
 // TestCallsOfOneCaller are bounded; others, and the caller after one has ended, are served.
 func TestCallsOfOneCaller(t *testing.T) {
 	s, tokens := guardedServer(t, Config{MaxCalls: 2})
-	ctx, cancel := context.WithCancel(with(t.Context(), "Bearer "+tokens[auth.Sample]))
+	ctx, cancel := context.WithCancel(with(t.Context(), "Bearer "+tokens[api.SampleScope]))
 	defer cancel()
 	for range 2 {
 		go s.get(ctx, t, `{"op":"Sample","rows":1000000,"batch":1,"tick_ms":10}`)
 	}
 	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 2 })
 	wantStatus(t, "a third", s.get(ctx, t, `{"op":"Sample","rows":1}`).err, codes.ResourceExhausted, "[BUSY] ")
-	if err := s.doAction(with(t.Context(), "Bearer "+tokens[auth.Read]), "ListModels"); err != nil {
+	if err := s.doAction(with(t.Context(), "Bearer "+tokens[api.ReadScope]), "ListModels"); err != nil {
 		t.Errorf("another caller: %v", err)
 	}
 	cancel()
 	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
-	if r := s.get(with(t.Context(), "Bearer "+tokens[auth.Sample]), t, `{"op":"Sample","rows":1}`); r.err != nil {
+	if r := s.get(with(t.Context(), "Bearer "+tokens[api.SampleScope]), t, `{"op":"Sample","rows":1}`); r.err != nil {
 		t.Error(r.err)
 	}
 }
 
-// TestStrangersAreFew: calls without a token that never say what they want leave room for those with one.
-func TestStrangersAreFew(t *testing.T) {
+// TestCallsWithoutTokenAreFew: calls without a token that never say what they want leave room for those with one.
+func TestCallsWithoutTokenAreFew(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -302,13 +303,13 @@ func TestStrangersAreFew(t *testing.T) {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range maxStrangers {
+	for range maxNoToken {
 		_, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, doAction)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "beginning", 2*time.Second, func() bool { return s.underWay() == maxStrangers })
+	eventually(t, "beginning", 2*time.Second, func() bool { return s.underWay() == maxNoToken })
 	info := &flight.Action{Type: openAction}
 	ask := func(ctx context.Context) error {
 		stream, err := s.client.DoAction(ctx, info)
@@ -318,7 +319,7 @@ func TestStrangersAreFew(t *testing.T) {
 		return err
 	}
 	wantStatus(t, "one more", ask(t.Context()), codes.ResourceExhausted, "[BUSY] 8 calls without a token are under way")
-	if err := ask(with(t.Context(), "Bearer "+tokens[auth.Read])); err != nil {
+	if err := ask(with(t.Context(), "Bearer "+tokens[api.ReadScope])); err != nil {
 		t.Errorf("with a token: %v", err)
 	}
 	cancel()

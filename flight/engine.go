@@ -2,24 +2,22 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
-// Engine does the work of the service. *engine.Engine is one; tests have another.
+// Engine does the work of the service. Requests come to it decoded, each of an operation of its table.
 type Engine interface {
+	// Operations returns what the engine can do: api.Operations, or a table of its own.
+	Operations() api.Table
 	// Prepare checks and prices an operation that gives rows.
-	Prepare(ctx context.Context, op string, body json.RawMessage) (*engine.Job, error)
+	Prepare(ctx context.Context, call api.Call) (*api.Job, error)
 	// Exchange opens an operation that takes rows of the schema in.
-	Exchange(ctx context.Context, op string, body json.RawMessage, in api.Schema) (*engine.Exchange, error)
-	// Action does an operation that speaks JSON.
-	Action(ctx context.Context, name string, body json.RawMessage, progress func(api.Meta)) (any, error)
-	// Put opens an upload, to a command or a path.
-	Put(ctx context.Context, command json.RawMessage, path []string, in api.Schema) (engine.Upload, error)
+	Exchange(ctx context.Context, call api.Call, in api.Schema) (*api.Exchange, error)
+	// Action does an operation that speaks JSON. Long ones call progress, which may be nil, now and then.
+	Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error)
+	// Put opens an upload.
+	Put(ctx context.Context, call api.Call, in api.Schema) (api.Upload, error)
 	// List names everything stored.
 	List(ctx context.Context) []api.Flight
 }
-
-var _ Engine = (*engine.Engine)(nil)

@@ -51,8 +51,3 @@ func newID() string {
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
-
-// opNotFound is the error of a name that a way does not serve.
-func opNotFound(way, op string) error {
-	return api.Errorf(api.OpNotFound, "There is no %s %q", way, op).WithHint("ListActions names the actions; the README every operation.")
-}

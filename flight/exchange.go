@@ -9,7 +9,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/columns"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 // DoExchange answers every batch that the client sends with the operation that the descriptor names.
@@ -23,17 +22,12 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 		in.close()
 		return err
 	}
-	op, body, err := exchangeCommand(in.descriptor)
+	x, err := s.server.engine.Exchange(stream.Context(), askedOf(stream.Context()), in.schema)
 	if err != nil {
 		in.close()
 		return err
 	}
-	x, err := s.server.engine.Exchange(stream.Context(), op, body, in.schema)
-	if err != nil {
-		in.close()
-		return err
-	}
-	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, body), api.Meta{"event": "start", "window": x.Window})
+	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, x.BatchBytes), api.Meta{"event": "start", "window": x.Window})
 	if err != nil {
 		in.close()
 		x.Close()
@@ -53,13 +47,6 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 		return err
 	}
 	return out.end(end)
-}
-
-func exchangeCommand(d *flight.FlightDescriptor) (string, []byte, error) {
-	if d.GetType() != flight.DescriptorCMD {
-		return "", nil, api.Errorf(api.BadRequest, "An exchange needs a command").WithHint("Such as {\"op\":\"Denoise\",...}.")
-	}
-	return command(d.GetCmd())
 }
 
 // received is a batch, or why there is none.
@@ -108,7 +95,7 @@ func discard(ctx context.Context, batches <-chan received) {
 }
 
 // answerAll answers batch after batch and gives what the operation says at the end.
-func answerAll(ctx context.Context, batches <-chan received, x *engine.Exchange, emit func(api.Event) error) (map[string]any, error) {
+func answerAll(ctx context.Context, batches <-chan received, x *api.Exchange, emit func(api.Event) error) (map[string]any, error) {
 	var done int64
 	for {
 		var r received
@@ -135,7 +122,7 @@ func answerAll(ctx context.Context, batches <-chan received, x *engine.Exchange,
 }
 
 // answer answers one batch. The client gets a reply to each, also to one without rows.
-func answer(ctx context.Context, in api.Batch, done int64, x *engine.Exchange, emit func(api.Event) error) error {
+func answer(ctx context.Context, in api.Batch, done int64, x *api.Exchange, emit func(api.Event) error) error {
 	replied := false
 	if in.Rows > 0 {
 		err := x.Do(ctx, in, func(e api.Event) error {

@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/columns"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 // fakeEngine is an engine without models. Its operations:
@@ -37,22 +35,32 @@ type fakeEngine struct {
 
 // fakeRequest is what the operations of the fake understand.
 type fakeRequest struct {
-	Name  string `json:"name"`
-	Rows  int    `json:"rows"`
-	Batch int    `json:"batch"`
-	Tick  int    `json:"tick_ms"` // the time one batch takes
-	Fail  string `json:"fail"`    // internal, panic, busy; after the first batch
-	Size  int    `json:"size"`    // of an image's side; default 2
-	Quiet bool   `json:"quiet"`   // no rows at all
-	Waits string `json:"waits"`   // for the compilation of this program, as it tells all along
+	Name       string `json:"name"`
+	Rows       int    `json:"rows"`
+	Batch      int    `json:"batch"`
+	Tick       int    `json:"tick_ms"` // the time one batch takes
+	Fail       string `json:"fail"`    // internal, panic, busy; after the first batch
+	Size       int    `json:"size"`    // of an image's side; default 2
+	Quiet      bool   `json:"quiet"`   // no rows at all
+	BatchBytes int64  `json:"batch_bytes"`
+	Waits      string `json:"waits"` // for the compilation of this program, as it tells all along
 }
 
-func parseFake(body []byte) (r fakeRequest, err error) {
-	r = fakeRequest{Batch: 4, Size: 2}
-	if len(body) > 0 {
-		err = json.Unmarshal(body, &r)
+// SetDefaults implements api.Request.
+func (r *fakeRequest) SetDefaults() { *r = fakeRequest{Batch: 4, Size: 2} }
+
+// Validate implements api.Request.
+func (r *fakeRequest) Validate() error { return nil }
+
+// Operations implements Engine: the contract's, with requests of the fake's own.
+func (f *fakeEngine) Operations() api.Table {
+	var table api.Table
+	for _, op := range api.Operations() {
+		own := *op
+		own.New = func() api.Request { return new(fakeRequest) }
+		table = append(table, &own)
 	}
-	return r, err
+	return table
 }
 
 func sampleSchema(size int) api.Schema {
@@ -66,16 +74,13 @@ func sampleSchema(size int) api.Schema {
 	}
 }
 
-func (f *fakeEngine) Prepare(_ context.Context, op string, body json.RawMessage) (*engine.Job, error) {
-	if op != "Sample" {
-		return nil, api.Errorf(api.OpNotFound, "There is no operation %q", op)
+func (f *fakeEngine) Prepare(_ context.Context, call api.Call) (*api.Job, error) {
+	if call.Op.Name != "Sample" {
+		return nil, api.Errorf(api.OpNotFound, "There is no operation %q", call.Op.Name)
 	}
-	req, err := parseFake(body)
-	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "%w", err)
-	}
+	req := *call.Request.(*fakeRequest)
 	s := sampleSchema(req.Size)
-	return &engine.Job{Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting,
+	return &api.Job{Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting, BatchBytes: req.BatchBytes,
 		Run: func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) }}, nil
 }
 
@@ -145,18 +150,18 @@ func fail(how string) error {
 	return nil
 }
 
-func (f *fakeEngine) Exchange(_ context.Context, op string, body json.RawMessage, in api.Schema) (*engine.Exchange, error) {
-	req, err := parseFake(body)
-	if err != nil || op != "Denoise" {
-		return nil, api.Errorf(api.OpNotFound, "There is no exchange %q", op)
+func (f *fakeEngine) Exchange(_ context.Context, call api.Call, in api.Schema) (*api.Exchange, error) {
+	if call.Op.Name != "Denoise" {
+		return nil, api.Errorf(api.OpNotFound, "There is no exchange %q", call.Op.Name)
 	}
+	req := *call.Request.(*fakeRequest)
 	i := in.Index("x")
 	if i < 0 || in.Columns[i].Kind != api.Tensor {
 		return nil, api.Errorf(api.BadTensor, "Column \"x\" is missing")
 	}
 	f.working.Add(1)
 	var total float64
-	return &engine.Exchange{Out: in, Window: 3, Close: func() { f.working.Add(-1) },
+	return &api.Exchange{Out: in, Window: 3, Close: func() { f.working.Add(-1) },
 		Do: func(ctx context.Context, b api.Batch, emit func(api.Event) error) error {
 			if err := sleep(ctx, req.Tick); err != nil {
 				return err
@@ -176,11 +181,8 @@ func (f *fakeEngine) Exchange(_ context.Context, op string, body json.RawMessage
 	}, nil
 }
 
-func (f *fakeEngine) Action(ctx context.Context, name string, body json.RawMessage, progress func(api.Meta)) (any, error) {
-	req, err := parseFake(body)
-	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "%w", err)
-	}
+func (f *fakeEngine) Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error) {
+	req := *call.Request.(*fakeRequest)
 	f.working.Add(1)
 	defer f.working.Add(-1)
 	for i := range req.Rows {
@@ -189,23 +191,15 @@ func (f *fakeEngine) Action(ctx context.Context, name string, body json.RawMessa
 		}
 		progress(api.Progress(i, req.Rows))
 	}
-	return map[string]string{"name": name}, fail(req.Fail)
+	return map[string]string{"name": call.Op.Name}, fail(req.Fail)
 }
 
-func (f *fakeEngine) Put(_ context.Context, command json.RawMessage, path []string, in api.Schema) (engine.Upload, error) {
-	name := strings.Join(path, "/")
-	var req fakeRequest
-	if command != nil {
-		var err error
-		if req, err = parseFake(command); err != nil {
-			return nil, api.Errorf(api.BadRequest, "%w", err)
-		}
-		name = req.Name
-	}
+func (f *fakeEngine) Put(_ context.Context, call api.Call, in api.Schema) (api.Upload, error) {
+	req := *call.Request.(*fakeRequest)
 	if in.Index("label") < 0 {
 		return nil, api.Errorf(api.BadTensor, "Column \"label\" is missing")
 	}
-	return &fakeUpload{f: f, name: name, in: in, fail: req.Fail}, nil
+	return &fakeUpload{f: f, name: req.Name, in: in, fail: req.Fail}, nil
 }
 
 type fakeUpload struct {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/flight/columns"
 	"github.com/anisoflight/anisoflight/internal/engine"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
@@ -99,7 +100,12 @@ func FuzzUpload(f *testing.F) {
 			{FlightDescriptor: &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(command)}, DataHeader: schema},
 			{DataHeader: batch, DataBody: body},
 		}
-		_, err := s.receiveUpload(&upload{ctx: t.Context(), messages: messages})
+		c := s.server.newCall(t.Context(), flightService+"DoPut")
+		c.who = &caller{Principal: auth.Anyone("fuzz")}
+		err := c.authorize(messages[0])
+		if err == nil {
+			_, err = s.receiveUpload(&upload{ctx: c.context(t.Context()), messages: messages})
+		}
 		if err == nil {
 			return
 		}

@@ -10,12 +10,8 @@ import (
 const getQueueBytes = 8 << 20
 
 // DoGet runs the operation that the ticket names and streams its rows.
-func (s *service) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServer) error {
-	op, body, err := command(ticket.GetTicket())
-	if err != nil {
-		return err
-	}
-	job, err := s.server.engine.Prepare(to.Context(), op, body)
+func (s *service) DoGet(_ *flight.Ticket, to flight.FlightService_DoGetServer) error {
+	job, err := s.server.engine.Prepare(to.Context(), askedOf(to.Context()))
 	if err != nil {
 		return err
 	}
@@ -23,7 +19,7 @@ func (s *service) DoGet(ticket *flight.Ticket, to flight.FlightService_DoGetServ
 	if job.Rows >= 0 {
 		start["total"] = job.Rows
 	}
-	out, err := openStream(to, job.Schema, rowsPerMessage(job.Schema, body), start)
+	out, err := openStream(to, job.Schema, rowsPerMessage(job.Schema, job.BatchBytes), start)
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,8 @@ func TestStalledWriters(t *testing.T) {
 	_, err = exchange.Recv()
 	wantStatus(t, "an exchange", err, codes.Canceled, "[CANCELLED] The client has sent nothing")
 	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
-	if s.storedLabels("datasets/digits") != nil || s.aborts() != 1 {
-		t.Errorf("stored %v, %d aborted", s.storedLabels("datasets/digits"), s.aborts())
+	if s.storedLabels("digits") != nil || s.aborts() != 1 {
+		t.Errorf("stored %v, %d aborted", s.storedLabels("digits"), s.aborts())
 	}
 }
 

@@ -22,15 +22,11 @@ func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor)
 		}
 		return flightInfo(d, f)
 	}
-	op, body, err := command(d.GetCmd())
+	job, err := s.server.engine.Prepare(ctx, askedOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	job, err := s.server.engine.Prepare(ctx, op, body)
-	if err != nil {
-		return nil, err
-	}
-	return flightInfo(d, api.Flight{Schema: job.Schema, Records: job.Rows, Bytes: job.Bytes, Ticket: body})
+	return flightInfo(d, api.Flight{Schema: job.Schema, Records: job.Rows, Bytes: job.Bytes, Ticket: d.GetCmd()})
 }
 
 // GetSchema gives the schema alone.

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 // call is one call under way. Its goroutines share the count of rows.
@@ -21,7 +20,8 @@ type call struct {
 	ctx     context.Context // gRPC's
 	who     *caller
 	method  string
-	op      string // the operation, once the request has been read; empty where there is none
+	op      string   // the operation's name, once the request has been read; empty where there is none
+	asked   api.Call // the request, once its caller is known to be allowed it
 	id      string
 	log     *slog.Logger
 	started time.Time
@@ -37,6 +37,12 @@ func countRows(ctx context.Context, rows int) {
 	}
 }
 
+// askedOf returns what the call of a context asks for.
+func askedOf(ctx context.Context) api.Call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c.asked
+}
+
 func (s *Server) newCall(ctx context.Context, method string) *call {
 	id := newID()
 	return &call{server: s, ctx: ctx, who: callerOf(ctx), method: method, id: id, log: s.log.With("request", id, "method", method), started: time.Now()}
@@ -44,7 +50,7 @@ func (s *Server) newCall(ctx context.Context, method string) *call {
 
 // context gives the context of the call's work.
 func (c *call) context(ctx context.Context) context.Context {
-	return context.WithValue(engine.WithClient(ctx, c.who.key), callKey{}, c)
+	return context.WithValue(api.WithClient(ctx, c.who.key), callKey{}, c)
 }
 
 // do runs the call's handler: it refuses new calls of a draining server and those of a caller with too many, recovers
@@ -66,12 +72,6 @@ func (c *call) finish(err error) error {
 	c.server.meters.count(c, err, took)
 	err = toStatus(c.log, c.id, err)
 	c.log.Debug("call", "op", c.op, "caller", c.who.key, "code", status.Code(err), "seconds", took.Seconds())
-	return err
-}
-
-// authorize checks the request, which is the first message that the call brings.
-func (c *call) authorize(req any) (err error) {
-	c.op, err = authorize(c.who, req, c.server.cfg.MaxRequestBytes)
 	return err
 }
 

@@ -56,7 +56,7 @@ func (m *meters) count(c *call, err error, took time.Duration) {
 	if !isFlight || !slices.Contains(methods, method) {
 		method = "other"
 	}
-	if op != "" && !slices.ContainsFunc(api.Operations(), func(o api.Operation) bool { return o.Name == op }) {
+	if op != "" && c.server.table.Named(op) == nil {
 		op = "other"
 	}
 	if err != nil {
@@ -132,7 +132,11 @@ func (e *engineMeters) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (e *engineMeters) Collect(out chan<- prometheus.Metric) {
-	reply, err := e.engine.Action(context.Background(), openAction, nil, nil)
+	call, err := e.engine.Operations().Call(api.ByAction, openAction, nil)
+	if err != nil {
+		return
+	}
+	reply, err := e.engine.Action(context.Background(), call, nil)
 	info, ok := reply.(api.ServerInfo)
 	if err != nil || !ok {
 		return

@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -57,9 +56,11 @@ type informed struct {
 	info api.ServerInfo
 }
 
-func (e informed) Action(context.Context, string, json.RawMessage, func(api.Meta)) (any, error) {
+func (e informed) Action(context.Context, api.Call, func(api.Meta)) (any, error) {
 	return e.info, nil
 }
+
+func (informed) Operations() api.Table { return api.Operations() }
 
 // TestMetricsOfWork: what the engine says of its programs, by kind.
 func TestMetricsOfWork(t *testing.T) {

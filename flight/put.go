@@ -38,11 +38,7 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 	if err != nil {
 		return 0, err
 	}
-	text, path, err := uploadTarget(in.descriptor)
-	if err != nil {
-		return 0, err
-	}
-	upload, err := s.server.engine.Put(stream.Context(), text, path, in.schema)
+	upload, err := s.server.engine.Put(stream.Context(), askedOf(stream.Context()), in.schema)
 	if err != nil {
 		return 0, err
 	}
@@ -72,15 +68,6 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 	countRows(stream.Context(), int(rows))
 	committed = err == nil
 	return rows, err
-}
-
-// uploadTarget gives the command, or else the path, that a descriptor holds.
-func uploadTarget(d *flight.FlightDescriptor) (text json.RawMessage, path []string, err error) {
-	if d.GetType() == flight.DescriptorPATH {
-		return nil, d.GetPath(), nil
-	}
-	_, text, err = command(d.GetCmd())
-	return text, nil, err
 }
 
 // drain reads and forgets what a client still sends, until it ends, goes away, or patience does.

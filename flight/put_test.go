@@ -122,7 +122,7 @@ func TestUploadThatBreaksOffIsForgotten(t *testing.T) {
 		breakOff(cancel)
 		eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
 		cancel()
-		if got := s.storedLabels("datasets/digits"); got != nil {
+		if got := s.storedLabels("digits"); got != nil {
 			t.Fatalf("case %d: stored %v", i, got)
 		}
 		if s.aborts() != i+1 {

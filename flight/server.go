@@ -83,6 +83,7 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	engine  Engine
+	table   api.Table // of its operations
 	grpc    *grpc.Server
 	health  *health.Server
 	traffic traffic
@@ -101,7 +102,7 @@ type Server struct {
 // New makes a server of an engine. Serve starts it.
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, health: health.NewServer(), active: map[string]int{}, idle: make(chan struct{})}
+	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(), active: map[string]int{}, idle: make(chan struct{})}
 	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
 	options := []grpc.ServerOption{
@@ -143,8 +144,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// lastWords is how long a server that stops waits for its last answers to be sent.
-const lastWords = time.Second
+// lastAnswers is how long a server that stops waits for its last answers to be sent.
+const lastAnswers = time.Second
 
 // Shutdown stops the server: new requests are refused as DRAINING, those under way may end until ctx does, then they are
 // cut off with the same answer. It returns ctx's error in that case.
@@ -171,7 +172,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}()
 	select {
 	case <-sent:
-	case <-time.After(lastWords):
+	case <-time.After(lastAnswers):
 	}
 	return err
 }
@@ -191,7 +192,7 @@ func (s *Server) begin(who string) error {
 		return errDraining()
 	}
 	switch n := s.active[who]; {
-	case who == strangers && n >= maxStrangers:
+	case who == noToken && n >= maxNoToken:
 		return api.Errorf(api.Busy, "%d calls without a token are under way", n).WithHint("Send a token, or wait for one to end.")
 	case n >= s.cfg.MaxCalls:
 		return api.Errorf(api.Busy, "%d of your calls are under way", n).WithHint("Wait for one to end.")

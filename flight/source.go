@@ -16,14 +16,13 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// source reads what a client streams: a descriptor, a schema, and batches until the client ends the stream. Every error is
+// source reads what a client streams: a schema and batches until the client ends the stream. Every error is
 // one of the contract or of the context.
 type source struct {
-	from       *receiver
-	mem        *wire.Allocator
-	reader     *flight.Reader
-	descriptor *flight.FlightDescriptor
-	schema     api.Schema
+	from   *receiver
+	mem    *wire.Allocator
+	reader *flight.Reader
+	schema api.Schema
 }
 
 // openSource reads up to the schema. No message may have, or claim, more bytes than limit.
@@ -32,10 +31,6 @@ func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
 	var err error
 	if s.reader, err = flight.NewRecordReader(s.from, ipc.WithAllocator(s.mem)); err != nil {
 		return s, s.explain(err)
-	}
-	s.descriptor = s.from.descriptor
-	if s.descriptor == nil {
-		return s, errNoDescriptor()
 	}
 	s.schema, err = columns.FromArrow(s.reader.Schema())
 	return s, err
@@ -95,12 +90,11 @@ func (s *source) explain(err error) error {
 // receiver gives the messages of a stream to arrow-go's reader. It looks over their descriptions first, and leaves out
 // those that carry metadata alone.
 type receiver struct {
-	from       flight.DataStreamReader
-	limit      int64 // bytes of one message
-	descriptor *flight.FlightDescriptor
-	body       []byte // the latest message's
-	ended      bool   // by the client, cleanly
-	err        error  // the connection's, or the first message's that was refused
+	from  flight.DataStreamReader
+	limit int64  // bytes of one message
+	body  []byte // the latest message's
+	ended bool   // by the client, cleanly
+	err   error  // the connection's, or the first message's that was refused
 }
 
 // Recv implements flight.DataStreamReader.
@@ -114,9 +108,6 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 		if err != nil {
 			r.err = transportError(err)
 			return nil, r.err
-		}
-		if r.descriptor == nil {
-			r.descriptor = data.GetFlightDescriptor()
 		}
 		if len(data.GetDataHeader()) == 0 {
 			continue

@@ -19,7 +19,7 @@ type BenchSchedule struct {
 	// Basis, none (default) or dct with K or Cuts, with the full covariance any other, tells by which subspaces a schedule of one
 	// is seen.
 	Basis string `json:"basis"`
-	K     int    `json:"k"`
+	K     int    `json:"k,omitempty"`
 	Cuts  []int  `json:"cuts,omitempty"`
 	// PerClass measures every schedule on each class's own Gaussian; a schedule per class always is.
 	PerClass bool `json:"per_class"`

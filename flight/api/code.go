@@ -29,7 +29,7 @@ const (
 
 	NoToken Code = "NO_TOKEN"
 
-	Scope Code = "SCOPE"
+	ScopeMissing Code = "SCOPE"
 
 	Cancelled Code = "CANCELLED"
 
@@ -71,7 +71,7 @@ var classes = map[Code]Class{
 	Busy:             ClassResourceExhausted,
 	Draining:         ClassUnavailable,
 	NoToken:          ClassUnauthenticated,
-	Scope:            ClassPermissionDenied,
+	ScopeMissing:     ClassPermissionDenied,
 	Cancelled:        ClassCancelled,
 	Internal:         ClassInternal,
 }

@@ -18,19 +18,40 @@ type Request interface {
 	Validate() error
 }
 
-// Decode reads one JSON object into req, strictly (see the package comment), after setting the defaults, and validates it.
-// The field "op" of tickets and commands is accepted and ignored here; see Op.
-func Decode(body []byte, req Request) error {
+// Message is the JSON of a request that has been read, strictly, and not been decoded yet.
+type Message struct{ value tree }
+
+// ReadMessage reads one JSON value. Empty input is the empty object.
+func ReadMessage(body []byte) (Message, error) {
 	v, err := parse(body)
-	if err != nil {
-		return err
+	return Message{v}, err
+}
+
+// Op returns the operation that the message, of a ticket or a command, names in its field "op".
+func (m Message) Op() (string, error) {
+	object, ok := m.value.(map[string]any)
+	if !ok {
+		return "", Errorf(BadRequest, "The request must be an object, got %s", describe(m.value))
 	}
+	op, ok := object["op"].(string)
+	if !ok {
+		return "", Errorf(BadRequest, "op is missing").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
+	}
+	return op, nil
+}
+
+// Decode decodes the message into req, strictly (see the package comment), after setting the defaults, and validates it.
+// The field "op" is accepted and ignored.
+func (m Message) Decode(req Request) error {
+	v := m.value
 	if object, ok := v.(map[string]any); ok {
 		if op, given := object["op"]; given {
 			if _, ok := op.(string); !ok {
 				return Errorf(BadRequest, "op must be text, got %s", describe(op))
 			}
+			object = maps.Clone(object)
 			delete(object, "op")
+			v = object
 		}
 	}
 	req.SetDefaults()
@@ -38,6 +59,15 @@ func Decode(body []byte, req Request) error {
 		return err
 	}
 	return req.Validate()
+}
+
+// Decode reads one JSON object into req, as Message.Decode does.
+func Decode(body []byte, req Request) error {
+	m, err := ReadMessage(body)
+	if err != nil {
+		return err
+	}
+	return m.Decode(req)
 }
 
 // DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds; field
@@ -48,23 +78,6 @@ func DecodeStruct(body []byte, dst any) error {
 		return err
 	}
 	return decodeInto(v, "", reflect.ValueOf(dst).Elem())
-}
-
-// Op returns the operation that a ticket or a command names in its field "op".
-func Op(body []byte) (string, error) {
-	v, err := parse(body)
-	if err != nil {
-		return "", err
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return "", Errorf(BadRequest, "The request must be an object, got %s", describe(v))
-	}
-	op, ok := object["op"].(string)
-	if !ok {
-		return "", Errorf(BadRequest, "op is missing").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
-	}
-	return op, nil
 }
 
 // treeDecoder is implemented by fields that accept more than one JSON form.

@@ -3,17 +3,8 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
 	"testing"
 )
-
-// requests are all there are.
-var requests = []Request{
-	new(Basis), new(BasisName), new(CreateRun), new(Dataset), new(DatasetName), new(Denoise), new(Empty), new(EvaluateModel),
-	new(EvaluateSchedule), new(ExportSchedule), new(ImportSchedule), new(LoadModel), new(MakeBasis), new(MakeDataset),
-	new(MakeModel), new(MakeSchedule), new(ModelName), new(PutBasis), new(PutDataset), new(PutSchedule), new(RunName),
-	new(Sample), new(SaveModel), new(ScheduleGradient), new(ScheduleName), new(StartRun), new(TrainStep), new(WatchRun),
-}
 
 // FuzzRequests decodes text as every request. What is refused is refused with a code of the client's; what is taken is
 // taken again as it is written.
@@ -26,6 +17,8 @@ func FuzzRequests(f *testing.F) {
 		`{"name":"a","kind":"gaussian","dataset":"d","basis":"dct","k":9,"solver":"heun","nfe":9,"cuts":[1,2]}`,
 		`{"name":"a","stage":"anisotropic","dataset":"d","model":"m","family":{"per_class":true,"basis":"pca","k":4},"batch":8}`,
 		`{"name":"a","stage":"pretrain","dataset":"d","network":{"model_type":"SongUNet","img_resolution":8},"kimg":1e-3}`,
+		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"steps","model":"m","solver":"ab","nfe":3}`,
+		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,"basis":"dct"}`,
 		`{"schedule":"edm","points":256,"labels":[-1,0]}`, `{"run":"r","steps":3}`, `{"dataset":"d","offset":1,"limit":2}`,
 		`{"name":"b","kind":"pca_per_class","clusters":[[0,1],[2]],"dataset":"d","k":3,"replace":true}`,
 		`{"seed":1e400}`, `{"seed":-0}`, `{"":{"":[[[[[[]]]]]]}}`, "{\"\\u0000\":\"\\ud800\"}",
@@ -33,10 +26,11 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, _ = Op(text)
-		for _, kind := range requests {
-			fresh := func() Request { return reflect.New(reflect.TypeOf(kind).Elem()).Interface().(Request) }
-			got := fresh()
+		if m, err := ReadMessage(text); err == nil {
+			_, _ = m.Op()
+		}
+		for _, op := range Operations() {
+			got := op.New()
 			if err := Decode(text, got); err != nil {
 				var e *Error
 				if !errors.As(err, &e) || e.Code == Internal || e.Message == "" {
@@ -51,7 +45,7 @@ func FuzzRequests(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%T: %v", got, err)
 			}
-			again := fresh()
+			again := op.New()
 			if err := Decode(written, again); err != nil {
 				t.Fatalf("%T from %s is written as %s, which is refused: %v", got, text, written, err)
 			}

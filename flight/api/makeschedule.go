@@ -1,127 +1,248 @@
 package api
 
-// MakeSchedule makes a schedule and stores it: from a model and a data set (geodesic), from a data set and a solver
-// (gaussian), from a model, a schedule and a solver (steps), or from a formula (edm, log-linear, cosine).
-//
-// A schedule of steps goes along the paths of another, in times of its own: those at which a solver of nfe evaluations
-// takes its uniform steps are chosen by dynamic programming on the errors of single steps along trajectories of a model.
-//
-// A gaussian schedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
-// the data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through them.
-type MakeSchedule struct {
-	Name     string      `json:"name"`
-	Kind     string      `json:"kind"`
-	Model    string      `json:"model"`   // of geodesic and steps
-	Dataset  string      `json:"dataset"` // of geodesic and gaussian
-	T        float64     `json:"T"`       // default 6400, or the end of the model's own schedule
-	G0       float64     `json:"g0"`      // default 1e-9
-	Knots    int         `json:"knots"`   // default 32; a gaussian schedule has one at each noise level
-	C        float64     `json:"c"`       // default 1
-	Points   int         `json:"points"`  // of geodesic: noise levels; default 160
-	Samples  int         `json:"samples"` // of geodesic: images per noise level; of steps: trajectories; default 24
-	Seed     uint64      `json:"seed"`
-	Basis    string      `json:"basis"`             // none (default), dct, of geodesic any: each subspace has its own path
-	K        int         `json:"k"`                 // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts     []int       `json:"cuts"`              // of dct: nested bands, instead of k
-	PerClass bool        `json:"per_class"`         // of geodesic: each class has its own paths
-	Solver   string      `json:"solver"`            // of gaussian and steps
-	NFE      int         `json:"nfe"`               // of gaussian and steps: at most so many evaluations, as in Sample
-	Refine   *Refine     `json:"refine,omitempty"`  // of gaussian: move the noise levels to where the solver errs less on a model
-	Schedule ScheduleRef `json:"schedule,omitzero"` // of steps: whose paths are kept; default the model's own
-	Replace  bool        `json:"replace"`
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the kind's name as "kind".
+type MakeSchedule struct{ Of ScheduleKind }
+
+// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StepsSchedule or
+// *FormulaSchedule.
+type ScheduleKind interface {
+	Request
+	// Kind returns the kind's name.
+	Kind() string
+	// Stored returns what the kinds have in common.
+	Stored() NewSchedule
 }
 
-// SetDefaults implements Request.
-func (r *MakeSchedule) SetDefaults() {
-	*r = MakeSchedule{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, K: unset}
+// NewSchedule says where a new schedule is stored.
+type NewSchedule struct {
+	Name    string `json:"name"`
+	Replace bool   `json:"replace"`
 }
+
+// Stored implements ScheduleKind.
+func (r NewSchedule) Stored() NewSchedule { return r }
+
+// scheduleKinds lists the kinds by their names.
+var scheduleKinds = []func() ScheduleKind{
+	func() ScheduleKind { return new(GeodesicSchedule) },
+	func() ScheduleKind { return new(GaussianSchedule) },
+	func() ScheduleKind { return new(StepsSchedule) },
+	func() ScheduleKind { return &FormulaSchedule{Formula: "edm"} },
+	func() ScheduleKind { return &FormulaSchedule{Formula: "log-linear"} },
+	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },
+}
+
+// SetDefaults implements Request. The kind sets its own when it is known.
+func (r *MakeSchedule) SetDefaults() { *r = MakeSchedule{} }
 
 // Validate implements Request.
 func (r *MakeSchedule) Validate() error {
-	if err := first(CheckName("name", r.Name), need("kind", r.Kind), r.checkKind()); err != nil {
-		return err
+	return first(CheckName("name", r.Of.Stored().Name), r.Of.Validate())
+}
+
+// decodeTree decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
+func (r *MakeSchedule) decodeTree(path string, v tree) error {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return wrongType(path, "an object", v)
 	}
-	if r.T != 0 {
-		if err := checkT("T", r.T); err != nil {
+	object = maps.Clone(object)
+	var name string
+	if kind, given := object["kind"]; given {
+		if err := decode(kind, join(path, "kind"), &name); err != nil {
+			return err
+		}
+		delete(object, "kind")
+	}
+	var names []string
+	takers := map[string][]string{} // kinds by field
+	for _, fresh := range scheduleKinds {
+		kind := fresh()
+		names = append(names, kind.Kind())
+		fields, _ := fieldsOf(reflect.ValueOf(kind).Elem())
+		for field := range fields {
+			takers[field] = append(takers[field], kind.Kind())
+		}
+		if kind.Kind() == name {
+			r.Of = kind
+		}
+	}
+	if r.Of == nil {
+		return first(need("kind", name), oneOf("kind", name, names...))
+	}
+	for _, field := range slices.Sorted(maps.Keys(object)) {
+		if kinds := takers[field]; kinds != nil && !slices.Contains(kinds, name) {
+			return Errorf(BadRequest, "%s must be left out of a schedule of kind %s; only %s take it",
+				fieldName(join(path, field)), name, strings.Join(kinds, ", "))
+		}
+	}
+	r.Of.SetDefaults()
+	return decodeInto(object, path, reflect.ValueOf(r.Of).Elem())
+}
+
+// MarshalJSON writes the kind's fields beside its name, as they travel.
+func (r MakeSchedule) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(r.Of)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	fields["kind"], err = json.Marshal(r.Of.Kind())
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// GeodesicSchedule is the schedule of least energy of a model on a data set.
+type GeodesicSchedule struct {
+	NewSchedule
+	Model    string  `json:"model"`
+	Dataset  string  `json:"dataset"`
+	T        float64 `json:"T,omitempty"` // default: the end of the model's own schedule
+	G0       float64 `json:"g0"`          // default 1e-9
+	Knots    int     `json:"knots"`       // default 32
+	C        float64 `json:"c"`           // default 1
+	Points   int     `json:"points"`      // noise levels; default 160
+	Samples  int     `json:"samples"`     // images per noise level; default 24
+	Seed     uint64  `json:"seed"`
+	Basis    string  `json:"basis"`          // default none; with another each subspace has its own path
+	K        int     `json:"k,omitempty"`    // of dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts     []int   `json:"cuts,omitempty"` // of dct: nested bands, instead of k
+	PerClass bool    `json:"per_class"`      // each class has its own paths
+}
+
+// Kind implements ScheduleKind.
+func (r *GeodesicSchedule) Kind() string { return "geodesic" }
+
+// SetDefaults implements Request.
+func (r *GeodesicSchedule) SetDefaults() {
+	*r = GeodesicSchedule{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Basis: "none", K: unset}
+}
+
+// Validate implements Request.
+func (r *GeodesicSchedule) Validate() error {
+	return first(need("model", r.Model), need("dataset", r.Dataset), checkBands(&r.Basis, &r.K, r.Cuts), checkEnds(r.T, r.G0),
+		checkKnots(r.Knots), positive("c", r.C), atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
+		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples))
+}
+
+// GaussianSchedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to the
+// data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through them.
+type GaussianSchedule struct {
+	NewSchedule
+	Dataset string  `json:"dataset"`
+	Solver  string  `json:"solver"`
+	NFE     int     `json:"nfe"`              // at most so many evaluations, as in Sample
+	T       float64 `json:"T,omitempty"`      // default 6400
+	G0      float64 `json:"g0"`               // default 1e-9
+	Basis   string  `json:"basis"`            // none (default) or dct: each subspace has its own path
+	K       int     `json:"k,omitempty"`      // of dct: dimensions of P_1 per channel; default H·W/4
+	Cuts    []int   `json:"cuts,omitempty"`   // of dct: nested bands, instead of k
+	Refine  *Refine `json:"refine,omitempty"` // move the noise levels to where the solver errs less on a model
+}
+
+// Kind implements ScheduleKind.
+func (r *GaussianSchedule) Kind() string { return "gaussian" }
+
+// SetDefaults implements Request.
+func (r *GaussianSchedule) SetDefaults() { *r = GaussianSchedule{G0: 1e-9, Basis: "none", K: unset} }
+
+// Validate implements Request.
+func (r *GaussianSchedule) Validate() error {
+	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
+		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis).
+			WithHint("Bench schedules on other bases with BenchSchedule and the full covariance.")
+	}
+	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE), r.Refine.check(),
+		checkEnds(r.T, r.G0))
+}
+
+// StepsSchedule goes along the paths of another schedule, in times of its own: those at which a solver of nfe evaluations
+// takes its uniform steps are chosen by dynamic programming on the errors of single steps along trajectories of a model.
+// Its basis and its end are those of the other schedule.
+type StepsSchedule struct {
+	NewSchedule
+	Model    string      `json:"model"`
+	Solver   string      `json:"solver"`
+	NFE      int         `json:"nfe"`               // at most so many evaluations, as in Sample
+	Samples  int         `json:"samples"`           // trajectories; default 24
+	Seed     uint64      `json:"seed"`              // of the trajectories
+	Schedule ScheduleRef `json:"schedule,omitzero"` // whose paths are kept; default the model's own
+}
+
+// Kind implements ScheduleKind.
+func (r *StepsSchedule) Kind() string { return "steps" }
+
+// SetDefaults implements Request.
+func (r *StepsSchedule) SetDefaults() { *r = StepsSchedule{Samples: 24} }
+
+// Validate implements Request.
+func (r *StepsSchedule) Validate() error {
+	return first(need("model", r.Model), checkSampler(r.Solver, r.NFE), atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 4096))
+}
+
+// FormulaSchedule is isotropic and shared by all classes: edm, log-linear or cosine.
+type FormulaSchedule struct {
+	NewSchedule
+	Formula string  `json:"-"`           // travels as the kind
+	T       float64 `json:"T,omitempty"` // default 6400
+	G0      float64 `json:"g0"`          // default 1e-9
+	Knots   int     `json:"knots"`       // default 32
+}
+
+// Kind implements ScheduleKind.
+func (r *FormulaSchedule) Kind() string { return r.Formula }
+
+// SetDefaults implements Request.
+func (r *FormulaSchedule) SetDefaults() {
+	*r = FormulaSchedule{Formula: r.Formula, G0: 1e-9, Knots: 32}
+}
+
+// Validate implements Request.
+func (r *FormulaSchedule) Validate() error { return first(checkEnds(r.T, r.G0), checkKnots(r.Knots)) }
+
+// checkBands checks a basis with its k or cuts. An empty name is none.
+func checkBands(basis *string, k *int, cuts []int) error {
+	var err error
+	taken("k", k, &err)
+	if *basis == "" {
+		*basis = "none"
+	}
+	if *basis == "none" && *k != 0 {
+		err = first(err, Errorf(BadRequest, "k must be left out for basis none"))
+	}
+	return first(err, checkCuts(*basis, *k, cuts))
+}
+
+// checkEnds checks the end of time, 0 where it was left out, and the variance at its beginning.
+func checkEnds(t, g0 float64) error {
+	if t != 0 {
+		if err := checkT("T", t); err != nil {
 			return err
 		}
 	}
-	if !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T {
-		return Errorf(BadRequest, "Field \"g0\" must lie between 0 and T, not %g", r.G0)
-	}
-	return first(positive("c", r.C), atLeast("knots", r.Knots, 2), atMost("knots", r.Knots, 4096),
-		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
-		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24),
-		checkMeasured(r.Points, r.Samples))
-}
-
-// checkKind checks what the kinds of schedules do not have in common.
-func (r *MakeSchedule) checkKind() error {
-	var err error
-	taken("k", &r.K, &err)
-	if err != nil {
-		return err
-	}
-	if r.Kind == "gaussian" && !r.Schedule.Given() {
-		return first(r.checkGaussian(), r.Refine.check())
-	}
-	if r.Kind == "steps" {
-		return r.checkSteps()
-	}
-	if r.Schedule.Given() {
-		return Errorf(BadRequest, "Field \"schedule\" belongs to schedules of kind steps")
-	}
-	if r.Refine != nil {
-		return Errorf(BadRequest, "Field \"refine\" belongs to gaussian schedules")
-	}
-	if r.Solver != "" || r.NFE != 0 {
-		return Errorf(BadRequest, "Fields \"solver\" and \"nfe\" belong to schedules of kind gaussian or steps")
-	}
-	if r.Kind == "geodesic" {
-		if r.Basis == "" {
-			r.Basis = "none"
-		}
-		if r.Basis == "none" && r.K != 0 {
-			return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
-		}
-		return first(need("model", r.Model), need("dataset", r.Dataset), checkCuts(r.Basis, r.K, r.Cuts))
-	}
-	if r.Basis != "" || r.K != 0 || r.Cuts != nil || r.PerClass {
-		return Errorf(BadRequest, "Fields \"basis\", \"k\", \"cuts\" and \"per_class\" belong to geodesic and gaussian schedules")
-	}
-	if err := oneOf("kind", r.Kind, "geodesic", "gaussian", "steps", "edm", "log-linear", "cosine"); err != nil {
-		return err
-	}
-	if r.Model != "" || r.Dataset != "" {
-		return Errorf(BadRequest, "A schedule of kind %q needs no model and no dataset", r.Kind)
+	if !(g0 > 0) || t != 0 && g0 >= t {
+		return Errorf(BadRequest, "g0 must lie between 0 and T, got %g", g0)
 	}
 	return nil
 }
 
-func (r *MakeSchedule) checkGaussian() error {
-	if r.Basis == "" {
-		r.Basis = "none"
-	}
-	switch {
-	case r.PerClass:
-		return Errorf(BadRequest, "Field \"per_class\" belongs to geodesic schedules")
-	case r.Model != "":
-		return Errorf(BadRequest, "A gaussian schedule is made of the data alone").WithHint("Leave out model; refine may name one.")
-	case r.Basis != "none" && r.Basis != "dct":
-		return Errorf(BadRequest, "Nodes are chosen where the data's Gaussian is diagonal, in the bases none and dct, not %q", r.Basis).
-			WithHint("Bench schedules on other bases with BenchSchedule and the full covariance.")
-	case r.Basis == "none" && r.K != 0:
-		return Errorf(BadRequest, "Basis none has no k").WithHint("Leave out k.")
-	}
-	return first(need("dataset", r.Dataset), need("solver", r.Solver), oneOf("solver", r.Solver, Solvers...),
-		checkCuts(r.Basis, r.K, r.Cuts), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps))
+func checkKnots(knots int) error {
+	return first(atLeast("knots", knots, 2), atMost("knots", knots, 4096))
 }
 
-func (r *MakeSchedule) checkSteps() error {
-	if r.Dataset != "" || r.Basis != "" || r.K != 0 || r.Cuts != nil || r.PerClass || r.T != 0 || r.Refine != nil {
-		return Errorf(BadRequest, "A schedule of kind steps takes model, schedule, solver, nfe, samples and seed alone").
-			WithHint("Its basis and its end are those of the schedule.")
-	}
-	return first(need("model", r.Model), need("solver", r.Solver), oneOf("solver", r.Solver, Solvers...),
-		atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 2*MaxSteps), atMost("samples", r.Samples, 4096))
+func checkSampler(solver string, nfe int) error {
+	return first(need("solver", solver), oneOf("solver", solver, Solvers...), atLeast("nfe", nfe, 1), atMost("nfe", nfe, 2*MaxSteps))
 }

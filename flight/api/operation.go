@@ -1,61 +1,192 @@
 package api
 
-// Operation describes what the server can do under one name, and by which ways it is reached.
+import "strings"
+
+// Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what its
+// requests are.
 type Operation struct {
 	Name     string
+	Ways     Way
+	Scope    Scope
+	New      func() Request // an empty request of the operation's own type
+	Rows     bool           // it moves tensors and tables; its results as an action are IPC streams, else JSON
+	Reads    bool           // it changes nothing that is stored
 	Sentence string
-	Action   bool // DoAction: replies are JSON, or IPC streams where Rows
-	Get      bool // DoGet with the name as "op"
-	Exchange bool // DoExchange with the name as "op"
-	Put      bool // DoPut with the name as "op"
-	Rows     bool // it moves tensors and tables
-	Reads    bool // it changes nothing that is stored
 }
 
-var operations = []Operation{
-	{Name: "Sample", Sentence: "Draw images from a model.", Action: true, Get: true, Exchange: true, Rows: true, Reads: true},
-	{Name: "EvaluateSchedule", Sentence: "Tabulate a schedule: g, its derivative and sigma by label, subspace and time.", Action: true, Get: true, Rows: true, Reads: true},
-	{Name: "TrainStep", Sentence: "Take training steps of a run that is not running in the background.", Action: true, Get: true, Exchange: true, Rows: true},
-	{Name: "WatchRun", Sentence: "Follow the rows of a run until it is done, cancelled or paused.", Get: true, Rows: true, Reads: true},
-	{Name: "Denoise", Sentence: "Evaluate a model on noisy images: denoised image, flow and raw output.", Exchange: true, Rows: true, Reads: true},
-	{Name: "ScheduleGradient", Sentence: "Estimate the gradient of the trajectory loss with respect to a schedule.", Exchange: true, Rows: true, Reads: true},
-	{Name: "EvaluateModel", Sentence: "Measure a model's loss by noise level on a data set.", Action: true, Get: true, Rows: true, Reads: true},
-	{Name: "Predict", Sentence: "Predict how much energy each basis, and schedules per class, can save at best.", Action: true, Get: true, Rows: true, Reads: true},
-	{Name: "BenchSchedule", Sentence: "Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model.", Action: true, Get: true, Rows: true, Reads: true},
-	{Name: "Dataset", Sentence: "Read a data set back.", Get: true, Rows: true, Reads: true},
-	{Name: "Basis", Sentence: "Read the vectors of a basis back.", Action: true, Get: true, Rows: true, Reads: true},
+// By reports whether the operation is reached by a way.
+func (o *Operation) By(w Way) bool { return o.Ways&w != 0 }
 
-	{Name: "PutDataset", Sentence: "Upload images and labels as a data set.", Put: true},
-	{Name: "PutSchedule", Sentence: "Upload a table of (label, subspace, t, g) as a schedule.", Put: true},
-	{Name: "PutBasis", Sentence: "Upload orthonormal vectors as a basis.", Put: true},
-
-	{Name: "ServerInfo", Sentence: "Tell version, device, load and memory.", Action: true, Reads: true},
-	{Name: "ListModels", Sentence: "List the models.", Action: true, Reads: true},
-	{Name: "DescribeModel", Sentence: "Describe one model with its configuration.", Action: true, Reads: true},
-	{Name: "LoadModel", Sentence: "Read a model folder and serve it under a name.", Action: true},
-	{Name: "UnloadModel", Sentence: "Stop serving a model; its folder stays.", Action: true},
-	{Name: "DeleteModel", Sentence: "Delete a model and its folder.", Action: true},
-	{Name: "MakeModel", Sentence: "Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model.", Action: true},
-	{Name: "ListSchedules", Sentence: "List the schedules, those of models included.", Action: true, Reads: true},
-	{Name: "MakeSchedule", Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, its steps along a schedule, or by formula.", Action: true},
-	{Name: "ExportSchedule", Sentence: "Give a schedule as its file: everything it holds, with its provenance.", Action: true, Reads: true},
-	{Name: "ImportSchedule", Sentence: "Store a schedule file.", Action: true},
-	{Name: "DeleteSchedule", Sentence: "Delete a stored schedule.", Action: true},
-	{Name: "ListBases", Sentence: "List the stored bases.", Action: true, Reads: true},
-	{Name: "MakeBasis", Sentence: "Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's.", Action: true},
-	{Name: "DeleteBasis", Sentence: "Delete a stored basis; schedules, runs and models keep their copies.", Action: true},
-	{Name: "ListDatasets", Sentence: "List the data sets.", Action: true, Reads: true},
-	{Name: "MakeDataset", Sentence: "Draw a data set from a mixture.", Action: true},
-	{Name: "DeleteDataset", Sentence: "Delete a data set.", Action: true},
-	{Name: "ListRuns", Sentence: "List the training runs.", Action: true, Reads: true},
-	{Name: "GetRun", Sentence: "Describe one run with its configuration.", Action: true, Reads: true},
-	{Name: "CreateRun", Sentence: "Create a training run.", Action: true},
-	{Name: "StartRun", Sentence: "Train a run in the background.", Action: true},
-	{Name: "PauseRun", Sentence: "Pause a run after its current step and store its state.", Action: true},
-	{Name: "CancelRun", Sentence: "End a run after its current step and store its state.", Action: true},
-	{Name: "DeleteRun", Sentence: "Delete a run and its state.", Action: true},
-	{Name: "SaveModel", Sentence: "Write a run's averaged network and schedule as a model.", Action: true},
+// Call decodes a request of the operation.
+func (o *Operation) Call(m Message) (Call, error) {
+	req := o.New()
+	err := m.Decode(req)
+	return Call{Op: o, Request: req}, err
 }
 
-// Operations lists everything the server can do, in the order of the contract.
-func Operations() []Operation { return append([]Operation(nil), operations...) }
+// Way is a set of Flight's calls by which an operation is reached.
+type Way uint8
+
+// The ways. Tickets, and commands of GetFlightInfo, DoExchange and DoPut, name the operation as "op".
+const (
+	ByAction   Way = 1 << iota // DoAction
+	ByGet                      // DoGet, GetFlightInfo and GetSchema
+	ByExchange                 // DoExchange
+	ByPut                      // DoPut
+)
+
+var wayNames = map[Way]string{ByAction: "action", ByGet: "operation that gives rows", ByExchange: "exchange", ByPut: "upload"}
+
+// String says what an operation is that is reached by a way.
+func (w Way) String() string { return wayNames[w] }
+
+// Scope is a class of operations that a token may be good for. Scopes do not contain each other.
+type Scope string
+
+// The scopes.
+const (
+	ReadScope   Scope = "read"   // look at what is stored
+	SampleScope Scope = "sample" // evaluate networks
+	TrainScope  Scope = "train"  // make and change runs, data sets, schedules, bases and models
+	AdminScope  Scope = "admin"  // load, unload and delete
+)
+
+// Scopes lists the scopes.
+var Scopes = []Scope{ReadScope, SampleScope, TrainScope, AdminScope}
+
+// Table lists the operations of a server.
+type Table []*Operation
+
+// Named returns an operation, nil where there is none of that name.
+func (t Table) Named(name string) *Operation {
+	for _, op := range t {
+		if op.Name == name {
+			return op
+		}
+	}
+	return nil
+}
+
+// Find returns the operation that a way reaches under a name.
+func (t Table) Find(w Way, name string) (*Operation, error) {
+	var names []string
+	for _, op := range t {
+		switch {
+		case !op.By(w):
+		case op.Name == name:
+			return op, nil
+		default:
+			names = append(names, op.Name)
+		}
+	}
+	return nil, Errorf(OpNotFound, "There is no %s %q", w, name).WithHint("There are: %s.", strings.Join(names, " "))
+}
+
+// Call finds an operation and decodes a request of it.
+func (t Table) Call(w Way, name string, body []byte) (Call, error) {
+	op, err := t.Find(w, name)
+	if err != nil {
+		return Call{}, err
+	}
+	m, err := ReadMessage(body)
+	if err != nil {
+		return Call{}, err
+	}
+	return op.Call(m)
+}
+
+// Operations returns the table of the contract, in its order. It is shared: nobody changes it.
+func Operations() Table { return operations }
+
+func of[R any, P interface {
+	*R
+	Request
+}]() Request {
+	return P(new(R))
+}
+
+var operations = Table{
+	{Name: "Sample", Ways: ByAction | ByGet | ByExchange, Scope: SampleScope, New: of[Sample], Rows: true, Reads: true,
+		Sentence: "Draw images from a model."},
+	{Name: "EvaluateSchedule", Ways: ByAction | ByGet, Scope: ReadScope, New: of[EvaluateSchedule], Rows: true, Reads: true,
+		Sentence: "Tabulate a schedule: g, its derivative and sigma by label, subspace and time."},
+	{Name: "TrainStep", Ways: ByAction | ByGet | ByExchange, Scope: TrainScope, New: of[TrainStep], Rows: true,
+		Sentence: "Take training steps of a run that is not running in the background."},
+	{Name: "WatchRun", Ways: ByGet, Scope: ReadScope, New: of[WatchRun], Rows: true, Reads: true,
+		Sentence: "Follow the rows of a run until it is done, cancelled or paused."},
+	{Name: "Denoise", Ways: ByExchange, Scope: SampleScope, New: of[Denoise], Rows: true, Reads: true,
+		Sentence: "Evaluate a model on noisy images: denoised image, flow and raw output."},
+	{Name: "ScheduleGradient", Ways: ByExchange, Scope: SampleScope, New: of[ScheduleGradient], Rows: true, Reads: true,
+		Sentence: "Estimate the gradient of the trajectory loss with respect to a schedule."},
+	{Name: "EvaluateModel", Ways: ByAction | ByGet, Scope: SampleScope, New: of[EvaluateModel], Rows: true, Reads: true,
+		Sentence: "Measure a model's loss by noise level on a data set."},
+	{Name: "Predict", Ways: ByAction | ByGet, Scope: SampleScope, New: of[Predict], Rows: true, Reads: true,
+		Sentence: "Predict how much energy each basis, and schedules per class, can save at best."},
+	{Name: "BenchSchedule", Ways: ByAction | ByGet, Scope: ReadScope, New: of[BenchSchedule], Rows: true, Reads: true,
+		Sentence: "Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model."},
+	{Name: "Dataset", Ways: ByGet, Scope: ReadScope, New: of[Dataset], Rows: true, Reads: true,
+		Sentence: "Read a data set back."},
+	{Name: "Basis", Ways: ByAction | ByGet, Scope: ReadScope, New: of[Basis], Rows: true, Reads: true,
+		Sentence: "Read the vectors of a basis back."},
+
+	{Name: "PutDataset", Ways: ByPut, Scope: TrainScope, New: of[PutDataset],
+		Sentence: "Upload images and labels as a data set."},
+	{Name: "PutSchedule", Ways: ByPut, Scope: TrainScope, New: of[PutSchedule],
+		Sentence: "Upload a table of (label, subspace, t, g) as a schedule."},
+	{Name: "PutBasis", Ways: ByPut, Scope: TrainScope, New: of[PutBasis],
+		Sentence: "Upload orthonormal vectors as a basis."},
+
+	{Name: "ServerInfo", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
+		Sentence: "Tell version, device, load and memory."},
+	{Name: "ListModels", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
+		Sentence: "List the models."},
+	{Name: "DescribeModel", Ways: ByAction, Scope: ReadScope, New: of[ModelName], Reads: true,
+		Sentence: "Describe one model with its configuration."},
+	{Name: "LoadModel", Ways: ByAction, Scope: AdminScope, New: of[LoadModel],
+		Sentence: "Read a model folder and serve it under a name."},
+	{Name: "UnloadModel", Ways: ByAction, Scope: AdminScope, New: of[ModelName],
+		Sentence: "Stop serving a model; its folder stays."},
+	{Name: "DeleteModel", Ways: ByAction, Scope: AdminScope, New: of[ModelName],
+		Sentence: "Delete a model and its folder."},
+	{Name: "MakeModel", Ways: ByAction, Scope: TrainScope, New: of[MakeModel],
+		Sentence: "Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model."},
+	{Name: "ListSchedules", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
+		Sentence: "List the schedules, those of models included."},
+	{Name: "MakeSchedule", Ways: ByAction, Scope: TrainScope, New: of[MakeSchedule],
+		Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, " +
+			"its steps along a schedule, or by formula."},
+	{Name: "ExportSchedule", Ways: ByAction, Scope: ReadScope, New: of[ExportSchedule], Reads: true,
+		Sentence: "Give a schedule as its file: everything it holds, with its provenance."},
+	{Name: "ImportSchedule", Ways: ByAction, Scope: TrainScope, New: of[ImportSchedule],
+		Sentence: "Store a schedule file."},
+	{Name: "DeleteSchedule", Ways: ByAction, Scope: AdminScope, New: of[ScheduleName],
+		Sentence: "Delete a stored schedule."},
+	{Name: "ListBases", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
+		Sentence: "List the stored bases."},
+	{Name: "MakeBasis", Ways: ByAction, Scope: TrainScope, New: of[MakeBasis],
+		Sentence: "Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's."},
+	{Name: "DeleteBasis", Ways: ByAction, Scope: AdminScope, New: of[BasisName],
+		Sentence: "Delete a stored basis; schedules, runs and models keep their copies."},
+	{Name: "ListDatasets", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
+		Sentence: "List the data sets."},
+	{Name: "MakeDataset", Ways: ByAction, Scope: TrainScope, New: of[MakeDataset],
+		Sentence: "Draw a data set from a mixture."},
+	{Name: "DeleteDataset", Ways: ByAction, Scope: AdminScope, New: of[DatasetName],
+		Sentence: "Delete a data set."},
+	{Name: "ListRuns", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
+		Sentence: "List the training runs."},
+	{Name: "GetRun", Ways: ByAction, Scope: ReadScope, New: of[RunName], Reads: true,
+		Sentence: "Describe one run with its configuration."},
+	{Name: "CreateRun", Ways: ByAction, Scope: TrainScope, New: of[CreateRun],
+		Sentence: "Create a training run."},
+	{Name: "StartRun", Ways: ByAction, Scope: TrainScope, New: of[StartRun],
+		Sentence: "Train a run in the background."},
+	{Name: "PauseRun", Ways: ByAction, Scope: TrainScope, New: of[RunName],
+		Sentence: "Pause a run after its current step and store its state."},
+	{Name: "CancelRun", Ways: ByAction, Scope: TrainScope, New: of[RunName],
+		Sentence: "End a run after its current step and store its state."},
+	{Name: "DeleteRun", Ways: ByAction, Scope: AdminScope, New: of[RunName],
+		Sentence: "Delete a run and its state."},
+	{Name: "SaveModel", Ways: ByAction, Scope: TrainScope, New: of[SaveModel],
+		Sentence: "Write a run's averaged network and schedule as a model."},
+}

@@ -27,19 +27,13 @@ func (r *Predict) SetDefaults() { *r = Predict{G0: 1e-9, C: 1, Points: 64, Sampl
 
 // Validate implements Request.
 func (r *Predict) Validate() error {
-	if r.T != 0 {
-		if err := checkT("T", r.T); err != nil {
-			return err
-		}
+	if err := checkEnds(r.T, r.G0); err != nil {
+		return err
 	}
 	for _, b := range r.Bases {
 		if err := oneOf("bases", b, PredictedBases[1:]...); err != nil {
 			return err
 		}
-	}
-	switch {
-	case !(r.G0 > 0) || r.T != 0 && r.G0 >= r.T:
-		return Errorf(BadRequest, "g0 must lie between 0 and T, got %g", r.G0)
 	}
 	return first(need("model", r.Model), need("dataset", r.Dataset), positive("c", r.C),
 		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<12),

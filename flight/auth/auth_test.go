@@ -14,42 +14,12 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// TestEveryOperationHasAScope: the table and the contract name the same operations, each once.
-func TestEveryOperationHasAScope(t *testing.T) {
-	known := map[string]bool{}
-	for _, op := range api.Operations() {
-		known[op.Name] = true
-		scope, ok := byOperation[op.Name]
-		if !ok {
-			t.Errorf("%s has no scope", op.Name)
-		}
-		if scope == Read && !op.Reads {
-			t.Errorf("%s changes what is stored and needs no more than read", op.Name)
-		}
-	}
-	count := 0
-	for scope, names := range operations {
-		for name := range strings.FieldsSeq(names) {
-			count++
-			if !known[name] {
-				t.Errorf("%s lists %s, which is no operation", scope, name)
-			}
-		}
-	}
-	if count != len(byOperation) {
-		t.Errorf("%d entries for %d operations", count, len(byOperation))
-	}
-	if s := ScopeOf("Unheard"); s != Admin {
-		t.Errorf("what is not in the table needs %s", s)
-	}
-}
-
 func TestTokens(t *testing.T) {
-	token, line, err := NewToken("notebook", []Scope{Read, Sample})
+	token, line, err := NewToken("notebook", []api.Scope{api.ReadScope, api.SampleScope})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, other, err := NewToken("ci", []Scope{Admin})
+	again, other, err := NewToken("ci", []api.Scope{api.AdminScope})
 	if err != nil || again == token {
 		t.Fatalf("%v; the same token twice: %v", err, again == token)
 	}
@@ -61,10 +31,10 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := tokens.Find(token)
-	if p == nil || p.Name != "notebook" || !p.May(Read) || !p.May(Sample) || p.May(Train) || p.May(Admin) {
+	if p == nil || p.Name != "notebook" || !p.May(api.ReadScope) || !p.May(api.SampleScope) || p.May(api.TrainScope) || p.May(api.AdminScope) {
 		t.Errorf("%+v", p)
 	}
-	if p := tokens.Find(again); p == nil || p.Name != "ci" || p.May(Read) {
+	if p := tokens.Find(again); p == nil || p.Name != "ci" || p.May(api.ReadScope) {
 		t.Errorf("%+v", p)
 	}
 	for _, wrong := range []string{"", token[1:], token + "x", strings.ToUpper(token), "notebook"} {
@@ -90,7 +60,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, _, err := NewToken("a b", []Scope{Read}); err == nil {
+	if _, _, err := NewToken("a b", []api.Scope{api.ReadScope}); err == nil {
 		t.Error("a name of two words")
 	}
 }
@@ -113,8 +83,8 @@ func rewrite[T any](t *testing.T, w *Watched[T], path, text string) {
 // TestTokensAreReloaded: a changed file counts at once, a broken or missing one leaves things as they are and is logged.
 func TestTokensAreReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	first, line, _ := NewToken("a", []Scope{Read})
-	second, other, _ := NewToken("b", []Scope{Read})
+	first, line, _ := NewToken("a", []api.Scope{api.ReadScope})
+	second, other, _ := NewToken("b", []api.Scope{api.ReadScope})
 	rewrite[*Tokens](t, nil, path, line)
 	var logged bytes.Buffer
 	w, err := WatchTokens(path, slog.New(slog.NewTextHandler(&logged, nil)))

@@ -14,19 +14,21 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // Principal is who asks.
 type Principal struct {
 	Name   string
-	Scopes []Scope
+	Scopes []api.Scope
 }
 
 // May reports whether the principal has a scope.
-func (p *Principal) May(s Scope) bool { return slices.Contains(p.Scopes, s) }
+func (p *Principal) May(s api.Scope) bool { return slices.Contains(p.Scopes, s) }
 
 // Anyone is a principal with all scopes, for servers without tokens.
-func Anyone(name string) *Principal { return &Principal{Name: name, Scopes: scopes} }
+func Anyone(name string) *Principal { return &Principal{Name: name, Scopes: api.Scopes} }
 
 // Tokens are the tokens that a server knows.
 type Tokens struct{ entries []entry }
@@ -110,7 +112,7 @@ func WatchTokens(path string, log *slog.Logger) (*Watched[*Tokens], error) {
 }
 
 // NewToken makes a token, and the line of the file that makes it good.
-func NewToken(name string, scopes []Scope) (token, line string, err error) {
+func NewToken(name string, scopes []api.Scope) (token, line string, err error) {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	token = "aniso_" + base64.RawURLEncoding.EncodeToString(secret[:])

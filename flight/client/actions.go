@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
@@ -56,10 +57,12 @@ func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) 
 	return reply.All, err
 }
 
-// MakeSchedule makes a schedule and stores it. It may take long: progress, which may be nil, is called with
-// the news.
-func (c *Client) MakeSchedule(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (api.ScheduleInfo, error) {
-	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", req, progress)
+// MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. It may take long: progress,
+// which may be nil, hears of it.
+func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo, error) {
+	fields := map[string]any{"kind": req.Kind()}
+	gather(fields, reflect.ValueOf(req).Elem())
+	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
 }
 
 // ExportSchedule gives a schedule as its file.

@@ -38,7 +38,7 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 	methods := reflect.TypeFor[*client.Client]()
 	for _, op := range api.Operations() {
 		names := []string{op.Name}
-		if op.Exchange && op.Get {
+		if op.By(api.ByExchange) && op.By(api.ByGet) {
 			names = append(names, op.Name+"Exchange")
 		}
 		for _, name := range names {
@@ -202,7 +202,7 @@ func TestTokenOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, line, err := auth.NewToken("reader", []auth.Scope{auth.Read})
+	token, line, err := auth.NewToken("reader", []api.Scope{api.ReadScope})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestTokenOverTLS(t *testing.T) {
 	if models, err := c.ListModels(t.Context()); err != nil || len(models) != 1 || models[0].Name != "two" {
 		t.Errorf("%+v, %v", models, err)
 	}
-	wantCode(t, "without the scope", c.DeleteModel(t.Context(), "two"), api.Scope)
+	wantCode(t, "without the scope", c.DeleteModel(t.Context(), "two"), api.ScopeMissing)
 
 	location, stop, err := serve(cfg)
 	if err != nil {

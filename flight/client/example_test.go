@@ -33,7 +33,11 @@ func serve(cfg flight.Config) (location string, stop func(), err error) {
 		return "", nil, err
 	}
 	mixture := `{"name":"two","means":[[-1],[1]],"covariances":[[[0.01]],[[0.01]]],"labels":[0,1]}`
-	if _, err := eng.Action(ctx, "MakeModel", []byte(mixture), nil); err != nil {
+	call, err := eng.Operations().Call(api.ByAction, "MakeModel", []byte(mixture))
+	if err != nil {
+		return "", nil, err
+	}
+	if _, err := eng.Action(ctx, call, nil); err != nil {
 		return "", nil, err
 	}
 	listener, err := flight.Listen(ctx, "127.0.0.1:0")

@@ -9,8 +9,12 @@ import (
 // encode makes a request's JSON: its fields that are not zero, and the operation's name unless that is empty.
 func encode(op string, req any) ([]byte, error) {
 	fields := map[string]any{}
-	if m, ok := req.(json.Marshaler); ok {
-		text, err := m.MarshalJSON()
+	switch req := req.(type) {
+	case nil:
+	case map[string]any:
+		fields = req
+	case json.Marshaler:
+		text, err := req.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
@@ -21,7 +25,7 @@ func encode(op string, req any) ([]byte, error) {
 		for name, value := range own {
 			fields[name] = value
 		}
-	} else if req != nil {
+	default:
 		gather(fields, reflect.ValueOf(req))
 	}
 	if op != "" {

@@ -118,7 +118,11 @@ func act(ctx context.Context, eng *engine.Engine, name string, fields map[string
 	if err != nil {
 		return err
 	}
-	reply, err := eng.Action(ctx, name, body, progress)
+	call, err := eng.Operations().Call(api.ByAction, name, body)
+	if err != nil {
+		return err
+	}
+	reply, err := eng.Action(ctx, call, progress)
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,11 @@ func stream(ctx context.Context, eng *engine.Engine, op string, fields map[strin
 	if err != nil {
 		return err
 	}
-	job, err := eng.Prepare(ctx, op, body)
+	call, err := eng.Operations().Call(api.ByGet, op, body)
+	if err != nil {
+		return err
+	}
+	job, err := eng.Prepare(ctx, call)
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,11 @@ func upload(ctx context.Context, eng *engine.Engine, op string, fields map[strin
 	if err != nil {
 		return err
 	}
-	u, err := eng.Put(ctx, body, nil, in)
+	call, err := eng.Operations().Call(api.ByPut, op, body)
+	if err != nil {
+		return err
+	}
+	u, err := eng.Put(ctx, call, in)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 )
 
@@ -28,7 +29,7 @@ func TestNewToken(t *testing.T) {
 			who = p
 		}
 	}
-	if who == nil || who.Name != "notebook" || !who.May(auth.Sample) || who.May(auth.Admin) {
+	if who == nil || who.Name != "notebook" || !who.May(api.SampleScope) || who.May(api.AdminScope) {
 		t.Errorf("%+v from %q and %q", who, line, told)
 	}
 	for _, wrong := range [][]string{{"new"}, {"new", "--name", "a b"}, {"new", "--name", "a", "--scopes", "write"}, {"old"}} {

@@ -147,7 +147,7 @@ func listedNames(names []string) string {
 	return strings.Join(names, " ")
 }
 
-func (e *Engine) listBases() []api.BasisInfo {
+func (e *Engine) basisInfos() []api.BasisInfo {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	infos := []api.BasisInfo{}
@@ -187,8 +187,8 @@ func (e *Engine) freeBasis(name string, replace bool) error {
 	return nil
 }
 
-// deleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.
-func (e *Engine) deleteBasis(name string) error {
+// removeBasis deletes a basis. Schedules, runs and models keep the copy that they took.
+func (e *Engine) removeBasis(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	if _, err := e.basisNamed(name); err != nil {

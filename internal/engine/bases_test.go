@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"math"
 	"path/filepath"
 	"slices"
@@ -52,7 +51,7 @@ func TestUploadedBasis(t *testing.T) {
 		`{}`: api.BadRequest, `{"basis":"corner","schedule":"s"}`: api.BadRequest, `{"schedule":"edm"}`: api.BadRequest,
 		`{"basis":"nobody"}`: api.BasisNotFound, `{"schedule":"nobody"}`: api.ScheduleNotFound,
 	} {
-		_, err := e.Prepare(t.Context(), "Basis", json.RawMessage(body))
+		_, err := prepare(t.Context(), e, "Basis", body)
 		wantCode(t, body, err, want)
 	}
 	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
@@ -102,8 +101,6 @@ func TestBasisUploadRejects(t *testing.T) {
 	wantCode(t, "empty shape", err, api.BadTensor)
 	_, err = put(e, `{"op":"PutBasis","name":"dct"}`, basisTable(8, 8))
 	wantCode(t, "reserved", err, api.BadRequest)
-	_, err = e.Put(t.Context(), nil, []string{"bases", "b"}, basisTable(8, 8))
-	wantCode(t, "path", err, api.BadRequest)
-	_, err = e.Put(t.Context(), json.RawMessage(`{"op":"PutHat"}`), nil, basisTable(8, 8))
+	_, err = openUpload(t.Context(), e, `{"op":"PutHat"}`, basisTable(8, 8))
 	wantCode(t, "operation", err, api.OpNotFound)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -27,11 +26,8 @@ type benched struct {
 }
 
 // prepareBenchSchedule checks every combination before the data is looked at.
-func (e *Engine) prepareBenchSchedule(_ context.Context, body json.RawMessage) (*Job, error) {
-	b := &bench{}
-	if err := api.Decode(body, &b.req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareBenchSchedule(_ context.Context, req api.BenchSchedule) (*api.Job, error) {
+	b := &bench{req: req}
 	var err error
 	if b.data, err = e.datasetNamed(b.req.Dataset); err != nil {
 		return nil, err
@@ -63,7 +59,7 @@ func (e *Engine) prepareBenchSchedule(_ context.Context, body json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Schema: schema, Rows: rows, Bytes: bytes, Run: b.run}, nil
+	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: b.run}, nil
 }
 
 // benchedSchedule finds a schedule, seen by the bands of the request where it has one subspace.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"testing"
@@ -68,7 +67,7 @@ func TestBenchRows(t *testing.T) {
 		"no labels":    {`{"dataset":"smooth","nfe":[5],"per_class":true}`, api.BadRequest},
 		"combinations": {`{"dataset":"smooth","nfe":[` + repeated("5", 1<<17) + `]}`, api.TooLarge},
 	} {
-		_, err := e.Prepare(t.Context(), "BenchSchedule", json.RawMessage(c.body))
+		_, err := prepare(t.Context(), e, "BenchSchedule", c.body)
 		wantCode(t, name, err, c.code)
 	}
 }

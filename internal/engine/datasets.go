@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,7 +49,7 @@ func (e *Engine) datasetNamed(name string) (*data.Dataset, error) {
 
 func (e *Engine) datasetNames() []string { return storedNames(e.folders.datasets, "") }
 
-func (e *Engine) listDatasets() []api.DatasetInfo {
+func (e *Engine) datasetInfos() []api.DatasetInfo {
 	infos := []api.DatasetInfo{}
 	for _, name := range e.datasetNames() {
 		d, err := e.datasetNamed(name)
@@ -70,8 +69,8 @@ func describeDataset(name string, d *data.Dataset) api.DatasetInfo {
 	}
 }
 
-// deleteDataset deletes a data set. A run that reads it keeps what it has opened.
-func (e *Engine) deleteDataset(name string) error {
+// removeDataset deletes a data set. A run that reads it keeps what it has opened.
+func (e *Engine) removeDataset(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	if api.CheckName("dataset", name) != nil || !exists(e.datasetPath(name)) {
@@ -92,11 +91,7 @@ func imageType(d *data.Dataset) api.Type {
 }
 
 // prepareDataset reads a data set back.
-func (e *Engine) prepareDataset(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.Dataset
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, error) {
 	d, err := e.datasetNamed(req.Dataset)
 	if err != nil {
 		return nil, err
@@ -109,7 +104,7 @@ func (e *Engine) prepareDataset(_ context.Context, body json.RawMessage) (*Job, 
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Schema: schema, Rows: int64(to - from), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: int64(to - from), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		most := rowsPerBatch(schema, api.DefaultBatchBytes)
 		for i := from; i < to; i += most {
 			if err := ctx.Err(); err != nil {

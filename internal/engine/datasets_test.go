@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -43,13 +42,13 @@ func TestDatasetComesBackAsItWent(t *testing.T) {
 		if !slices.Equal(column[int64](part, "index"), []int64{18, 19}) {
 			t.Errorf("index %v", column[int64](part, "index"))
 		}
-		if none, err := e.Prepare(t.Context(), "Dataset", json.RawMessage(`{"dataset":"noise","offset":50}`)); err != nil || none.Rows != 0 {
+		if none, err := prepare(t.Context(), e, "Dataset", `{"dataset":"noise","offset":50}`); err != nil || none.Rows != 0 {
 			t.Errorf("beyond the end: %v rows, %v", none, err)
 		}
 	}
-	// Bytes in the other layout, without labels, by path.
+	// Bytes in the other layout, without labels.
 	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 2, 3, 3)}}
-	u, err := e.Put(t.Context(), nil, []string{"datasets", "bytes"}, in)
+	u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"bytes"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +69,7 @@ func TestDatasetComesBackAsItWent(t *testing.T) {
 		t.Errorf("came back as %+v", r.schema.Columns[0])
 	}
 	act(t, e, "DeleteDataset", `{"dataset":"bytes"}`)
-	_, err = e.Prepare(t.Context(), "Dataset", json.RawMessage(`{"dataset":"bytes"}`))
+	_, err = prepare(t.Context(), e, "Dataset", `{"dataset":"bytes"}`)
 	wantCode(t, "deleted", err, api.DatasetNotFound)
 }
 
@@ -100,12 +99,12 @@ func TestDatasetUploadRejects(t *testing.T) {
 		"label":    {image, {Name: "label", Type: api.Int64}},
 		"more":     {image, {Name: "weight", Type: api.Float32}},
 	} {
-		_, err := e.Put(t.Context(), json.RawMessage(`{"op":"PutDataset","name":"bad"}`), nil, api.Schema{Columns: columns})
+		_, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"bad"}`, api.Schema{Columns: columns})
 		wantCode(t, name, err, api.BadTensor)
 	}
-	_, err := e.Put(t.Context(), json.RawMessage(`{"op":"PutDataset","name":"noise"}`), nil, in)
+	_, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"noise"}`, in)
 	wantCode(t, "taken", err, api.NameTaken)
-	_, err = e.Put(t.Context(), nil, []string{"datasets", "Bad Name"}, in)
+	_, err = openUpload(t.Context(), e, `{"op":"PutDataset","name":"Bad Name"}`, in)
 	wantCode(t, "name", err, api.BadRequest)
 	if _, err := e.datasetNamed("bad"); err == nil {
 		t.Error("a refused upload left a data set")
@@ -132,11 +131,11 @@ func TestDatasetsAppear(t *testing.T) {
 			t.Errorf("%d values of %d, want 128 of %d", len(x), x[0], v)
 		}
 	}
-	if infos := e.listDatasets(); len(infos) != 0 {
+	if infos := e.datasetInfos(); len(infos) != 0 {
 		t.Fatalf("there are %v", infos)
 	}
 	store(e.datasetPath("late"), 1, false)
-	listed := e.listDatasets()
+	listed := e.datasetInfos()
 	if len(listed) != 1 || listed[0].Name != "late" || listed[0].Rows != 2 || len(listed[0].Hash) != 64 {
 		t.Errorf("listed: %v", listed)
 	}
@@ -147,7 +146,7 @@ func TestDatasetsAppear(t *testing.T) {
 	}
 	store(e.datasetPath("late"), 2, true)
 	shows(2)
-	if now := e.listDatasets(); now[0].Hash == listed[0].Hash {
+	if now := e.datasetInfos(); now[0].Hash == listed[0].Hash {
 		t.Errorf("other images have the same hash: %v", now)
 	}
 	if old.Uint8(0, 1)[0] != 1 {
@@ -158,7 +157,7 @@ func TestDatasetsAppear(t *testing.T) {
 		if _, err := e.datasetNamed(name); api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("%q: %v", name, err)
 		}
-		if err := e.deleteDataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
+		if err := e.removeDataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("delete %q: %v", name, err)
 		}
 	}
@@ -168,7 +167,7 @@ func TestDatasetsAppear(t *testing.T) {
 func TestUploadsDoNotLieAbout(t *testing.T) {
 	e := open(t)
 	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 2, 2, 1)}}
-	u, err := e.putDataset(json.RawMessage(`{"op":"PutDataset","name":"half"}`), in)
+	u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"half"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -21,11 +20,7 @@ type denoising struct {
 }
 
 // exchangeDenoise evaluates a model on the caller's noisy images.
-func (e *Engine) exchangeDenoise(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
-	var req api.Denoise
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) exchangeDenoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err
@@ -48,7 +43,7 @@ func (e *Engine) exchangeDenoise(_ context.Context, body json.RawMessage, in api
 	if err := m.hold(); err != nil {
 		return nil, err
 	}
-	return &Exchange{Out: out, Window: exchangeWindow, Close: m.release, Do: d.answer}, nil
+	return &api.Exchange{Out: out, Window: exchangeWindow, Close: m.release, Do: d.answer}, nil
 }
 
 // prepare chooses the basis and checks the columns.

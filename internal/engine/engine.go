@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -115,13 +114,4 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// enter admits an operation, or says that there are too many. The caller calls leave when it ends.
-func (e *Engine) enter() (leave func(), err error) {
-	if e.active.Add(1) > e.cfg.MaxRequests {
-		e.active.Add(-1)
-		return nil, api.Errorf(api.Busy, "The server is at work on %d requests", e.cfg.MaxRequests).WithHint("Try again in a moment.")
-	}
-	return func() { e.active.Add(-1) }, nil
 }

@@ -79,7 +79,7 @@ type rows struct {
 }
 
 // collect runs a job to its end.
-func collect(ctx context.Context, job *Job) (*rows, error) {
+func collect(ctx context.Context, job *api.Job) (*rows, error) {
 	out := &rows{schema: job.Schema, cols: map[string]any{}}
 	return out, job.Run(ctx, out.add)
 }
@@ -115,10 +115,54 @@ func column[E any](r *rows, name string) []E {
 	return v
 }
 
+// prepare decodes a request and prepares it.
+func prepare(ctx context.Context, e *Engine, op, body string) (*api.Job, error) {
+	call, err := e.Operations().Call(api.ByGet, op, []byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return e.Prepare(ctx, call)
+}
+
+// perform decodes a request and does its action.
+func perform(ctx context.Context, e *Engine, name, body string, progress func(api.Meta)) (any, error) {
+	call, err := e.Operations().Call(api.ByAction, name, []byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return e.Action(ctx, call, progress)
+}
+
+// openExchange decodes a request and opens its exchange.
+func openExchange(ctx context.Context, e *Engine, op, body string, in api.Schema) (*api.Exchange, error) {
+	call, err := e.Operations().Call(api.ByExchange, op, []byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return e.Exchange(ctx, call, in)
+}
+
+// openUpload decodes a command and opens its upload.
+func openUpload(ctx context.Context, e *Engine, command string, in api.Schema) (api.Upload, error) {
+	m, err := api.ReadMessage([]byte(command))
+	if err != nil {
+		return nil, err
+	}
+	name, err := m.Op()
+	if err != nil {
+		return nil, err
+	}
+	call, err := e.Operations().Call(api.ByPut, name, []byte(command))
+	if err != nil {
+		return nil, err
+	}
+	return e.Put(ctx, call, in)
+}
+
 // get does an operation that must succeed.
 func get(t *testing.T, e *Engine, op, body string) *rows {
 	t.Helper()
-	job, err := e.Prepare(t.Context(), op, json.RawMessage(body))
+	job, err := prepare(t.Context(), e, op, body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", op, body, err)
 	}
@@ -140,7 +184,7 @@ func get(t *testing.T, e *Engine, op, body string) *rows {
 // act does an action that must succeed and gives its reply as JSON values.
 func act(t *testing.T, e *Engine, name, body string) map[string]any {
 	t.Helper()
-	reply, err := e.Action(t.Context(), name, json.RawMessage(body), nil)
+	reply, err := perform(t.Context(), e, name, body, nil)
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, body, err)
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -21,11 +20,7 @@ var evaluationColumns = []api.Column{
 }
 
 // prepareEvaluateModel measures a model's loss by noise level.
-func (e *Engine) prepareEvaluateModel(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.EvaluateModel
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err
@@ -43,7 +38,7 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, body json.RawMessage) (
 	if _, err := e.price(schema, most); err != nil {
 		return nil, err
 	}
-	return &Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := m.hold(); err != nil {
 			return err
 		}
@@ -95,7 +90,7 @@ func evaluationBatch(rows []train.EvaluationRow) *api.Batch {
 }
 
 // geodesic makes the schedule of least energy of a model on a data set.
-func (e *Engine) geodesic(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*newSchedule, error) {
+func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"slices"
 
@@ -20,11 +19,7 @@ var scheduleColumns = []api.Column{
 }
 
 // prepareEvaluateSchedule tabulates a schedule.
-func (e *Engine) prepareEvaluateSchedule(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.EvaluateSchedule
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSchedule) (*api.Job, error) {
 	s, err := e.scheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
@@ -45,7 +40,7 @@ func (e *Engine) prepareEvaluateSchedule(_ context.Context, body json.RawMessage
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		return explain(tabulate(ctx, s.Schedule, labels, grid, emit))
 	}}, nil
 }
@@ -86,10 +81,10 @@ func timesOf(req api.EvaluateSchedule, T float64) ([]float64, error) {
 	}
 	times := slices.Sorted(slices.Values(req.T))
 	if len(times) == 0 {
-		return nil, api.Errorf(api.BadRequest, "Field \"t\" is empty")
+		return nil, api.Errorf(api.BadRequest, "t must not be empty")
 	}
 	if first, last := times[0], times[len(times)-1]; first < 0 || last > T*(1+1e-6) {
-		return nil, api.Errorf(api.BadRequest, "Field \"t\" leaves the schedule's time, 0 … %g", T)
+		return nil, api.Errorf(api.BadRequest, "t must lie in 0 … %g", T)
 	}
 	for i := range times {
 		times[i] = min(times[i], T)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -21,7 +20,7 @@ func TestDenoise(t *testing.T) {
 	e := open(t)
 	in := api.Schema{Columns: []api.Column{
 		{Name: "sigma", Type: api.Float64}, {Name: "label", Type: api.Int32}, imageColumn("x", api.Float32, chw, 8, 8, 1)}}
-	x, err := e.Exchange(t.Context(), "Denoise", json.RawMessage(`{"model":"tiny"}`), in)
+	x, err := openExchange(t.Context(), e, "Denoise", `{"model":"tiny"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +59,10 @@ func TestDenoise(t *testing.T) {
 
 func TestDenoiseByVariances(t *testing.T) {
 	e := open(t)
-	open := func(body string, j int) (*Exchange, api.Schema, error) {
+	open := func(body string, j int) (*api.Exchange, api.Schema, error) {
 		in := api.Schema{Columns: []api.Column{imageColumn("x", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32},
 			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{j}}}}
-		x, err := e.Exchange(t.Context(), "Denoise", json.RawMessage(body), in)
+		x, err := openExchange(t.Context(), e, "Denoise", body, in)
 		return x, in, err
 	}
 	answer := func(body string, g ...float64) []float32 {
@@ -99,7 +98,7 @@ func TestScheduleGradient(t *testing.T) {
 	in := api.Schema{Columns: []api.Column{
 		imageColumn("image", api.Float32, hwc, 8, 8, 1), imageColumn("noise", api.Float32, hwc, 8, 8, 1),
 		imageColumn("probe", api.Float32, hwc, 8, 8, 1), {Name: "t", Type: api.Float64}, {Name: "label", Type: api.Int32}}}
-	x, err := e.Exchange(t.Context(), "ScheduleGradient", json.RawMessage(`{"schedule":"s","model":"tiny"}`), in)
+	x, err := openExchange(t.Context(), e, "ScheduleGradient", `{"schedule":"s","model":"tiny"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +148,6 @@ func TestScheduleGradient(t *testing.T) {
 	late := api.Batch{Rows: 1, Cols: []any{noise(1, 1), noise(1, 2), noise(1, 3), []float64{101}, []int32{0}}}
 	wantCode(t, "t beyond T", x.Do(t.Context(), late, got.add), api.BadTensor)
 	in.Columns[1] = imageColumn("noise", api.Float32, chw, 8, 8, 1)
-	_, err = e.Exchange(t.Context(), "ScheduleGradient", json.RawMessage(`{"schedule":"s","model":"tiny"}`), in)
+	_, err = openExchange(t.Context(), e, "ScheduleGradient", `{"schedule":"s","model":"tiny"}`, in)
 	wantCode(t, "layouts differ", err, api.BadTensor)
 }

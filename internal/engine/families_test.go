@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -30,7 +29,7 @@ func TestMakeBasis(t *testing.T) {
 	} {
 		body, want := q.body, q.want
 		want.Height, want.Width = 8, 8
-		reply, err := e.Action(t.Context(), "MakeBasis", json.RawMessage("{"+body+`,"dataset":"noise"}`), nil)
+		reply, err := perform(t.Context(), e, "MakeBasis", "{"+body+`,"dataset":"noise"}`, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -52,7 +51,7 @@ func TestMakeBasis(t *testing.T) {
 	}
 	again := reopen(t, filepath.Dir(e.folders.models), Config{})
 	var names []string
-	for _, b := range again.listBases() {
+	for _, b := range again.basisInfos() {
 		names = append(names, b.Name)
 		if b.Name == "two" && len(again.bases["two"].Groups()) != 2 {
 			t.Error("clusters were parted")
@@ -84,14 +83,14 @@ func TestMakeBasisRefused(t *testing.T) {
 		`"name":"b","kind":"pca","dataset":"noise","clusters":[[0,1]]`:                 {api.BadRequest, "clusters"},
 		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0,"first"]]`: {api.BadRequest, "clusters"},
 	} {
-		_, err := e.Action(t.Context(), "MakeBasis", json.RawMessage("{"+body+"}"), nil)
+		_, err := perform(t.Context(), e, "MakeBasis", "{"+body+"}", nil)
 		wantCode(t, body, err, want.code)
 		if err != nil && !strings.Contains(err.Error(), want.says) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := e.Action(ctx, "MakeBasis", json.RawMessage(`{"name":"b","kind":"pca","dataset":"noise"}`), func(api.Meta) { cancel() })
+	_, err := perform(ctx, e, "MakeBasis", `{"name":"b","kind":"pca","dataset":"noise"}`, func(api.Meta) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
@@ -124,7 +123,7 @@ func TestFamilyOfClasses(t *testing.T) {
 	familyRun(t, e, "own", `{"per_class":true,"basis":"pca_per_class","k":3}`)
 	const body = `{"model":"own","labels":[2,0,1],"steps":2,"dtype":"float32"}`
 	want := column[float32](get(t, e, "Sample", body), "sample")
-	_, err := e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"own","labels":[-1],"steps":2}`))
+	_, err := prepare(t.Context(), e, "Sample", `{"model":"own","labels":[-1],"steps":2}`)
 	wantCode(t, "no label", err, api.BadRequest)
 
 	again := reopen(t, filepath.Dir(e.folders.models), Config{})
@@ -142,7 +141,7 @@ func TestFamilyOfClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	get(t, again, "Sample", `{"model":"own","labels":[1],"steps":2,"schedule":"s"}`)
-	_, err = again.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","labels":[1],"steps":2,"schedule":"s"}`))
+	_, err = prepare(t.Context(), again, "Sample", `{"model":"tiny","labels":[1],"steps":2,"schedule":"s"}`)
 	wantCode(t, "a model without the basis", err, api.BadRequest)
 
 	// Equal paths are the isotropic schedule, whatever the basis.
@@ -185,12 +184,12 @@ func TestFamilyOfBands(t *testing.T) {
 	get(t, again, "EvaluateModel", `{"model":"bands","dataset":"noise","points":2,"samples":2}`)
 	in := api.Schema{Columns: []api.Column{imageColumn("x", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32},
 		{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{3}}}}
-	x, err := again.Exchange(t.Context(), "Denoise", json.RawMessage(`{"model":"tiny","basis":"dct","cuts":[1,5]}`), in)
+	x, err := openExchange(t.Context(), again, "Denoise", `{"model":"tiny","basis":"dct","cuts":[1,5]}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.Close()
-	_, err = again.Exchange(t.Context(), "Denoise", json.RawMessage(`{"model":"tiny","basis":"dct","cuts":[2,8]}`), in)
+	_, err = openExchange(t.Context(), again, "Denoise", `{"model":"tiny","basis":"dct","cuts":[2,8]}`, in)
 	wantCode(t, "a cut of every frequency", err, api.BadRequest)
 	info := makeGaussian(t, again, `{"name":"g","kind":"gaussian","dataset":"noise","solver":"ab","nfe":3,"basis":"dct","cuts":[2,4],"T":400}`)
 	if info.J != 3 || len(info.Bench.Bands) != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
@@ -225,7 +224,7 @@ func TestFamilyRefused(t *testing.T) {
 		if strings.Contains(family, "dataset") {
 			body = `{"name":"r","stage":"anisotropic","model":"tiny","family":` + family + `}`
 		}
-		_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(body), nil)
+		_, err := perform(t.Context(), e, "CreateRun", body, nil)
 		wantCode(t, body, err, api.BadRequest)
 		if err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", family, err, says)

@@ -11,18 +11,18 @@ import (
 // read as tables.
 func (e *Engine) List(ctx context.Context) []api.Flight {
 	var flights []api.Flight
-	for _, m := range e.listModels() {
+	for _, m := range e.modelInfos() {
 		flights = append(flights, api.Flight{Path: []string{"models", m.Name}, Records: -1, Bytes: -1})
 	}
-	for _, s := range e.listSchedules() {
+	for _, s := range e.scheduleInfos() {
 		if s.Source == "schedule" {
 			flights = append(flights, e.flight(ctx, "schedules", s.Name))
 		}
 	}
-	for _, b := range e.listBases() {
+	for _, b := range e.basisInfos() {
 		flights = append(flights, api.Flight{Path: []string{"bases", b.Name}, Records: -1, Bytes: -1})
 	}
-	for _, d := range e.listDatasets() {
+	for _, d := range e.datasetInfos() {
 		flights = append(flights, e.flight(ctx, "datasets", d.Name))
 	}
 	for _, r := range e.allRuns() {
@@ -34,16 +34,19 @@ func (e *Engine) List(ctx context.Context) []api.Flight {
 // flight describes what reading a data set or a schedule gives.
 func (e *Engine) flight(ctx context.Context, kind, name string) api.Flight {
 	f := api.Flight{Path: []string{kind, name}, Records: -1, Bytes: -1}
-	op, request := "Dataset", map[string]string{"dataset": name}
+	request := map[string]string{"op": "Dataset", "dataset": name}
 	if kind == "schedules" {
-		op, request = "EvaluateSchedule", map[string]string{"schedule": name}
+		request = map[string]string{"op": "EvaluateSchedule", "schedule": name}
 	}
-	request["op"] = op
 	ticket, err := json.Marshal(request)
 	if err != nil {
 		return f
 	}
-	job, err := e.Prepare(ctx, op, ticket)
+	call, err := api.Operations().Call(api.ByGet, request["op"], ticket)
+	if err != nil {
+		return f
+	}
+	job, err := e.Prepare(ctx, call)
 	if err != nil { // it went away between the list and here, or is larger than one reply
 		return f
 	}

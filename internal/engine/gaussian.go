@@ -17,7 +17,7 @@ import (
 
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
 // takes no turn unless it refines.
-func (e *Engine) gaussian(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*newSchedule, error) {
+func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	d, err := e.datasetNamed(req.Dataset)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -32,7 +31,7 @@ func putSmooth(t *testing.T, e *Engine, name string, n int) {
 
 func makeGaussian(t *testing.T, e *Engine, body string) api.ScheduleInfo {
 	t.Helper()
-	reply, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(body), nil)
+	reply, err := perform(t.Context(), e, "MakeSchedule", body, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -133,14 +132,13 @@ func TestGaussianScheduleErrors(t *testing.T) {
 		`"dataset":"smooth","solver":"ab","nfe":3,"model":"tiny"`:           api.BadRequest,
 		`"dataset":"smooth","solver":"ab","nfe":3,"basis":"dct","k":100000`: api.BadRequest,
 	} {
-		_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"s","kind":"gaussian",`+body+`}`), nil)
+		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"s","kind":"gaussian",`+body+`}`, nil)
 		wantCode(t, body, err, code)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := e.Action(ctx, "MakeSchedule", json.RawMessage(`{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`),
-		func(api.Meta) { cancel() })
+	_, err := perform(ctx, e, "MakeSchedule", `{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`, func(api.Meta) { cancel() })
 	wantCode(t, "cancelled", err, api.Cancelled)
-	_, err = e.Action(t.Context(), "DeleteSchedule", json.RawMessage(`{"schedule":"s"}`), nil)
+	_, err = perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
 	wantCode(t, "nothing was stored", err, api.ScheduleNotFound)
 }
 
@@ -177,7 +175,7 @@ func TestRefinedSchedule(t *testing.T) {
 		`"refine":true`:                             api.BadRequest,
 		`"refine":{"model":"tiny","iterations":-1}`: api.BadRequest,
 	} {
-		_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"x","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3,`+body+`}`), nil)
+		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3,`+body+`}`, nil)
 		wantCode(t, body, err, code)
 	}
 }

@@ -2,18 +2,13 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // prepareBasis reads the vectors of a basis back.
-func (e *Engine) prepareBasis(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.Basis
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareBasis(_ context.Context, req api.Basis) (*api.Job, error) {
 	b, err := e.vectorsOf(req)
 	if err != nil {
 		return nil, err
@@ -35,7 +30,7 @@ func (e *Engine) prepareBasis(_ context.Context, body json.RawMessage) (*Job, er
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Schema: schema, Rows: total, Bytes: size, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: total, Bytes: size, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		var done int64
 		most := rowsPerBatch(schema, api.DefaultBatchBytes)
 		for _, label := range labels {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"runtime/metrics"
 	"time"
@@ -10,10 +11,10 @@ import (
 )
 
 // serverInfo tells how the server is.
-func (e *Engine) serverInfo() (api.ServerInfo, error) {
+func (e *Engine) serverInfo(context.Context, api.Empty) (any, error) {
 	details, err := json.Marshal(e.dev.Report())
 	if err != nil {
-		return api.ServerInfo{}, err
+		return nil, err
 	}
 	stats := e.dev.Stats()
 	inUse, _ := process.Resident()

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -73,7 +72,7 @@ func noisy(r *rand.Rand, n, size int) (x []float32, g []float64, labels []int32)
 }
 
 // crowd runs requests at once on one seat, which is given free when all of them wait for it.
-func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *Job)) {
+func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *api.Job)) {
 	t.Helper()
 	e.turns = newTurns(1)
 	e.joint.turns = e.turns
@@ -82,7 +81,7 @@ func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *Job)) 
 	}
 	var all sync.WaitGroup
 	for i, body := range bodies {
-		job, err := e.Prepare(t.Context(), "Sample", json.RawMessage(body))
+		job, err := prepare(t.Context(), e, "Sample", body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +105,7 @@ func TestTogetherAsAlone(t *testing.T) {
 		bodies = append(bodies, fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"dtype":"float32",%s}`, 1+i%4, 10*i, more))
 	}
 	got := make([]*rows, len(bodies))
-	crowd(t, e, bodies, func(i int, job *Job) {
+	crowd(t, e, bodies, func(i int, job *api.Job) {
 		var err error
 		if got[i], err = collect(t.Context(), job); err != nil {
 			t.Error(err)
@@ -130,7 +129,7 @@ func TestOneOfSeveralGivesUp(t *testing.T) {
 	e := open(t)
 	const body = `{"model":"tiny","n":2,"steps":30,"seed":%d}`
 	bodies := []string{fmt.Sprintf(body, 0), fmt.Sprintf(body, 10), fmt.Sprintf(body, 20), fmt.Sprintf(body, 30)}
-	crowd(t, e, bodies, func(i int, job *Job) {
+	crowd(t, e, bodies, func(i int, job *api.Job) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		stages := 0

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 
@@ -52,7 +51,7 @@ func TestMixtureIsAModel(t *testing.T) {
 	}
 
 	run := `"stage":"isotropic","dataset":"clouds","model":"two","T":400,"knots":8,"batch":32,"kimg":0.096`
-	_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(`{"name":"r",`+run+`}`), nil)
+	_, err := perform(t.Context(), e, "CreateRun", `{"name":"r",`+run+`}`, nil)
 	wantCode(t, "a mixture that is to be trained", err, api.BadRequest)
 	act(t, e, "CreateRun", `{"name":"r",`+run+`,"train_network":false,"family":{"per_class":true,"basis":"none"}}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":3}`)
@@ -93,9 +92,9 @@ func TestMixtureOfADataSet(t *testing.T) {
 		"shape":         {`{"name":"x","means":[[0,0]],"covariances":[[[1,0],[0,1]]],"shape":[2,2,1]}`, api.BadRequest},
 		"taken":         {`{"name":"tiny","means":[[0]],"covariances":[[[1]]]}`, api.NameTaken},
 	} {
-		_, err := e.Action(t.Context(), "MakeModel", json.RawMessage(c.body), nil)
+		_, err := perform(t.Context(), e, "MakeModel", c.body, nil)
 		wantCode(t, name, err, c.code)
 	}
-	_, err := e.Action(t.Context(), "MakeDataset", json.RawMessage(`{"name":"x","model":"tiny","n":3}`), nil)
+	_, err := perform(t.Context(), e, "MakeDataset", `{"name":"x","model":"tiny","n":3}`, nil)
 	wantCode(t, "draws from a UNet", err, api.BadRequest)
 }

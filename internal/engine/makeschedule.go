@@ -10,23 +10,24 @@ import (
 
 // makeSchedule makes a schedule and stores it.
 func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
-	if err := e.freeSchedule(req.Name, req.Replace); err != nil { // before the work; storeSchedule asks again
+	as := req.Of.Stored()
+	if err := e.freeSchedule(as.Name, as.Replace); err != nil { // before the work; storeSchedule asks again
 		return nil, err
 	}
-	from, err := e.origin(req)
+	from, err := e.origin(req.Of)
 	if err != nil {
 		return nil, err
 	}
 	var made *newSchedule
-	switch req.Kind {
-	case "geodesic":
-		made, err = e.geodesic(ctx, req, progress)
-	case "gaussian":
-		made, err = e.gaussian(ctx, req, progress)
-	case "steps":
-		made, err = e.chooseSteps(ctx, req, progress)
-	default:
-		made, err = scheduleByFormula(req)
+	switch kind := req.Of.(type) {
+	case *api.GeodesicSchedule:
+		made, err = e.geodesic(ctx, *kind, progress)
+	case *api.GaussianSchedule:
+		made, err = e.gaussian(ctx, *kind, progress)
+	case *api.StepsSchedule:
+		made, err = e.chooseSteps(ctx, *kind, progress)
+	case *api.FormulaSchedule:
+		made, err = scheduleByFormula(*kind)
 	}
 	if err != nil {
 		return nil, err
@@ -35,10 +36,10 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 		return nil, err
 	}
 	s := e.noted(made.schedule, from)
-	if err := e.storeSchedule(req.Name, s, made.basis, req.Replace); err != nil {
+	if err := e.storeSchedule(as.Name, s, made.basis, as.Replace); err != nil {
 		return nil, err
 	}
-	info := describeSchedule(req.Name, "schedule", s)
+	info := describeSchedule(as.Name, "schedule", s)
 	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})
@@ -57,12 +58,12 @@ type newSchedule struct {
 }
 
 // scheduleByFormula makes an isotropic schedule shared by all classes.
-func scheduleByFormula(req api.MakeSchedule) (*newSchedule, error) {
+func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 	T := req.T
 	if T == 0 {
 		T = schedule.DefaultT
 	}
-	theta, err := schedule.InitialTheta(req.Kind, req.Knots, T, req.G0)
+	theta, err := schedule.InitialTheta(req.Formula, req.Knots, T, req.G0)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}

@@ -70,7 +70,7 @@ func TestRunsFitTheMemory(t *testing.T) {
 
 	scarce := within(t, 64<<10)
 	putImages(t, scarce, "noise", 24)
-	_, err := scarce.Action(t.Context(), "CreateRun", json.RawMessage(`{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny","batch":8}`), nil)
+	_, err := perform(t.Context(), scarce, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny","batch":8}`, nil)
 	wantCode(t, "a run that cannot fit", err, api.TooLarge)
 	if text := err.Error(); !strings.Contains(text, "in microbatches of 1 needs an estimated 0.4 MiB") || !strings.Contains(text, "memory_limit") {
 		t.Errorf("it says %q", text)
@@ -88,7 +88,7 @@ func TestSamplesFitTheMemory(t *testing.T) {
 		t.Errorf("%d evaluations of 40 samples, want five of eight", runs)
 	}
 	scarce := within(t, 48<<10)
-	job, err := scarce.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","n":1,"steps":1,"solver":"euler"}`))
+	job, err := prepare(t.Context(), scarce, "Sample", `{"model":"tiny","n":1,"steps":1,"solver":"euler"}`)
 	if err == nil {
 		_, err = collect(t.Context(), job)
 	}

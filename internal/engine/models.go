@@ -51,14 +51,14 @@ func (e *Engine) scheduleOn(ref api.ScheduleRef, m *model) (s namedSchedule, on 
 // scanModels loads every model folder. A broken one is logged and left out.
 func (e *Engine) scanModels() {
 	for _, name := range storedNames(e.folders.models, "") {
-		if err := e.loadModel(api.LoadModel{Name: name, Path: name}); err != nil {
+		if err := e.serveFolder(api.LoadModel{Name: name, Path: name}); err != nil {
 			e.log.Warn("model left out", "name", name, "error", err)
 		}
 	}
 }
 
-// loadModel serves the folder req.Path under req.Name. Doing so again changes nothing but the precision.
-func (e *Engine) loadModel(req api.LoadModel) error {
+// serveFolder serves the folder req.Path under req.Name. Doing so again changes nothing but the precision.
+func (e *Engine) serveFolder(req api.LoadModel) error {
 	folder, err := inside(e.folders.models, req.Path)
 	switch {
 	case errors.Is(err, errOutside):
@@ -147,8 +147,8 @@ func (e *Engine) installModel(m *model) {
 	}
 }
 
-// unloadModel stops serving a model; requests under way keep it.
-func (e *Engine) unloadModel(name string) error {
+// unserve stops serving a model; requests under way keep it.
+func (e *Engine) unserve(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	_, err := e.dropModel(name)
@@ -167,8 +167,8 @@ func (e *Engine) dropModel(name string) (*model, error) {
 	return m, nil
 }
 
-// deleteModel stops serving a model and deletes its folder.
-func (e *Engine) deleteModel(name string) error {
+// removeModel stops serving a model and deletes its folder.
+func (e *Engine) removeModel(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	m, err := e.dropModel(name)
@@ -178,7 +178,7 @@ func (e *Engine) deleteModel(name string) error {
 	return removeTree(filepath.Join(e.folders.models, filepath.FromSlash(m.path)))
 }
 
-func (e *Engine) listModels() []api.ModelInfo {
+func (e *Engine) modelInfos() []api.ModelInfo {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	infos := []api.ModelInfo{}

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -13,7 +13,7 @@ import (
 func TestLoadModelRules(t *testing.T) {
 	e := open(t)
 	load := func(body string) error {
-		_, err := e.Action(t.Context(), "LoadModel", json.RawMessage(body), nil)
+		_, err := perform(t.Context(), e, "LoadModel", body, nil)
 		return err
 	}
 	// A folder that appears after the start.
@@ -59,7 +59,7 @@ func TestLoadModelFollowsNoLinkOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"linked", "half"} {
-		_, err := e.Action(t.Context(), "LoadModel", json.RawMessage(`{"name":"`+name+`"}`), nil)
+		_, err := perform(t.Context(), e, "LoadModel", `{"name":"`+name+`"}`, nil)
 		wantCode(t, name, err, api.BadModel)
 	}
 	act(t, e, "LoadModel", `{"name":"alias"}`) // a link that stays inside
@@ -92,21 +92,21 @@ func TestBadModelsAreRefusedAndLeaveTheRest(t *testing.T) {
 		t.Errorf("served: %v", list)
 	}
 	for _, name := range []string{"no-config", "no-weights", "truncated", "not-json", "other-size", "bad-schedule"} {
-		_, err := e.Action(t.Context(), "LoadModel", json.RawMessage(`{"name":"`+name+`"}`), nil)
+		_, err := perform(t.Context(), e, "LoadModel", `{"name":"`+name+`"}`, nil)
 		wantCode(t, name, err, api.BadModel)
 	}
 }
 
 func TestUnloadAndDeleteModel(t *testing.T) {
 	e := open(t)
-	job, err := e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","n":1,"steps":2}`))
+	job, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	act(t, e, "UnloadModel", `{"model":"tiny"}`)
 	_, err = collect(t.Context(), job)
 	wantCode(t, "a job prepared before", err, api.ModelNotFound)
-	_, err = e.Action(t.Context(), "UnloadModel", json.RawMessage(`{"model":"tiny"}`), nil)
+	_, err = perform(t.Context(), e, "UnloadModel", `{"model":"tiny"}`, nil)
 	wantCode(t, "twice", err, api.ModelNotFound)
 	act(t, e, "LoadModel", `{"name":"tiny"}`)
 	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
@@ -129,34 +129,60 @@ func TestServerInfo(t *testing.T) {
 	if info["device"].(map[string]any)["name"] == "" {
 		t.Error("the device has no name")
 	}
-	_, err := e.Action(t.Context(), "ServerInfo", json.RawMessage(`{"verbose":true}`), nil)
+	_, err := perform(t.Context(), e, "ServerInfo", `{"verbose":true}`, nil)
 	wantCode(t, "unknown field", err, api.BadRequest)
-	_, err = e.Action(t.Context(), "MakeCoffee", nil, nil)
+	_, err = perform(t.Context(), e, "MakeCoffee", "", nil)
 	wantCode(t, "unknown action", err, api.OpNotFound)
 }
 
-// Every operation of the contract is served in exactly the ways that it lists.
+// Every operation of the contract is served in exactly the ways that it lists, and nothing else is.
 func TestOperationsAreAllServed(t *testing.T) {
 	for _, op := range api.Operations() {
-		_, job := jobs[op.Name]
-		_, action := actions[op.Name]
-		_, exchange := exchanges[op.Name]
-		if job != op.Get || exchange != op.Exchange || (op.Action && !op.Rows) != action {
-			t.Errorf("%s: served as job %v, exchange %v, action %v; listed as %+v", op.Name, job, exchange, action, op)
+		h := handlers[op.Name]
+		for way, served := range map[api.Way]bool{
+			api.ByAction: h.action != nil || h.job != nil && op.By(api.ByAction), api.ByGet: h.job != nil,
+			api.ByExchange: h.exchange != nil, api.ByPut: h.upload != nil,
+		} {
+			if served != op.By(way) {
+				t.Errorf("%s is served as an %s: %v, listed: %v", op.Name, way, served, op.By(way))
+			}
+		}
+		if h.job != nil != op.Rows && h.exchange == nil {
+			t.Errorf("%s gives rows: %v, listed: %v", op.Name, h.job != nil, op.Rows)
 		}
 	}
-	if n := len(actions) + len(jobs); n != countServed() {
-		t.Errorf("%d actions and jobs are served, %d are listed", n, countServed())
+	for name := range handlers {
+		if api.Operations().Named(name) == nil {
+			t.Errorf("%s is served and not listed", name)
+		}
 	}
 }
 
-func countServed() (n int) {
-	for _, op := range api.Operations() {
-		if op.Get || op.Action && !op.Rows {
-			n++
+// Every handler takes the requests that its operation makes.
+func TestHandlersTakeTheirRequests(t *testing.T) {
+	e := open(t)
+	for name, h := range handlers {
+		req := api.Operations().Named(name).New()
+		req.SetDefaults()
+		errs := map[string]error{}
+		if h.action != nil && name != "MakeSchedule" { // which has a request for each kind
+			_, errs["action"] = h.action(e, t.Context(), req, func(api.Meta) {})
+		}
+		if h.job != nil {
+			_, errs["job"] = h.job(e, t.Context(), req)
+		}
+		if h.exchange != nil {
+			_, errs["exchange"] = h.exchange(e, t.Context(), req, api.Schema{})
+		}
+		if h.upload != nil {
+			_, errs["upload"] = h.upload(e, req, api.Schema{})
+		}
+		for way, err := range errs {
+			if err != nil && strings.Contains(err.Error(), "engine: a request of type") {
+				t.Errorf("%s as %s: %v", name, way, err)
+			}
 		}
 	}
-	return n
 }
 
 func TestListFlights(t *testing.T) {
@@ -169,10 +195,7 @@ func TestListFlights(t *testing.T) {
 		if f.Ticket == nil {
 			continue
 		}
-		op, err := api.Op(f.Ticket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		op := map[string]string{"datasets": "Dataset", "schedules": "EvaluateSchedule"}[f.Path[0]]
 		if r := get(t, e, op, string(f.Ticket)); int64(r.n) != f.Records {
 			t.Errorf("%v: reading gives %d rows, listed are %d", f.Path, r.n, f.Records)
 		}
@@ -190,7 +213,7 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Action(t.Context(), "ListModels", nil, nil)
+	_, err = perform(t.Context(), e, "ListModels", "", nil)
 	wantCode(t, "second", err, api.Busy)
 	act(t, e, "ServerInfo", "")
 	leave()

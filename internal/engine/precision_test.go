@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -69,9 +68,9 @@ func TestPrecision(t *testing.T) {
 		"LoadModel": `{"name":"tiny","precision":"float16"}`,
 		"CreateRun": `{"name":"x","stage":"isotropic","dataset":"noise","model":"tiny","precision":"half"}`,
 	} {
-		_, err := e.Action(t.Context(), name, json.RawMessage(body), nil)
+		_, err := perform(t.Context(), e, name, body, nil)
 		wantCode(t, name, err, api.BadRequest)
 	}
-	_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(`{"name":"x","stage":"isotropic","dataset":"noise","model":"tiny","estimator":"finite-difference"}`), nil)
+	_, err := perform(t.Context(), e, "CreateRun", `{"name":"x","stage":"isotropic","dataset":"noise","model":"tiny","estimator":"finite-difference"}`, nil)
 	wantCode(t, "finite differences in the server's bfloat16", err, api.BadRequest)
 }

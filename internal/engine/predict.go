@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -22,11 +21,7 @@ var predictColumns = []api.Column{
 }
 
 // preparePredict measures what bases and classes can gain.
-func (e *Engine) preparePredict(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.Predict
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err
@@ -47,7 +42,7 @@ func (e *Engine) preparePredict(_ context.Context, body json.RawMessage) (*Job, 
 		req.T = own.T()
 	}
 	schema := api.Schema{Columns: predictColumns, Metadata: m.metadata("Predict", req)}
-	return &Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := m.hold(); err != nil {
 			return err
 		}

@@ -23,18 +23,26 @@ func datasetSource(name string, d *data.Dataset) *schedule.Source {
 }
 
 // origin says what a schedule will be made of: the data set and the model as they are now.
-func (e *Engine) origin(req api.MakeSchedule) (schedule.Provenance, error) {
-	p := schedule.Provenance{Kind: req.Kind}
-	if req.Dataset != "" {
-		d, err := e.datasetNamed(req.Dataset)
+func (e *Engine) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
+	p := schedule.Provenance{Kind: kind.Kind()}
+	var dataset, model string
+	var seed uint64
+	switch r := kind.(type) {
+	case *api.GeodesicSchedule:
+		dataset, model, seed = r.Dataset, r.Model, r.Seed
+	case *api.GaussianSchedule:
+		if dataset = r.Dataset; r.Refine != nil {
+			model, seed = r.Refine.Model, r.Refine.Seed
+		}
+	case *api.StepsSchedule:
+		model, seed = r.Model, r.Seed
+	}
+	if dataset != "" {
+		d, err := e.datasetNamed(dataset)
 		if err != nil {
 			return p, err
 		}
-		p.Dataset = datasetSource(req.Dataset, d)
-	}
-	model, seed := req.Model, req.Seed
-	if req.Refine != nil {
-		model, seed = req.Refine.Model, req.Refine.Seed
+		p.Dataset = datasetSource(dataset, d)
 	}
 	if model != "" {
 		m, err := e.modelNamed(model)

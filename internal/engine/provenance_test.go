@@ -17,7 +17,7 @@ var began = time.Now().Truncate(time.Second) // provenance counts in seconds
 // provenance gives what ListSchedules says about where a schedule came from.
 func provenance(t *testing.T, e *Engine, name string) schedule.Provenance {
 	t.Helper()
-	for _, s := range e.listSchedules() {
+	for _, s := range e.scheduleInfos() {
 		if s.Name == name {
 			p, ok := s.Provenance.(*schedule.Provenance)
 			if !ok {
@@ -122,7 +122,7 @@ func TestRunEnergies(t *testing.T) {
 func TestImportSchedule(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400,"knots":4}`)
-	reply, err := e.Action(t.Context(), "ExportSchedule", json.RawMessage(`{"schedule":"line"}`), nil)
+	reply, err := perform(t.Context(), e, "ExportSchedule", `{"schedule":"line"}`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestImportSchedule(t *testing.T) {
 		"no such basis":  {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`, api.BasisNotFound},
 		"falling":        {`{"name":"x","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`, api.BadSchedule},
 	} {
-		_, err := e.Action(t.Context(), "ImportSchedule", json.RawMessage(c.body), nil)
+		_, err := perform(t.Context(), e, "ImportSchedule", c.body, nil)
 		wantCode(t, name, err, c.code)
 	}
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -13,18 +12,15 @@ type basisUpload struct {
 	e       *Engine
 	req     api.PutBasis
 	in      api.Schema
-	room    room
+	quota   quota
 	h, w    int
 	rows    int64
 	vectors map[int][][]float64
 }
 
 // putBasis opens the upload of a basis.
-func (e *Engine) putBasis(body json.RawMessage, in api.Schema) (Upload, error) {
-	u := &basisUpload{e: e, in: in, room: room{limit: e.cfg.MaxUploadBytes}, vectors: map[int][][]float64{}}
-	if err := api.Decode(body, &u.req); err != nil {
-		return nil, err
-	}
+func (e *Engine) putBasis(req api.PutBasis, in api.Schema) (api.Upload, error) {
+	u := &basisUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes}, vectors: map[int][][]float64{}}
 	err := wantColumns(in, []api.Column{{Name: "label", Type: api.Int32}, {Name: "vector", Type: api.Float64, Kind: api.Tensor}}, nil)
 	if err != nil {
 		return nil, err
@@ -38,9 +34,9 @@ func (e *Engine) putBasis(body json.RawMessage, in api.Schema) (Upload, error) {
 	return u, e.freeBasis(u.req.Name, u.req.Replace)
 }
 
-// Write implements Upload.
+// Write implements api.Upload.
 func (u *basisUpload) Write(b api.Batch) error {
-	if err := u.room.take(u.in, b); err != nil {
+	if err := u.quota.take(u.in, b); err != nil {
 		return err
 	}
 	n := u.h * u.w
@@ -55,20 +51,20 @@ func (u *basisUpload) Write(b api.Batch) error {
 	return nil
 }
 
-// Commit implements Upload.
+// Commit implements api.Upload.
 func (u *basisUpload) Commit() (int64, error) {
 	if u.rows == 0 {
 		return 0, api.Errorf(api.BadTensor, "The basis has no vectors")
 	}
 	b, err := basis.Dense(u.h, u.w, u.vectors)
 	if err != nil {
-		return 0, explain(err)
+		return 0, err
 	}
 	if err := u.e.storeBasis(u.req.Name, b, u.req.Replace); err != nil {
-		return 0, explain(err)
+		return 0, err
 	}
 	return u.rows, nil
 }
 
-// Abort implements Upload.
+// Abort implements api.Upload.
 func (u *basisUpload) Abort() {}

@@ -1,27 +1,22 @@
 package engine
 
 import (
-	"encoding/json"
-
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // datasetUpload writes images and labels to the disk as they come: a data set may be larger than memory.
 type datasetUpload struct {
-	e    *Engine
-	req  api.PutDataset
-	in   api.Schema
-	room room
-	w    *data.Writer
+	e     *Engine
+	req   api.PutDataset
+	in    api.Schema
+	quota quota
+	w     *data.Writer
 }
 
 // putDataset opens the upload of a data set.
-func (e *Engine) putDataset(body json.RawMessage, in api.Schema) (Upload, error) {
-	u := &datasetUpload{e: e, in: in, room: room{limit: e.cfg.MaxUploadBytes}}
-	if err := api.Decode(body, &u.req); err != nil {
-		return nil, err
-	}
+func (e *Engine) putDataset(req api.PutDataset, in api.Schema) (api.Upload, error) {
+	u := &datasetUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes}}
 	image := api.Column{Name: "image", Type: api.Uint8, Kind: api.Tensor}
 	if i := in.Index("image"); i >= 0 && in.Columns[i].Type == api.Float32 {
 		image.Type = api.Float32
@@ -39,7 +34,7 @@ func (e *Engine) putDataset(body json.RawMessage, in api.Schema) (Upload, error)
 	u.w, err = data.Create(e.datasetPath(u.req.Name), data.Form{
 		Height: h, Width: w, Channels: c, Layout: data.Layout(l), Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
 	})
-	return u, explain(err)
+	return u, err
 }
 
 // freeDataset tells whether a data set may be stored under name.
@@ -50,9 +45,9 @@ func (e *Engine) freeDataset(name string, replace bool) error {
 	return nil
 }
 
-// Write implements Upload. Bad values are refused as they arrive, not after gigabytes more.
+// Write implements api.Upload. Bad values are refused as they arrive, not after gigabytes more.
 func (u *datasetUpload) Write(b api.Batch) error {
-	if err := u.room.take(u.in, b); err != nil {
+	if err := u.quota.take(u.in, b); err != nil {
 		return err
 	}
 	var labels []int32
@@ -60,12 +55,12 @@ func (u *datasetUpload) Write(b api.Batch) error {
 		labels = api.ColumnOf[int32](u.in, b, "label")
 	}
 	if v, ok := b.Cols[u.in.Index("image")].([]float32); ok {
-		return explain(u.w.Float32(v, labels))
+		return u.w.Float32(v, labels)
 	}
-	return explain(u.w.Uint8(api.ColumnOf[uint8](u.in, b, "image"), labels))
+	return u.w.Uint8(api.ColumnOf[uint8](u.in, b, "image"), labels)
 }
 
-// Commit implements Upload.
+// Commit implements api.Upload.
 func (u *datasetUpload) Commit() (int64, error) {
 	if u.w.Len() == 0 {
 		u.w.Abort()
@@ -85,5 +80,5 @@ func (e *Engine) placeDataset(name string, w *data.Writer, replace bool) error {
 	return w.Commit(replace)
 }
 
-// Abort implements Upload.
+// Abort implements api.Upload.
 func (u *datasetUpload) Abort() { u.w.Abort() }

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -10,23 +8,20 @@ import (
 
 // scheduleUpload collects a table of knots.
 type scheduleUpload struct {
-	e    *Engine
-	req  api.PutSchedule
-	in   api.Schema
-	room room
-	rows []schedule.TableRow
+	e     *Engine
+	req   api.PutSchedule
+	in    api.Schema
+	quota quota
+	rows  []schedule.TableRow
 
 	family schedule.Family
 	basis  *basis.Basis // dense one of the family, if it is at hand
 }
 
 // putSchedule opens the upload of a schedule.
-func (e *Engine) putSchedule(body json.RawMessage, in api.Schema) (Upload, error) {
+func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, error) {
 	// A table takes ten times its room on the wire while it is checked, so it may have a tenth of it.
-	u := &scheduleUpload{e: e, in: in, room: room{limit: e.cfg.MaxUploadBytes / 10}}
-	if err := api.Decode(body, &u.req); err != nil {
-		return nil, err
-	}
+	u := &scheduleUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes / 10}}
 	want := []api.Column{
 		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32},
 		{Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
@@ -58,9 +53,9 @@ func (u *scheduleUpload) chooseBasis() error {
 	return nil
 }
 
-// Write implements Upload.
+// Write implements api.Upload.
 func (u *scheduleUpload) Write(b api.Batch) error {
-	if err := u.room.take(u.in, b); err != nil {
+	if err := u.quota.take(u.in, b); err != nil {
 		return err
 	}
 	label, subspace := api.ColumnOf[int32](u.in, b, "label"), api.ColumnOf[int32](u.in, b, "subspace")
@@ -71,11 +66,11 @@ func (u *scheduleUpload) Write(b api.Batch) error {
 	return nil
 }
 
-// Commit implements Upload.
+// Commit implements api.Upload.
 func (u *scheduleUpload) Commit() (int64, error) {
 	s, err := schedule.FromTable(u.family, u.rows)
 	if err != nil {
-		return 0, explain(err)
+		return 0, err
 	}
 	s = u.e.noted(s, schedule.Provenance{Kind: "upload"})
 	if err := u.e.storeSchedule(u.req.Name, s, u.basis, u.req.Replace); err != nil {
@@ -84,5 +79,5 @@ func (u *scheduleUpload) Commit() (int64, error) {
 	return int64(len(u.rows)), nil
 }
 
-// Abort implements Upload.
+// Abort implements api.Upload.
 func (u *scheduleUpload) Abort() {}

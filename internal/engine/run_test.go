@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -54,11 +53,11 @@ func TestRunLifeCycle(t *testing.T) {
 
 	// In the background it cannot be stepped, and gives a model without being stopped.
 	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
-	_, err := e.Prepare(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`))
+	_, err := prepare(t.Context(), e, "TrainStep", `{"run":"r"}`)
 	wantCode(t, "TrainStep of a running run", err, api.RunNotRunnable)
-	_, err = e.Action(t.Context(), "StartRun", json.RawMessage(`{"run":"r"}`), nil)
+	_, err = perform(t.Context(), e, "StartRun", `{"run":"r"}`, nil)
 	wantCode(t, "StartRun of a running run", err, api.RunNotRunnable)
-	_, err = e.Action(t.Context(), "DeleteRun", json.RawMessage(`{"run":"r"}`), nil)
+	_, err = perform(t.Context(), e, "DeleteRun", `{"run":"r"}`, nil)
 	wantCode(t, "DeleteRun of a running run", err, api.RunNotRunnable)
 	act(t, e, "SaveModel", `{"run":"r","name":"snap"}`)
 	if s := state(t, e, "r"); s != running {
@@ -67,7 +66,7 @@ func TestRunLifeCycle(t *testing.T) {
 	get(t, e, "Sample", `{"model":"snap","n":2,"steps":2}`)
 
 	watched := make(chan *rows)
-	job, err := e.Prepare(t.Context(), "WatchRun", json.RawMessage(`{"run":"r","from":1}`))
+	job, err := prepare(t.Context(), e, "WatchRun", `{"run":"r","from":1}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +101,12 @@ func TestRunLifeCycle(t *testing.T) {
 
 	act(t, e, "CancelRun", `{"run":"r"}`)
 	for _, op := range []string{"StartRun", "PauseRun"} {
-		_, err := e.Action(t.Context(), op, json.RawMessage(`{"run":"r"}`), nil)
+		_, err := perform(t.Context(), e, op, `{"run":"r"}`, nil)
 		wantCode(t, op+" of a cancelled run", err, api.RunNotRunnable)
 	}
 	act(t, e, "SaveModel", `{"run":"r","name":"last"}`) // what it learned is still there
 	act(t, e, "DeleteRun", `{"run":"r"}`)
-	_, err = e.Action(t.Context(), "GetRun", json.RawMessage(`{"run":"r"}`), nil)
+	_, err = perform(t.Context(), e, "GetRun", `{"run":"r"}`, nil)
 	wantCode(t, "deleted", err, api.RunNotFound)
 	if exists(filepath.Join(e.folders.runs, "r")) {
 		t.Error("the run's folder is still there")
@@ -152,9 +151,9 @@ func TestRunEndsDone(t *testing.T) {
 	if s := state(t, e, "r"); s != done {
 		t.Errorf("it is %s", s)
 	}
-	_, err := e.Prepare(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`))
+	_, err := prepare(t.Context(), e, "TrainStep", `{"run":"r"}`)
 	wantCode(t, "TrainStep of a run that is done", err, api.RunNotRunnable)
-	_, err = e.Action(t.Context(), "StartRun", json.RawMessage(`{"run":"r","kimg":0.01}`), nil)
+	_, err = perform(t.Context(), e, "StartRun", `{"run":"r","kimg":0.01}`, nil)
 	wantCode(t, "StartRun for less", err, api.RunNotRunnable)
 	act(t, e, "StartRun", `{"run":"r","kimg":0.024}`)
 	get(t, e, "WatchRun", `{"run":"r"}`)
@@ -168,7 +167,7 @@ func TestSaveModelRules(t *testing.T) {
 	newRun(t, e, "r", "")
 	get(t, e, "TrainStep", `{"run":"r","steps":2}`)
 	save := func(body string) error {
-		_, err := e.Action(t.Context(), "SaveModel", json.RawMessage(body), nil)
+		_, err := perform(t.Context(), e, "SaveModel", body, nil)
 		return err
 	}
 	wantCode(t, "taken", save(`{"run":"r","name":"tiny"}`), api.NameTaken)
@@ -219,7 +218,7 @@ func TestCreateRunRejects(t *testing.T) {
 		`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}}`:                api.BadRequest,
 		`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"SongUNet","img_size":32}}`: api.BadRequest,
 	} {
-		_, err := e.Action(t.Context(), "CreateRun", json.RawMessage(body), nil)
+		_, err := perform(t.Context(), e, "CreateRun", body, nil)
 		wantCode(t, body, err, code)
 	}
 	if left, err := os.ReadDir(e.folders.runs); err != nil || len(left) != 1 {
@@ -231,7 +230,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
 	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 8, 1), {Name: "label", Type: api.Int32}}}
-	x, err := e.Exchange(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`), in)
+	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,8 +247,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	if s := state(t, e, "r"); s != paused {
 		t.Errorf("the run is %s", s)
 	}
-	_, err = e.Exchange(t.Context(), "TrainStep", json.RawMessage(`{"run":"r"}`),
-		api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
+	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
 	wantCode(t, "size", err, api.BadTensor)
 	if _, err := collectNow(t, e, "TrainStep", `{"run":"r"}`); err != nil { // the refused exchange let go of the run
 		t.Error(err)
@@ -260,7 +258,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 func TestCancelRunEndsTrainStep(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	job, err := e.Prepare(t.Context(), "TrainStep", json.RawMessage(`{"run":"r","steps":1000000}`))
+	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r","steps":1000000}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +273,7 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 		ended <- err
 	}()
 	<-started
-	_, err = e.Action(t.Context(), "StartRun", json.RawMessage(`{"run":"r"}`), nil)
+	_, err = perform(t.Context(), e, "StartRun", `{"run":"r"}`, nil)
 	wantCode(t, "StartRun beside TrainStep", err, api.RunNotRunnable)
 	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
 	act(t, e, "CancelRun", `{"run":"r"}`)
@@ -284,7 +282,7 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 
 func collectNow(t *testing.T, e *Engine, op, body string) (*rows, error) {
 	t.Helper()
-	job, err := e.Prepare(t.Context(), op, json.RawMessage(body))
+	job, err := prepare(t.Context(), e, op, body)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +293,7 @@ func collectNow(t *testing.T, e *Engine, op, body string) (*rows, error) {
 func TestWatchIsCancelled(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	job, err := e.Prepare(t.Context(), "WatchRun", json.RawMessage(`{"run":"r"}`))
+	job, err := prepare(t.Context(), e, "WatchRun", `{"run":"r"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,9 +316,7 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 		}
 	}
 	var events int
-	reply, err := e.Action(t.Context(), "MakeSchedule",
-		json.RawMessage(`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise","T":100,"knots":8,"points":20,"samples":4}`),
-		func(m api.Meta) { events++ })
+	reply, err := perform(t.Context(), e, "MakeSchedule", `{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise","T":100,"knots":8,"points":20,"samples":4}`, func(m api.Meta) { events++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,12 +333,11 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 		`{"name":"g","kind":"geodesic","model":"tiny","dataset":"nothing"}`: api.DatasetNotFound,
 		`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise"}`: api.NameTaken,
 	} {
-		_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(body), nil)
+		_, err := perform(t.Context(), e, "MakeSchedule", body, nil)
 		wantCode(t, body, err, code)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = e.Action(ctx, "MakeSchedule", json.RawMessage(`{"name":"g","kind":"geodesic","model":"tiny","dataset":"noise","samples":10000}`),
-		func(api.Meta) { cancel() })
+	_, err = perform(ctx, e, "MakeSchedule", `{"name":"g","kind":"geodesic","model":"tiny","dataset":"noise","samples":10000}`, func(api.Meta) { cancel() })
 	wantCode(t, "cancelled", err, api.Cancelled)
 	if n := e.active.Load(); n != 0 {
 		t.Errorf("%d requests are active", n)

@@ -20,7 +20,7 @@ var (
 )
 
 // startRun trains a run in the background.
-func (e *Engine) startRun(ctx context.Context, req api.StartRun, _ func(api.Meta)) (any, error) {
+func (e *Engine) startRun(ctx context.Context, req api.StartRun) (any, error) {
 	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (e *Engine) startRun(ctx context.Context, req api.StartRun, _ func(api.Meta
 	}
 	if now := r.info().Kimg; target <= now {
 		return nil, api.Errorf(api.RunNotRunnable, "The run %q has seen %g kimg already", r.name, now).
-			WithHint("Field \"kimg\" counts from the run's beginning; ask for more than that.")
+			WithHint("kimg counts from the run's beginning; ask for more than that.")
 	}
 	work, stop := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
@@ -202,7 +202,7 @@ func (r *run) halt(ctx context.Context, why error) error {
 }
 
 // pauseRun stops a run after its present step, with its state stored.
-func (e *Engine) pauseRun(ctx context.Context, req api.RunName, _ func(api.Meta)) (any, error) {
+func (e *Engine) pauseRun(ctx context.Context, req api.RunName) (any, error) {
 	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func (e *Engine) pauseRun(ctx context.Context, req api.RunName, _ func(api.Meta)
 }
 
 // cancelRun ends a run for good, with its state stored.
-func (e *Engine) cancelRun(ctx context.Context, req api.RunName, _ func(api.Meta)) (any, error) {
+func (e *Engine) cancelRun(ctx context.Context, req api.RunName) (any, error) {
 	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err

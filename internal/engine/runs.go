@@ -51,7 +51,7 @@ func readConfig(body json.RawMessage) (cfg train.Config, err error) {
 	}
 	for _, name := range cfg.Unset() {
 		if value, ok := sent[name]; ok {
-			return cfg, api.Errorf(api.BadRequest, "Field %q must be positive, not %s", name, value).WithHint("Leave it out for its default.")
+			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).WithHint("Leave it out for its default.")
 		}
 	}
 	return cfg, nil
@@ -67,7 +67,7 @@ func (e *Engine) runNamed(name string) (*run, error) {
 	return r, nil
 }
 
-func (e *Engine) listRuns() []api.RunInfo {
+func (e *Engine) runInfos() []api.RunInfo {
 	infos := []api.RunInfo{}
 	for _, r := range e.allRuns() {
 		infos = append(infos, r.info())
@@ -87,8 +87,8 @@ func (e *Engine) allRuns() []*run {
 }
 
 // getRun describes a run with its configuration.
-func (e *Engine) getRun(name string) (any, error) {
-	r, err := e.runNamed(name)
+func (e *Engine) getRun(_ context.Context, req api.RunName) (any, error) {
+	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (e *Engine) sources(ctx context.Context, cfg train.Config, progress func(ap
 func resolved(cfg train.Config) (train.Config, error) {
 	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
 		if f.value == "" {
-			return cfg, api.Errorf(api.BadRequest, "Field %q is missing", f.name)
+			return cfg, api.Errorf(api.BadRequest, "%s is missing", f.name)
 		}
 	}
 	return cfg.Resolve()
@@ -260,7 +260,7 @@ func (e *Engine) exportModel(name string) (*checkpoint.Model, error) {
 }
 
 // deleteRun deletes a run and its folder.
-func (e *Engine) deleteRun(ctx context.Context, req api.RunName, _ func(api.Meta)) (any, error) {
+func (e *Engine) deleteRun(ctx context.Context, req api.RunName) (any, error) {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	r, err := e.runNamed(req.Run)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -122,11 +121,7 @@ func (s *sampling) previews() (n int64) {
 }
 
 // prepareSample checks and prices a request that says itself how many samples it wants.
-func (e *Engine) prepareSample(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.Sample
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareSample(_ context.Context, req api.Sample) (*api.Job, error) {
 	n, err := req.CheckRows()
 	if err != nil {
 		return nil, err
@@ -139,7 +134,7 @@ func (e *Engine) prepareSample(_ context.Context, body json.RawMessage) (*Job, e
 	if err != nil {
 		return nil, explain(err)
 	}
-	return &Job{Schema: s.schema, Rows: rows, Bytes: bytes,
+	return &api.Job{Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
 			if err := s.model.hold(); err != nil {
 				return err

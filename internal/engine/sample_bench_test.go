@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,7 +29,7 @@ func BenchmarkSample(b *testing.B) {
 			writeModel(b, filepath.Join(dir, "models", "digits"), digits, 1)
 			e := reopen(b, dir, Config{})
 			request := func() {
-				job, err := e.Prepare(b.Context(), "Sample", json.RawMessage(`{"model":"digits","n":256,"nfe":9,`+c.request+`}`))
+				job, err := prepare(b.Context(), e, "Sample", `{"model":"digits","n":256,"nfe":9,`+c.request+`}`)
 				if err != nil {
 					b.Fatal(err)
 				}

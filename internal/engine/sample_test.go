@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -128,17 +127,17 @@ func TestSampleRejects(t *testing.T) {
 		`{"model":"tiny","n":100000,"steps":100000,"every":1}`:          api.TooLarge,
 		`{"model":"tiny","n":1,"steps":2,"batch_bytes":10000000000000}`: api.TooLarge,
 	} {
-		_, err := e.Prepare(t.Context(), "Sample", json.RawMessage(body))
+		_, err := prepare(t.Context(), e, "Sample", body)
 		wantCode(t, body, err, code)
 	}
-	_, err := e.Prepare(t.Context(), "Nonsense", nil)
+	_, err := prepare(t.Context(), e, "Nonsense", "")
 	wantCode(t, "unknown operation", err, api.OpNotFound)
 }
 
 // A cancelled request ends within one network evaluation, and the server is idle again.
 func TestSampleIsCancelled(t *testing.T) {
 	e := open(t)
-	job, err := e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","n":64,"steps":50000}`))
+	job, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":64,"steps":50000}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestSampleIsCancelled(t *testing.T) {
 	}
 }
 
-func collectUntil(ctx context.Context, job *Job, look func(api.Event)) (*rows, error) {
+func collectUntil(ctx context.Context, job *api.Job, look func(api.Event)) (*rows, error) {
 	r := &rows{schema: job.Schema, cols: map[string]any{}}
 	return r, job.Run(ctx, func(ev api.Event) error { look(ev); return r.add(ev) })
 }
@@ -168,7 +167,7 @@ func TestSampleExchange(t *testing.T) {
 	e := open(t)
 	ref := get(t, e, "Sample", `{"model":"tiny","labels":[2,0,1],"seed":9,"steps":2,"dtype":"float32"}`)
 	in := api.Schema{Columns: []api.Column{imageColumn("latent", api.Float32, chw, 8, 8, 1), {Name: "label", Type: api.Int32}}}
-	x, err := e.Exchange(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`), in)
+	x, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,11 +212,11 @@ func TestExchangeRejectsColumns(t *testing.T) {
 		"unknown": {ok, label, {Name: "more", Type: api.Int32}},
 		"twice":   {ok, label, label},
 	} {
-		_, err := e.Exchange(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","steps":2}`), api.Schema{Columns: in})
+		_, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","steps":2}`, api.Schema{Columns: in})
 		wantCode(t, name, err, api.BadTensor)
 	}
 	for _, body := range []string{`{"model":"tiny","steps":2,"n":3}`, `{"model":"tiny","steps":2,"labels":[1]}`} {
-		_, err := e.Exchange(t.Context(), "Sample", json.RawMessage(body), api.Schema{Columns: []api.Column{ok, label}})
+		_, err := openExchange(t.Context(), e, "Sample", body, api.Schema{Columns: []api.Column{ok, label}})
 		wantCode(t, body, err, api.BadRequest)
 	}
 	if n := e.active.Load(); n != 0 {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
@@ -11,11 +10,7 @@ import (
 const exchangeWindow = 4
 
 // exchangeSample samples from the caller's own latents.
-func (e *Engine) exchangeSample(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
-	var req api.Sample
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema) (*api.Exchange, error) {
 	if err := req.CheckExchange(); err != nil {
 		return nil, err
 	}
@@ -36,7 +31,7 @@ func (e *Engine) exchangeSample(_ context.Context, body json.RawMessage, in api.
 		return nil, err
 	}
 	received := 0
-	return &Exchange{Out: s.schema, Window: exchangeWindow, Close: s.model.release,
+	return &api.Exchange{Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: s.model.release,
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
 			labels := api.ColumnOf[int32](in, batch, "label")
 			latents := api.ColumnOf[float32](in, batch, "latent")

@@ -11,7 +11,7 @@ import (
 
 // saveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes on
 // after the step it is in.
-func (e *Engine) saveModel(ctx context.Context, req api.SaveModel, _ func(api.Meta)) (any, error) {
+func (e *Engine) saveModel(ctx context.Context, req api.SaveModel) (any, error) {
 	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err

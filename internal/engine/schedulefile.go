@@ -10,7 +10,7 @@ import (
 )
 
 // exportSchedule gives the schedule file of a schedule.
-func (e *Engine) exportSchedule(_ context.Context, req api.ExportSchedule, _ func(api.Meta)) (any, error) {
+func (e *Engine) exportSchedule(_ context.Context, req api.ExportSchedule) (any, error) {
 	s, err := e.scheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (e *Engine) exportSchedule(_ context.Context, req api.ExportSchedule, _ fun
 }
 
 // importSchedule stores what a schedule file holds, with its provenance.
-func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule, _ func(api.Meta)) (any, error) {
+func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any, error) {
 	s, err := schedule.Decode(bytes.NewReader(req.File))
 	if err != nil {
 		return nil, err

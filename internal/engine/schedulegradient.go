@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -26,11 +25,7 @@ type gradient struct {
 }
 
 // exchangeScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule.
-func (e *Engine) exchangeScheduleGradient(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
-	var req api.ScheduleGradient
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) exchangeScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err
@@ -61,7 +56,7 @@ func (e *Engine) exchangeScheduleGradient(_ context.Context, body json.RawMessag
 	if err := m.hold(); err != nil {
 		return nil, err
 	}
-	return &Exchange{Out: out, Window: exchangeWindow, Close: m.release, Do: x.answer, End: x.end}, nil
+	return &api.Exchange{Out: out, Window: exchangeWindow, Close: m.release, Do: x.answer, End: x.end}, nil
 }
 
 // checkInput checks the columns; the three images have one layout.

@@ -101,7 +101,7 @@ func describeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInf
 	return info
 }
 
-func (e *Engine) listSchedules() []api.ScheduleInfo {
+func (e *Engine) scheduleInfos() []api.ScheduleInfo {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	infos := []api.ScheduleInfo{}
@@ -171,7 +171,7 @@ func nameTaken(what, name string) error {
 	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).WithHint("Choose another name, or set replace.")
 }
 
-func (e *Engine) deleteSchedule(name string) error {
+func (e *Engine) removeSchedule(name string) error {
 	e.changes.Lock()
 	defer e.changes.Unlock()
 	e.mu.RLock()

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"path/filepath"
 	"slices"
@@ -33,7 +32,7 @@ func knots(rows ...knot) api.Batch {
 
 // put uploads batches and commits.
 func put(e *Engine, command string, in api.Schema, batches ...api.Batch) (int64, error) {
-	u, err := e.Put(context.Background(), json.RawMessage(command), nil, in)
+	u, err := openUpload(context.Background(), e, command, in)
 	if err != nil {
 		return 0, err
 	}
@@ -85,16 +84,16 @@ func TestUploadedSchedule(t *testing.T) {
 	}
 	// A per-class schedule steps each sample on its own class's path and refuses samples without one.
 	get(t, e, "Sample", `{"model":"tiny","labels":[0,1,2],"steps":2,"schedule":"mine"}`)
-	_, err = e.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","labels":[-1],"steps":2,"schedule":"mine"}`))
+	_, err = prepare(t.Context(), e, "Sample", `{"model":"tiny","labels":[-1],"steps":2,"schedule":"mine"}`)
 	wantCode(t, "no label", err, api.BadRequest)
 	narrow := reopen(t, filepath.Dir(e.folders.models), Config{MaxBytes: 1 << 26})
-	_, err = narrow.Prepare(t.Context(), "Sample", json.RawMessage(`{"model":"tiny","n":1,"steps":100000,"schedule":"mine"}`))
+	_, err = prepare(t.Context(), narrow, "Sample", `{"model":"tiny","n":1,"steps":100000,"schedule":"mine"}`)
 	wantCode(t, "plans of three classes", err, api.TooLarge)
-	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"mine","labels":[3]}`))
+	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"mine","labels":[3]}`)
 	wantCode(t, "unknown label", err, api.BadRequest)
-	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"mine","t":[11]}`))
+	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"mine","t":[11]}`)
 	wantCode(t, "t outside", err, api.BadRequest)
-	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"edm","points":99999999}`))
+	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"edm","points":99999999}`)
 	wantCode(t, "points", err, api.TooLarge)
 
 	again := reopen(t, filepath.Dir(e.folders.models), Config{})
@@ -151,7 +150,7 @@ func TestScheduleUploadRejects(t *testing.T) {
 // An upload that is not committed leaves nothing.
 func TestAbortedUploadLeavesNothing(t *testing.T) {
 	e := open(t)
-	u, err := e.Put(t.Context(), json.RawMessage(`{"op":"PutSchedule","name":"s"}`), nil, scheduleTable)
+	u, err := openUpload(t.Context(), e, `{"op":"PutSchedule","name":"s"}`, scheduleTable)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestAbortedUploadLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Abort()
-	_, err = e.Action(t.Context(), "DeleteSchedule", json.RawMessage(`{"schedule":"s"}`), nil)
+	_, err = perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
 	wantCode(t, "delete", err, api.ScheduleNotFound)
 }
 
@@ -172,12 +171,12 @@ func TestMakeScheduleByFormula(t *testing.T) {
 			t.Errorf("%s: g %v", kind, g)
 		}
 	}
-	_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"made-edm","kind":"edm"}`), nil)
+	_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"made-edm","kind":"edm"}`, nil)
 	wantCode(t, "taken", err, api.NameTaken)
-	_, err = e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"x","kind":"edm","T":-1}`), nil)
+	_, err = perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"edm","T":-1}`, nil)
 	wantCode(t, "T", err, api.BadRequest)
 	act(t, e, "DeleteSchedule", `{"schedule":"made-cosine"}`)
-	_, err = e.Prepare(t.Context(), "EvaluateSchedule", json.RawMessage(`{"schedule":"made-cosine"}`))
+	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"made-cosine"}`)
 	wantCode(t, "deleted", err, api.ScheduleNotFound)
 	all := act(t, e, "ListSchedules", "")["schedules"].([]any)
 	var names []string

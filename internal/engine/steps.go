@@ -16,7 +16,7 @@ const mostTeacher = 1 << 26
 
 // chooseSteps makes a schedule along the paths of another on which a solver's uniform steps are those that err least on a
 // model.
-func (e *Engine) chooseSteps(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (*newSchedule, error) {
+func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err

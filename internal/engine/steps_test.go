@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -57,7 +56,7 @@ func TestChosenSteps(t *testing.T) {
 		`"model":"tiny","solver":"ab","nfe":3,"schedule":"none"`:  api.ScheduleNotFound,
 		`"model":"tiny","solver":"ab","nfe":3,"T":400`:            api.BadRequest,
 	} {
-		_, err := e.Action(t.Context(), "MakeSchedule", json.RawMessage(`{"name":"x","kind":"steps",`+body+`}`), nil)
+		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"steps",`+body+`}`, nil)
 		wantCode(t, body, err, code)
 	}
 }

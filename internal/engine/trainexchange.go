@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -19,11 +18,7 @@ type stepping struct {
 }
 
 // exchangeTrainStep takes one step on each batch that the caller sends.
-func (e *Engine) exchangeTrainStep(_ context.Context, body json.RawMessage, in api.Schema) (*Exchange, error) {
-	var req api.TrainStep
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.Schema) (*api.Exchange, error) {
 	if req.Steps != 1 {
 		return nil, api.Errorf(api.BadRequest, "In an exchange every batch is one step").WithHint("Leave out steps.")
 	}
@@ -39,7 +34,7 @@ func (e *Engine) exchangeTrainStep(_ context.Context, body json.RawMessage, in a
 		return nil, err
 	}
 	out := api.Schema{Columns: rowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
-	return &Exchange{Out: out, Window: 2, Close: r.end, Do: s.answer}, nil
+	return &api.Exchange{Out: out, Window: 2, Close: r.end, Do: s.answer}, nil
 }
 
 // check checks the columns and the images' size.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -37,11 +36,7 @@ func rowBatch(rows [][]float64) *api.Batch {
 }
 
 // prepareTrainStep takes steps of the run's own batches.
-func (e *Engine) prepareTrainStep(_ context.Context, body json.RawMessage) (*Job, error) {
-	var req api.TrainStep
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Job, error) {
 	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err
@@ -54,7 +49,7 @@ func (e *Engine) prepareTrainStep(_ context.Context, body json.RawMessage) (*Job
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := r.begin(); err != nil {
 			return err
 		}

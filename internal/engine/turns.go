@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // turns shares the device among requests and runs. Everyone takes a turn for each network evaluation (or training step)
@@ -23,19 +25,6 @@ type seats struct {
 
 func newTurns(n int64) turns {
 	return turns{&seats{free: n, waiting: map[string][]chan struct{}{}}}
-}
-
-type clientKey struct{}
-
-// WithClient says for whom the work of a context is done, which is how the device is shared; work without a client is one
-// client's.
-func WithClient(ctx context.Context, client string) context.Context {
-	return context.WithValue(ctx, clientKey{}, client)
-}
-
-func clientOf(ctx context.Context) string {
-	client, _ := ctx.Value(clientKey{}).(string)
-	return client
 }
 
 // take runs f when it is the caller's turn. It gives up when ctx ends, before f or instead of it.
@@ -59,7 +48,7 @@ func (s *seats) acquire(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	client, turn := clientOf(ctx), make(chan struct{})
+	client, turn := api.ClientOf(ctx), make(chan struct{})
 	if len(s.waiting[client]) == 0 {
 		s.order = append(s.order, client)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // queueUp makes a goroutine wait for a turn, and returns once it does. It appends its name to order and hands the seat on.
@@ -13,7 +15,7 @@ func queueUp(t *testing.T, s turns, order *[]string, client, name string) {
 	t.Helper()
 	before, _ := s.load()
 	go func() {
-		_ = s.take(WithClient(t.Context(), client), func() error {
+		_ = s.take(api.WithClient(t.Context(), client), func() error {
 			*order = append(*order, name) // one seat: nobody else is here
 			return nil
 		})
@@ -58,7 +60,7 @@ func TestTurnsOfTheGone(t *testing.T) {
 	s := newTurns(2)
 	done := make(chan error)
 	for i := range 200 {
-		ctx, cancel := context.WithCancel(WithClient(t.Context(), string(rune('a'+i%5))))
+		ctx, cancel := context.WithCancel(api.WithClient(t.Context(), string(rune('a'+i%5))))
 		go func() { done <- s.take(ctx, func() error { time.Sleep(10 * time.Microsecond); return nil }) }()
 		if i%3 == 0 {
 			go cancel()

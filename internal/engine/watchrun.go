@@ -2,17 +2,12 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // prepareWatchRun follows a run's rows.
-func (e *Engine) prepareWatchRun(ctx context.Context, body json.RawMessage) (*Job, error) {
-	var req api.WatchRun
-	if err := api.Decode(body, &req); err != nil {
-		return nil, err
-	}
+func (e *Engine) prepareWatchRun(ctx context.Context, req api.WatchRun) (*api.Job, error) {
 	r, err := e.runNamed(req.Run)
 	if err != nil {
 		return nil, err
@@ -21,7 +16,7 @@ func (e *Engine) prepareWatchRun(ctx context.Context, body json.RawMessage) (*Jo
 		return nil, err
 	}
 	schema := api.Schema{Columns: rowColumns(), Metadata: metadata("WatchRun", req, "run", req.Run)}
-	return &Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		return r.watch(ctx, req.From, emit)
 	}}, nil
 }

@@ -2,14 +2,12 @@ package flightbench
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight"
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
-// The operations, which the engine takes for its own; their names must be some of the contract.
+// The operations, by names of the contract, which the client knows.
 const (
 	getOp      = "Sample"
 	exchangeOp = "Denoise"
@@ -22,6 +20,12 @@ type request struct {
 	Rows int    `json:"rows"`
 }
 
+// SetDefaults implements api.Request.
+func (r *request) SetDefaults() { *r = request{} }
+
+// Validate implements api.Request.
+func (r *request) Validate() error { return nil }
+
 // rowsAtHand is an engine that has its rows at hand: it gives them, and answers batch for batch in exchanges.
 type rowsAtHand struct{ pixels [blocks][]float32 }
 
@@ -31,21 +35,28 @@ func (e *rowsAtHand) batch(i, n int) *api.Batch {
 	return &api.Batch{Rows: n, Cols: []any{e.pixels[i%blocks][:n*side*side]}}
 }
 
-// Prepare implements flight.Engine.
-func (e *rowsAtHand) Prepare(_ context.Context, _ string, body json.RawMessage) (*engine.Job, error) {
-	var r request
-	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, api.Errorf(api.BadRequest, "The request is not JSON: %w", err)
+// Operations implements flight.Engine.
+func (*rowsAtHand) Operations() api.Table {
+	own := func() api.Request { return new(request) }
+	return api.Table{
+		{Name: getOp, Ways: api.ByGet, Scope: api.SampleScope, New: own, Rows: true},
+		{Name: exchangeOp, Ways: api.ByExchange, Scope: api.SampleScope, New: own, Rows: true},
+		{Name: putOp, Ways: api.ByPut, Scope: api.TrainScope, New: func() api.Request { return new(api.PutDataset) }},
 	}
-	return &engine.Job{Schema: schema, Rows: int64(r.Rows), Bytes: int64(r.Rows) * rowBytes, Run: func(_ context.Context, emit func(api.Event) error) error {
+}
+
+// Prepare implements flight.Engine.
+func (e *rowsAtHand) Prepare(_ context.Context, call api.Call) (*api.Job, error) {
+	r := call.Request.(*request)
+	return &api.Job{Schema: schema, Rows: int64(r.Rows), Bytes: int64(r.Rows) * rowBytes, Run: func(_ context.Context, emit func(api.Event) error) error {
 		return batches(r.Rows, func(i, n int) error { return emit(api.Event{Batch: e.batch(i, n)}) })
 	}}, nil
 }
 
 // Exchange implements flight.Engine.
-func (e *rowsAtHand) Exchange(context.Context, string, json.RawMessage, api.Schema) (*engine.Exchange, error) {
+func (e *rowsAtHand) Exchange(context.Context, api.Call, api.Schema) (*api.Exchange, error) {
 	i := 0
-	return &engine.Exchange{Out: schema, Window: window, Close: func() {},
+	return &api.Exchange{Out: schema, Window: window, Close: func() {},
 		Do: func(_ context.Context, in api.Batch, emit func(api.Event) error) error {
 			i++
 			return emit(api.Event{Batch: e.batch(i, in.Rows)})
@@ -53,12 +64,12 @@ func (e *rowsAtHand) Exchange(context.Context, string, json.RawMessage, api.Sche
 }
 
 // Action implements flight.Engine.
-func (*rowsAtHand) Action(context.Context, string, json.RawMessage, func(api.Meta)) (any, error) {
+func (*rowsAtHand) Action(context.Context, api.Call, func(api.Meta)) (any, error) {
 	return struct{}{}, nil
 }
 
 // Put implements flight.Engine.
-func (*rowsAtHand) Put(context.Context, json.RawMessage, []string, api.Schema) (engine.Upload, error) {
+func (*rowsAtHand) Put(context.Context, api.Call, api.Schema) (api.Upload, error) {
 	return new(counter), nil
 }
 
@@ -68,14 +79,14 @@ func (*rowsAtHand) List(context.Context) []api.Flight { return nil }
 // counter is an upload that counts its rows and forgets them.
 type counter struct{ rows int64 }
 
-// Write implements engine.Upload.
+// Write implements api.Upload.
 func (c *counter) Write(b api.Batch) error {
 	c.rows += int64(b.Rows)
 	return nil
 }
 
-// Commit implements engine.Upload.
+// Commit implements api.Upload.
 func (c *counter) Commit() (int64, error) { return c.rows, nil }
 
-// Abort implements engine.Upload.
+// Abort implements api.Upload.
 func (*counter) Abort() {}

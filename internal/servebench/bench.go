@@ -109,7 +109,11 @@ func (b *bench) inProcess(ctx context.Context, req api.Sample) error {
 	if err != nil {
 		return err
 	}
-	job, err := b.together.engine.Prepare(ctx, "Sample", body)
+	call, err := api.Operations().Call(api.ByGet, "Sample", body)
+	if err != nil {
+		return err
+	}
+	job, err := b.together.engine.Prepare(ctx, call)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"slices"
+	"testing"
+)
+
+// Every operation says what it is in full: its name once, ways, a scope and a sentence.
+func TestTableIsWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, op := range Operations() {
+		switch {
+		case seen[op.Name]:
+			t.Errorf("%s is listed twice", op.Name)
+		case op.Ways == 0 || op.Sentence == "":
+			t.Errorf("%s has no way or no sentence", op.Name)
+		case !slices.Contains(Scopes, op.Scope):
+			t.Errorf("%s needs the scope %q", op.Name, op.Scope)
+		case op.Scope == ReadScope && !op.Reads:
+			t.Errorf("%s changes what is stored and needs no more than read", op.Name)
+		}
+		seen[op.Name] = true
+	}
+}
+
+func TestCallFindsByWay(t *testing.T) {
+	call, err := Operations().Call(ByGet, "Dataset", []byte(`{"op":"Dataset","dataset":"d"}`))
+	if err != nil || call.Op.Name != "Dataset" || call.Request.(*Dataset).Dataset != "d" {
+		t.Errorf("%+v, %v", call, err)
+	}
+	for name, way := range map[string]Way{"Dataset": ByAction, "ServerInfo": ByGet, "Denoise": ByGet, "Dance": ByExchange} {
+		if _, err := Operations().Call(way, name, nil); ErrorOf(err).code() != OpNotFound {
+			t.Errorf("%s as an %s: %v", name, way, err)
+		}
+	}
+}
+
+// A field of another kind of schedule is refused with the kinds that take it.
+func TestForeignFieldsOfScheduleKinds(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"name":"s","kind":"edm","nfe":3}`: `[BAD_REQUEST] nfe must be left out of a schedule of kind edm; ` +
+			`only gaussian, steps take it.`,
+		`{"name":"s","kind":"steps","model":"m","solver":"ab","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a schedule of kind steps; ` +
+			`only geodesic, gaussian, edm, log-linear, cosine take it.`,
+		`{"name":"s","kind":"cosine","colour":3}`: `[BAD_REQUEST] colour is not a field here. Known: T, g0, knots, name, replace.`,
+		`{"name":"s"}`: `[BAD_REQUEST] kind is missing.`,
+	} {
+		if err := Decode([]byte(body), new(MakeSchedule)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// handler does one operation, by each of the ways that the contract's table lists for it.
+type handler struct {
+	action   func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) // that speaks JSON
+	job      func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error)
+	exchange func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error)
+	upload   func(e *Engine, req api.Request, in api.Schema) (api.Upload, error)
+}
+
+// handlers are the operations by their names.
+var handlers = map[string]handler{
+	"Sample":           {job: job((*Engine).prepareSample), exchange: exchange((*Engine).exchangeSample)},
+	"EvaluateSchedule": {job: job((*Engine).prepareEvaluateSchedule)},
+	"TrainStep":        {job: job((*Engine).prepareTrainStep), exchange: exchange((*Engine).exchangeTrainStep)},
+	"WatchRun":         {job: job((*Engine).prepareWatchRun)},
+	"Denoise":          {exchange: exchange((*Engine).exchangeDenoise)},
+	"ScheduleGradient": {exchange: exchange((*Engine).exchangeScheduleGradient)},
+	"EvaluateModel":    {job: job((*Engine).prepareEvaluateModel)},
+	"Predict":          {job: job((*Engine).preparePredict)},
+	"BenchSchedule":    {job: job((*Engine).prepareBenchSchedule)},
+	"Dataset":          {job: job((*Engine).prepareDataset)},
+	"Basis":            {job: job((*Engine).prepareBasis)},
+
+	"PutDataset":  {upload: upload((*Engine).putDataset)},
+	"PutSchedule": {upload: upload((*Engine).putSchedule)},
+	"PutBasis":    {upload: upload((*Engine).putBasis)},
+
+	"ServerInfo":     {action: ask((*Engine).serverInfo)},
+	"ListModels":     {action: ask((*Engine).listModels)},
+	"DescribeModel":  {action: ask((*Engine).describeModel)},
+	"LoadModel":      {action: ask((*Engine).loadModel)},
+	"UnloadModel":    {action: ask((*Engine).unloadModel)},
+	"DeleteModel":    {action: ask((*Engine).deleteModel)},
+	"MakeModel":      {action: action((*Engine).makeModel)},
+	"ListSchedules":  {action: ask((*Engine).listSchedules)},
+	"MakeSchedule":   {action: action((*Engine).makeSchedule)},
+	"ExportSchedule": {action: ask((*Engine).exportSchedule)},
+	"ImportSchedule": {action: ask((*Engine).importSchedule)},
+	"DeleteSchedule": {action: ask((*Engine).deleteSchedule)},
+	"ListBases":      {action: ask((*Engine).listBases)},
+	"MakeBasis":      {action: action((*Engine).makeBasis)},
+	"DeleteBasis":    {action: ask((*Engine).deleteBasis)},
+	"ListDatasets":   {action: ask((*Engine).listDatasets)},
+	"MakeDataset":    {action: action((*Engine).makeDataset)},
+	"DeleteDataset":  {action: ask((*Engine).deleteDataset)},
+	"ListRuns":       {action: ask((*Engine).listRuns)},
+	"GetRun":         {action: ask((*Engine).getRun)},
+	"CreateRun":      {action: action((*Engine).createRun)},
+	"StartRun":       {action: ask((*Engine).startRun)},
+	"PauseRun":       {action: ask((*Engine).pauseRun)},
+	"CancelRun":      {action: ask((*Engine).cancelRun)},
+	"DeleteRun":      {action: ask((*Engine).deleteRun)},
+	"SaveModel":      {action: ask((*Engine).saveModel)},
+}
+
+// request is a pointer to a request of type R.
+type request[R any] interface {
+	*R
+	api.Request
+}
+
+// given returns the request of a call as what the operation takes.
+func given[R any, P request[R]](req api.Request) (R, error) {
+	p, ok := req.(P)
+	if !ok {
+		var none R
+		return none, fmt.Errorf("engine: a request of type %T, want %T", req, p)
+	}
+	return *p, nil
+}
+
+func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Meta)) (any, error)) func(*Engine, context.Context, api.Request, func(api.Meta)) (any, error) {
+	return func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) {
+		r, err := given[R, P](req)
+		if err != nil {
+			return nil, err
+		}
+		return f(e, ctx, r, progress)
+	}
+}
+
+// ask is an action without progress.
+func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) func(*Engine, context.Context, api.Request, func(api.Meta)) (any, error) {
+	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any, error) { return f(e, ctx, req) })
+}
+
+func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, error)) func(*Engine, context.Context, api.Request) (*api.Job, error) {
+	return func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error) {
+		r, err := given[R, P](req)
+		if err != nil {
+			return nil, err
+		}
+		return f(e, ctx, r)
+	}
+}
+
+func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schema) (*api.Exchange, error)) func(*Engine, context.Context, api.Request, api.Schema) (*api.Exchange, error) {
+	return func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error) {
+		r, err := given[R, P](req)
+		if err != nil {
+			return nil, err
+		}
+		return f(e, ctx, r, in)
+	}
+}
+
+func upload[R any, P request[R]](f func(*Engine, R, api.Schema) (api.Upload, error)) func(*Engine, api.Request, api.Schema) (api.Upload, error) {
+	return func(e *Engine, req api.Request, in api.Schema) (api.Upload, error) {
+		r, err := given[R, P](req)
+		if err != nil {
+			return nil, err
+		}
+		return f(e, r, in)
+	}
+}
+
+// handlerOf returns what does an operation by a way, chosen by has.
+func handlerOf(call api.Call, way api.Way, has func(handler) bool) (handler, error) {
+	h, known := handlers[call.Op.Name]
+	if !known || !has(h) {
+		return h, api.Errorf(api.OpNotFound, "There is no %s %q", way, call.Op.Name)
+	}
+	return h, nil
+}
+
+// Operations returns the contract's operations, all of which the engine does.
+func (e *Engine) Operations() api.Table { return api.Operations() }
+
+// Action does an operation that speaks JSON and returns the object to reply with. Long ones call progress, which may be
+// nil, now and then.
+func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error) {
+	h, err := handlerOf(call, api.ByAction, func(h handler) bool { return h.action != nil })
+	if err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(api.Meta) {}
+	}
+	if call.Op.Name != "ServerInfo" { // which must answer, and not count itself, when the server is busy
+		leave, err := e.enter()
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	reply, err := h.action(e, ctx, call.Request, progress)
+	return reply, explain(err)
+}
+
+// Prepare checks and prices an operation that gives rows. The context bounds the preparation alone.
+func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
+	h, err := handlerOf(call, api.ByGet, func(h handler) bool { return h.job != nil })
+	if err != nil {
+		return nil, err
+	}
+	job, err := h.job(e, ctx, call.Request)
+	if err != nil {
+		return nil, explain(err)
+	}
+	work, watch := job.Run, new(device.Watch)
+	job.Run = func(ctx context.Context, emit func(api.Event) error) error {
+		leave, err := e.enter()
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return explain(work(watch.With(ctx), emit))
+	}
+	job.Waits = waits(watch)
+	return job, nil
+}
+
+// Exchange opens an operation that takes rows of the schema in.
+func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*api.Exchange, error) {
+	h, err := handlerOf(call, api.ByExchange, func(h handler) bool { return h.exchange != nil })
+	if err != nil {
+		return nil, err
+	}
+	leave, err := e.enter()
+	if err != nil {
+		return nil, err
+	}
+	x, err := h.exchange(e, ctx, call.Request, in)
+	if err != nil {
+		leave()
+		return nil, explain(err)
+	}
+	release := x.Close
+	x.Close = func() {
+		release()
+		leave()
+	}
+	do, watch := x.Do, new(device.Watch)
+	x.Do = func(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+		return explain(do(watch.With(ctx), in, emit))
+	}
+	x.Waits = waits(watch)
+	return x, nil
+}
+
+// Put opens an upload.
+func (e *Engine) Put(_ context.Context, call api.Call, in api.Schema) (api.Upload, error) {
+	h, err := handlerOf(call, api.ByPut, func(h handler) bool { return h.upload != nil })
+	if err != nil {
+		return nil, err
+	}
+	u, err := h.upload(e, call.Request, in)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return explained{u}, nil
+}
+
+// explained is an upload whose errors are the contract's.
+type explained struct{ api.Upload }
+
+// Write implements api.Upload.
+func (u explained) Write(b api.Batch) error { return explain(u.Upload.Write(b)) }
+
+// Commit implements api.Upload.
+func (u explained) Commit() (int64, error) {
+	rows, err := u.Upload.Commit()
+	return rows, explain(err)
+}
+
+// enter admits an operation, or says that there are too many. The caller calls leave when it ends.
+func (e *Engine) enter() (leave func(), err error) {
+	if e.active.Add(1) > e.cfg.MaxRequests {
+		e.active.Add(-1)
+		return nil, api.Errorf(api.Busy, "The server is at work on %d requests", e.cfg.MaxRequests).WithHint("Try again in a moment.")
+	}
+	return func() { e.active.Add(-1) }, nil
+}
+
+// waits says what a watch sees in the words of the contract. A program's key begins with its name.
+func waits(w *device.Watch) func() api.Meta {
+	return func() api.Meta {
+		key, since, ok := w.Compiling()
+		if !ok {
+			return nil
+		}
+		name, _, _ := strings.Cut(key, " ")
+		return api.Meta{"event": "compiling", "program": name, "compile_s": time.Since(since).Seconds()}
+	}
+}
