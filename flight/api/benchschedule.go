@@ -47,7 +47,7 @@ func (r *BenchSchedule) Validate() error {
 	case len(r.Schedules)*len(r.Solvers)*len(r.NFE) > MaxBench:
 		return Errorf(TooLarge, "%d combinations are too many", len(r.Schedules)*len(r.Solvers)*len(r.NFE)).WithHint("At most %d.", MaxBench)
 	case r.Grid.Explicit():
-		return Errorf(BadRequest, "A bench counts evaluations, an explicit grid has its own").WithHint("Use the grids schedule, edm or logsnr, or put the list in a schedule.")
+		return Errorf(BadRequest, "A bench counts evaluations, an explicit grid has its own").WithHint("Use the grids schedule, edm, polynomial or logsnr, or put the list in a schedule.")
 	case r.Basis == "none" && (r.K != 0 || r.Cuts != nil):
 		return Errorf(BadRequest, "Basis none has no k and no cuts").WithHint("Leave them out.")
 	case r.K != 0 && r.Cuts != nil:
