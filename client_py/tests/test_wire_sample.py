@@ -115,6 +115,7 @@ def test_layout_moves_the_axes(flight: fl.FlightClient) -> None:
         ({"solver": "heun", "steps": 4}, 8),
         ({"solver": "heun", "second_point": "endpoint", "steps": 4}, 7),
         ({"solver": "heun", "second_point": "endpoint", "grid": "edm", "steps": 4}, 7),
+        ({"solver": "ipndm", "grid": "polynomial", "nfe": 5}, 5),
         ({"solver": "heun", "second_point": "endpoint", "nfe": 9}, 9),
         ({"solver": "heun", "nfe": 9}, 8),
         ({"solver": "euler", "nfe": 5}, 5),

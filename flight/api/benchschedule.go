@@ -47,7 +47,7 @@ func (r *BenchSchedule) Validate() error {
 	case len(r.Schedules)*len(r.Solvers)*len(r.NFE) > MaxBench:
 		return Errorf(TooLarge, "schedules × solvers × nfe must be at most %d combinations, got %d", MaxBench, len(r.Schedules)*len(r.Solvers)*len(r.NFE))
 	case r.Grid.Explicit():
-		return Errorf(BadRequest, "grid must be one that any number of evaluations can take, got an explicit list").WithHint("Use the grids schedule, edm or logsnr, or put the list in a schedule.")
+		return Errorf(BadRequest, "grid must be one that any number of evaluations can take, got an explicit list").WithHint("Use the grids schedule, edm, polynomial or logsnr, or put the list in a schedule.")
 	case r.Basis == "none" && (r.K != 0 || r.Cuts != nil):
 		return Errorf(BadRequest, "k and cuts must be left out for basis none")
 	case r.K != 0 && r.Cuts != nil:

@@ -4,28 +4,29 @@ import "encoding/json"
 
 // The named grids of Sample.
 const (
-	GridSchedule = "schedule" // uniform in the schedule's t
-	GridEDM      = "edm"      // EDM's σ rule, mapped to times by the geometric mean of the g_j
-	GridLogSNR   = "logsnr"   // uniform in ln σ
-	GridGeodesic = "geodesic" // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
-	GridTimes    = "t"        // an explicit list of times
-	GridSigmas   = "sigma"    // an explicit list of σ, or one per subspace
-	GridTable    = "table"    // a published list of σ, interpolated to the number of steps
+	GridSchedule   = "schedule"   // uniform in the schedule's t
+	GridEDM        = "edm"        // EDM's σ rule, mapped to times by the geometric mean of the g_j, then t = 0
+	GridPolynomial = "polynomial" // EDM's σ rule with a level more: n + 1 levels for n steps, the last step ends at σ_min
+	GridLogSNR     = "logsnr"     // uniform in ln σ
+	GridGeodesic   = "geodesic"   // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
+	GridTimes      = "t"          // an explicit list of times
+	GridSigmas     = "sigma"      // an explicit list of σ, or one per subspace
+	GridTable      = "table"      // a published list of σ, interpolated to the number of steps
 )
 
 // GridNames lists the grids that need no more than their name.
-var GridNames = []string{GridSchedule, GridEDM, GridLogSNR, GridGeodesic}
+var GridNames = []string{GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridGeodesic}
 
 // Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
 //
-//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"t":[...]}   {"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
+//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"polynomial":{...}}   {"t":[...]}   {"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
 //
 // An explicit list runs from noise to data and holds every time including the last.
 type Grid struct {
 	Kind     string
-	SigmaMin float64     // of GridEDM; default 0.002
-	SigmaMax float64     // of GridEDM; default 80
-	Rho      float64     // of GridEDM; default 7
+	SigmaMin float64     // of GridEDM and GridPolynomial; default 0.002
+	SigmaMax float64     // of GridEDM and GridPolynomial; default 80
+	Rho      float64     // of GridEDM and GridPolynomial; default 7
 	T        []float64   // of GridTimes
 	Sigma    [][]float64 // of GridSigmas: one list, or one for each subspace
 	Table    string      // of GridTable: one of Tables
@@ -37,7 +38,8 @@ var Tables = []string{"ays-sd15", "ays-sdxl", "ays-svd"}
 // Explicit tells whether the grid is a list, which needs neither steps nor nfe.
 func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }
 
-type edmGrid struct {
+// levelRule is what GridEDM and GridPolynomial take.
+type levelRule struct {
 	SigmaMin float64 `json:"sigma_min"`
 	SigmaMax float64 `json:"sigma_max"`
 	Rho      float64 `json:"rho"`
@@ -46,22 +48,22 @@ type edmGrid struct {
 func (g *Grid) decodeTree(path string, v tree) error {
 	*g = Grid{}
 	if name, ok := v.(string); ok {
-		if g.Kind = name; name == GridEDM {
+		if g.Kind = name; name == GridEDM || name == GridPolynomial {
 			g.SigmaMin, g.SigmaMax, g.Rho = 0.002, 80, 7
 		}
 		return oneOf(path, name, GridNames...)
 	}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
-		return wrongType(path, `a name, {"edm":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
+		return wrongType(path, `a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
 	for g.Kind = range object {
 	}
 	inside, v := join(path, g.Kind), object[g.Kind]
 	var err error
 	switch g.Kind {
-	case GridEDM:
-		e := edmGrid{0.002, 80, 7}
+	case GridEDM, GridPolynomial:
+		e := levelRule{0.002, 80, 7}
 		if err := decode(v, inside, &e); err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (g *Grid) decodeTree(path string, v tree) error {
 			err = oneOf(inside, g.Table, Tables...)
 		}
 	default:
-		return Errorf(BadRequest, "%s is unknown", fieldName(inside)).WithHint("Known here: edm t sigma table.")
+		return Errorf(BadRequest, "%s is unknown", fieldName(inside)).WithHint("Known here: edm polynomial t sigma table.")
 	}
 	return err
 }
@@ -123,8 +125,8 @@ func (g Grid) MarshalJSON() ([]byte, error) {
 	switch g.Kind {
 	case "":
 		return json.Marshal(GridSchedule)
-	case GridEDM:
-		return json.Marshal(map[string]any{GridEDM: edmGrid{g.SigmaMin, g.SigmaMax, g.Rho}})
+	case GridEDM, GridPolynomial:
+		return json.Marshal(map[string]any{g.Kind: levelRule{g.SigmaMin, g.SigmaMax, g.Rho}})
 	case GridTimes:
 		return json.Marshal(map[string]any{GridTimes: g.T})
 	case GridTable:

@@ -17,7 +17,7 @@ var benchRequest = []option{
 	{name: "schedules", kind: object, usage: "`list` of schedules, such as edm,digits-5 (default edm)"},
 	{name: "solvers", kind: object, usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
 	{name: "nfe", needed: true, kind: object, usage: "`list` of evaluations, such as 5,9,17"},
-	{name: "grid", kind: object, usage: "grid: schedule (default), edm, logsnr, geodesic, or JSON"},
+	{name: "grid", kind: object, usage: "grid: schedule (default), edm, polynomial, logsnr, geodesic, or JSON"},
 	{name: "covariance", usage: "of the Gaussian: dct (default), diagonal in frequency, or full, which serves any basis"},
 	{name: "basis", usage: "subspaces that isotropic schedules are seen by: none (default), dct, or with full covariance any"},
 	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square"},

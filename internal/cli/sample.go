@@ -24,7 +24,7 @@ var sampleRequest = []option{
 	{name: "order", kind: whole, usage: "of ab, ipndm, unipc and deis"},
 	{name: "variant", usage: "of unipc: bh1 or bh2 (default)"},
 	{name: "second_point", usage: "of heun: midpoint (default) or endpoint"},
-	{name: "grid", kind: object, usage: "schedule (default), edm, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or {\"table\":\"ays-sd15\"}"},
+	{name: "grid", kind: object, usage: "schedule (default), edm, polynomial, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or {\"table\":\"ays-sd15\"}"},
 	{name: "schedule", kind: object, usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)"},
 	{name: "lower_order_final", kind: toggle, usage: "of dpmpp and unipc: lower the order towards the end (default true)"},
 	{name: "denoise_to_zero", kind: toggle, usage: "end with one denoising step to t = 0"},

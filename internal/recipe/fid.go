@@ -66,7 +66,9 @@ func (r *Recipe) reference(p Place) string { return filepath.Join(p.Data, "fid",
 // Results is the file of the distances of all recipes of the data set.
 func (r *Recipe) Results(p Place) string { return filepath.Join(p.Data, "fid", r.Name+".jsonl") }
 
-// measures are the distances: of the network on EDM's own grid, and of the method.
+// measures are the distances: of the network on the literature's grids, and of the method.
+// A single-step solver goes to σ = 0 as EDM's does (grid edm). Multistep solvers end at
+// σ_min (grid polynomial): an evaluation there, for a step to 0, would be one of their few.
 func (r *Recipe) measures(p Place) []Stage {
 	fid := func(command string, args ...string) Stage {
 		args = append([]string{"-m", "anisoflight.fid", command, "--server", p.Server, "--features", p.Features}, args...)
@@ -91,11 +93,14 @@ func (r *Recipe) measures(p Place) []Stage {
 		stages = append(stages, s)
 	}
 	for _, solver := range r.FID.Baselines {
-		method := strings.Replace(r.Network.Name, "edm", "EDM", 1)
+		method, grid := strings.Replace(r.Network.Name, "edm", "EDM", 1), api.GridEDM
 		if solver != "heun" {
 			method += " " + solver
 		}
-		calc(r.NetworkModel(), method, solver, "--grid", "edm")
+		if solver != "heun" && solver != "euler" {
+			grid = api.GridPolynomial
+		}
+		calc(r.NetworkModel(), method, solver, "--grid", grid)
 	}
 	calc(r.Model(), r.Method(), r.FID.Solver)
 	return append(stages, Stage{Kind: KindTable, Program: p.Python, Args: []string{"-m", "anisoflight.fid.table", r.Results(p)}})

@@ -76,7 +76,7 @@ type FID struct {
 	SecondPoint string   `yaml:"second_point"` // of heun
 	NFE         []int    `yaml:"nfe"`
 	Seeds       []string `yaml:"seeds"`     // blocks FROM-TO; of each the distance is taken
-	Baselines   []string `yaml:"baselines"` // solvers that the network is sampled with on EDM's own grid, beside
+	Baselines   []string `yaml:"baselines"` // solvers that the network is sampled with on the literature's grids, beside
 }
 
 // Error is a mistake in a recipe: which file, which entry, and what would be right.

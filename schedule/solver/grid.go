@@ -10,13 +10,14 @@ import (
 
 // The kinds of grid.
 const (
-	GridSchedule = "schedule" // uniform in schedule time, from T to 0
-	GridEDM      = "edm"      // EDM's noise levels, then t = 0
-	GridLogSNR   = "logsnr"   // noise levels uniform in ln σ, then t = 0
-	GridGeodesic = "geodesic" // equal steps of the schedule's path length
-	GridT        = "t"        // an explicit list of times
-	GridSigma    = "sigma"    // explicit noise levels
-	GridTable    = "table"    // published noise levels, interpolated, then t = 0
+	GridSchedule   = "schedule"   // uniform in schedule time, from T to 0
+	GridEDM        = "edm"        // EDM's noise levels, one for each step, then t = 0
+	GridPolynomial = "polynomial" // EDM's rule with a level more, and the end at σ_min
+	GridLogSNR     = "logsnr"     // noise levels uniform in ln σ, then t = 0
+	GridGeodesic   = "geodesic"   // equal steps of the schedule's path length
+	GridT          = "t"          // an explicit list of times
+	GridSigma      = "sigma"      // explicit noise levels
+	GridTable      = "table"      // published noise levels, interpolated, then t = 0
 )
 
 // endTolerance is how far, relatively, a time or noise level may miss an end of the
@@ -35,11 +36,12 @@ const (
 type Grid struct {
 	// Kind is one of the constants above; GridSchedule by default.
 	Kind string
-	// SigmaMin and SigmaMax bound the noise levels of GridEDM and GridLogSNR. EDM's
-	// own 0.002 and 80, given or by default, give way to the ends of a schedule that
-	// does not reach them; other levels outside the schedule are errors.
+	// SigmaMin and SigmaMax bound the noise levels of GridEDM, GridPolynomial and
+	// GridLogSNR. EDM's own 0.002 and 80, given or by default, give way to the ends
+	// of a schedule that does not reach them; other levels outside the schedule are
+	// errors.
 	SigmaMin, SigmaMax float64
-	// Rho is the exponent of GridEDM, 7 by default.
+	// Rho is the exponent of GridEDM and GridPolynomial, 7 by default.
 	Rho float64
 	// T lists the times of GridT, strictly decreasing.
 	T []float64
@@ -56,8 +58,9 @@ func (g Grid) resolve() (Grid, error) {
 	if g.Kind != GridT && g.T != nil || g.Kind != GridSigma && g.Sigma != nil {
 		return g, failf("grid", "grid %s takes no list", g.Kind)
 	}
-	levels := g.Kind == GridEDM || g.Kind == GridLogSNR
-	if !levels && (g.SigmaMin != 0 || g.SigmaMax != 0) || g.Kind != GridEDM && g.Rho != 0 {
+	power := g.Kind == GridEDM || g.Kind == GridPolynomial
+	levels := power || g.Kind == GridLogSNR
+	if !levels && (g.SigmaMin != 0 || g.SigmaMax != 0) || !power && g.Rho != 0 {
 		return g, failf("grid", "grid %s takes no sigma_min, sigma_max or rho of this kind", g.Kind)
 	}
 	if g.Kind != GridTable && g.Table != "" {
@@ -69,8 +72,8 @@ func (g Grid) resolve() (Grid, error) {
 		if tables[g.Table] == nil {
 			return g, failf("grid", "no table is called %q; there are %s", g.Table, strings.Join(Tables(), ", "))
 		}
-	case GridEDM, GridLogSNR:
-		if g.Kind == GridEDM && g.Rho == 0 {
+	case GridEDM, GridPolynomial, GridLogSNR:
+		if power && g.Rho == 0 {
 			g.Rho = edmRho
 		}
 		for _, v := range []float64{g.SigmaMin, g.SigmaMax, g.Rho} {
@@ -102,7 +105,8 @@ func (g Grid) resolve() (Grid, error) {
 			}
 		}
 	default:
-		return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s, tables and lists of t or sigma", g.Kind, GridSchedule, GridEDM, GridLogSNR, GridGeodesic)
+		return g, failf("grid", "no grid is called %q; there are %s, %s, %s, %s, %s, tables and lists of t or sigma", g.Kind,
+			GridSchedule, GridEDM, GridPolynomial, GridLogSNR, GridGeodesic)
 	}
 	return g, nil
 }
@@ -151,11 +155,15 @@ func (g Grid) times(sch *schedule.Schedule, row, n int) ([][]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := timesOf(append(sigma, 0), sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
-		return [][]float64{t}, err
+		return timesOnRow(append(sigma, 0), sch, row)
+	case GridPolynomial:
+		sigma, err := g.levels(sch, row, n+1)
+		if err != nil {
+			return nil, err
+		}
+		return timesOnRow(sigma, sch, row)
 	case GridTable:
-		t, err := timesOf(tableLevels(tables[g.Table], n), sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
-		return [][]float64{t}, err
+		return timesOnRow(tableLevels(tables[g.Table], n), sch, row)
 	case GridGeodesic:
 		t, err := sch.GeodesicTimes(row, n)
 		if err != nil {
@@ -212,8 +220,7 @@ func (g Grid) levels(sch *schedule.Schedule, row, n int) ([]float64, error) {
 // listed maps explicit noise levels to times.
 func (g Grid) listed(sch *schedule.Schedule, row int) ([][]float64, error) {
 	if len(g.Sigma) == 1 {
-		t, err := timesOf(g.Sigma[0], sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
-		return [][]float64{t}, err
+		return timesOnRow(g.Sigma[0], sch, row)
 	}
 	if len(g.Sigma) != sch.J() {
 		return nil, failf("grid", "%d lists of sigma, the schedule has %d subspaces; give one list, or one for each", len(g.Sigma), sch.J())
@@ -228,6 +235,12 @@ func (g Grid) listed(sch *schedule.Schedule, row int) ([][]float64, error) {
 		}
 	}
 	return out, nil
+}
+
+// timesOnRow maps geometric-mean noise levels to times that all subspaces share.
+func timesOnRow(sigma []float64, sch *schedule.Schedule, row int) ([][]float64, error) {
+	t, err := timesOf(sigma, sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
+	return [][]float64{t}, err
 }
 
 // timesOf maps noise levels between the ends lo and hi to times; a last 0 is t = 0.

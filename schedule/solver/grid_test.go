@@ -32,12 +32,16 @@ func TestScheduleGrid(t *testing.T) {
 
 // EDM's levels end where the schedule does unless the user says otherwise.
 func TestEDMGridFitsTheSchedule(t *testing.T) {
-	for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7}, {Kind: GridLogSNR}} {
+	for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7}, {Kind: GridLogSNR}, {Kind: GridPolynomial}} {
 		p := plan(t, Settings{Solver: "euler", Steps: 3, Grid: grid}, edm(t, 400))
 		if p.T[0] != 400 || p.Init[0] != 20 {
 			t.Errorf("starts at t = %v, σ = %v; want the schedule's end, 20", p.T[0], p.Init[0])
 		}
-		near(t, "last level", math.Sqrt(p.Stages[2].G[0]), 0.002, 1e-12)
+		last := edm(t, 400).Sigma(0, p.T[2])
+		if grid.Kind == GridPolynomial {
+			last = edm(t, 400).Sigma(0, p.T[3])
+		}
+		near(t, "last level", last, 0.002, 1e-12)
 	}
 
 	p := plan(t, Settings{Solver: "euler", Steps: 3, Grid: Grid{Kind: GridEDM}}, edm(t, 1e6))

@@ -140,6 +140,43 @@ func TestEDMGrid(t *testing.T) {
 	}
 }
 
+// The multistep samplers of the literature (diff-sampler's schedule_type polynomial, the
+// sigmas of DPM-Solver++ and UniPC in their EDM forms) count n evaluations for n + 1
+// levels of EDM's rule from σ_max to σ_min, and end at x(σ_min).
+func TestPolynomialGrid(t *testing.T) {
+	c := fixtures.Load(t, "samplers/isotropic")
+	want := c.F64("multistep_sigmas")
+	var nfe map[string]int
+	c.JSON("nfe", &nfe)
+	n := len(want) - 1
+	if nfe["ipndm4"] != n {
+		t.Fatalf("the fixture counts %d evaluations for %d levels", nfe["ipndm4"], len(want))
+	}
+	sch := edm(t, schedule.DefaultT)
+	for _, s := range []Settings{{NFE: n}, {Steps: n}} {
+		s.Solver, s.Grid = "ipndm", Grid{Kind: GridPolynomial}
+		p := plan(t, s, sch)
+		if p.NFE != n || len(p.T) != len(want) {
+			t.Fatalf("%d evaluations of %d levels, want %d of %d", p.NFE, len(p.T), n, len(want))
+		}
+		for i, w := range want {
+			same(t, "noise level", sch.Sigma(0, p.T[i]), w)
+		}
+		x, _ := classicIPNDM(crooked, scaled(latents, 80), edmLevels(n+1))
+		checkVec(t, run(p, state{latents}, flowOf(crooked), nil)[0], x, 1e-9)
+	}
+	// No step is cut to first order because the grid ends: Heun takes two evaluations for each.
+	if p := plan(t, Settings{Steps: n, SecondPoint: Endpoint, Grid: Grid{Kind: GridPolynomial}}, sch); p.NFE != 2*n {
+		t.Errorf("heun: %d evaluations, want %d", p.NFE, 2*n)
+	}
+	// Two subspaces share the times of the geometric mean's levels.
+	two := twoPaths(t, []float64{0, 2, 6400}, []float64{1e-9, 3e-4, 6400}, []float64{1e-9, 2e-3, 6400})
+	p := plan(t, Settings{Solver: "ab", NFE: n, Grid: Grid{Kind: GridPolynomial}}, two)
+	for i, w := range want {
+		same(t, "geometric mean", two.Sigma(0, p.T[i]), w)
+	}
+}
+
 // The anisotropic samplers' noise levels and times, with shared and with per-class
 // schedules; every sample on its own class's.
 func TestAnisotropicGrids(t *testing.T) {

@@ -114,6 +114,8 @@ func (s Settings) eulerEnd() bool {
 		return m.ends != nil && m.ends(s)
 	case GridEDM, GridLogSNR, GridTable:
 		return true
+	case GridPolynomial:
+		return false
 	}
 	return s.Grid.endsAtZero()
 }

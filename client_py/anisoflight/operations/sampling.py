@@ -57,10 +57,16 @@ class Sampling(Calls):
         the server's default: solver "heun" with second_point "midpoint", grid "schedule" (uniform in t), the
         model's own schedule, dtype "uint8", layout "HWC".
 
+        The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level for every step and goes on to
+        t = 0, which suits Heun's method. "polynomial" has one level more and ends at sigma_min, as the literature
+        counts the evaluations of multistep solvers.
+
         >>> client.sample("digits", labels=[3, 1, 4], nfe=9, dtype="float32").images.dtype
         dtype('float32')
         >>> client.sample("digits", n=2, steps=5, grid={"edm": {"sigma_max": 20}}, second_point="endpoint").nfe.tolist()
         [9, 9]
+        >>> client.sample("digits", n=2, nfe=5, solver="ipndm", grid="polynomial").nfe.tolist()
+        [5, 5]
         """
         request = given(
             model=model,

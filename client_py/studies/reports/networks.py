@@ -1,4 +1,4 @@
-"""The data sets of the reports and the one network that each has."""
+"""The data sets of the reports and the networks that they have."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
     from anisoflight import Client
 
+_ANISOTROPIC = ("family", "ratio_embedding", "p_std_subspace")
+
 
 @dataclass(frozen=True)
 class Problem:
-    """A data set, the horizon T and weight c of its schedules, and how its network is trained.
+    """A data set, the horizon T and weight c of its schedules, and how its networks are trained.
 
-    Every network takes one log-ratio and is trained on anisotropic noise in the DCT family of k dimensions, so that it
-    serves isotropic and anisotropic schedules alike (docs/method.md, section 3).
+    A plain network is EDM's own: isotropic noise, no further input. Any other takes one log-ratio and is trained on
+    anisotropic noise in the DCT family of k dimensions, so that it serves isotropic and anisotropic schedules alike
+    (docs/method.md, section 3).
     """
 
     name: str
@@ -31,17 +34,22 @@ class Problem:
     like: str | None = None
     """The problem whose best samplers are judged on this one too, four times as dear, with no choice of its own."""
 
-    def config(self, seed: int, kimg: float) -> dict[str, Any]:
-        """The training configuration: the recipe in configs/, on anisotropic noise, kimg thousand images long."""
-        base = stages.recipe(self.recipe)
-        noise = {key: value for key, value in stages.recipe("patches-pretrain").items() if key.startswith("p_")}
+    def config(self, seed: int, kimg: float, *, plain: bool = False) -> dict[str, Any]:
+        """The training configuration: the recipe in configs/, kimg thousand images long.
+
+        The draw of the shared noise level, the size and the budget are the same for a plain network and any other.
+        """
+        base = {key: value for key, value in stages.recipe(self.recipe).items() if key not in _ANISOTROPIC}
+        recipe = stages.recipe("patches-pretrain")
+        noise = {key: recipe[key] for key in ("p_mean", "p_std")}
+        if not plain:
+            noise |= {"p_std_subspace": recipe["p_std_subspace"], "ratio_embedding": True}
+            noise |= {"family": {"basis": "dct", "k": self.k}}
         return {
             **base,
             **noise,
             "dataset": self.name,
             "network": {**base["network"], **self.network},
-            "family": {"basis": "dct", "k": self.k},
-            "ratio_embedding": True,
             "kimg": kimg,
             "ema_halflife_kimg": 0.03 * kimg,
             "seed": seed,
@@ -71,8 +79,14 @@ KIMG = 153.6  # 1200 steps of 128
 def prepare(client: Client, problem: Problem, kimg: float = KIMG, seed: int = 1) -> data.Data:
     """Upload the problem's training split and train its network, unless the server has the model already."""
     split = problem.load()
-    if problem.name not in client.models().index:
-        client.put_dataset(problem.name, split.train.images, split.train.labels, replace=True)
-        config = problem.config(seed, kimg)
-        stages.train(client, f"{problem.name}-pretrain", config, save=problem.name)
+    train(client, problem, split, problem.name, problem.config(seed, kimg))
     return split
+
+
+def train(client: Client, problem: Problem, split: data.Data, name: str, config: dict[str, Any]) -> str:
+    """Train a network of the problem as the model of that name, unless the server has it; returns the name."""
+    if problem.name not in client.datasets().index:
+        client.put_dataset(problem.name, split.train.images, split.train.labels)
+    if name not in client.models().index:
+        stages.train(client, f"{name}-pretrain", config, save=name)
+    return name
