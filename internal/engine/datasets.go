@@ -126,7 +126,7 @@ func (e *Engine) prepareDataset(_ context.Context, body json.RawMessage) (*Job, 
 
 func datasetSchema(d *data.Dataset) api.Schema {
 	return api.Schema{Columns: []api.Column{
-		imageColumn("image", imageType(d), layout(d.Layout()), d.Height(), d.Width(), d.Channels()),
+		imageColumn("image", imageType(d), d.Layout(), d.Height(), d.Width(), d.Channels()),
 		{Name: "label", Type: api.Int32},
 		{Name: "index", Type: api.Int64},
 	}}

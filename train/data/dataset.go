@@ -5,15 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-)
 
-// Layout is the order of an image's axes.
-type Layout string
-
-// The layouts: channels last, and channels first.
-const (
-	HWC Layout = "HWC"
-	CHW Layout = "CHW"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Tolerance is by how much a float image may leave [−1, 1].
@@ -23,7 +16,7 @@ const Tolerance = 1e-6
 // both are row-major in Layout's order, one image after the other.
 type Images struct {
 	Height, Width, Channels int
-	Layout                  Layout // default HWC
+	Layout                  pixels.Layout // default HWC
 	Uint8                   []uint8
 	Float32                 []float32 // in [−1, 1]
 	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
@@ -66,7 +59,7 @@ func (d *Dataset) checkValues() error {
 // newDataset is New without the values of the images, which may be many.
 func newDataset(im Images) (*Dataset, error) {
 	if im.Layout == "" {
-		im.Layout = HWC
+		im.Layout = pixels.HWC
 	}
 	d := &Dataset{images: im}
 	d.hash = sync.OnceValue(d.computeHash)
@@ -100,7 +93,7 @@ func (d *Dataset) checkForm() error {
 	switch {
 	case im.Height <= 0 || im.Width <= 0 || im.Channels <= 0:
 		return failf(-1, "images of %d×%d pixels in %d channels; every size is positive", im.Height, im.Width, im.Channels)
-	case im.Layout != HWC && im.Layout != CHW:
+	case im.Layout != pixels.HWC && im.Layout != pixels.CHW:
 		return failf(-1, "there is no layout %q; choose HWC or CHW", im.Layout)
 	}
 	return nil
@@ -134,7 +127,7 @@ func CheckRow(row int, x []float32) error {
 	return nil
 }
 
-// CheckRow tells whether the data set could hold an image: as the function of that name,
+// CheckRow checks that the data set could hold an image: as the function of that name,
 // but for a data set without bounds.
 func (d *Dataset) CheckRow(row int, x []float32) error {
 	if !d.images.Unbounded {
@@ -164,11 +157,11 @@ func (d *Dataset) Channels() int { return d.images.Channels }
 func (d *Dataset) Pixels() int { return d.images.Height * d.images.Width * d.images.Channels }
 
 // Layout returns the order of the axes that the images were given in.
-func (d *Dataset) Layout() Layout { return d.images.Layout }
+func (d *Dataset) Layout() pixels.Layout { return d.images.Layout }
 
 // Shape returns the shape of one image in its layout.
 func (d *Dataset) Shape() []int {
-	if d.images.Layout == CHW {
+	if d.images.Layout == pixels.CHW {
 		return []int{d.Channels(), d.Height(), d.Width()}
 	}
 	return []int{d.Height(), d.Width(), d.Channels()}

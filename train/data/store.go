@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 const (
@@ -22,9 +24,9 @@ const (
 )
 
 type storeHead struct {
-	Format  string `json:"format"`
-	Version int    `json:"version"`
-	Layout  Layout `json:"layout"`
+	Format  string        `json:"format"`
+	Version int           `json:"version"`
+	Layout  pixels.Layout `json:"layout"`
 
 	Unbounded bool   `json:"unbounded,omitempty"`
 	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
@@ -110,7 +112,7 @@ func Load(dir string) (*Dataset, error) {
 }
 
 // mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].
-func mapImages(path string, layout Layout) (Images, *mapping, error) {
+func mapImages(path string, layout pixels.Layout) (Images, *mapping, error) {
 	fail := func(format string, args ...any) (Images, *mapping, error) {
 		return Images{}, nil, &Error{File: imagesFile, Row: -1, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -127,7 +129,7 @@ func mapImages(path string, layout Layout) (Images, *mapping, error) {
 		return fail("images of shape %v; they have four axes", shape)
 	}
 	im := Images{Layout: layout, Height: shape[1], Width: shape[2], Channels: shape[3]}
-	if layout == CHW {
+	if layout == pixels.CHW {
 		im.Channels, im.Height, im.Width = shape[1], shape[2], shape[3]
 	}
 	n, err := product(shape)

@@ -12,15 +12,16 @@ import (
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Form is what all images of a data set have in common.
 type Form struct {
 	Height, Width, Channels int
-	Layout                  Layout // default HWC
-	Float                   bool   // float32 instead of uint8
-	Labels                  bool   // images come with labels
-	Unbounded               bool   // floats may leave [−1, 1]
+	Layout                  pixels.Layout // default HWC
+	Float                   bool          // float32 instead of uint8
+	Labels                  bool          // images come with labels
+	Unbounded               bool          // floats may leave [−1, 1]
 }
 
 // Form returns what the images have in common.
@@ -49,7 +50,7 @@ type Writer struct {
 // *[Error].
 func Create(dir string, form Form) (*Writer, error) {
 	if form.Layout == "" {
-		form.Layout = HWC
+		form.Layout = pixels.HWC
 	}
 	like := &Dataset{images: Images{Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout, Unbounded: form.Unbounded}}
 	if err := like.checkForm(); err != nil {
