@@ -8,6 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // Step takes the next batch of the data set through one step.
@@ -78,7 +80,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 	if *r.cfg.TrainNetwork {
 		row.GradNorm = out.GradNorm
 	}
-	row.Loss = mean(out.Loss)
+	row.Loss = stats.Mean(out.Loss)
 	if r.theta != nil {
 		row.ScheduleLR = r.cfg.scheduleRamp().At(from, to)
 		row.Energy = r.sched.T() * r.sched.T() * row.Loss
@@ -180,7 +182,7 @@ func (r *Run) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved b
 	d := gradient(r.sched, r.theta, b, terms.Parts(b.omega, b.g, b.gdot, r.cfg.C))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
 	row.ScheduleGradCosine, row.Share, row.TermStderr = cosine(d.mean, r.previous), d.shares(), d.stderrs()
-	if !move || !finite(d.norm) {
+	if !move || !setting.Finite(d.norm) {
 		return false, nil, nil
 	}
 	stop = r.watchNoise(d, *row)
@@ -212,12 +214,4 @@ func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
 		}
 	}
 	return out
-}
-
-func mean(x []float64) float64 {
-	var sum float64
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // StoppedError is returned with the row of a step after which the run has stopped of its
@@ -58,7 +59,7 @@ type bestSchedule struct {
 // than its standard error √(Σ stderr_i²)/n.
 func (r *Run) watchNoise(d thetaGradient, row Row) error {
 	w := &r.watch
-	if !r.cfg.stopsBy(StopNoise) || !finite(d.stderr) {
+	if !r.cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
 		return nil
 	}
 	if w.sum == nil {
