@@ -151,6 +151,10 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 			t.Errorf("%s: error %v", field, err)
 		}
 	}
+	_, err := Config{Stage: Isotropic, Kimg: -3}.Resolve()
+	if err == nil || err.Error() != "kimg must be positive, got -3" {
+		t.Errorf("the form of errors: %v", err)
+	}
 }
 
 // TestWhereAScheduleStarts: a named schedule must agree with T; a model's own serves

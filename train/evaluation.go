@@ -24,7 +24,7 @@ func (r *Run) evaluate(ctx context.Context, s *schedule.Schedule) ([]float64, er
 	})
 }
 
-// watchEnergy evaluates the schedule if it is due, before the step that row tells of.
+// watchEnergy evaluates the schedule if it is due, before the step of row.
 func (r *Run) watchEnergy(ctx context.Context, row *Row) error {
 	if !r.cfg.stopsBy(StopEnergy) {
 		return nil

@@ -25,9 +25,9 @@ func (c Config) Resolve() (Config, error) {
 	switch c.Stage {
 	case Pretrain, Isotropic, Anisotropic:
 	case "":
-		return c, setting.Errorf("stage", "it is missing; choose pretrain, isotropic or anisotropic")
+		return c, setting.Errorf("stage", "must be pretrain, isotropic or anisotropic, got none")
 	default:
-		return c, setting.Errorf("stage", "there is no stage %q; choose pretrain, isotropic or anisotropic", c.Stage)
+		return c, setting.Errorf("stage", "must be pretrain, isotropic or anisotropic, got %q", c.Stage)
 	}
 	if c.Family.Basis == "" {
 		c.Family.Basis = "none"
@@ -97,9 +97,9 @@ func (c Config) check() error {
 	} {
 		switch {
 		case f.high == 0 && !setting.Positive(f.v):
-			return setting.Errorf(f.name, "%g; it is positive", f.v)
+			return setting.Errorf(f.name, "must be positive, got %g", f.v)
 		case f.high != 0 && !(f.v > f.low && f.v < f.high):
-			return setting.Errorf(f.name, "%g; it lies between %g and %g", f.v, f.low, f.high)
+			return setting.Errorf(f.name, "must lie between %g and %g, got %g", f.low, f.high, f.v)
 		}
 	}
 	if err := c.checkOptions(); err != nil {
@@ -107,19 +107,19 @@ func (c Config) check() error {
 	}
 	switch {
 	case c.Batch < 1 || c.Batch > maxBatch:
-		return setting.Errorf("batch", "%d; it lies between 1 and %d", c.Batch, maxBatch)
+		return setting.Errorf("batch", "must lie between 1 and %d, got %d", maxBatch, c.Batch)
 	case c.Probes < 1 || c.Probes > maxProbes:
-		return setting.Errorf("probes", "%d; it lies between 1 and %d", c.Probes, maxProbes)
+		return setting.Errorf("probes", "must lie between 1 and %d, got %d", maxProbes, c.Probes)
 	case c.T != 0 && !setting.Positive(c.T):
-		return setting.Errorf("T", "%g; it is positive", c.T)
+		return setting.Errorf("T", "must be positive, got %g", c.T)
 	case c.G0 != 0 && !setting.Positive(c.G0):
-		return setting.Errorf("g0", "%g; it is positive", c.G0)
+		return setting.Errorf("g0", "must be positive, got %g", c.G0)
 	case c.Knots != 0 && (c.Knots < 2 || c.Knots > maxKnots):
-		return setting.Errorf("knots", "%d; there are between 2 and %d", c.Knots, maxKnots)
+		return setting.Errorf("knots", "must lie between 2 and %d, got %d", maxKnots, c.Knots)
 	case !setting.Finite(*c.PMean):
-		return setting.Errorf("p_mean", "%g; it is finite", *c.PMean)
+		return setting.Errorf("p_mean", "must be finite, got %g", *c.PMean)
 	case !(c.PStdSubspace >= 0) || !setting.Finite(c.PStdSubspace):
-		return setting.Errorf("p_std_subspace", "%g; it is at least 0", c.PStdSubspace)
+		return setting.Errorf("p_std_subspace", "must be at least 0, got %g", c.PStdSubspace)
 	}
 	return nil
 }
@@ -127,30 +127,30 @@ func (c Config) check() error {
 func (c Config) checkNames() error {
 	switch {
 	case c.Network != nil && c.Model != "":
-		return setting.Errorf("network", "give a network or a model to start from, not both")
+		return setting.Errorf("network", "must be left out where a model is given to start from")
 	case c.Stage == Pretrain && !*c.TrainNetwork:
-		return setting.Errorf("train_network", "the stage pretrain trains nothing else")
+		return setting.Errorf("train_network", "must be true in the stage pretrain, which trains nothing else")
 	case c.Stage == Isotropic && c.Family.Basis != "none":
-		return setting.Errorf("family", "the stage isotropic has basis none, not %q; use the stage anisotropic", c.Family.Basis)
+		return setting.Errorf("family", "must have basis none in the stage isotropic, got %q; use the stage anisotropic", c.Family.Basis)
 	case c.Stage == Anisotropic && c.Family.Basis == "none":
-		return setting.Errorf("family", "the stage anisotropic needs at least two subspaces; choose basis dct, haar, pca, pca_per_class or the name of a basis")
+		return setting.Errorf("family", "must have basis dct, haar, pca, pca_per_class or the name of a basis in the stage anisotropic, got none")
 	case c.Family.Basis == "none" && c.Family.K != 0:
-		return setting.Errorf("family", "basis none takes no k")
+		return setting.Errorf("family.k", "must be left out with basis none, got %d", c.Family.K)
 	case c.Family.K < 0:
-		return setting.Errorf("family", "k is %d; it counts dimensions", c.Family.K)
+		return setting.Errorf("family.k", "must be positive, got %d", c.Family.K)
 	case c.RatioEmbedding && c.Family.Basis == "none":
-		return setting.Errorf("ratio_embedding", "there is no ratio with one subspace; give a family with two, such as {\"basis\":\"dct\"}")
+		return setting.Errorf("ratio_embedding", "must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
 	case c.Probe != kernels.Rademacher && c.Probe != kernels.Sphere && c.Probe != kernels.Gaussian:
-		return setting.Errorf("probe", "there is no probe %q; choose rademacher, sphere or gaussian", c.Probe)
+		return setting.Errorf("probe", "must be rademacher, sphere or gaussian, got %q", c.Probe)
 	}
 	if _, err := kernels.ParseMode(c.Estimator); err != nil {
-		return setting.Errorf("estimator", "there is no %q; choose auto, full, backprop, explicit or finite-difference", c.Estimator)
+		return setting.Errorf("estimator", "must be auto, full, backprop, explicit or finite-difference, got %q", c.Estimator)
 	}
 	switch at, err := kernels.ParsePrecision(c.Precision); {
 	case err != nil:
-		return setting.Errorf("precision", "there is no %q; choose float32, tf32 or bfloat16", c.Precision)
+		return setting.Errorf("precision", "must be float32, tf32 or bfloat16, got %q", c.Precision)
 	case at == kernels.BFloat16 && kernels.Mode(c.Estimator) == kernels.FiniteDifference:
-		return setting.Errorf("estimator", "finite differences drown in the rounding of bfloat16; choose full, or the precision float32")
+		return setting.Errorf("estimator", "must not be finite-difference in bfloat16, whose rounding drowns the differences; choose full, or the precision float32")
 	}
 	return c.checkInit()
 }

@@ -55,7 +55,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		return nil, stateError("configuration: %v", err)
 	}
 	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
-		return nil, setting.Errorf("dataset", "it has %d images now; the run was started with %d, and its order depends on that", src.Dataset.Len(), s.Images)
+		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images, src.Dataset.Len())
 	}
 	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family

@@ -54,7 +54,7 @@ type bestSchedule struct {
 	increments [][][]float64 // of ln g
 }
 
-// watchNoise adds an estimate to the window and tells, at its end, whether what was
+// watchNoise adds an estimate to the window and reports, at its end, whether what was
 // learned in it is more than noise: whether the mean estimate d̄ = (1/n) Σ d_i is longer
 // than its standard error √(Σ stderr_i²)/n.
 func (r *Run) watchNoise(d thetaGradient, row Row) error {
@@ -89,7 +89,7 @@ func (r *Run) watchNoise(d thetaGradient, row Row) error {
 		r.cfg.EarlyStopWindow, norm, stderr)}
 }
 
-// risen tells whether the evaluation that row tells of shows a rise of the energy.
+// risen returns an error where the evaluation in row shows a rise of the energy.
 func (r *Run) risen(row Row) error {
 	if !(row.EvalRise > riseBound*row.EvalRiseStderr) {
 		return nil

@@ -178,7 +178,7 @@ func TestLargerThanTheHeap(t *testing.T) {
 	runtime.KeepAlive(images)
 }
 
-// heap gives the bytes of live objects.
+// heap returns the bytes of live objects.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
