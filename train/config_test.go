@@ -15,6 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // readFile reads a recipe as strictly as a request.
@@ -145,10 +146,14 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		cfg := tinyConfig(Isotropic)
 		change(&cfg)
 		_, err := New(cfg, Sources{Device: devicetest.Open(t), Dataset: tinyData(t, 16)})
-		var e *ConfigError
+		var e *setting.Error
 		if !errors.As(err, &e) || e.Field != field {
 			t.Errorf("%s: error %v", field, err)
 		}
+	}
+	_, err := Config{Stage: Isotropic, Kimg: -3}.Resolve()
+	if err == nil || err.Error() != "kimg must be positive, got -3" {
+		t.Errorf("the form of errors: %v", err)
 	}
 }
 
@@ -188,7 +193,7 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		src := Sources{Device: devicetest.Open(t), Dataset: d, Model: model}
 		c.change(&cfg, &src)
 		r, err := New(cfg, src)
-		var e *ConfigError
+		var e *setting.Error
 		switch {
 		case c.field != "":
 			if !errors.As(err, &e) || e.Field != c.field {

@@ -2,10 +2,13 @@ package train
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/passes"
+	"github.com/anisoflight/anisoflight/train/traintest"
 )
 
 // TestDescentReachesTheGeodesic trains a schedule under an optimal network: Adam on θ
@@ -23,11 +26,11 @@ func TestDescentReachesTheGeodesic(t *testing.T) {
 			}, Sources{Dataset: d, Analytic: net})
 			before := r.Schedule()
 			rows := step(t, r, 150)
-			best, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{T: T, G0: g0, Knots: 16, Samples: 64})
+			best, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 16, Samples: 64})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{before, r.Schedule(), best.Schedule}, EvaluateSettings{Points: 64, Samples: 32})
+			c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{before, r.Schedule(), best.Schedule}, passes.EvaluateSettings{Points: 64, Samples: 32})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +61,7 @@ func TestAnisotropicDescent(t *testing.T) {
 	}
 	net, d := gaussian(t, b, []float64{0.2, 0.002}, 4096)
 	m, w := onDevice(t, net, b)
-	iso, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{T: T, G0: g0, Knots: 16})
+	iso, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +71,7 @@ func TestAnisotropicDescent(t *testing.T) {
 	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
 	first := r.Schedule()
 	step(t, r, 100)
-	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, first, r.Schedule()}, EvaluateSettings{Points: 64, Samples: 16})
+	c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, first, r.Schedule()}, passes.EvaluateSettings{Points: 64, Samples: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,5 +86,46 @@ func TestAnisotropicDescent(t *testing.T) {
 	r.Schedule().Eval(0, T/2, g, gdot)
 	if g[0] == g[1] {
 		t.Errorf("g = %v at T/2: nothing moved apart", g)
+	}
+}
+
+// TestPredictionIsReached: what is predicted is what training then gains, up to the
+// errors of both and the price of finitely many knots.
+func TestPredictionIsReached(t *testing.T) {
+	const T, g0 = 25.0, 1e-6
+	b, err := basis.DCT(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	variances := []float64{0.05, 0.0005}
+	net, d := gaussian(t, b, variances, 4096)
+	plain, w := onDevice(t, traintest.Whole(t, b, variances), nil)
+	predicted, err := passes.Predict(t.Context(), plain, w, d, passes.PredictSettings{T: T, G0: g0, Samples: 64, Bases: []string{"dct"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, w := onDevice(t, net, b)
+	iso, err := passes.MakeGeodesic(t.Context(), plain, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 32, Samples: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Config{
+		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Batch: 128, Kimg: 38.4,
+		ScheduleLR: 0.05,
+	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
+	step(t, r, 300)
+	c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, r.Schedule()}, passes.EvaluateSettings{Points: 64, Samples: 64, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, _ := c.Energy(0)
+	saved, stderr := c.Difference(0, 1)
+	gain, gainStderr := saved/from, stderr/from
+	p := predicted[0]
+	if p.Basis != "dct" || p.PerClass || !slices.Equal(p.Cuts, []int{1}) || p.Gain < 0.05 {
+		t.Fatalf("predicted %+v: too little to test", p)
+	}
+	if math.Abs(gain-p.Gain) > 3*math.Hypot(gainStderr, p.GainStderr)+0.01 {
+		t.Errorf("training gains %.4f ± %.4f, predicted %.4f ± %.4f", gain, gainStderr, p.Gain, p.GainStderr)
 	}
 }

@@ -10,16 +10,14 @@
 // and in CreateRun. A step draws images and noise levels on the host, runs one
 // program on the device (package kernels), and moves the schedule's parameters θ
 // with Adam in float64. Everything the next step depends on is explicit state
-// (State, Resume): a resumed run gives the same rows as one that was never stopped.
+// (State, Resume): a resumed run has the same rows as one that was never stopped.
 //
 // A run may stop of its own, where its schedule's gradient is noise or its energy on a
 // fixed evaluation set rises (stop.go, evaluation.go); a loss that blows up always stops
-// it (guard.go). Either is told with the row of the step, never silently.
+// it (guard.go). Either comes as an error with the row of the step, never silently.
 //
-// Beside the descent there is the geodesic: MakeGeodesic measures the energy
-// density F(σ) in one pass over the data and builds the schedule of least energy.
-// Evaluate measures a network along a schedule; Compare weighs schedules against each
-// other on the same images and noise.
+// Passes over the data that need no run are package passes: the schedule of least energy
+// that a run may start from, evaluation, bases of principal components.
 //
 // A Run belongs to one goroutine. What it publishes (Snapshot) is immutable and
 // may be used by any number of samplers while training goes on.

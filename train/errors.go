@@ -2,19 +2,6 @@ package train
 
 import "fmt"
 
-// ConfigError says which field of a configuration cannot be used, and what to do.
-type ConfigError struct {
-	Field string // its name in files and requests
-	Msg   string
-}
-
-// Error implements the error interface.
-func (e *ConfigError) Error() string { return fmt.Sprintf("field %q: %s", e.Field, e.Msg) }
-
-func fieldf(field, format string, args ...any) error {
-	return &ConfigError{Field: field, Msg: fmt.Sprintf(format, args...)}
-}
-
 // DivergedError is returned with the row of a step after which the run looks lost.
 // The step has been taken, and the state can still be read; going on is allowed.
 type DivergedError struct {

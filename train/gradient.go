@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // thetaGradient is d_θH, estimated from a batch.
@@ -37,7 +38,7 @@ func (e *estimate) add(row, j, n int, own []float64) {
 func (e *estimate) finish(n int) {
 	norm2 := dotTables(e.mean, e.mean)
 	e.norm, e.stderr = math.Sqrt(norm2), math.NaN()
-	if n > 1 && finite(norm2) {
+	if n > 1 && setting.Finite(norm2) {
 		variance := (e.squares/float64(n) - norm2) / float64(n-1)
 		e.stderr = math.Sqrt(math.Max(variance, 0))
 	}

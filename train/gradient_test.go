@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // TestGradientByDifferences compares d_θ of the mean of Σ_j A_j g_j + B_j ġ_j, two
@@ -61,7 +62,7 @@ func TestGradientByDifferences(t *testing.T) {
 					own[i] = (up - value(of(theta), i)) / (2 * h)
 				}
 				theta[r][j][k] = keep
-				m, stderr := meanStderr(own)
+				m, stderr := stats.MeanStderr(own)
 				norm2 += m * m
 				variance += stderr * stderr
 				within(t, "gradient", got.mean[r][j][k], m, 1e-7*(1+math.Abs(m)))

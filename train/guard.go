@@ -3,6 +3,8 @@ package train
 import (
 	"fmt"
 	"math"
+
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // The limits of a guard.
@@ -33,7 +35,7 @@ func newGuard(batch int) guard {
 // watch takes note of a step and answers a *DivergedError where the run looks lost;
 // it then begins anew, so that each fault is told once.
 func (w *guard) watch(row Row, skipped bool) error {
-	if skipped || !finite(row.Loss) {
+	if skipped || !setting.Finite(row.Loss) {
 		if w.skips++; w.skips < guardSkips {
 			return nil
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/passes"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // initGeodesic and initTable are the starts of a schedule that are no formula: measured
@@ -17,16 +19,16 @@ const (
 func (c Config) checkInit() error {
 	switch {
 	case c.Init == initTable && c.Schedule == "":
-		return fieldf("schedule", "it is missing; init table starts from a schedule by name")
+		return setting.Errorf("schedule", "must name a schedule where init is table, got none")
 	case c.Init == initGeodesic && c.Schedule != "":
-		return fieldf("init", "geodesic is measured; leave init out to start from the schedule %q", c.Schedule)
+		return setting.Errorf("init", "must be left out to start from the schedule %q, got geodesic, which is measured", c.Schedule)
 	case c.Init == initGeodesic && c.Stage == Pretrain:
-		return fieldf("init", "the stage pretrain trains no schedule")
+		return setting.Errorf("init", "must not be geodesic in the stage pretrain, which trains no schedule")
 	case c.Init == "" || c.Init == initTable || c.Init == initGeodesic:
 		return nil
 	}
 	if _, err := schedule.InitialTheta(c.Init, schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0); err != nil {
-		return fieldf("init", "there is no %q; choose edm, log-linear, cosine, geodesic or table", c.Init)
+		return setting.Errorf("init", "must be edm, log-linear, cosine, geodesic or table, got %q", c.Init)
 	}
 	return nil
 }
@@ -43,7 +45,7 @@ func (r *Run) measureStart(ctx context.Context) error {
 		return err
 	}
 	defer w.Release()
-	geodesic, err := MakeGeodesic(ctx, r.model, w, r.data, GeodesicSettings{
+	geodesic, err := passes.MakeGeodesic(ctx, r.model, w, r.data, passes.GeodesicSettings{
 		T: r.cfg.T, G0: r.cfg.G0, C: r.cfg.C, Knots: r.cfg.Knots, Seed: r.cfg.Seed, Family: schedule.Family{PerClass: r.cfg.Family.PerClass},
 	})
 	if err != nil {
@@ -51,7 +53,7 @@ func (r *Run) measureStart(ctx context.Context) error {
 	}
 	s, err := geodesic.Schedule.Expand(r.sched.Family(), r.sched.Labels(), r.sched.J())
 	if err != nil {
-		return fieldf("init", "%v", err)
+		return setting.Errorf("init", "cannot be geodesic: %v", err)
 	}
 	r.measured = true
 	r.startFrom(s)

@@ -7,6 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/passes"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // TestInitGeodesic: the run begins where MakeGeodesic ends, in every subspace alike, and
@@ -25,7 +27,7 @@ func TestInitGeodesic(t *testing.T) {
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})
 	step(t, r, 1)
 	m, w := onDevice(t, net, b)
-	want, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{T: T, G0: g0, Knots: 8, Seed: 3})
+	want, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 8, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,40 +57,12 @@ func TestInitGeodesic(t *testing.T) {
 	}
 }
 
-// TestGeodesicOfSubspaces: each subspace has the path of its own density, which is
-// known, and the energies add up.
-func TestGeodesicOfSubspaces(t *testing.T) {
-	b, err := basis.DCT(2, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, d := gaussian(t, b, []float64{0.04, 0.004}, 1024)
-	m, w := onDevice(t, net, b)
-	g, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
-		T: predictT, G0: predictG0, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bound := exactEnergy(t, []float64{0.04}) + exactEnergy(t, []float64{0.004, 0.004, 0.004})
-	within(t, "bound", g.Reports[0].Bound, bound, 4*g.Reports[0].BoundStderr)
-	if e := g.Reports[0].Energy; e < g.Reports[0].Bound || e > 1.05*g.Reports[0].Bound {
-		t.Errorf("energy %v of the bound %v", e, g.Reports[0].Bound)
-	}
-	if s := g.Schedule; s.J() != 2 || len(s.Energy()[0]) != 2 {
-		t.Errorf("%d subspaces, densities %v", s.J(), s.Energy())
-	}
-	if _, err := g.Schedule.GeodesicTimes(0, 8); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestInitRefuses(t *testing.T) {
 	for field, cfg := range map[string]Config{
 		"schedule": {Stage: Isotropic, Init: "table"},
 		"init":     {Stage: Isotropic, Init: "geodesic", Schedule: "x"},
 	} {
-		var bad *ConfigError
+		var bad *setting.Error
 		if _, err := cfg.Resolve(); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%+v: error %v", cfg, err)
 		}

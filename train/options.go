@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // The values of Config.ClassWeighting.
@@ -35,12 +36,12 @@ func (c Config) checkOptions() error {
 		{"early_stop_window_kimg", c.EarlyStopWindow}, {"eval_every_kimg", c.EvalEvery},
 	} {
 		if !(f.v >= 0) || math.IsInf(f.v, 1) {
-			return fieldf(f.name, "%g; it is at least 0", f.v)
+			return setting.Errorf(f.name, "must be at least 0, got %g", f.v)
 		}
 	}
 	oneOf := func(field, value string, values ...string) error {
 		if !slices.Contains(values, value) {
-			return fieldf(field, "there is no %q; choose one of %s", value, strings.Join(values, ", "))
+			return setting.Errorf(field, "must be one of %s, got %q", strings.Join(values, ", "), value)
 		}
 		return nil
 	}
@@ -52,13 +53,13 @@ func (c Config) checkOptions() error {
 	}
 	switch {
 	case c.Microbatch < 0:
-		return fieldf("microbatch", "%d; it counts images; leave it out to have it chosen", c.Microbatch)
+		return setting.Errorf("microbatch", "must be positive, got %d; leave it out to have it chosen", c.Microbatch)
 	case c.EvalSamples < 0 || c.EvalSamples == 1 || c.EvalSamples > maxEvalSamples:
-		return fieldf("eval_samples", "%d; it lies between 2 and %d", c.EvalSamples, maxEvalSamples)
+		return setting.Errorf("eval_samples", "must lie between 2 and %d, got %d", maxEvalSamples, c.EvalSamples)
 	case c.Stage == Pretrain && c.EarlyStop != StopNone:
-		return fieldf("early_stop", "%q watches the schedule, which the stage pretrain does not train", c.EarlyStop)
+		return setting.Errorf("early_stop", "must be none in the stage pretrain, which trains no schedule, got %q", c.EarlyStop)
 	case c.Stage != Pretrain && c.PStdSubspace != 0 && !*c.TrainNetwork:
-		return fieldf("p_std_subspace", "%g; the network is frozen, and only its training has noise levels of its own", c.PStdSubspace)
+		return setting.Errorf("p_std_subspace", "must be 0 while the network is frozen, got %g", c.PStdSubspace)
 	}
 	return nil
 }
@@ -77,7 +78,7 @@ func newClassWeights(c Config, d *data.Dataset) (classWeights, error) {
 	for i := range d.Len() {
 		label := d.Label(i)
 		if label < 0 {
-			return nil, fieldf("class_weighting", "image %d has no label; balanced needs one for each", i)
+			return nil, setting.Errorf("class_weighting", "must be none unless every image has a label, got balanced and no label for image %d", i)
 		}
 		counts[label]++
 	}

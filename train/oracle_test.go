@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // TestDescentAgainstTheOracle trains schedules under the exact score of a mixture in the
@@ -50,7 +51,7 @@ func TestDescentAgainstTheOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, w := onDevice(t, net, basis.None(1, 2))
-	oracle, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{T: T, G0: g0, Samples: 250, Batch: 1024, Seed: 1})
+	oracle, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Samples: 250, Batch: 1024, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // The ramps of a learning rate; Ramp.At says what they are.
@@ -65,17 +67,15 @@ func (r Ramp) warm(to float64) float64 {
 func (r Ramp) check(prefix string) error {
 	switch {
 	case !slices.Contains(ramps, r.Kind):
-		return fieldf(prefix+"lr_ramp", "there is no ramp %q; choose one of %s", r.Kind, strings.Join(ramps, ", "))
-	case !positive(r.Rate):
-		return fieldf(prefix+"lr", "%g; a learning rate is positive", r.Rate)
+		return setting.Errorf(prefix+"lr_ramp", "must be one of %s, got %q", strings.Join(ramps, ", "), r.Kind)
+	case !setting.Positive(r.Rate):
+		return setting.Errorf(prefix+"lr", "must be positive, got %g", r.Rate)
 	case !(r.Warmup >= 0) || math.IsInf(r.Warmup, 1):
-		return fieldf(prefix+"lr_warmup", "%g kimg; it is at least 0", r.Warmup)
+		return setting.Errorf(prefix+"lr_warmup", "must be at least 0, got %g", r.Warmup)
 	case !(r.Hold >= 0 && r.Hold <= 1):
-		return fieldf(prefix+"lr_hold", "%g; it is a part of the length, between 0 and 1", r.Hold)
+		return setting.Errorf(prefix+"lr_hold", "must lie between 0 and 1, as a part of the length, got %g", r.Hold)
 	case !(r.Final >= 0 && r.Final <= 1):
-		return fieldf(prefix+"lr_final", "%g; it is a part of %slr, between 0 and 1", r.Final, prefix)
+		return setting.Errorf(prefix+"lr_final", "must lie between 0 and 1, as a part of %slr, got %g", prefix, r.Final)
 	}
 	return nil
 }
-
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 const (
@@ -10,13 +11,6 @@ const (
 	maxProbes = 1 << 8
 )
 
-func orDefault[T comparable](v *T, by T) {
-	var zero T
-	if *v == zero {
-		*v = by
-	}
-}
-
 func orPointer[T any](v **T, by T) {
 	if *v == nil {
 		*v = &by
@@ -24,16 +18,16 @@ func orPointer[T any](v **T, by T) {
 }
 
 // Resolve returns the configuration with the defaults filled in that do not depend on
-// where the run starts, or a *[ConfigError] for the first field that cannot be used.
+// where the run starts, or a *[setting.Error] for the first field that cannot be used.
 // T, G0, Knots and Init stay zero where they are left to the start.
 func (c Config) Resolve() (Config, error) {
 	pre := c.Stage == Pretrain
 	switch c.Stage {
 	case Pretrain, Isotropic, Anisotropic:
 	case "":
-		return c, fieldf("stage", "it is missing; choose pretrain, isotropic or anisotropic")
+		return c, setting.Errorf("stage", "must be pretrain, isotropic or anisotropic, got none")
 	default:
-		return c, fieldf("stage", "there is no stage %q; choose pretrain, isotropic or anisotropic", c.Stage)
+		return c, setting.Errorf("stage", "must be pretrain, isotropic or anisotropic, got %q", c.Stage)
 	}
 	if c.Family.Basis == "" {
 		c.Family.Basis = "none"
@@ -41,34 +35,34 @@ func (c Config) Resolve() (Config, error) {
 			c.Family.Basis = "dct"
 		}
 	}
-	orDefault(&c.Batch, 256)
-	orDefault(&c.Kimg, 1200)
-	orDefault(&c.Precision, string(kernels.Float32))
+	setting.Default(&c.Batch, 256)
+	setting.Default(&c.Kimg, 1200)
+	setting.Default(&c.Precision, string(kernels.Float32))
 	orPointer(&c.TrainNetwork, true)
-	orDefault(&c.LR, pick(pre, 1e-3, 1e-5))
-	orDefault(&c.Beta1, 0.9)
-	orDefault(&c.Beta2, 0.999)
-	orDefault(&c.LRRamp, RampCosine)
+	setting.Default(&c.LR, pick(pre, 1e-3, 1e-5))
+	setting.Default(&c.Beta1, 0.9)
+	setting.Default(&c.Beta2, 0.999)
+	setting.Default(&c.LRRamp, RampCosine)
 	orPointer(&c.LRHold, 0.5)
-	orDefault(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
-	orDefault(&c.C, 1)
-	orDefault(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
-	orDefault(&c.ScheduleBeta1, 0.9)
-	orDefault(&c.ScheduleBeta2, 0.999)
-	orDefault(&c.ScheduleLRRamp, RampCosine)
+	setting.Default(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
+	setting.Default(&c.C, 1)
+	setting.Default(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
+	setting.Default(&c.ScheduleBeta1, 0.9)
+	setting.Default(&c.ScheduleBeta2, 0.999)
+	setting.Default(&c.ScheduleLRRamp, RampCosine)
 	orPointer(&c.ScheduleLRFinal, 0.1)
 	orPointer(&c.Stratified, true)
-	orDefault(&c.Estimator, string(kernels.Auto))
-	orDefault(&c.Probe, kernels.Rademacher)
-	orDefault(&c.Probes, 1)
+	setting.Default(&c.Estimator, string(kernels.Auto))
+	setting.Default(&c.Probe, kernels.Rademacher)
+	setting.Default(&c.Probes, 1)
 	orPointer(&c.PMean, -1.2)
-	orDefault(&c.PStd, 1.2)
-	orDefault(&c.ClassWeighting, WeightNone)
-	orDefault(&c.EarlyStop, StopNone)
+	setting.Default(&c.PStd, 1.2)
+	setting.Default(&c.ClassWeighting, WeightNone)
+	setting.Default(&c.EarlyStop, StopNone)
 	if c.EarlyStop != StopNone {
-		orDefault(&c.EarlyStopWindow, c.Kimg/8)
-		orDefault(&c.EvalEvery, c.Kimg/16)
-		orDefault(&c.EvalSamples, 1024)
+		setting.Default(&c.EarlyStopWindow, c.Kimg/8)
+		setting.Default(&c.EvalEvery, c.Kimg/16)
+		setting.Default(&c.EvalSamples, 1024)
 	}
 	return c, c.check()
 }
@@ -102,10 +96,10 @@ func (c Config) check() error {
 		{"schedule_beta1", c.ScheduleBeta1, 0, 1}, {"schedule_beta2", c.ScheduleBeta2, 0, 1},
 	} {
 		switch {
-		case f.high == 0 && !positive(f.v):
-			return fieldf(f.name, "%g; it is positive", f.v)
+		case f.high == 0 && !setting.Positive(f.v):
+			return setting.Errorf(f.name, "must be positive, got %g", f.v)
 		case f.high != 0 && !(f.v > f.low && f.v < f.high):
-			return fieldf(f.name, "%g; it lies between %g and %g", f.v, f.low, f.high)
+			return setting.Errorf(f.name, "must lie between %g and %g, got %g", f.low, f.high, f.v)
 		}
 	}
 	if err := c.checkOptions(); err != nil {
@@ -113,19 +107,19 @@ func (c Config) check() error {
 	}
 	switch {
 	case c.Batch < 1 || c.Batch > maxBatch:
-		return fieldf("batch", "%d; it lies between 1 and %d", c.Batch, maxBatch)
+		return setting.Errorf("batch", "must lie between 1 and %d, got %d", maxBatch, c.Batch)
 	case c.Probes < 1 || c.Probes > maxProbes:
-		return fieldf("probes", "%d; it lies between 1 and %d", c.Probes, maxProbes)
-	case c.T != 0 && !positive(c.T):
-		return fieldf("T", "%g; it is positive", c.T)
-	case c.G0 != 0 && !positive(c.G0):
-		return fieldf("g0", "%g; it is positive", c.G0)
+		return setting.Errorf("probes", "must lie between 1 and %d, got %d", maxProbes, c.Probes)
+	case c.T != 0 && !setting.Positive(c.T):
+		return setting.Errorf("T", "must be positive, got %g", c.T)
+	case c.G0 != 0 && !setting.Positive(c.G0):
+		return setting.Errorf("g0", "must be positive, got %g", c.G0)
 	case c.Knots != 0 && (c.Knots < 2 || c.Knots > maxKnots):
-		return fieldf("knots", "%d; there are between 2 and %d", c.Knots, maxKnots)
-	case !finite(*c.PMean):
-		return fieldf("p_mean", "%g; it is finite", *c.PMean)
-	case !(c.PStdSubspace >= 0) || !finite(c.PStdSubspace):
-		return fieldf("p_std_subspace", "%g; it is at least 0", c.PStdSubspace)
+		return setting.Errorf("knots", "must lie between 2 and %d, got %d", maxKnots, c.Knots)
+	case !setting.Finite(*c.PMean):
+		return setting.Errorf("p_mean", "must be finite, got %g", *c.PMean)
+	case !(c.PStdSubspace >= 0) || !setting.Finite(c.PStdSubspace):
+		return setting.Errorf("p_std_subspace", "must be at least 0, got %g", c.PStdSubspace)
 	}
 	return nil
 }
@@ -133,30 +127,30 @@ func (c Config) check() error {
 func (c Config) checkNames() error {
 	switch {
 	case c.Network != nil && c.Model != "":
-		return fieldf("network", "give a network or a model to start from, not both")
+		return setting.Errorf("network", "must be left out where a model is given to start from")
 	case c.Stage == Pretrain && !*c.TrainNetwork:
-		return fieldf("train_network", "the stage pretrain trains nothing else")
+		return setting.Errorf("train_network", "must be true in the stage pretrain, which trains nothing else")
 	case c.Stage == Isotropic && c.Family.Basis != "none":
-		return fieldf("family", "the stage isotropic has basis none, not %q; use the stage anisotropic", c.Family.Basis)
+		return setting.Errorf("family", "must have basis none in the stage isotropic, got %q; use the stage anisotropic", c.Family.Basis)
 	case c.Stage == Anisotropic && c.Family.Basis == "none":
-		return fieldf("family", "the stage anisotropic needs at least two subspaces; choose basis dct, haar, pca, pca_per_class or the name of a basis")
+		return setting.Errorf("family", "must have basis dct, haar, pca, pca_per_class or the name of a basis in the stage anisotropic, got none")
 	case c.Family.Basis == "none" && c.Family.K != 0:
-		return fieldf("family", "basis none takes no k")
+		return setting.Errorf("family.k", "must be left out with basis none, got %d", c.Family.K)
 	case c.Family.K < 0:
-		return fieldf("family", "k is %d; it counts dimensions", c.Family.K)
+		return setting.Errorf("family.k", "must be positive, got %d", c.Family.K)
 	case c.RatioEmbedding && c.Family.Basis == "none":
-		return fieldf("ratio_embedding", "there is no ratio with one subspace; give a family with two, such as {\"basis\":\"dct\"}")
+		return setting.Errorf("ratio_embedding", "must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
 	case c.Probe != kernels.Rademacher && c.Probe != kernels.Sphere && c.Probe != kernels.Gaussian:
-		return fieldf("probe", "there is no probe %q; choose rademacher, sphere or gaussian", c.Probe)
+		return setting.Errorf("probe", "must be rademacher, sphere or gaussian, got %q", c.Probe)
 	}
 	if _, err := kernels.ParseMode(c.Estimator); err != nil {
-		return fieldf("estimator", "there is no %q; choose auto, full, backprop, explicit or finite-difference", c.Estimator)
+		return setting.Errorf("estimator", "must be auto, full, backprop, explicit or finite-difference, got %q", c.Estimator)
 	}
 	switch at, err := kernels.ParsePrecision(c.Precision); {
 	case err != nil:
-		return fieldf("precision", "there is no %q; choose float32, tf32 or bfloat16", c.Precision)
+		return setting.Errorf("precision", "must be float32, tf32 or bfloat16, got %q", c.Precision)
 	case at == kernels.BFloat16 && kernels.Mode(c.Estimator) == kernels.FiniteDifference:
-		return fieldf("estimator", "finite differences drown in the rounding of bfloat16; choose full, or the precision float32")
+		return setting.Errorf("estimator", "must not be finite-difference in bfloat16, whose rounding drowns the differences; choose full, or the precision float32")
 	}
 	return c.checkInit()
 }

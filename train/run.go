@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // Sources are what a configuration's names stand for.
@@ -63,7 +64,7 @@ type Run struct {
 }
 
 // New checks the configuration against its sources and starts a run at step 0. An
-// error in a field is a *[ConfigError].
+// error in a field is a *[setting.Error].
 func New(cfg Config, src Sources) (*Run, error) {
 	cfg, err := cfg.Resolve()
 	if err != nil {
@@ -91,7 +92,7 @@ func New(cfg Config, src Sources) (*Run, error) {
 	}
 	if net == nil {
 		if net, err = (&checkpoint.Model{Net: r.net, Values: values}).OnBasis(b); err != nil {
-			return nil, fieldf("family", "%v", err)
+			return nil, setting.Errorf("family", "cannot be used: %v", err)
 		}
 	}
 	classes := shape.Labels
@@ -136,7 +137,7 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 	r.cfg.Precision = string(r.model.Precision())
 	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
 		r.model.Close()
-		return fieldf("ratio_embedding", "the network takes %d log-ratios, the family has %d subspaces", spec.Ratios, b.J())
+		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces", spec.Ratios, b.J())
 	}
 	available, _ := dev.Available()
 	if r.memory, err = r.cfg.Fit(r.model, available); err == nil {
@@ -151,7 +152,7 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 	return err
 }
 
-// Trainer says what steps of a resolved configuration compute.
+// Trainer returns what steps of a resolved configuration compute.
 func (c Config) Trainer() kernels.TrainerConfig {
 	return kernels.TrainerConfig{
 		Mode:         kernels.Mode(c.Estimator),
@@ -164,7 +165,7 @@ func (c Config) Trainer() kernels.TrainerConfig {
 	}
 }
 
-// Memory tells how the run's steps fit the device.
+// Memory returns how the run's steps fit the device.
 func (r *Run) Memory() Memory { return r.memory }
 
 // Config returns the configuration with every default filled in.

@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // TestResumeIsExact: ten steps, and five, stored, loaded and five more, give the same
@@ -254,5 +255,40 @@ func TestAbsentClassesStay(t *testing.T) {
 	var label *schedule.LabelError
 	if _, err := r.StepOn(t.Context(), images, labels); !errors.As(err, &label) {
 		t.Errorf("an image without a class: %v", err)
+	}
+}
+
+// A run that pretrains on a basis per class keeps it in its state, beside the basis of
+// the schedule that it only passes on.
+func TestPretrainKeepsItsBasis(t *testing.T) {
+	cfg := tinyConfig(Pretrain)
+	cfg.Family = schedule.Family{Basis: "pca_per_class", K: 2}
+	cfg.RatioEmbedding = true
+	d := tinyData(t, 16)
+	b, _, err := passes.PCA(t.Context(), d, passes.PCASettings{K: 2, PerClass: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, cfg, Sources{Dataset: d, Basis: b})
+	state, err := r.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Family == nil || state.Basis != nil {
+		t.Fatalf("family's basis %v, schedule's %v", state.Family, state.Basis)
+	}
+	again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for label := range 2 {
+		got, err := again.family.Vectors(label)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := b.Vectors(label); err != nil || !slices.Equal(got, want) {
+			t.Errorf("class %d has other vectors (%v)", label, err)
+		}
 	}
 }

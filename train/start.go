@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // familyBasis returns the basis of the configuration's family for images of h×w: the one
@@ -17,19 +18,19 @@ func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
 	b, formula, err := basis.Formula(c.Family.Basis, h, w, c.Family.K, c.Family.Cuts)
 	switch {
 	case err != nil:
-		return nil, fieldf("family", "%v", err)
+		return nil, setting.Errorf("family", "cannot be used: %v", err)
 	case !formula && given == nil:
-		return nil, fieldf("family", "basis %q is not at hand", c.Family.Basis)
+		return nil, setting.Errorf("family", "must have a basis that is at hand, got %q", c.Family.Basis)
 	case !formula:
 		b = given
 	}
 	switch {
 	case b.H() != h || b.W() != w:
-		return nil, fieldf("family", "basis %q is made for %d×%d pixels, the network's images have %d×%d", c.Family.Basis, b.H(), b.W(), h, w)
+		return nil, setting.Errorf("family", "must have a basis for images of %d×%d pixels, got %q for %d×%d", h, w, c.Family.Basis, b.H(), b.W())
 	case c.Stage == Anisotropic && b.J() < 2:
-		return nil, fieldf("family", "basis %q has one subspace; the stage anisotropic needs two", c.Family.Basis)
+		return nil, setting.Errorf("family", "must have two subspaces in the stage anisotropic, got basis %q of one", c.Family.Basis)
 	case b.Kind() == basis.KindDense && c.Family.K != 0 && c.Family.K != b.K():
-		return nil, fieldf("family", "k is %d, basis %q has %d vectors", c.Family.K, c.Family.Basis, b.K())
+		return nil, setting.Errorf("family.k", "must be the %d of basis %q or left out, got %d", b.K(), c.Family.Basis, c.Family.K)
 	}
 	return b, nil
 }
@@ -51,7 +52,7 @@ func network(c Config, src Sources) (checkpoint.Network, [][]float32, error) {
 			return nil, nil, networkError(err)
 		}
 	default:
-		return nil, nil, fieldf("network", "it is missing; give the config.json of a network, or a model to start from")
+		return nil, nil, setting.Errorf("network", "must be the config.json of a network where no model is given to start from, got none")
 	}
 	if c.RatioEmbedding && cfg.RatioEmbedding == 0 {
 		b, err := familyBasis(c, src.Basis, cfg.ImgResolution, cfg.ImgResolution)
@@ -69,21 +70,21 @@ func network(c Config, src Sources) (checkpoint.Network, [][]float32, error) {
 	}
 	values, err := net.Load(src.Model.Net.State(src.Model.Values))
 	if err != nil {
-		return nil, nil, fieldf("model", "%v", err)
+		return nil, nil, setting.Errorf("model", "cannot be used: %v", err)
 	}
 	return net, values, nil
 }
 
-// checkFrozen tells whether the run suits a network whose flow is exact: there is
+// checkFrozen checks that the run suits a network whose flow is exact: there is
 // nothing to train, and it sees all of g.
 func (c Config) checkFrozen() error {
 	switch {
 	case c.Stage == Pretrain:
-		return fieldf("stage", "a mixture is exact; there is nothing to pretrain")
+		return setting.Errorf("stage", "must not be pretrain for a mixture, which is exact")
 	case *c.TrainNetwork:
-		return fieldf("train_network", "a mixture is exact and stays as it is; set it to false")
+		return setting.Errorf("train_network", "must be false for a mixture, which is exact")
 	case c.RatioEmbedding:
-		return fieldf("ratio_embedding", "a mixture sees all of g as it is")
+		return setting.Errorf("ratio_embedding", "must be false for a mixture, which sees all of g")
 	}
 	return nil
 }
@@ -91,9 +92,9 @@ func (c Config) checkFrozen() error {
 func networkError(err error) error {
 	var e *unet.ConfigError
 	if errors.As(err, &e) && e.Field != "" {
-		return fieldf("network."+e.Field, "%s", e.Reason)
+		return setting.Errorf("network."+e.Field, "cannot be used: %s", e.Reason)
 	}
-	return fieldf("network", "%v", err)
+	return setting.Errorf("network", "cannot be used: %v", err)
 }
 
 // startSchedule returns the schedule that the stage starts from, spread over the rows
@@ -113,21 +114,21 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 	if start != nil {
 		if field, have := c.disagrees(start); field != "" {
 			if named {
-				return nil, c, fieldf(field, "the schedule %q has %g; leave the field out, or start from another schedule", c.Schedule, have)
+				return nil, c, setting.Errorf(field, "must be %g, that of the schedule %q, or left out", have, c.Schedule)
 			}
 			start = nil // the model's own serves only where nothing else is asked for
 		}
 	}
 	if start == nil {
 		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil { // on the model's own time
-			orDefault(&c.T, src.Model.Schedule.T())
+			setting.Default(&c.T, src.Model.Schedule.T())
 		}
-		orDefault(&c.T, schedule.DefaultT)
-		orDefault(&c.G0, schedule.DefaultG0)
-		orDefault(&c.Knots, schedule.DefaultKnots)
-		orDefault(&c.Init, "edm")
+		setting.Default(&c.T, schedule.DefaultT)
+		setting.Default(&c.G0, schedule.DefaultG0)
+		setting.Default(&c.Knots, schedule.DefaultKnots)
+		setting.Default(&c.Init, "edm")
 		if c.G0 >= c.T {
-			return nil, c, fieldf("g0", "%g; it lies below T = %g", c.G0, c.T)
+			return nil, c, setting.Errorf("g0", "must lie below T = %g, got %g", c.T, c.G0)
 		}
 		form := c.Init
 		if form == initGeodesic { // measured before the first step; until then any will do
@@ -135,10 +136,10 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 		}
 		theta, err := schedule.InitialTheta(form, c.Knots, c.T, c.G0)
 		if err != nil {
-			return nil, c, fieldf("init", "%v", err)
+			return nil, c, setting.Errorf("init", "cannot be used: %v", err)
 		}
 		if start, err = schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, c.T, c.G0); err != nil {
-			return nil, c, fieldf("init", "%v", err)
+			return nil, c, setting.Errorf("init", "cannot be used: %v", err)
 		}
 	}
 	if c.Knots == 0 {
@@ -149,19 +150,19 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 	}
 	start, err := start.WithTheta(c.Knots)
 	if err != nil {
-		return nil, c, fieldf("schedule", "%v", err)
+		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	var labels []int
 	if c.Family.PerClass {
 		if classes == 0 {
-			return nil, c, fieldf("family", "there are no classes; only a shared schedule can be learned")
+			return nil, c, setting.Errorf("family", "must be shared where there are no classes, got one per class")
 		}
 		for label := range classes {
 			labels = append(labels, label)
 		}
 	}
 	if start, err = start.Expand(c.Family, labels, b.J()); err != nil {
-		return nil, c, fieldf("schedule", "%v", err)
+		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	c.T, c.G0 = start.T(), start.At(0, 0).G0()
 	return start, c, nil
@@ -180,32 +181,31 @@ func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// checkData tells whether the data set serves the network and the family.
+// checkData checks that the data set serves the network and the family.
 func checkData(c Config, src Sources, b *basis.Basis, s checkpoint.Shape) error {
 	d := src.Dataset
 	switch {
 	case d == nil:
-		return fieldf("dataset", "it is missing")
+		return setting.Errorf("dataset", "must be given, got none")
 	case d.Height() != s.Height || d.Width() != s.Width || d.Channels() != s.Channels:
-		return fieldf("dataset", "its images have %d×%d pixels in %d channels, the network's %d×%d in %d", d.Height(), d.Width(), d.Channels(), s.Height, s.Width, s.Channels)
+		return setting.Errorf("dataset", "must have images of %d×%d pixels in %d channels, as the network, got %d×%d in %d",
+			s.Height, s.Width, s.Channels, d.Height(), d.Width(), d.Channels())
 	case s.Labels > 0 && d.Classes() > s.Labels:
-		return fieldf("dataset", "it has labels up to %d, the network knows classes 0 to %d", d.Classes()-1, s.Labels-1)
+		return setting.Errorf("dataset", "must have labels up to %d, as the network, got %d", s.Labels-1, d.Classes()-1)
 	}
 	for i := range d.Len() {
 		label := d.Label(i)
 		switch {
 		case label < 0 && c.Family.PerClass && c.Stage != Pretrain:
-			return fieldf("dataset", "image %d has no label; a schedule per class needs one for each", i)
+			return setting.Errorf("dataset", "must have a label for each image for a schedule per class, got none for image %d", i)
 		case label < 0 && b.PerClass():
-			return fieldf("dataset", "image %d has no label; a basis per class needs one for each", i)
+			return setting.Errorf("dataset", "must have a label for each image for a basis per class, got none for image %d", i)
 		case b.PerClass() && !b.Knows(int(label)):
-			return fieldf("family", "basis %q has no vectors for class %d, that of image %d", c.Family.Basis, label, i)
+			return setting.Errorf("family", "must have a basis with vectors for every class, got %q with none for class %d of image %d", c.Family.Basis, label, i)
 		}
 	}
 	return nil
 }
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-// errNoModel says what the model of a run without EDM's network is asked for.
+// errNoModel is returned where the model of a run without EDM's network is asked for.
 var errNoModel = fmt.Errorf("train: only a run of EDM's networks can be saved")

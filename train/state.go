@@ -7,6 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // State returns a copy of everything that the next step depends on, and the rows so far.
@@ -54,7 +55,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		return nil, stateError("configuration: %v", err)
 	}
 	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
-		return nil, fieldf("dataset", "it has %d images now; the run was started with %d, and its order depends on that", src.Dataset.Len(), s.Images)
+		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images, src.Dataset.Len())
 	}
 	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
@@ -117,7 +118,7 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return err
 		}
 		r.rows = append(r.rows, row)
-		_ = r.guard.watch(row, !finite(row.Loss))
+		_ = r.guard.watch(row, !setting.Finite(row.Loss))
 	}
 	return nil
 }

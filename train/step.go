@@ -8,6 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // Step takes the next batch of the data set through one step.
@@ -36,7 +38,7 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row, error) {
 	n := len(images) / r.model.Pixels()
 	if n == 0 || len(images) != n*r.model.Pixels() || labels != nil && len(labels) != n {
-		return Row{}, &data.Error{Row: -1, Msg: "the batch is no whole number of images with a label each"}
+		return Row{}, &data.Error{Row: -1, Msg: "a batch must be a whole number of images with a label each"}
 	}
 	for i := range n {
 		if err := r.data.CheckRow(i, images[i*r.model.Pixels():(i+1)*r.model.Pixels()]); err != nil {
@@ -78,7 +80,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 	if *r.cfg.TrainNetwork {
 		row.GradNorm = out.GradNorm
 	}
-	row.Loss = mean(out.Loss)
+	row.Loss = stats.Mean(out.Loss)
 	if r.theta != nil {
 		row.ScheduleLR = r.cfg.scheduleRamp().At(from, to)
 		row.Energy = r.sched.T() * r.sched.T() * row.Loss
@@ -105,7 +107,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 	return row, r.verdict(row, skipped, stop)
 }
 
-// verdict says whether a step was the last for now. Where the energy has risen or the run
+// verdict returns an error where a step was the last for now. Where the energy has risen or the run
 // looks lost, the best schedule that the evaluation set knows is the one that stays.
 func (r *Run) verdict(row Row, skipped bool, stop error) error {
 	lost := r.guard.watch(row, skipped)
@@ -175,12 +177,12 @@ func (r *Run) weightOf(labels []int32, i int) float64 {
 }
 
 // learn fills in what a step knows of the schedule's gradient and, if move is set and
-// the gradient is finite, takes one step of Adam on θ. stop says that it is only noise.
+// the gradient is finite, takes one step of Adam on θ. stop is an error where it is only noise.
 func (r *Run) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, stop, err error) {
 	d := gradient(r.sched, r.theta, b, terms.Parts(b.omega, b.g, b.gdot, r.cfg.C))
 	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
 	row.ScheduleGradCosine, row.Share, row.TermStderr = cosine(d.mean, r.previous), d.shares(), d.stderrs()
-	if !move || !finite(d.norm) {
+	if !move || !setting.Finite(d.norm) {
 		return false, nil, nil
 	}
 	stop = r.watchNoise(d, *row)
@@ -212,12 +214,4 @@ func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
 		}
 	}
 	return out
-}
-
-func mean(x []float64) float64 {
-	var sum float64
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // StoppedError is returned with the row of a step after which the run has stopped of its
@@ -53,12 +54,12 @@ type bestSchedule struct {
 	increments [][][]float64 // of ln g
 }
 
-// watchNoise adds an estimate to the window and tells, at its end, whether what was
+// watchNoise adds an estimate to the window and reports, at its end, whether what was
 // learned in it is more than noise: whether the mean estimate d̄ = (1/n) Σ d_i is longer
 // than its standard error √(Σ stderr_i²)/n.
 func (r *Run) watchNoise(d thetaGradient, row Row) error {
 	w := &r.watch
-	if !r.cfg.stopsBy(StopNoise) || !finite(d.stderr) {
+	if !r.cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
 		return nil
 	}
 	if w.sum == nil {
@@ -88,7 +89,7 @@ func (r *Run) watchNoise(d thetaGradient, row Row) error {
 		r.cfg.EarlyStopWindow, norm, stderr)}
 }
 
-// risen tells whether the evaluation that row tells of shows a rise of the energy.
+// risen returns an error where the evaluation in row shows a rise of the energy.
 func (r *Run) risen(row Row) error {
 	if !(row.EvalRise > riseBound*row.EvalRiseStderr) {
 		return nil

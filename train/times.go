@@ -6,11 +6,10 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 
-// The streams of package latent that training and evaluation draw from.
+// The streams of package latent that training draws from.
 const (
-	streamTime     uint32 = 0x74696d65
-	streamSigma    uint32 = 0x7369676d
-	streamEvaluate uint32 = 0x6576616c
+	streamTime  uint32 = 0x74696d65
+	streamSigma uint32 = 0x7369676d
 )
 
 // times returns n times in [0, T) as a function of seed and step: independent and

@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from .bench import Bench, Reference, Sampler, half_range
 from .errors import BadRequestError
+from .images import to_float
 from .metrics import Features, principal_features
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def compare(
     if isinstance(reference, str):
         stored = client.dataset(reference, progress=False)
         common["layout"] = "".join(stored.table["image"].type.dim_names)
-        reference = stored.images / 127.5 - 1 if stored.images.dtype == np.uint8 else stored.images
+        reference = to_float(stored.images)
     references = {}
     if reference is not None:
         extract = principal_features(reference, features) if isinstance(features, int) else features

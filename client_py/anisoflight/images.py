@@ -1,4 +1,4 @@
-"""Pictures of images: grids, PNG bytes and data URIs, with nothing but numpy and zlib."""
+"""Images: bytes as floats and back, grids, PNG bytes and data URIs, with nothing but numpy and zlib."""
 
 from __future__ import annotations
 
@@ -14,10 +14,23 @@ import numpy.typing as npt
 from .tensors import layout_of
 
 Pixels = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
+
+_FLOATS = (np.arange(256) / 127.5 - 1).astype(np.float32)
+
+
+def to_float(images: npt.ArrayLike) -> Floats:
+    """Images of uint8 as float32 in [−1, 1], x/127.5 − 1 rounded once, as the server does; floats pass through.
+
+    >>> to_float(np.array([0, 51, 255], np.uint8)).tolist()
+    [-1.0, -0.6000000238418579, 1.0]
+    """
+    array = np.asarray(images)
+    return _FLOATS[array] if array.dtype == np.uint8 else array
 
 
 def to_uint8(images: npt.ArrayLike) -> Pixels:
-    """Pixels of images in [−1, 1]: clamp(round(127.5·x + 127.5)); uint8 passes through.
+    """Pixels of images in [−1, 1]: clamp(round(127.5·x + 127.5)) in float64, NaN to 0; uint8 passes through.
 
     >>> to_uint8(np.array([-1.0, 0.0, 1.0, 3.0])).tolist()
     [0, 128, 255, 255]
@@ -25,7 +38,8 @@ def to_uint8(images: npt.ArrayLike) -> Pixels:
     array = np.asarray(images)
     if array.dtype == np.uint8:
         return array
-    return np.clip(np.rint(127.5 * array + 127.5), 0, 255).astype(np.uint8)
+    rounded = np.rint(127.5 * array.astype(np.float64) + 127.5)
+    return np.clip(np.nan_to_num(rounded, nan=0.0), 0, 255).astype(np.uint8)
 
 
 def grid(images: npt.ArrayLike, columns: int | None = None, scale: int = 1, gap: int = 1) -> Pixels:

@@ -16,6 +16,7 @@ import anisoflight
 from anisoflight import metrics
 from anisoflight.bench import PROBE_SEED
 from anisoflight.comparison import CONVERGED, label
+from anisoflight.images import to_float
 from anisoflight.moments import Moments, frechet_distance
 from anisoflight.serve import find_binary
 
@@ -57,7 +58,7 @@ def test_numbers_are_those_of_the_samples(client: anisoflight.Client, dataset: s
     assert row["ode_error"] == pytest.approx(100 * np.sqrt(np.mean((probe - exact) ** 2)), rel=1e-5)
     assert row["evaluations"] == 3
 
-    real = client.dataset(dataset).images / 127.5 - 1
+    real = to_float(client.dataset(dataset).images)
     features = metrics.principal_features(real, 6)
     moments = Moments.of(features(real))
     found = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from anisoflight import images
 from anisoflight.samples import Samples
 from anisoflight.tensors import table_of, tensor_column
 
+ROOT = Path(__file__).parents[2]
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
 
@@ -37,8 +40,16 @@ def test_grid_takes_channels_first() -> None:
     np.testing.assert_array_equal(images.grid(chw), images.grid(np.moveaxis(chw, 1, 3)))
 
 
-def test_pixels_round_as_the_server_does() -> None:
-    assert images.to_uint8(np.array([-2, -1, -0.996, 0.0, 0.996, 1])).tolist() == [0, 0, 1, 128, 254, 255]
+def test_bytes_and_floats_are_the_servers() -> None:
+    """The server's own tests read the same file."""
+    golden = json.loads((ROOT / "train/data/pixels/testdata/pixels.json").read_text())
+    floats = images.to_float(np.arange(256, dtype=np.uint8))
+    assert floats.dtype == np.float32
+    np.testing.assert_array_equal(floats, np.array(golden["floats"], np.float32))
+    assert images.to_uint8(floats).tolist() == list(range(256))
+    given, pixels = np.array(golden["bytes"], np.float32).T
+    np.testing.assert_array_equal(images.to_uint8(given), pixels)
+    assert images.to_uint8(np.array([np.nan, np.inf, -np.inf], np.float32)).tolist() == [0, 255, 0]
 
 
 def _samples(rows: int, previews: int = 0) -> Samples:

@@ -17,7 +17,7 @@ import pytest
 from anisoflight import LocalClient
 from anisoflight.fid.__main__ import main
 from anisoflight.fid.sources import ServerSamples
-from anisoflight.images import Pixels
+from anisoflight.images import Pixels, to_float
 from anisoflight.metrics import principal_features
 from anisoflight.moments import Moments, frechet_distance
 
@@ -63,10 +63,10 @@ def test_rows_say_what_they_are_of(
         (5, "0-29", 30),
         (5, "30-59", 30),
     ]
-    real = client.dataset(dataset).images / 127.5 - 1
+    real = to_float(client.dataset(dataset).images)
     features = principal_features(real, 6)
     drawn = client.sample("digits", n=30, seed=30, nfe=3, second_point="endpoint").images
-    expected = frechet_distance(Moments.of(features(drawn / 127.5 - 1)), Moments.of(features(real)))
+    expected = frechet_distance(Moments.of(features(to_float(drawn))), Moments.of(features(real)))
     assert rows[1]["frechet"] == pytest.approx(expected, rel=1e-9)
 
     row = rows[1]

@@ -20,6 +20,7 @@ from anisoflight.fid.features.onnxfile import OnnxFeatures
 from anisoflight.fid.features.preparation import Preparation, declared
 from anisoflight.fid.files import Npz
 from anisoflight.fid.reference import Reference
+from anisoflight.images import to_float
 from anisoflight.metrics import principal_features
 from anisoflight.moments import Moments
 
@@ -234,8 +235,8 @@ def test_builtins_are_fitted_to_the_reference_and_kept_in_it(tmp_path: Path) -> 
         np.testing.assert_array_equal(again(IMAGES), features(IMAGES))
         with pytest.raises(FidError, match="the images are 4×2×3, the reference's 4×4×3"):
             features(IMAGES[:, :, :2])
-    ours, theirs = for_reference("pca-5", source, Loading())(IMAGES), principal_features(IMAGES / 127.5 - 1, 5)
-    np.testing.assert_allclose(np.abs(ours), np.abs(theirs(IMAGES / 127.5 - 1)), atol=1e-9)
+    ours, theirs = for_reference("pca-5", source, Loading())(IMAGES), principal_features(to_float(IMAGES), 5)
+    np.testing.assert_allclose(np.abs(ours), np.abs(theirs(to_float(IMAGES))), atol=1e-9)
     pixels = reference_of(for_reference("pixels", source, Loading()))
     with pytest.raises(FidError, match="--features pca-5, but the reference is of pixels"):
         for_calc("pca-5", pixels, Loading())

@@ -19,6 +19,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 	"github.com/anisoflight/anisoflight/train/schedulecheck"
 )
 
@@ -29,7 +30,7 @@ const tinyNetwork = `{"img_resolution":8,"img_channels":1,"label_dim":3,"model_c
 func folder(t *testing.T) string {
 	t.Helper()
 	const n = 48
-	images := data.Images{Height: 8, Width: 8, Channels: 1, Layout: data.HWC, Uint8: make([]uint8, n*64), Labels: make([]int32, n)}
+	images := data.Images{Height: 8, Width: 8, Channels: 1, Layout: pixels.HWC, Uint8: make([]uint8, n*64), Labels: make([]int32, n)}
 	for i := range n {
 		images.Labels[i] = int32(i % 3)
 		for y := range 8 {

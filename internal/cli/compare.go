@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/compare"
 	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 var compareSpec = spec{
@@ -204,7 +205,7 @@ func readReference(ctx context.Context, eng *engine.Engine, name string, compone
 		layout = strings.Join(column.DimNames, "")
 		if column.Type == api.Uint8 {
 			for _, v := range api.ColumnOf[uint8](s, *ev.Batch, "image") {
-				got.Values = append(got.Values, float32(v)/127.5-1)
+				got.Values = append(got.Values, pixels.FromUint8(v))
 			}
 			return nil
 		}

@@ -188,8 +188,8 @@ func TestWrongUsage(t *testing.T) {
 		"schedule is missing":  {[]string{"schedule", "show"}, "--schedule"},
 		"unwritable image":     {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
 		"broken JSON":          {[]string{"sample", "--model", "m", "--grid", "{"}, "grid (flag --grid)"},
-		"too few to check":     {[]string{"schedule", "check", "--samples", "3"}, "3 samples; there are between 64"},
-		"no false alarm":       {[]string{"schedule", "check", "--false-alarm", "0"}, "probability of 0"},
+		"too few to check":     {[]string{"schedule", "check", "--samples", "3"}, "samples must lie between 64 and 1048576, got 3"},
+		"no false alarm":       {[]string{"schedule", "check", "--false-alarm", "0"}, "must lie between 0 and 1, got 0"},
 		"bench of nothing":     {[]string{"bench", "estimator", "--batch", "0"}, "--batch is 0"},
 		"labels in a bad list": {[]string{"sample", "--model", "m", "--labels", "3-1"}, "labels"},
 	} {

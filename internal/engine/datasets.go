@@ -121,7 +121,7 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 
 func datasetSchema(d *data.Dataset) api.Schema {
 	return api.Schema{Columns: []api.Column{
-		imageColumn("image", imageType(d), layout(d.Layout()), d.Height(), d.Width(), d.Channels()),
+		imageColumn("image", imageType(d), d.Layout(), d.Height(), d.Width(), d.Channels()),
 		{Name: "label", Type: api.Int32},
 		{Name: "index", Type: api.Int64},
 	}}

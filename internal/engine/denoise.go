@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // denoising is an open Denoise exchange.
@@ -15,7 +16,7 @@ type denoising struct {
 	model *model
 	on    *kernels.Model
 	in    api.Schema
-	from  layout
+	from  pixels.Layout
 	sigma bool // the rows give sigma, else g
 }
 
@@ -119,7 +120,7 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 	if err != nil {
 		return err
 	}
-	x = toHWC(x, d.from, h, w, c)
+	x = pixels.ToHWC(x, d.from, h, w, c)
 	j := d.on.J()
 	out := [3][]float32{}
 	for k := range out {
@@ -135,7 +136,7 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 			return explain(err)
 		}
 		for k := range out {
-			reorder(out[k][done*size:(done+n)*size], p.out[k], hwc, d.from, h, w, c)
+			pixels.Reorder(out[k][done*size:(done+n)*size], p.out[k], hwc, d.from, h, w, c)
 		}
 		done += n
 	}

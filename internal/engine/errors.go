@@ -17,6 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // explain maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
@@ -31,7 +32,7 @@ func explain(err error) error {
 		law      *gaussian.Error
 		images   *data.Error
 		argument *kernels.InputError
-		field    *train.ConfigError
+		field    *setting.Error
 		step     *train.MemoryError
 		program  *device.MemoryError
 		failed   *device.ProgramError
@@ -71,7 +72,7 @@ func explain(err error) error {
 	case errors.As(err, &failed) && failed.OutOfMemory():
 		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &field):
-		return api.Errorf(api.BadRequest, "Field %q: %s", field.Field, field.Msg)
+		return api.Errorf(api.BadRequest, "%s", field.Error())
 	case errors.As(err, &argument):
 		return api.Errorf(api.BadRequest, "%s", upperFirst(argument.Field+": "+argument.Msg))
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 var evaluationColumns = []api.Column{
@@ -43,9 +43,9 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 			return err
 		}
 		defer m.release()
-		var rows []train.EvaluationRow
+		var rows []passes.EvaluationRow
 		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = train.Evaluate(ctx, on, m.weights, d, s.Schedule, train.EvaluateSettings{
+			rows, err = passes.Evaluate(ctx, on, m.weights, d, s.Schedule, passes.EvaluateSettings{
 				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report})
 			return err
 		})
@@ -73,7 +73,7 @@ func (e *Engine) imagesFor(m *model, name string) (*data.Dataset, error) {
 	return d, nil
 }
 
-func evaluationBatch(rows []train.EvaluationRow) *api.Batch {
+func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
 	n := len(rows)
 	label, subspace := make([]int32, n), make([]int32, n)
 	var cols [5][]float64
@@ -125,9 +125,9 @@ func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progres
 	}
 	defer m.release()
 	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
-	var g *train.Geodesic
+	var g *passes.Geodesic
 	err = e.turns.run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		g, err = train.MakeGeodesic(ctx, on, m.weights, d, train.GeodesicSettings{
+		g, err = passes.MakeGeodesic(ctx, on, m.weights, d, passes.GeodesicSettings{
 			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report})
 		return err
 	})

@@ -4,18 +4,16 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
-// layout is the order of an image's axes.
-type layout string
-
 const (
-	hwc layout = "HWC"
-	chw layout = "CHW"
+	hwc = pixels.HWC
+	chw = pixels.CHW
 )
 
 // imageColumn describes a column of images of h×w pixels in c channels.
-func imageColumn(name string, t api.Type, l layout, h, w, c int) api.Column {
+func imageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Column {
 	if l == chw {
 		return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{c, h, w}, DimNames: []string{"C", "H", "W"}}
 	}
@@ -24,7 +22,7 @@ func imageColumn(name string, t api.Type, l layout, h, w, c int) api.Column {
 
 // imageLayout reads the layout of an input off its dim_names, or, where it has none, off its shape: HWC when the last
 // size is at most 4. It gives the sizes too.
-func imageLayout(col api.Column) (l layout, h, w, c int, err error) {
+func imageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes", col.Name)
 	}
@@ -49,34 +47,4 @@ func imageLayout(col api.Column) (l layout, h, w, c int, err error) {
 		return l, s[0], s[1], s[2], nil
 	}
 	return l, s[1], s[2], s[0], nil
-}
-
-// reorder copies images between layouts: src in layout from, dst in layout to.
-func reorder[E any](dst, src []E, from, to layout, h, w, c int) {
-	if from == to {
-		copy(dst, src)
-		return
-	}
-	rows, cols := h*w, c // HWC → CHW is the transpose of an [H·W, C] matrix
-	if from == chw {
-		rows, cols = c, h*w
-	}
-	size := rows * cols
-	for base := 0; base+size <= len(src); base += size {
-		for i := range rows {
-			for j := range cols {
-				dst[base+j*rows+i] = src[base+i*cols+j]
-			}
-		}
-	}
-}
-
-// toHWC gives images in the device's layout; the input itself where it has it already.
-func toHWC(src []float32, from layout, h, w, c int) []float32 {
-	if from == hwc {
-		return src
-	}
-	dst := make([]float32, len(src))
-	reorder(dst, src, from, hwc, h, w, c)
-	return dst
 }

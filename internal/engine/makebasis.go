@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // makeBasis makes a basis from a data set and stores it.
@@ -20,11 +20,11 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 		return nil, err
 	}
 	var b *basis.Basis
-	var spans []train.Span
+	var spans []passes.Span
 	if req.Kind == "haar" {
 		b, err = e.haar(d.Height(), d.Width(), req.K)
 	} else {
-		b, spans, err = e.components(ctx, d, train.PCASettings{K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters}, progress)
+		b, spans, err = e.components(ctx, d, passes.PCASettings{K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters}, progress)
 	}
 	if err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
 }
 
 // components makes a basis of principal components. It needs no device and takes no turn.
-func (e *Engine) components(ctx context.Context, images train.Images, set train.PCASettings, progress func(api.Meta)) (*basis.Basis, []train.Span, error) {
+func (e *Engine) components(ctx context.Context, images passes.Images, set passes.PCASettings, progress func(api.Meta)) (*basis.Basis, []passes.Span, error) {
 	set.Progress = sparsely(progress)
-	return train.PCA(ctx, images, set)
+	return passes.PCA(ctx, images, set)
 }
 
 func describeBasis(name string, b *basis.Basis) api.BasisInfo {

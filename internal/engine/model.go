@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // model is one loaded model folder: immutable but for its count of users. The catalogue holds it once and every request
@@ -96,7 +97,7 @@ func (m *model) imageSize() (h, w, c int) {
 }
 
 // fits checks that a column holds images of the model's size and gives their layout.
-func (m *model) fits(col api.Column) (layout, error) {
+func (m *model) fits(col api.Column) (pixels.Layout, error) {
 	l, h, w, c, err := imageLayout(col)
 	if err != nil {
 		return "", err

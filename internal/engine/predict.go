@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 var predictColumns = []api.Column{
@@ -47,9 +47,9 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 			return err
 		}
 		defer m.release()
-		var rows []train.Prediction
+		var rows []passes.Prediction
 		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = train.Predict(ctx, on, m.weights, d, train.PredictSettings{
+			rows, err = passes.Predict(ctx, on, m.weights, d, passes.PredictSettings{
 				T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases, Progress: report})
 			return err
 		})
@@ -60,7 +60,7 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 	}}, nil
 }
 
-func predictionBatch(rows []train.Prediction) *api.Batch {
+func predictionBatch(rows []passes.Prediction) *api.Batch {
 	var whole [5][]int32
 	var numbers [4][]float64
 	for _, p := range rows {

@@ -32,7 +32,7 @@ func (e *Engine) putDataset(req api.PutDataset, in api.Schema) (api.Upload, erro
 		return nil, err
 	}
 	u.w, err = data.Create(e.datasetPath(u.req.Name), data.Form{
-		Height: h, Width: w, Channels: c, Layout: data.Layout(l), Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
+		Height: h, Width: w, Channels: c, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
 	})
 	return u, err
 }

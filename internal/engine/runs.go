@@ -18,6 +18,8 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/passes"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // scanRuns lists the stored runs. Their training states are read when they are needed.
@@ -220,12 +222,12 @@ func (e *Engine) familyBasis(ctx context.Context, cfg train.Config, src train.So
 	case storedByName(family.Basis):
 		return e.basisNamed(family.Basis)
 	}
-	b, _, err := e.components(ctx, src.Dataset, train.PCASettings{
+	b, _, err := e.components(ctx, src.Dataset, passes.PCASettings{
 		K: family.K, PerClass: family.Basis == "pca_per_class", Classes: classesOf(cfg, src),
 	}, progress)
-	var field *train.ConfigError
+	var field *setting.Error
 	if errors.As(err, &field) && field.Field == "k" {
-		err = &train.ConfigError{Field: "family", Msg: "k is " + field.Msg}
+		err = &setting.Error{Field: "family.k", Msg: field.Msg}
 	}
 	return b, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // sampling is a Sample request with everything it needs, all of it immutable.
@@ -52,7 +53,7 @@ func (s *sampling) prepare() (err error) {
 			{Name: "label", Type: api.Int32},
 			{Name: "step", Type: api.Int32},
 			{Name: "nfe", Type: api.Int32},
-			imageColumn("sample", t, layout(s.req.Layout), s.h, s.w, s.c),
+			imageColumn("sample", t, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
 		},
 		Metadata: s.model.metadata("Sample", s.resolved()),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // exchangeWindow is how many unanswered batches a client should keep in flight: enough to hide the transfer.
@@ -38,7 +39,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 			if err := finite("latent", latents, col.Len()); err != nil {
 				return err
 			}
-			latents = toHWC(latents, from, s.h, s.w, s.c)
+			latents = pixels.ToHWC(latents, from, s.h, s.w, s.c)
 			err := s.runLatents(ctx, received, labels, latents, emit)
 			received += batch.Rows
 			return explain(err)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // progressEvery is the least time between two messages that carry progress alone.
@@ -91,5 +92,5 @@ func (s *sampling) batch(rows []row, images []float32, step, nfe int32) *api.Bat
 	}
 	col := s.schema.Columns[len(s.schema.Columns)-1]
 	return &api.Batch{Rows: n, Cols: []any{index, seed, label, steps, nfes,
-		pixels(images, col.Type, layout(s.req.Layout), s.h, s.w, s.c)}}
+		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c)}}
 }

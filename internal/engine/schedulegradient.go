@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // gradient is an open ScheduleGradient exchange. It adds up the gradient with respect to the knots' ln g over all rows.
@@ -17,7 +18,7 @@ type gradient struct {
 	on    *kernels.Model
 	sched namedSchedule
 	in    api.Schema
-	from  layout
+	from  pixels.Layout
 
 	mu    sync.Mutex
 	rows  int
@@ -93,7 +94,7 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		if err := finite(name, v, size); err != nil {
 			return err
 		}
-		images[name] = toHWC(v, x.from, h, w, c)
+		images[name] = pixels.ToHWC(v, x.from, h, w, c)
 	}
 	labels := api.ColumnOf[int32](x.in, in, "label")
 	if err := checkLabels(labels, x.model.shape.Labels); err != nil {

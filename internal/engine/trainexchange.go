@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // stepping is an open TrainStep exchange.
@@ -12,7 +13,7 @@ type stepping struct {
 	r       *run
 	in      api.Schema
 	image   api.Column
-	from    layout
+	from    pixels.Layout
 	h, w, c int
 	steps   int64
 }
@@ -75,14 +76,11 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 				return explain(err)
 			}
 		}
-		images = v
+		images = pixels.ToHWC(v, s.from, s.h, s.w, s.c)
 	case []uint8:
 		images = make([]float32, len(v))
-		for i, x := range v {
-			images[i] = float32(x)/127.5 - 1
-		}
+		pixels.Convert(images, v, s.from, hwc, s.h, s.w, s.c, pixels.FromUint8)
 	}
-	images = toHWC(images, s.from, s.h, s.w, s.c)
 	labels := api.ColumnOf[int32](s.in, in, "label")
 	s.steps++
 	return explain(s.r.oneStep(ctx, func(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data/resample"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
@@ -149,7 +150,7 @@ func (r *Recipe) config(entry string, settings map[string]any) (c train.Config, 
 		return c, r.errorf(entry, "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	c, err = c.Resolve()
-	var field *train.ConfigError
+	var field *setting.Error
 	if errors.As(err, &field) {
 		return c, r.errorf(entry+"."+field.Field, "%s", field.Msg)
 	}

@@ -24,7 +24,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: tensor %q: %s", e.File, e.Tensor, e.Msg)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // inFile returns err as an *Error about a file, with the tensor that it names.

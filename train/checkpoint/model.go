@@ -107,7 +107,7 @@ func (m *Model) decodeWeights(b []byte) error {
 	return err
 }
 
-// tensorOf gives a stored tensor's values.
+// tensorOf returns a stored tensor's values.
 func tensorOf(t *safetensors.Tensor) (unet.Tensor, error) {
 	data, err := t.Float32s()
 	if err != nil {

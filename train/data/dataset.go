@@ -5,15 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-)
 
-// Layout is the order of an image's axes.
-type Layout string
-
-// The layouts: channels last, and channels first.
-const (
-	HWC Layout = "HWC"
-	CHW Layout = "CHW"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Tolerance is by how much a float image may leave [−1, 1].
@@ -23,7 +16,7 @@ const Tolerance = 1e-6
 // both are row-major in Layout's order, one image after the other.
 type Images struct {
 	Height, Width, Channels int
-	Layout                  Layout // default HWC
+	Layout                  pixels.Layout // default HWC
 	Uint8                   []uint8
 	Float32                 []float32 // in [−1, 1]
 	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
@@ -66,7 +59,7 @@ func (d *Dataset) checkValues() error {
 // newDataset is New without the values of the images, which may be many.
 func newDataset(im Images) (*Dataset, error) {
 	if im.Layout == "" {
-		im.Layout = HWC
+		im.Layout = pixels.HWC
 	}
 	d := &Dataset{images: im}
 	d.hash = sync.OnceValue(d.computeHash)
@@ -74,17 +67,17 @@ func newDataset(im Images) (*Dataset, error) {
 		return nil, err
 	}
 	if (im.Uint8 == nil) == (im.Float32 == nil) {
-		return nil, failf(-1, "images are either uint8 or float32")
+		return nil, failf(-1, "images must be either uint8 or float32")
 	}
 	values := len(im.Uint8) + len(im.Float32)
 	d.n = values / d.Pixels()
 	switch {
 	case d.n == 0:
-		return nil, failf(-1, "there are no images")
+		return nil, failf(-1, "there must be at least one image")
 	case values != d.n*d.Pixels():
-		return nil, failf(-1, "%d values are no whole number of images of %d", values, d.Pixels())
+		return nil, failf(-1, "values must make whole images of %d, got %d", d.Pixels(), values)
 	case im.Labels != nil && len(im.Labels) != d.n:
-		return nil, failf(-1, "%d labels for %d images", len(im.Labels), d.n)
+		return nil, failf(-1, "labels must be as many as images, %d, got %d", d.n, len(im.Labels))
 	}
 	if err := checkLabels(0, im.Labels); err != nil {
 		return nil, err
@@ -99,9 +92,9 @@ func (d *Dataset) checkForm() error {
 	im := d.images
 	switch {
 	case im.Height <= 0 || im.Width <= 0 || im.Channels <= 0:
-		return failf(-1, "images of %d×%d pixels in %d channels; every size is positive", im.Height, im.Width, im.Channels)
-	case im.Layout != HWC && im.Layout != CHW:
-		return failf(-1, "there is no layout %q; choose HWC or CHW", im.Layout)
+		return failf(-1, "images must have positive sizes, got %d×%d pixels in %d channels", im.Height, im.Width, im.Channels)
+	case im.Layout != pixels.HWC && im.Layout != pixels.CHW:
+		return failf(-1, "layout must be HWC or CHW, got %q", im.Layout)
 	}
 	return nil
 }
@@ -110,7 +103,7 @@ func (d *Dataset) checkForm() error {
 func checkLabels(row int, labels []int32) error {
 	for i, label := range labels {
 		if label < -1 {
-			return failf(row+i, "label %d; labels count from 0, and −1 means none", label)
+			return failf(row+i, "labels must count from 0, with −1 for none, got %d", label)
 		}
 	}
 	return nil
@@ -129,12 +122,12 @@ func firstBad(x []float32) int {
 // CheckRow checks one image of floats, as New does; row is what an error names.
 func CheckRow(row int, x []float32) error {
 	if i := firstBad(x); i >= 0 {
-		return failf(row, "value %v; images are finite and lie in [−1, 1]", x[i])
+		return failf(row, "values must be finite and lie in [−1, 1], got %v", x[i])
 	}
 	return nil
 }
 
-// CheckRow tells whether the data set could hold an image: as the function of that name,
+// CheckRow checks that the data set could hold an image: as the function of that name,
 // but for a data set without bounds.
 func (d *Dataset) CheckRow(row int, x []float32) error {
 	if !d.images.Unbounded {
@@ -142,7 +135,7 @@ func (d *Dataset) CheckRow(row int, x []float32) error {
 	}
 	for _, v := range x {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return failf(row, "value %v; images are finite", v)
+			return failf(row, "values must be finite, got %v", v)
 		}
 	}
 	return nil
@@ -164,11 +157,11 @@ func (d *Dataset) Channels() int { return d.images.Channels }
 func (d *Dataset) Pixels() int { return d.images.Height * d.images.Width * d.images.Channels }
 
 // Layout returns the order of the axes that the images were given in.
-func (d *Dataset) Layout() Layout { return d.images.Layout }
+func (d *Dataset) Layout() pixels.Layout { return d.images.Layout }
 
 // Shape returns the shape of one image in its layout.
 func (d *Dataset) Shape() []int {
-	if d.images.Layout == CHW {
+	if d.images.Layout == pixels.CHW {
 		return []int{d.Channels(), d.Height(), d.Width()}
 	}
 	return []int{d.Height(), d.Width(), d.Channels()}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 func mustNew(tb testing.TB, im Images) *Dataset {
@@ -20,7 +22,7 @@ func mustNew(tb testing.TB, im Images) *Dataset {
 
 func TestImage(t *testing.T) {
 	hwc := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Uint8: []uint8{0, 255, 51, 102, 1, 2, 3, 4}, Labels: []int32{1, -1}})
-	chw := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Layout: CHW, Float32: []float32{-1, -0.6, 1, -0.2}})
+	chw := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Layout: pixels.CHW, Float32: []float32{-1, -0.6, 1, -0.2}})
 	got := make([]float32, 4)
 	for _, c := range []struct {
 		name string
@@ -46,19 +48,6 @@ func TestImage(t *testing.T) {
 	}
 	if !reflect.DeepEqual(chw.Shape(), []int{2, 1, 2}) || !reflect.DeepEqual(hwc.Shape(), []int{1, 2, 2}) {
 		t.Errorf("shapes %v, %v", hwc.Shape(), chw.Shape())
-	}
-}
-
-// TestBytes: every byte survives the way to a float and back; floats beyond the range
-// are clamped.
-func TestBytes(t *testing.T) {
-	for v := range 256 {
-		if got := ToUint8(FromUint8(uint8(v))); int(got) != v {
-			t.Errorf("byte %d comes back as %d", v, got)
-		}
-	}
-	if FromUint8(0) != -1 || FromUint8(255) != 1 || ToUint8(-3) != 0 || ToUint8(3) != 255 || ToUint8(0) != 128 {
-		t.Error("ends or middle are off")
 	}
 }
 
@@ -93,7 +82,7 @@ func TestRefusals(t *testing.T) {
 func TestSaveLoad(t *testing.T) {
 	dir := t.TempDir()
 	for name, d := range map[string]*Dataset{
-		"floats": mustNew(t, Images{Height: 1, Width: 3, Channels: 2, Layout: CHW, Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1}}),
+		"floats": mustNew(t, Images{Height: 1, Width: 3, Channels: 2, Layout: pixels.CHW, Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1}}),
 		"bytes":  mustNew(t, Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 255}}),
 	} {
 		path := filepath.Join(dir, name)

@@ -13,7 +13,7 @@
 // which appears whole or not at all, and whose files are never changed. Package source
 // makes them of the formats that data sets come in.
 //
-// The package may import kernels/latent, train/checkpoint/atomicdir and the
-// standard library. Begin with dataset.go; npy.go and npz.go read and write NumPy's
+// The package may import train/data/pixels, kernels/latent, train/checkpoint/atomicdir
+// and the standard library. Begin with dataset.go; npy.go and npz.go read and write NumPy's
 // formats.
 package data

@@ -3,6 +3,8 @@ package data
 import (
 	"slices"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Equal data sets have equal hashes, and whatever differs changes it.
@@ -28,7 +30,7 @@ func TestHash(t *testing.T) {
 		"a pixel":   func(im *Images) { im.Uint8[7]++ },
 		"a label":   func(im *Images) { im.Labels[1] = 2 },
 		"no labels": func(im *Images) { im.Labels = nil },
-		"layout":    func(im *Images) { im.Layout = CHW },
+		"layout":    func(im *Images) { im.Layout = pixels.CHW },
 		"shape":     func(im *Images) { im.Width, im.Height = 4, 1 },
 		"type":      func(im *Images) { im.Uint8, im.Float32 = nil, make([]float32, 8) },
 		"a float":   func(im *Images) { im.Uint8, im.Float32 = nil, []float32{7: 0.5} },

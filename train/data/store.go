@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 const (
@@ -22,9 +25,9 @@ const (
 )
 
 type storeHead struct {
-	Format  string `json:"format"`
-	Version int    `json:"version"`
-	Layout  Layout `json:"layout"`
+	Format  string        `json:"format"`
+	Version int           `json:"version"`
+	Layout  pixels.Layout `json:"layout"`
 
 	Unbounded bool   `json:"unbounded,omitempty"`
 	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
@@ -53,7 +56,7 @@ func Save(dir string, d *Dataset, replace bool) error {
 // replaces the folder replaces it.
 func Head(dir string) string { return filepath.Join(dir, headFile) }
 
-// IsStored tells whether the folder dir is a stored data set.
+// IsStored reports whether the folder dir is a stored data set.
 func IsStored(dir string) bool {
 	_, err := readHead(dir)
 	return err == nil
@@ -110,7 +113,7 @@ func Load(dir string) (*Dataset, error) {
 }
 
 // mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].
-func mapImages(path string, layout Layout) (Images, *mapping, error) {
+func mapImages(path string, layout pixels.Layout) (Images, *mapping, error) {
 	fail := func(format string, args ...any) (Images, *mapping, error) {
 		return Images{}, nil, &Error{File: imagesFile, Row: -1, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -127,7 +130,7 @@ func mapImages(path string, layout Layout) (Images, *mapping, error) {
 		return fail("images of shape %v; they have four axes", shape)
 	}
 	im := Images{Layout: layout, Height: shape[1], Width: shape[2], Channels: shape[3]}
-	if layout == CHW {
+	if layout == pixels.CHW {
 		im.Channels, im.Height, im.Width = shape[1], shape[2], shape[3]
 	}
 	n, err := product(shape)
@@ -149,7 +152,7 @@ func mapImages(path string, layout Layout) (Images, *mapping, error) {
 	case info.Size()-at != int64(n)*size:
 		return fail("%d bytes of values; the shape %v takes %d", info.Size()-at, shape, int64(n)*size)
 	case n == 0:
-		return fail("there are no images")
+		return fail("there must be at least one image")
 	}
 	file, err := mapFile(f, info.Size())
 	if err != nil {
@@ -172,7 +175,7 @@ func Labels(a *Array) ([]int32, error) {
 		out := make([]int32, len(v))
 		for i, x := range v {
 			if out[i] = int32(x); int64(out[i]) != x {
-				return nil, failf(i, "label %d is too large", x)
+				return nil, failf(i, "labels must lie between −1 and %d, got %d", math.MaxInt32, x)
 			}
 		}
 		return out, nil
@@ -180,7 +183,7 @@ func Labels(a *Array) ([]int32, error) {
 		out := make([]int32, len(v))
 		for i, x := range v {
 			if out[i] = int32(x); out[i] < 0 || uint64(out[i]) != x {
-				return nil, failf(i, "label %d is too large", x)
+				return nil, failf(i, "labels must lie between −1 and %d, got %d", math.MaxInt32, x)
 			}
 		}
 		return out, nil
@@ -191,7 +194,7 @@ func Labels(a *Array) ([]int32, error) {
 		}
 		return out, nil
 	}
-	return nil, failf(-1, "labels of type %s; they are whole numbers", strings.TrimPrefix(fmt.Sprintf("%T", a.Values), "[]"))
+	return nil, failf(-1, "labels must be whole numbers, got %s", strings.TrimPrefix(fmt.Sprintf("%T", a.Values), "[]"))
 }
 
 func readArray(path string) (*Array, error) {

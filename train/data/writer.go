@@ -12,15 +12,16 @@ import (
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Form is what all images of a data set have in common.
 type Form struct {
 	Height, Width, Channels int
-	Layout                  Layout // default HWC
-	Float                   bool   // float32 instead of uint8
-	Labels                  bool   // images come with labels
-	Unbounded               bool   // floats may leave [−1, 1]
+	Layout                  pixels.Layout // default HWC
+	Float                   bool          // float32 instead of uint8
+	Labels                  bool          // images come with labels
+	Unbounded               bool          // floats may leave [−1, 1]
 }
 
 // Form returns what the images have in common.
@@ -49,7 +50,7 @@ type Writer struct {
 // *[Error].
 func Create(dir string, form Form) (*Writer, error) {
 	if form.Layout == "" {
-		form.Layout = HWC
+		form.Layout = pixels.HWC
 	}
 	like := &Dataset{images: Images{Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout, Unbounded: form.Unbounded}}
 	if err := like.checkForm(); err != nil {
@@ -86,7 +87,7 @@ func (w *Writer) Len() int { return w.n }
 // labels. What a data set cannot hold is an *[Error] that names the row.
 func (w *Writer) Uint8(images []uint8, labels []int32) error {
 	if w.form.Float {
-		return failf(w.n, "bytes in a data set of floats")
+		return failf(w.n, "images must be floats, as those before, got bytes")
 	}
 	if err := w.take(len(images), labels); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (w *Writer) Uint8(images []uint8, labels []int32) error {
 // Float32 adds images of floats as Uint8 adds images of bytes.
 func (w *Writer) Float32(images []float32, labels []int32) error {
 	if !w.form.Float {
-		return failf(w.n, "floats in a data set of bytes")
+		return failf(w.n, "images must be bytes, as those before, got floats")
 	}
 	size := w.like.Pixels()
 	for i := range len(images) / size {
@@ -119,9 +120,9 @@ func (w *Writer) take(values int, labels []int32) error {
 	n := values / w.like.Pixels()
 	switch {
 	case n*w.like.Pixels() != values:
-		return failf(-1, "%d values are no whole number of images of %d", values, w.like.Pixels())
+		return failf(-1, "values must make whole images of %d, got %d", w.like.Pixels(), values)
 	case w.form.Labels && len(labels) != n, !w.form.Labels && labels != nil:
-		return failf(-1, "%d labels for %d images", len(labels), n)
+		return failf(-1, "labels must be as many as images, %d, got %d", n, len(labels))
 	}
 	if err := checkLabels(w.n, labels); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (w *Writer) take(values int, labels []int32) error {
 func (w *Writer) Commit(replace bool) error {
 	defer w.Abort()
 	if w.n == 0 {
-		return failf(-1, "there are no images")
+		return failf(-1, "there must be at least one image")
 	}
 	if err := w.images.Flush(); err != nil {
 		return err

@@ -16,13 +16,13 @@ type Settings struct {
 	FalseAlarm float64 // probability that a sound estimator fails any of the statistical rows; default 1e-4
 }
 
-// Check tells which setting cannot be used as it stands, before any default.
+// Check returns an error for a setting that cannot be used as it stands, before any default.
 func (set Settings) Check() error {
 	if set.Samples < 64 || set.Samples > 1<<20 {
-		return fmt.Errorf("%d samples; there are between 64 and %d", set.Samples, 1<<20)
+		return fmt.Errorf("samples must lie between 64 and %d, got %d", 1<<20, set.Samples)
 	}
 	if !(set.FalseAlarm > 0 && set.FalseAlarm < 1) {
-		return fmt.Errorf("a false-alarm probability of %g; it lies between 0 and 1", set.FalseAlarm)
+		return fmt.Errorf("the probability of a false alarm must lie between 0 and 1, got %g", set.FalseAlarm)
 	}
 	return nil
 }

@@ -6,5 +6,5 @@
 // included, in float64. Two runs of one seed and step draw the same noise, so the loss
 // can be differentiated by moving θ alone, sample by sample.
 //
-// It may import train's floor and below. Begin at [Run].
+// It may import kernels and schedule. Begin at [Run].
 package schedulecheck

@@ -2,5 +2,5 @@
 // mode of the estimator of the schedule's gradient. `anisoflight bench estimator` prints
 // it.
 //
-// It may import train's floor and below. Begin at [Measure].
+// It may import kernels and schedule. Begin at [Measure].
 package stepcost

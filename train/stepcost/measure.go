@@ -54,7 +54,7 @@ func Measure(ctx context.Context, dev *device.Device, set Settings) ([]Row, erro
 		set.Repeats = 15
 	}
 	if set.Batch < 1 || set.Repeats < 1 {
-		return nil, fmt.Errorf("stepcost: %d images, %d repetitions; at least one of each", set.Batch, set.Repeats)
+		return nil, fmt.Errorf("images and repetitions must be positive, got %d and %d", set.Batch, set.Repeats)
 	}
 	model, err := kernels.NewModel(dev, kernels.UNet(set.Net), set.Basis)
 	if err != nil {

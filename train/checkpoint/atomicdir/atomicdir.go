@@ -111,7 +111,7 @@ func Sweep(parent string) error {
 	return nil
 }
 
-// errLocked says that a folder is in somebody's hands.
+// errLocked is returned where another process holds the folder.
 var errLocked = errors.New("the folder is in use")
 
 // place moves fresh to path. With replace, what stood at path ends up at fresh.

@@ -19,7 +19,7 @@ type entry struct {
 	Offsets [2]uint64 `json:"data_offsets"`
 }
 
-// ReadFile reads the file at path. A file that breaks the format gives a [*FormatError].
+// ReadFile reads the file at path. A file that breaks the format is a [*FormatError].
 func ReadFile(path string) (*File, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -164,7 +164,7 @@ func cifar(file string, batches []batch) (*Source, error) {
 			for i, label := range labels {
 				item := Item{Name: fmt.Sprintf("%s row %d", b.name, i), Label: label, Decode: func() (Picture, error) {
 					p := Picture{Height: cifarSide, Width: cifarSide, Channels: 3}
-					p.Uint8 = channelsLast(pixels[i*cifarPixels:(i+1)*cifarPixels], p, data.CHW)
+					p.Uint8 = channelsLast(pixels[i*cifarPixels:(i+1)*cifarPixels], p, "CHW")
 					return p, nil
 				}}
 				if !yield(item, nil) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Report is what Inspect tells of a source.
@@ -109,7 +110,7 @@ func (t *tally) add(item Item, p Picture, err error) {
 	t.digest(item, p)
 	for c := range p.Channels {
 		for i := c; i < len(p.Uint8); i += p.Channels {
-			t.moments[c].add(float64(data.FromUint8(p.Uint8[i])))
+			t.moments[c].add(float64(pixels.FromUint8(p.Uint8[i])))
 		}
 		for i := c; i < len(p.Float32); i += p.Channels {
 			t.moments[c].add(float64(p.Float32[i]))
@@ -121,7 +122,7 @@ func (t *tally) add(item Item, p Picture, err error) {
 func (t *tally) digest(item Item, p Picture) {
 	if t.sum == nil {
 		t.sum = data.NewHash(data.Form{
-			Height: p.Height, Width: p.Width, Channels: p.Channels, Layout: data.HWC, Float: p.Float32 != nil, Labels: t.source.Labels,
+			Height: p.Height, Width: p.Width, Channels: p.Channels, Layout: pixels.HWC, Float: p.Float32 != nil, Labels: t.source.Labels,
 		})
 	}
 	t.sum.Write(p.Uint8)

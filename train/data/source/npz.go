@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Names that the arrays of a .npz may have, the first that is there counts: this program's
@@ -86,7 +87,7 @@ func openNPZ(file string, z *zip.ReadCloser) (*Source, error) {
 // rawForm is how the values of an array's images lie.
 type rawForm struct {
 	Picture
-	layout data.Layout
+	layout pixels.Layout
 	float  bool
 }
 
@@ -145,14 +146,14 @@ func openArray(f *zip.File) (r io.ReadCloser, form rawForm, n int, err error) {
 // those of the axes, if they have any; without, channels are last where the last size is
 // at most 4.
 func formOf(shape []int, names []string) (form rawForm, err error) {
-	form.layout = data.HWC
+	form.layout = pixels.HWC
 	switch {
 	case len(shape) == 2:
 		shape = append(slices.Clone(shape), 1)
 	case len(shape) != 3:
 		return form, fmt.Errorf("an image has the axes H, W, C or C, H, W, or H, W")
 	case len(names) == 3 && names[0] == "C", len(names) != 3 && shape[2] > 4:
-		form.layout = data.CHW
+		form.layout = pixels.CHW
 		shape = []int{shape[1], shape[2], shape[0]}
 	}
 	form.Height, form.Width, form.Channels = shape[0], shape[1], shape[2]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // openStored opens a stored data set.
@@ -38,8 +39,8 @@ func openStored(dir string) (*Source, error) {
 }
 
 // channelsLast gives values of an image in any layout as [H, W, C].
-func channelsLast[E uint8 | float32](values []E, p Picture, layout data.Layout) []E {
-	if layout != data.CHW || p.Channels == 1 {
+func channelsLast[E uint8 | float32](values []E, p Picture, layout pixels.Layout) []E {
+	if layout != pixels.CHW || p.Channels == 1 {
 		return values
 	}
 	out := make([]E, 0, len(values))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...images import to_float
 from ...metrics import HiddenUnits, Principal, classifier_features, flat
 from ...moments import RunningMoments
 from ..errors import FidError, needs
@@ -48,7 +49,7 @@ class Builtin:
         if images.shape[1:] != self.shape:
             sizes = f"{'×'.join(map(str, images.shape[1:]))}, the reference's {'×'.join(map(str, self.shape))}"
             raise FidError(f"the images are {sizes}", "BAD_IMAGES")
-        return self.function(images / 127.5 - 1)
+        return self.function(to_float(images))
 
     @property
     def hash(self) -> str:
@@ -97,7 +98,7 @@ def _pca(name: str, shape: tuple[int, ...], k: int, source: Source) -> Builtin:
         raise FidError(f"{name}: the images have {values} values", "BAD_FEATURES")
     running = RunningMoments(values)
     for images in source.read(0, source.count):
-        running.update(flat(images / 127.5 - 1))
+        running.update(flat(to_float(images)))
     return _principal(name, shape, Principal.of(running.moments(), k))
 
 
@@ -105,7 +106,7 @@ def _classified(shape: tuple[int, ...], source: Source) -> Builtin:
     labels = source.labels()
     if labels is None:
         raise FidError("features classifier are fitted to labelled images; these have no labels", "BAD_FEATURES")
-    images = np.concatenate(list(source.read(0, source.count))) / 127.5 - 1
+    images = to_float(np.concatenate(list(source.read(0, source.count))))
     try:
         units, _ = classifier_features(images, labels)
     except ImportError:

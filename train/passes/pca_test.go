@@ -1,4 +1,4 @@
-package train
+package passes
 
 import (
 	"errors"
@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
-	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 // coloured is three classes of 4×4 images in two channels, of which the mean over the
@@ -162,51 +161,20 @@ func TestPCARefused(t *testing.T) {
 		field string
 		says  string
 	}{
-		"k":                  {d, PCASettings{K: 16}, "k", "16; it lies between 1 and 15"},
+		"k":                  {d, PCASettings{K: 16}, "k", "must lie between 1 and 15 for images of 4×4 pixels, got 16"},
 		"negative k":         {d, PCASettings{K: -1}, "k", "-1"},
-		"no labels":          {coloured(t, 6, nil), PCASettings{PerClass: true}, "dataset", "no labels"},
-		"a class without":    {coloured(t, 3, []int32{0, 1, 0}), PCASettings{PerClass: true, Classes: 3}, "dataset", "class 2 of 3"},
+		"no labels":          {coloured(t, 6, nil), PCASettings{PerClass: true}, "dataset", "got none"},
+		"a class without":    {coloured(t, 3, []int32{0, 1, 0}), PCASettings{PerClass: true, Classes: 3}, "dataset", "got none of class 2 of 3"},
 		"clusters of all":    {d, PCASettings{Clusters: [][]int{{0}}}, "clusters", "per class"},
-		"empty cluster":      {d, PCASettings{PerClass: true, Clusters: [][]int{{}}}, "clusters", "cluster 0 is empty"},
-		"unknown label":      {d, PCASettings{PerClass: true, Clusters: [][]int{{0, 3}}}, "clusters", "label 3"},
-		"label in two":       {d, PCASettings{PerClass: true, Clusters: [][]int{{0, 1}, {1}}}, "clusters", "label 1"},
-		"more than there is": {d, PCASettings{PerClass: true, Classes: 5}, "dataset", "class 3 of 5"},
+		"empty cluster":      {d, PCASettings{PerClass: true, Clusters: [][]int{{}}}, "clusters", "empty cluster 0"},
+		"unknown label":      {d, PCASettings{PerClass: true, Clusters: [][]int{{0, 3}}}, "clusters", "got 3 in cluster 0"},
+		"label in two":       {d, PCASettings{PerClass: true, Clusters: [][]int{{0, 1}, {1}}}, "clusters", "got 1 in two"},
+		"more than there is": {d, PCASettings{PerClass: true, Classes: 5}, "dataset", "got none of class 3 of 5"},
 	} {
 		_, _, err := PCA(t.Context(), q.d, q.set)
-		var bad *ConfigError
+		var bad *setting.Error
 		if !errors.As(err, &bad) || bad.Field != q.field || !strings.Contains(bad.Msg, q.says) {
 			t.Errorf("%s: %v, want %s: %q", name, err, q.field, q.says)
-		}
-	}
-}
-
-// A run that pretrains on a basis per class keeps it in its state, beside the basis of
-// the schedule that it only passes on.
-func TestPretrainKeepsItsBasis(t *testing.T) {
-	cfg := tinyConfig(Pretrain)
-	cfg.Family = schedule.Family{Basis: "pca_per_class", K: 2}
-	cfg.RatioEmbedding = true
-	d := tinyData(t, 16)
-	b, _, err := PCA(t.Context(), d, PCASettings{K: 2, PerClass: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, cfg, Sources{Dataset: d, Basis: b})
-	state, err := r.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state.Family == nil || state.Basis != nil {
-		t.Fatalf("family's basis %v, schedule's %v", state.Family, state.Basis)
-	}
-	again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	for label := range 2 {
-		if !slices.EqualFunc(vectors(t, again.family, label), vectors(t, b, label), slices.Equal) {
-			t.Errorf("class %d has other vectors", label)
 		}
 	}
 }

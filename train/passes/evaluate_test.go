@@ -1,4 +1,4 @@
-package train
+package passes
 
 import (
 	"math"
@@ -12,15 +12,6 @@ import (
 
 // For x_0 ~ N(0, v I) the flow is −√g x/(v+g), so the residual has mean square
 // d·v/(v+g), and F = d·v/((v+g) g (c+g)).
-
-func edm(tb testing.TB, T, g0 float64) *schedule.Schedule {
-	tb.Helper()
-	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{schedule.EDMTheta(16, T, g0)}}, T, g0)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
 
 func TestEvaluateGaussian(t *testing.T) {
 	const v, T = 0.04, 25.0
@@ -109,6 +100,34 @@ func TestGeodesicGaussian(t *testing.T) {
 	}
 	if got.Schedule.Energy() == nil || got.Schedule.Theta() == nil {
 		t.Error("the schedule carries no density or no parameters")
+	}
+}
+
+// TestGeodesicOfSubspaces: each subspace has the path of its own density, which is
+// known, and the energies add up.
+func TestGeodesicOfSubspaces(t *testing.T) {
+	b, err := basis.DCT(2, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, d := gaussian(t, b, []float64{0.04, 0.004}, 1024)
+	m, w := onDevice(t, net, b)
+	g, err := MakeGeodesic(t.Context(), m, w, d, GeodesicSettings{
+		T: predictT, G0: predictG0, Knots: 64, Samples: 64, Family: schedule.Family{Basis: "dct", K: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := exactEnergy(t, []float64{0.04}) + exactEnergy(t, []float64{0.004, 0.004, 0.004})
+	within(t, "bound", g.Reports[0].Bound, bound, 4*g.Reports[0].BoundStderr)
+	if e := g.Reports[0].Energy; e < g.Reports[0].Bound || e > 1.05*g.Reports[0].Bound {
+		t.Errorf("energy %v of the bound %v", e, g.Reports[0].Bound)
+	}
+	if s := g.Schedule; s.J() != 2 || len(s.Energy()[0]) != 2 {
+		t.Errorf("%d subspaces, densities %v", s.J(), s.Energy())
+	}
+	if _, err := g.Schedule.GeodesicTimes(0, 8); err != nil {
+		t.Error(err)
 	}
 }
 

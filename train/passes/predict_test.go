@@ -1,4 +1,4 @@
-package train
+package passes
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 const predictT, predictG0 = 25.0, 1e-6
@@ -84,46 +85,6 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictionIsReached: what is predicted is what training then gains, up to the
-// errors of both and the price of finitely many knots.
-func TestPredictionIsReached(t *testing.T) {
-	b, err := basis.DCT(2, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	variances := []float64{0.05, 0.0005}
-	net, d := gaussian(t, b, variances, 4096)
-	plain, w := onDevice(t, whole(t, b, variances), nil)
-	predicted, err := Predict(t.Context(), plain, w, d, PredictSettings{T: predictT, G0: predictG0, Samples: 64, Bases: []string{"dct"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, w := onDevice(t, net, b)
-	iso, err := MakeGeodesic(t.Context(), plain, w, d, GeodesicSettings{T: predictT, G0: predictG0, Knots: 32, Samples: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, Config{
-		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Batch: 128, Kimg: 38.4,
-		ScheduleLR: 0.05,
-	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
-	step(t, r, 300)
-	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, r.Schedule()}, EvaluateSettings{Points: 64, Samples: 64, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, _ := c.Energy(0)
-	saved, stderr := c.Difference(0, 1)
-	gain, gainStderr := saved/from, stderr/from
-	p := predicted[0]
-	if name(p) != "dct [1]" || p.Gain < 0.05 {
-		t.Fatalf("predicted %+v: too little to test", p)
-	}
-	if math.Abs(gain-p.Gain) > 3*math.Hypot(gainStderr, p.GainStderr)+0.01 {
-		t.Errorf("training gains %.4f ± %.4f, predicted %.4f ± %.4f", gain, gainStderr, p.Gain, p.GainStderr)
-	}
-}
-
 func TestPredictRefuses(t *testing.T) {
 	b := basis.None(2, 2)
 	net, d := gaussian(t, b, []float64{0.04}, 16)
@@ -132,7 +93,7 @@ func TestPredictRefuses(t *testing.T) {
 		"dataset": {Bases: []string{"pca_per_class"}}, // it has one class
 		"T":       {T: -1}, "g0": {G0: 1e9}, "c": {C: -1}, "points": {Points: 3}, "samples": {Samples: 1}, "bases": {Bases: []string{"dst"}},
 	} {
-		var bad *ConfigError
+		var bad *setting.Error
 		if _, err := Predict(t.Context(), m, w, d, set); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: error %v", field, err)
 		}

@@ -1,13 +1,14 @@
-package train
+package passes
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
@@ -33,10 +34,6 @@ type Geodesic struct {
 	Reports  []schedule.Report  // per row of the schedule
 }
 
-// lowestSigma is EDM's σ_min. Below it the residual is that of no network at all, and
-// the density follows its limit.
-const lowestSigma = 0.002
-
 // MakeGeodesic measures the energy density of a network,
 //
 //	F(g) = E|flow(x_t) + ε|² / (g (c + g)),
@@ -46,28 +43,25 @@ const lowestSigma = 0.002
 // each; its schedule is isotropic, or has ġ_j √F_j constant in every subspace, which is
 // the best as far as F_j depends on its own g_j alone.
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings) (*Geodesic, error) {
-	orDefault(&set.T, schedule.DefaultT)
-	orDefault(&set.G0, schedule.DefaultG0)
-	orDefault(&set.C, 1)
-	orDefault(&set.Knots, schedule.DefaultKnots)
-	orDefault(&set.Points, 160)
-	orDefault(&set.Samples, 24)
-	switch {
-	case !positive(set.T):
-		return nil, fieldf("T", "%g; it is positive", set.T)
-	case !(set.G0 > 0 && set.G0 < set.T):
-		return nil, fieldf("g0", "%g; it lies between 0 and T = %g", set.G0, set.T)
-	case !positive(set.C):
-		return nil, fieldf("c", "%g; it is positive", set.C)
-	case set.Points < 2:
-		return nil, fieldf("points", "%d; a density needs at least two", set.Points)
-	case set.Samples < 1:
-		return nil, fieldf("samples", "%d; it is positive", set.Samples)
+	setting.Default(&set.T, schedule.DefaultT)
+	setting.Default(&set.G0, schedule.DefaultG0)
+	setting.Default(&set.C, 1)
+	setting.Default(&set.Knots, schedule.DefaultKnots)
+	setting.Default(&set.Points, 160)
+	setting.Default(&set.Samples, 24)
+	if err := checkEnds(set.T, set.G0, set.C); err != nil {
+		return nil, err
 	}
-	orDefault(&set.Family.Basis, "none")
+	switch {
+	case set.Points < 2:
+		return nil, setting.Errorf("points", "must be at least 2 for a density, got %d", set.Points)
+	case set.Samples < 1:
+		return nil, setting.Errorf("samples", "must be positive, got %d", set.Samples)
+	}
+	setting.Default(&set.Family.Basis, "none")
 	split := set.Family.Basis != "none"
 	if split && m.J() < 2 {
-		return nil, fieldf("family", "basis %s has several subspaces, the model is measured in one", set.Family.Basis)
+		return nil, setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s", set.Family.Basis)
 	}
 	labels, pools := []int(nil), [][]int{nil}
 	if set.Family.PerClass {
@@ -76,11 +70,11 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 			labels = append(labels, label)
 			pools = append(pools, poolOf(d, label))
 			if pools[label] == nil {
-				return nil, fieldf("dataset", "it has no image of class %d", label)
+				return nil, setting.Errorf("dataset", "must hold images of every class, got none of class %d", label)
 			}
 		}
 		if labels == nil {
-			return nil, fieldf("dataset", "it has no labels to make a schedule per class for")
+			return nil, setting.Errorf("dataset", "must have labels for a schedule per class, got none")
 		}
 	}
 	out := &Geodesic{}
@@ -120,22 +114,16 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	return out, err
 }
 
-// measureDensity measures F at noise levels uniform in ln σ between EDM's lowest, or
-// √g_0, and √T: of each subspace, or of the whole. Every level has images and noise of
+// measureDensity measures F at noiseLevels: of each subspace, or of the whole. Every level has images and noise of
 // its own, so that their errors are independent.
 func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings, split bool) ([][]schedule.Sample, error) {
-	low, high := math.Max(math.Sqrt(set.G0), lowestSigma), math.Sqrt(set.T)
-	if low >= high {
-		low = math.Sqrt(set.G0)
-	}
 	subspaces := meter.model.J()
 	var g []float64
-	sigma := make([]float64, set.Points)
-	for p := range sigma {
-		sigma[p] = low * math.Pow(high/low, float64(p)/float64(set.Points-1))
-		g = append(g, slices.Repeat([]float64{sigma[p] * sigma[p]}, set.Samples*subspaces)...)
+	levels := noiseLevels(set.Points, set.G0, set.T)
+	for _, sigma := range levels {
+		g = append(g, slices.Repeat([]float64{sigma * sigma}, set.Samples*subspaces)...)
 	}
-	residual, err := meter.residuals(ctx, 0, g)
+	residual, err := meter.residuals(ctx, g)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +131,7 @@ func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings, spl
 	if split {
 		out = make([][]schedule.Sample, subspaces)
 	}
-	for p := range sigma {
+	for p, sigma := range levels {
 		parts := make([][]float64, len(out))
 		for k := range set.Samples {
 			at := (p*set.Samples + k) * subspaces
@@ -160,8 +148,8 @@ func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings, spl
 			}
 		}
 		for j, part := range parts {
-			value, stderr := meanStderr(part)
-			out[j] = append(out[j], schedule.ResidualSample(sigma[p], value, stderr, set.C))
+			value, stderr := stats.MeanStderr(part)
+			out[j] = append(out[j], schedule.ResidualSample(sigma, value, stderr, set.C))
 		}
 	}
 	return out, nil

@@ -1,12 +1,18 @@
-package train
+package passes
 
 import (
 	"context"
-	"math"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// The streams of package latent that passes draw from.
+const (
+	streamSample uint32 = 0x6576616c
+	streamPlace  uint32 = 0x74696d65
 )
 
 // meter measures residuals |P_j(flow(x_t) + ε)|² of a network on images of a data set.
@@ -30,14 +36,13 @@ func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int,
 	if pool == nil {
 		n = d.Len()
 	}
-	orDefault(&batch, m.FitBatch(128))
-	key := latent.Uint64(seed, streamEvaluate, 0)
+	setting.Default(&batch, m.FitBatch(128))
+	key := latent.Uint64(seed, streamSample, 0)
 	return &meter{model: m, weights: w, data: d, pool: pool, order: data.NewOrder(key, n, false), seed: key, batch: batch}
 }
 
-// residuals returns |P_j r|² [n*J] for samples from … from+n−1 at the variances
-// g [n*J].
-func (r *meter) residuals(ctx context.Context, from int, g []float64) ([]float64, error) {
+// residuals returns |P_j r|² [n*J] of samples 0 … n−1 at the variances g [n*J].
+func (r *meter) residuals(ctx context.Context, g []float64) ([]float64, error) {
 	pixels, j := r.model.Pixels(), r.model.J()
 	n := len(g) / j
 	out := make([]float64, 0, len(g))
@@ -56,17 +61,14 @@ func (r *meter) residuals(ctx context.Context, from int, g []float64) ([]float64
 			G: g[begin*j : (begin+count)*j], Omega: ones[:count*j], Labels: make([]int32, count),
 		}
 		for i := range count {
-			in.Labels[i] = r.draw(uint64(from+begin+i), in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels])
+			in.Labels[i] = r.draw(uint64(begin+i), in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels])
 		}
 		terms, err := r.model.Estimate(ctx, r.weights, in)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, terms.Residual...)
-		r.done += count
-		if r.progress != nil {
-			r.progress(r.done, r.total)
-		}
+		r.add(count)
 	}
 	return out, nil
 }
@@ -101,19 +103,23 @@ func (r *meter) residualImages(ctx context.Context, sigma []float64, per int, ta
 			}
 			take(begin+i, residual)
 		}
-		r.done += count
-		if r.progress != nil {
-			r.progress(r.done, r.total)
-		}
+		r.add(count)
 	}
 	return nil
+}
+
+// add counts samples done and reports how many there are.
+func (r *meter) add(n int) {
+	if r.done += n; r.progress != nil {
+		r.progress(r.done, r.total)
+	}
 }
 
 // draw writes the image and the noise of a sample and returns the image's label.
 func (r *meter) draw(sample uint64, image, noise []float32) int32 {
 	at := r.image(sample)
 	r.data.Image(at, false, image)
-	latent.Normal(latent.Uint64(r.seed, streamEvaluate, sample+1), streamEvaluate, noise)
+	latent.Normal(latent.Uint64(r.seed, streamSample, sample+1), streamSample, noise)
 	return r.data.Label(at)
 }
 
@@ -126,18 +132,11 @@ func (r *meter) image(sample uint64) int {
 	return image
 }
 
-// meanStderr returns the mean of x and its standard error; 0 for a single value.
-func meanStderr(x []float64) (m, stderr float64) {
-	m = mean(x)
-	if len(x) < 2 {
-		return m, 0
-	}
-	var sum float64
-	for _, v := range x {
-		sum += (v - m) * (v - m)
-	}
-	n := float64(len(x))
-	return m, math.Sqrt(sum / (n - 1) / n)
+// time returns the time of a sample among n: stratified, one in each of n equal parts of
+// [0, T].
+func (r *meter) time(sample, n int, T float64) float64 {
+	u := float64(latent.Uint64(r.seed, streamPlace, uint64(sample))>>11) * 0x1p-53
+	return T * (float64(sample) + u) / float64(n)
 }
 
 // poolOf returns the images of a class.

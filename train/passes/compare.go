@@ -1,12 +1,12 @@
-package train
+package passes
 
 import (
 	"context"
-	"math"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // Comparison holds the energies of several schedules under one network.
@@ -37,7 +37,9 @@ func Compare(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 }
 
 // Energy returns the energy of a schedule, E = T²·(mean loss), and its standard error.
-func (c *Comparison) Energy(i int) (energy, stderr float64) { return stratifiedMean(c.samples[i]) }
+func (c *Comparison) Energy(i int) (energy, stderr float64) {
+	return stats.StratifiedMean(c.samples[i])
+}
 
 // Difference returns the energy of schedule i less that of k, and its standard error:
 // that of the differences sample by sample, in which most of the noise cancels.
@@ -46,22 +48,5 @@ func (c *Comparison) Difference(i, k int) (difference, stderr float64) {
 	for s := range d {
 		d[s] = c.samples[i][s] - c.samples[k][s]
 	}
-	return stratifiedMean(d)
-}
-
-// stratifiedMean returns the mean of samples of which each has a stratum of its own,
-// neighbours in order, and the standard error that the differences d within pairs of
-// neighbours tell,
-//
-//	√Σd² / n,
-//
-// the method of collapsed strata (Cochran, Sampling Techniques, 5A.12). What changes
-// from one stratum to the next makes it a little too large.
-func stratifiedMean(x []float64) (m, stderr float64) {
-	var squares float64
-	for i := 0; i+1 < len(x); i += 2 {
-		d := x[i+1] - x[i]
-		squares += d * d
-	}
-	return mean(x), math.Sqrt(squares) / float64(len(x))
+	return stats.StratifiedMean(d)
 }

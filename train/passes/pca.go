@@ -1,10 +1,11 @@
-package train
+package passes
 
 import (
 	"context"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/setting"
 )
 
 const (
@@ -37,7 +38,7 @@ type PCASettings struct {
 	Progress func(done, total int) // default none
 }
 
-// Span is what PCA tells of one set of components.
+// Span describes one set of components.
 type Span struct {
 	Labels []int // classes that share it; −1 alone for all images
 	Images int64 // that it was taken of
@@ -49,7 +50,7 @@ type Span struct {
 // centred by the mean of the images that the components are taken of. See
 // [basis.Moments.Components] for images that vary in fewer than k dimensions.
 //
-// An error in a setting is a *[ConfigError] of the field k, clusters or dataset; a class
+// An error in a setting is a *[setting.Error] of the field k, clusters or dataset; a class
 // without images is one of dataset.
 func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []Span, error) {
 	h, w := images.Height(), images.Width()
@@ -58,13 +59,13 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 	}
 	switch {
 	case h*w > maxPlane:
-		return nil, nil, fieldf("dataset", "its images have %d×%d pixels; components are taken of at most %d", h, w, maxPlane)
+		return nil, nil, setting.Errorf("dataset", "must have images of at most %d pixels for components, got %d×%d", maxPlane, h, w)
 	case h*w < 4:
-		return nil, nil, fieldf("dataset", "its images have %d×%d pixels; components are taken of at least 4", h, w)
+		return nil, nil, setting.Errorf("dataset", "must have images of at least 4 pixels for components, got %d×%d", h, w)
 	case set.K < 1 || set.K >= h*w:
-		return nil, nil, fieldf("k", "%d; it lies between 1 and %d for images of %d×%d pixels", set.K, h*w-1, h, w)
+		return nil, nil, setting.Errorf("k", "must lie between 1 and %d for images of %d×%d pixels, got %d", h*w-1, h, w, set.K)
 	case set.Clusters != nil && !set.PerClass:
-		return nil, nil, fieldf("clusters", "%v; they belong to components per class", set.Clusters)
+		return nil, nil, setting.Errorf("clusters", "must be left out unless components are per class, got %v", set.Clusters)
 	}
 	spans := []Span{{Labels: []int{basis.Shared}}}
 	if set.PerClass {
@@ -125,7 +126,7 @@ func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, e
 	}
 }
 
-// progress counts work done and tells of it.
+// progress counts work done and reports it.
 type progress struct {
 	report      func(done, total int)
 	done, total int
@@ -178,31 +179,31 @@ func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress
 func clusters(images Images, set PCASettings) ([]Span, error) {
 	n := max(set.Classes, images.Classes())
 	if n == 0 {
-		return nil, fieldf("dataset", "it has no labels; components per class need one for each image")
+		return nil, setting.Errorf("dataset", "must have a label for each image for components per class, got none")
 	}
 	count := make([]int, n)
 	for i := range images.Len() {
 		label := images.Label(i)
 		if label < 0 {
-			return nil, fieldf("dataset", "image %d has no label; components per class need one for each", i)
+			return nil, setting.Errorf("dataset", "must have a label for each image for components per class, got none for image %d", i)
 		}
 		count[label]++
 	}
 	if empty := slices.Index(count, 0); empty >= 0 {
-		return nil, fieldf("dataset", "class %d of %d has no images to take components of", empty, n)
+		return nil, setting.Errorf("dataset", "must hold images of every class for components per class, got none of class %d of %d", empty, n)
 	}
 	taken := make([]bool, n)
 	var spans []Span
 	for i, labels := range set.Clusters {
 		if len(labels) == 0 {
-			return nil, fieldf("clusters", "cluster %d is empty", i)
+			return nil, setting.Errorf("clusters", "must not be empty, got an empty cluster %d", i)
 		}
 		for _, label := range labels {
 			switch {
 			case label < 0 || label >= n:
-				return nil, fieldf("clusters", "cluster %d holds label %d; there are 0 to %d", i, label, n-1)
+				return nil, setting.Errorf("clusters", "must hold labels between 0 and %d, got %d in cluster %d", n-1, label, i)
 			case taken[label]:
-				return nil, fieldf("clusters", "label %d stands in two of them", label)
+				return nil, setting.Errorf("clusters", "must hold every label once, got %d in two of them", label)
 			}
 			taken[label] = true
 		}

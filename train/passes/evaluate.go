@@ -1,13 +1,14 @@
-package train
+package passes
 
 import (
 	"context"
 	"math"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // EvaluateSettings says how finely a network is measured along a schedule.
@@ -58,9 +59,9 @@ func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 }
 
 func (set EvaluateSettings) resolved() EvaluateSettings {
-	orDefault(&set.Points, 32)
-	orDefault(&set.Samples, 64)
-	orDefault(&set.C, 1)
+	setting.Default(&set.Points, 32)
+	setting.Default(&set.Samples, 64)
+	setting.Default(&set.C, 1)
 	return set
 }
 
@@ -69,7 +70,7 @@ func (set EvaluateSettings) resolved() EvaluateSettings {
 // residuals.
 func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule, set EvaluateSettings, take func(row int, weight, residual []float64)) error {
 	if s.J() != m.J() && s.J() != 1 {
-		return fieldf("schedule", "it has %d subspaces, the model's basis %d", s.J(), m.J())
+		return setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
 	}
 	n, subspaces := set.Points*set.Samples, m.J()
 	g, weight := make([]float64, n*subspaces), make([]float64, n*subspaces)
@@ -77,20 +78,19 @@ func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Da
 		var pool []int
 		if labels := s.Labels(); labels != nil {
 			if pool = poolOf(d, labels[row]); pool == nil {
-				return fieldf("dataset", "it has no image of class %d, which the schedule has a row for", labels[row])
+				return setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d", labels[row])
 			}
 		}
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
 		meter.progress, meter.total, meter.done = set.Progress, s.Rows()*n, row*n
 		for i := range n {
-			u := float64(latent.Uint64(meter.seed, streamTime, uint64(i))>>11) * 0x1p-53
-			t := s.T() * (float64(i) + u) / float64(n)
+			t := meter.time(i, n, s.T())
 			for j := range subspaces {
 				v, dot := s.At(row, min(j, s.J()-1)).Eval(t)
 				g[i*subspaces+j], weight[i*subspaces+j] = v, schedule.Omega(v, dot, set.C)
 			}
 		}
-		residual, err := meter.residuals(ctx, 0, g)
+		residual, err := meter.residuals(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -111,8 +111,8 @@ func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, we
 			}
 			t := s.T() * (float64(p) + 0.5) / float64(set.Points)
 			v, _ := s.At(row, min(j, s.J()-1)).Eval(t)
-			e := EvaluationRow{Subspace: int32(j), T: t, Sigma: math.Sqrt(v), Loss: mean(loss)}
-			e.Residual, e.Stderr = meanStderr(part)
+			e := EvaluationRow{Subspace: int32(j), T: t, Sigma: math.Sqrt(v), Loss: stats.Mean(loss)}
+			e.Residual, e.Stderr = stats.MeanStderr(part)
 			rows = append(rows, e)
 		}
 	}

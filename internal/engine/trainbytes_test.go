@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// A step on the bytes that the run itself would draw next is the run's own step, bit for bit.
+func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
+	e := open(t)
+	const n, pixels = 24, 64
+	im := data.Images{Height: 8, Width: 8, Channels: 1, Uint8: make([]uint8, n*pixels), Labels: make([]int32, n)}
+	for i := range im.Uint8 {
+		im.Uint8[i] = uint8(i * 37)
+	}
+	for i := range im.Labels {
+		im.Labels[i] = int32(i % 3)
+	}
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	if _, err := put(e, `{"op":"PutDataset","name":"noise"}`, in, api.Batch{Rows: n, Cols: []any{im.Uint8, im.Labels}}); err != nil {
+		t.Fatal(err)
+	}
+	newRun(t, e, "own", `,"seed":5`)
+	newRun(t, e, "sent", `,"seed":5`)
+	want := get(t, e, "TrainStep", `{"run":"own","steps":3}`)
+
+	x, err := e.Exchange(t.Context(), "TrainStep", json.RawMessage(`{"run":"sent"}`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	got := &rows{schema: x.Out, cols: map[string]any{}}
+	order := data.NewOrder(5, n, false)
+	for step := range 3 {
+		images, labels := []uint8(nil), make([]int32, 8)
+		for k := range labels {
+			at, _ := order.At(uint64(step*8 + k))
+			images, labels[k] = append(images, im.Uint8[at*pixels:(at+1)*pixels]...), im.Labels[at]
+		}
+		if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{images, labels}}, got.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm"} {
+		a, b := column[float64](got, name), column[float64](want, name)
+		if len(b) != 3 || !slices.EqualFunc(a, b, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }) {
+			t.Errorf("%s: %v on bytes that were sent, %v on the run's own", name, a, b)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package passes
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// PredictSettings say from how much data Predict predicts.
+type PredictSettings struct {
+	T       float64  // default 6400
+	G0      float64  // default 1e-9
+	C       float64  // of the loss weight; default 1
+	Points  int      // noise levels, uniform in ln σ; default 64
+	Samples int      // images per noise level and class; default 32
+	Batch   int      // samples per device program; default 128
+	Seed    uint64   // of images and noise
+	Bases   []string // of dct, haar, pca, pca_per_class; default all
+	// Progress is told of samples done; may be nil.
+	Progress func(done, total int)
+}
+
+// Prediction is what a family of schedules can reach at best.
+type Prediction struct {
+	Basis    string // none, dct, haar, pca or pca_per_class
+	Cuts     []int  // of dct, in max(u, v)
+	K        int    // dimensions of P_1 per channel; 0 of none
+	PerClass bool   // schedules per class
+	Energy   float64
+	Stderr   float64
+	// Gain is what is saved of the best isotropic energy, 1 − E/E_iso: all energies come
+	// from the same images and noise, so its error is much smaller than theirs.
+	Gain, GainStderr float64
+}
+
+// Predict returns how much energy a basis, or schedules per class, can save before
+// anything is trained, from one pass over the data with equal g in all directions. With
+// F_yj the energy density of class y in subspace j and π_y the class's share, the best
+// isotropic schedule has the energy (∫√F dg)², F = Σ_y π_y Σ_j F_yj, and those of other
+// families
+//
+//	shared, subspaces j          Σ_j (∫√(Σ_y π_y F_yj) dg)²
+//	per class                    Σ_y π_y (∫√(Σ_j F_yj) dg)²
+//	per class, subspaces j       Σ_y π_y Σ_j (∫√F_yj dg)²
+//
+// which none exceeds the first (Minkowski). It is what is reached where F_j depends on
+// its own g_j alone, as for a Gaussian whose covariance commutes with the basis; in
+// general each F_j depends on all g, and the prediction is one of first order in
+// ln(g_j/g_k). The best come first. Energies are jackknifed: corrected for what noise
+// alone would seem to gain.
+//
+// A model of one subspace is measured.
+func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings) ([]Prediction, error) {
+	setting.Default(&set.T, schedule.DefaultT)
+	setting.Default(&set.G0, schedule.DefaultG0)
+	setting.Default(&set.C, 1)
+	setting.Default(&set.Points, 64)
+	setting.Default(&set.Samples, 32)
+	if err := set.check(); err != nil {
+		return nil, err
+	}
+	if m.J() != 1 {
+		panic("train: Predict measures with one noise level")
+	}
+	s := &survey{set: set, share: []float64{1}, pools: [][]int{nil}, labels: []int{-1}}
+	s.classes(d)
+	var err error
+	if s.ladders, err = ladders(ctx, d, len(s.pools) > 1, set.Bases); err != nil {
+		return nil, err
+	}
+	if len(s.ladders) == 0 {
+		return nil, setting.Errorf("dataset", "must have images that one of the bases splits, got %d×%d pixels", d.Height(), d.Width())
+	}
+	if err := s.measure(ctx, m, w, d); err != nil {
+		return nil, err
+	}
+	return s.predictions(ctx)
+}
+
+func (set PredictSettings) check() error {
+	if err := checkEnds(set.T, set.G0, set.C); err != nil {
+		return err
+	}
+	switch {
+	case set.Points < 4:
+		return setting.Errorf("points", "must be at least 4 for a density, got %d", set.Points)
+	case set.Samples < 2:
+		return setting.Errorf("samples", "must be at least 2 for an error, got %d", set.Samples)
+	}
+	for _, b := range set.Bases {
+		if !slices.Contains([]string{"dct", "haar", "pca", "pca_per_class"}, b) {
+			return setting.Errorf("bases", "must be of dct, haar, pca and pca_per_class, got %q", b)
+		}
+	}
+	return nil
+}
