@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -29,7 +28,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	newRun(t, e, "sent", `,"seed":5`)
 	want := get(t, e, "TrainStep", `{"run":"own","steps":3}`)
 
-	x, err := e.Exchange(t.Context(), "TrainStep", json.RawMessage(`{"run":"sent"}`), in)
+	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"sent"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
