@@ -90,7 +90,7 @@ func TestBadInput(t *testing.T) {
 		"npz of vectors":        {npz(&data.Array{Shape: []int{8}, Values: make([]uint8, 8)}, nil), "images.npy", "axes H, W, C"},
 		"npz of ten channels":   {npz(&data.Array{Shape: []int{1, 10, 9, 8}, Values: make([]uint8, 720)}, nil), "images.npy", "10 channels"},
 		"npz short of labels":   {npz(eight, &data.Array{Shape: []int{1}, Values: []int64{0}}), "labels.npy", "1 labels for 2 images"},
-		"npz label too large":   {npz(eight, &data.Array{Shape: []int{2}, Values: []int64{0, 1 << 40}}), "labels.npy", "too large"},
+		"npz label too large":   {npz(eight, &data.Array{Shape: []int{2}, Values: []int64{0, 1 << 40}}), "labels.npy", "must lie between"},
 		"npz out of range":      {npz(&data.Array{Shape: []int{2, 1, 1, 1}, Values: []float32{0, 3}}, nil), "images.npy row 1", "lie in [−1, 1]"},
 		"CIFAR label":           {fileOf(t, "data_batch_1.bin", binaryBatch([]byte{1, 2}, []byte{3, 10})), "data_batch_1.bin", "row 1: label 10"},
 		"CIFAR cut short":       {fileOf(t, "data_batch_1.bin", make([]byte, 3000)), "data_batch_1.bin", "no whole number of records"},
