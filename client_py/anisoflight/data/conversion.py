@@ -52,6 +52,7 @@ class Conversion:
     it is. skip, if given, is told of images that cannot be converted, which are then left out: by default the first
     ends the conversion.
 
+    >>> from anisoflight.data import open_source
     >>> np.savez(folder / "big.npz", images=np.full((3, 64, 48, 3), 9, np.uint8))
     >>> with open_source(folder / "big.npz") as source:
     ...     small = Conversion(source, size=(8, 8), transform="center-crop", channels=1)

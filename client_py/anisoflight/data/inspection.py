@@ -24,6 +24,7 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     mean and std are by channel, of values in [−1, 1]. hash is that of the data set on a server; it is left out where
     images differ in form or cannot be read.
 
+    >>> from anisoflight.data import open_source
     >>> np.savez(folder / "grey.npz", images=np.array([0, 255], np.uint8).repeat(16).reshape(2, 4, 4), labels=[1, 0])
     >>> with open_source(folder / "grey.npz") as source:
     ...     report = inspect(source)
