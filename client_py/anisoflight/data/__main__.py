@@ -18,7 +18,7 @@ from .conversion import Conversion
 from .inspection import inspect
 from .source import LABELS, open_source
 from .targets import server_of, upload, write_folder, write_zip
-from .transforms import TRANSFORMS
+from .transforms import TRANSFORMS, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,6 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
     root = parser()
     args = root.parse_args(arguments)
+    try:
+        if args.run is _convert:
+            check(args.transform, args.resolution, args.channels)
+    except ValueError as error:
+        root.error(str(error))
     try:
         args.run(args)
     except (AnisoflightError, OSError, ValueError) as error:

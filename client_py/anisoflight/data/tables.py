@@ -68,8 +68,10 @@ def _named(path: Path) -> Iterator[None]:
     """pyarrow's failures as errors that name the file."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(path, "", f"is damaged: {str(error).splitlines()[0]}") from error
+    except DataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(path, "", f"is damaged: {str(error).partition(chr(10))[0]}") from error
 
 
 def _source(
