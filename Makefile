@@ -63,7 +63,7 @@ $(TORCH_VENV)/bin/python:
 
 fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | tr -s ':' ' ' | xargs -n 3 -P 2 sh -c \
-		'go test -tags noparquet "$$(dirname $$1)" -run "^$$" -fuzz "^$$3$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1' fuzz
+		'go test "$$(dirname $$1)" -run "^$$" -fuzz "^$$3$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1' fuzz
 
 clean: ## remove what the other targets made
 	rm -rf bin runs $(VENV) .venv-torch

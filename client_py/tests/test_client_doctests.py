@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import anisoflight
-from anisoflight import convert, fid, figures, operations
+from anisoflight import convert, data, fid, figures, operations
 from anisoflight.fid import features
 
 MODULES = [
     name
-    for package in (anisoflight, convert, fid, features, figures, operations)
+    for package in (anisoflight, convert, data, fid, features, figures, operations)
     for _, name, is_package in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     if not is_package and not name.endswith("__main__")
 ]

@@ -31,9 +31,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var usage *usageError
+	var exit exitError
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &exit):
+		return int(exit)
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "anisoflight: %v\nSee `%s --help`.\n", err, usage.command)
 		return 2

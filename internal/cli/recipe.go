@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"strconv"
 
 	"github.com/anisoflight/anisoflight/internal/recipe"
 )
@@ -36,6 +37,7 @@ generated in the format of the real ones, with networks that train in a moment.`
 			{name: "python", usage: "`program` that has the Python package (default .venv/bin/python where there is one, else python3)"},
 			{name: "flops_per_second", kind: number, usage: "`number` to estimate times with (default: what this machine's device does in a matrix product)"},
 			{name: "memory", kind: number, usage: "`GiB` of the device to estimate for (default: what this machine's device has)"},
+			{name: "max_upload_bytes", kind: whole, def: strconv.FormatInt(1<<40, 10), usage: "`bytes` that the data set may have"},
 			dataOption, deviceOption,
 		},
 		json: true,

@@ -167,6 +167,9 @@ func (k *kitchen) do(ctx context.Context, s recipe.Stage, args []string) error {
 		root.SetErr(k.err)
 		return root.ExecuteContext(ctx)
 	}
+	if s.Kind == recipe.KindData {
+		args = append(slices.Clone(args), "--server", k.place.Server) // that of the folder
+	}
 	cmd := exec.CommandContext(ctx, s.Program, args...)
 	cmd.Stdout, cmd.Stderr = k.out, k.err
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

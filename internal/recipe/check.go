@@ -10,9 +10,11 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train"
-	"github.com/anisoflight/anisoflight/train/data/resample"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
+
+// transforms are those of python -m anisoflight.data.
+var transforms = []string{"resize", "center-crop", "center-crop-wide", "center-crop-dhariwal"}
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
 
@@ -43,8 +45,8 @@ func (r *Recipe) checkDataset() error {
 		return r.errorf("dataset.channels", "%d; it is 3 for colour, 1 for grey", d.Channels)
 	case d.Classes < 0:
 		return r.errorf("dataset.classes", "%d; it is 0 for images without labels", d.Classes)
-	case d.Transform != "" && !slices.Contains(resample.Names(), d.Transform):
-		return r.errorf("dataset.transform", "there is no %q; choose one of %s", d.Transform, strings.Join(resample.Names(), ", "))
+	case d.Transform != "" && !slices.Contains(transforms, d.Transform):
+		return r.errorf("dataset.transform", "there is no %q; choose one of %s", d.Transform, strings.Join(transforms, ", "))
 	case d.Generate != "" && !slices.Contains(Formats, d.Generate):
 		return r.errorf("dataset.generate", "there is no format %q; choose one of %s", d.Generate, strings.Join(Formats, ", "))
 	case d.Source == "" && d.Generate == "":

@@ -79,8 +79,8 @@ func (r *Recipe) Stages(p Place) []Stage {
 // convert makes the data set.
 func (r *Recipe) convert(p Place) Stage {
 	d := r.Dataset
-	s := Stage{Kind: KindData, Program: p.Anisoflight, Makes: r.Name, Needs: d.Source, From: d.From}
-	s.Args = []string{"data", "convert", r.source(p), "--data", p.Data, "--name", r.Name, "--resolution", strconv.Itoa(d.Resolution)}
+	s := Stage{Kind: KindData, Program: p.Python, Makes: r.Name, Needs: d.Source, From: d.From}
+	s.Args = []string{"-m", "anisoflight.data", "convert", r.source(p), "--data", p.Data, "--name", r.Name, "--resolution", strconv.Itoa(d.Resolution)}
 	if d.Transform != "" {
 		s.Args = append(s.Args, "--transform", d.Transform)
 	}

@@ -10,8 +10,8 @@
 //	labels.npy     [n] int32, only where there are labels
 //	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC", "hash": …}
 //
-// which appears whole or not at all, and whose files are never changed. Package source
-// makes them of the formats that data sets come in.
+// which appears whole or not at all, and whose files are never changed. Other formats
+// are read by the Python package (anisoflight.data), which uploads what it reads.
 //
 // The package may import train/data/pixels, kernels/latent, train/checkpoint/atomicdir
 // and the standard library. Begin with dataset.go; npy.go and npz.go read and write NumPy's

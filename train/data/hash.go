@@ -17,22 +17,22 @@ func (d *Dataset) Hash() string { return d.hash() }
 
 func (d *Dataset) computeHash() string {
 	defer runtime.KeepAlive(d)
-	sum := NewHash(d.Form())
+	sum := newHash(d.Form())
 	sum.Write(d.images.Uint8)
-	_ = WriteValues(sum, d.images.Float32) // a hash never fails
-	_ = WriteValues(sum, d.images.Labels)
+	_ = writeValues(sum, d.images.Float32) // a hash never fails
+	_ = writeValues(sum, d.images.Labels)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// NewHash begins the hash of a data set: the form, then follow the images, then the labels.
-func NewHash(f Form) hash.Hash {
+// newHash begins the hash of a data set: the form, then follow the images, then the labels.
+func newHash(f Form) hash.Hash {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d %d %d %s float32=%t labels=%t\n", f.Height, f.Width, f.Channels, f.Layout, f.Float, f.Labels)
 	return sum
 }
 
-// WriteValues writes values in little-endian order, piece by piece.
-func WriteValues[E int32 | float32](w io.Writer, values []E) error {
+// writeValues writes values in little-endian order, piece by piece.
+func writeValues[E int32 | float32](w io.Writer, values []E) error {
 	const most = 1 << 16
 	for len(values) > 0 {
 		n := min(most, len(values))

@@ -29,10 +29,10 @@ var (
 	reShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9,\s]*)\)`)
 )
 
-// ReadNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian). Whole numbers
+// readNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian). Whole numbers
 // of less than 32 bits, but uint8, become int32; uint32 becomes int64.
-func ReadNPY(r io.Reader) (*Array, error) {
-	descr, shape, err := ReadNPYHeader(r)
+func readNPY(r io.Reader) (*Array, error) {
+	descr, shape, err := readNPYHeader(r)
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
@@ -83,8 +83,8 @@ func product(shape []int) (int, error) {
 	return n, nil
 }
 
-// ReadNPYHeader reads a .npy file up to its values: their type, such as "<f4", and shape.
-func ReadNPYHeader(r io.Reader) (descr string, shape []int, err error) {
+// readNPYHeader reads a .npy file up to its values: their type, such as "<f4", and shape.
+func readNPYHeader(r io.Reader) (descr string, shape []int, err error) {
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(r, head); err != nil || string(head[:6]) != magic {
 		return "", nil, errors.New("not a .npy file")

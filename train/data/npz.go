@@ -27,7 +27,7 @@ func ReadNPZ(path string, names ...string) (map[string]*Array, error) {
 		if err != nil {
 			return nil, fmt.Errorf("npz: %s: %w", f.Name, err)
 		}
-		out[name], err = ReadNPY(bufio.NewReaderSize(r, 1<<20))
+		out[name], err = readNPY(bufio.NewReaderSize(r, 1<<20))
 		r.Close()
 		if err != nil {
 			return nil, fmt.Errorf("npz: %s: %w", f.Name, err)

@@ -68,7 +68,7 @@ func TestWholeNumbers(t *testing.T) {
 		"<u4": {"\x05\x00\x00\x00\xff\xff\xff\xff", []int64{5, math.MaxUint32}},
 	} {
 		file := append(npyHeader(descr, []int{2}, 0), c.bytes...)
-		if a, err := ReadNPY(bytes.NewReader(file)); err != nil || !reflect.DeepEqual(a.Values, c.want) {
+		if a, err := readNPY(bytes.NewReader(file)); err != nil || !reflect.DeepEqual(a.Values, c.want) {
 			t.Errorf("%s: read %v, error %v; want %v", descr, a, err, c.want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestNPYRefusals(t *testing.T) {
 		"overflow":  {file("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}"), "too large"},
 		"header":    {file("{}"), "header"},
 	} {
-		if _, err := ReadNPY(bytes.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := readNPY(bytes.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, c.want)
 		}
 	}

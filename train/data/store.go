@@ -56,12 +56,6 @@ func Save(dir string, d *Dataset, replace bool) error {
 // replaces the folder replaces it.
 func Head(dir string) string { return filepath.Join(dir, headFile) }
 
-// IsStored reports whether the folder dir is a stored data set.
-func IsStored(dir string) bool {
-	_, err := readHead(dir)
-	return err == nil
-}
-
 func readHead(dir string) (storeHead, error) {
 	var head storeHead
 	text, err := os.ReadFile(Head(dir))
@@ -95,7 +89,7 @@ func Load(dir string) (*Dataset, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if im.Labels, err = Labels(labels); err != nil {
+		if im.Labels, err = labelsOf(labels); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +116,7 @@ func mapImages(path string, layout pixels.Layout) (Images, *mapping, error) {
 		return Images{}, nil, err
 	}
 	defer f.Close()
-	descr, shape, err := ReadNPYHeader(f)
+	descr, shape, err := readNPYHeader(f)
 	if err != nil {
 		return fail("%v", err)
 	}
@@ -166,8 +160,8 @@ func mapImages(path string, layout pixels.Layout) (Images, *mapping, error) {
 	return im, file, nil
 }
 
-// Labels takes an array [n] of whole numbers for labels.
-func Labels(a *Array) ([]int32, error) {
+// labelsOf takes an array [n] of whole numbers for labels.
+func labelsOf(a *Array) ([]int32, error) {
 	switch v := a.Values.(type) {
 	case []int32:
 		return v, nil
@@ -203,7 +197,7 @@ func readArray(path string) (*Array, error) {
 		return nil, err
 	}
 	defer f.Close()
-	a, err := ReadNPY(bufio.NewReaderSize(f, 1<<20))
+	a, err := readNPY(bufio.NewReaderSize(f, 1<<20))
 	if err != nil {
 		return nil, &Error{File: filepath.Base(path), Row: -1, Msg: err.Error()}
 	}

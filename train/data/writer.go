@@ -64,7 +64,7 @@ func Create(dir string, form Form) (*Writer, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Abort())
 	}
-	w := &Writer{form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20), sum: NewHash(form)}
+	w := &Writer{form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20), sum: newHash(form)}
 	w.head, _ = w.images.Write(w.header(math.MaxInt)) // an error stays until Commit
 	return w, nil
 }
@@ -110,7 +110,7 @@ func (w *Writer) Float32(images []float32, labels []int32) error {
 	if err := w.take(len(images), labels); err != nil {
 		return err
 	}
-	return WriteValues(w.both(), images)
+	return writeValues(w.both(), images)
 }
 
 func (w *Writer) both() io.Writer { return io.MultiWriter(w.images, w.sum) }
@@ -166,7 +166,7 @@ func (w *Writer) Commit(replace bool) error {
 }
 
 func (w *Writer) writeLabels() error {
-	_ = WriteValues(w.sum, w.labels) // a hash never fails
+	_ = writeValues(w.sum, w.labels) // a hash never fails
 	f, err := os.Create(filepath.Join(w.folder.Dir(), labelsFile))
 	if err != nil {
 		return err

@@ -147,7 +147,7 @@ class Machine:
         make = self.names.get((module, name))
         if make is None:
             raise UnsafePickleError(
-                f"the pickle asks for {clip(module)}.{clip(name)}, which no checkpoint of EDM needs. "
+                f"the pickle asks for {clip(module)}.{clip(name)}, which is not among the names that are read. "
                 "Nothing was executed; do not load this file with torch or pickle unless you know who made it"
             )
         return Named(module, name, make)
@@ -174,7 +174,10 @@ def clip(text: object) -> str:
 
 def _key(machine: Machine, value: Any) -> Any:
     """A value that may be hashed: tuples could nest until hashing them overflows the interpreter's stack."""
-    if isinstance(value, str | int | float | None):
+    if isinstance(value, memoryview):
+        machine.budget.spend(len(value) // 256)
+        return bytes(value)
+    if isinstance(value, str | bytes | int | float | None):
         return value
     raise BadCheckpointError(f"the pickle has a key at byte {machine.end:,} that is neither text nor number")
 
@@ -274,6 +277,8 @@ _BY_CODE: dict[bytes, _Step] = {
     pickle.BININT2: lambda m: m.push(m.number("<H")),
     pickle.LONG1: lambda m: _long(m, m.number("<B")),
     pickle.BINFLOAT: lambda m: m.push(m.number(">d")),
+    pickle.SHORT_BINSTRING: lambda m: m.push(str(m.take(m.number("<B")), "latin1")),  # of Python 2
+    pickle.BINSTRING: lambda m: m.push(str(m.take(m.number("<i")), "latin1")),
     pickle.BINUNICODE: lambda m: m.push(m.text(m.number("<I"))),
     pickle.SHORT_BINUNICODE: lambda m: m.push(m.text(m.number("<B"))),
     pickle.BINUNICODE8: lambda m: m.push(m.text(m.number("<Q"))),

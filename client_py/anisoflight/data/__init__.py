@@ -1,0 +1,30 @@
+"""Data sets of images: read in many formats, inspected, and converted to a server's data sets or EDM's zips.
+
+    from anisoflight.data import Conversion, open_source, upload
+
+    with open_source("downloads/afhqv2", labels="folder") as source:
+        upload(client, "afhqv2", Conversion(source, size=(64, 64)))
+
+``python -m anisoflight.data`` is the same as a command; docs/data.md says what is read. Images come one after the
+other and are never held all at once. Begin with `source`; formats are the modules `files`, `arrays`, `cifar`, `tables`.
+"""
+
+from .conversion import Conversion
+from .errors import DataError
+from .inspection import inspect
+from .source import Item, Source, open_source
+from .targets import upload, write_folder, write_zip
+from .transforms import TRANSFORMS
+
+__all__ = [
+    "TRANSFORMS",
+    "Conversion",
+    "DataError",
+    "Item",
+    "Source",
+    "inspect",
+    "open_source",
+    "upload",
+    "write_folder",
+    "write_zip",
+]

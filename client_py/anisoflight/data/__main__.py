@@ -1,0 +1,196 @@
+"""``python -m anisoflight.data``: inspect images in many formats, and convert them to data sets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..client import connect
+from ..errors import AnisoflightError
+from .conversion import Conversion
+from .inspection import inspect
+from .source import LABELS, open_source
+from .targets import server_of, upload, write_folder, write_zip
+from .transforms import TRANSFORMS, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..client import Client
+
+FORMATS = """PATH is a folder or zip of PNG, JPEG or WebP images (StyleGAN's and EDM's with dataset.json; else folders
+are classes), an .npz with images and labels or arr_0, CIFAR-10's python or binary batches (a folder, a .tar.gz, one
+batch), Parquet or Arrow IPC with a column image (a fixed shape tensor, or encoded images), or a stored data set.
+docs/data.md has an example of each.
+"""
+EXAMPLES = {
+    "inspect": "  python -m anisoflight.data inspect downloads/afhqv2/train",
+    "convert": """  python -m anisoflight.data convert downloads/cifar-10-python.tar.gz --name cifar10
+  python -m anisoflight.data convert downloads/afhqv2/train --name afhqv2 --resolution 64
+  python -m anisoflight.data convert downloads/ffhq/images1024x1024 --name ffhq --resolution 64 --labels none
+  python -m anisoflight.data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 \\
+      --transform center-crop""",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    root = argparse.ArgumentParser(prog="python -m anisoflight.data", description=__doc__)
+    group = root.add_subparsers(metavar="COMMAND", required=True)
+    about = "decode every image and tell what there is: sizes, classes, moments, bad files"
+    _command(group, "inspect", about).set_defaults(run=_inspect)
+    convert = _command(group, "convert", "convert images to a data set of a server, or to an EDM zip")
+    convert.set_defaults(run=_convert)
+    target = convert.add_mutually_exclusive_group(required=True)
+    target.add_argument("--name", help="name of the data set in the data folder, or on the server")
+    target.add_argument("--out", metavar="PATH", type=Path, help="instead: FILE.zip for EDM's tools, else a folder")
+    said = "size in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"
+    convert.add_argument("--resolution", metavar="SIZE", type=_size, help=said)
+    said = "EDM's, one of %(choices)s (default resize)"
+    convert.add_argument("--transform", metavar="NAME", choices=tuple(TRANSFORMS), help=said)
+    said = "1 makes all images grey, 3 colour (default: as the images are)"
+    convert.add_argument("--channels", metavar="N", type=int, choices=(1, 3), help=said)
+    convert.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and name each")
+    convert.add_argument("--replace", action="store_true", help="replace what is there")
+    place = convert.add_argument_group("where --name is")
+    said = "data folder, of which a server is started for the upload (default %(default)s)"
+    place.add_argument("--data", metavar="DIR", type=Path, default=Path("data"), help=said)
+    place.add_argument("--server", metavar="URL", help="location of a server that runs, instead")
+    place.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds its token")
+    place.add_argument("--tls-root-certs", metavar="FILE", type=Path, help="PEM of a private certificate")
+    return root
+
+
+def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
+    text = f"{FORMATS}\nexamples:\n{EXAMPLES[name]}"
+    style = argparse.RawDescriptionHelpFormatter
+    command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
+    command.add_argument("path", metavar="PATH", type=Path, help="images, in any format that is read")
+    said = "from where: auto (the format's own), folder (the one an image lies in), none (default auto)"
+    command.add_argument("--labels", choices=LABELS, default="auto", help=said)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument("--quiet", action="store_true", help="no progress bars")
+    return command
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Height and width.
+
+    >>> _size("64"), _size("64x48")
+    ((64, 64), (48, 64))
+    """
+    if not (match := re.fullmatch(r"([0-9]{1,9})(?:x([0-9]{1,9}))?", text)):
+        raise argparse.ArgumentTypeError(f"must be a number of pixels, or WIDTHxHEIGHT, got {text!r}")
+    return int(match[2] or match[1]), int(match[1])
+
+
+def _inspect(args: argparse.Namespace) -> None:
+    with open_source(args.path, args.labels) as source:
+        report = inspect(source, not args.quiet)
+    print(json.dumps(report, indent=2, ensure_ascii=False) if args.json else "\n".join(_lines(report)))
+
+
+def _lines(report: dict[str, Any], most: int = 10) -> Iterator[str]:
+    yield f"format   {report['format']}"
+    yield f"images   {report['images']} {report['dtype']}"
+    for size in report["sizes"][:most]:
+        yield f"size     {size['height']}×{size['width']}, {size['channels']} channels: {size['images']} images"
+    if len(report["sizes"]) > most:
+        yield f"         and {len(report['sizes']) - most} other sizes"
+    for name in ("mean", "std"):
+        yield f"{name:8} {' '.join(f'{value:.4f}' for value in report[name])}"
+    if "hash" in report:
+        yield f"hash     {report['hash']}"
+    if not report["labels"]:
+        yield "classes  none"
+    for found in report.get("classes", ()):
+        yield f"class {found['label']:<3}{found.get('name', '')}: {found['images']} images"
+    for bad in report["bad"]:
+        yield f"bad      {bad['name']}: {bad['error']}"
+    if report["n_bad"] > len(report["bad"]):
+        yield f"bad      and {report['n_bad'] - len(report['bad'])} more"
+
+
+def _convert(args: argparse.Namespace) -> None:
+    def skip(error: Exception) -> None:
+        print(f"left out: {error}", file=sys.stderr)
+
+    out = args.out
+    if out is not None and os.path.lexists(out) and not args.replace:
+        raise FileExistsError(f"{out} is there already; --replace replaces it")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with open_source(args.path, args.labels) as source:
+        images = Conversion(
+            source, args.resolution, args.transform, args.channels, skip if args.skip_bad else None, not args.quiet
+        )
+        if out is None:
+            with _server(args) as client:
+                upload(client, args.name, images, args.replace)
+            out = args.name if args.server else args.data / "datasets" / args.name
+        elif out.suffix == ".zip":
+            write_zip(out, images)
+        else:
+            write_folder(out, images)
+        _told(args, out, images)
+
+
+def _told(args: argparse.Namespace, out: object, images: Conversion) -> None:
+    """Print what came of a conversion."""
+    assert images.shape is not None
+    height, width, channels = images.shape
+    labelled = images.source.labelled
+    if args.json:
+        counts = {"images": images.images, "left_out": images.left_out, "bad": images.bad}
+        form = {"height": height, "width": width, "channels": channels, "labels": labelled}
+        print(json.dumps({"name" if args.server else "path": str(out), **counts, **form}))
+        return
+    line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
+    line += ", with labels" if labelled else ", without labels"
+    line += f"; {images.left_out} too small and left out" if images.left_out else ""
+    print(line + (f"; {images.bad} bad and left out" if images.bad else ""))
+
+
+@contextmanager
+def _server(args: argparse.Namespace) -> Iterator[Client]:
+    """The server that is named, else one of the data folder for as long as it takes."""
+    if args.server is None:
+        with server_of(args.data) as client:
+            yield client
+        return
+    certificate = args.tls_root_certs.read_bytes() if args.tls_root_certs else None
+    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
+    with connect(args.server, token=token, tls_root_certs=certificate) as client:
+        yield client
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
+    root = parser()
+    args = root.parse_args(arguments)
+    try:
+        if args.run is _convert:
+            check(args.transform, args.resolution, args.channels)
+    except ValueError as error:
+        root.error(str(error))
+    try:
+        args.run(args)
+    except (AnisoflightError, OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as a Ctrl-C does: nothing is left behind
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Arrays of images: NumPy's .npz, read as it streams, and data sets as the server stores them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from contextlib import contextmanager
+from math import prod
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import DataError
+from .pictures import channels_last
+from .source import Item, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+IMAGES = ("images", "image", "arr_0")
+LABELS = ("labels", "label", "arr_1")
+"""Names that arrays may have, the first that is there counts: our own, those of numpy.savez and of ADM's files."""
+
+_PIECE = 1 << 20  # bytes that are read at a time
+
+Array = np.ndarray[Any, Any]
+
+
+def rows(images: Array, labels: Array | None, name: str, first: int = 0) -> Iterator[Item]:
+    """Items of images [n, H, W, C], of which the first has the number `first`; each keeps its own memory alone."""
+    for i, image in enumerate(images):
+        label = -1 if labels is None else int(labels[i])
+        yield Item(f"{name} row {first + i}", label, lambda image=image: np.ascontiguousarray(image))
+
+
+def labels_of(values: Array, count: int) -> Array:
+    """Labels of so many images, if they are that."""
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise ValueError(f"holds {values.dtype} of the shape {values.shape}; labels are whole numbers [n]")
+    if len(values) != count:
+        raise ValueError(f"holds {len(values)} labels for {count} images")
+    wrong = values[(values < -1) | (values > np.iinfo(np.int32).max)]
+    if wrong.size:
+        raise ValueError(f"holds the label {wrong[0]}; labels count from 0 to {np.iinfo(np.int32).max}, −1 means none")
+    return values.astype(np.int32)
+
+
+def npz(path: Path, held: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> Source:
+    """An .npz of images and perhaps labels."""
+
+    def found(names: Sequence[str]) -> str | None:
+        return next((f"{name}.npy" for name in names if f"{name}.npy" in entries), None)
+
+    name, listed = found(IMAGES), found(LABELS)
+    if name is None:
+        raise DataError(path, "", f"holds {', '.join(entries)}; images are the array {', '.join(IMAGES)}")
+    with _entry(path, held, name) as (_, shape, dtype):
+        if not shape:
+            raise ValueError("holds one number; images have the axes n, H, W, C or n, C, H, W or n, H, W")
+        channels_last(np.empty((0, *shape[1:]), dtype))
+        count = shape[0]
+    labels = None
+    if listed is not None:
+        with _entry(path, held, listed) as (file, of_labels, kind):
+            values = np.frombuffer(file.read(prod(of_labels) * kind.itemsize), kind).reshape(of_labels)
+            labels = labels_of(values, count)
+
+    def items() -> Iterator[Item]:
+        with _entry(path, held, name) as (file, shape, dtype):
+            size = prod(shape[1:]) * dtype.itemsize
+            several = max(1, _PIECE // size)
+            for first in range(0, count, several):
+                n = min(several, count - first)
+                piece = np.frombuffer(file.read(n * size), dtype).reshape(n, *shape[1:])
+                yield from rows(channels_last(piece), None if labels is None else labels[first:], name, first)
+            file.read(1)  # compares the checksum
+
+    return Source(path, ".npz", count, labels is not None, items, close=held.close)
+
+
+@contextmanager
+def _entry(path: Path, held: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
+    """An array of an .npz at its first value, its shape and its type; failures name the entry."""
+    try:
+        with held.open(name) as file:
+            version = np.lib.format.read_magic(file)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, columns_first, dtype = header(file)
+            if columns_first or dtype.hasobject:
+                raise ValueError(f"holds {dtype} {'columns first' if columns_first else ''}; store plain C order")
+            claimed, there = prod(shape) * dtype.itemsize, held.getinfo(name).file_size - file.tell()
+            if claimed != there:
+                raise ValueError(f"has {there:,} bytes of values; the shape {shape} takes {claimed:,}")
+            yield file, shape, dtype
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OSError) as error:
+        raise error if isinstance(error, DataError) else DataError(path, name, error) from error
+
+
+def is_stored(path: Path) -> bool:
+    """Whether a folder is a data set as the server stores it."""
+    try:
+        said = json.loads((path / "dataset.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and said.get("format") == "anisoflight-dataset"
+
+
+def stored(path: Path) -> Source:
+    """A data set as the server stores it; its images are mapped into memory."""
+    layout = str(json.loads((path / "dataset.json").read_bytes()).get("layout", "HWC"))
+
+    def load(name: str, mode: Any = None) -> Array:
+        try:
+            return np.load(path / name, mmap_mode=mode, allow_pickle=False)
+        except (EOFError, ValueError, OSError) as error:
+            raise DataError(path, name, error) from error
+
+    try:
+        images = channels_last(load("images.npy", "r"), layout)
+        labels = labels_of(load("labels.npy"), len(images)) if (path / "labels.npy").exists() else None
+    except ValueError as error:
+        raise error if isinstance(error, DataError) else DataError(path, "", error) from error
+    return Source(path, "stored data set", len(images), labels is not None, lambda: rows(images, labels, "images.npy"))

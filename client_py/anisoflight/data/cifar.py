@@ -1,0 +1,137 @@
+"""CIFAR-10: Python's and binary batches, in files and in a tar. Pickles are read by `convert.machine`: nothing runs."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zlib
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..convert.errors import ConvertError
+from ..convert.machine import Machine, Names
+from ..convert.names import IN_CHECKPOINTS
+from ..convert.values import Buildable, Scalars
+from .arrays import rows
+from .errors import DataError
+from .pictures import read_at_most
+from .source import Item, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+_PIXELS = 3 * 32 * 32
+_MAX_BATCH = 1 << 26  # bytes of one batch; CIFAR-10's have 31 million
+_MAX_BATCHES = 64
+
+# Batches to train on. A folder or tar is these; test_batch is read when it is named itself.
+_TRAINING = re.compile(r"data_batch_[0-9]+(\.bin)?")
+
+Array = np.ndarray[Any, Any]
+
+
+def from_files(path: Path, files: list[Path]) -> Source:
+    """Batches that are files, in the order of their names."""
+
+    def read(file: Path) -> bytes:
+        with file.open("rb") as opened:
+            return read_at_most(opened, _MAX_BATCH)
+
+    one = len(files) == 1
+    return _source(path, [(f.name, lambda f=f: read(f)) for f in files if one or _TRAINING.fullmatch(f.name)])
+
+
+def from_tar(path: Path) -> Source:
+    """Batches of a tar, compressed or not: held in memory, because their order there is arbitrary."""
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(path, "r|*") as tar:
+            for member in tar:
+                name = PurePosixPath(member.name).name
+                if not member.isreg() or not _TRAINING.fullmatch(name):
+                    continue
+                if len(found) == _MAX_BATCHES:
+                    raise DataError(path, member.name, f"is batch number {_MAX_BATCHES + 1}; CIFAR-10 has 5")
+                file = tar.extractfile(member)
+                assert file is not None  # of a regular file
+                found[name] = read_at_most(file, _MAX_BATCH)
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, OSError) as error:
+        raise error if isinstance(error, DataError) else DataError(path, "", f"is no whole tar: {error}") from error
+    return _source(path, [(name, lambda data=found[name]: data) for name in sorted(found)])
+
+
+def _source(path: Path, batches: list[tuple[str, Callable[[], bytes]]]) -> Source:
+    if not batches:
+        raise DataError(path, "", "holds no data_batch_1 … of CIFAR-10")
+
+    def batch(name: str, read: Callable[[], bytes]) -> tuple[Array, Array]:
+        try:
+            return _batch(read())
+        except ConvertError as error:
+            raise DataError(path, name, error.message) from error
+        except (ValueError, OSError) as error:
+            raise DataError(path, name, error) from error
+
+    def items() -> Iterator[Item]:
+        for name, read in batches:
+            images, labels = batch(name, read)
+            yield from rows(images, labels, name)
+
+    count = sum(len(batch(name, read)[1]) for name, read in batches)
+    return Source(path, "CIFAR-10 batches", count, True, items, CLASSES)
+
+
+def _batch(data: bytes) -> tuple[Array, Array]:
+    """Images [n, 32, 32, 3] of a batch, and their labels."""
+    if data.startswith(b"\x80"):
+        pixels, labels = _pickled(data)
+    else:
+        if not data or len(data) % (1 + _PIXELS):
+            raise ValueError(f"has {len(data):,} bytes, no whole number of records of {1 + _PIXELS:,}")
+        records = np.frombuffer(data, np.uint8).reshape(-1, 1 + _PIXELS)
+        pixels, labels = records[:, 1:], records[:, 0]
+    wrong = np.flatnonzero((labels < 0) | (labels >= len(CLASSES)))
+    if wrong.size:
+        raise ValueError(f"row {wrong[0]} has the label {labels[wrong[0]]}; CIFAR-10's are 0 to 9")
+    return np.moveaxis(pixels.reshape(-1, 3, 32, 32), 1, 3), labels
+
+
+def _pickled(data: bytes) -> tuple[Array, Array]:
+    """A dict with data, an array [n, 3072] of uint8, and labels, a list of n."""
+    match Machine(memoryview(data), _NAMES).run():
+        case {"data": _Pixels(data=pixels), "labels": list(labels)}:
+            pass
+        case {b"data": _Pixels(data=pixels), b"labels": list(labels)}:  # as Python 3 keeps what Python 2 wrote
+            pass
+        case _:
+            raise ValueError(f"is no batch: a dict with data, an array [n, {_PIXELS}] of uint8, and labels, a list")
+    if len(pixels) != len(labels) * _PIXELS:
+        raise ValueError(f"has {len(pixels):,} bytes of pixels for {len(labels)} labels; an image has {_PIXELS:,}")
+    if not all(type(label) is int and 0 <= label < 256 for label in labels):
+        raise ValueError("has labels that are no numbers from 0 to 9")
+    return np.frombuffer(pixels, np.uint8).reshape(-1, _PIXELS), np.array(labels, np.int32)
+
+
+class _Pixels(Buildable):
+    """An array [n, 3072] of uint8."""
+
+    data: bytes | memoryview = b""
+
+    def build(self, state: Any) -> None:
+        match state:  # version, shape, type, columns first, bytes
+            case (int(), (int(), 3072), Scalars(code="u1"), False, str() | bytes() | memoryview() as data):
+                self.data = data.encode("latin1") if isinstance(data, str) else data
+            case _:
+                raise ValueError(f"has an array of another form; data is [n, {_PIXELS}] of uint8, row by row")
+
+
+_NAMES: Names = {
+    **{name: IN_CHECKPOINTS[name] for name in (("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"))},
+    ("numpy.core.multiarray", "_reconstruct"): lambda machine, args: _Pixels(),
+    ("numpy._core.multiarray", "_reconstruct"): lambda machine, args: _Pixels(),
+}

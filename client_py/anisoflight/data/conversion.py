@@ -1,0 +1,118 @@
+"""Images on their way: read and transformed on all cores, in order, a few at a time."""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from .errors import DataError
+from .pictures import Picture, checked
+from .transforms import check, transformed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .source import Item, Source
+
+T = TypeVar("T")
+
+
+def each(source: Source, work: Callable[[Item], T], title: str, show: bool = True) -> Iterator[tuple[Item, Future[T]]]:
+    """Every item, in order, with what became of it on one of all cores; as many are held as twice those."""
+    threads = os.cpu_count() or 1
+    waiting: collections.deque[tuple[Item, Future[T]]] = collections.deque()
+    hidden = not (show and sys.stderr.isatty())
+    pool = ThreadPoolExecutor(threads)
+    try:
+        with tqdm(desc=title, unit="image", total=source.count, disable=hidden, leave=False) as bar:
+            for item in source.items():
+                waiting.append((item, pool.submit(work, item)))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft()
+                    bar.update()
+            while waiting:
+                yield waiting.popleft()
+                bar.update()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@dataclass
+class Conversion:
+    """The images of a source at one size, with their labels; iterate it once. Counts are those of images so far.
+
+    size is (height, width), transform one of `TRANSFORMS` (by default resize), channels 1 or 3; what is None stays as
+    it is. skip, if given, is told of images that cannot be converted, which are then left out: by default the first
+    ends the conversion.
+
+    >>> from anisoflight.data import open_source
+    >>> np.savez(folder / "big.npz", images=np.full((3, 64, 48, 3), 9, np.uint8))
+    >>> with open_source(folder / "big.npz") as source:
+    ...     small = Conversion(source, size=(8, 8), transform="center-crop", channels=1)
+    ...     [(image.shape, label) for image, label in small], small.images
+    ([((8, 8, 1), -1), ((8, 8, 1), -1), ((8, 8, 1), -1)], 3)
+    """
+
+    source: Source
+    size: tuple[int, int] | None = None
+    transform: str | None = None
+    channels: int | None = None
+    skip: Callable[[DataError], None] | None = None
+    progress: bool = True
+
+    shape: tuple[int, ...] | None = None
+    """Height, width and channels of all images, known from the first."""
+    images: int = 0
+    left_out: int = 0
+    """Images that are too small for the transform."""
+    bad: int = 0
+
+    def __post_init__(self) -> None:
+        check(self.transform, self.size, self.channels)
+
+    def __iter__(self) -> Iterator[tuple[Picture, int]]:
+        dtype = None
+        for item, future in each(self.source, self._prepared, "convert", self.progress):
+            try:
+                picture = future.result()
+                if picture is None:
+                    self.left_out += 1
+                    continue
+                if self.shape is None:
+                    self.shape, dtype = picture.shape, picture.dtype
+                self._fits(picture, dtype)
+            except (ValueError, OSError) as error:
+                named = DataError(self.source.path, item.name, error)
+                if self.skip is None:
+                    raise named from error
+                self.bad += 1
+                self.skip(named)
+                continue
+            self.images += 1
+            yield picture, item.label
+        if not self.images:
+            reason = f"has no images left: {self.left_out} are too small, {self.bad} cannot be read"
+            raise DataError(self.source.path, "", reason)
+
+    def _prepared(self, item: Item) -> Picture | None:
+        picture = transformed(item.read(), self.transform, self.size, self.channels)
+        return None if picture is None else checked(picture)
+
+    def _fits(self, picture: Picture, dtype: np.dtype | None) -> None:
+        """ValueError unless a picture has the form of the first."""
+        assert self.shape is not None
+        (height, width, channels), first = picture.shape, self.shape
+        if channels != first[2]:
+            raise ValueError(f"has {channels} channels, those before have {first[2]}; --channels makes them alike")
+        if picture.shape != first:
+            said = f"{first[0]}×{first[1]}"
+            raise ValueError(f"has {height}×{width} pixels, those before have {said}; --resolution makes them alike")
+        if picture.dtype != dtype:
+            raise ValueError(f"is of {picture.dtype}, those before are of {dtype}")

@@ -1,0 +1,112 @@
+"""One image: encoded bytes to pixels and back, and the form of arrays of images."""
+
+from __future__ import annotations
+
+import io
+from pathlib import PurePosixPath
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import AnisoflightError
+from ..tensors import layout_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+try:
+    from PIL import Image
+except ImportError:
+    raise AnisoflightError(
+        "reading images needs the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE"
+    ) from None
+
+Picture = np.ndarray[Any, Any]
+"""An image [H, W, C]: uint8, or float32 in [−1, 1]."""
+
+MAX_PIXELS = 1 << 26  # of one image: 8192 × 8192
+MAX_ENCODED = 1 << 28  # bytes of an encoded image
+TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+OTHERS = (".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
+
+
+def is_image(name: str) -> bool:
+    """Whether a file of this name is an image that is read; ValueError of another kind of image.
+
+    Leaving those out without a word would make another data set.
+
+    >>> is_image("cat/1.PNG"), is_image("notes.txt")
+    (True, False)
+    """
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix in OTHERS:
+        raise ValueError(f"is a {suffix} image; PNG, JPEG and WebP are read: make it a PNG")
+    return suffix in SUFFIXES
+
+
+def read_at_most(file: IO[bytes], most: int) -> bytes:
+    """All bytes of a file that has no more than `most`."""
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"has more than {most:,} bytes, which no such file has")
+    return data
+
+
+def decoded(data: bytes) -> Picture:
+    """The pixels of a PNG, JPEG or WebP: one channel if it is grey, else three.
+
+    Alpha is dropped, palettes are looked up, and of 16 bits the upper 8 are kept.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as image:
+            width, height = image.size
+            if width * height > MAX_PIXELS:
+                raise ValueError(f"claims {height}×{width} pixels; at most {MAX_PIXELS:,} are decoded")
+            if image.mode.startswith("I"):  # 16 bits of grey
+                pixels = (np.asarray(image) >> 8).astype(np.uint8)
+            else:
+                pixels = np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
+    except Image.DecompressionBombError as error:
+        raise ValueError(f"claims too many pixels; at most {MAX_PIXELS:,} are decoded") from error
+    except Image.UnidentifiedImageError as error:
+        raise ValueError("is no PNG, JPEG or WebP") from error
+    except (OSError, SyntaxError, EOFError) as error:
+        raise ValueError(f"is damaged: {error}") from error
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def image_of(picture: Picture) -> Image.Image:
+    """A picture of bytes with one or three channels as Pillow's image."""
+    return Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
+
+
+def checked(picture: Picture) -> Picture:
+    """The picture, if its values are those of an image."""
+    if picture.dtype == np.uint8:
+        return picture
+    wrong = picture[~(np.abs(picture) <= 1 + TOLERANCE)]
+    if wrong.size:
+        raise ValueError(f"has the value {wrong[0]}; images of floats are finite and lie in [−1, 1]")
+    return picture
+
+
+def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | None = None) -> np.ndarray[Any, Any]:
+    """Images [n, H, W, C], [n, C, H, W] or [n, H, W] as a view [n, H, W, C]; `names` are those of an image's axes.
+
+    >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
+    (5, 32, 32, 3)
+    """
+    if images.dtype not in (np.uint8, np.float32):
+        raise ValueError(f"holds {images.dtype}; images are uint8, or float32 in [−1, 1]")
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4:
+        raise ValueError(f"has the shape {images.shape}; images have the axes n, H, W, C or n, C, H, W or n, H, W")
+    if (names[0] == "C") if names and len(names) == 3 else layout_of(images.shape[1:]) == "CHW":
+        images = np.moveaxis(images, 1, 3)
+    _, height, width, channels = images.shape
+    if not (0 < height * width <= MAX_PIXELS and 0 < channels <= 4):
+        raise ValueError(f"has images of {height}×{width} pixels in {channels} channels; they have 1 to 4 channels")
+    return images

@@ -1,0 +1,100 @@
+"""Where converted images go: EDM's zips, a server's data sets, folders as a server stores them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..serve import serve
+from .errors import DataError
+from .labels import FILE
+from .pictures import Picture, image_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..client import Client
+    from ..serve import LocalClient
+    from .conversion import Conversion
+
+_PIECE = 2 << 20  # bytes of images that are sent at a time
+
+
+def write_zip(path: Path, images: Conversion) -> None:
+    """Write the zip that EDM's and StyleGAN's tools read; it appears whole or not at all.
+
+    Uncompressed PNGs 00000/img00000000.png, …, and dataset.json: {"labels": [[name, label], …]}, null without labels.
+    """
+    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
+                labels = []
+                for i, (picture, label) in enumerate(images):
+                    name = f"{i // 1000:05d}/img{i:08d}.png"
+                    out.writestr(name, _png(images.source.path, name, picture))
+                    labels.append([name, label])
+                if images.source.labelled and (bare := next((name for name, label in labels if label < 0), None)):
+                    raise DataError(path, bare, "has no label, others have; --labels none drops all")
+                out.writestr(FILE, json.dumps({"labels": labels if images.source.labelled else None}))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+
+
+def _png(path: Path, name: str, picture: Picture) -> bytes:
+    if picture.dtype != np.uint8 or picture.shape[2] not in (1, 3):
+        said = f"{picture.dtype} in {picture.shape[2]} channels"
+        raise DataError(path, name, f"cannot be a PNG of {said}: bytes in 1 or 3 channels are written")
+    file = io.BytesIO()
+    image_of(picture).save(file, "PNG", compress_level=0)
+    return file.getvalue()
+
+
+def upload(client: Client, name: str, images: Conversion, replace: bool = False) -> None:
+    """Store images as a data set of a server, sent as they come."""
+    client.put_dataset(name, _pieces(images), replace=replace, progress=False)
+
+
+def _pieces(images: Conversion) -> Iterator[object]:
+    pictures: list[Picture] = []
+    labels: list[int] = []
+
+    def piece() -> object:
+        stacked = np.stack(pictures)
+        return (stacked, np.array(labels, np.int32)) if images.source.labelled else stacked
+
+    for picture, label in images:
+        pictures.append(picture)
+        labels.append(label)
+        if len(pictures) * picture.nbytes >= _PIECE:
+            yield piece()
+            pictures, labels = [], []
+    if pictures:
+        yield piece()
+
+
+def server_of(folder: Path) -> LocalClient:
+    """A server of a data folder, for uploads of any size; it needs no device."""
+    return serve(data=folder, arguments=["--device", "go", "--max-upload-bytes", str(1 << 50)])
+
+
+def write_folder(path: Path, images: Conversion) -> None:
+    """Write a data set as a server stores it; it appears whole or not at all, in the place of one that is there."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
+        with server_of(Path(scratch)) as client:
+            upload(client, "images", images)
+        if path.exists():
+            path.rename(Path(scratch, "before"))
+        Path(scratch, "datasets", "images").rename(path)

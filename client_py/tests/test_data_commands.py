@@ -1,0 +1,123 @@
+"""The commands ``python -m anisoflight.data``: their settings, what they print, and where they write."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_data_transforms import picture
+
+import anisoflight
+from anisoflight.data.__main__ import EXAMPLES, main, parser
+from anisoflight.images import png
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """Three images with labels."""
+    path = tmp_path / "in.npz"
+    np.savez(path, images=np.stack([picture(8, 8)] * 3), labels=[1, 0, 1])
+    return path
+
+
+def report(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    capsys.readouterr()
+    assert main(["inspect", str(path), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_to_the_data_folder_and_back(three: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An .npz becomes a data set of the data folder, that one a zip, that one a folder; all have the same hash."""
+    want = report(three, capsys)["hash"]
+    data = tmp_path / "data"
+    convert = ["convert", str(three), "--data", str(data), "--name", "three"]
+    assert main(convert) == 0
+    stored = data / "datasets" / "three"
+    assert capsys.readouterr().out == f"{stored}: 3 images of 8×8 pixels in 3 channels, with labels\n"
+    assert main(["convert", str(stored), "--out", str(tmp_path / "out.zip")]) == 0
+    assert main(["convert", str(tmp_path / "out.zip"), "--out", str(tmp_path / "out" / "folder"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert said == {
+        "path": str(tmp_path / "out" / "folder"),
+        "images": 3,
+        "left_out": 0,
+        "bad": 0,
+        "height": 8,
+        "width": 8,
+        "channels": 3,
+        "labels": True,
+    }
+    for path in (stored, tmp_path / "out.zip", tmp_path / "out" / "folder"):
+        assert report(path, capsys)["hash"] == want
+    assert main(convert) == 1
+    assert "[NAME_TAKEN]" in capsys.readouterr().err
+    smaller = ["--resolution", "4x2", "--channels", "1", "--labels", "none", "--replace"]
+    assert main([*convert, *smaller]) == 0
+    assert report(stored, capsys)["sizes"] == [{"height": 2, "width": 4, "channels": 1, "images": 3}]
+    assert main(["convert", str(three), "--out", str(tmp_path / "out" / "folder"), *smaller]) == 0
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["folder"], "something is left behind"
+
+
+def test_to_a_server(three: Path, client: anisoflight.Client) -> None:
+    location = client.server.location  # pyright: ignore[reportAttributeAccessIssue]
+    assert main(["convert", str(three), "--server", location, "--name", "uploaded"]) == 0
+    assert (client.dataset("uploaded").images == picture(8, 8)).all()
+    client.delete_dataset("uploaded")
+
+
+def test_inspect(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(three)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["format   .npz", "images   3 uint8", "size     8×8, 3 channels: 3 images"]
+    assert lines[-2:] == ["class 0  : 1 images", "class 1  : 2 images"]
+
+
+def test_bad_images_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.png").write_bytes(b"no image")
+    (tmp_path / "in" / "b.png").write_bytes(png(picture(4, 4)))
+    convert = ["convert", str(tmp_path / "in"), "--out", str(tmp_path / "out.zip")]
+    assert main(convert) == 1
+    assert capsys.readouterr().err == f"error: [BAD_DATA] {tmp_path / 'in'}: a.png: is no PNG, JPEG or WebP\n"
+    assert not (tmp_path / "out.zip").exists()
+    assert main([*convert, "--skip-bad"]) == 0
+    out, err = capsys.readouterr()
+    assert out.endswith("1 images of 4×4 pixels in 3 channels, without labels; 1 bad and left out\n")
+    assert err == f"left out: [BAD_DATA] {tmp_path / 'in'}: a.png: is no PNG, JPEG or WebP\n"
+    assert main(convert) == 1
+    assert "is there already; --replace replaces it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("convert in.npz", "one of the arguments --name --out is required"),
+        ("convert in.npz --name a --out b", "not allowed with"),
+        ("convert in.npz --name a --resolution big", "must be a number of pixels, or WIDTHxHEIGHT, got 'big'"),
+        ("convert in.npz --name a --transform squash", "invalid choice: 'squash'"),
+        ("convert in.npz --name a --transform center-crop", "transform center-crop needs a resolution, such as 64"),
+        ("inspect", "PATH"),
+    ],
+)
+def test_wrong_usage(arguments: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_examples_can_be_typed() -> None:
+    """Every command of the documentation is one that the parser takes."""
+    text = "\n".join([*EXAMPLES.values(), ""]).replace("\\\n", "")
+    for document in ("docs/data.md", "README.md", "client_py/README.md"):
+        text += (REPOSITORY / document).read_text(encoding="utf-8")
+    commands = re.findall(r"^ *(?:anisoflight data|python -m anisoflight\.data) (.*)$", text, re.MULTILINE)
+    assert len(commands) > 9
+    for command in commands:
+        parser().parse_args(shlex.split(command, comments=True))

@@ -1,0 +1,336 @@
+"""Formats of data sets: what other programs write of the same pictures reads alike, to the byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tarfile
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_data_transforms import encoded, picture
+
+import anisoflight
+from anisoflight.data import Conversion, DataError, Source, inspect, open_source, upload, write_folder, write_zip
+
+Array = np.ndarray[Any, Any]
+
+IMAGES = np.stack([picture(4, 5) + np.uint8(k) for k in range(3)])
+LABELS = np.array([2, 0, 1])
+
+
+def read(path: Path, labels: str = "auto", **settings: Any) -> tuple[list[Array], list[int]]:
+    with open_source(path, labels) as source:
+        pairs = list(Conversion(source, **settings))
+    return [image for image, _ in pairs], [label for _, label in pairs]
+
+
+def written(folder: Path, **files: bytes) -> Path:
+    """A folder of files, whose names are spelled with ' for /."""
+    for name, content in files.items():
+        path = folder / name.replace("'", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def zipped(path: Path, files: dict[str, bytes], **options: Any) -> Path:
+    with zipfile.ZipFile(path, "w", **options) as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+    return path
+
+
+def table(images: pa.Array, name: str = "image") -> pa.Table:
+    return pa.table({name: images, "label": pa.array(LABELS)})
+
+
+TENSORS = pa.FixedShapeTensorArray.from_numpy_ndarray(IMAGES)
+
+
+def edm_zip(path: Path) -> None:
+    names = [f"00000/img{i:08d}.png" for i in range(3)]
+    labels = {"labels": [[name, int(label)] for name, label in zip(names, LABELS, strict=True)]}
+    pictures = {name: encoded(image) for name, image in zip(names, IMAGES, strict=True)}
+    zipped(path, {**pictures, "dataset.json": json.dumps(labels).encode()})
+
+
+def ipc_file(path: Path) -> None:
+    with pa.ipc.new_file(path, table(TENSORS).schema) as file:
+        file.write_table(table(TENSORS), max_chunksize=2)
+
+
+def ipc_stream(path: Path) -> None:
+    with pa.ipc.new_stream(path, table(TENSORS).schema) as file:
+        file.write_table(table(TENSORS))
+
+
+def stored(path: Path) -> None:
+    np.savez(path.with_suffix(".npz"), images=IMAGES, labels=LABELS)
+    with open_source(path.with_suffix(".npz")) as source:
+        write_folder(path, Conversion(source))
+
+
+PLANES = np.ascontiguousarray(np.moveaxis(IMAGES, 3, 1))
+HUGGING_FACE = pa.array([{"bytes": encoded(image), "path": None} for image in IMAGES])
+
+WRITERS = {
+    "named npz": lambda path: np.savez_compressed(path.open("wb"), images=IMAGES, labels=LABELS),
+    "positional npz, channels first": lambda path: np.savez(path.open("wb"), PLANES, LABELS.astype(np.uint16)),
+    "EDM's zip": edm_zip,
+    "Parquet of tensors": lambda path: pq.write_table(table(TENSORS), path, compression="zstd", row_group_size=2),
+    "Parquet of Hugging Face": lambda path: pq.write_table(table(HUGGING_FACE, "img"), path),
+    "Parquet of bytes": lambda path: pq.write_table(table(pa.array([encoded(image) for image in IMAGES])), path),
+    "Arrow file": ipc_file,
+    "Arrow stream": ipc_stream,
+    "stored data set": stored,
+}
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_formats_agree(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    WRITERS[form](path)
+    images, labels = read(path)
+    assert (np.stack(images) == IMAGES).all()
+    assert labels == LABELS.tolist()
+    assert read(path, "none")[1] == [-1, -1, -1]
+    with open_source(path) as source:
+        assert (source.count, source.labelled) == (3, True)
+
+
+def test_floats_stay_as_they_are(tmp_path: Path) -> None:
+    values = np.linspace(-1, 1, 2 * 3 * 9 * 8, dtype=np.float32).reshape(2, 3, 9, 8)
+    np.savez(tmp_path / "floats.npz", images=values)
+    images, _ = read(tmp_path / "floats.npz")
+    assert (np.stack(images) == np.moveaxis(values, 1, 3)).all()
+    with pytest.raises(DataError, match="only images of bytes are resized"):
+        read(tmp_path / "floats.npz", size=(4, 4))
+
+
+def python2_batch(values: list[int], labels: list[int]) -> bytes:
+    """A batch as Python 2 wrote CIFAR-10's: images of one value each."""
+    head = b"\x80\x02}q\x01(U\x0bbatch_labelq\x02U\x15training batch 1 of 5q\x03U\x06labelsq\x04]q\x05("
+    numbers = b"".join(b"K" + bytes([label]) for label in labels)
+    array = b"eU\x04dataq\x06cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85U\x01b\x87Rq\x09"
+    shape = b"(K\x01K" + bytes([len(values)]) + b"M\x00\x0c\x86"
+    kind = (
+        b"cnumpy\ndtype\nq\x0aU\x02u1K\x00K\x01\x87Rq\x0b(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"
+    )
+    pixels = b"".join(bytes([value]) * 3072 for value in values)
+    return head + numbers + array + shape + kind + len(pixels).to_bytes(4, "little") + pixels + b"tbu."
+
+
+def python3_batch(values: list[int], labels: list[int], protocol: int) -> bytes:
+    data = np.repeat(np.array(values, np.uint8)[:, None], 3072, 1)
+    return pickle.dumps({b"data": data, b"labels": labels, b"filenames": [b"a"]}, protocol)
+
+
+def binary_batch(values: list[int], labels: list[int]) -> bytes:
+    return b"".join(bytes([label]) + bytes([value]) * 3072 for value, label in zip(values, labels, strict=True))
+
+
+def tarred(path: Path, mode: Any, batches: dict[str, bytes]) -> Path:
+    with tarfile.open(path, mode) as tar:
+        for name, content in batches.items():
+            info = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_cifar(tmp_path: Path) -> None:
+    """Batches of Python 2 and 3, and binary ones; folders and tars of them, in the order of their names."""
+    one, two = python2_batch([10, 20], [6, 9]), python2_batch([30], [0])
+    batches = {"data_batch_2": two, "test_batch": two, "readme.html": b"", "data_batch_1": one}
+    whole = ([10, 20, 30], [6, 9, 0])
+    binary = binary_batch([5, 6], [1, 2])
+    for path, (values, labels) in {
+        written(tmp_path / "folder", **batches): whole,
+        tarred(tmp_path / "a.tar", "w", batches): whole,
+        tarred(tmp_path / "a.tar.gz", "w:gz", batches): whole,
+        tmp_path / "folder" / "test_batch": ([30], [0]),
+        written(tmp_path, two=python3_batch([7, 8], [6, 9], 2)) / "two": ([7, 8], [6, 9]),
+        written(tmp_path, four=python3_batch([7, 8], [6, 9], 4)) / "four": ([7, 8], [6, 9]),
+        written(tmp_path, **{"data_batch_1.bin": binary}) / "data_batch_1.bin": ([5, 6], [1, 2]),
+        written(tmp_path / "bin", **{"data_batch_1.bin": binary, "batches.meta.txt": b""}): ([5, 6], [1, 2]),
+    }.items():
+        images, found = read(path)
+        assert found == labels, path
+        assert [image.shape for image in images] == [(32, 32, 3)] * len(values)
+        assert [set(image.ravel()) for image in images] == [{value} for value in values], path
+
+
+def test_planes_become_pixels(tmp_path: Path) -> None:
+    record = bytearray(3073)
+    record[1 + 1024 + 33] = 200  # green, row 1, column 1
+    images, _ = read(written(tmp_path, **{"data_batch_1.bin": bytes(record)}) / "data_batch_1.bin")
+    assert np.argwhere(images[0]).tolist() == [[1, 1, 1]]
+
+
+DOT = encoded(np.zeros((2, 2, 3), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("files", "rule", "labels", "classes"),
+    [
+        ({"test/cat/a.png": DOT, "test/dog/b.png": DOT, "train/cat/c.png": DOT}, "auto", [0, 0, 1], ["test", "train"]),
+        ({"test/cat/a.png": DOT, "test/dog/b.png": DOT, "train/cat/c.png": DOT}, "folder", [0, 1, 0], ["cat", "dog"]),
+        ({"test/cat/a.png": DOT, "train/cat/c.png": DOT}, "none", [-1, -1], []),
+        ({"x/a.png": DOT, "dataset.json": b'{"labels": [["x/a.png", 7]]}'}, "auto", [7], []),
+        ({"x/a.png": DOT, "y/b.png": DOT, "dataset.json": b'{"labels": null}'}, "auto", [-1, -1], []),
+        ({"x/a.png": DOT, "y/b.png": DOT, "dataset.json": b'{"labels": null}'}, "folder", [0, 1], ["x", "y"]),
+        ({"00000/a.png": DOT, "00000/b.png": DOT, "notes.txt": b""}, "auto", [-1, -1], []),
+    ],
+)
+def test_labels(files: dict[str, bytes], rule: str, labels: list[int], classes: list[str], tmp_path: Path) -> None:
+    """dataset.json, then top-level folders; the folder itself, or none, on demand."""
+    for path in (written(tmp_path / "folder", **files), zipped(tmp_path / "a.zip", files)):
+        with open_source(path, rule) as source:
+            assert [item.label for item in source.items()] == labels
+            assert list(source.classes) == classes
+            assert source.labelled == (labels[0] >= 0)
+
+
+def test_rules_of_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=IMAGES)
+    with pytest.raises(DataError, match=r"labels by folder are for images in folders and zips; this is a \.npz"):
+        open_source(tmp_path / "a.npz", "folder")
+    with pytest.raises(ValueError, match="labels must be one of auto, folder, none, got 'column'"):
+        open_source(tmp_path / "a.npz", "column")
+
+
+def test_order_is_that_of_names(tmp_path: Path) -> None:
+    """Many images, decoded at different speeds."""
+    files = {f"{i:03d}.png": encoded(np.full((1 + 40 * (i % 3),) * 2, i, np.uint8)) for i in range(200)}
+    images, _ = read(written(tmp_path / "many", **files), size=(2, 2))
+    assert [image[0, 0, 0] for image in images] == list(range(200))
+
+
+def test_small_and_bad_images_are_counted(tmp_path: Path) -> None:
+    files = {"a.png": encoded(picture(30, 40)), "b.png": encoded(picture(10, 20)), "c.png": b"x"}
+    told: list[str] = []
+    with open_source(written(tmp_path / "some", **files)) as source:
+        images = Conversion(source, (24, 32), "center-crop-wide", skip=lambda error: told.append(error.message))
+        assert [image.shape for image, _ in images] == [(32, 32, 3)]
+    assert (images.images, images.left_out, images.bad) == (1, 1, 1)
+    assert told == [f"{tmp_path / 'some'}: c.png: is no PNG, JPEG or WebP"]
+
+
+def test_edm_zip(tmp_path: Path) -> None:
+    """Names, storage and labels are those of EDM's tool."""
+    np.savez(tmp_path / "in.npz", images=IMAGES, labels=LABELS)
+    out = tmp_path / "out.zip"
+    with open_source(tmp_path / "in.npz") as source:
+        write_zip(out, Conversion(source))
+    names = [f"00000/img{i:08d}.png" for i in range(3)]
+    with zipfile.ZipFile(out) as file:
+        assert file.namelist() == [*names, "dataset.json"]
+        assert {info.compress_type for info in file.infolist()} == {zipfile.ZIP_STORED}
+        assert json.loads(file.read("dataset.json")) == {
+            "labels": [list(pair) for pair in zip(names, [2, 0, 1], strict=True)]
+        }
+    images, labels = read(out)
+    assert (np.stack(images) == IMAGES).all()
+    assert labels == LABELS.tolist()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.npz", "out.zip"]
+    np.savez(tmp_path / "floats.npz", images=np.zeros((1, 2, 2, 3), np.float32))
+    with open_source(tmp_path / "floats.npz") as source, pytest.raises(DataError, match="cannot be a PNG of float32"):
+        write_zip(tmp_path / "floats.zip", Conversion(source))
+    assert not (tmp_path / "floats.zip").exists()
+
+
+def test_inspect(tmp_path: Path) -> None:
+    """Counts and moments are those of the pixels."""
+    files = {f"c{i % 2}/{i}.png": encoded(np.full((3, 4, 3), 51 * (i % 2), np.uint8)) for i in range(6)}
+    folder = written(tmp_path / "grey", **files)
+    with open_source(folder) as source:
+        report = inspect(source)
+    assert (report["images"], report["n_bad"], report["dtype"]) == (6, 0, "uint8")
+    assert report["sizes"] == [{"height": 3, "width": 4, "channels": 3, "images": 6}]
+    assert report["classes"] == [{"label": k, "name": f"c{k}", "images": 3} for k in range(2)]
+    assert np.allclose(report["mean"], -0.8)  # values −1 and −0.6
+    assert np.allclose(report["std"], 0.2)
+    written(folder, **{"c0/bad.png": b"no image"})
+    with open_source(folder) as source:
+        report = inspect(source)
+    assert report["bad"] == [{"name": "c0/bad.png", "error": "is no PNG, JPEG or WebP"}]
+    assert (report["images"], report["n_bad"], "hash" in report) == (6, 1, False)
+
+
+def test_a_server_stores_what_is_uploaded(client: anisoflight.Client, tmp_path: Path) -> None:
+    """Byte by byte, with the hash that inspecting tells; what fails on its way leaves nothing."""
+    np.savez(tmp_path / "in.npz", images=IMAGES, labels=LABELS)
+    with open_source(tmp_path / "in.npz") as source:
+        want = inspect(source)["hash"]
+        upload(client, "three", Conversion(source))
+    got = client.dataset("three")
+    assert (got.images == IMAGES).all()
+    assert got.labels.tolist() == LABELS.tolist()
+    assert client.datasets().loc["three", "hash"] == want
+    files = {f"{i}.png": DOT if i else encoded(picture(3, 3)) for i in range(9)}
+    with (
+        open_source(written(tmp_path / "mixed", **files)) as source,
+        pytest.raises(DataError, match=r"1\.png: has 2×2"),
+    ):
+        upload(client, "mixed", Conversion(source))
+    assert "mixed" not in client.datasets().index
+    client.delete_dataset("three")
+
+
+def sources_of_many(folder: Path, count: int) -> list[Path]:
+    """The same 64×64 images, 12 KiB each, in formats that could be read at once."""
+    image = picture(64, 64)
+    many = np.broadcast_to(image, (count, *image.shape))
+    np.savez(folder / "many.npz", images=many)
+    kind = pa.fixed_shape_tensor(pa.uint8(), image.shape)
+    with pq.ParquetWriter(folder / "many.parquet", pa.schema({"image": kind})) as file:
+        for first in range(0, count, 128):
+            file.write_table(
+                pa.table({"image": pa.FixedShapeTensorArray.from_numpy_ndarray(many[first : first + 128].copy())})
+            )
+    return [
+        folder / "many.npz",
+        folder / "many.parquet",
+        zipped(folder / "many.zip", {f"{i:05d}.png": encoded(image) for i in range(count)}),
+    ]
+
+
+def test_more_is_converted_than_held(tmp_path: Path) -> None:
+    """30 MiB of images go through less than 14, and more would go through as much."""
+    for path in sources_of_many(tmp_path, 2560):
+        with open_source(path) as source:
+            tracemalloc.start()
+            before = pa.total_allocated_bytes()
+            most, images = 0, Conversion(source)
+            for _ in images:
+                if images.images % 128 == 0:
+                    most = max(most, pa.total_allocated_bytes() - before)
+            most += tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert images.images == 2560
+        assert most < 14 << 20, path
+
+
+def test_an_interrupted_conversion_reads_no_further(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", images=np.zeros((5000, 2, 2, 3), np.uint8))
+    seen = 0
+    with open_source(tmp_path / "in.npz") as source:
+
+        def counted() -> Any:
+            nonlocal seen
+            for item in source.items():
+                seen += 1
+                yield item
+
+        counting = Source(source.path, source.format, source.count, False, counted)
+        for _ in Conversion(counting):
+            break
+    assert seen < 200

@@ -1,0 +1,300 @@
+"""Hostile and damaged data sets: one error that names the file and the entry, nothing executed, nothing exhausted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import random
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pickles
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pickles import Call, Name
+from test_data_formats import DOT, WRITERS, binary_batch, python2_batch, tarred, written, zipped
+from test_data_transforms import encoded, picture
+
+from anisoflight.data import Conversion, DataError, files, open_source
+
+SMALL = encoded(np.zeros((2, 3, 3), np.uint8))
+
+
+def bomb(side: int) -> bytes:
+    """A PNG whose head claims so many pixels."""
+    head = b"IHDR" + struct.pack(">II", side, side) + DOT[24:29]
+    return DOT[:12] + head + struct.pack(">I", zlib.crc32(head)) + DOT[33:]
+
+
+def refusal(path: Path, labels: str = "auto") -> DataError:
+    with pytest.raises(DataError) as caught, open_source(path, labels) as source:
+        for _ in Conversion(source):
+            pass
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+    assert str(path) in caught.value.message or str(path.parent) in caught.value.message
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+@pytest.mark.parametrize(
+    ("held", "entry", "says"),
+    [
+        pytest.param({}, "", "holds no PNG, JPEG or WebP", id="empty"),
+        pytest.param({"x/a.gif": DOT}, "x/a.gif", "is a .gif image; PNG, JPEG and WebP are read", id="another kind"),
+        pytest.param({"a.png": b"hello"}, "a.png", "is no PNG, JPEG or WebP", id="no image"),
+        pytest.param({"a.png": encoded(picture(24, 20))[:200]}, "a.png", "is damaged", id="cut short"),
+        pytest.param({"a.png": bomb(9000)}, "a.png", "claims 9000×9000 pixels; at most 67,108,864", id="bomb"),
+        pytest.param({"a.png": bomb(65535)}, "a.png", "claims too many pixels", id="large bomb"),
+        pytest.param({"a.png": DOT, "b.png": SMALL}, "b.png", "has 2×3 pixels, those before have 2×2", id="sizes"),
+        pytest.param(
+            {"a.png": DOT, "b.png": encoded(np.zeros((2, 2), np.uint8))},
+            "b.png",
+            "has 1 channels, those before have 3; --channels makes them alike",
+            id="channels",
+        ),
+        pytest.param({"a/a.png": DOT, "b.png": DOT}, "b.png", "lies beside folders", id="beside classes"),
+    ],
+)
+def test_images(held: dict[str, bytes], entry: str, says: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    path = written(tmp_path / "folder", **held) if kind == "folder" else zipped(tmp_path / "a.zip", held)
+    error = refusal(path)
+    assert error.entry == entry
+    assert says in error.message
+
+
+@pytest.mark.parametrize(
+    ("labels", "entry", "says"),
+    [
+        ('[["a.png", 0]]', "b.png", "has no label in dataset.json, which has 1 for 2 images"),
+        ('[["a.png", 0], ["b.png", 0], ["../c.png", 1]]', "dataset.json", "'../c.png', which is not there"),
+        ('[["a.png", 0], ["a.png", 0]]', "dataset.json", "gives a.png two labels"),
+        ('[["a.png", -1], ["b.png", 0]]', "dataset.json", "gives a.png the label '-1'"),
+        ('[["a.png", "cat"], ["b.png", 0]]', "dataset.json", "whole numbers from 0"),
+        ('[["a.png", true], ["b.png", 0]]', "dataset.json", "whole numbers from 0"),
+        ('[["a.png", 4294967296], ["b.png", 0]]', "dataset.json", "whole numbers from 0"),
+        ('[[["a.png"], 1], ["b.png", 0]]', "dataset.json", "is not {"),
+        ('["a.png"]', "dataset.json", "is not {"),
+        ("5", "dataset.json", "is not {"),
+        ("[" * 100_000, "dataset.json", "is not {"),
+    ],
+)
+def test_dataset_json(labels: str, entry: str, says: str, tmp_path: Path) -> None:
+    held = {"a.png": DOT, "b.png": DOT, "dataset.json": f'{{"labels": {labels}}}'.encode()}
+    error = refusal(zipped(tmp_path / "a.zip", held))
+    assert error.entry == entry
+    assert says in error.message
+
+
+@pytest.mark.parametrize("name", ["../a.png", "/etc/a.png", "x/../../a.png", "x\\..\\a.png", "./a.png", "x//a.png"])
+def test_names_that_lead_out(name: str, tmp_path: Path) -> None:
+    error = refusal(zipped(tmp_path / "a.zip", {name: DOT}))
+    assert error.entry == name
+    assert "names are relative and never lead out of it" in error.message
+
+
+def test_damaged_zips(tmp_path: Path) -> None:
+    assert "is empty" in refusal(written(tmp_path, **{"empty.zip": b""}) / "empty.zip").message
+    whole = zipped(tmp_path / "a.zip", {"a.png": DOT}).read_bytes()
+    assert "no whole zip" in refusal(written(tmp_path, **{"a.zip": whole[:-30]}) / "a.zip").message
+    flipped = bytearray(whole)
+    flipped[60] ^= 0xFF
+    assert refusal(written(tmp_path, **{"a.zip": bytes(flipped)}) / "a.zip").entry == "a.png"
+    with zipfile.ZipFile(tmp_path / "twice.zip", "w") as file:
+        file.writestr("a.png", DOT)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            file.writestr("a.png", DOT)
+    assert "is there twice" in refusal(tmp_path / "twice.zip").message
+
+
+def test_large_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry is never unpacked beyond its bound."""
+    monkeypatch.setattr(files, "MAX_ENCODED", 1 << 16)
+    path = zipped(tmp_path / "a.zip", {"a.png": bytes(1 << 22)}, compression=zipfile.ZIP_DEFLATED)
+    assert len(path.read_bytes()) < 1 << 14
+    assert "has more than 65,536 bytes, which no such file has" in refusal(path).message
+
+
+def npy(shape: tuple[int, ...], values: bytes = b"", kind: str = "|u1") -> bytes:
+    """An array whose head claims a shape."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    return file.getvalue() + values
+
+
+@pytest.mark.parametrize(
+    ("held", "entry", "says"),
+    [
+        ({"x.npy": npy((1,), b"1")}, "", "holds x.npy; images are the array images, image, arr_0"),
+        (
+            {"images.npy": npy((1, 1, 1, 1), bytes(8), "<f8")},
+            "images.npy",
+            "holds float64; images are uint8, or float32",
+        ),
+        ({"images.npy": npy((8,), bytes(8))}, "images.npy", "has the shape (0,)"),
+        ({"images.npy": npy((), bytes(1))}, "images.npy", "holds one number"),
+        ({"images.npy": npy((1, 10, 9, 8), bytes(720))}, "images.npy", "in 10 channels"),
+        ({"images.npy": npy((1 << 40, 2, 2, 3), bytes(12))}, "images.npy", "has 12 bytes of values; the shape"),
+        ({"images.npy": npy((1, 2, 2, 3), bytes(13))}, "images.npy", "has 13 bytes of values; the shape"),
+        ({"images.npy": npy((1,), kind="|O") + pickle.dumps([os.system])}, "images.npy", "object"),
+        ({"images.npy": b"no array"}, "images.npy", "magic"),
+        ({"images.npy": npy((2, 1, 1, 1), struct.pack("<ff", 0, 3), "<f4")}, "images.npy row 1", "has the value 3.0"),
+        ({"images.npy": npy((1, 1, 1, 1), struct.pack("<f", np.nan), "<f4")}, "images.npy row 0", "has the value nan"),
+        (
+            {"images.npy": npy((2, 1, 1, 1), b"12"), "labels.npy": npy((1,), b"1")},
+            "labels.npy",
+            "holds 1 labels for 2 images",
+        ),
+        (
+            {"images.npy": npy((1, 1, 1, 1), b"1"), "labels.npy": npy((1,), struct.pack("<q", 1 << 40), "<i8")},
+            "labels.npy",
+            "holds the label 1099511627776",
+        ),
+        (
+            {"images.npy": npy((1, 1, 1, 1), b"1"), "labels.npy": npy((1,), struct.pack("<f", 1), "<f4")},
+            "labels.npy",
+            "labels are whole numbers [n]",
+        ),
+    ],
+)
+def test_npz(held: dict[str, bytes], entry: str, says: str, tmp_path: Path) -> None:
+    error = refusal(zipped(tmp_path / "a.npz", held))
+    assert error.entry == entry
+    assert says in error.message
+
+
+@pytest.mark.parametrize(
+    ("batch", "says"),
+    [
+        pytest.param(binary_batch([1, 2], [3, 10]), "row 1 has the label 10; CIFAR-10's are 0 to 9", id="label"),
+        pytest.param(bytes(3000), "no whole number of records", id="binary, cut short"),
+        pytest.param(python2_batch([1], [2])[:-9], "cut short", id="cut short"),
+        pytest.param(pickle.dumps([1, 2]), "is no batch", id="no dict"),
+        pytest.param(pickle.dumps({"labels": [1]}), "is no batch", id="no data"),
+        pytest.param(pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}), "6,144 bytes", id="labels"),
+        pytest.param(pickle.dumps({"data": np.zeros((1, 3072)), "labels": [1]}), "of another form", id="floats"),
+        pytest.param(pickle.dumps({"data": np.zeros((1, 9), np.uint8), "labels": [1]}), "of another form", id="width"),
+        pytest.param(b"\x80\x04\x8e" + b"\xff" * 7 + b"\x7f.", "cut short", id="claims more than there is"),
+        pytest.param(b"\x80\x04Nr\xff\xff\xff\xff.", "is no batch", id="a far place in the memo"),
+    ],
+)
+def test_batches(batch: bytes, says: str, tmp_path: Path) -> None:
+    error = refusal(written(tmp_path, **{"data_batch_1.bin": batch}) / "data_batch_1.bin")
+    assert error.entry == "data_batch_1.bin"
+    assert says in error.message
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize(
+    ("module", "name"), [("os", "system"), ("builtins", "eval"), ("numpy", "load"), ("numpy.core.multiarray", "scalar")]
+)
+def test_pickles_execute_nothing(module: str, name: str, protocol: int, tmp_path: Path) -> None:
+    marker = tmp_path / "executed"
+    batch = {"data": Call(Name(module, name), (f"touch {marker}",)), "labels": [1]}
+    path = written(tmp_path, data_batch_1=pickles.dumps(batch, protocol)) / "data_batch_1"
+    assert f"the pickle asks for {module}.{name}, which is not among the names that are read" in refusal(path).message
+    assert not marker.exists()
+
+
+def test_tars(tmp_path: Path) -> None:
+    batch = binary_batch([1], [2])
+    assert "holds no data_batch_1" in refusal(tarred(tmp_path / "a.tar", "w", {"../readme": b""})).message
+    many = tarred(tmp_path / "b.tar", "w", {f"data_batch_{i}": batch for i in range(65)})
+    assert "is batch number 65; CIFAR-10 has 5" in refusal(many).message
+    whole = tarred(tmp_path / "c.tar.gz", "w:gz", {"data_batch_1": os.urandom(9000)}).read_bytes()
+    assert "is no whole tar" in refusal(written(tmp_path, **{"c.tar.gz": whole[:4000]}) / "c.tar.gz").message
+    outside = tarred(tmp_path / "d.tar", "w", {"../../data_batch_1": batch})
+    with open_source(outside) as source:  # nothing is unpacked: a name that leads out is a name
+        assert source.count == 1
+    assert not list(tmp_path.parent.parent.glob("data_batch_1"))
+
+
+TENSOR = pa.fixed_shape_tensor(pa.uint8(), (2, 2, 3))
+
+
+def tensor(kind: Any, values: Any) -> pa.Array:
+    storage = pa.array([values], pa.list_(kind.value_type, int(np.prod(kind.shape))))
+    return pa.ExtensionArray.from_storage(kind, storage)
+
+
+@pytest.mark.parametrize(
+    ("table", "entry", "says"),
+    [
+        ({"picture": [b""]}, "", "has the columns picture; images are the column image, images, img"),
+        ({"image": ["text"]}, "column image", "is of string; images are arrow.fixed_shape_tensor"),
+        ({"image": [[1, 2]]}, "column image", "is of list<"),
+        ({"image": pa.array([None, DOT])}, "column image", "has rows without an image"),
+        ({"image": pa.array([{"bytes": None}], pa.struct({"bytes": pa.binary()}))}, "row 0", "has no bytes"),
+        ({"image": [b"no image"]}, "row 0", "is no PNG, JPEG or WebP"),
+        ({"image": [DOT], "label": [1.5]}, "column label", "labels are whole numbers"),
+        ({"image": [DOT], "label": pa.array([None], pa.int32())}, "column label", "has rows without a label"),
+        ({"image": [DOT], "label": [-2]}, "column label", "holds the label -2; labels count from 0"),
+        ({"image": [DOT], "label": pa.array([2**64 - 1], pa.uint64())}, "column label", "holds the label 184467"),
+        (
+            {"image": tensor(pa.fixed_shape_tensor(pa.uint8(), (2, 3, 1), permutation=[1, 0, 2]), range(6))},
+            "column image",
+            "has the permutation",
+        ),
+        (
+            {"image": tensor(pa.fixed_shape_tensor(pa.int16(), (2, 3, 1)), range(6))},
+            "column image",
+            "holds int16; images are uint8, or float32",
+        ),
+    ],
+)
+def test_tables(table: dict[str, Any], entry: str, says: str, tmp_path: Path) -> None:
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    with pa.ipc.new_file(tmp_path / "a.arrow", pa.table(table).schema) as file:
+        file.write_table(pa.table(table))
+    for path in (tmp_path / "a.parquet", tmp_path / "a.arrow"):
+        error = refusal(path)
+        assert error.entry == entry
+        assert says in error.message
+
+
+def test_no_format(tmp_path: Path) -> None:
+    path = written(tmp_path, **{"a.h5": b"\x89HDF\r\n\x1a\n...."}) / "a.h5"
+    assert "has no format that is read: folders and zips of PNG" in refusal(path).message
+    with pytest.raises(FileNotFoundError):
+        open_source(tmp_path / "absent")
+
+
+def test_a_stored_data_set_that_is_cut_short(tmp_path: Path) -> None:
+    folder = tmp_path / "stored"
+    folder.mkdir()
+    (folder / "dataset.json").write_text(json.dumps({"format": "anisoflight-dataset", "version": 1, "layout": "HWC"}))
+    (folder / "images.npy").write_bytes(npy((9, 2, 2, 3), bytes(50)))
+    assert refusal(folder).entry == "images.npy"
+
+
+FORMS = [name for name in WRITERS if name != "stored data set"]
+
+
+@pytest.mark.parametrize("form", [*FORMS, "python batch", "tar"])
+def test_damage_is_an_error_or_nothing(form: str, tmp_path: Path) -> None:
+    """Cut anywhere, or with any byte changed, a file reads as images or is refused by name; nothing else happens."""
+    whole = tmp_path / "whole"
+    if form == "python batch":
+        whole.write_bytes(python2_batch([1], [2]))
+    elif form == "tar":
+        tarred(whole, "w:gz", {"data_batch_1": binary_batch([1], [2])})
+    else:
+        WRITERS[form](whole)
+    content, chance = whole.read_bytes(), random.Random(form)
+    for _ in range(60):
+        damaged = bytearray(content[: chance.randrange(1, len(content)) if chance.random() < 0.3 else None])
+        for _ in range(chance.randrange(3)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        (tmp_path / "damaged").write_bytes(damaged)
+        with contextlib.suppress(DataError), open_source(tmp_path / "damaged") as source:
+            for image, _ in Conversion(source):
+                assert image.dtype in (np.uint8, np.float32)
