@@ -32,6 +32,7 @@ from .errors import (
     TooLargeError,
     UnavailableError,
 )
+from .plan import Plan
 from .run import Run
 from .samples import Dataset, Samples
 from .schedule import Schedule
@@ -50,6 +51,7 @@ __all__ = [
     "LocalClient",
     "NameTakenError",
     "NotFoundError",
+    "Plan",
     "Run",
     "RunNotRunnableError",
     "Samples",

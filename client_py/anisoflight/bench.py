@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,21 @@ from .metrics import Features, ode_error
 from .moments import Moments, frechet_distance
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
-    from .client import Client
     from .samples import Samples
 
 PROBE_SEED = 10**12
 """Of the latents that the ODE error is measured on; no repetition draws from there."""
+
+
+class Draws(Protocol):
+    """What is asked of a client: its samples."""
+
+    @property
+    def sample(self) -> Callable[..., Samples]: ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Sampler:
         """The same sampler with further options."""
         return replace(self, options={**self.options, **more})
 
-    def draw(self, client: Client, **more: Any) -> Samples:
+    def draw(self, client: Draws, **more: Any) -> Samples:
         """Samples in float32, by this sampler and what more says (n or labels, seed, nfe)."""
         return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
 
@@ -80,7 +88,7 @@ class Bench:
     measured on ``probes`` latents of their own, the same ones for every sampler.
     """
 
-    client: Client
+    client: Draws
     references: Mapping[str, Reference]
     seeds: Sequence[int]
     count: int

@@ -8,21 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from .bench import Bench, Reference, Sampler, half_range
+from .bench import Bench, Draws, Reference, Sampler, half_range
 from .errors import BadRequestError
 from .images import to_float
 from .metrics import Features, principal_features
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
-    from .client import Client
+    from .samples import Dataset
 
 Choice: TypeAlias = str | Mapping[str, Any]
 """A name, or a mapping as Sample takes it."""
@@ -38,8 +40,15 @@ _COLUMNS = ["schedule", "grid", "solver", "nfe", "evaluations", "ode_error", "fr
 _COLUMNS += ["frechet_min", "frechet_max", "frechet_spread", "seconds", "code", "message"]
 
 
+class Source(Draws, Protocol):
+    """What is asked of a client: its samples and data sets."""
+
+    @property
+    def dataset(self) -> Callable[..., Dataset]: ...
+
+
 def compare(
-    client: Client,
+    client: Source,
     model: str,
     *,
     solvers: Sequence[Choice],

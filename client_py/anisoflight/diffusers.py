@@ -1,138 +1,111 @@
 """Schedules for sampling loops in the style of diffusers: `Scheduler` stands where such a loop has its scheduler.
 
-    scheduler = Scheduler.load("fast.json", solver="ab")
-    scheduler.set_timesteps(9)
+    client.plan("fast", solver="ab", steps=9).save("fast.json")
+
+    scheduler = Scheduler.load("fast.json")
+    scheduler.set_timesteps()
     x = torch.randn(shape) * scheduler.init_noise_sigma
     for t in scheduler.timesteps:
         denoised = model(scheduler.scale_model_input(x, t), scheduler.sigma(t))
         x = scheduler.step(denoised, t, x).prev_sample
 
-Neither torch nor diffusers is needed: images [B, C, H, W] are torch tensors or numpy arrays, on any device. Nothing
-is asked of a server.
+The server makes the plan, with any of its solvers; stepping asks it for nothing. Neither torch nor diffusers is needed:
+images [B, C, H, W] are torch tensors or numpy arrays, on any device.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path as File
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from .files import read_schedule
-from .multistep import adams_bashforth, dpmpp_2m, euler
-from .paths import paths_of
-from .subspaces import Subspaces
+from .plan import Plan, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from os import PathLike
 
-    from .files import Vectors
-    from .schedule import Schedule
-
 Array = np.ndarray[Any, Any]
-Solver = Literal["euler", "heun", "ab", "dpmpp2m"]
 Prediction = Literal["sample", "epsilon", "flow"]
 
 
 @dataclass(frozen=True)
 class SchedulerOutput:
-    """What a step gives: the images at the next noise level, and the model's denoised images."""
+    """The images that the next evaluation takes, or the samples, and the model's denoised images."""
 
     prev_sample: Any
     pred_original_sample: Any
 
 
 class Scheduler:
-    """A learned schedule, isotropic or anisotropic, as a scheduler: a solver with each subspace on its own clock.
-
-    file is a schedule file (`Schedule.file`, `read_schedule`) and vectors those of its basis, by label. A schedule that
-    differs by class serves one class at a time: give its label. Solvers are
-
-    - "euler"; "heun", its endpoint form, which asks the model twice a step except for the last (`order` is 2);
-    - "ab", Adams-Bashforth of third order in U with nodes in t; "dpmpp2m", DPM-Solver++(2M).
+    """A plan as a scheduler: any solver on a learned schedule, isotropic or anisotropic.
 
     The prediction_type says what the model returns of images x = x_0 + Σ_j √g_j P_j ε: "sample" the denoised x_0,
     "epsilon" the noise ε, "flow" its negative. With more than one subspace the model should be told all √g_j
     (`sigmas_by_subspace`).
     """
 
-    def __init__(
-        self,
-        file: Mapping[str, Any],
-        vectors: Vectors | None = None,
-        *,
-        solver: Solver = "dpmpp2m",
-        prediction_type: Prediction = "sample",
-        label: int | None = None,
-    ) -> None:
-        if solver not in ("euler", "heun", "ab", "dpmpp2m"):
-            raise ValueError(f"no solver {solver!r}; there are euler, heun, ab and dpmpp2m")
+    def __init__(self, plan: Plan, *, prediction_type: Prediction = "sample") -> None:
         if prediction_type not in ("sample", "epsilon", "flow"):
-            raise ValueError(f"no prediction type {prediction_type!r}; there are sample, epsilon and flow")
-        self.solver: Solver = solver
+            raise ValueError(f"prediction_type must be sample, epsilon or flow, got {prediction_type!r}")
+        self.plan = plan
         self.prediction_type: Prediction = prediction_type
-        self._paths = paths_of(file, label)
-        own = None if vectors is None else vectors.get(-1 if label is None else label, vectors.get(-1))
-        if vectors is not None and own is None:
-            raise ValueError(f"the basis differs by class: give one of the labels {sorted(vectors)}")
-        self._subspaces = Subspaces(file["family"], own)
-        self._nodes: list[float] = []
-        self._calls: list[tuple[int, bool]] = []  # of the model: the node, and whether it corrects the step to it
-        self._done = 0
-        self._history: list[Any] = []  # flows, or denoised images, of the last nodes, the newest first
-        self._before: Any = None  # of Heun's corrector: the images at the step's start
         self.timesteps: Any = np.zeros(0)
         self.num_inference_steps: int | None = None
+        self._subspaces = plan.subspaces
+        self._next = plan.nfe
+        self._history: list[Any] = []  # evaluations, the newest first
 
     @classmethod
     def load(cls, path: str | PathLike[str], **options: Any) -> Self:
-        """A scheduler of a file that `Schedule.save` or ``anisoflight schedule export`` wrote."""
-        return cls(*read_schedule(File(path)), **options)
-
-    @classmethod
-    def of(cls, schedule: Schedule, **options: Any) -> Self:
-        """A scheduler of a schedule on a server; the server is not needed any more afterwards."""
-        return cls(schedule.file, schedule.vectors(), **options)
+        """A scheduler of a plan that `Plan.save` wrote."""
+        return cls(Plan.load(path), **options)
 
     @property
     def order(self) -> int:
-        """Evaluations of the model per step."""
-        return 2 if self.solver == "heun" else 1
+        """Evaluations of the model per step, rounded up."""
+        return -(-self.plan.nfe // self.plan.steps)
 
     @property
     def init_noise_sigma(self) -> float:
-        """What unit noise is multiplied by at the start: √g(T), the same in every subspace."""
-        return self._paths[0].u(self._paths[0].t[-1])
+        """What unit noise is multiplied by at the start, where that is the same in every subspace; else see `start`."""
+        scales = self._starts()
+        if not np.allclose(scales, scales[0], rtol=1e-12, atol=0):
+            raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
+        return scales[0]
+
+    def start(self, noise: Any) -> Any:
+        """The images [B, C, H, W] to begin with, of unit normal noise: Σ_j init_j P_j noise."""
+        return self._combine(noise, self._starts())
 
     @property
     def sigmas(self) -> Array:
-        """The noise levels of the steps, [num_inference_steps + 1], each the geometric mean over the subspaces."""
-        return np.array([self.sigma(t) for t in self._nodes])
+        """The noise levels of the evaluations, each the geometric mean over the subspaces, and a 0 for the samples."""
+        return np.array([_mean(stage.sigmas) for stage in self.plan.stages] + [0.0])
 
     def sigma(self, t: Any) -> float:
-        """The geometric mean over the subspaces of the noise levels at time t."""
-        return float(np.exp(np.mean(np.log(self.sigmas_by_subspace(t)))))
+        """The geometric mean over the subspaces of the noise levels of the evaluation at time t."""
+        return _mean(self.sigmas_by_subspace(t))
 
     def sigmas_by_subspace(self, t: Any) -> Array:
-        """√g_j(t) of every subspace, [J]."""
-        return np.array([path.u(float(t)) for path in self._paths])
+        """√g_j of every subspace, [J], at the evaluation whose time is nearest to t, the next first."""
+        ahead = self.plan.stages[self._next :] + self.plan.stages[: self._next]
+        return min(ahead, key=lambda stage: abs(stage.t - float(t))).sigmas
 
-    def set_timesteps(self, num_inference_steps: int, device: Any = None) -> None:
-        """Take num_inference_steps steps, uniform in the schedule's time; forgets what was begun.
+    def set_timesteps(self, num_inference_steps: int | None = None, device: Any = None) -> None:
+        """Begin anew. A number of steps, where one is given, must be the plan's.
 
         `timesteps` then holds a time for every evaluation of the model, as a tensor where a torch device is given.
         """
-        if num_inference_steps < 1:
-            raise ValueError(f"num_inference_steps must be at least 1, not {num_inference_steps}")
-        self.num_inference_steps = num_inference_steps
-        self._nodes = np.linspace(self._paths[0].t[-1], 0, num_inference_steps + 1).tolist()
-        self._calls = [(0, False)]
-        for i in range(1, num_inference_steps):
-            self._calls += [(i, True), (i, False)] if self.solver == "heun" else [(i, False)]
-        self._done, self._history, self._before = 0, [], None
-        self.timesteps = np.array([self._nodes[i] for i, _ in self._calls])
+        if num_inference_steps not in (None, self.plan.steps):
+            raise ValueError(
+                f"num_inference_steps must be {self.plan.steps}, which the plan has, got {num_inference_steps}; "
+                "make another plan with client.plan"
+            )
+        self.num_inference_steps = self.plan.steps
+        self._next, self._history = 0, []
+        self.timesteps = np.array([stage.t for stage in self.plan.stages])
         if device is not None:
             import torch  # pyright: ignore[reportMissingImports]
 
@@ -143,51 +116,59 @@ class Scheduler:
         del timestep
         return sample
 
-    def step(self, model_output: Any, timestep: Any, sample: Any, return_dict: bool = True) -> Any:
+    def step(
+        self, model_output: Any, timestep: Any, sample: Any, return_dict: bool = True, generator: Any = None
+    ) -> Any:
         """Go on from sample, [B, C, H, W], with the model's output at it.
 
-        timestep must be the next of `timesteps`. Returns a `SchedulerOutput`, or a tuple without return_dict.
+        timestep must be the next of `timesteps`. generator, of numpy or torch, draws the noise of a plan with churn.
+        Returns a `SchedulerOutput`, or a tuple without return_dict.
         """
-        if self._done >= len(self._calls):
+        if self._next >= self.plan.nfe:
             raise ValueError("all timesteps are done; call set_timesteps first")
-        node, corrects = self._calls[self._done]
-        t = self._nodes[node]
-        if abs(float(timestep) - t) > 1e-5 * self._nodes[0]:
-            raise ValueError(f"timestep {float(timestep):g} is out of turn: the next is {t:g}")
-        u = self.sigmas_by_subspace(t)
-        flow, denoised = self._both(model_output, sample, u)
-        self._done += 1
-        if corrects:  # the trapezoidal rule over the step that led here
-            change = self.sigmas_by_subspace(self._nodes[node - 1]) - u
-            following = self._combine(self._before, 1.0, [(0.5 * change, flow), (0.5 * change, self._history[0])])
-        else:
-            self._history = [denoised if self.solver == "dpmpp2m" else flow, *self._history[:2]]
-            self._before = sample
-            following = self._advance(sample, node)
+        stage = self.plan.stages[self._next]
+        if abs(float(timestep) - stage.t) > 1e-5 * self.plan.stages[0].t:
+            raise ValueError(f"timestep must be the next, {stage.t:g}, got {float(timestep):g}")
+        evaluated, denoised = self._evaluation(model_output, sample, stage)
+        self._history = [evaluated, *self._history[: self.plan.history - 1]]
+        following = self._combine(sample, stage.alpha, stage.beta)
+        self._next += 1
+        if self._next < self.plan.nfe and (scales := self.plan.stages[self._next].noise):
+            following = following + self._combine(_normal(following, generator), scales)
         return SchedulerOutput(following, denoised) if return_dict else (following, denoised)
 
-    def _advance(self, x: Any, i: int) -> Any:
-        rule = {"ab": adams_bashforth, "dpmpp2m": dpmpp_2m}.get(self.solver, euler)
-        links = [rule(path, self._nodes, i) for path in self._paths]
-        weights = np.array([beta for _, beta in links])  # [subspace, evaluation]
-        return self._combine(
-            x, np.array([alpha for alpha, _ in links]), list(zip(weights.T, self._history, strict=False))
-        )
+    def _starts(self) -> list[float]:
+        """The standard deviations at the start, with the noise that a first stage with churn adds."""
+        noise = self.plan.stages[0].noise or [0.0] * len(self.plan.init)
+        return np.hypot(self.plan.init, noise).tolist()
 
-    def _both(self, output: Any, x: Any, u: Array) -> tuple[Any, Any]:
-        """The flow Σ_j P_j (D − x)/√g_j and the denoised image D = x + Σ_j √g_j P_j flow, from the model's output."""
+    def _evaluation(self, output: Any, x: Any, stage: Stage) -> tuple[Any, Any]:
+        """What the plan's solver combines, and the denoised image, from the model's output."""
         if self.prediction_type == "sample":
-            return self._combine(output - x, 1 / u, []), output
+            flow_of = self.plan.predicts == "flow"
+            return self._combine(output - x, (1 / stage.sigmas).tolist()) if flow_of else output, output
         flow = output if self.prediction_type == "flow" else -output
-        return flow, self._combine(x, 1.0, [(u, flow)])
+        denoised = x + self._combine(flow, stage.sigmas.tolist())
+        return flow if self.plan.predicts == "flow" else denoised, denoised
 
-    def _combine(self, x: Any, alpha: Array | float, terms: list[tuple[Array, Any]]) -> Any:
-        """Σ_j P_j (α_j x + Σ_m β_{mj} E_m), the weights one for each subspace."""
-        scale = np.broadcast_to(alpha, len(self._paths))
-        parts = []
-        for j in range(len(self._paths)):
-            part = float(scale[j]) * x
-            for beta, term in terms:
-                part = part + float(beta[j]) * term
-            parts.append(part)
+    def _combine(self, x: Any, alpha: Sequence[float], beta: Sequence[Sequence[float]] = ()) -> Any:
+        """Σ_j P_j (α_j x + Σ_i β_ji E_i) over the history."""
+        parts = [a * x for a in alpha]
+        for j, row in enumerate(beta):
+            for weight, evaluated in zip(row, self._history, strict=False):
+                parts[j] = parts[j] + weight * evaluated
         return self._subspaces.combine(parts)
+
+
+def _mean(sigmas: Array) -> float:
+    return float(np.exp(np.log(sigmas).mean()))
+
+
+def _normal(like: Any, generator: Any) -> Any:
+    """Unit normal noise of the kind, shape and dtype of images."""
+    if hasattr(like, "new_tensor"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+    drawn = (np.random.default_rng() if generator is None else generator).standard_normal(like.shape)
+    return drawn.astype(like.dtype)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .files import FORMULAS, write_schedule
+from .calls import frame_of
+from .files import FORMULAS, write_with_basis
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .files import Vectors
-    from .operations.schedules import Schedules
+    from .operations.bases import Bases
 
 
 class Schedule:
@@ -33,7 +34,7 @@ class Schedule:
     [0.0, 3200.0, 6400.0]
     """
 
-    def __init__(self, client: Schedules, name: str, made: dict[str, Any] | None = None) -> None:
+    def __init__(self, client: Bases, name: str, made: dict[str, Any] | None = None) -> None:
         self._client = client
         self._made = made
         self.name = name
@@ -41,7 +42,7 @@ class Schedule:
     @property
     def info(self) -> dict[str, Any]:
         """The schedule as the server describes it; after `Client.make_schedule`, what that reported."""
-        return self._made or self._client.schedules().loc[self.name].dropna().to_dict()
+        return self._made or frame_of(self._client.call("ListSchedules")["schedules"]).loc[self.name].dropna().to_dict()
 
     def __repr__(self) -> str:
         return f"Schedule({self.name!r})"
@@ -121,7 +122,7 @@ class Schedule:
 
         `Client.put_schedule` reads it back, and so does ``anisoflight schedule import``.
         """
-        write_schedule(Path(path), self.file, self.vectors())
+        write_with_basis(Path(path), self.file, self.vectors())
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.

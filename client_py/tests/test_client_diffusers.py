@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from anisoflight import Client
 from anisoflight.diffusers import Scheduler
-from anisoflight.paths import Path, paths_of
+from anisoflight.plan import Plan
 from anisoflight.subspaces import Subspaces
 
-if TYPE_CHECKING:
-    import pathlib
-
 T = 400.0
-SOLVERS: dict[str, dict[str, Any]] = {
-    "euler": {"solver": "euler"},
-    "heun": {"solver": "heun", "second_point": "endpoint"},
-    "ab": {"solver": "ab"},
-    "dpmpp2m": {"solver": "dpmpp2m"},
+GOLDEN = Path(__file__).parent / "testdata" / "plans" / "ab.json"
+"""Three steps of ab on `two_paths` of dct, k = 4; test_wire_plan compares the server's answer with it."""
+SOLVERS = {
+    name: {"solver": name}
+    for name in (
+        *("euler", "heun", "ab", "ipndm", "ipndm_v"),
+        *("dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis"),
+    )
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    **SOLVERS,
+    "endpoint": {"solver": "heun", "second_point": "endpoint"},
+    "warm and clean": {"solver": "ipndm", "order": 3, "warmup": "heun", "denoise_to_zero": True},
+    "afs on other levels": {"solver": "dpmpp2m", "afs": True, "grid": {"edm": {"sigma_max": 15}}},
 }
 
 
@@ -37,18 +45,16 @@ def two_paths(labels: tuple[int, ...] = (-1,)) -> dict[str, list[float]]:
     return rows
 
 
-def drawn(
-    client: Client, scheduler: Scheduler, latents: np.ndarray, labels: list[int], steps: int, **noise: Any
-) -> Any:
+def drawn(client: Client, scheduler: Scheduler, latents: np.ndarray, labels: list[int], **basis: Any) -> np.ndarray:
     """Sample with the scheduler and the server's network."""
-    scheduler.set_timesteps(steps)
-    x = np.moveaxis(latents, 3, 1) * scheduler.init_noise_sigma
+    scheduler.set_timesteps()
+    x = scheduler.start(np.moveaxis(latents, 3, 1))
     for t in scheduler.timesteps:
         assert scheduler.scale_model_input(x, t) is x
-        asked: dict[str, Any] = {"g": scheduler.sigmas_by_subspace(t) ** 2, **noise}
-        if not noise:
-            asked = {"sigma": scheduler.sigma(t)}
-        answer = client.denoise("digits", x.astype(np.float32), labels=labels, progress=False, **asked)
+        noise: dict[str, Any] = (
+            {"g": scheduler.sigmas_by_subspace(t) ** 2, **basis} if basis else {"sigma": scheduler.sigma(t)}
+        )
+        answer = client.denoise("digits", x.astype(np.float32), labels=labels, progress=False, **noise)
         output = {"sample": answer.denoised, "flow": answer.flow, "epsilon": -answer.flow}[scheduler.prediction_type]
         x = scheduler.step(output, t, x).prev_sample
     return np.moveaxis(x, 1, 3)
@@ -58,66 +64,55 @@ def latents_of(count: int) -> np.ndarray:
     return np.random.default_rng(3).standard_normal((count, 8, 8, 1)).astype(np.float32)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_anisotropic_samples_are_the_servers(client: Client, solver: Any) -> None:
-    schedule = client.put_schedule("diffusers-dct", two_paths(), basis="dct", k=4, replace=True)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_anisotropic_samples_are_the_servers(client: Client, options: dict[str, Any]) -> None:
+    client.put_schedule("plan-dct", two_paths(), basis="dct", k=4, replace=True)
     latents, labels = latents_of(3), [0, 4, 7]
-    options = {**SOLVERS[solver], "schedule": "diffusers-dct", "steps": 5, "dtype": "float32", "progress": False}
-    expected = client.sample("digits", latents=latents, labels=labels, **options)
-    scheduler = Scheduler.of(schedule, solver=solver)
-    got = drawn(client, scheduler, latents, labels, 5, basis="dct", k=4)
+    steps = {"steps": 6, **options}
+    expected = client.sample(
+        "digits", latents=latents, labels=labels, schedule="plan-dct", dtype="float32", progress=False, **steps
+    )
+    scheduler = Scheduler(client.plan("plan-dct", **steps))
+    got = drawn(client, scheduler, latents, labels, basis="dct", k=4)
     assert np.abs(got - expected.images).max() < 1e-4
-    assert len(scheduler.timesteps) == expected.nfe[0] == (9 if solver == "heun" else 5)
-    assert scheduler.order == (2 if solver == "heun" else 1)
+    assert len(scheduler.timesteps) == scheduler.plan.nfe == expected.nfe[0]
+    assert scheduler.order == (2 if options["solver"] == "heun" else 1)
 
 
 @pytest.mark.parametrize("prediction", ["epsilon", "flow"])
-def test_other_predictions_from_a_file_of_a_class(client: Client, tmp_path: pathlib.Path, prediction: Any) -> None:
+@pytest.mark.parametrize("solver", ["ab", "dpmpp3m"])
+def test_other_predictions_from_a_file_of_a_class(client: Client, tmp_path: Path, prediction: Any, solver: str) -> None:
     """A schedule and a basis for each class, through files: no server is needed to step."""
     rng = np.random.default_rng(0)
     vectors = {label: np.linalg.qr(rng.standard_normal((64, 3)))[0].T.reshape(3, 8, 8) for label in range(2)}
-    client.put_basis("diffusers-basis", vectors, replace=True)
-    schedule = client.put_schedule("diffusers-class", two_paths((0, 1)), basis="diffusers-basis", k=3, replace=True)
-    schedule.save(tmp_path / "schedule.json")
+    client.put_basis("plan-basis", vectors, replace=True)
+    client.put_schedule("plan-class", two_paths((0, 1)), basis="plan-basis", k=3, replace=True)
+    options: dict[str, Any] = {"solver": solver, "steps": 4}
+    plan = client.plan("plan-class", label=1, **options)
+    plan.save(tmp_path / "plan.json")
     latents = latents_of(2)
-    options = {"solver": "ab", "schedule": "diffusers-class", "steps": 4, "dtype": "float32", "progress": False}
+    options |= {"schedule": "plan-class", "dtype": "float32", "progress": False}
     expected = client.sample("digits", latents=latents, labels=[1, 1], **options).images
-    scheduler = Scheduler.load(tmp_path / "schedule.json", solver="ab", prediction_type=prediction, label=1)
-    got = drawn(client, scheduler, latents, [1, 1], 4, basis="diffusers-basis")
-    assert np.abs(got - expected).max() < 1e-4
-    with pytest.raises(ValueError, match=r"one of the labels \[0, 1\]"):
-        Scheduler.load(tmp_path / "schedule.json")
+    scheduler = Scheduler.load(tmp_path / "plan.json", prediction_type=prediction)
+    assert np.abs(drawn(client, scheduler, latents, [1, 1], basis="plan-basis") - expected).max() < 1e-4
+    assert scheduler.plan.file == plan.file
+    with pytest.raises(ValueError, match=r"one of \[0, 1\], got 5"):
+        Scheduler(Plan({**plan.file, "label": 5}, vectors))
+    (tmp_path / "basis.safetensors").unlink()
+    with pytest.raises(ValueError, match="vectors"):
+        Scheduler.load(tmp_path / "plan.json")
 
 
-def test_isotropic_schedules_with_parameters(client: Client) -> None:
-    client.make_schedule("diffusers-log", "log-linear", T=T, knots=8, replace=True, progress=False)
+def test_isotropic_schedules(client: Client) -> None:
+    client.make_schedule("plan-log", "log-linear", T=T, knots=8, replace=True, progress=False)
     latents = latents_of(2)
-    options = {"solver": "dpmpp2m", "schedule": "diffusers-log", "steps": 6, "dtype": "float32", "progress": False}
+    options: dict[str, Any] = {"solver": "dpmpp2m", "steps": 6}
+    scheduler = Scheduler(client.plan("plan-log", **options))
+    options |= {"schedule": "plan-log", "dtype": "float32", "progress": False}
     expected = client.sample("digits", latents=latents, labels=[2, 3], **options).images
-    scheduler = Scheduler.of(client.schedule("diffusers-log"))
-    assert np.abs(drawn(client, scheduler, latents, [2, 3], 6) - expected).max() < 1e-4
-    assert scheduler.sigmas == pytest.approx(client.schedule("diffusers-log").sigmas(6), rel=1e-9)
+    assert np.abs(drawn(client, scheduler, latents, [2, 3]) - expected).max() < 1e-4
+    assert scheduler.sigmas == pytest.approx(client.schedule("plan-log").sigmas(6, zero=True), rel=1e-9)
     assert scheduler.init_noise_sigma == pytest.approx(np.sqrt(T))
-
-
-def test_paths_are_the_servers(client: Client) -> None:
-    schedule = client.schedule("edm")
-    (path,) = paths_of(schedule.file)
-    t = np.linspace(0, 6400, 57)
-    assert [path.u(float(s)) ** 2 for s in t] == pytest.approx(schedule.evaluate(t=t)["g"].to_numpy(), rel=1e-9)
-
-
-def test_the_integral_of_a_polynomial_along_a_path() -> None:
-    """∫ t dU = [tU] − ∫ U dt, in closed form between knots."""
-    path = Path(np.array([0, 1.0, 4]), np.array([-20.0, -2, 3]))
-
-    def area(a: float, b: float, rate: float) -> float:
-        return (path.u(b) - path.u(a)) / rate
-
-    exact = 4 * path.u(4) - area(1e-300, 1, 9) - area(1, 4, 5 / 6)
-    assert path.integral(lambda t: t, 0, 4) == pytest.approx(exact, rel=1e-12)
-    assert path.integral(lambda t: t, 4, 0) == pytest.approx(-exact, rel=1e-12)
-    assert path.integral(np.ones_like, 0.5, 2) == pytest.approx(path.u(2) - path.u(0.5), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -172,48 +167,74 @@ class _Tensor:
     __rmul__ = __mul__
 
 
-FILE = {
-    "family": {"basis": "dct", "k": 4},
-    "paths": [[{"t": [0, 1, 4], "g": [1e-9, 0.1, 4]}, {"t": [0, 2, 4], "g": [1e-9, 0.3, 4]}]],
-}
+def stepped(scheduler: Scheduler, kind: Any, **options: Any) -> Any:
+    """What a loop with a model that halves its input ends with."""
+    scheduler.set_timesteps(scheduler.plan.steps)
+    x = kind(np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32))
+    for t in scheduler.timesteps:
+        x, denoised = scheduler.step(0.5 * x, t, x, return_dict=False, **options)
+        assert denoised.shape == (2, 3, 8, 8)
+    return x
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_tensors_are_stepped_as_arrays_are(solver: Any) -> None:
-    results = []
-    for kind in (lambda a: a, _Tensor):
-        scheduler = Scheduler(FILE, solver=solver)
-        scheduler.set_timesteps(3)
-        x = kind(np.random.default_rng(1).standard_normal((2, 3, 6, 6)).astype(np.float32))
-        for t in scheduler.timesteps:
-            x, denoised = scheduler.step(0.5 * x, t, x, return_dict=False)
-            assert denoised.shape == (2, 3, 6, 6)
-        results.append(x)
-    assert results[1].data.dtype == np.float32
-    assert results[1].data == pytest.approx(results[0], rel=1e-4, abs=1e-6)
+@pytest.mark.parametrize("prediction", ["sample", "epsilon", "flow"])
+def test_tensors_are_stepped_as_arrays_are(prediction: Any) -> None:
+    scheduler = Scheduler.load(GOLDEN, prediction_type=prediction)
+    tensors = stepped(scheduler, _Tensor)
+    assert tensors.data.dtype == np.float32
+    assert tensors.data == pytest.approx(stepped(scheduler, np.asarray), rel=1e-4, abs=1e-5)
 
 
-def test_timesteps_go_to_the_device_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+class _Drawn:
+    """A generator that draws the same number everywhere."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.full(shape, self.value)
+
+
+def test_churn_adds_noise_before_an_evaluation(client: Client) -> None:
+    client.put_schedule("plan-dct", two_paths(), basis="dct", k=4, replace=True)
+    plan = client.plan("plan-dct", solver="euler", steps=3, S_churn=1)
+    assert all(len(stage.noise) == 2 for stage in plan.stages)
+    first = Scheduler(plan)
+    assert first.init_noise_sigma == pytest.approx(first.sigmas[0])
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    after = []
+    for value in (0, 1):
+        first.set_timesteps()
+        after.append(first.step(x, plan.stages[0].t, x, generator=_Drawn(value)).prev_sample)
+    assert after[1] - after[0] == pytest.approx(plan.stages[1].noise[0], rel=1e-6)  # a constant is all in P_1
+    one, same = (stepped(first, np.asarray, generator=np.random.default_rng(5)) for _ in range(2))
+    assert (one == same).all()
+    assert (stepped(first, np.asarray) != one).any()
+
+
+def test_torch_is_asked_for_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = types.SimpleNamespace(float32="f4", tensor=lambda data, dtype, device: (list(data), dtype, device))
     monkeypatch.setitem(sys.modules, "torch", torch)  # pyright: ignore[reportArgumentType]
-    scheduler = Scheduler(FILE)
-    scheduler.set_timesteps(2, device="cuda")
-    assert scheduler.timesteps == ([4.0, 2.0], "f4", "cuda")
+    scheduler = Scheduler.load(GOLDEN)
+    scheduler.set_timesteps(device="cuda")
+    assert scheduler.timesteps == (pytest.approx([T, T * 2 / 3, T / 3]), "f4", "cuda")
 
 
-def test_misuse_is_told() -> None:
-    scheduler = Scheduler(FILE)
-    x = np.zeros((1, 1, 6, 6))
+def test_misuse_is_told(tmp_path: Path) -> None:
+    scheduler = Scheduler.load(GOLDEN)
+    x = np.zeros((1, 1, 8, 8))
     with pytest.raises(ValueError, match="set_timesteps"):
-        scheduler.step(x, 4, x)
-    scheduler.set_timesteps(2)
-    with pytest.raises(ValueError, match="the next is 4"):
+        scheduler.step(x, T, x)
+    scheduler.set_timesteps()
+    with pytest.raises(ValueError, match="must be the next, 400, got 2"):
         scheduler.step(x, 2, x)
-    with pytest.raises(ValueError, match="at least 1"):
-        scheduler.set_timesteps(0)
-    with pytest.raises(ValueError, match="no solver 'rk4'"):
-        Scheduler(FILE, solver="rk4")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="no prediction type"):
-        Scheduler(FILE, prediction_type="v")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="vectors"):
-        Scheduler({**FILE, "family": {"basis": "pca", "k": 4}})
+    with pytest.raises(ValueError, match=r"num_inference_steps must be 3, .* got 4"):
+        scheduler.set_timesteps(4)
+    with pytest.raises(ValueError, match="prediction_type must be sample, epsilon or flow, got 'v'"):
+        Scheduler(scheduler.plan, prediction_type="v")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=r"start\(noise\)"):
+        _ = Scheduler(Plan({**scheduler.plan.file, "init": [20, 19]})).init_noise_sigma
+    for other in ([], {**scheduler.plan.file, "version": 2}, {"format": "anisoflight-schedule", "version": 1}):
+        (tmp_path / "other.json").write_text(json.dumps(other))
+        with pytest.raises(ValueError, match="not a plan"):
+            Plan.load(tmp_path / "other.json")

@@ -88,7 +88,12 @@ def test_basis_file_is_safetensors() -> None:
     assert head["vectors.2"] == {"dtype": "F64", "shape": [1, 2, 2], "data_offsets": [96, 128]}
     assert len(data) == 8 + size + 128
     np.testing.assert_array_equal(basis_of(data)[2], np.ones((1, 2, 2)))
-    for bad in (b"", data[: size // 2], data.replace(b"F64", b"F32"), data.replace(b"vectors.2", b"weights.2")):
+    assert data == basis_bytes({-1: np.zeros((3, 2, 2)), 2: np.ones((1, 2, 2))})  # whatever the order
+    hostile = [data[: size // 2], data[:-1], data + b"0", b"\xff" * 8 + data[8:]]
+    hostile += [data.replace(b"F64", kind) for kind in (b"F32", b"I64", b"F16")]
+    hostile += [data.replace(b"F64", b"BF16").replace(b"]}}", b"]}", 1), data.replace(b"[96,128]", b"[32,128]")]
+    hostile += [data.replace(b"vectors.2", name) for name in (b"weights.2", b"vectors.x", b"vectors.,")]
+    for bad in (b"", *hostile):
         with pytest.raises(ValueError, match="not a"):
             basis_of(bad)
 

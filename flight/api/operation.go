@@ -157,6 +157,8 @@ var operations = Table{
 			"its steps along a schedule, or by formula."},
 	{Name: "ExportSchedule", Ways: ByAction, Scope: ReadScope, New: of[ExportSchedule], Reads: true,
 		Sentence: "Give a schedule as its file: everything it holds, with its provenance."},
+	{Name: "PlanSampler", Ways: ByAction, Scope: ReadScope, New: of[PlanSampler], Reads: true,
+		Sentence: "Return a sampler as numbers: where to evaluate the network, and how to combine its answers."},
 	{Name: "ImportSchedule", Ways: ByAction, Scope: TrainScope, New: of[ImportSchedule],
 		Sentence: "Store a schedule file."},
 	{Name: "DeleteSchedule", Ways: ByAction, Scope: AdminScope, New: of[ScheduleName],

@@ -70,6 +70,11 @@ func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (js
 	return act[json.RawMessage](ctx, c, "ExportSchedule", req, nil)
 }
 
+// PlanSampler returns a sampler as numbers.
+func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan, error) {
+	return act[api.Plan](ctx, c, "PlanSampler", req, nil)
+}
+
 // ImportSchedule stores a schedule file.
 func (c *Client) ImportSchedule(ctx context.Context, req api.ImportSchedule) (api.ScheduleInfo, error) {
 	return act[api.ScheduleInfo](ctx, c, "ImportSchedule", req, nil)

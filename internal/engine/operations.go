@@ -46,6 +46,7 @@ var handlers = map[string]handler{
 	"ListSchedules":  {action: ask((*Engine).listSchedules)},
 	"MakeSchedule":   {action: action((*Engine).makeSchedule)},
 	"ExportSchedule": {action: ask((*Engine).exportSchedule)},
+	"PlanSampler":    {action: ask((*Engine).planSampler)},
 	"ImportSchedule": {action: ask((*Engine).importSchedule)},
 	"DeleteSchedule": {action: ask((*Engine).deleteSchedule)},
 	"ListBases":      {action: ask((*Engine).listBases)},

@@ -84,13 +84,7 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	if p, ok := s.plans[row]; ok {
 		return p, nil
 	}
-	r := s.req
-	p, err := solver.New(solver.Settings{
-		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant,
-		Grid:  solver.Grid{Kind: r.Grid.Kind, SigmaMin: r.Grid.SigmaMin, SigmaMax: r.Grid.SigmaMax, Rho: r.Grid.Rho, T: r.Grid.T, Sigma: r.Grid.Sigma, Table: r.Grid.Table},
-		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
-		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
-	}, s.sched.Schedule, row)
+	p, err := solver.New(settingsOf(s.req), s.sched.Schedule, row)
 	if err != nil {
 		return nil, err
 	}

@@ -112,10 +112,9 @@ def convert(
             part = data[start : start + _CHUNK]
             digest.update(part)
             bar.update(len(part))
-        origin = {"format": "pt", "source_sha256": digest.hexdigest()}
         with folders.appearing(target, replace) as made:
             folders.write_config(made, settings)
-            weights = folders.write_weights(made, state, origin, 4 * len(data), bar.update)
+            weights = folders.write_weights(made, state, digest.hexdigest(), 4 * len(data), bar.update)
             parameters = verify(made, binary)["parameters"] if check else values
     return Conversion(target, settings, len(state), parameters, digest.hexdigest(), weights, check)
 

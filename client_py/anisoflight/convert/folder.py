@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
-from .. import safetensors
 from ..errors import NameTakenError
 from .errors import BadModelError, UnsafePickleError
 from .values import Tensor
@@ -58,13 +59,15 @@ def refuse_taken(target: Path, replace: bool) -> None:
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:
-    _write(folder / CONFIG, [(json.dumps(config, indent=2) + "\n").encode()])
+    path = folder / CONFIG
+    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    _stored(path)
 
 
 def write_weights(
-    folder: Path, state: Mapping[str, Tensor], metadata: Mapping[str, str], bound: int, wrote: Callable[[int], object]
+    folder: Path, state: Mapping[str, Tensor], source_sha256: str, bound: int, checked: Callable[[int], object]
 ) -> str:
-    """Write the state dict as float32 and return its SHA-256. Of each tensor one copy is in memory at a time.
+    """Write the state dict as float32, with the hash of its source, and return the SHA-256 of the file.
 
     float32 is kept to the last bit, float16 widened, which is exact. More than bound bytes are refused: tensors that
     share a storage could otherwise add up to any size.
@@ -75,25 +78,22 @@ def write_weights(
             raise BadModelError(f"the tensor {name} is of type {kind}; weights are float32 or float16")
     if sum(tensor.size for tensor in state.values()) * _WEIGHT.itemsize > bound:
         raise UnsafePickleError("the weights are several times larger than the file that they come from")
+    values = {}
+    for name, tensor in state.items():
+        values[name] = np.asarray(tensor.array(), _WEIGHT, order="C")
+        if not np.isfinite(values[name]).all():
+            raise BadModelError(f"the tensor {name} holds values that are not finite")
+        checked(values[name].nbytes)
+    path = folder / WEIGHTS
+    try:
+        save_file(values, path, {"source_sha256": source_sha256})  # of several entries it would vary the order
+    except SafetensorError as error:
+        raise OSError(f"{path}: {error}") from error
+    return _stored(path)
 
-    def parts() -> Iterator[bytes | memoryview]:
-        yield safetensors.head(((name, _WEIGHT, tensor.shape) for name, tensor in state.items()), metadata)
-        for name, tensor in state.items():
-            values = np.ascontiguousarray(tensor.array(), _WEIGHT)
-            if not np.isfinite(values).all():
-                raise BadModelError(f"the tensor {name} holds values that are not finite")
-            yield values.reshape(-1).data.cast("B")
-            wrote(values.nbytes)
 
-    return _write(folder / WEIGHTS, parts())
-
-
-def _write(path: Path, parts: Any) -> str:
-    digest = hashlib.sha256()
-    with path.open("xb") as file:
-        for part in parts:
-            file.write(part)
-            digest.update(part)
-        file.flush()
+def _stored(path: Path) -> str:
+    """The SHA-256 of a file, which is on the disk from then on."""
+    with path.open("rb+") as file:
         os.fsync(file.fileno())
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,26 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .errors import BadCheckpointError, UnsafePickleError
 from .machine import Machine, Names, clip
+from .torchfile import STORAGES, read_torch
 from .values import Inert, Module, Scalars, Storage, Tensor
 
 Maker = Callable[[Machine, tuple[Any, ...]], Any]
-
-# torch's classes of storages by element; the names are the ones that torch has kept in its files since version 0.
-STORAGES = {
-    "DoubleStorage": "<f8",
-    "FloatStorage": "<f4",
-    "HalfStorage": "<f2",
-    "LongStorage": "<i8",
-    "IntStorage": "<i4",
-    "ShortStorage": "<i2",
-    "CharStorage": "<i1",
-    "ByteStorage": "<u1",
-    "BoolStorage": "<b1",
-}
 
 _DTYPES = ("float32", "float16", "float64", "int64", "uint8", "bool")
 
@@ -105,8 +91,6 @@ def _parameter(machine: Machine, args: tuple[Any, ...]) -> Tensor:
 
 
 def _load_from_bytes(machine: Machine, args: tuple[Any, ...]) -> Any:
-    from .torchfile import read_torch  # which reads pickles with the names below
-
     match args:
         case (memoryview() | bytes() as data,):
             return read_torch(memoryview(data), IN_STORAGES, machine.budget)
@@ -183,10 +167,3 @@ IN_CHECKPOINTS: Names = {
     ("torch", "Size"): _inert("torch.Size"),
     **{("torch", name): _inert(f"torch.{name}") for name in _DTYPES},
 }
-
-
-def element(named: Any) -> np.dtype[Any]:
-    """The element type of a storage's class, as a persistent id names it."""
-    if getattr(named, "module", None) == "torch" and named.name in STORAGES:
-        return np.dtype(STORAGES[named.name])
-    raise BadCheckpointError("a storage is of no class that torch has")

@@ -15,15 +15,29 @@ import struct
 import zipfile
 from typing import Any
 
+import numpy as np
+
 from .errors import BadCheckpointError, UnsafePickleError
 from .machine import Budget, Machine, Named, Names
-from .names import element
 from .values import Storage
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")  # how a legacy file begins
 ZIP = b"PK\x03\x04"
 _LOCAL = struct.Struct("<4s22xHH")  # signature, lengths of name and extra field of a zip entry's own header
+
+# torch's classes of storages by element; the names are the ones that torch has kept in its files since version 0.
+STORAGES = {
+    "DoubleStorage": "<f8",
+    "FloatStorage": "<f4",
+    "HalfStorage": "<f2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "<i1",
+    "ByteStorage": "<u1",
+    "BoolStorage": "<b1",
+}
 
 
 def read_torch(data: memoryview, names: Names, budget: Budget) -> Any:
@@ -46,8 +60,15 @@ def _storage_of(pid: Any) -> tuple[str, Storage]:
             int(size),
             None,
         ) if size >= 0:
-            return key, Storage(element(kind), size)
+            return key, Storage(_element(kind), size)
     raise BadCheckpointError("a persistent id is not that of a storage")
+
+
+def _element(named: Any) -> np.dtype[Any]:
+    """The element type of a storage's class, as a persistent id names it."""
+    if getattr(named, "module", None) == "torch" and named.name in STORAGES:
+        return np.dtype(STORAGES[named.name])
+    raise BadCheckpointError("a storage is of no class that torch has")
 
 
 def _read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:

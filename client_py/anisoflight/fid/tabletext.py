@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .table import Cell, Line, Section
+    from .section import Cell, Line, Section
 
 SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
 SOURCE += "the least of three runs of 50,000 samples."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,22 @@ from .style import COLOURS, LINES, REFERENCE, axes, legend, shade
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from anisoflight.schedule import Schedule
-
-    Curves = Schedule | pd.DataFrame
-
 TIME = "time  t / T"
 POINTS = 513
 _COARSE = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 _FINE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3)
 _TIGHT = 1.02  # a ratio's axis shows at least this much either side of 1
+
+
+class Curve(Protocol):
+    """A schedule, as far as it is drawn."""
+
+    def evaluate(self, points: int = ...) -> pd.DataFrame:
+        """The columns t, g and, where needed, label and subspace."""
+        ...
+
+
+Curves: TypeAlias = Curve | pd.DataFrame
 
 
 def variances(
@@ -148,7 +155,7 @@ def _lines(schedules: Curves | Mapping[str, Curves], names: Sequence[str] | None
 
 def _rows(schedule: Curves) -> list[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     """(label, g [subspace, time], t/T) of every row of a schedule."""
-    frame: pd.DataFrame = schedule if isinstance(schedule, pd.DataFrame) else cast("Any", schedule).evaluate(POINTS)
+    frame: pd.DataFrame = schedule if isinstance(schedule, pd.DataFrame) else schedule.evaluate(POINTS)
     frame = frame.assign(**{c: v for c, v in (("label", -1), ("subspace", 0)) if c not in frame})
     rows = []
     for label, part in frame.groupby("label"):

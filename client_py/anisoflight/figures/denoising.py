@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import matplotlib as mpl
 import numpy as np
@@ -16,10 +16,12 @@ from anisoflight.subspaces import Subspaces
 from .style import STYLE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
     from matplotlib.figure import Figure
 
-    from anisoflight.client import Client
+    from anisoflight.exchanges import Denoised
 
 Array = np.ndarray[Any, Any]
 
@@ -34,8 +36,18 @@ class Reconstruction:
     denoised: Array
 
 
+class Source(Protocol):
+    """What is asked of a client: its schedules and evaluations of its models."""
+
+    @property
+    def schedule(self) -> Callable[[str], Any]: ...
+
+    @property
+    def denoise(self) -> Callable[..., Denoised]: ...
+
+
 def reconstruct(
-    client: Client,
+    client: Source,
     model: str,
     schedule: str,
     image: npt.ArrayLike,

@@ -10,12 +10,13 @@ import pandas as pd
 
 from .. import uploads
 from ..calls import frame_of, given
-from ..files import read_schedule
+from ..files import FORMULAS, read_with_basis
+from ..plan import Plan
 from ..schedule import Schedule
 from .bases import Bases
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Schedules(Bases):
@@ -83,12 +84,25 @@ class Schedules(Bases):
         return self.schedule(name)
 
     def _import_schedule(self, name: str, path: Path, basis: str | None, replace: bool) -> Schedule:
-        file, vectors = read_schedule(path)
+        file, vectors = read_with_basis(path)
         if vectors is not None:
             basis = basis or name
             self.put_basis(basis, vectors, replace=replace)
         self.call("ImportSchedule", **given(name=name, file=file, basis=basis, replace=replace))
         return self.schedule(name)
+
+    def plan(self, schedule: str | Mapping[str, Any], *, label: int | None = None, **options: Any) -> Plan:
+        """A sampler on a schedule as numbers, for `anisoflight.diffusers.Scheduler` and loops of your own.
+
+        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and the like. A
+        schedule that differs by class serves one class at a time: give its label.
+
+        >>> client.plan({"edm": {"T": 400}}, solver="unipc", steps=6, grid="edm")
+        Plan('edm', solver='unipc', steps=6, nfe=6)
+        """
+        file = self.call("PlanSampler", **given(schedule=schedule, label=label, **options))
+        vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
+        return Plan(file, vectors)
 
     def delete_schedule(self, schedule: str) -> None:
         self.call("DeleteSchedule", schedule=schedule)

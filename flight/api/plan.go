@@ -1,0 +1,91 @@
+package api
+
+// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces.
+const MaxPlan = 1 << 14
+
+// PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields that
+// do not shape the sampler have no effect. With a schedule the model may be left out. The reply is a [Plan].
+type PlanSampler struct {
+	Sample
+	Label *int32 `json:"label,omitempty"` // whose row of a schedule per class; default −1, none
+}
+
+// SetDefaults implements Request.
+func (r *PlanSampler) SetDefaults() {
+	*r = PlanSampler{}
+	r.Sample.SetDefaults()
+}
+
+// Validate implements Request.
+func (r *PlanSampler) Validate() error {
+	if r.Model == "" && !r.Schedule.Given() {
+		return Errorf(BadRequest, "model and schedule are both missing").WithHint("Give one of them.")
+	}
+	of := r.Sample
+	if of.Model == "" {
+		of.Model = r.Schedule.Name
+	}
+	err := of.Validate()
+	of.Model = r.Model
+	r.Sample = of
+	return err
+}
+
+// ScheduleRef returns the schedule that is meant: the model's own where none is named.
+func (r *PlanSampler) ScheduleRef() ScheduleRef {
+	if r.Schedule.Given() {
+		return r.Schedule
+	}
+	return ScheduleRef{Name: r.Model, T: DefaultT}
+}
+
+// PlanFormat and PlanVersion begin every plan.
+const (
+	PlanFormat  = "anisoflight-plan"
+	PlanVersion = 1
+)
+
+// The quantities that a plan's history may hold.
+const (
+	PredictsFlow     = "flow"     // E = flow(x, g), about −ε
+	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
+)
+
+// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, and then for every stage
+//
+//	x ← x + Σ_j Noise_j P_j ξ′              with Noise, ξ′ a fresh unit normal
+//	E_0 = flow or denoised image of x at G  evaluate, E_0 pushed in front of the history
+//	x ← Σ_j P_j (Alpha_j x + Σ_i Beta_ji E_i)
+type Plan struct {
+	Format   string      `json:"format"`
+	Version  int         `json:"version"`
+	Schedule string      `json:"schedule"`
+	Label    int32       `json:"label"`
+	Family   Family      `json:"family"` // its basis has the P_j
+	Solver   string      `json:"solver"`
+	Steps    int         `json:"steps"`
+	NFE      int         `json:"nfe"` // evaluations of the network: len(Stages)
+	Predicts string      `json:"predicts"`
+	History  int         `json:"history"` // how many evaluations to keep
+	T        []float64   `json:"t"`       // [Steps + 1] times between the steps, the start first
+	Init     []float64   `json:"init"`    // [J]
+	Stages   []PlanStage `json:"stages"`
+}
+
+// PlanStage is one evaluation of the network and the combination that follows it.
+type PlanStage struct {
+	G     []float64   `json:"g"`               // [J] noise variances of the evaluation
+	Time  float64     `json:"t"`               // schedule time of the evaluation
+	Alpha []float64   `json:"alpha"`           // [J]
+	Beta  [][]float64 `json:"beta"`            // [J][up to History], the newest first
+	Step  int         `json:"step"`            // the step, from 0, that this stage ends; −1 for an inner stage
+	Noise []float64   `json:"noise,omitempty"` // [J], or absent for none
+}
+
+// Family says how a schedule is shared over classes, and what splits the image space.
+type Family struct {
+	PerClass bool   `json:"per_class"`
+	Basis    string `json:"basis"`
+	K        int    `json:"k,omitempty"`
+	Cuts     []int  `json:"cuts,omitempty"`
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// planSampler returns the numbers of a sampler, without a model or a device.
+func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error) {
+	s, err := e.scheduleNamed(req.ScheduleRef())
+	if err != nil {
+		return nil, err
+	}
+	label := int32(-1)
+	if req.Label != nil {
+		label = *req.Label
+	}
+	row, err := s.Row(int(label))
+	if err != nil {
+		return nil, err
+	}
+	set, err := settingsOf(req.Sample).Resolve()
+	if err != nil {
+		return nil, err
+	}
+	if set.NFE > api.MaxPlan/s.J() {
+		return nil, api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces is too large", set.NFE, s.J()).
+			WithHint("At most %d evaluations.", api.MaxPlan/s.J())
+	}
+	p, err := solver.New(set, s.Schedule, row)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Plan{
+		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.name, Label: label, Family: api.Family(s.Family()),
+		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T, Init: p.Init,
+	}
+	if p.Data {
+		out.Predicts = api.PredictsDenoised
+	}
+	for _, stage := range p.Stages {
+		out.Stages = append(out.Stages, api.PlanStage(stage))
+	}
+	return out, nil
+}
+
+// settingsOf returns what a request says about the sampler.
+func settingsOf(r api.Sample) solver.Settings {
+	g := r.Grid
+	return solver.Settings{
+		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant,
+		Grid:  solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho, T: g.T, Sigma: g.Sigma, Table: g.Table},
+		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
+		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
+	}
+}
