@@ -9,10 +9,11 @@ PY     := $(VENV)/bin/python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # One setting for build, test and lint, so that they share what they compile.
 export GOFLAGS := -trimpath
+BENCH   := bin/anisoflight-bench
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench bench-torch fuzz report-solvers report-families clean
+.PHONY: help demo figures test build lint fmt bench bench-torch $(BENCH) fuzz report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,7 +24,7 @@ demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEE
 figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
 	$(PY) -m studies.gallery --seed $(SEED)
 
-test: build $(VENV)/.dev ## all tests: Go, then Python against the real server
+test: build $(BENCH) $(VENV)/.dev ## all tests: Go, then Python against the real server
 	go test -timeout 20m ./...
 	$(PY) -m pytest -q client_py/tests
 
@@ -49,12 +50,15 @@ report-solvers: build ## solver × grid × schedule on digits and patches; write
 report-families: build ## what each family of schedules gains; writes docs/reports/families.md (an hour)
 	$(PY) -m studies.reports.families
 
-bench: build ## Go benchmarks
+bench: build ## Go benchmarks; those of whole programs are bin/anisoflight-bench
 	go test -run '^$$' -bench . -benchmem ./...
+
+$(BENCH): # what docs/benchmarks measures with
+	CGO_ENABLED=1 go build -o $@ ./internal/bench/anisoflight-bench
 
 # torch is for this comparison alone, in an environment of its own; TORCH_VENV names another one that has it.
 TORCH_VENV ?= .venv-torch
-bench-torch: build | $(TORCH_VENV)/bin/python ## compare with PyTorch on this machine; writes docs/benchmarks/model.md (half an hour)
+bench-torch: build $(BENCH) | $(TORCH_VENV)/bin/python ## compare with PyTorch on this machine; writes docs/benchmarks/model.md (half an hour)
 	cd client_py && $(abspath $(TORCH_VENV))/bin/python -m bench_torch --write ../docs/benchmarks/model.md
 
 $(TORCH_VENV)/bin/python:

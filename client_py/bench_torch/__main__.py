@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--programs", help="programs, with commas between")
     p.add_argument("--rounds", type=int, default=15)
     p.add_argument("--threads", type=int, default=cores, help=f"of PyTorch (default {cores})")
-    p.add_argument("--binary", type=Path, default=_ROOT / "bin" / "anisoflight")
+    p.add_argument("--binary", type=Path, default=_ROOT / "bin" / "anisoflight-bench")
     p.add_argument("--no-memory", action="store_true", help="leave out peak memory, which takes a process per program")
     p.add_argument("--write", type=Path, help="page to put the tables into; the CSV goes beside it")
     p.add_argument("--peak-of", help=argparse.SUPPRESS)
@@ -76,7 +76,7 @@ def peak_of(options: argparse.Namespace) -> None:
 
 
 def command(options: argparse.Namespace, folder: Path, batch: int | None) -> list[str]:
-    line = [str(options.binary), "bench", "model", "--drive", "--model", str(folder), "--device", options.device]
+    line = [str(options.binary), "model", "--drive", "--model", str(folder), "--device", options.device]
     line += ["--precision", "tf32" if options.device == "cuda" else "float32"]  # as PyTorch is set up
     return [*line, "--batch", str(batch)] if batch else line
 
@@ -86,7 +86,7 @@ def measure_network(options: argparse.Namespace, name: str, work: Path) -> tuple
     folder, batch = Path(name), options.batch
     if not (folder / "config.json").exists():
         folder = work / name
-        subprocess.run([options.binary, "bench", "model", "--network", name, "--write", folder], check=True)
+        subprocess.run([options.binary, "model", "--network", name, "--write", folder], check=True)
         batch = batch or {"8x8": 64, "32x32": 8}.get(name)
     environment = {**os.environ, "ANISOFLIGHT_PROGRAM_CACHE": str(work / "programs")}
     programs = (options.programs or _PROGRAMS[options.device]).split(",")

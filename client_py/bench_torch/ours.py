@@ -1,4 +1,4 @@
-"""The other half of the comparison: a process of `anisoflight bench model --drive`."""
+"""The other half of the comparison: a process of `anisoflight-bench model --drive`."""
 
 from __future__ import annotations
 

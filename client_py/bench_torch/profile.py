@@ -123,21 +123,20 @@ def samples(data: Path) -> Iterator[tuple[int, str, str]]:
 def main() -> None:
     p = argparse.ArgumentParser(
         prog="bench_torch.profile",
-        description="Tell where the processor time of a program of `anisoflight bench model` goes. Needs perf.",
+        description="Tell where the processor time of a program of `anisoflight-bench model` goes. Needs perf.",
         epilog="Example: python -m bench_torch.profile vjp --network 32x32",
     )
-    p.add_argument("program", help="as in `anisoflight bench model --help`")
+    p.add_argument("program", help="as in `anisoflight-bench model --help`")
     p.add_argument("--network", default="32x32")
     p.add_argument("--calls", type=int, default=20)
     p.add_argument("--rows", type=int, default=12, help="kinds of generated code that are told apart")
-    p.add_argument("--binary", type=Path, default=_ROOT / "bin" / "anisoflight")
+    p.add_argument("--binary", type=Path, default=_ROOT / "bin" / "anisoflight-bench")
     options = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         dump, data = Path(folder), Path(folder) / "perf.data"
         environment = {**os.environ, "ANISOFLIGHT_PROGRAM_CACHE": "off", "XLA_FLAGS": f"--xla_dump_to={dump}"}
-        with Ours(
-            [str(options.binary), "bench", "model", "--drive", "--network", options.network], environment
-        ) as ours:
+        command = [str(options.binary), "model", "--drive", "--network", options.network]
+        with Ours(command, environment) as ours:
             ours.order(compile=options.program)
             ours.order(run=options.program, calls=3)
             recorder = subprocess.Popen(["perf", "record", "-q", "-F", "4000", "-p", str(ours.pid), "-o", data])

@@ -1,4 +1,4 @@
-"""What is measured of the network in PyTorch, program by program as in internal/modelbench of the Go code."""
+"""What is measured of the network in PyTorch, program by program as in internal/bench of the Go code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The network's programs on a GPU, in every precision: `python client_py/tests/bench_gpu.py --help`.
 
-It needs Python alone, with the CUDA plugin installed, and the program `anisoflight`. docs/benchmarks/gpu.md says how.
+It needs Python alone, with the CUDA plugin installed, and the programs `anisoflight` and `anisoflight-bench`.
+docs/benchmarks/gpu.md says how.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class Memory(threading.Thread):
                 self.most = max(self.most, int(answer.stdout))
 
 
-def run(options: argparse.Namespace, *arguments: str) -> Any:
+def run(options: argparse.Namespace, program: str, *arguments: str) -> Any:
     """What the program prints as JSON; what it logs goes through."""
     command = [
-        options.anisoflight,
+        options.folder / program,
         *arguments,
         "--device",
         options.device,
@@ -44,19 +45,19 @@ def run(options: argparse.Namespace, *arguments: str) -> Any:
         str(options.index),
         "--json",
     ]
-    print("$", " ".join(command), file=sys.stderr)
+    print("$", " ".join(map(str, command)), file=sys.stderr)
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ, check=False)
     if answer.returncode != 0:
-        sys.exit(f"{arguments[0]} failed with status {answer.returncode}")
+        sys.exit(f"{program} {arguments[0]} failed with status {answer.returncode}")
     return json.loads(answer.stdout)
 
 
 def measure(options: argparse.Namespace, precision: str, programs: list[str]) -> dict[str, Any]:
-    """One report of `bench model`; memory is that of a process that runs these programs alone."""
+    """One report of `anisoflight-bench model`; memory is that of a process that runs these programs alone."""
     memory = Memory(options.index)
     memory.start()
     report = run(
-        options, "bench", "model", "--network", options.network, "--batch", str(options.batch),
+        options, "anisoflight-bench", "model", "--network", options.network, "--batch", str(options.batch),
         "--precision", precision, "--programs", ",".join(programs), "--repeats", str(options.repeats),
     )  # fmt: skip
     memory.stop.set()
@@ -79,7 +80,7 @@ def lines(report: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--anisoflight", default="bin/anisoflight", help="the program (default %(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("bin"), help="of the programs (default %(default)s)")
     parser.add_argument("--device", default="cuda", help="its --device (default %(default)s)")
     parser.add_argument("--index", type=int, default=0, help="number of the GPU")
     parser.add_argument("--network", default="cifar10", help="built-in network or JSON (default %(default)s)")
@@ -93,7 +94,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="file for all numbers (default %(default)s)")
     options = parser.parse_args()
 
-    results: dict[str, Any] = {"doctor": run(options, "doctor"), "reports": []}
+    results: dict[str, Any] = {"doctor": run(options, "anisoflight", "doctor"), "reports": []}
     print(f"| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}", flush=True)
     for precision in options.precisions.split(","):
         for programs in options.programs.split():

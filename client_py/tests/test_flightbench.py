@@ -1,16 +1,18 @@
-"""`anisoflight bench flight` measures pyarrow beside Go."""
+"""`anisoflight-bench flight` measures pyarrow beside Go."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from anisoflight.serve import find_binary
 
 
 def test_bench_flight() -> None:
-    command = [find_binary(), "bench", "flight", "--mib", "4", "--rounds", "1", "--python", sys.executable, "--json"]
+    bench = Path(find_binary()).with_name("anisoflight-bench")
+    command = [bench, "flight", "--mib", "4", "--rounds", "1", "--python", sys.executable, "--json"]
     report = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert report["tcp_gb_per_s"]["median"] > 0
     measured = {(m["operation"], m["client"]) for m in report["measures"]}

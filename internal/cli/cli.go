@@ -107,7 +107,7 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 	for _, s := range specs() {
 		root.AddCommand(s.command())
 	}
-	root.AddCommand(newData(), newModel(), newSchedule(), newBasis(), newToken(), newCertificate(), newBench(), newConfig(), newVersion())
+	root.AddCommand(newData(), newModel(), newSchedule(), newBasis(), newToken(), newCertificate(), newConfig(), newVersion())
 	return root
 }
 

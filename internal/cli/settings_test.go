@@ -190,7 +190,6 @@ func TestWrongUsage(t *testing.T) {
 		"broken JSON":          {[]string{"sample", "--model", "m", "--grid", "{"}, "grid (flag --grid)"},
 		"too few to check":     {[]string{"schedule", "check", "--samples", "3"}, "samples must lie between 64 and 1048576, got 3"},
 		"no false alarm":       {[]string{"schedule", "check", "--false-alarm", "0"}, "must lie between 0 and 1, got 0"},
-		"bench of nothing":     {[]string{"bench", "estimator", "--batch", "0"}, "--batch is 0"},
 		"labels in a bad list": {[]string{"sample", "--model", "m", "--labels", "3-1"}, "labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +204,7 @@ func TestWrongUsage(t *testing.T) {
 // Every command explains itself with an example that names it.
 func TestHelpHasExamples(t *testing.T) {
 	root := newRoot()
-	for _, cmd := range slices.Concat(root.Commands(), newSchedule().Commands(), newBench().Commands()) {
+	for _, cmd := range slices.Concat(root.Commands(), newSchedule().Commands()) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}

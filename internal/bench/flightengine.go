@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// The operations, by names of the contract, which the client knows.
+const (
+	getOp      = "Sample"
+	exchangeOp = "Denoise"
+	putOp      = "PutDataset"
+)
+
+// rowsRequest asks for rows.
+type rowsRequest struct {
+	Op   string `json:"op"`
+	Rows int    `json:"rows"`
+}
+
+// SetDefaults implements api.Request.
+func (r *rowsRequest) SetDefaults() { *r = rowsRequest{} }
+
+// Validate implements api.Request.
+func (r *rowsRequest) Validate() error { return nil }
+
+// rowsAtHand is an engine that has its rows in memory: it sends them, and answers batch for batch in exchanges.
+type rowsAtHand struct{ pixels [blocks][]float32 }
+
+var _ flight.Engine = (*rowsAtHand)(nil)
+
+func (e *rowsAtHand) batch(i, n int) *api.Batch {
+	return &api.Batch{Rows: n, Cols: []any{e.pixels[i%blocks][:n*side*side]}}
+}
+
+// Operations implements flight.Engine.
+func (*rowsAtHand) Operations() api.Table {
+	own := func() api.Request { return new(rowsRequest) }
+	return api.Table{
+		{Name: getOp, Ways: api.ByGet | api.ByAction, Scope: api.SampleScope, New: own, Rows: true},
+		{Name: exchangeOp, Ways: api.ByExchange, Scope: api.SampleScope, New: own, Rows: true},
+		{Name: putOp, Ways: api.ByPut, Scope: api.TrainScope, New: own},
+	}
+}
+
+// Prepare implements flight.Engine.
+func (e *rowsAtHand) Prepare(_ context.Context, call api.Call) (*api.Job, error) {
+	r := call.Request.(*rowsRequest)
+	run := func(_ context.Context, emit func(api.Event) error) error {
+		return batches(r.Rows, func(i, n int) error { return emit(api.Event{Batch: e.batch(i, n)}) })
+	}
+	return &api.Job{Schema: imageSchema, Rows: int64(r.Rows), Bytes: int64(r.Rows) * rowBytes, Run: run}, nil
+}
+
+// Exchange implements flight.Engine.
+func (e *rowsAtHand) Exchange(context.Context, api.Call, api.Schema) (*api.Exchange, error) {
+	i := 0
+	answer := func(_ context.Context, in api.Batch, emit func(api.Event) error) error {
+		i++
+		return emit(api.Event{Batch: e.batch(i, in.Rows)})
+	}
+	return &api.Exchange{Out: imageSchema, Window: window, Close: func() {}, Do: answer}, nil
+}
+
+// Action implements flight.Engine.
+func (*rowsAtHand) Action(context.Context, api.Call, func(api.Meta)) (any, error) {
+	return struct{}{}, nil
+}
+
+// Put implements flight.Engine.
+func (*rowsAtHand) Put(context.Context, api.Call, api.Schema) (api.Upload, error) {
+	return new(counter), nil
+}
+
+// List implements flight.Engine.
+func (*rowsAtHand) List(context.Context) []api.Flight { return nil }
+
+// counter is an upload that counts its rows and forgets them.
+type counter struct{ rows int64 }
+
+// Write implements api.Upload.
+func (c *counter) Write(b api.Batch) error {
+	c.rows += int64(b.Rows)
+	return nil
+}
+
+// Commit implements api.Upload.
+func (c *counter) Commit() (int64, error) { return c.rows, nil }
+
+// Abort implements api.Upload.
+func (*counter) Abort() {}

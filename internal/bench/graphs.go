@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+type node = graph.Node
+
+// function is one of the network's own programs.
+type function struct {
+	name   string
+	images int // that it takes: x alone, w where it is differentiated, z where twice
+	build  func(f *node, images, params []*node) []*node
+	// outputs returns tensors of what it computes.
+	outputs func(b *modelBench, out []*device.Buffer) ([]safetensors.Tensor, error)
+}
+
+func inner(x, y *node) *node { return graph.ReduceAllSum(graph.Mul(x, y)) }
+
+var forward = function{"forward", 1, func(f *node, _, _ []*node) []*node { return []*node{f} }, images("forward")}
+
+var vjp = function{"vjp", 2, func(f *node, in, _ []*node) []*node {
+	return graph.Gradient(inner(f, in[1]), in[0])
+}, images("vjp")}
+
+var parameters = function{"parameters", 2, func(f *node, in, params []*node) []*node {
+	return graph.Gradient(inner(f, in[1]), params...)
+}, parameterGradients}
+
+var double = function{"double", 3, func(f *node, in, _ []*node) []*node {
+	a := graph.Gradient(inner(f, in[1]), in[0])[0]
+	return []*node{a, graph.Gradient(inner(a, in[2]), in[0])[0]}
+}, images("double/a", "double/h")}
+
+// images names outputs that are images.
+func images(names ...string) func(*modelBench, []*device.Buffer) ([]safetensors.Tensor, error) {
+	return func(b *modelBench, out []*device.Buffer) ([]safetensors.Tensor, error) {
+		var tensors []safetensors.Tensor
+		for i, name := range names {
+			v := make([]float32, out[i].Size())
+			if err := out[i].Read(v); err != nil {
+				return nil, err
+			}
+			tensors = append(tensors, safetensors.FromFloat32s("output/"+name, b.in.image(), v))
+		}
+		return tensors, nil
+	}
+}
+
+// parameterGradients names the gradients after the parameters, in PyTorch's layout.
+func parameterGradients(b *modelBench, out []*device.Buffer) ([]safetensors.Tensor, error) {
+	var tensors []safetensors.Tensor
+	for i, p := range b.net.Params() {
+		v := make([]float32, p.Size())
+		if err := out[i].Read(v); err != nil {
+			return nil, err
+		}
+		tensors = append(tensors, safetensors.FromFloat32s("output/parameters/"+p.Name, p.Shape, p.FromDevice(v)))
+	}
+	return tensors, nil
+}
+
+// graphProgram runs a function of the network. Its weights lie on the device tensor by tensor.
+type graphProgram struct {
+	bench   *modelBench
+	what    function
+	program *device.Program
+	args    []device.Arg
+	held    []*device.Buffer
+}
+
+func newGraph(what function) func(context.Context, *modelBench) (program, error) {
+	return func(ctx context.Context, b *modelBench) (program, error) {
+		g := &graphProgram{bench: b, what: what}
+		if err := g.upload(); err != nil {
+			return nil, errors.Join(err, g.close())
+		}
+		var err error
+		key := fmt.Sprintf("bench %s %d|%s|%s", what.name, b.in.batch, b.at, b.model.Network().Spec().Key)
+		g.program, err = b.dev.Program(ctx, key, g.build, b.at.Options()...)
+		if err != nil {
+			return nil, errors.Join(err, g.close())
+		}
+		return g, nil
+	}
+}
+
+func (g *graphProgram) upload() error {
+	put := func(v []float32, dims ...int) error {
+		buf, err := g.bench.dev.Upload(v, dims...)
+		if err == nil {
+			g.held, g.args = append(g.held, buf), append(g.args, device.Use(buf))
+		}
+		return err
+	}
+	b := g.bench
+	for i, p := range b.net.Params() {
+		if err := put(p.ToDevice(b.source.Values[i]), p.DeviceShape()...); err != nil {
+			return err
+		}
+	}
+	if err := put(b.in.noise, b.in.batch); err != nil {
+		return err
+	}
+	if n := b.net.Config().LabelDim; n > 0 {
+		hot := make([]float32, b.in.batch*n)
+		for i, l := range b.in.labels {
+			hot[i*n+int(l)] = 1
+		}
+		if err := put(hot, b.in.batch, n); err != nil {
+			return err
+		}
+	}
+	for _, v := range [][]float32{b.in.x, b.in.w, b.in.z}[:g.what.images] {
+		if err := put(v, b.in.image()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *graphProgram) build(gr *graph.Graph) []*node {
+	b := g.bench
+	var values, in []*node
+	params := b.net.Params()
+	for _, p := range params {
+		values = append(values, graph.Parameter(gr, p.Name, shapes.Make(dtypes.Float32, p.DeviceShape()...)))
+	}
+	noise := graph.Parameter(gr, "noise", shapes.Make(dtypes.Float32, b.in.batch))
+	var label *node
+	if n := b.net.Config().LabelDim; n > 0 {
+		label = graph.Parameter(gr, "label", shapes.Make(dtypes.Float32, b.in.batch, n))
+	}
+	for _, name := range []string{"x", "w", "z"}[:g.what.images] {
+		in = append(in, graph.Parameter(gr, name, shapes.Make(dtypes.Float32, b.in.image()...)))
+	}
+	x := graph.ConvertDType(in[0], b.at.Activations())
+	f := b.net.Apply(nn.NewScope(params, values), x, noise, nil, label, nil)
+	return g.what.build(graph.ConvertDType(f, dtypes.Float32), in, values)
+}
+
+func (g *graphProgram) run(ctx context.Context) error {
+	out, err := g.program.Run(ctx, g.args...)
+	releaseAll(out)
+	return err
+}
+
+func (g *graphProgram) outputs(ctx context.Context) ([]safetensors.Tensor, error) {
+	out, err := g.program.Run(ctx, g.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer releaseAll(out)
+	return g.what.outputs(g.bench, out)
+}
+
+func (g *graphProgram) memory(ctx context.Context) (counted, estimated *device.Memory, err error) {
+	m, ok, err := g.program.Memory(ctx)
+	if ok {
+		counted = &m
+	}
+	return counted, nil, err
+}
+
+func (g *graphProgram) close() error {
+	releaseAll(g.held)
+	return nil
+}
+
+func releaseAll(buffers []*device.Buffer) {
+	for _, b := range buffers {
+		b.Release()
+	}
+}

@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// closers end what has been started.
+type closers []func() error
+
+func (c *closers) add(f func() error) { *c = append(*c, f) }
+
+// close ends the latest first.
+func (c *closers) close() error {
+	var errs []error
+	for _, f := range slices.Backward(*c) {
+		errs = append(errs, f())
+	}
+	*c = nil
+	return errors.Join(errs...)
+}
+
+// serve starts a server on the loopback interface. It ends with c.
+func (c *closers) serve(ctx context.Context, serve func(net.Listener) error, stop func()) (net.Listener, error) {
+	l, err := flight.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- serve(l) }()
+	c.add(func() error {
+		stop()
+		return <-served
+	})
+	return l, nil
+}
+
+// servedModel is the name of the model that a modelServer has.
+const servedModel = "bench"
+
+// modelServer serves one model from a temporary folder, in this process, so that its processor time counts both ends.
+type modelServer struct {
+	closers
+	engine  *engine.Engine
+	clients []*client.Client // each with a connection of its own
+}
+
+// serveModel starts a server on dev and connects clients with it. The caller closes it. cfg.Dir is set here.
+func serveModel(
+	ctx context.Context, dev *device.Device, m *checkpoint.Model, cfg engine.Config, clients int,
+) (s *modelServer, err error) {
+	s = &modelServer{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if cfg.Dir, err = os.MkdirTemp("", "anisoflight-bench-*"); err != nil {
+		return nil, err
+	}
+	s.add(func() error { return os.RemoveAll(cfg.Dir) })
+	models := filepath.Join(cfg.Dir, "models")
+	if err := os.Mkdir(models, 0o700); err != nil {
+		return nil, err
+	}
+	if err := checkpoint.SaveModel(filepath.Join(models, servedModel), m, false); err != nil {
+		return nil, err
+	}
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	if s.engine, err = engine.Open(ctx, cfg, dev); err != nil {
+		return nil, err
+	}
+	s.add(func() error { return s.engine.Close(context.WithoutCancel(ctx)) })
+	server := flight.New(s.engine, flight.Config{Logger: cfg.Logger})
+	l, err := s.serve(ctx, server.Serve, server.Stop)
+	if err != nil {
+		return nil, err
+	}
+	for range clients {
+		c, err := client.Dial(ctx, flight.Location(l, false), client.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.add(c.Close)
+		s.clients = append(s.clients, c)
+	}
+	return s, nil
+}
+
+// sample asks a server for samples and returns their pixels in its buffer's order, n images.
+func sample(ctx context.Context, c *client.Client, request api.Sample, n int) ([]float32, error) {
+	schema, all, _, err := client.ReadAll(c.Sample(ctx, request))
+	if err != nil {
+		return nil, err
+	}
+	if all.Rows != n {
+		return nil, fmt.Errorf("%d samples of %d arrived", all.Rows, n)
+	}
+	return api.ColumnOf[float32](schema, all, "sample"), nil
+}
