@@ -6,7 +6,7 @@ SEED   ?= 1
 FUZZTIME ?= 3s
 VENV   := .venv
 PY     := $(VENV)/bin/python
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # One setting for build, test and lint, so that they share what they compile. Without grpcnotrace gRPC brings
 # templates along, for which the linker keeps every method of every type: a fifth of the program.
 export GOFLAGS := -trimpath -tags=grpcnotrace
@@ -33,16 +33,14 @@ test: build $(BENCH) $(VENV)/.dev ## all tests: Go, then Python against the real
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
 	CGO_ENABLED=1 go build -ldflags "$(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli.version=$(VERSION)" -o bin/anisoflight .
 
-lint: $(VENV)/.dev ## gofmt, go vet, staticcheck, ruff, pyright
-	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
-	go vet ./...
-	go run $(STATICCHECK) ./...
+lint: $(VENV)/.dev ## golangci-lint, ruff, pyright
+	$(GOLANGCI) run ./...
 	$(VENV)/bin/ruff check client_py
 	$(VENV)/bin/ruff format --check client_py
 	$(VENV)/bin/pyright -p client_py
 
 fmt: $(VENV)/.dev ## format Go and Python
-	gofmt -w .
+	$(GOLANGCI) fmt
 	$(VENV)/bin/ruff check --fix client_py
 	$(VENV)/bin/ruff format client_py
 
