@@ -12,7 +12,7 @@ export GOFLAGS := -trimpath
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench bench-torch fuzz report-solvers report-families clean
+.PHONY: help demo figures test build lint fmt bench bench-torch fuzz report-fair report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ fmt: $(VENV)/.dev ## format Go and Python
 	gofmt -w .
 	$(VENV)/bin/ruff check --fix client_py
 	$(VENV)/bin/ruff format client_py
+
+report-fair: build ## anisotropic samplers against plain networks, five of each kind; writes docs/reports/fair.md (hours)
+	$(PY) -m studies.reports.fair
 
 report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
 	$(PY) -m studies.reports.solvers
