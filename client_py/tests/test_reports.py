@@ -194,7 +194,7 @@ def test_a_whole_report(tmp_path: Path) -> None:
     assert "anisotropic nodes are" in page
     assert "`python -m studies.reports.solvers --problems patches8 --quick`" in page
     errors = pd.read_csv(tmp_path / "docs" / "solvers-patches8-errors.csv")
-    assert len(errors) == len(candidates.FEW) * 10
+    assert len(errors) == len(candidates.FEW) * 12
     assert errors["ode_error"].notna().all()
     solvers.main(arguments)
     assert (tmp_path / "out" / "cells.jsonl").read_text() == kept
