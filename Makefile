@@ -15,7 +15,8 @@ BENCH   := bin/anisoflight-bench
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench bench-torch $(BENCH) fuzz report-solvers report-families clean
+.PHONY: help demo figures test build lint fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers \
+	report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,6 +44,9 @@ fmt: $(VENV)/.dev ## format Go and Python
 	$(GOLANGCI) fmt
 	$(VENV)/bin/ruff check --fix client_py
 	$(VENV)/bin/ruff format client_py
+
+report-fair: build ## anisotropic samplers against plain networks, five of each kind; writes docs/reports/fair.md (hours)
+	$(PY) -m studies.reports.fair
 
 report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
 	$(PY) -m studies.reports.solvers

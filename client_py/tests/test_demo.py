@@ -16,6 +16,7 @@ from studies.demo import data, figures, stages
 from studies.demo.checks import Check, Checks
 from studies.demo.energy import Energy
 from studies.demo.report import Report, layout, pm
+from studies.features import clipped_gaussian, edge_features
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +57,39 @@ def test_principal_features_keep_all_variance_with_all_components() -> None:
     assert full.var(axis=0).sum() == pytest.approx(flat.var(axis=0).sum())
     assert np.all(np.diff(few.var(axis=0)) <= 0)
     assert few.shape == (200, 5)
+
+
+def test_edge_features_see_more_than_mean_and_covariance() -> None:
+    """To principal components a Gaussian of the same moments is the data; to edges it is not."""
+    rng = np.random.default_rng(3)
+    signs = rng.choice([-0.5, 0.5], size=(4000, 8, 8, 1)).astype(np.float32)
+    normal = (0.5 * rng.standard_normal(signs.shape)).astype(np.float32) / 4
+    real, same, law = signs[:2000] / 4, signs[2000:] / 4, normal[:2000]
+    linear = Reference(metrics.principal_features(real, 64), real)
+    edges = Reference(edge_features(real), real)
+    assert linear.distance(law) < 1.2 * linear.distance(same)
+    assert edges.distance(law) > 3 * edges.distance(same)
+
+
+def test_edge_features_of_a_flat_image_are_those_of_any_other() -> None:
+    images = data.patches(per_class=50).train.images
+    edges = edge_features(images)
+    flat = edges(np.stack([np.full((8, 8, 3), level, np.float32) for level in (-0.5, 0.0, 0.7)]))
+    assert flat == pytest.approx(flat[:1].repeat(3, axis=0), abs=1e-9)
+    assert flat.shape == (3, 4 * 32)
+    assert edges(images).var(axis=0).sum() == pytest.approx(64)
+    assert np.array_equal(edges(images), edge_features(images)(images))
+
+
+def test_the_clipped_gaussian_has_the_moments_of_the_data() -> None:
+    rng = np.random.default_rng(4)
+    images = (0.1 * rng.standard_normal((500, 3, 3, 2)) @ rng.standard_normal((2, 2)) + 0.2).astype(np.float32)
+    drawn = clipped_gaussian(images, 40_000, seed=1)
+    assert drawn.shape == (40_000, 3, 3, 2)
+    assert np.abs(drawn).max() <= 1
+    rows, law = images.reshape(500, -1), drawn.reshape(40_000, -1)
+    assert law.mean(axis=0) == pytest.approx(rows.mean(axis=0), abs=5e-3)
+    assert np.cov(law.T) == pytest.approx(np.cov(rows.T), abs=3e-3)
 
 
 def test_data_sets_are_the_same_every_time() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from anisoflight.cells import Cells
-from studies.reports import candidates, familypage, networks, search, solverpage, solvers
+from studies.reports import candidates, fair, fairpage, familypage, networks, search, solverpage, solvers
 from studies.reports.page import Page
 
 if TYPE_CHECKING:
@@ -128,6 +128,61 @@ def test_every_network_sees_anisotropic_noise() -> None:
         assert config["kimg"] == 2.0
 
 
+def test_a_plain_network_is_the_same_but_for_its_noise() -> None:
+    for problem in networks.PROBLEMS.values():
+        plain, other = (problem.config(seed=3, kimg=2.0, plain=plain) for plain in (True, False))
+        assert {key for key in other if other[key] != plain.get(key)} == {
+            "family",
+            "p_std_subspace",
+            "ratio_embedding",
+        }
+        assert plain.keys() < other.keys()
+
+
+def _networks(values: dict[tuple[str, str], list[float]], nfe: int = 5) -> pd.DataFrame:
+    """FD and edge FD by kind of network and sampler, one for each network."""
+    rows = [
+        {"network": kind, "seed": seed, "sampler": sampler, "nfe": nfe, "FD": fd, "edge FD": 10 * fd}
+        for (kind, sampler), column in values.items()
+        for seed, fd in enumerate(column, 1)
+    ]
+    rows.append({"network": "none", "seed": 1, "sampler": "clipped Gaussian", "nfe": 0, "FD": 2.0, "edge FD": 9.0})
+    return pd.DataFrame(rows)
+
+
+def test_the_spread_is_over_networks() -> None:
+    """Networks differ by 1, the anisotropic ones are worse by 0.1, 0.2 and 0.3."""
+    table = _networks({fairpage.BASELINE: [1, 2, 3], ("anisotropic", "AB3"): [1.1, 2.2, 3.3]})
+    shown = fairpage.table(table).set_index(["network", "sampler"])["NFE 5"]
+    assert shown["plain", "iPNDM-4, polynomial"] == "**2.00 ± 1.00** / 20.00 ± 10.00"
+    assert shown["anisotropic", "AB3"] == "2.20 ± 1.10 / 22.00 ± 11.00"
+    assert shown["none", "clipped Gaussian"] == "2.00 / 9.00"
+    differences = fairpage.difference_table(table)
+    assert differences["sampler"].tolist() == ["AB3"]
+    assert differences["NFE 5"].tolist() == ["**+0.20 ± 0.06** / **+2.00 ± 0.58**"]
+    assert "FD higher by +0.20 ± 0.06" in fairpage.verdict(table)
+
+
+def test_one_network_makes_no_verdict() -> None:
+    table = _networks({fairpage.BASELINE: [1], ("anisotropic", "AB3"): [0.5]})
+    assert "±" not in fairpage.difference_table(table)["NFE 5"].iloc[0]
+    assert "lower by" not in fairpage.verdict(table)
+
+
+def test_energies_are_paired_by_seed() -> None:
+    rows = [("plain", 1, 40.0), ("plain", 2, 50.0), ("anisotropic", 1, 38.0), ("anisotropic", 2, 48.5)]
+    table = pd.DataFrame(rows, columns=pd.Index(["network", "seed", "energy"]))
+    assert "lower by 4.0 ± 1.0 %" in fairpage.energy_sentence(table)
+
+
+def test_the_fair_comparison_names_its_samplers() -> None:
+    names = [(arm.kind, arm.name) for arm in fair.ARMS]
+    assert len(names) == len(set(names))
+    assert fairpage.BASELINE in names
+    assert set(fairpage.SHOWN) <= set(names)
+    assert {kind for kind, _ in names} == set(fair.KINDS)
+
+
 def test_a_whole_report(tmp_path: Path) -> None:
     """Tiny, from training to the page; and once more from what was kept, which measures nothing."""
     arguments = ["--quick", "--problems", "patches8", "--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
@@ -139,7 +194,7 @@ def test_a_whole_report(tmp_path: Path) -> None:
     assert "anisotropic nodes are" in page
     assert "`python -m studies.reports.solvers --problems patches8 --quick`" in page
     errors = pd.read_csv(tmp_path / "docs" / "solvers-patches8-errors.csv")
-    assert len(errors) == len(candidates.FEW) * 10
+    assert len(errors) == len(candidates.FEW) * 12
     assert errors["ode_error"].notna().all()
     solvers.main(arguments)
     assert (tmp_path / "out" / "cells.jsonl").read_text() == kept

@@ -13,7 +13,7 @@ import anisoflight
 
 from . import digits, patches
 from .checks import Checks
-from .report import Report
+from .report import Report, layout
 
 
 def main() -> int:
@@ -29,8 +29,8 @@ def main() -> int:
     with anisoflight.serve(data=args.out / "data") as client:
         info = client.info()
         print(f"server {info['version']} on {info['device']['name']}", flush=True)
+        table = patches.run(client, report, checks, args.seed)
         digits.run(client, report, checks, args.seed)
-        patches.run(client, report, checks, args.seed)
     seconds = time.perf_counter() - started
 
     report.heading("Thresholds")
@@ -42,7 +42,7 @@ def main() -> int:
     report.text(f"Seed {args.seed}; {where}; {seconds / 60:.1f} minutes in all.")
     path = args.out / "report.html"
     report.write(path)
-    print(*checks.items, sep="\n")
+    print(layout(table).to_string(index=False), *checks.items, sep="\n")
     print(f"{path.resolve()}  ({seconds / 60:.1f} min)")
     if checks.missed:
         print(

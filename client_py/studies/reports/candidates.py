@@ -48,26 +48,31 @@ class Candidate:
 
 
 def baselines(problem: Problem) -> dict[str, Candidate]:
-    """What the literature samples with at few evaluations, on EDM's grid (ρ = 7), and 2M uniform in log-SNR."""
-    found = {c.name: c for c in _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr"), FEW)}
-    names = ("Heun, edm, EDM", "iPNDM-4, edm, EDM", "2M, edm, EDM", "2M, logsnr, EDM")
+    """What the literature samples with at few evaluations: Heun to σ = 0, multistep solvers to σ_min, both on EDM's
+    levels (ρ = 7), and 2M uniform in log-SNR.
+    """
+    grids = ("edm", "polynomial", "logsnr")
+    found = {c.name: c for c in _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, grids, FEW)}
+    names = ("Heun, edm, EDM", "iPNDM-4, polynomial, EDM", "2M, polynomial, EDM", "2M, logsnr, EDM")
     return {name: found[name] for name in names}
 
 
 def candidates(bench: Workbench, solvers: Sequence[str]) -> list[Candidate]:
     """Every combination, after making or learning its schedule.
 
-    For J = 1 the grids edm and logsnr name noise levels, whatever the schedule: they stand once, with EDM's.
+    For J = 1 the grids edm, polynomial and logsnr name noise levels, whatever the schedule: they stand once, with
+    EDM's.
     """
     client, problem, kept = bench.client, bench.problem, bench.cells.kept
     split = {"basis": "dct", "k": problem.k}
     geodesic = schedules.geodesic(client, problem, problem.name, kept=kept)
     isotropic = schedules.learned(client, problem, "isotropic", {"basis": "none"}, kimg=bench.effort.learn, kept=kept)
     anisotropic = schedules.learned(client, problem, "dct", split, kimg=bench.effort.learn, kept=kept)
-    found = _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, ("edm", "logsnr", "schedule"), solvers)
+    levels = ("edm", "polynomial", "logsnr")
+    found = _fixed(problem, "EDM", schedules.edm(problem), ISOTROPIC, (*levels, "schedule"), solvers)
     found += _fixed(problem, "geodesic", geodesic, ISOTROPIC, ("schedule",), solvers)
     found += _fixed(problem, "learned", isotropic, ISOTROPIC, ("schedule",), solvers)
-    found += _fixed(problem, "learned J = 2", anisotropic, anisotropic, ("edm", "logsnr", "schedule"), solvers)
+    found += _fixed(problem, "learned J = 2", anisotropic, anisotropic, (*levels, "schedule"), solvers)
     found += [nodes(bench, label) for label in solvers]
     found += [nodes(bench, label, split) for label in solvers]
     return found

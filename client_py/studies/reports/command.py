@@ -34,14 +34,21 @@ class Command:
 
 
 @contextmanager
-def command(name: str, title: str, description: str | None, arguments: Sequence[str] | None) -> Iterator[Command]:
-    """Parse the arguments (default: the process's own), serve the models, and write the page in the end."""
+def command(
+    name: str,
+    title: str,
+    description: str | None,
+    arguments: Sequence[str] | None,
+    problems: Sequence[str] = tuple(PROBLEMS),
+) -> Iterator[Command]:
+    """Parse the arguments (default: the process's own), serve the models, and write the page in the end.
+
+    problems are those that the report can be on, all of them unless some are named.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m studies.reports.{name}", description=description)
     parser.add_argument("--out", type=Path, default=Path("runs/reports"), help="folder of models and measurements")
     parser.add_argument("--docs", type=Path, default=Path("docs/reports"), help="folder of the page")
-    parser.add_argument(
-        "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), help="data sets to report on"
-    )
+    parser.add_argument("--problems", nargs="+", choices=problems, default=problems, help="data sets to report on")
     parser.add_argument("--kept", action="store_true", help="write what has been measured so far, measure nothing more")
     parser.add_argument("--quick", action="store_true", help="a smoke test: tiny networks, few samples")
     args = parser.parse_args(arguments)
@@ -50,14 +57,14 @@ def command(name: str, title: str, description: str | None, arguments: Sequence[
         cells = Cells(args.out / "cells.jsonl", args.kept)
         yield Command(client, cells, page, [PROBLEMS[problem] for problem in args.problems], args.quick)
         page.heading("How this was made")
-        page.text(_provenance(client, _typed(parser.prog, args)))
+        page.text(_provenance(client, _typed(parser.prog, args, problems)))
     print(page.write())
 
 
-def _typed(prog: str, args: argparse.Namespace) -> str:
+def _typed(prog: str, args: argparse.Namespace, problems: Sequence[str]) -> str:
     """The command as it would be typed again; where files lie is left out, for it changes no number."""
     words = [prog]
-    if args.problems != list(PROBLEMS):
+    if list(args.problems) != list(problems):
         words += ["--problems", *args.problems]
     return " ".join(words + [f"--{flag}" for flag in ("kept", "quick") if getattr(args, flag)])
 
@@ -68,6 +75,6 @@ def _provenance(client: anisoflight.Client, typed: str) -> str:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scikit-learn", "pyarrow"))
     return (
         f"`{typed}`, written with server {info['version']} on {info['device']['name']}, {platform.machine()}, "
-        f"{os.cpu_count()} cores; Python {platform.python_version()}, {versions}. Networks and schedules have seed 1; "
-        "the seeds of the samples are in the CSV files."
+        f"{os.cpu_count()} cores; Python {platform.python_version()}, {versions}. Networks and schedules have seed 1 "
+        "where the CSV files name none; so do those of the samples."
     )

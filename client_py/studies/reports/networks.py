@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from anisoflight import Client
 
-_ANISOTROPIC = ("family", "ratio_embedding", "p_std_subspace")
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -39,15 +37,13 @@ class Problem:
 
         The draw of the shared noise level, the size and the budget are the same for a plain network and any other.
         """
-        base = {key: value for key, value in stages.recipe(self.recipe).items() if key not in _ANISOTROPIC}
-        recipe = stages.recipe("patches-pretrain")
-        noise = {key: recipe[key] for key in ("p_mean", "p_std")}
-        if not plain:
-            noise |= {"p_std_subspace": recipe["p_std_subspace"], "ratio_embedding": True}
-            noise |= {"family": {"basis": "dct", "k": self.k}}
+        base = stages.recipe(self.recipe)
+        noise = stages.recipe("patches-plain" if plain else "patches-pretrain")
+        anisotropic = {} if plain else {"family": {"basis": "dct", "k": self.k}, "ratio_embedding": True}
         return {
             **base,
-            **noise,
+            **{key: value for key, value in noise.items() if key.startswith("p_")},
+            **anisotropic,
             "dataset": self.name,
             "network": {**base["network"], **self.network},
             "kimg": kimg,
@@ -60,14 +56,14 @@ PROBLEMS = {
     problem.name: problem
     for problem in (
         Problem("digits", data.digits, T=20.0**2, c=1, k=16, recipe="digits-pretrain", network={}),
-        Problem("patches8", data.patches, T=80.0**2, c=16, k=4, recipe="patches-pretrain", network={}),
+        Problem("patches8", data.patches, T=80.0**2, c=16, k=4, recipe="patches-plain", network={}),
         Problem(
             "patches16",
             lambda: data.patches(size=16),
             T=80.0**2,
             c=16,
             k=16,
-            recipe="patches-pretrain",
+            recipe="patches-plain",
             network={"img_resolution": 16, "channel_mult": [1, 2, 2], "attn_resolutions": [8, 4]},
             like="patches8",
         ),

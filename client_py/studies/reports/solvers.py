@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from . import networks, solverpage
 from .candidates import FEW, SOLVERS, Candidate, baselines, candidates, nodes
 from .command import command
+from .solverpage import IPNDM
 from .workbench import FD, FD_TRAIN, FULL, SLIGHT, Effort, Workbench
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ class Size:
     """Seeds of that judgement, none of which has chosen anything."""
 
 
-IPNDM = "iPNDM-4, edm, EDM"
 QUICK = Size(kimg=1.28, nfes=(5,), solvers=FEW, effort=SLIGHT, few=(5,), samples=60, many=80)
 
 

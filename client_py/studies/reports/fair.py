@@ -1,0 +1,204 @@
+"""``python -m studies.reports.fair``: anisotropic samplers against a plain network with the best free sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from anisoflight.bench import Bench, Reference, Sampler
+from anisoflight.metrics import principal_features
+from studies.demo.energy import EnergyMeter
+from studies.features import clipped_gaussian, edge_features
+
+from . import fairpage, networks, schedules
+from .candidates import SOLVERS
+from .command import command
+from .workbench import FULL, SLIGHT, Effort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from anisoflight import Client
+    from anisoflight.cells import Cells
+    from studies.demo.data import Data
+
+FD, EDGES = "FD", "edge FD"
+PLAIN, ANISOTROPIC, NONE = "plain", "anisotropic", "none"
+KINDS = (PLAIN, ANISOTROPIC)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: networks of each kind by problem, and samples of each sampler."""
+
+    counts: dict[str, int]
+    kimg: float = networks.KIMG
+    effort: Effort = FULL
+    nfes: tuple[int, ...] = (3, 5, 9)
+    samples: int = 4000
+    seed: int = 7 * 10**8
+    evaluations: int = 8192
+    """Of the loss, for every energy."""
+
+
+FULL_SIZE = Size({"patches8": 5, "patches16": 3})
+QUICK = Size({"patches8": 1, "patches16": 1}, kimg=0.256, effort=SLIGHT, nfes=(3,), samples=40, evaluations=64)
+
+
+class Network:
+    """One trained network of a problem, and the schedules made for it."""
+
+    def __init__(self, client: Client, problem: networks.Problem, split: Data, kind: str, seed: int, size: Size):
+        self.client, self.problem, self.kind, self.seed, self._size = client, problem, kind, seed, size
+        self.name = f"{problem.name}-{kind}-{seed}"
+        config = problem.config(seed, size.kimg, plain=kind == PLAIN)
+        networks.train(client, problem, split, self.name, config)
+        self.hash = client.describe_model(self.name)["hash"][:12]
+
+    def geodesic(self) -> str:
+        return schedules.geodesic(self.client, self.problem, self.name, seed=self.seed)
+
+    def learned(self) -> str:
+        """The schedule learned with this network frozen: isotropic for a plain one, else with two DCT bands."""
+        name, family = ("isotropic", {"basis": "none"}) if self.kind == PLAIN else ("dct", self._bands())
+        options = {"model": self.name, "kimg": self._size.effort.learn, "seed": self.seed}
+        return schedules.learned(self.client, self.problem, name, family, **options)
+
+    def nodes(self, solver: str, nfe: int, *, refined: bool) -> str:
+        """Nodes for two bands, chosen on the data's own Gaussian, and moved on with this network where refined."""
+        effort = self._size.effort
+        refine = {"latents": effort.latents, "iterations": effort.iterations} if refined else None
+        options = {"refine": refine, "model": self.name}
+        return schedules.nodes(self.client, self.problem, solver, nfe, self._bands(), **options)
+
+    def _bands(self) -> dict[str, Any]:
+        return {"basis": "dct", "k": self.problem.k}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A sampler of one kind of network: what it is called, and Sample's options for an NFE."""
+
+    kind: str
+    name: str
+    options: Callable[[Network, int], dict[str, Any]]
+
+
+def _on_grid(label: str, grid: str) -> Arm:
+    return Arm(PLAIN, f"{label}, {grid}", lambda _network, _nfe: _edm(label, grid))
+
+
+def _edm(label: str, grid: str) -> dict[str, Any]:
+    return {**SOLVERS[label], "grid": grid, "schedule": "edm"}
+
+
+def _on_nodes(label: str, *, refined: bool) -> Arm:
+    def options(network: Network, nfe: int) -> dict[str, Any]:
+        return {**SOLVERS[label], "schedule": network.nodes(SOLVERS[label]["solver"], nfe, refined=refined)}
+
+    return Arm(ANISOTROPIC, f"{label}, nodes J = 2" + (", refined" if refined else ""), options)
+
+
+BASELINE = "iPNDM-4, polynomial"
+ARMS = (
+    *(_on_grid(label, grid) for grid in ("polynomial", "edm") for label in ("iPNDM-4", "UniPC-3", "2M")),
+    _on_grid("Heun", "edm"),
+    Arm(PLAIN, "Heun, learned", lambda network, _nfe: {**SOLVERS["Heun"], "schedule": network.learned()}),
+    Arm(PLAIN, "AB3, learned", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
+    Arm(PLAIN, "AB3, geodesic", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.geodesic()}),
+    Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
+    Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
+    _on_nodes("UniPC-3", refined=False),
+    _on_nodes("2M", refined=False),
+    _on_nodes("UniPC-3", refined=True),
+    _on_nodes("2M", refined=True),
+)
+"""Every sampler takes exactly the evaluations of its column; Heun's endpoint form takes odd numbers."""
+
+
+class Judge:
+    """The real images of a problem, and the two distances to them."""
+
+    def __init__(self, client: Client, split: Data, cells: Cells, size: Size) -> None:
+        self._split, self._cells, self._size = split, cells, size
+        train, test = split.train.images, split.test.images
+        features = {FD: principal_features(train, 40), EDGES: edge_features(train)}
+        self.references = {name: Reference(found, test) for name, found in features.items()}
+        self._bench = Bench(client, self.references, (size.seed,), size.samples)
+
+    def distances(self, network: Network, arm: Arm, nfe: int) -> dict[str, float]:
+        """Both distances of one sampler of one network; a cell."""
+
+        def measure() -> dict[str, float]:
+            sampler = Sampler(arm.name, network.name, arm.options(network, nfe), "")
+            found = self._bench.distances(sampler, nfe)
+            if found.evaluations != nfe:
+                raise RuntimeError(f"{arm.name}: asked for {nfe} evaluations, the server counted {found.evaluations}")
+            return {name: values[0] for name, values in found.by_reference.items()}
+
+        key = {"fair": network.problem.name, "network": network.hash, "sampler": arm.name, "nfe": nfe}
+        return self._cells.measured(key | {"samples": self._size.samples, "seed": self._size.seed}, measure)
+
+    def without_network(self, draws: int) -> Iterator[dict[str, Any]]:
+        """Rows that take no evaluation: the clipped Gaussian of the training images, and training images themselves."""
+        train, count = self._split.train.images, self._size.samples
+        for seed in range(1, draws + 1):
+            chosen = np.random.default_rng(seed).permutation(len(train))[:count]
+            for name, images in (("clipped Gaussian", clipped_gaussian(train, count, seed)), ("real", train[chosen])):
+                found = {label: real.distance(images) for label, real in self.references.items()}
+                yield {"network": NONE, "seed": seed, "sampler": name, "nfe": 0} | found
+
+
+def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> fairpage.Measured:
+    """Train what is missing and measure what has not been measured, network by network, both kinds in turn."""
+    split = problem.load()
+    judge = Judge(client, split, cells, size)
+    count = size.counts[problem.name]
+    rows, energies = list(judge.without_network(count)), []
+    for seed in range(1, count + 1):
+        for kind in KINDS:
+            if cells.kept and f"{problem.name}-{kind}-{seed}" not in client.models().index:
+                continue
+            network = Network(client, problem, split, kind, seed, size)
+            jobs = [(arm, nfe) for arm in ARMS if arm.kind == kind for nfe in size.nfes if fits(arm, nfe)]
+            for arm, nfe in tqdm(jobs, desc=network.name, unit="row"):
+                if found := judge.distances(network, arm, nfe):
+                    rows.append({"network": kind, "seed": seed, "sampler": arm.name, "nfe": nfe} | found)
+            if found := energy(network, split, cells, size):
+                energies.append({"network": kind, "seed": seed, **found})
+    return fairpage.Measured(pd.DataFrame(rows), pd.DataFrame(energies))
+
+
+def fits(arm: Arm, nfe: int) -> bool:
+    """Whether a sampler can take exactly that many evaluations: refined nodes are dear, and made for 5 alone."""
+    return nfe == 5 or "refined" not in arm.name
+
+
+def energy(network: Network, split: Data, cells: Cells, size: Size) -> dict[str, float]:
+    """E of the network's learned schedule; the images, noise and times are the same for every network."""
+
+    def found() -> dict[str, float]:
+        meter = EnergyMeter(network.client, network.name, split.train, network.problem.c, size.evaluations, seed=1)
+        measured = meter.measure(network.learned())
+        return {"energy": measured.mean, "stderr": measured.stderr}
+
+    key = {"fair": network.problem.name, "network": network.hash, "energy": size.evaluations}
+    return cells.measured(key, found)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and write docs/reports/fair.md."""
+    problems = list(FULL_SIZE.counts)
+    with command("fair", "The fair comparison", __doc__, arguments, problems) as run:
+        size = QUICK if run.quick else FULL_SIZE
+        run.page.text(fairpage.MEASURED, fairpage.DEFINED)
+        for problem in run.problems:
+            fairpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size))
+
+
+if __name__ == "__main__":
+    main()
