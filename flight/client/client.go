@@ -71,7 +71,7 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 // Close ends the connection, and with it the calls under way.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// parseLocation gives gRPC's name of a location.
+// parseLocation returns gRPC's name of a location.
 func parseLocation(location string) (target string, secure bool, err error) {
 	scheme, rest, ok := strings.Cut(location, "://")
 	switch {

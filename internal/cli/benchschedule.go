@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 )
 
 // benchRequest are the fields of BenchSchedule.
@@ -36,7 +37,7 @@ data's mean, which no solver can help.`,
 	example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
   anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct
   anisoflight schedule bench --dataset digits --nfe 9 --covariance full --basis haar`,
-	options: append(append([]option{}, benchRequest...), dataOption, deviceOption),
+	options: slices.Concat(benchRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		table := benchTable{request: e.request(benchRequest)}
@@ -45,17 +46,7 @@ data's mean, which no solver can help.`,
 				return usagef(e.cmd, "--%s: %w", list, err)
 			}
 		}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "measuring")
-			defer p.close()
-			return stream(ctx, eng, "BenchSchedule", table.request, func(s api.Schema, ev api.Event) error {
-				showMeta(p, ev.Meta)
-				if ev.Batch != nil {
-					table.take(s, *ev.Batch)
-				}
-				return nil
-			})
-		})
+		err := collect(ctx, e, "BenchSchedule", table.request, "measuring", func(m client.Message) { table.take(m.Schema, m.Batch) })
 		if err != nil {
 			return err
 		}

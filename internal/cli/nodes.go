@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -42,7 +43,7 @@ gain is told on those latents and on as many others.`,
 	example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
   anisoflight schedule nodes --name fine-5 --dataset digits --solver dpmpp2m --nfe 5 --refine '{"model":"digits"}'
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
-	options: append(append([]option{}, nodesRequest...), dataOption, deviceOption),
+	options: slices.Concat(nodesRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		fields := e.request(nodesRequest)

@@ -29,6 +29,8 @@ type option struct {
 	def    string // default as text; empty where another package decides
 	usage  string // `word` in backquotes names the value in the help
 	needed bool   // the command does nothing without it
+	secret bool   // not to be shown
+	local  bool   // of the process that has the device
 }
 
 func (o option) flag() string { return strings.ReplaceAll(o.name, "_", "-") }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -136,19 +135,19 @@ func (s *settings) get(name string) value {
 	panic("cli: no option " + name)
 }
 
-// text gives a text setting, empty if it is unset.
+// text returns a text setting, empty if it is unset.
 func (s *settings) text(name string) string {
 	t, _ := s.get(name).value.(string)
 	return t
 }
 
-// whole gives a whole number, 0 if it is unset.
+// whole returns a whole number, 0 if it is unset.
 func (s *settings) whole(name string) int64 {
 	n, _ := s.get(name).value.(int64)
 	return n
 }
 
-// number gives a number, 0 if it is unset.
+// number returns a number, 0 if it is unset.
 func (s *settings) number(name string) float64 {
 	x, _ := s.get(name).value.(float64)
 	return x
@@ -169,16 +168,4 @@ func (s *settings) request(options []option) map[string]any {
 		}
 	}
 	return fields
-}
-
-// encode makes a request's JSON of its fields.
-func encode(fields map[string]any) (json.RawMessage, error) {
-	if fields == nil {
-		fields = map[string]any{}
-	}
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
-	}
-	return raw, nil
 }

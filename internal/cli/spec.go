@@ -20,6 +20,7 @@ type spec struct {
 	args                      string // what its arguments are, such as FILE...; none if empty
 	options                   []option
 	json                      bool // the command has a flag --json, which is no setting
+	stores                    bool // the command makes the data folder if it is missing
 	run                       func(ctx context.Context, e env) error
 }
 
@@ -32,6 +33,8 @@ type env struct {
 	log  *slog.Logger
 	args []string
 	json bool // results as JSON
+
+	stores bool // the data folder is made if it is missing
 }
 
 // common are the settings of every command.
@@ -67,7 +70,7 @@ func (s spec) command() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		e.json, e.args = *asJSON, args
+		e.json, e.args, e.stores = *asJSON, args, s.stores
 		for _, v := range e.values {
 			if v.needed && (v.value == nil || v.value == "") {
 				return usagef(cmd, "--%s is missing", v.flag())

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -34,7 +35,7 @@ The table gives the sum of the single steps' errors, and the measured ODE error:
 root mean square difference to the converged samples from as many other latents.`,
 	example: `  anisoflight schedule steps --name digits-ab-5 --model digits --solver ab --nfe 5
   anisoflight sample --model digits --schedule digits-ab-5 --solver ab --nfe 5`,
-	options: append(append([]option{}, stepsRequest...), dataOption, deviceOption),
+	options: slices.Concat(stepsRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		fields := e.request(stepsRequest)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -127,7 +128,7 @@ func TestConfigurationFiles(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		body, err := encode(s.request(trainRequest))
+		body, err := json.Marshal(s.request(trainRequest))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,7 +69,8 @@ func Acquire(dir, program string) (*Lock, error) {
 		if text, err := io.ReadAll(file); err == nil {
 			_ = json.Unmarshal(text, &held.Holder)
 		}
-		return nil, cmp.Or[error](file.Close(), held)
+		_ = file.Close() // nothing has been written
+		return nil, held
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("data folder: cannot lock %s: %w", file.Name(), err), file.Close())
