@@ -14,7 +14,7 @@ from .client import connect
 from .errors import AnisoflightError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pandas as pd
 
