@@ -17,15 +17,18 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
 
-var (
-	dataOption   = option{name: "data", def: "data", usage: "`folder` of models, schedules, bases, datasets and runs"}
-	serverOption = option{name: "server", usage: "`address` of the server that does the work: HOST:PORT, unix:PATH or a location grpc+tls://HOST:PORT (default: that of the data folder, if it has one, else this process)"}
-	tokenOption  = option{name: "token", secret: true, usage: "`token` for the server"}
-	caOption     = option{name: "tls_ca", usage: "PEM `file` of the authorities that the server's certificate may be of (default: the system's)"}
-)
+var dataOption = option{name: "data", def: "data", usage: "`folder` of models, schedules, bases, datasets and runs"}
 
 // folderOptions are those of every command that works on a data folder.
-var folderOptions = []option{dataOption, serverOption, tokenOption, caOption, deviceOption}
+var folderOptions = []option{
+	dataOption,
+	{name: "server", usage: "`address` of the server that does the work: HOST:PORT, unix:PATH or grpc+tls://HOST:PORT (default: the server of the data folder, if there is one, else this process)"},
+	{name: "token", secret: true, usage: "`token` for the server"},
+	{name: "tls_ca", usage: "PEM `file` of the authorities that the server's certificate may be of (default: the system's)"},
+	{name: "client_cert", usage: "PEM `file` of this client's certificate, for servers with --client-ca"},
+	{name: "client_key", usage: "PEM `file` of its key"},
+	deviceOption,
+}
 
 // connection is a client of the server that works on the data folder.
 type connection struct {
@@ -92,18 +95,11 @@ func withRemote(ctx context.Context, e env, location string, f func(connection) 
 			e.log.Warn("the server has a device of its own: --"+v.flag()+" is not used", "server", location)
 		}
 	}
-	o := client.Options{Token: e.text("token")}
-	if file := e.text("tls_ca"); file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("--tls-ca: %w", err)
-		}
-		o.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
-		if !o.TLS.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--tls-ca: %s holds no certificate in PEM", file)
-		}
+	secure, err := clientTLS(e)
+	if err != nil {
+		return err
 	}
-	c, err := client.Dial(ctx, location, o)
+	c, err := client.Dial(ctx, location, client.Options{Token: e.text("token"), TLS: secure})
 	if err != nil {
 		if isCode(err, api.NoToken) {
 			return fmt.Errorf("%s: %s; give it with --token or ANISOFLIGHT_TOKEN", location, plain(err))
@@ -111,6 +107,29 @@ func withRemote(ctx context.Context, e env, location string, f func(connection) 
 		return err
 	}
 	return errors.Join(f(connection{c, location}), c.Close())
+}
+
+// clientTLS returns the configuration of connections to locations grpc+tls.
+func clientTLS(e env) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := e.text("tls_ca"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-ca: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", file)
+		}
+	}
+	if cert, key := e.text("client_cert"), e.text("client_key"); cert+key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("--client-cert, --client-key: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
 }
 
 // withOwn serves the data folder in this process, on a socket that this user alone can reach.

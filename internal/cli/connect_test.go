@@ -196,7 +196,7 @@ func TestFolderInUseByACommand(t *testing.T) {
 func TestFolderThatIsMissing(t *testing.T) {
 	for _, args := range [][]string{
 		{"schedule", "list"}, {"model", "list"}, {"basis", "list"}, {"schedule", "show", "--schedule", "edm"},
-		{"sample", "--model", "digits"}, {"compare", "--model", "digits"},
+		{"sample", "--model", "digits"},
 	} {
 		dir := filepath.Join(t.TempDir(), "dtaa")
 		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
@@ -208,6 +208,30 @@ func TestFolderThatIsMissing(t *testing.T) {
 	importTwo(t, "two", "--data", dir, "--device", "go")
 	if list := must(t, dir, "schedule", "list"); !strings.Contains(list, "two") {
 		t.Errorf("the list is %q", list)
+	}
+}
+
+// A server with TLS is found by the folder as others are.
+func TestServerWithTLS(t *testing.T) {
+	dir, certs := folder(t), filepath.Join(t.TempDir(), "certs")
+	file := func(name string) string { return filepath.Join(certs, name) }
+	if status, _, stderr := call(t, "certificate", "--out", certs); status != 0 {
+		t.Fatal(stderr)
+	}
+	s := startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", file("server.pem"), "--tls-key", file("server-key.pem"), "--client-ca", file("ca.pem"))
+	list := []string{"schedule", "list", "--data", dir}
+	if status, _, stderr := call(t, list...); status != 1 || !strings.Contains(stderr, "certificate") {
+		t.Errorf("without the authority: status %d, %q", status, stderr)
+	}
+	list = append(list, "--tls-ca", file("ca.pem"), "--client-cert", file("client.pem"), "--client-key", file("client-key.pem"))
+	if status, got, stderr := call(t, list...); status != 0 || !strings.HasPrefix(got, "NAME") {
+		t.Errorf("status %d, %q, %q", status, got, stderr)
+	}
+	if status, _, stderr := call(t, append(list[:4:4], "--tls-ca", file("server-key.pem"))...); status != 1 || !strings.Contains(stderr, "holds no certificate") {
+		t.Errorf("a key instead of the authority: status %d, %q", status, stderr)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
 	}
 }
 
