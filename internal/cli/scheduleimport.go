@@ -58,7 +58,7 @@ The vectors in basis.safetensors beside a json file are stored as a basis first.
 			return importFile(ctx, e, c, text)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %s", e.text("file"), plain(err))
+			return fmt.Errorf("%s: %s", e.text("file"), plain(e.nameFlag(err)))
 		}
 		fmt.Fprintf(e.out, "%s: stored as schedule %s\n", e.text("file"), e.text("name"))
 		return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // spec describes a command with settings, so that `config` can show them without
@@ -76,9 +79,26 @@ func (s spec) command() *cobra.Command {
 				return usagef(cmd, "--%s is missing", v.flag())
 			}
 		}
-		return s.run(cmd.Context(), e)
+		return e.nameFlag(s.run(cmd.Context(), e))
 	}
 	return cmd
+}
+
+// nameFlag names the field of a request that the server refuses as the flag that it was given by.
+func (e env) nameFlag(err error) error {
+	var refused *api.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	for _, v := range e.values {
+		at := strings.Index(" "+refused.Message, " "+v.name+" must ")
+		if at >= 0 && strings.HasPrefix(v.source, "flag ") {
+			named := *refused
+			named.Message = refused.Message[:at] + "--" + v.flag() + refused.Message[at+len(v.name):]
+			return &named
+		}
+	}
+	return err
 }
 
 // flags defines the flags of all the command's settings.
