@@ -30,7 +30,7 @@ var scheduleBenchSpec = spec{
 	use:   "bench",
 	short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
 	long: `Bench replaces the data by the normal law of its mean and spectrum, on which a
-sampler's output is known exactly: no model, no samples, no noise. The table gives its
+sampler's output is known exactly: no model, no samples, no noise. The table has its
 squared 2-Wasserstein distance to that law over the law's total variance, in all and by
 subspace, and how much of it is the shift that comes of starting from noise without the
 data's mean, which no solver can help.`,
@@ -113,7 +113,7 @@ func (b *benchTable) take(s api.Schema, batch api.Batch) {
 	}
 }
 
-// entry gives what stands at a position of a request's list, or the default of a list left out.
+// entry returns what stands at a position of a request's list, or the default of a list left out.
 func entry(list any, at int, def string) any {
 	if l, ok := list.([]any); ok && at < len(l) {
 		return l[at]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -100,6 +101,9 @@ func newComparePlan(e env) (comparePlan, error) {
 	p := comparePlan{
 		Token: e.text("token"), TLSCA: e.text("tls_ca"), Model: e.text("model"), Dataset: e.text("dataset"), Out: e.text("out"), JSON: e.json,
 		Probes: e.whole("probes"), Components: e.whole("components"), Samples: e.whole("samples"), Seeds: e.whole("seeds"),
+	}
+	if e.get("client_cert").given {
+		return p, errors.New("compare cannot reach servers that ask for --client-cert: the Python package has no such setting")
 	}
 	for name, least := range map[string]int64{"probes": 1, "samples": 2, "seeds": 1, "components": 1} {
 		if e.whole(name) < least {

@@ -114,7 +114,7 @@ func parseLabels(s string) ([]int32, error) {
 		a, err1 := strconv.ParseInt(from, 10, 32)
 		b, err2 := strconv.ParseInt(to, 10, 32)
 		if err1 != nil || err2 != nil || b < a || b-a >= most {
-			return nil, fmt.Errorf("labels must be a list such as 0,1,2 or 0-9, not %q", s)
+			return nil, fmt.Errorf("--labels must be a list such as 0,1,2 or 0-9, got %q", s)
 		}
 		for l := a; l <= b; l++ {
 			labels = append(labels, int32(l))
@@ -132,7 +132,7 @@ func writerFor(path string) (imageWriter, error) {
 	case ".npz":
 		return func(path string, got images, _, _ int) error { return writeNPZ(path, got) }, nil
 	}
-	return nil, fmt.Errorf("--out must end in .png or .npz, not %q", path)
+	return nil, fmt.Errorf("--out must end in .png or .npz, got %q", path)
 }
 
 // showMeta moves a bar by the progress that an operation reports: the steps of the

@@ -26,6 +26,17 @@ type value struct {
 	given  bool   // by flag, environment or file
 }
 
+// place returns what the value is called where it was given.
+func (v value) place() string {
+	switch kind, where, _ := strings.Cut(v.source, " "); kind {
+	case "flag", "environment":
+		return where
+	case "file":
+		return v.name + " in " + where
+	}
+	return v.name
+}
+
 // resolve reads the options from all their places. The flags must have been parsed.
 func resolve(options []option, flags *pflag.FlagSet) (*settings, error) {
 	v := viper.New()
@@ -67,7 +78,7 @@ func resolve(options []option, flags *pflag.FlagSet) (*settings, error) {
 			val.value = raw
 		} else if t := v.GetString(o.name); t != "" || val.given {
 			if val.value, err = o.kind.parse(t); err != nil {
-				return nil, fmt.Errorf("%s (%s): %w", o.name, val.source, err)
+				return nil, fmt.Errorf("%s %w", val.place(), err)
 			}
 		}
 		s.values = append(s.values, val)

@@ -133,7 +133,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log_level must be debug, info, warn or error, not %q", level)
+		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, got %q", level)
 	}
 	opts := &slog.HandlerOptions{Level: l}
 	switch format {
@@ -142,7 +142,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
-	return nil, fmt.Errorf("log_format must be text or json, not %q", format)
+	return nil, fmt.Errorf("--log-format must be text or json, got %q", format)
 }
 
 // onTerminal reports whether w is a terminal, where a progress bar makes sense.

@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// kindsOf tells the settings that a request's fields need, by name.
+// kindsOf returns the settings that a request's fields need, by name.
 func kindsOf(request reflect.Type) map[string]kind {
 	kinds := map[string]kind{}
 	for i := range request.NumField() {
