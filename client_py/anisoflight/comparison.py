@@ -1,6 +1,6 @@
 """Which solver, on which grid of which schedule, at how many evaluations: one table, from the outside.
 
-`Client.compare` is the way in; ``anisoflight compare`` is the same on the command line, without Python.
+`Client.compare` is the way in; ``anisoflight compare`` is the same on the command line.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ class Moments:
 
     @classmethod
     def of(cls, features: Matrix) -> Moments:
-        """Moments of features [N, D]."""
+        """Moments of features [N, D], of which there are at least two rows."""
+        if len(features) < 2:
+            raise ValueError(f"a covariance needs at least 2 rows, got {len(features)}")
         return cls(features.mean(axis=0), np.atleast_2d(np.cov(features, rowvar=False)))
 
 
@@ -75,7 +77,7 @@ class RunningMoments:
     def moments(self) -> Moments:
         """The moments of the rows so far, of which there are at least two."""
         if self.count < 2:
-            raise ValueError(f"a covariance needs at least 2 rows, not {self.count}")
+            raise ValueError(f"a covariance needs at least 2 rows, got {self.count}")
         count, mean, scatter = self._merged(self._pending)
         return Moments(mean.copy(), scatter / (count - 1))
 

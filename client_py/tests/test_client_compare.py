@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,22 +117,21 @@ def test_a_reference_in_another_layout_is_the_same_reference(client: anisoflight
         assert one[column][0] == pytest.approx(other[column][0], rel=1e-4)
 
 
-def test_the_command_line_measures_the_same(
-    client: anisoflight.Client, dataset: str, data_folder: Path, tmp_path: Path
-) -> None:
-    for part in ("models", "datasets"):
-        shutil.copytree(data_folder / part, tmp_path / part)
-    flags = {"nfe": "3,9", "grids": "schedule,edm", "seeds": "2", "samples": "40", "probes": "16", "components": "6"}
-    command = [find_binary(), "compare", "--model", "digits", "--dataset", dataset, "--data", str(tmp_path), "--json"]
-    command += [
-        "--solvers",
-        "heun:second_point=endpoint,ab:order=9,ipndm:order=3",
-        "--out",
-        str(tmp_path / "table.csv"),
-    ]
-    command += [word for name, text in flags.items() for word in (f"--{name}", text)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    theirs = pd.DataFrame(json.loads(done.stdout))
+def run_compare(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [find_binary(), "compare", "--model", "digits", *words]
+    environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+
+
+def test_the_command_line_measures_the_same(client: anisoflight.Client, dataset: str, tmp_path: Path) -> None:
+    out = tmp_path / "table.csv"
+    words = ["--server", client.location, "--dataset", dataset, "--nfe", "3,9", "--grids", "schedule,edm"]
+    words += ["--solvers", "heun:second_point=endpoint,ab:order=9,ipndm:order=3", "--seeds", "2", "--samples", "40"]
+    words += ["--probes", "16", "--components", "6", "--out", str(out)]
+    done = run_compare(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    theirs = pd.DataFrame(rows)
     ours = client.compare(
         "digits",
         solvers=[ENDPOINT, {"solver": "ab", "order": 9}, {"solver": "ipndm", "order": 3}],
@@ -145,15 +145,44 @@ def test_the_command_line_measures_the_same(
         progress=False,
     )
     assert theirs.columns.tolist() == ours.columns.tolist()
-    for column in ("grid", "nfe", "evaluations", "code"):
-        assert theirs[column].fillna(-1).tolist() == ours[column].fillna(-1).tolist(), column
-    for column in ("ode_error", "frechet", "frechet_min", "frechet_max", "frechet_spread"):
-        assert theirs[column].to_numpy(float) == pytest.approx(ours[column].to_numpy(float), rel=1e-4, nan_ok=True), (
-            column
-        )
-    assert pd.read_csv(tmp_path / "table.csv")["frechet"].tolist() == pytest.approx(
-        theirs["frechet"].tolist(), nan_ok=True
-    )
+    assert theirs["schedule"].tolist() == ["own"] * len(ours)
+    assert theirs["solver"].tolist()[:3] == ["heun:second_point=endpoint"] * 2 + ["ab:order=9"]
+    for column in ("grid", "nfe", "code", "message"):
+        assert theirs[column].tolist() == ours[column].tolist(), column
+    figures = ["evaluations", "ode_error", "frechet", "frechet_min", "frechet_max", "frechet_spread"]
+    for column in figures:
+        np.testing.assert_array_equal(theirs[column].to_numpy(float), ours[column].to_numpy(float), column)
+    assert rows[2]["code"] == "BAD_REQUEST"
+    assert rows[2]["frechet"] is None
+    stored = pd.read_csv(out)
+    np.testing.assert_array_equal(stored[figures].to_numpy(float), theirs[figures].to_numpy(float))
+
+
+def test_the_command_prints_a_table(client: anisoflight.Client) -> None:
+    done = run_compare("--server", client.location, "--nfe", "3", "--solvers", "ab,ab:order=9", "--probes", "4")
+    assert done.returncode == 0, done.stderr
+    head, good, bad = done.stdout.splitlines()
+    assert head.split() == ["SCHEDULE", "GRID", "SOLVER", "NFE", "ODE", "ERROR", "FRECHET", "S/1000"]
+    assert good.split()[:4] == ["own", "schedule", "ab", "3"]
+    assert good.split()[5] == "-"  # no data set was named
+    assert bad.split()[:6] == ["own", "schedule", "ab:order=9", "3", "-", "-"]
+    assert "9" in bad.split("-", 3)[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--model", "no-such-model"], "no-such-model"),
+        (["--schedules", "no-such-schedule"], "no-such-schedule"),
+        (["--dataset", "no-such-set"], "no-such-set"),
+    ],
+)
+def test_the_command_says_what_is_wrong(client: anisoflight.Client, words: list[str], says: str) -> None:
+    done = run_compare("--server", client.location, *words)
+    assert done.returncode == 1
+    assert done.stderr.startswith("anisoflight: ")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_labels() -> None:

@@ -1,4 +1,4 @@
-"""Starting and ending a server, with small programs in its place."""
+"""Starting and ending a server, mostly with small programs in its place."""
 
 from __future__ import annotations
 
@@ -57,6 +57,17 @@ while True: time.sleep(1)
     arguments, end = (tmp_path / "said").read_text().splitlines()
     assert arguments == f"serve --config a.yaml --data {tmp_path} --listen 127.0.0.1:0"
     assert end == "stopped cleanly"
+
+
+def test_a_folder_in_use_is_refused_and_its_holder_named(tmp_path: Path) -> None:
+    with serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        holder = f"process {client.server.process.pid} (anisoflight serve, {client.location})"
+        with pytest.raises(ServerStartError, match="in use by process") as raised:
+            serve(data=tmp_path, arguments=["--device", "go"])
+        assert f'the data folder "{tmp_path}" is in use by {holder}; stop it' in raised.value.message
+        assert client.info()["active_requests"] == 0
+    with serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        assert client.models().empty
 
 
 def test_the_binary_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

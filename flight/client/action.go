@@ -12,40 +12,47 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// act does an action that answers with JSON: its last result is the reply, those before are news of its progress, handed to
-// progress, which may be nil.
-func act[R any](ctx context.Context, c *Client, name string, req any, progress func(api.Meta)) (reply R, err error) {
+// Action calls an operation that answers with JSON, by its name, with a request as [Client.Get] takes it: a DoAction. The
+// last result is the reply; those before report its progress to the function progress, which may be nil.
+func (c *Client) Action(ctx context.Context, name string, req any, progress func(api.Meta)) (reply json.RawMessage, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := encode("", req)
 	if err != nil {
-		return reply, err
+		return nil, err
 	}
 	stream, err := c.service.DoAction(ctx, &flight.Action{Type: name, Body: body})
 	if err != nil {
-		return reply, explain(ctx, err)
+		return nil, explain(ctx, err)
 	}
-	var last []byte
 	for {
 		result, err := stream.Recv()
 		switch {
+		case errors.Is(err, io.EOF) && reply == nil:
+			return nil, errors.New("client: the action has no reply")
 		case errors.Is(err, io.EOF):
-			if last == nil {
-				return reply, errors.New("client: the action has no reply")
-			}
-			return reply, json.Unmarshal(last, &reply)
+			return reply, nil
 		case err != nil:
-			return reply, explain(ctx, err)
+			return nil, explain(ctx, err)
 		}
-		if last != nil && progress != nil {
-			var news api.Meta
-			if err := json.Unmarshal(last, &news); err != nil {
-				return reply, err
+		if reply != nil && progress != nil {
+			var m api.Meta
+			if err := json.Unmarshal(reply, &m); err != nil {
+				return nil, err
 			}
-			progress(news)
+			progress(m)
 		}
-		last = result.GetBody()
+		reply = result.GetBody()
 	}
+}
+
+// act is Action with a decoded reply.
+func act[R any](ctx context.Context, c *Client, name string, req any, progress func(api.Meta)) (reply R, err error) {
+	text, err := c.Action(ctx, name, req, progress)
+	if err != nil {
+		return reply, err
+	}
+	return reply, json.Unmarshal(text, &reply)
 }
 
 func marshal(d *flight.FlightDescriptor) ([]byte, error) { return proto.Marshal(d) }

@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// ServerInfo tells version, device, load and memory. It needs no token.
+// ServerInfo returns version, device, load and memory. It needs no token.
 func (c *Client) ServerInfo(ctx context.Context) (api.ServerInfo, error) {
 	return act[api.ServerInfo](ctx, c, "ServerInfo", nil, nil)
 }
@@ -31,8 +31,8 @@ func (c *Client) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInf
 	return act[api.ModelInfo](ctx, c, "LoadModel", req, nil)
 }
 
-// MakeModel makes a Gaussian mixture and serves it as a model. It may take long: progress, which may be nil, is called with
-// the news.
+// MakeModel makes a Gaussian mixture and serves it as a model. It may take long: progress, which may be nil, is called as it
+// goes on.
 func (c *Client) MakeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "MakeModel", req, progress)
 }
@@ -58,14 +58,14 @@ func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) 
 }
 
 // MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. It may take long: progress,
-// which may be nil, hears of it.
+// which may be nil, is called as it goes on.
 func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo, error) {
 	fields := map[string]any{"kind": req.Kind()}
 	gather(fields, reflect.ValueOf(req).Elem())
 	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
 }
 
-// ExportSchedule gives a schedule as its file.
+// ExportSchedule returns a schedule as its file.
 func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (json.RawMessage, error) {
 	return act[json.RawMessage](ctx, c, "ExportSchedule", req, nil)
 }
@@ -94,8 +94,8 @@ func (c *Client) ListBases(ctx context.Context) ([]api.BasisInfo, error) {
 	return reply.All, err
 }
 
-// MakeBasis makes a basis from a data set and stores it. It may take long: progress, which may be nil, is called with
-// the news.
+// MakeBasis makes a basis from a data set and stores it. It may take long: progress, which may be nil, is called as it
+// goes on.
 func (c *Client) MakeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta)) (api.BasisInfo, error) {
 	return act[api.BasisInfo](ctx, c, "MakeBasis", req, progress)
 }
@@ -114,8 +114,8 @@ func (c *Client) ListDatasets(ctx context.Context) ([]api.DatasetInfo, error) {
 	return reply.All, err
 }
 
-// MakeDataset draws a data set from a mixture. It may take long: progress, which may be nil, is called with
-// the news.
+// MakeDataset draws a data set from a mixture. It may take long: progress, which may be nil, is called as it
+// goes on.
 func (c *Client) MakeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (api.DatasetInfo, error) {
 	return act[api.DatasetInfo](ctx, c, "MakeDataset", req, progress)
 }

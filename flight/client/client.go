@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
@@ -63,6 +64,10 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 	}
 	c := &Client{conn: conn, service: flight.NewFlightServiceClient(conn)}
 	if _, err := c.ServerInfo(ctx); err != nil {
+		var s interface{ GRPCStatus() *status.Status }
+		if errors.As(err, &s) {
+			err = errors.New("no server answers: " + s.GRPCStatus().Message())
+		}
 		return nil, errors.Join(fmt.Errorf("client: %s: %w", location, err), conn.Close())
 	}
 	return c, nil
@@ -71,7 +76,7 @@ func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 // Close ends the connection, and with it the calls under way.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// parseLocation gives gRPC's name of a location.
+// parseLocation returns gRPC's name of a location.
 func parseLocation(location string) (target string, secure bool, err error) {
 	scheme, rest, ok := strings.Cut(location, "://")
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"runtime"
@@ -228,6 +229,35 @@ func TestTokenOverTLS(t *testing.T) {
 	wantCode(t, "a wrong token", err, api.NoToken)
 	if _, err = client.Dial(t.Context(), location, client.Options{}); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a server that is not trusted: %v", err)
+	}
+}
+
+// TestOperationsByName: requests that are data are sent as they are, zeros included, and stay as they were.
+func TestOperationsByName(t *testing.T) {
+	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
+	_, typed, _, err := client.ReadAll(c.EvaluateSchedule(ctx, api.EvaluateSchedule{Schedule: api.ScheduleRef{Name: "edm"}, Points: 5}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := map[string]any{"schedule": "edm", "points": 5}
+	for _, req := range []any{request, json.RawMessage(`{"schedule":"edm","points":5}`)} {
+		_, rows, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", req))
+		if err != nil || !reflect.DeepEqual(rows, typed) {
+			t.Errorf("%v: %v, %v; want %v", req, rows, err, typed)
+		}
+	}
+	if len(request) != 2 {
+		t.Errorf("the request has become %v", request)
+	}
+	_, _, _, err = client.ReadAll(c.Get(ctx, "Sample", map[string]any{"model": "two", "labels": []int{0}, "steps": 0}))
+	wantCode(t, "no steps", err, api.BadRequest)
+	reply, err := c.Action(ctx, "DescribeModel", map[string]any{"model": "two"}, nil)
+	if err != nil || !strings.Contains(string(reply), `"two"`) {
+		t.Errorf("%s, %v", reply, err)
+	}
+	input := images(3)
+	if n, err := c.Put(ctx, "PutDataset", map[string]any{"name": "shades"}, input); n != 3 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
 	}
 }
 

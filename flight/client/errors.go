@@ -11,7 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// explain makes an error of gRPC an *api.Error, if it tells one, or the context's own error.
+// explain makes an error of gRPC an *api.Error, if it is one of the server's, or the context's own error.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

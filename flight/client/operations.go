@@ -7,7 +7,7 @@ import (
 )
 
 // Sample draws images; see api.Sample for the columns.
-func (c *Client) Sample(ctx context.Context, req api.Sample) Rows { return c.get(ctx, "Sample", req) }
+func (c *Client) Sample(ctx context.Context, req api.Sample) Rows { return c.Get(ctx, "Sample", req) }
 
 // SampleExchange draws images from the caller's own unit-normal latents: columns latent and label.
 func (c *Client) SampleExchange(ctx context.Context, req api.Sample, in Input) Rows {
@@ -16,12 +16,12 @@ func (c *Client) SampleExchange(ctx context.Context, req api.Sample, in Input) R
 
 // EvaluateSchedule tabulates a schedule.
 func (c *Client) EvaluateSchedule(ctx context.Context, req api.EvaluateSchedule) Rows {
-	return c.get(ctx, "EvaluateSchedule", req)
+	return c.Get(ctx, "EvaluateSchedule", req)
 }
 
 // TrainStep takes training steps on the run's own data set, a row for each.
 func (c *Client) TrainStep(ctx context.Context, req api.TrainStep) Rows {
-	return c.get(ctx, "TrainStep", req)
+	return c.Get(ctx, "TrainStep", req)
 }
 
 // TrainStepExchange takes a training step on each batch sent: columns image and label.
@@ -31,7 +31,7 @@ func (c *Client) TrainStepExchange(ctx context.Context, req api.TrainStep, in In
 
 // WatchRun follows a run's rows until it is done, cancelled or paused.
 func (c *Client) WatchRun(ctx context.Context, req api.WatchRun) Rows {
-	return c.get(ctx, "WatchRun", req)
+	return c.Get(ctx, "WatchRun", req)
 }
 
 // Denoise evaluates a model on noisy images: columns x, label, and sigma or g.
@@ -47,38 +47,38 @@ func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient,
 
 // BenchSchedule runs solvers on schedules on a data set's own Gaussian.
 func (c *Client) BenchSchedule(ctx context.Context, req api.BenchSchedule) Rows {
-	return c.get(ctx, "BenchSchedule", req)
+	return c.Get(ctx, "BenchSchedule", req)
 }
 
-// Predict tells how much energy each basis, and schedules per class, can save at best.
+// Predict estimates how much energy each basis, and schedules per class, can save at best.
 func (c *Client) Predict(ctx context.Context, req api.Predict) Rows {
-	return c.get(ctx, "Predict", req)
+	return c.Get(ctx, "Predict", req)
 }
 
 // EvaluateModel measures a model's loss by noise level.
 func (c *Client) EvaluateModel(ctx context.Context, req api.EvaluateModel) Rows {
-	return c.get(ctx, "EvaluateModel", req)
+	return c.Get(ctx, "EvaluateModel", req)
 }
 
 // Dataset reads a data set back.
 func (c *Client) Dataset(ctx context.Context, req api.Dataset) Rows {
-	return c.get(ctx, "Dataset", req)
+	return c.Get(ctx, "Dataset", req)
 }
 
 // Basis reads the vectors of a basis back.
-func (c *Client) Basis(ctx context.Context, req api.Basis) Rows { return c.get(ctx, "Basis", req) }
+func (c *Client) Basis(ctx context.Context, req api.Basis) Rows { return c.Get(ctx, "Basis", req) }
 
-// PutDataset uploads images and labels: columns image and, if there are any, label. It gives the rows stored.
+// PutDataset uploads images and labels: columns image and, if there are any, label. It returns the number of rows stored.
 func (c *Client) PutDataset(ctx context.Context, req api.PutDataset, in Input) (int64, error) {
-	return c.put(ctx, "PutDataset", req, in)
+	return c.Put(ctx, "PutDataset", req, in)
 }
 
-// PutSchedule uploads a schedule: columns label, subspace, t and g. It gives the rows stored.
+// PutSchedule uploads a schedule: columns label, subspace, t and g. It returns the number of rows stored.
 func (c *Client) PutSchedule(ctx context.Context, req api.PutSchedule, in Input) (int64, error) {
-	return c.put(ctx, "PutSchedule", req, in)
+	return c.Put(ctx, "PutSchedule", req, in)
 }
 
-// PutBasis uploads a basis: columns label and vector. It gives the rows stored.
+// PutBasis uploads a basis: columns label and vector. It returns the number of rows stored.
 func (c *Client) PutBasis(ctx context.Context, req api.PutBasis, in Input) (int64, error) {
-	return c.put(ctx, "PutBasis", req, in)
+	return c.Put(ctx, "PutBasis", req, in)
 }

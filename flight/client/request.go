@@ -2,17 +2,19 @@ package client
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 )
 
-// encode makes a request's JSON: its fields that are not zero, and the operation's name unless that is empty.
+// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON, and the
+// operation's name unless that is empty.
 func encode(op string, req any) ([]byte, error) {
 	fields := map[string]any{}
 	switch req := req.(type) {
 	case nil:
 	case map[string]any:
-		fields = req
+		maps.Copy(fields, req)
 	case json.Marshaler:
 		text, err := req.MarshalJSON()
 		if err != nil {

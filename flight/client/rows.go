@@ -32,7 +32,7 @@ type Input struct {
 	Batches iter.Seq[api.Batch]
 }
 
-// ReadAll gives all rows of a reply as one batch, and the last message's metadata.
+// ReadAll returns all rows of a reply as one batch, and the last message's metadata.
 func ReadAll(rows Rows) (api.Schema, api.Batch, api.Meta, error) {
 	var all Message
 	for m, err := range rows {
@@ -48,8 +48,9 @@ func ReadAll(rows Rows) (api.Schema, api.Batch, api.Meta, error) {
 	return all.Schema, all.Batch, all.Meta, nil
 }
 
-// get is a DoGet.
-func (c *Client) get(ctx context.Context, op string, req any) Rows {
+// Get calls an operation that returns rows, by its name: a DoGet. The methods of the operations' own names have typed
+// requests; here the request may also be a map or JSON, as programs have it whose requests are data.
+func (c *Client) Get(ctx context.Context, op string, req any) Rows {
 	return func(yield func(Message, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -96,8 +97,9 @@ func (c *Client) exchange(ctx context.Context, op string, req any, in Input) Row
 	}
 }
 
-// put is a DoPut. It gives the rows that the server has stored.
-func (c *Client) put(ctx context.Context, op string, req any, in Input) (int64, error) {
+// Put uploads rows to an operation by its name, with a request as [Client.Get] takes it: a DoPut. It returns the number of
+// rows that the server has stored.
+func (c *Client) Put(ctx context.Context, op string, req any, in Input) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.service.DoPut(ctx)

@@ -3,13 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 )
 
 func newBasis() *cobra.Command {
@@ -50,11 +51,11 @@ pca_per_class  of each class's own images, for its own samples; --clusters lists
 haar           means of 2×2 pixels, or of larger blocks where k says so
 
 The planes are the mean over the channels of images in [−1, 1], about the mean of the
-images that the components are taken of. The table tells how much of their variance
+images that the components are taken of. The table says how much of their variance
 lies in the first subspace.`,
 	example: `  anisoflight basis make --name digits-pca --kind pca --dataset digits
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
-	options: append(append([]option{}, basisRequest...), dataOption, deviceOption),
+	options: slices.Concat(basisRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		var reply api.BasisInfo
@@ -85,24 +86,19 @@ var basisListSpec = spec{
 	use:     "list",
 	short:   "List the stored bases",
 	example: "  anisoflight basis list --data data",
-	options: []option{dataOption, deviceOption},
+	options: folderOptions,
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		var reply struct {
-			Bases []api.BasisInfo `json:"bases"`
-		}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			return act(ctx, eng, "ListBases", nil, nil, &reply)
-		})
+		bases, err := list(ctx, e, (*client.Client).ListBases)
 		if err != nil {
 			return err
 		}
 		if e.json {
-			return printJSON(e.out, reply.Bases)
+			return printJSON(e.out, bases)
 		}
 		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "NAME\tPIXELS\tK\tPER CLASS")
-		for _, b := range reply.Bases {
+		for _, b := range bases {
 			fmt.Fprintf(t, "%s\t%d×%d\t%d\t%s\n", b.Name, b.Height, b.Width, b.K, yesNo(b.PerClass))
 		}
 		return t.Flush()
@@ -113,10 +109,8 @@ var basisDeleteSpec = spec{
 	use:     "delete",
 	short:   "Delete a stored basis; schedules, runs and models keep their copies",
 	example: "  anisoflight basis delete --name digits-pca",
-	options: []option{{name: "name", needed: true, usage: "`name` of the basis"}, dataOption, deviceOption},
+	options: slices.Concat([]option{{name: "name", needed: true, usage: "`name` of the basis"}}, folderOptions),
 	run: func(ctx context.Context, e env) error {
-		return withEngine(ctx, e, func(eng *engine.Engine) error {
-			return act(ctx, eng, "DeleteBasis", map[string]any{"basis": e.text("name")}, nil, nil)
-		})
+		return withServer(ctx, e, func(c connection) error { return c.DeleteBasis(ctx, e.text("name")) })
 	},
 }

@@ -31,7 +31,7 @@ func TestBasisCommands(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--dataset is missing": {"basis", "make", "--name", "b", "--kind", "pca"},
 		"--name is missing":    {"basis", "delete"},
-		"k must lie between":  {"basis", "make", "--name", "b", "--kind", "pca", "--dataset", "bars", "--k", "64"},
+		"k must lie between":   {"basis", "make", "--name", "b", "--kind", "pca", "--dataset", "bars", "--k", "64"},
 		"No basis is called":   {"basis", "delete", "--name", "b"},
 		"unknown command":      {"basis", "drop"},
 	} {

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 )
 
 // benchRequest are the fields of BenchSchedule.
@@ -29,14 +30,14 @@ var scheduleBenchSpec = spec{
 	use:   "bench",
 	short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
 	long: `Bench replaces the data by the normal law of its mean and spectrum, on which a
-sampler's output is known exactly: no model, no samples, no noise. The table gives its
+sampler's output is known exactly: no model, no samples, no noise. The table has its
 squared 2-Wasserstein distance to that law over the law's total variance, in all and by
 subspace, and how much of it is the shift that comes of starting from noise without the
 data's mean, which no solver can help.`,
 	example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
   anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct
   anisoflight schedule bench --dataset digits --nfe 9 --covariance full --basis haar`,
-	options: append(append([]option{}, benchRequest...), dataOption, deviceOption),
+	options: slices.Concat(benchRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		table := benchTable{request: e.request(benchRequest)}
@@ -45,17 +46,7 @@ data's mean, which no solver can help.`,
 				return usagef(e.cmd, "--%s: %w", list, err)
 			}
 		}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "measuring")
-			defer p.close()
-			return stream(ctx, eng, "BenchSchedule", table.request, func(s api.Schema, ev api.Event) error {
-				showMeta(p, ev.Meta)
-				if ev.Batch != nil {
-					table.take(s, *ev.Batch)
-				}
-				return nil
-			})
-		})
+		err := collect(ctx, e, "BenchSchedule", table.request, "measuring", func(m client.Message) { table.take(m.Schema, m.Batch) })
 		if err != nil {
 			return err
 		}
@@ -122,7 +113,7 @@ func (b *benchTable) take(s api.Schema, batch api.Batch) {
 	}
 }
 
-// entry gives what stands at a position of a request's list, or the default of a list left out.
+// entry returns what stands at a position of a request's list, or the default of a list left out.
 func entry(list any, at int, def string) any {
 	if l, ok := list.([]any); ok && at < len(l) {
 		return l[at]

@@ -33,7 +33,7 @@ and give clients the new ca.pem.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 {
-				return usagef(cmd, "--days must be at least 1, not %d", days)
+				return usagef(cmd, "--days must be at least 1, got %d", days)
 			}
 			return writeCertificates(out, strings.Split(hosts, ","), client, time.Duration(days)*24*time.Hour)
 		},

@@ -51,13 +51,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // errInterrupted ends a command that has kept what it could after an interrupt.
 var errInterrupted = errors.New("interrupted")
 
-// isCancelled tells an interrupt's consequence from a failure.
+// isCancelled reports whether an error is the consequence of an interrupt.
 func isCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || isCode(err, api.Cancelled)
 }
 
-// plain says an error of the engine without the bracketed code that the wire
-// needs, and with the cause that the wire withholds.
+// plain returns the text of a server's error without the bracketed code that the wire
+// needs, and with the cause where it has not come by the wire.
 func plain(err error) string {
 	var e *api.Error
 	switch {

@@ -220,7 +220,7 @@ func TestCommandErrors(t *testing.T) {
 		"no such schedule":     {[]string{"schedule", "show", "--schedule", "nothing"}, "nothing"},
 		"no such images":       {[]string{"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab", "--nfe", "3"}, "nothing"},
 		"no such solver":       {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "rk4", "--nfe", "3"}, "dpmpp2m"},
-		"too few evaluations":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun", "--nfe", "1"}, "\"nfe\""},
+		"too few evaluations":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun", "--nfe", "1"}, "--nfe must be at least 2"},
 		"model name taken":     {[]string{"train", "--name", "y", "--save", "taken", "--stage", "pretrain", "--dataset", "bars"}, "--replace"},
 		"run name taken":       {[]string{"train", "--name", "taken", "--save", "z", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork}, "taken"},
 		"nothing to resume":    {[]string{"train", "--name", "unheard", "--resume"}, "unheard"},

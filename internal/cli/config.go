@@ -56,7 +56,9 @@ func printSettings(w io.Writer, values []value) error {
 	fmt.Fprintln(t, "SETTING\tVALUE\tSOURCE")
 	for _, v := range values {
 		shown := "(unset)"
-		if v.value != nil {
+		if v.value != nil && v.secret {
+			shown = "(secret)"
+		} else if v.value != nil {
 			raw, err := json.Marshal(v.value)
 			if err != nil {
 				return err
@@ -76,7 +78,11 @@ type settingJSON struct {
 func settingsJSON(values []value) map[string]settingJSON {
 	out := map[string]settingJSON{}
 	for _, v := range values {
-		out[v.name] = settingJSON{v.value, v.source}
+		shown := v.value
+		if shown != nil && v.secret {
+			shown = "(secret)"
+		}
+		out[v.name] = settingJSON{shown, v.source}
 	}
 	return out
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/selfcheck"
 )
 
-var deviceOption = option{name: "device", usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)"}
+var deviceOption = option{name: "device", local: true, usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)"}
 
 // memoryLimitOption bounds what is kept on the device.
-var memoryLimitOption = option{name: "memory_limit", kind: whole, usage: "`bytes` that the device's buffers and programs may take (default: what the machine, or the GPU, has to give)"}
+var memoryLimitOption = option{name: "memory_limit", kind: whole, local: true, usage: "`bytes` that the device's buffers and programs may take (default: what the machine, or the GPU, has to give)"}
 
 // gpuOptions say what of which GPU is used; commands that work for long have them.
 var gpuOptions = []option{
-	{name: "device_index", kind: whole, usage: "`number` of the GPU to use, from 0 (default 0)"},
-	{name: "memory_fraction", kind: number, usage: "`share` of the GPU's memory that may be taken (default 0.75)"},
-	{name: "preallocate", kind: toggle, usage: "take that share at the start, in one piece"},
+	{name: "device_index", kind: whole, local: true, usage: "`number` of the GPU to use, from 0 (default 0)"},
+	{name: "memory_fraction", kind: number, local: true, usage: "`share` of the GPU's memory that may be taken (default 0.75)"},
+	{name: "preallocate", kind: toggle, local: true, usage: "take that share at the start, in one piece"},
 }
 
 var doctorSpec = spec{
 	use:   "doctor",
-	short: "Tell what runs the programs, and whether it works",
-	long: `Doctor looks for a PJRT plugin as every command does, tells what it found and why
+	short: "Report what runs the programs, and whether it works",
+	long: `Doctor looks for a PJRT plugin as every command does, reports what it found and why
 the rest was not used, and runs a few small programs whose results are known. Its
 exit status is 1 if a check fails.
 

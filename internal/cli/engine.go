@@ -2,61 +2,68 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"net"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-var dataOption = option{name: "data", def: "data", usage: "`folder` of models, schedules, bases, datasets and runs"}
+var precisionOption = option{name: "precision", local: true, usage: "`arithmetic` of networks: float32 (default), tf32 or bfloat16"}
 
-// engineKey is that of a context's engine.
-type engineKey struct{}
+// opened is the engine of this process, with its device and the folder's lock.
+type opened struct {
+	*engine.Engine
+	dev  *device.Device
+	lock *catalog.Lock
+}
 
-var precisionOption = option{name: "precision", usage: "`arithmetic` of networks: float32 (default), tf32 or bfloat16"}
-
-// withEngine opens the data folder in this process for the length of f. Under a context
-// that has an engine, as the commands of a recipe's stages run, it is that one.
-func withEngine(ctx context.Context, e env, f func(*engine.Engine) error) (err error) {
-	if eng, ok := ctx.Value(engineKey{}).(*engine.Engine); ok {
-		return f(eng)
-	}
-	dev, err := openDevice(e)
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
+// openEngine opens the data folder whose lock is held. The lock is released with the engine, or at once if that fails.
+func openEngine(ctx context.Context, e env, lock *catalog.Lock) (_ *opened, err error) {
+	o := &opened{lock: lock}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.closeRest())
+		}
+	}()
 	precision, err := e.precision()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := measurePeak(ctx, e, dev, precision); err != nil {
-		return err
+	if o.dev, err = openDevice(e); err != nil {
+		return nil, err
 	}
-	eng, err := engine.Open(ctx, engine.Config{
+	if err := measurePeak(ctx, e, o.dev, precision); err != nil {
+		return nil, err
+	}
+	o.Engine, err = engine.Open(ctx, engine.Config{
 		Precision: precision,
 		Dir:       e.text("data"), Version: Version(), Logger: e.log,
 		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Seats: e.limit("seats"),
 		Warm: e.warm(), Apart: e.has("join") && !e.toggle("join"),
-	}, dev)
-	if err != nil {
-		return err
+	}, o.dev)
+	return o, err
+}
+
+// close stores the runs and gives back the device and the folder.
+func (o *opened) close(ctx context.Context) error {
+	return errors.Join(o.Close(ctx), o.closeRest())
+}
+
+func (o *opened) closeRest() error {
+	var err error
+	if o.dev != nil {
+		err = o.dev.Close()
 	}
-	defer func() {
-		// The runs' states are stored even after an interrupt.
-		err = errors.Join(err, eng.Close(context.WithoutCancel(ctx)))
-	}()
-	return f(eng)
+	return errors.Join(err, o.lock.Release())
 }
 
 // measurePeakOption is that of commands whose output has shares of the peak.
-var measurePeakOption = option{name: "measure_peak", kind: toggle, usage: "time a large matrix product first, about a second, so that rates are told as shares of it (MFU), too"}
+var measurePeakOption = option{name: "measure_peak", kind: toggle, local: true, usage: "time a large matrix product first, about a second, so that rates are also reported as shares of it (MFU)"}
 
 // measurePeak measures the device's peak where that is asked for, at a precision. It comes before the engine, whose
 // warm-up would take the processors meanwhile.
@@ -71,19 +78,19 @@ func measurePeak(ctx context.Context, e env, dev *device.Device, at kernels.Prec
 	return err
 }
 
-// precision gives that of networks, where the command lets one choose.
+// precision returns that of networks, where the command lets one choose.
 func (e env) precision() (kernels.Precision, error) {
 	if !e.has("precision") {
 		return kernels.Float32, nil
 	}
 	p, err := kernels.ParsePrecision(e.text("precision"))
 	if err != nil {
-		return "", usagef(e.cmd, "--precision is %q; choose float32, tf32 or bfloat16", e.text("precision"))
+		return "", usagef(e.cmd, "--precision must be float32, tf32 or bfloat16, got %q", e.text("precision"))
 	}
 	return p, nil
 }
 
-// limit gives a limit that serve sets and the other commands leave at its default.
+// limit returns a limit that serve sets and the other commands leave at its default.
 func (e env) limit(name string) int64 {
 	if !e.has(name) {
 		return 0
@@ -91,7 +98,7 @@ func (e env) limit(name string) int64 {
 	return e.whole(name)
 }
 
-// has tells whether the command has a setting of that name.
+// has reports whether the command has a setting of that name.
 func (e env) has(name string) bool {
 	return slices.ContainsFunc(e.values, func(v value) bool { return v.name == name })
 }
@@ -104,66 +111,10 @@ func (e env) warm() []string {
 	return words(e.text("warm"))
 }
 
-// address says a listener's address as --listen takes it.
+// address returns a listener's address as --listen takes it.
 func address(a net.Addr) string {
 	if a.Network() == "unix" {
 		return "unix:" + a.String()
 	}
 	return a.String()
-}
-
-// act does an action and decodes its reply into result, which may be nil.
-func act(ctx context.Context, eng *engine.Engine, name string, fields map[string]any, progress func(api.Meta), result any) error {
-	body, err := encode(fields)
-	if err != nil {
-		return err
-	}
-	call, err := eng.Operations().Call(api.ByAction, name, body)
-	if err != nil {
-		return err
-	}
-	reply, err := eng.Action(ctx, call, progress)
-	if err != nil {
-		return err
-	}
-	if result == nil {
-		return nil
-	}
-	raw, err := json.Marshal(reply)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, result)
-}
-
-// perform does an action that may take its time: it opens the data folder and shows the progress.
-func perform(ctx context.Context, e env, name string, fields map[string]any, doing string, result any) error {
-	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		p := newProgress(e.err, e.log, doing)
-		defer p.close()
-		return act(ctx, eng, name, fields, func(m api.Meta) { showMeta(p, m) }, result)
-	})
-}
-
-// stream runs an operation and hands every event to emit.
-func stream(ctx context.Context, eng *engine.Engine, op string, fields map[string]any, emit func(api.Schema, api.Event) error) error {
-	body, err := encode(fields)
-	if err != nil {
-		return err
-	}
-	call, err := eng.Operations().Call(api.ByGet, op, body)
-	if err != nil {
-		return err
-	}
-	job, err := eng.Prepare(ctx, call)
-	if err != nil {
-		return err
-	}
-	return job.Run(ctx, func(ev api.Event) error { return emit(job.Schema, ev) })
-}
-
-// isCode reports whether an error of the engine has the code.
-func isCode(err error, code api.Code) bool {
-	var e *api.Error
-	return errors.As(err, &e) && e.Code == code
 }

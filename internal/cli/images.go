@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -24,8 +25,9 @@ type images struct {
 	nfe        int32
 }
 
-// add appends a batch's final rows; previews are left out.
-func (g *images) add(s api.Schema, b api.Batch) {
+// add appends the final rows of a message; previews are left out.
+func (g *images) add(m client.Message) {
+	s, b := m.Schema, m.Batch
 	shape := s.Columns[s.Index("sample")].Shape
 	g.h, g.w, g.c = shape[0], shape[1], shape[2]
 	size := g.h * g.w * g.c

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -25,7 +26,7 @@ func sampled(channels int) images {
 		pixels[i] = uint8(10 * (i + 1))
 	}
 	var g images
-	g.add(s, api.Batch{Rows: 3, Cols: []any{[]uint64{5, 6, 7}, []int32{-1, 0, 1}, []int32{-1, 4, -1}, []int32{9, 4, 9}, pixels}})
+	g.add(client.Message{Schema: s, Batch: api.Batch{Rows: 3, Cols: []any{[]uint64{5, 6, 7}, []int32{-1, 0, 1}, []int32{-1, 4, -1}, []int32{9, 4, 9}, pixels}}})
 	return g
 }
 

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 )
 
 func newModel() *cobra.Command {
@@ -32,22 +32,19 @@ var modelListSpec = spec{
 	use:     "list",
 	short:   "List the models",
 	example: "  anisoflight model list --data data",
-	options: []option{dataOption, deviceOption},
+	options: folderOptions,
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		var reply struct {
-			Models []api.ModelInfo `json:"models"`
-		}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error { return act(ctx, eng, "ListModels", nil, nil, &reply) })
+		models, err := list(ctx, e, (*client.Client).ListModels)
 		if err != nil {
 			return err
 		}
 		if e.json {
-			return printJSON(e.out, reply.Models)
+			return printJSON(e.out, models)
 		}
 		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "NAME\tTYPE\tPIXELS\tCHANNELS\tCLASSES\tPARAMETERS\tSCHEDULE")
-		for _, m := range reply.Models {
+		for _, m := range models {
 			width, own := m.Width, "edm"
 			if width == 0 {
 				width = m.Resolution
@@ -87,7 +84,8 @@ default, of every dct basis; with full, of none; with a basis' name, of that one
 Images of up to 64 values take any basis.`,
 	example: `  anisoflight model mixture --name patches-gmm --dataset patches
   anisoflight model mixture --name plane --means '[[0.5,0],[-0.5,0]]' --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
-	options: append(append([]option{}, mixtureRequest...), dataOption, deviceOption),
+	options: slices.Concat(mixtureRequest, folderOptions),
+	stores:  true,
 	run:     makeAndPrint("MakeModel", mixtureRequest, "measuring"),
 }
 
@@ -104,7 +102,7 @@ var modelDrawSpec = spec{
 	use:     "draw",
 	short:   "Draw a data set from a mixture: images of a known law",
 	example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
-	options: append(append([]option{}, drawRequest...), dataOption, deviceOption),
+	options: slices.Concat(drawRequest, folderOptions),
 	run:     makeAndPrint("MakeDataset", drawRequest, "drawing"),
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -33,16 +34,16 @@ which a solver with so few evaluations comes closest to the normal law that has 
 in each subspace of a basis its own. It stores them as a schedule for that solver and
 that number of evaluations, for any model of such images.
 
-The table gives the squared 2-Wasserstein distances to that law, over its total
+The table has the squared 2-Wasserstein distances to that law, over its total
 variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).
 
 With --refine the noise levels are moved further, to where the solver's samples of a
 model come closer to the converged ones from the same latents along the same path. The
-gain is told on those latents and on as many others.`,
+gain is measured on those latents and on as many others.`,
 	example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
   anisoflight schedule nodes --name fine-5 --dataset digits --solver dpmpp2m --nfe 5 --refine '{"model":"digits"}'
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
-	options: append(append([]option{}, nodesRequest...), dataOption, deviceOption),
+	options: slices.Concat(nodesRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		fields := e.request(nodesRequest)

@@ -29,6 +29,8 @@ type option struct {
 	def    string // default as text; empty where another package decides
 	usage  string // `word` in backquotes names the value in the help
 	needed bool   // the command does nothing without it
+	secret bool   // not to be shown
+	local  bool   // of the process that has the device
 }
 
 func (o option) flag() string { return strings.ReplaceAll(o.name, "_", "-") }
@@ -79,22 +81,22 @@ func (k kind) parse(s string) (any, error) {
 		if x, err := strconv.ParseFloat(s, 64); err == nil {
 			return x, nil
 		}
-		return nil, fmt.Errorf("%q is not a number", s)
+		return nil, fmt.Errorf("must be a number, got %q", s)
 	case whole:
 		if x, err := strconv.ParseInt(s, 10, 64); err == nil {
 			return x, nil
 		}
-		return nil, fmt.Errorf("%q is not a whole number", s)
+		return nil, fmt.Errorf("must be a whole number, got %q", s)
 	case seed:
 		if x, err := strconv.ParseUint(s, 10, 64); err == nil {
 			return x, nil
 		}
-		return nil, fmt.Errorf("%q is not a whole number between 0 and 2⁶⁴ − 1", s)
+		return nil, fmt.Errorf("must be a whole number between 0 and 2⁶⁴ − 1, got %q", s)
 	case toggle:
 		if x, err := strconv.ParseBool(s); err == nil {
 			return x, nil
 		}
-		return nil, fmt.Errorf("%q is not true or false", s)
+		return nil, fmt.Errorf("must be true or false, got %q", s)
 	case object:
 		var x any
 		if err := json.Unmarshal([]byte(s), &x); err != nil {
@@ -102,7 +104,7 @@ func (k kind) parse(s string) (any, error) {
 			if !strings.ContainsAny(s, "{}[]\"") {
 				return s, nil
 			}
-			return nil, fmt.Errorf("%q is not JSON: %w", s, err)
+			return nil, fmt.Errorf("must be JSON, got %q: %w", s, err)
 		}
 		return x, nil
 	}

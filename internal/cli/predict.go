@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 )
 
 // predictRequest are the fields of Predict.
@@ -28,26 +29,17 @@ var schedulePredictSpec = spec{
 	use:   "predict",
 	short: "Predict how much energy each basis, and schedules per class, can save",
 	long: `Predict measures a model's residual by noise level and direction in one pass over a data
-set, and tells how far each family of schedules can get below the best isotropic one,
+set, and estimates how far each family of schedules can get below the best isotropic one,
 before anything is trained. Gains have standard errors; gains within two of them are
 no gains. The most promising come first.`,
 	example: `  anisoflight schedule predict --model digits --dataset digits
   anisoflight schedule predict --model patches --dataset patches --c 16 --samples 128 --top 40`,
-	options: append(append([]option{}, predictRequest...),
-		option{name: "top", kind: whole, def: "20", usage: "rows to print; 0 prints all"}, dataOption, deviceOption),
-	json: true,
+	options: slices.Concat(predictRequest, []option{{name: "top", kind: whole, def: "20", usage: "rows to print; 0 prints all"}}, folderOptions),
+	json:    true,
 	run: func(ctx context.Context, e env) error {
 		var rows []prediction
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			p := newProgress(e.err, e.log, "measuring")
-			defer p.close()
-			return stream(ctx, eng, "Predict", e.request(predictRequest), func(s api.Schema, ev api.Event) error {
-				showMeta(p, ev.Meta)
-				if ev.Batch != nil {
-					rows = append(rows, predictions(s, *ev.Batch)...)
-				}
-				return nil
-			})
+		err := collect(ctx, e, "Predict", e.request(predictRequest), "measuring", func(m client.Message) {
+			rows = append(rows, predictions(m.Schema, m.Batch)...)
 		})
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/internal/recipe"
@@ -29,7 +30,7 @@ generated in the format of the real ones, with networks that train in a moment.`
 		example: `  anisoflight recipe configs/cifar10/dct.yaml --dry-run
   anisoflight recipe configs/cifar10/dct.yaml --data data --features inception.pt
   anisoflight recipe configs/*/*ct.yaml --twin --data runs/twins`,
-		options: []option{
+		options: slices.Concat([]option{
 			{name: "dry_run", kind: toggle, usage: "print the settings, the costs and the commands, and do nothing"},
 			{name: "twin", kind: toggle, usage: "do the scaled-down twins"},
 			{name: "features", usage: "`network` of the distances, as python -m anisoflight.fid takes it; none leaves them out (default: none; of a twin: pixels)"},
@@ -38,10 +39,10 @@ generated in the format of the real ones, with networks that train in a moment.`
 			{name: "flops_per_second", kind: number, usage: "`number` to estimate times with (default: what this machine's device does in a matrix product)"},
 			{name: "memory", kind: number, usage: "`GiB` of the device to estimate for (default: what this machine's device has)"},
 			{name: "max_upload_bytes", kind: whole, def: strconv.FormatInt(1<<40, 10), usage: "`bytes` that the data set may have"},
-			dataOption, deviceOption,
-		},
-		json: true,
-		run:  runRecipe,
+		}, folderOptions),
+		json:   true,
+		stores: true,
+		run:    runRecipe,
 	}
 }
 

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/flight"
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 	"github.com/anisoflight/anisoflight/internal/recipe"
 )
 
@@ -20,28 +17,15 @@ type kitchen struct {
 	env
 	place   recipe.Place
 	done    map[string]bool // command lines that need not be looked at again
-	engine  *engine.Engine
+	server  connection
 	measure bool // there are features to take distances with
 }
 
-// cook does the stages of the recipes, with one engine, which a server makes known to the
-// Python stages.
+// cook does the stages of the recipes, all on one server.
 func cook(ctx context.Context, e env, recipes []*recipe.Recipe) error {
-	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		listener, err := flight.Listen(ctx, "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		server := flight.New(eng, flight.Config{Logger: e.log})
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listener) }()
-		k := &kitchen{
-			env: e, engine: eng, place: place(e, flight.Location(listener, false)),
-			done: map[string]bool{}, measure: e.measures(),
-		}
-		under := context.WithValue(ctx, engineKey{}, eng)
-		err = k.cook(under, recipes)
-		return errors.Join(err, server.Shutdown(context.WithoutCancel(ctx)), <-served)
+	return withServer(ctx, e, func(c connection) error {
+		k := &kitchen{env: e, server: c, place: place(e, c.location), done: map[string]bool{}, measure: e.measures()}
+		return k.cook(context.WithValue(ctx, connectionKey{}, c), recipes)
 	})
 }
 
@@ -119,7 +103,7 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 		var reply struct {
 			Bases []api.BasisInfo `json:"bases"`
 		}
-		if err := act(ctx, k.engine, "ListBases", nil, nil, &reply); err != nil {
+		if err := act(ctx, k.server, "ListBases", nil, nil, &reply); err != nil {
 			return nil, err
 		}
 		if slices.ContainsFunc(reply.Bases, func(b api.BasisInfo) bool { return b.Name == s.Makes }) {
@@ -136,7 +120,7 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 // leftOfRun looks at how far a run is.
 func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, error) {
 	var run api.RunInfo
-	err := act(ctx, k.engine, "GetRun", map[string]any{"run": s.Makes}, nil, &run)
+	err := act(ctx, k.server, "GetRun", map[string]any{"run": s.Makes}, nil, &run)
 	saved := exists(k.modelFolder(s.Makes))
 	switch {
 	case isCode(err, api.RunNotFound) && saved: // somebody has tidied up
@@ -195,7 +179,7 @@ func (k *kitchen) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) e
 		var reply struct {
 			Datasets []api.DatasetInfo `json:"datasets"`
 		}
-		if err := act(ctx, k.engine, "ListDatasets", nil, nil, &reply); err != nil {
+		if err := act(ctx, k.server, "ListDatasets", nil, nil, &reply); err != nil {
 			return err
 		}
 		for _, d := range reply.Datasets {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 // sampleRequest are the fields of the request Sample, by their own names.
@@ -39,7 +38,7 @@ var sampleRequest = []option{
 var sampleSpec = spec{
 	use:   "sample",
 	short: "Draw images from a model into a PNG or NPZ file",
-	long: `Sample draws images in this process and writes them to one file: a PNG with all of
+	long: `Sample draws images and writes them to one file: a PNG with all of
 them in a grid, or an NPZ with the arrays images (NHWC), labels and seeds. Image i
 depends on the model, the settings and seed + i alone, not on how many are drawn.`,
 	example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
@@ -49,8 +48,8 @@ depends on the model, the settings and seed + i alone, not on how many are drawn
 		{name: "out", def: "samples.png", usage: "`file` to write: .png or .npz"},
 		{name: "columns", kind: whole, usage: "images in a row of the PNG (default: as square as possible)"},
 		{name: "scale", kind: whole, usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
-		precisionOption, dataOption, deviceOption,
-	}, gpuOptions),
+		precisionOption,
+	}, folderOptions, gpuOptions),
 	run: runSample,
 }
 
@@ -64,18 +63,7 @@ func runSample(ctx context.Context, e env) error {
 		return usagef(e.cmd, "%w", err)
 	}
 	var got images
-	err = withEngine(ctx, e, func(eng *engine.Engine) error {
-		p := newProgress(e.err, e.log, "sampling")
-		defer p.close()
-		return stream(ctx, eng, "Sample", fields, func(s api.Schema, ev api.Event) error {
-			if ev.Batch != nil {
-				got.add(s, *ev.Batch)
-			}
-			showMeta(p, ev.Meta)
-			return nil
-		})
-	})
-	if err != nil {
+	if err := collect(ctx, e, "Sample", fields, "sampling", got.add); err != nil {
 		return err
 	}
 	if err := write(e.text("out"), got, int(e.whole("columns")), int(e.whole("scale"))); err != nil {
@@ -126,7 +114,7 @@ func parseLabels(s string) ([]int32, error) {
 		a, err1 := strconv.ParseInt(from, 10, 32)
 		b, err2 := strconv.ParseInt(to, 10, 32)
 		if err1 != nil || err2 != nil || b < a || b-a >= most {
-			return nil, fmt.Errorf("labels must be a list such as 0,1,2 or 0-9, not %q", s)
+			return nil, fmt.Errorf("--labels must be a list such as 0,1,2 or 0-9, got %q", s)
 		}
 		for l := a; l <= b; l++ {
 			labels = append(labels, int32(l))
@@ -144,7 +132,7 @@ func writerFor(path string) (imageWriter, error) {
 	case ".npz":
 		return func(path string, got images, _, _ int) error { return writeNPZ(path, got) }, nil
 	}
-	return nil, fmt.Errorf("--out must end in .png or .npz, not %q", path)
+	return nil, fmt.Errorf("--out must end in .png or .npz, got %q", path)
 }
 
 // showMeta moves a bar by the progress that an operation reports: the steps of the
@@ -163,15 +151,6 @@ func showMeta(p *progress, m api.Meta) {
 }
 
 func integer(v any) int64 {
-	switch n := v.(type) {
-	case int:
-		return int64(n)
-	case int64:
-		return n
-	case int32:
-		return int64(n)
-	case float64:
-		return int64(n)
-	}
-	return 0
+	n, _ := v.(float64) // as every number in JSON
+	return int64(n)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -43,24 +44,19 @@ var scheduleListSpec = spec{
 	use:     "list",
 	short:   "List the schedules, those of models included",
 	example: "  anisoflight schedule list --data data",
-	options: []option{dataOption, deviceOption},
+	options: folderOptions,
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		var reply struct {
-			Schedules []api.ScheduleInfo `json:"schedules"`
-		}
-		err := withEngine(ctx, e, func(eng *engine.Engine) error {
-			return act(ctx, eng, "ListSchedules", nil, nil, &reply)
-		})
+		schedules, err := list(ctx, e, (*client.Client).ListSchedules)
 		if err != nil {
 			return err
 		}
 		if e.json {
-			return printJSON(e.out, reply.Schedules)
+			return printJSON(e.out, schedules)
 		}
 		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "NAME\tOF\tT\tJ\tPER CLASS\tBASIS")
-		for _, s := range reply.Schedules {
+		for _, s := range schedules {
 			fmt.Fprintf(t, "%s\t%s\t%g\t%d\t%s\t%s\n", s.Name, s.Source, s.T, s.J, yesNo(s.PerClass), s.Basis)
 		}
 		return t.Flush()
@@ -72,11 +68,10 @@ var scheduleShowSpec = spec{
 	short: "Print where a schedule came from, and g, its derivative and sigma by time",
 	example: `  anisoflight schedule show --schedule digits
   anisoflight schedule show --schedule edm --points 5`,
-	options: []option{
+	options: slices.Concat([]option{
 		scheduleOption,
 		{name: "points", kind: whole, def: "17", usage: "times, uniform from 0 to T"},
-		dataOption, deviceOption,
-	},
+	}, folderOptions),
 	json: true,
 	run: func(ctx context.Context, e env) error {
 		ref := e.get("schedule")
@@ -84,11 +79,11 @@ var scheduleShowSpec = spec{
 			scheduleTable
 			Provenance *schedule.Provenance `json:"provenance,omitempty"`
 		}
-		err := withEngine(ctx, e, func(eng *engine.Engine) (err error) {
-			if shown.scheduleTable, err = evaluate(ctx, eng, ref.value, e.whole("points")); err != nil {
+		err := withServer(ctx, e, func(c connection) (err error) {
+			if shown.scheduleTable, err = evaluate(ctx, c, ref.value, e.whole("points")); err != nil {
 				return err
 			}
-			s, err := exported(ctx, eng, ref.value)
+			s, err := exported(ctx, c, ref.value)
 			if err != nil {
 				return err
 			}
@@ -119,22 +114,15 @@ type scheduleTable struct {
 }
 
 // evaluate tabulates a schedule.
-func evaluate(ctx context.Context, eng *engine.Engine, ref any, points int64) (table scheduleTable, err error) {
-	fields := map[string]any{"schedule": ref, "points": points}
-	err = stream(ctx, eng, "EvaluateSchedule", fields, func(s api.Schema, ev api.Event) error {
-		if ev.Batch == nil {
-			return nil
-		}
-		b := *ev.Batch
-		table.Label = append(table.Label, api.ColumnOf[int32](s, b, "label")...)
-		table.Subspace = append(table.Subspace, api.ColumnOf[int32](s, b, "subspace")...)
-		table.T = append(table.T, api.ColumnOf[float64](s, b, "t")...)
-		table.G = append(table.G, api.ColumnOf[float64](s, b, "g")...)
-		table.Gdot = append(table.Gdot, api.ColumnOf[float64](s, b, "gdot")...)
-		table.Sigma = append(table.Sigma, api.ColumnOf[float64](s, b, "sigma")...)
-		return nil
-	})
-	return table, err
+func evaluate(ctx context.Context, c connection, ref any, points int64) (scheduleTable, error) {
+	s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", map[string]any{"schedule": ref, "points": points}))
+	if err != nil {
+		return scheduleTable{}, err
+	}
+	return scheduleTable{
+		Label: api.ColumnOf[int32](s, b, "label"), Subspace: api.ColumnOf[int32](s, b, "subspace"), T: api.ColumnOf[float64](s, b, "t"),
+		G: api.ColumnOf[float64](s, b, "g"), Gdot: api.ColumnOf[float64](s, b, "gdot"), Sigma: api.ColumnOf[float64](s, b, "sigma"),
+	}, nil
 }
 
 func (s scheduleTable) print(w io.Writer) error {
@@ -153,7 +141,7 @@ func (s scheduleTable) print(w io.Writer) error {
 // geodesicRequest are the fields of MakeSchedule that a geodesic takes.
 var geodesicRequest = []option{
 	{name: "name", needed: true, usage: "`name` of the new schedule"},
-	{name: "model", needed: true, usage: "`name` of the model whose residual gives the metric"},
+	{name: "model", needed: true, usage: "`name` of the model whose residual is the metric"},
 	{name: "dataset", needed: true, usage: "`name` of the data set to measure it on"},
 	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
 	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
@@ -176,7 +164,7 @@ var scheduleGeodesicSpec = spec{
 √F dg passes at constant speed: the path of least energy T·∫ ġ² F dt. With a basis every
 subspace has its own F_j and its own path.`,
 	example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
-	options: append(append([]option{}, geodesicRequest...), dataOption, deviceOption),
+	options: slices.Concat(geodesicRequest, folderOptions),
 	run: func(ctx context.Context, e env) error {
 		fields := e.request(geodesicRequest)
 		fields["kind"] = "geodesic"

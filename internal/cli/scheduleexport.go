@@ -4,17 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -37,13 +37,12 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
       log-linear, so that nothing is lost; --points asks for uniform times instead.`,
 	example: `  anisoflight schedule export --schedule digits --out digits/schedule.json
   anisoflight schedule export --schedule digits --format csv --points 513 --out digits.csv`,
-	options: []option{
+	options: slices.Concat([]option{
 		scheduleOption,
 		formatOption,
 		{name: "points", kind: whole, usage: "of csv: times, uniform from 0 to T (default: the knots)"},
 		{name: "out", usage: "`file` to write (default: schedule.json or schedule.csv)"},
-		dataOption, deviceOption,
-	},
+	}, folderOptions),
 	run: func(ctx context.Context, e env) error {
 		ref := e.get("schedule")
 		out := e.text("out")
@@ -58,17 +57,17 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
 		if points && format == "json" {
 			return usagef(e.cmd, "--points belongs to csv; json holds the schedule itself")
 		}
-		return withEngine(ctx, e, func(eng *engine.Engine) error {
-			s, err := exported(ctx, eng, ref.value)
+		return withServer(ctx, e, func(c connection) error {
+			s, err := exported(ctx, c, ref.value)
 			if err != nil {
 				return err
 			}
 			if format == "json" {
-				return writeSchedule(ctx, eng, ref.value, s, e.out, out)
+				return writeSchedule(ctx, c, ref.value, s, e.out, out)
 			}
 			rows := s.Table()
 			if points {
-				table, err := evaluate(ctx, eng, ref.value, e.whole("points"))
+				table, err := evaluate(ctx, c, ref.value, e.whole("points"))
 				if err != nil {
 					return err
 				}
@@ -79,7 +78,7 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
 	},
 }
 
-// formatOf gives the format that is asked for, or that the file's name tells.
+// formatOf returns the format that is asked for, or that of the file's name.
 func formatOf(e env, path string) (string, error) {
 	format := e.text("format")
 	if format == "" {
@@ -91,10 +90,10 @@ func formatOf(e env, path string) (string, error) {
 	return format, nil
 }
 
-// exported gives a schedule with everything it holds.
-func exported(ctx context.Context, eng *engine.Engine, ref any) (*schedule.Schedule, error) {
-	var file json.RawMessage
-	if err := act(ctx, eng, "ExportSchedule", map[string]any{"schedule": ref}, nil, &file); err != nil {
+// exported returns a schedule with everything it holds.
+func exported(ctx context.Context, c connection, ref any) (*schedule.Schedule, error) {
+	file, err := c.Action(ctx, "ExportSchedule", map[string]any{"schedule": ref}, nil)
+	if err != nil {
 		return nil, err
 	}
 	return schedule.Decode(bytes.NewReader(file))
@@ -117,12 +116,12 @@ func writeTable(says io.Writer, path string, rows []schedule.TableRow) error {
 }
 
 // writeSchedule writes the schedule file and, where its basis has vectors, those beside it.
-func writeSchedule(ctx context.Context, eng *engine.Engine, ref any, s *schedule.Schedule, says io.Writer, path string) error {
+func writeSchedule(ctx context.Context, c connection, ref any, s *schedule.Schedule, says io.Writer, path string) error {
 	var vectors []byte
 	beside := filepath.Join(filepath.Dir(path), basisFile)
 	if name := s.Family().Basis; !basis.ByFormula(name) {
 		var err error
-		if vectors, err = basisOf(ctx, eng, ref); err != nil {
+		if vectors, err = basisOf(ctx, c, ref); err != nil {
 			return err
 		}
 		old, err := os.ReadFile(beside)
@@ -147,24 +146,18 @@ func writeSchedule(ctx context.Context, eng *engine.Engine, ref any, s *schedule
 	return err
 }
 
-// basisOf gives the file of a schedule's basis.
-func basisOf(ctx context.Context, eng *engine.Engine, ref any) ([]byte, error) {
-	vectors := map[int][][]float64{}
-	var h, w int
-	err := stream(ctx, eng, "Basis", map[string]any{"schedule": ref}, func(s api.Schema, ev api.Event) error {
-		if ev.Batch == nil {
-			return nil
-		}
-		shape := s.Columns[s.Index("vector")].Shape
-		h, w = shape[0], shape[1]
-		values := api.ColumnOf[float64](s, *ev.Batch, "vector")
-		for i, label := range api.ColumnOf[int32](s, *ev.Batch, "label") {
-			vectors[int(label)] = append(vectors[int(label)], values[i*h*w:(i+1)*h*w])
-		}
-		return nil
-	})
+// basisOf returns the file of a schedule's basis.
+func basisOf(ctx context.Context, c connection, ref any) ([]byte, error) {
+	s, rows, _, err := client.ReadAll(c.Get(ctx, "Basis", map[string]any{"schedule": ref}))
 	if err != nil {
 		return nil, err
+	}
+	vectors := map[int][][]float64{}
+	shape := s.Columns[s.Index("vector")].Shape
+	h, w := shape[0], shape[1]
+	values := api.ColumnOf[float64](s, rows, "vector")
+	for i, label := range api.ColumnOf[int32](s, rows, "label") {
+		vectors[int(label)] = append(vectors[int(label)], values[i*h*w:(i+1)*h*w])
 	}
 	b, err := basis.Dense(h, w, vectors)
 	if err != nil {

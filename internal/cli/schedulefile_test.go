@@ -99,11 +99,11 @@ func TestScheduleImportRefuses(t *testing.T) {
 	}{
 		"a falling path":   {"a.csv", "t,g\n0,1\n5,2\n6,1\n", "Row 2", nil},
 		"t stands still":   {"a.csv", "t,g\n0,1\n5,2\n5,3\n", "Row 2", nil},
-		"a word":           {"a.csv", "t,g\n0,1\nfive,2\n", `row 1: t is "five"`, nil},
+		"a word":           {"a.csv", "t,g\n0,1\nfive,2\n", `row 1: t must be a number, got "five"`, nil},
 		"no g":             {"a.csv", "t\n0\n", `no column "g"`, nil},
 		"two subspaces":    {"a.csv", twoPaths, "basis none", nil},
 		"no such basis":    {"a.csv", twoPaths, "nobody", []string{"--basis", "nobody"}},
-		"k is no square":   {"a.csv", twoPaths, "k is 5", []string{"--basis", "dct", "--k", "5"}},
+		"k is no square":   {"a.csv", twoPaths, "--k must be a perfect square for basis dct, got 5", []string{"--basis", "dct", "--k", "5"}},
 		"an unknown field": {"a.json", `{"format":"anisoflight-schedule","version":1,"colour":1}`, "colour", nil},
 		"its basis":        {"a.json", `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pets"},"paths":[[{"t":[0,4],"g":[1,4]},{"t":[0,4],"g":[1,4]}]]}`, "pets", nil},
 		"no vectors":       {"b/a.json", `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pets"},"paths":[[{"t":[0,4],"g":[1,4]},{"t":[0,4],"g":[1,4]}]]}`, "basis.safetensors", nil},

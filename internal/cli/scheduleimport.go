@@ -9,9 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -36,7 +37,8 @@ The vectors in basis.safetensors beside a json file are stored as a basis first.
 	example: `  anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule import --name two --file two.csv --basis dct --k 16
   anisoflight schedule import --name pets --file pets/schedule.json`,
-	options: append(append([]option{{name: "file", needed: true, usage: "`file` to read: .json or .csv"}, formatOption}, importRequest...), dataOption, deviceOption),
+	options: slices.Concat([]option{{name: "file", needed: true, usage: "`file` to read: .json or .csv"}, formatOption}, importRequest, folderOptions),
+	stores:  true,
 	run: func(ctx context.Context, e env) error {
 		format, err := formatOf(e, e.text("file"))
 		if err != nil {
@@ -49,21 +51,21 @@ The vectors in basis.safetensors beside a json file are stored as a basis first.
 		if err != nil {
 			return err
 		}
-		err = withEngine(ctx, e, func(eng *engine.Engine) error {
+		err = withServer(ctx, e, func(c connection) error {
 			if format == "csv" {
-				return importTable(ctx, e, eng, text)
+				return importTable(ctx, e, c, text)
 			}
-			return importFile(ctx, e, eng, text)
+			return importFile(ctx, e, c, text)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %s", e.text("file"), plain(err))
+			return fmt.Errorf("%s: %s", e.text("file"), plain(e.nameFlag(err)))
 		}
 		fmt.Fprintf(e.out, "%s: stored as schedule %s\n", e.text("file"), e.text("name"))
 		return nil
 	},
 }
 
-func importTable(ctx context.Context, e env, eng *engine.Engine, text []byte) error {
+func importTable(ctx context.Context, e env, c connection, text []byte) error {
 	rows, err := schedule.ReadCSV(bytes.NewReader(text))
 	if err != nil {
 		return err
@@ -75,12 +77,12 @@ func importTable(ctx context.Context, e env, eng *engine.Engine, text []byte) er
 		label[i], subspace[i], t[i], g[i] = int32(r.Label), int32(r.Subspace), r.T, r.G
 	}
 	b.Cols = []any{label, subspace, t, g}
-	return upload(ctx, eng, "PutSchedule", e.request(importRequest), api.Schema{Columns: []api.Column{
+	return upload(ctx, c, "PutSchedule", e.request(importRequest), api.Schema{Columns: []api.Column{
 		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
 	}}, b)
 }
 
-func importFile(ctx context.Context, e env, eng *engine.Engine, text []byte) error {
+func importFile(ctx context.Context, e env, c connection, text []byte) error {
 	fields := e.request(importRequest)
 	s, err := schedule.Decode(bytes.NewReader(text))
 	if err != nil {
@@ -94,18 +96,18 @@ func importFile(ctx context.Context, e env, eng *engine.Engine, text []byte) err
 			if _, given := fields["basis"]; !given {
 				fields["basis"] = e.text("name")
 			}
-			if err := importBasis(ctx, eng, fields, vectors); err != nil {
+			if err := importBasis(ctx, c, fields, vectors); err != nil {
 				return err
 			}
 		case !errors.Is(err, fs.ErrNotExist): // without the file, the basis is one that is stored
 			return err
 		}
 	}
-	return act(ctx, eng, "ImportSchedule", fields, nil, nil)
+	return act(ctx, c, "ImportSchedule", fields, nil, nil)
 }
 
 // importBasis stores the vectors of a basis file under the name that the fields of the schedule's import give it.
-func importBasis(ctx context.Context, eng *engine.Engine, fields map[string]any, file []byte) error {
+func importBasis(ctx context.Context, c connection, fields map[string]any, file []byte) error {
 	b, err := checkpoint.DecodeBasis(file)
 	if err != nil {
 		return err
@@ -132,31 +134,14 @@ func importBasis(ctx context.Context, eng *engine.Engine, fields map[string]any,
 	if replace, ok := fields["replace"]; ok {
 		request["replace"] = replace
 	}
-	return upload(ctx, eng, "PutBasis", request, api.Schema{Columns: []api.Column{
+	return upload(ctx, c, "PutBasis", request, api.Schema{Columns: []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{b.H(), b.W()}, DimNames: []string{"H", "W"}},
 	}}, rows)
 }
 
 // upload stores a table of one batch.
-func upload(ctx context.Context, eng *engine.Engine, op string, fields map[string]any, in api.Schema, rows api.Batch) error {
-	fields["op"] = op
-	body, err := encode(fields)
-	if err != nil {
-		return err
-	}
-	call, err := eng.Operations().Call(api.ByPut, op, body)
-	if err != nil {
-		return err
-	}
-	u, err := eng.Put(ctx, call, in)
-	if err != nil {
-		return err
-	}
-	if err := u.Write(rows); err != nil {
-		u.Abort()
-		return err
-	}
-	_, err = u.Commit()
+func upload(ctx context.Context, c connection, op string, fields map[string]any, in api.Schema, rows api.Batch) error {
+	_, err := c.Put(ctx, op, fields, client.Input{Schema: in, Batches: slices.Values([]api.Batch{rows})})
 	return err
 }

@@ -7,20 +7,23 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight"
 	"github.com/anisoflight/anisoflight/flight/auth"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 var serveSpec = spec{
 	use:   "serve",
 	short: "Serve models, schedules and training over Arrow Flight",
 	long: `Serve answers Arrow Flight requests on the folder given by --data until it is
-interrupted. It logs "listening on ADDRESS" once it is ready. On SIGTERM or Ctrl-C it
+interrupted. It logs "listening on ADDRESS" once it is ready. No other process may work
+on the folder meanwhile; commands on it find the server and go through it. On SIGTERM or Ctrl-C it
 takes no new requests, lets those in progress end within the grace period, and pauses
 and stores the runs. A second signal cuts off what is in progress, a third kills.
 
@@ -61,45 +64,78 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 		{name: "warm", usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as digits,faces:edm (MODEL or MODEL:SCHEDULE)"},
 		{name: "grace", kind: number, def: "30", usage: "`seconds` that requests in progress get at the end"},
 	}, []option{precisionOption}, gpuOptions),
-	run: runServe,
+	stores: true,
+	run:    runServe,
 }
 
-func runServe(ctx context.Context, e env) error {
+func runServe(ctx context.Context, e env) (err error) {
 	cfg, err := serverConfig(e)
 	if err != nil {
 		return err
 	}
-	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		listener, err := listen(ctx, e, cfg.TLS != nil)
-		if err != nil {
-			return err
-		}
-		metrics, stopMetrics, err := serveMetrics(ctx, e)
-		if err != nil {
-			return errors.Join(err, listener.Close())
-		}
-		defer stopMetrics()
-		tracing, stopTracing, err := startTracing(ctx)
-		if err != nil {
-			return errors.Join(err, listener.Close())
-		}
-		defer stopTracing()
-		cfg.Metrics, cfg.Stats = metrics, tracing
-		server := flight.New(eng, cfg)
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listener) }()
-		e.log.Info("listening on "+address(listener.Addr()), "location", flight.Location(listener, cfg.TLS != nil), "data", e.text("data"))
-		select {
-		case err := <-served:
-			return err
-		case <-ctx.Done():
-		}
-		shutdown(ctx, e, server)
-		return <-served
-	})
+	lock, err := lockFolder(e)
+	if err != nil {
+		return err
+	}
+	eng, err := openEngine(ctx, e, lock)
+	if err != nil {
+		return err
+	}
+	// The runs' states are stored even after an interrupt.
+	defer func() { err = errors.Join(err, eng.close(context.WithoutCancel(ctx))) }()
+	listener, err := listen(ctx, e, cfg.TLS != nil)
+	if err != nil {
+		return err
+	}
+	metrics, stopMetrics, err := serveMetrics(ctx, e)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopMetrics()
+	tracing, stopTracing, err := startTracing(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopTracing()
+	cfg.Metrics, cfg.Stats = metrics, tracing
+	server := flight.New(eng, cfg)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	if err := lock.Publish(locationHere(listener, cfg.TLS != nil)); err != nil {
+		server.Stop()
+		return errors.Join(err, <-served)
+	}
+	e.log.Info("listening on "+address(listener.Addr()), "location", flight.Location(listener, cfg.TLS != nil), "data", e.text("data"))
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	// New commands wait until the folder is free.
+	if err := lock.Publish(""); err != nil {
+		e.log.Warn("the folder's lock still names this server", "error", err)
+	}
+	shutdown(ctx, e, server)
+	return <-served
 }
 
-// serverConfig gives the server's configuration, whose files have been read.
+// locationHere returns the location of a listener for programs of this machine, wherever they run.
+func locationHere(l net.Listener, secure bool) string {
+	location := flight.Location(l, secure)
+	switch a := l.Addr().(type) {
+	case *net.UnixAddr:
+		if path, err := filepath.Abs(a.Name); err == nil {
+			return "grpc+unix://" + path
+		}
+	case *net.TCPAddr:
+		if a.IP.IsUnspecified() { // every address, that of this machine to itself among them
+			return strings.Replace(location, a.String(), net.JoinHostPort("localhost", strconv.Itoa(a.Port)), 1)
+		}
+	}
+	return location
+}
+
+// serverConfig returns the server's configuration, whose files have been read.
 func serverConfig(e env) (flight.Config, error) {
 	cfg := flight.Config{
 		Logger: e.log, MaxMessageBytes: int(e.whole("max_message_bytes")), MaxCalls: int(e.whole("max_calls")),

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,6 +24,17 @@ type value struct {
 	value  any    // of the option's kind; nil if unset
 	source string // "flag --listen", "environment ANISOFLIGHT_LISTEN", "file configs/x.yaml", "default"
 	given  bool   // by flag, environment or file
+}
+
+// place returns what the value is called where it was given.
+func (v value) place() string {
+	switch kind, where, _ := strings.Cut(v.source, " "); kind {
+	case "flag", "environment":
+		return where
+	case "file":
+		return v.name + " in " + where
+	}
+	return v.name
 }
 
 // resolve reads the options from all their places. The flags must have been parsed.
@@ -68,7 +78,7 @@ func resolve(options []option, flags *pflag.FlagSet) (*settings, error) {
 			val.value = raw
 		} else if t := v.GetString(o.name); t != "" || val.given {
 			if val.value, err = o.kind.parse(t); err != nil {
-				return nil, fmt.Errorf("%s (%s): %w", o.name, val.source, err)
+				return nil, fmt.Errorf("%s %w", val.place(), err)
 			}
 		}
 		s.values = append(s.values, val)
@@ -136,19 +146,19 @@ func (s *settings) get(name string) value {
 	panic("cli: no option " + name)
 }
 
-// text gives a text setting, empty if it is unset.
+// text returns a text setting, empty if it is unset.
 func (s *settings) text(name string) string {
 	t, _ := s.get(name).value.(string)
 	return t
 }
 
-// whole gives a whole number, 0 if it is unset.
+// whole returns a whole number, 0 if it is unset.
 func (s *settings) whole(name string) int64 {
 	n, _ := s.get(name).value.(int64)
 	return n
 }
 
-// number gives a number, 0 if it is unset.
+// number returns a number, 0 if it is unset.
 func (s *settings) number(name string) float64 {
 	x, _ := s.get(name).value.(float64)
 	return x
@@ -169,16 +179,4 @@ func (s *settings) request(options []option) map[string]any {
 		}
 	}
 	return fields
-}
-
-// encode makes a request's JSON of its fields.
-func encode(fields map[string]any) (json.RawMessage, error) {
-	if fields == nil {
-		fields = map[string]any{}
-	}
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
-	}
-	return raw, nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // spec describes a command with settings, so that `config` can show them without
@@ -20,6 +23,7 @@ type spec struct {
 	args                      string // what its arguments are, such as FILE...; none if empty
 	options                   []option
 	json                      bool // the command has a flag --json, which is no setting
+	stores                    bool // the command makes the data folder if it is missing
 	run                       func(ctx context.Context, e env) error
 }
 
@@ -32,6 +36,8 @@ type env struct {
 	log  *slog.Logger
 	args []string
 	json bool // results as JSON
+
+	stores bool // the data folder is made if it is missing
 }
 
 // common are the settings of every command.
@@ -67,15 +73,32 @@ func (s spec) command() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		e.json, e.args = *asJSON, args
+		e.json, e.args, e.stores = *asJSON, args, s.stores
 		for _, v := range e.values {
 			if v.needed && (v.value == nil || v.value == "") {
 				return usagef(cmd, "--%s is missing", v.flag())
 			}
 		}
-		return s.run(cmd.Context(), e)
+		return e.nameFlag(s.run(cmd.Context(), e))
 	}
 	return cmd
+}
+
+// nameFlag names the field of a request that the server refuses as the flag that it was given by.
+func (e env) nameFlag(err error) error {
+	var refused *api.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	for _, v := range e.values {
+		at := strings.Index(" "+refused.Message, " "+v.name+" must ")
+		if at >= 0 && strings.HasPrefix(v.source, "flag ") {
+			named := *refused
+			named.Message = refused.Message[:at] + "--" + v.flag() + refused.Message[at+len(v.name):]
+			return &named
+		}
+	}
+	return err
 }
 
 // flags defines the flags of all the command's settings.
@@ -110,7 +133,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log_level must be debug, info, warn or error, not %q", level)
+		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, got %q", level)
 	}
 	opts := &slog.HandlerOptions{Level: l}
 	switch format {
@@ -119,7 +142,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
-	return nil, fmt.Errorf("log_format must be text or json, not %q", format)
+	return nil, fmt.Errorf("--log-format must be text or json, got %q", format)
 }
 
 // onTerminal reports whether w is a terminal, where a progress bar makes sense.

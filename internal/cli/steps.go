@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -30,11 +31,11 @@ steps of least total error by dynamic programming. Then it moves them, one by on
 while the solver's measured error falls. It stores them as a schedule along the same
 path, in every subspace and class, whose uniform steps they are.
 
-The table gives the sum of the single steps' errors, and the measured ODE error: the
+The table has the sum of the single steps' errors, and the measured ODE error: the
 root mean square difference to the converged samples from as many other latents.`,
 	example: `  anisoflight schedule steps --name digits-ab-5 --model digits --solver ab --nfe 5
   anisoflight sample --model digits --schedule digits-ab-5 --solver ab --nfe 5`,
-	options: append(append([]option{}, stepsRequest...), dataOption, deviceOption),
+	options: slices.Concat(stepsRequest, folderOptions),
 	json:    true,
 	run: func(ctx context.Context, e env) error {
 		fields := e.request(stepsRequest)

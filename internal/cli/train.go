@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine"
 )
 
 var trainSpec = spec{
 	use:   "train",
 	short: "Train a network or learn a schedule, and save the result as a model",
-	long: `Train makes a run on the data folder and trains it in this process, with the settings
-of a file, of flags, or both. Stages:
+	long: `Train makes a run on the data folder and trains it, with the settings of a file, of
+flags, or both: on the server of --server, or that of the folder, if there is one, else
+in this process. Stages:
 
   pretrain     a network by EDM's loss
   isotropic    one noise level for the whole image, learned by the trajectory loss
@@ -33,8 +33,9 @@ as a model, and --resume goes on from there.`,
 		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
 		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
 		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
-	}, trainRequest, []option{measurePeakOption, memoryLimitOption, dataOption, deviceOption}, gpuOptions),
-	run: runTrain,
+	}, trainRequest, []option{measurePeakOption, memoryLimitOption}, folderOptions, gpuOptions),
+	stores: true,
+	run:    runTrain,
 }
 
 func runTrain(ctx context.Context, e env) error {
@@ -43,33 +44,33 @@ func runTrain(ctx context.Context, e env) error {
 	if model == "" {
 		model = run
 	}
-	return withEngine(ctx, e, func(eng *engine.Engine) error {
-		if err := mayWrite(ctx, eng, e, model); err != nil {
+	return withServer(ctx, e, func(c connection) error {
+		if err := mayWrite(ctx, c, e, model); err != nil {
 			return err
 		}
-		if err := openRun(ctx, eng, e, run); err != nil {
+		if err := openRun(ctx, c, e, run); err != nil {
 			return err
 		}
 		start := map[string]any{"run": run}
 		if kimg := e.get("kimg"); kimg.given {
 			start["kimg"] = kimg.value // of a resumed run a new length, else the configured one
 		}
-		if err := act(ctx, eng, "StartRun", start, nil, nil); err != nil {
+		if err := act(ctx, c, "StartRun", start, nil, nil); err != nil {
 			return err
 		}
-		watchErr := watch(ctx, eng, e, run)
+		watchErr := watch(ctx, c, e, run)
 
 		// From here on an interrupt must not lose what was learned.
 		kept := context.WithoutCancel(ctx)
 		if ctx.Err() != nil {
 			e.log.Info("stopping after the current step")
-			if err := act(kept, eng, "PauseRun", map[string]any{"run": run}, nil, nil); err != nil && !isCode(err, api.RunNotRunnable) {
+			if _, err := c.PauseRun(kept, run); err != nil && !isCode(err, api.RunNotRunnable) {
 				return err
 			}
 		} else if watchErr != nil {
 			return watchErr
 		}
-		if err := keep(kept, eng, e, run, model); err != nil {
+		if err := keep(kept, c, e, run, model); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -80,11 +81,11 @@ func runTrain(ctx context.Context, e env) error {
 }
 
 // mayWrite refuses a taken name before the training, not after it.
-func mayWrite(ctx context.Context, eng *engine.Engine, e env, model string) error {
+func mayWrite(ctx context.Context, c connection, e env, model string) error {
 	if e.toggle("replace") || e.toggle("resume") {
 		return nil
 	}
-	err := act(ctx, eng, "DescribeModel", map[string]any{"model": model}, nil, nil)
+	_, err := c.DescribeModel(ctx, model)
 	switch {
 	case err == nil:
 		return fmt.Errorf("a model %q exists already; choose another name with --save, or give --replace", model)
@@ -95,27 +96,28 @@ func mayWrite(ctx context.Context, eng *engine.Engine, e env, model string) erro
 }
 
 // openRun creates the run, or finds the one to go on with.
-func openRun(ctx context.Context, eng *engine.Engine, e env, run string) error {
+func openRun(ctx context.Context, c connection, e env, run string) error {
 	if e.toggle("resume") {
 		for _, o := range trainRequest {
 			if v := e.get(o.name); o.name != "kimg" && strings.HasPrefix(v.source, "flag ") {
 				return usagef(e.cmd, "--%s cannot go with --resume: a run keeps its settings", o.flag())
 			}
 		}
-		return act(ctx, eng, "GetRun", map[string]any{"run": run}, nil, nil)
+		_, err := c.GetRun(ctx, run)
+		return err
 	}
 	fields := e.request(trainRequest)
 	fields["name"] = run
 	if e.toggle("replace") {
 		fields["replace"] = true
 	}
-	return act(ctx, eng, "CreateRun", fields, nil, nil)
+	return act(ctx, c, "CreateRun", fields, nil, nil)
 }
 
 // watch shows the run's rows until it ends.
-func watch(ctx context.Context, eng *engine.Engine, e env, run string) error {
-	var info api.RunInfo
-	if err := act(ctx, eng, "GetRun", map[string]any{"run": run}, nil, &info); err != nil {
+func watch(ctx context.Context, c connection, e env, run string) error {
+	info, err := c.GetRun(ctx, run)
+	if err != nil {
 		return err
 	}
 	if m := info.Memory; m != nil && m.WholeBytes > 0 {
@@ -124,12 +126,14 @@ func watch(ctx context.Context, eng *engine.Engine, e env, run string) error {
 	}
 	p := newProgress(e.err, e.log, run)
 	defer p.close()
-	return stream(ctx, eng, "WatchRun", map[string]any{"run": run}, func(s api.Schema, ev api.Event) error {
-		if ev.Batch == nil || ev.Batch.Rows == 0 {
-			return nil
+	for m, err := range c.WatchRun(ctx, api.WatchRun{Run: run}) {
+		if err != nil {
+			return err
 		}
-		last := ev.Batch.Rows - 1
-		column := func(name string) float64 { return api.ColumnOf[float64](s, *ev.Batch, name)[last] }
+		if m.Batch.Rows == 0 {
+			continue
+		}
+		column := func(name string) float64 { return api.ColumnOf[float64](m.Schema, m.Batch, name)[m.Batch.Rows-1] }
 		note := ""
 		for _, name := range []string{"loss", "energy"} {
 			if x := column(name); !math.IsNaN(x) {
@@ -141,14 +145,14 @@ func watch(ctx context.Context, eng *engine.Engine, e env, run string) error {
 			note += fmt.Sprintf("(%.0f %% of peak) ", 100*mfu)
 		}
 		p.set(int64(1000*column("kimg")), int64(1000*info.Target), note)
-		return nil
-	})
+	}
+	return nil
 }
 
 // keep saves the run's model and says what there is now.
-func keep(ctx context.Context, eng *engine.Engine, e env, run, model string) error {
-	var info api.RunInfo
-	if err := act(ctx, eng, "GetRun", map[string]any{"run": run}, nil, &info); err != nil {
+func keep(ctx context.Context, c connection, e env, run, model string) error {
+	info, err := c.GetRun(ctx, run)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -158,8 +162,8 @@ func keep(ctx context.Context, eng *engine.Engine, e env, run, model string) err
 		fmt.Fprintf(e.out, "run %s: %s before its first step; nothing to save\n", run, info.State)
 		return nil
 	}
-	save := map[string]any{"run": run, "name": model, "replace": e.toggle("replace") || e.toggle("resume")}
-	if err := act(ctx, eng, "SaveModel", save, nil, nil); err != nil {
+	save := api.SaveModel{Run: run, Name: model, Replace: e.toggle("replace") || e.toggle("resume")}
+	if _, err := c.SaveModel(ctx, save); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg, model)
@@ -167,7 +171,11 @@ func keep(ctx context.Context, eng *engine.Engine, e env, run, model string) err
 		fmt.Fprintf(e.out, "stopped early (%s): %s\n", s.Reason, s.Message)
 	}
 	if info.State == "paused" {
-		fmt.Fprintf(e.out, "go on with: anisoflight train --name %s --resume --data %s\n", run, e.text("data"))
+		where := "--data " + e.text("data")
+		if at := e.text("server"); at != "" {
+			where = "--server " + at
+		}
+		fmt.Fprintf(e.out, "go on with: anisoflight train --name %s --resume %s\n", run, where)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ var trainRequest = []option{
 	{name: "batch", kind: whole, usage: "`images` per step (default 256)"},
 	{name: "seed", kind: seed, usage: "of weights, data order, noise and probes (default 0)"},
 	{name: "flip", kind: toggle, usage: "mirror half of the images"},
-	precisionOption,
+	{name: "precision", usage: precisionOption.usage},
 	{name: "microbatch", kind: whole, usage: "`images` of a batch that the device sees at a time, for less memory (default: all, or as many as fit)"},
 	{name: "class_weighting", usage: "`kind` of weights of the samples: none (default) or balanced, so that classes count alike"},
 

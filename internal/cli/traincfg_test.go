@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -13,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// kindsOf tells the settings that a request's fields need, by name.
+// kindsOf returns the settings that a request's fields need, by name.
 func kindsOf(request reflect.Type) map[string]kind {
 	kinds := map[string]kind{}
 	for i := range request.NumField() {
@@ -127,7 +128,7 @@ func TestConfigurationFiles(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		body, err := encode(s.request(trainRequest))
+		body, err := json.Marshal(s.request(trainRequest))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+)
+
+// TestMain runs the command line where a test starts this program as one of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv("ANISOFLIGHT_TEST_COMMAND") != "" {
+		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// served is a server in this process.
+type served struct {
+	location string
+	log      *lines
+	stop     func() int // ends it and returns the exit status
+}
+
+func startServer(t *testing.T, dir string, more ...string) served {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	s := served{log: &lines{}}
+	status := make(chan int, 1)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go"}, more...)
+	go func() { status <- run(ctx, args, s.log, s.log) }()
+	s.location = locationOf(s.log.await(t, "listening on "))
+	s.stop = func() int {
+		interrupt()
+		return <-status
+	}
+	return s
+}
+
+// importTwo stores a schedule under a name.
+func importTwo(t *testing.T, name string, more ...string) {
+	t.Helper()
+	table := write(t, filepath.Join(t.TempDir(), "two.csv"), twoPaths)
+	args := append([]string{"schedule", "import", "--name", name, "--file", table, "--basis", "dct", "--k", "16"}, more...)
+	if status, _, stderr := call(t, args...); status != 0 {
+		t.Fatalf("%v: status %d\n%s", args, status, stderr)
+	}
+}
+
+// A folder has one server; commands on it go through that server.
+func TestOneServerOfAFolder(t *testing.T) {
+	dir := folder(t)
+	s := startServer(t, dir)
+
+	status, _, stderr := call(t, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "nowhere.so")
+	want := fmt.Sprintf("anisoflight: the data folder %q is in use by process %d (anisoflight serve, %s); stop it, or choose another --data\n", dir, os.Getpid(), s.location)
+	if status != 1 || stderr != want {
+		t.Errorf("a second server: status %d, says %q, want %q", status, stderr, want)
+	}
+
+	importTwo(t, "two", "--data", dir)
+	c, err := client.Dial(t.Context(), s.location, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if all, err := c.ListSchedules(t.Context()); err != nil || len(all) != 1 || all[0].Name != "two" {
+		t.Errorf("the server has %+v, %v", all, err)
+	}
+	if _, list, stderr := call(t, "schedule", "list", "--data", dir); !strings.Contains(list, "two") {
+		t.Errorf("the list is %q, %q", list, stderr)
+	}
+	if _, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go"); !strings.Contains(stderr, "--device is not used") {
+		t.Errorf("of a device that the server does not use the command says %q", stderr)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+	if list := must(t, dir, "schedule", "list"); !strings.Contains(list, "two") {
+		t.Errorf("without the server the list is %q", list)
+	}
+}
+
+// With --server there need not be a folder, and none is made.
+func TestServerWithoutAFolder(t *testing.T) {
+	s := startServer(t, folder(t))
+	nowhere := filepath.Join(t.TempDir(), "none")
+	address := strings.TrimPrefix(s.location, "grpc://")
+	importTwo(t, "two", "--data", nowhere, "--server", address)
+	t.Setenv("ANISOFLIGHT_SERVER", s.location)
+	status, list, stderr := call(t, "schedule", "list", "--data", nowhere)
+	if status != 0 || !strings.Contains(list, "two") {
+		t.Errorf("status %d, the list is %q, %q", status, list, stderr)
+	}
+	if exists(nowhere) {
+		t.Error("a folder was made")
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+	if status, _, stderr := call(t, "schedule", "list"); status != 1 || !strings.Contains(stderr, address) {
+		t.Errorf("without the server: status %d, %q", status, stderr)
+	}
+}
+
+// A training on a server is paused there by an interrupt, and saved.
+func TestTrainingOnAServer(t *testing.T) {
+	dir := folder(t)
+	s := startServer(t, dir)
+	if got := pretrain(t, dir, "bars"); !strings.Contains(got, "run bars: done after step 3") {
+		t.Errorf("train says %q", got)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	go func() {
+		c, err := client.Dial(ctx, s.location, client.Options{})
+		for err == nil && ctx.Err() == nil {
+			if info, err := c.GetRun(ctx, "long"); err == nil && info.Step > 0 {
+				interrupt()
+			}
+		}
+	}()
+	var out lines
+	status := run(ctx, []string{
+		"train", "--name", "long", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork, "--batch", "8",
+		"--kimg", "1000", "--server", s.location,
+	}, &out, io.Discard)
+	if status != 130 || !strings.Contains(out.String(), "run long: paused after step") || !strings.Contains(out.String(), "--resume --server "+s.location) {
+		t.Errorf("status %d, says %q", status, out.String())
+	}
+	if _, list, _ := call(t, "model", "list", "--data", dir); !strings.Contains(list, "long") || !strings.Contains(list, "bars") {
+		t.Errorf("the models are\n%s", list)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+}
+
+// A folder whose server was killed is free, whatever its lock says.
+func TestKilledServer(t *testing.T) {
+	dir := folder(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go")
+	cmd.Env = append(os.Environ(), "ANISOFLIGHT_TEST_COMMAND=1")
+	var log lines
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "listening on ")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if text := read(t, filepath.Join(dir, "lock")); !strings.Contains(text, "anisoflight serve") {
+		t.Fatalf("the lock says %q", text)
+	}
+	if list := must(t, dir, "schedule", "list"); !strings.HasPrefix(list, "NAME") {
+		t.Errorf("the list is %q", list)
+	}
+	if status := startServer(t, dir).stop(); status != 0 {
+		t.Errorf("a server after it ends with status %d", status)
+	}
+}
+
+// A command waits for another that ends, or for a server that starts, and not for ever.
+func TestFolderInUseByACommand(t *testing.T) {
+	dir := folder(t)
+	lock, err := catalog.Acquire(dir, "anisoflight train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go")
+	if status != 1 || !strings.Contains(stderr, fmt.Sprintf("is in use by process %d (anisoflight train); stop it", os.Getpid())) {
+		t.Errorf("status %d, %q", status, stderr)
+	}
+	done := make(chan string)
+	go func() {
+		_, list, _ := call(t, "schedule", "list", "--data", dir, "--device", "go")
+		done <- list
+	}()
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if list := <-done; !strings.HasPrefix(list, "NAME") {
+		t.Errorf("the list is %q", list)
+	}
+}
+
+func TestFolderThatIsMissing(t *testing.T) {
+	for _, args := range [][]string{
+		{"schedule", "list"}, {"model", "list"}, {"basis", "list"}, {"schedule", "show", "--schedule", "edm"},
+		{"sample", "--model", "digits"},
+	} {
+		dir := filepath.Join(t.TempDir(), "dtaa")
+		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
+		if status != 1 || !strings.Contains(stderr, fmt.Sprintf("the data folder %q does not exist", dir)) || exists(dir) {
+			t.Errorf("%v: status %d, %q", args, status, stderr)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	importTwo(t, "two", "--data", dir, "--device", "go")
+	if list := must(t, dir, "schedule", "list"); !strings.Contains(list, "two") {
+		t.Errorf("the list is %q", list)
+	}
+}
+
+// A server with TLS is found by the folder as others are.
+func TestServerWithTLS(t *testing.T) {
+	dir, certs := folder(t), filepath.Join(t.TempDir(), "certs")
+	file := func(name string) string { return filepath.Join(certs, name) }
+	if status, _, stderr := call(t, "certificate", "--out", certs); status != 0 {
+		t.Fatal(stderr)
+	}
+	s := startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", file("server.pem"), "--tls-key", file("server-key.pem"), "--client-ca", file("ca.pem"))
+	list := []string{"schedule", "list", "--data", dir}
+	if status, _, stderr := call(t, list...); status != 1 || !strings.Contains(stderr, "certificate") {
+		t.Errorf("without the authority: status %d, %q", status, stderr)
+	}
+	list = append(list, "--tls-ca", file("ca.pem"), "--client-cert", file("client.pem"), "--client-key", file("client-key.pem"))
+	if status, got, stderr := call(t, list...); status != 0 || !strings.HasPrefix(got, "NAME") {
+		t.Errorf("status %d, %q, %q", status, got, stderr)
+	}
+	if status, _, stderr := call(t, append(list[:4:4], "--tls-ca", file("server-key.pem"))...); status != 1 || !strings.Contains(stderr, "holds no certificate") {
+		t.Errorf("a key instead of the authority: status %d, %q", status, stderr)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+}
+
+// Tokens are sent, and not shown.
+func TestTokens(t *testing.T) {
+	_, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
+	token := strings.Fields(told[strings.Index(told, "\n\n"):])[0]
+	s := startServer(t, folder(t), "--tokens", write(t, filepath.Join(t.TempDir(), "tokens"), line))
+	if status, _, stderr := call(t, "schedule", "list", "--server", s.location); status != 1 || !strings.Contains(stderr, "token") {
+		t.Errorf("without a token: status %d, %q", status, stderr)
+	}
+	if status, _, stderr := call(t, "schedule", "list", "--server", s.location, "--token", token); status != 0 {
+		t.Errorf("with a token: status %d, %q", status, stderr)
+	}
+	if _, shown, _ := call(t, "config", "sample", "--token", token); strings.Contains(shown, token) || !strings.Contains(shown, "(secret)") {
+		t.Errorf("config shows\n%s", shown)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the server ends with status %d\n%s", status, s.log)
+	}
+}
