@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -46,7 +48,7 @@ var dataInspectSpec = spec{
 	options: []option{labelsOption, quietOption},
 	json:    true,
 	run: func(ctx context.Context, e env) error {
-		return runData(ctx, e, "inspect", labelsOption, quietOption)
+		return runData(ctx, e, "inspect", nil, labelsOption, quietOption)
 	},
 }
 
@@ -59,10 +61,6 @@ var convertOptions = []option{
 	labelsOption,
 	{name: "skip_bad", kind: toggle, usage: "leave out images that cannot be read, and name each"},
 	{name: "replace", kind: toggle, usage: "replace what is there"},
-	dataOption,
-	{name: "server", usage: "`location` of a server to upload to, such as grpc://HOST:8815 (default: one of the data folder, for as long as it takes)"},
-	{name: "token_file", usage: "`file` that holds a token for the server"},
-	{name: "tls_root_certs", usage: "PEM `file` of the authorities that the server's certificate may be of"},
 	quietOption,
 }
 
@@ -83,16 +81,30 @@ data set elsewhere. What is written appears whole or not at all.
   anisoflight data convert downloads/afhqv2/train --name afhqv2 --resolution 64
   anisoflight data convert downloads/ffhq/images1024x1024 --name ffhq --resolution 64 --labels none
   anisoflight data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 --transform center-crop`,
-	options: convertOptions,
-	json:    true,
+	options: slices.Concat(convertOptions, folderOptions, []option{
+		{name: "max_upload_bytes", kind: whole, def: strconv.FormatInt(1<<40, 10), usage: "`bytes` that the data set may have"},
+	}),
+	json:   true,
+	stores: true,
 	run: func(ctx context.Context, e env) error {
-		return runData(ctx, e, "convert", convertOptions...)
+		if e.text("name") == "" {
+			return runData(ctx, e, "convert", nil, convertOptions...)
+		}
+		return withServer(ctx, e, func(c connection) error {
+			return runData(ctx, e, "convert", &c, convertOptions...)
+		})
 	},
 }
 
-// runData runs a command of the Python module with the values of these options.
-func runData(ctx context.Context, e env, command string, options ...option) error {
+// runData runs a command of the Python module with the values of these options, and with a server where it needs one.
+func runData(ctx context.Context, e env, command string, server *connection, options ...option) error {
 	args := []string{command}
+	if server != nil {
+		args = append(args, "--server="+server.location)
+		if file := e.text("tls_ca"); file != "" {
+			args = append(args, "--tls-root-certs="+file)
+		}
+	}
 	for _, o := range options {
 		switch v := e.get(o.name).value; {
 		case v == nil || v == false:
@@ -109,8 +121,8 @@ func runData(ctx context.Context, e env, command string, options ...option) erro
 	if err != nil {
 		return err
 	}
-	if program, err := os.Executable(); err == nil && os.Getenv("ANISOFLIGHT_BIN") == "" {
-		cmd.Env = append(os.Environ(), "ANISOFLIGHT_BIN="+program) // which it serves the data folder with
+	if server != nil && e.text("token") != "" {
+		cmd.Env = append(os.Environ(), "ANISOFLIGHT_TOKEN="+e.text("token"))
 	}
 	return wait(ctx, cmd)
 }

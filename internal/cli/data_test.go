@@ -43,6 +43,33 @@ func TestData(t *testing.T) {
 	}
 }
 
+// A data set goes to the server that works on the folder, and to one of the command's own where there is none.
+func TestDataGoesThroughTheFoldersServer(t *testing.T) {
+	dir, in := t.TempDir(), filepath.Join(t.TempDir(), "in.npz")
+	err := writeFile(in, func(w io.Writer) error {
+		return data.WriteNPZ(w, map[string]*data.Array{"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	convert := func(name string) {
+		t.Helper()
+		status, said, stderr := call(t, "data", "convert", in, "--name", name, "--data", dir, "--quiet", "--labels", "none")
+		if want := name + ": 3 images of 8×8 pixels in 3 channels, without labels\n"; status != 0 || said != want {
+			t.Fatalf("status %d, said %q, want %q\n%s", status, said, want, stderr)
+		}
+	}
+	convert("first")
+	s := startServer(t, dir)
+	convert("second")
+	s.stop()
+	for _, name := range []string{"first", "second"} {
+		if _, err := os.Stat(filepath.Join(dir, "datasets", name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestDataRefusals(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.zip")
 	if err := os.WriteFile(bad, []byte("PK\x03\x04 and no more"), 0o644); err != nil {

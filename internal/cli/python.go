@@ -11,17 +11,8 @@ import (
 	"time"
 )
 
-// runPython runs a module of the Python package with the command's input and output, as `python -m MODULE ARGS` does.
-// An interrupt is passed on. The module says itself what is wrong: its exit status becomes this program's.
-func runPython(ctx context.Context, e env, module string, args ...string) error {
-	cmd, err := pythonCommand(ctx, e, module, args...)
-	if err != nil {
-		return err
-	}
-	return wait(ctx, cmd)
-}
-
-// pythonCommand returns the command that runPython runs, for callers that add to its environment.
+// pythonCommand returns the command `python -m MODULE ARGS`, with the input and output of this one. An interrupt is
+// passed on. The module says itself what is wrong: wait makes its exit status this program's.
 func pythonCommand(ctx context.Context, e env, module string, args ...string) (*exec.Cmd, error) {
 	program, err := findPython(ctx)
 	if err != nil {

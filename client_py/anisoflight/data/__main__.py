@@ -63,7 +63,8 @@ def parser() -> argparse.ArgumentParser:
     said = "data folder, of which a server is started for the upload (default %(default)s)"
     place.add_argument("--data", metavar="DIR", type=Path, default=Path("data"), help=said)
     place.add_argument("--server", metavar="URL", help="location of a server that runs, instead")
-    place.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds its token")
+    said = "file that holds its token (default: the variable ANISOFLIGHT_TOKEN)"
+    place.add_argument("--token-file", metavar="FILE", type=Path, help=said)
     place.add_argument("--tls-root-certs", metavar="FILE", type=Path, help="PEM of a private certificate")
     return root
 
@@ -166,7 +167,7 @@ def _server(args: argparse.Namespace) -> Iterator[Client]:
             yield client
         return
     certificate = args.tls_root_certs.read_bytes() if args.tls_root_certs else None
-    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
+    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else os.getenv("ANISOFLIGHT_TOKEN")
     with connect(args.server, token=token, tls_root_certs=certificate) as client:
         yield client
 
