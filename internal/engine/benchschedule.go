@@ -22,14 +22,14 @@ type bench struct {
 // benched is a schedule with the basis that splits it.
 type benched struct {
 	*schedule.Schedule
-	basis *basis.Basis
+	Basis *basis.Basis
 }
 
 // prepareBenchSchedule checks every combination before the data is looked at.
 func (e *Engine) prepareBenchSchedule(_ context.Context, req api.BenchSchedule) (*api.Job, error) {
 	b := &bench{req: req}
 	var err error
-	if b.data, err = e.datasetNamed(b.req.Dataset); err != nil {
+	if b.data, err = e.catalog.Dataset(b.req.Dataset); err != nil {
 		return nil, err
 	}
 	if err := b.measurable(); err != nil {
@@ -64,7 +64,7 @@ func (e *Engine) prepareBenchSchedule(_ context.Context, req api.BenchSchedule) 
 
 // benchedSchedule finds a schedule, seen by the bands of the request where it has one subspace.
 func (e *Engine) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *data.Dataset) (out benched, err error) {
-	s, err := e.scheduleNamed(ref)
+	s, err := e.catalog.ScheduleNamed(ref)
 	if err != nil {
 		return out, err
 	}
@@ -73,22 +73,22 @@ func (e *Engine) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *
 	if s.J() == 1 && req.Basis != "none" {
 		family.Basis, family.K, family.Cuts = req.Basis, req.K, req.Cuts
 	}
-	if out.basis, err = e.basisFor(family, d.Height(), d.Width(), s.basis, nil); err != nil {
+	if out.Basis, err = e.catalog.BasisFor(family, d.Height(), d.Width(), s.Basis, nil); err != nil {
 		return out, err
 	}
-	if kind := out.basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
-		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.name).WithHint("Set covariance to full.")
+	if kind := out.Basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
+		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.Name).WithHint("Set covariance to full.")
 	}
-	if out.basis.J() == s.J() {
+	if out.Basis.J() == s.J() {
 		return out, nil
 	}
 	if s.J() != 1 {
-		return out, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis splits images into %d", s.name, s.J(), out.basis.J())
+		return out, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis splits images into %d", s.Name, s.J(), out.Basis.J())
 	}
 	// The same path in each subspace is the isotropic schedule, seen by subspace.
 	paths := make([][]*schedule.Path, s.Rows())
 	for r := range paths {
-		paths[r] = slices.Repeat([]*schedule.Path{s.At(r, 0)}, out.basis.J())
+		paths[r] = slices.Repeat([]*schedule.Path{s.At(r, 0)}, out.Basis.J())
 	}
 	out.Schedule, err = schedule.New(family, s.Labels(), paths)
 	return out, err
@@ -99,7 +99,7 @@ func (b *bench) labels(s benched) []int {
 	if labels := s.Labels(); labels != nil {
 		return labels
 	}
-	if !b.req.PerClass && !s.basis.PerClass() {
+	if !b.req.PerClass && !s.Basis.PerClass() {
 		return []int{-1}
 	}
 	var labels []int
@@ -143,14 +143,14 @@ func (b *bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error)
 }
 
 func (b *bench) run(ctx context.Context, emit func(api.Event) error) error {
-	progress := sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended, and then measuring does
+	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended, and then measuring does
 	laws := laws{bench: b, report: progress}
 	out := benchRows{}
 	for i, s := range b.schedules {
 		samplers := map[int]sampler{}
 		for _, label := range b.labels(s) {
 			var err error
-			if samplers[label], err = laws.on(ctx, s.basis, label); err != nil {
+			if samplers[label], err = laws.on(ctx, s.Basis, label); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
@@ -21,7 +22,7 @@ var evaluationColumns = []api.Column{
 
 // prepareEvaluateModel measures a model's loss by noise level.
 func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -29,23 +30,23 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 	if err != nil {
 		return nil, err
 	}
-	s, on, err := e.scheduleOn(req.Schedule, m)
+	s, on, err := e.catalog.ScheduleOn(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: evaluationColumns, Metadata: m.metadata("EvaluateModel", req)}
+	schema := api.Schema{Columns: evaluationColumns, Metadata: modelMetadata(m, "EvaluateModel", req)}
 	most := times(int64(s.Rows())*int64(s.J()), int64(req.Points))
 	if _, err := e.price(schema, most); err != nil {
 		return nil, err
 	}
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		if err := m.hold(); err != nil {
+		if err := m.Hold(); err != nil {
 			return err
 		}
-		defer m.release()
+		defer m.Release()
 		var rows []passes.EvaluationRow
-		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = passes.Evaluate(ctx, on, m.weights, d, s.Schedule, passes.EvaluateSettings{
+		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
+			rows, err = passes.Evaluate(ctx, on, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
 				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report})
 			return err
 		})
@@ -57,18 +58,18 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 }
 
 // imagesFor gives a data set whose images a model can take.
-func (e *Engine) imagesFor(m *model, name string) (*data.Dataset, error) {
-	d, err := e.datasetNamed(name)
+func (e *Engine) imagesFor(m *catalog.Model, name string) (*data.Dataset, error) {
+	d, err := e.catalog.Dataset(name)
 	if err != nil {
 		return nil, err
 	}
-	h, w, c := m.imageSize()
+	h, w, c := m.ImageSize()
 	if d.Height() != h || d.Width() != w || d.Channels() != c {
 		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
-			name, d.Height(), d.Width(), d.Channels(), m.name, h, w, c)
+			name, d.Height(), d.Width(), d.Channels(), m.Name, h, w, c)
 	}
-	if d.Classes() > m.shape.Labels && m.shape.Labels > 0 {
-		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.name, m.shape.Labels)
+	if d.Classes() > m.Shape.Labels && m.Shape.Labels > 0 {
+		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name, m.Shape.Labels)
 	}
 	return d, nil
 }
@@ -91,7 +92,7 @@ func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
 
 // geodesic makes the schedule of least energy of a model on a data set.
 func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progres
 	if err != nil {
 		return nil, err
 	}
-	own, err := m.ownSchedule()
+	own, err := m.OwnSchedule()
 	if err != nil {
 		return nil, err
 	}
@@ -107,27 +108,27 @@ func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progres
 		req.T = own.T()
 	}
 	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
-	b, err := e.basisFor(family, d.Height(), d.Width(), nil, m)
+	b, err := e.catalog.BasisFor(family, d.Height(), d.Width(), nil, m)
 	if err != nil {
 		return nil, err
 	}
-	on, err := m.on(b)
+	on, err := m.On(b)
 	if err != nil {
 		return nil, err
 	}
-	if !storedByName(family.Basis) {
+	if !catalog.StoredByName(family.Basis) {
 		b = nil // its name is enough
 	} else {
 		family.K = b.K()
 	}
-	if err := m.hold(); err != nil {
+	if err := m.Hold(); err != nil {
 		return nil, err
 	}
-	defer m.release()
+	defer m.Release()
 	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
 	var g *passes.Geodesic
-	err = e.turns.run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		g, err = passes.MakeGeodesic(ctx, on, m.weights, d, passes.GeodesicSettings{
+	err = e.queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
+		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
 			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report})
 		return err
 	})

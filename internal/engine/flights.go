@@ -7,26 +7,26 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// List gives everything stored, as flights: models, schedules, bases, data sets and runs. Data sets and schedules can be
+// List returns everything stored, as flights: models, schedules, bases, data sets and runs. Data sets and schedules can be
 // read as tables.
 func (e *Engine) List(ctx context.Context) []api.Flight {
 	var flights []api.Flight
-	for _, m := range e.modelInfos() {
+	for _, m := range e.catalog.Models() {
 		flights = append(flights, api.Flight{Path: []string{"models", m.Name}, Records: -1, Bytes: -1})
 	}
-	for _, s := range e.scheduleInfos() {
+	for _, s := range e.catalog.ScheduleInfos() {
 		if s.Source == "schedule" {
 			flights = append(flights, e.flight(ctx, "schedules", s.Name))
 		}
 	}
-	for _, b := range e.basisInfos() {
+	for _, b := range e.catalog.BasisInfos() {
 		flights = append(flights, api.Flight{Path: []string{"bases", b.Name}, Records: -1, Bytes: -1})
 	}
-	for _, d := range e.datasetInfos() {
+	for _, d := range e.catalog.DatasetInfos() {
 		flights = append(flights, e.flight(ctx, "datasets", d.Name))
 	}
-	for _, r := range e.allRuns() {
-		flights = append(flights, api.Flight{Path: []string{"runs", r.name}, Records: -1, Bytes: -1})
+	for _, r := range e.runs.All() {
+		flights = append(flights, api.Flight{Path: []string{"runs", r.Name()}, Records: -1, Bytes: -1})
 	}
 	return flights
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -18,12 +18,12 @@ import (
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
 // takes no turn unless it refines.
 func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	d, err := e.datasetNamed(req.Dataset)
+	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	if req.Refine != nil { // before the work
-		m, err := e.modelNamed(req.Refine.Model)
+		m, err := e.catalog.Model(req.Refine.Model)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +35,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progres
 		return nil, err
 	}
 	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
-	b, err := e.basisFor(family, d.Height(), d.Width(), nil, nil)
+	b, err := e.catalog.BasisFor(family, d.Height(), d.Width(), nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progres
 	if _, err := sampler.Resolve(); err != nil { // before the work
 		return nil, err
 	}
-	report := sparsely(progress)
+	report := api.Sparsely(progress)
 	law, err := measured(ctx, d, -1, report, gaussian.Measure[float32])
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func measured[L any](ctx context.Context, d *data.Dataset, label int, report fun
 
 // benchOf compares the nodes with the same solver on EDM's grid, as a model without a schedule samples.
 func benchOf(law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, nodes *gaussian.Nodes) (*api.Bench, error) {
-	edm, err := edmSchedule(nodes.Schedule.T())
+	edm, err := catalog.EDM(nodes.Schedule.T())
 	if err != nil {
 		return nil, err
 	}
@@ -128,15 +128,4 @@ func benchOf(law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, no
 		bench.Bands = append(bench.Bands, api.BenchBand{Dims: band.Dims, Variance: band.Variance, Nodes: band.W2, Baseline: plain.Bands[j].W2})
 	}
 	return bench, nil
-}
-
-// sparsely gives a report that tells progress now and then.
-func sparsely(progress func(api.Meta)) func(done, total int) {
-	var last time.Time
-	return func(done, total int) {
-		if now := time.Now(); now.Sub(last) >= progressEvery {
-			last = now
-			progress(api.Progress(done, total))
-		}
-	}
 }

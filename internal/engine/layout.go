@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -47,4 +48,18 @@ func imageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
 		return l, s[0], s[1], s[2], nil
 	}
 	return l, s[1], s[2], s[0], nil
+}
+
+// fits checks that a column holds images of the model's size and returns their layout.
+func fits(m *catalog.Model, col api.Column) (pixels.Layout, error) {
+	l, h, w, c, err := imageLayout(col)
+	if err != nil {
+		return "", err
+	}
+	mh, mw, mc := m.ImageSize()
+	if h != mh || w != mw || c != mc {
+		return "", api.Errorf(api.BadTensor, "Column %q holds images of %d×%d pixels in %d channels, the model's have %d×%d in %d",
+			col.Name, h, w, c, mh, mw, mc).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+	}
+	return l, nil
 }

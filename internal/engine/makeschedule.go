@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -11,7 +12,7 @@ import (
 // makeSchedule makes a schedule and stores it.
 func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
 	as := req.Of.Stored()
-	if err := e.freeSchedule(as.Name, as.Replace); err != nil { // before the work; storeSchedule asks again
+	if err := e.catalog.FreeSchedule(as.Name, as.Replace); err != nil { // before the work; storeSchedule asks again
 		return nil, err
 	}
 	from, err := e.origin(req.Of)
@@ -35,11 +36,11 @@ func (e *Engine) makeSchedule(ctx context.Context, req api.MakeSchedule, progres
 	if from.EnergyBefore, from.EnergyAfter, err = gain(made.schedule); err != nil {
 		return nil, err
 	}
-	s := e.noted(made.schedule, from)
-	if err := e.storeSchedule(as.Name, s, made.basis, as.Replace); err != nil {
+	s := e.catalog.Signed(made.schedule, from)
+	if err := e.catalog.StoreSchedule(as.Name, s, made.basis, as.Replace); err != nil {
 		return nil, err
 	}
-	info := describeSchedule(as.Name, "schedule", s)
+	info := catalog.DescribeSchedule(as.Name, "schedule", s)
 	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})

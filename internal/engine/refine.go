@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
@@ -14,28 +15,29 @@ const mostJacobian = 1 << 24
 
 // refine moves nodes to where their solver errs less on a model, and measures the gain.
 func (e *Engine) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis, nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := m.hold(); err != nil {
+	if err := m.Hold(); err != nil {
 		return nil, nil, err
 	}
-	defer m.release()
-	on, err := m.on(b)
+	defer m.Release()
+	on, err := m.On(b)
 	if err != nil {
 		return nil, nil, err
 	}
+	net := batch.Network{On: on, Weights: m.Weights()}
 	if times(times(int64(req.Latents), int64(on.Pixels())), int64(b.J()*nodes.Sampler.Steps)) > mostJacobian {
 		return nil, nil, api.Errorf(api.TooLarge, "Refining %d noise levels in %d subspaces on %d latents of %d pixels takes too much memory",
 			nodes.Sampler.Steps, b.J(), req.Latents, on.Pixels()).WithHint("Ask for fewer latents.")
 	}
-	out, err := gaussian.Refine(ctx, nodes, e.ensemble(on, m, req.Seed, req.Latents).sample, gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
+	out, err := gaussian.Refine(ctx, nodes, e.batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Latents).Sample, gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
 	if err != nil {
 		return nil, nil, err
 	}
-	told := &api.Refined{Model: m.name, Latents: req.Latents, Before: out.Before, After: out.After}
-	held := e.ensemble(on, m, req.Seed+uint64(req.Latents), req.Latents).sample
+	told := &api.Refined{Model: m.Name, Latents: req.Latents, Before: out.Before, After: out.After}
+	held := e.batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Latents), req.Latents).Sample
 	if told.HeldBefore, err = gaussian.SolutionError(ctx, nodes.Sampler, nodes.Schedule, held); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -17,11 +18,11 @@ const mostTeacher = 1 << 26
 // chooseSteps makes a schedule along the paths of another on which a solver's uniform steps are those that err least on a
 // model.
 func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	named, on, err := e.scheduleOn(req.Schedule, m)
+	named, on, err := e.catalog.ScheduleOn(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
@@ -37,51 +38,52 @@ func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progres
 		return nil, api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", req.Samples, on.Pixels()).
 			WithHint("Ask for fewer samples.")
 	}
-	if err := m.hold(); err != nil {
+	if err := m.Hold(); err != nil {
 		return nil, err
 	}
-	defer m.release()
-	run := e.ensemble(on, m, req.Seed, req.Samples)
-	for _, r := range run.rows {
-		if _, err := named.Row(int(r.label)); err != nil {
+	defer m.Release()
+	net := batch.Network{On: on, Weights: m.Weights()}
+	run := e.batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Samples)
+	for _, r := range run.Rows {
+		if _, err := named.Row(int(r.Label)); err != nil {
 			return nil, err
 		}
 	}
-	report := sparsely(progress)
-	teacher, end, err := run.teach(ctx, named.Schedule, candidates, report)
+	report := api.Sparsely(progress)
+	teacher, end, err := teach(ctx, run, named.Schedule, candidates, report)
 	if err != nil {
 		return nil, err
 	}
 	choice, err := steps.Choose(ctx, set, teacher, func(ctx context.Context, sch *schedule.Schedule) (float64, error) {
-		return run.error(ctx, set, sch, end)
+		return errorOf(ctx, run, set, sch, end)
 	}, report)
 	if err != nil {
 		return nil, err
 	}
-	told := &api.Steps{Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.name, T: choice.Times,
+	told := &api.Steps{Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.Name, T: choice.Times,
 		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform}
-	held := e.ensemble(on, m, req.Seed+uint64(req.Samples), req.Samples)
-	if end, err = held.along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule), nil); err != nil {
+	held := e.batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
+	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule), nil); err != nil {
 		return nil, err
 	}
-	if told.Error, err = held.error(ctx, set, choice.Schedule, end); err != nil {
+	if told.Error, err = errorOf(ctx, held, set, choice.Schedule, end); err != nil {
 		return nil, err
 	}
-	told.ErrorUniform, err = held.error(ctx, set, named.Schedule, end)
-	return &newSchedule{schedule: choice.Schedule, basis: named.basis, steps: told}, err
+	told.ErrorUniform, err = errorOf(ctx, held, set, named.Schedule, end)
+	return &newSchedule{schedule: choice.Schedule, basis: named.Basis, steps: told}, err
 }
 
 // teach follows converged trajectories along a schedule: Heun's method, each step from one time of the teacher to the next.
 // It gives the samples at their ends, too.
-func (e *ensemble) teach(ctx context.Context, sch *schedule.Schedule, candidates int, report func(done, total int)) (*steps.Teacher, []float32, error) {
-	out := &steps.Teacher{Schedule: sch, Basis: e.on.Basis(), X: make([][]float32, 2*candidates+1), D: make([][]float32, 2*candidates)}
-	for _, r := range e.rows {
-		out.Labels = append(out.Labels, r.label)
+func teach(ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candidates int, report func(done, total int)) (*steps.Teacher, []float32, error) {
+	out := &steps.Teacher{Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1), D: make([][]float32, 2*candidates)}
+	for _, r := range e.Rows {
+		out.Labels = append(out.Labels, r.Label)
 	}
 	// The state at the end of time is the latent times √g(T), which is the same in all subspaces.
 	start := math.Sqrt(sch.At(0, 0).GT())
-	size, done, total := e.on.Pixels(), 0, 4*candidates*len(e.rows)
-	end, err := e.along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, sch), func(k int, latents []float32, rows int, t *kernels.Trajectory) error {
+	size, done, total := e.Pixels(), 0, 4*candidates*len(e.Rows)
+	end, err := e.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, sch), func(k int, latents []float32, rows int, t *kernels.Trajectory) error {
 		at := make([]float32, len(latents))
 		if k == 0 {
 			for i, v := range latents {
@@ -107,9 +109,9 @@ func (e *ensemble) teach(ctx context.Context, sch *schedule.Schedule, candidates
 	return out, end, err
 }
 
-// error gives a sampler's ODE error: the root mean square of what it misses the converged samples by.
-func (e *ensemble) error(ctx context.Context, set solver.Settings, sch *schedule.Schedule, converged []float32) (float64, error) {
-	x, err := e.along(ctx, plansOf(set, sch), nil)
+// errorOf returns a sampler's ODE error: the root mean square of what it misses the converged samples by.
+func errorOf(ctx context.Context, e *batch.Ensemble, set solver.Settings, sch *schedule.Schedule, converged []float32) (float64, error) {
+	x, err := e.Along(ctx, plansOf(set, sch), nil)
 	if err != nil {
 		return 0, err
 	}

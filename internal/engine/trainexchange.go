@@ -4,13 +4,15 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // stepping is an open TrainStep exchange.
 type stepping struct {
-	r       *run
+	e       *Engine
+	r       *runs.Run
 	in      api.Schema
 	image   api.Column
 	from    pixels.Layout
@@ -23,19 +25,19 @@ func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.
 	if req.Steps != 1 {
 		return nil, api.Errorf(api.BadRequest, "In an exchange every batch is one step").WithHint("Leave out steps.")
 	}
-	r, err := e.runNamed(req.Run)
+	r, err := e.runs.Named(req.Run)
 	if err != nil {
 		return nil, err
 	}
-	s := &stepping{r: r, in: in}
+	s := &stepping{e: e, r: r, in: in}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if err := r.begin(); err != nil {
+	if err := r.Begin(); err != nil {
 		return nil, err
 	}
-	out := api.Schema{Columns: rowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
-	return &api.Exchange{Out: out, Window: 2, Close: r.end, Do: s.answer}, nil
+	out := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	return &api.Exchange{Out: out, Window: 2, Close: r.End, Do: s.answer}, nil
 }
 
 // check checks the columns and the images' size.
@@ -51,7 +53,7 @@ func (s *stepping) check() (err error) {
 	if s.from, s.h, s.w, s.c, err = imageLayout(s.image); err != nil {
 		return err
 	}
-	d, err := s.r.e.datasetNamed(s.r.data)
+	d, err := s.e.catalog.Dataset(s.r.Dataset())
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	case []float32:
 		for i := range in.Rows {
 			if err := data.CheckRow(i, v[i*size:(i+1)*size]); err != nil {
-				return explain(err)
+				return err
 			}
 		}
 		images = pixels.ToHWC(v, s.from, s.h, s.w, s.c)
@@ -83,10 +85,5 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	}
 	labels := api.ColumnOf[int32](s.in, in, "label")
 	s.steps++
-	return explain(s.r.oneStep(ctx, func(ctx context.Context) error {
-		return s.r.e.turns.take(ctx, func() error {
-			row, err := s.r.train.StepOn(ctx, images, labels)
-			return s.r.took(row, err)
-		})
-	}, emit, s.steps, -1))
+	return s.r.TakeStep(ctx, func(ctx context.Context) error { return s.r.StepOn(ctx, images, labels) }, emit, s.steps, -1)
 }

@@ -1,6 +1,8 @@
 package engine
 
-import "github.com/anisoflight/anisoflight/flight/api"
+import (
+	"github.com/anisoflight/anisoflight/flight/api"
+)
 
 // quota counts the bytes an upload has received and refuses more than the limit.
 type quota struct{ used, limit int64 }

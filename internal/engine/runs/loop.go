@@ -1,4 +1,4 @@
-package engine
+package runs
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
 )
@@ -19,9 +20,9 @@ var (
 	errCancel = errors.New("cancelled")
 )
 
-// startRun trains a run in the background.
-func (e *Engine) startRun(ctx context.Context, req api.StartRun) (any, error) {
-	r, err := e.runNamed(req.Run)
+// Start trains a run in the background.
+func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
+	r, err := s.Named(req.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -39,44 +40,44 @@ func (e *Engine) startRun(ctx context.Context, req api.StartRun) (any, error) {
 	if target == 0 {
 		target = r.train.Config().Kimg
 	}
-	if now := r.info().Kimg; target <= now {
+	if now := r.Info().Kimg; target <= now {
 		return nil, api.Errorf(api.RunNotRunnable, "The run %q has seen %g kimg already", r.name, now).
 			WithHint("kimg counts from the run's beginning; ask for more than that.")
 	}
 	work, stop := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
 	r.update(func() {
-		r.status.State, r.status.Target, r.stop, r.ended = running, target, stop, ended
+		r.status.State, r.status.Target, r.stop, r.ended = Running, target, stop, ended
 	})
 	if err := r.storeStatus(); err != nil {
-		e.log.Warn("status of a run is not stored", "run", r.name, "error", err)
+		s.log.Warn("status of a run is not stored", "run", r.name, "error", err)
 	}
 	go func() {
 		defer close(ended)
 		r.finish(r.loop(work, target))
 	}()
-	return r.info(), nil
+	return r, nil
 }
 
-// mayWork tells whether a run may be stepped, or started.
-func (r *run) mayWork(start bool) error {
+// mayWork says whether a run may be stepped, or started.
+func (r *Run) mayWork(start bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch s := r.status.State; {
+	switch st := r.status.State; {
 	case r.stop != nil:
 		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).WithHint("PauseRun it first.")
 	case start && r.stepping > 0:
 		return api.Errorf(api.RunNotRunnable, "The run %q is being stepped", r.name).WithHint("Wait for its TrainStep to end.")
-	case s == created, s == paused, s == done && start:
+	case st == Created, st == Paused, st == Done && start:
 		return nil
 	default:
-		return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, s).WithHint("Create a new run; SaveModel keeps what this one has learned.")
+		return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, st).WithHint("Create a new run; SaveModel keeps what this one has learned.")
 	}
 }
 
 // loop steps until the target is reached or ctx ends. It owns the training for one step at a time, so that SaveModel finds
 // its moment between two steps.
-func (r *run) loop(ctx context.Context, target float64) error {
+func (r *Run) loop(ctx context.Context, target float64) error {
 	for {
 		reached, err := r.loopStep(ctx, target)
 		if err != nil || reached {
@@ -85,12 +86,12 @@ func (r *run) loop(ctx context.Context, target float64) error {
 	}
 }
 
-func (r *run) loopStep(ctx context.Context, target float64) (reached bool, err error) {
+func (r *Run) loopStep(ctx context.Context, target float64) (reached bool, err error) {
 	if err := r.acquire(ctx); err != nil {
 		return false, context.Cause(ctx)
 	}
 	defer r.disown()
-	if err := r.step(ctx); err != nil {
+	if err := r.Step(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -101,24 +102,16 @@ func (r *run) loopStep(ctx context.Context, target float64) (reached bool, err e
 			return false, err
 		}
 	}
-	return r.info().Kimg >= target, nil
-}
-
-// step takes one step of the run's own batches. The caller owns the training.
-func (r *run) step(ctx context.Context) error {
-	return r.e.turns.take(ctx, func() error {
-		row, err := r.train.Step(ctx)
-		return r.took(row, err)
-	})
+	return r.Info().Kimg >= target, nil
 }
 
 // took notes the row of a step. A step after which the run stops counts, too.
-func (r *run) took(row train.Row, err error) error {
+func (r *Run) took(row train.Row, err error) error {
 	stopped := r.stopped(err)
 	if err == nil || stopped != nil {
 		r.dirty = true
 		r.add(row)
-		r.e.steps.Add(1)
+		r.of.steps.Add(1)
 	}
 	if stopped != nil {
 		r.update(func() { r.status.Stopped = stopped })
@@ -126,8 +119,8 @@ func (r *run) took(row train.Row, err error) error {
 	return err
 }
 
-// stopped tells why a run stopped of its own with a step that was taken; nil where err is something else.
-func (r *run) stopped(err error) *api.Stopped {
+// stopped says why a run stopped of its own with a step that was taken; nil where err is something else.
+func (r *Run) stopped(err error) *api.Stopped {
 	var lost *train.DivergedError
 	var early *train.StoppedError
 	var s *api.Stopped
@@ -146,46 +139,46 @@ func (r *run) stopped(err error) *api.Stopped {
 }
 
 // finish stores the state when the background goroutine ends, for whatever reason.
-func (r *run) finish(why error) {
+func (r *Run) finish(why error) {
 	ctx := context.Background()
 	_ = r.acquire(ctx) // cannot fail without an end of ctx
 	defer r.disown()
-	state, text := done, ""
+	state, text := Done, ""
 	var memory *device.MemoryError
 	var lost *train.DivergedError
 	var early *train.StoppedError
 	switch {
 	case why == nil:
 	case errors.Is(why, errPause):
-		state = paused
+		state = Paused
 	case errors.Is(why, errCancel):
-		state = cancelled
+		state = Cancelled
 	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
-		r.e.log.Warn("run stopped early", "run", r.name, "reason", why)
+		r.of.log.Warn("run stopped early", "run", r.name, "reason", why)
 	case errors.As(why, &memory): // there may be more of it later
-		state, text = paused, api.ErrorOf(explain(why)).Message
-		r.e.log.Warn("run paused", "run", r.name, "error", why)
+		state, text = Paused, api.ErrorOf(explain.Error(why)).Message
+		r.of.log.Warn("run paused", "run", r.name, "error", why)
 	case errors.As(why, &lost): // the user decides whether to go on
-		state, text = paused, lost.Error()
-		r.e.log.Warn("run paused", "run", r.name, "error", why)
+		state, text = Paused, lost.Error()
+		r.of.log.Warn("run paused", "run", r.name, "error", why)
 	default:
-		state, text = failed, api.ErrorOf(explain(why)).Message
-		r.e.log.Error("run failed", "run", r.name, "error", why)
+		state, text = Failed, api.ErrorOf(explain.Error(why)).Message
+		r.of.log.Error("run failed", "run", r.name, "error", why)
 	}
 	r.mu.Lock()
 	r.status.State, r.status.Error = state, text
 	r.mu.Unlock()
 	if err := r.store(ctx); err != nil {
-		r.e.log.Error("state of a run is not stored", "run", r.name, "error", err)
+		r.of.log.Error("state of a run is not stored", "run", r.name, "error", err)
 	}
-	if state != paused {
+	if state != Paused {
 		r.closeTraining()
 	}
 	r.update(func() { r.stop = nil })
 }
 
 // halt stops the background goroutine, if there is one, and waits for its end.
-func (r *run) halt(ctx context.Context, why error) error {
+func (r *Run) halt(ctx context.Context, why error) error {
 	r.mu.Lock()
 	stop, ended := r.stop, r.ended
 	r.mu.Unlock()
@@ -201,24 +194,24 @@ func (r *run) halt(ctx context.Context, why error) error {
 	}
 }
 
-// pauseRun stops a run after its present step, with its state stored.
-func (e *Engine) pauseRun(ctx context.Context, req api.RunName) (any, error) {
-	r, err := e.runNamed(req.Run)
+// Pause stops a run after its present step, with its state stored.
+func (s *Runs) Pause(ctx context.Context, name string) (*Run, error) {
+	r, err := s.Named(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.halt(ctx, errPause); err != nil {
 		return nil, err
 	}
-	if s := r.info(); s.State != created && s.State != paused && s.State != done {
-		return nil, api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, s.State)
+	if st := r.Info().State; st != Created && st != Paused && st != Done {
+		return nil, api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, st)
 	}
-	return r.info(), nil
+	return r, nil
 }
 
-// cancelRun ends a run for good, with its state stored.
-func (e *Engine) cancelRun(ctx context.Context, req api.RunName) (any, error) {
-	r, err := e.runNamed(req.Run)
+// Cancel ends a run for good, with its state stored.
+func (s *Runs) Cancel(ctx context.Context, name string) (*Run, error) {
+	r, err := s.Named(name)
 	if err != nil {
 		return nil, err
 	}
@@ -229,26 +222,26 @@ func (e *Engine) cancelRun(ctx context.Context, req api.RunName) (any, error) {
 		return nil, err
 	}
 	defer r.disown()
-	if s := r.info().State; s == created || s == paused {
-		r.update(func() { r.status.State = cancelled })
+	if st := r.Info().State; st == Created || st == Paused {
+		r.update(func() { r.status.State = Cancelled })
 		if err := r.store(ctx); err != nil {
 			return nil, err
 		}
 		r.closeTraining()
 	}
-	return r.info(), nil
+	return r, nil
 }
 
-// closeRuns pauses every run, stores what is not stored and frees the device.
-func (e *Engine) closeRuns(ctx context.Context) error {
+// Close pauses every run, stores what is not stored and frees the device.
+func (s *Runs) Close(ctx context.Context) error {
 	var errs []error
-	for _, r := range e.allRuns() {
+	for _, r := range s.All() {
 		errs = append(errs, r.halt(ctx, errPause), r.close(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-func (r *run) close(ctx context.Context) error {
+func (r *Run) close(ctx context.Context) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package engine
+package runs
 
 import (
 	"context"
@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // The states of a run.
 const (
-	created   = "created"   // no step taken
-	running   = "running"   // in the background
-	paused    = "paused"    // may go on
-	done      = "done"      // reached what StartRun asked for; may be started for more
-	cancelled = "cancelled" // ended by the user
-	failed    = "failed"    // ended by an error
+	Created   = "created"   // no step taken
+	Running   = "running"   // in the background
+	Paused    = "paused"    // may go on
+	Done      = "done"      // reached what StartRun asked for; may be started for more
+	Cancelled = "cancelled" // ended by the user
+	Failed    = "failed"    // ended by an error
 )
 
 // status is what a run's status.json holds: everything but the state of the training itself, which is the folder beside.
@@ -37,10 +38,10 @@ type status struct {
 	Config  json.RawMessage `json:"config"` // with every default resolved
 }
 
-// run is one training run. Whoever holds own steps it: the background goroutine for one step at a time, or a TrainStep
+// Run is one training run. Whoever holds own steps it: the background goroutine for one step at a time, or a TrainStep
 // request. Everything else about it is behind mu.
-type run struct {
-	e      *Engine
+type Run struct {
+	of     *Runs
 	name   string
 	folder string
 	stage  string
@@ -61,18 +62,24 @@ type run struct {
 	ended    chan struct{}           // closed when that goroutine has ended
 }
 
-func (e *Engine) newRun(name string, s status, cfg train.Config) *run {
-	r := &run{e: e, name: name, folder: filepath.Join(e.folders.runs, name), stage: cfg.Stage, data: cfg.Dataset,
-		own: make(chan struct{}, 1), status: s, changed: make(chan struct{})}
+func (s *Runs) newRun(name string, st status, cfg train.Config) *Run {
+	r := &Run{of: s, name: name, folder: filepath.Join(s.cfg.Catalog.Folders().Runs, name), stage: cfg.Stage, data: cfg.Dataset,
+		own: make(chan struct{}, 1), status: st, changed: make(chan struct{})}
 	r.own <- struct{}{}
 	return r
 }
 
-func (r *run) statusPath() string { return filepath.Join(r.folder, "status.json") }
-func (r *run) statePath() string  { return filepath.Join(r.folder, "state") }
+// Name returns the run's name.
+func (r *Run) Name() string { return r.name }
+
+// Dataset returns the name of its data set.
+func (r *Run) Dataset() string { return r.data }
+
+func (r *Run) statusPath() string { return filepath.Join(r.folder, "status.json") }
+func (r *Run) statePath() string  { return filepath.Join(r.folder, "state") }
 
 // acquire makes the caller the owner of the training.
-func (r *run) acquire(ctx context.Context) error {
+func (r *Run) acquire(ctx context.Context) error {
 	select {
 	case <-r.own:
 		return nil
@@ -81,10 +88,10 @@ func (r *run) acquire(ctx context.Context) error {
 	}
 }
 
-func (r *run) disown() { r.own <- struct{}{} }
+func (r *Run) disown() { r.own <- struct{}{} }
 
 // update changes the run under its lock and wakes those who watch it.
-func (r *run) update(f func()) {
+func (r *Run) update(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f()
@@ -93,15 +100,15 @@ func (r *run) update(f func()) {
 }
 
 // add notes a finished step.
-func (r *run) add(row train.Row) {
+func (r *Run) add(row train.Row) {
 	r.update(func() {
 		r.rows = append(r.rows, row.Values())
 		r.status.Step, r.status.Kimg = row.Step, row.Kimg
 	})
 }
 
-// info describes the run.
-func (r *run) info() api.RunInfo {
+// Info describes the run.
+func (r *Run) Info() api.RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
@@ -119,18 +126,18 @@ func (r *run) info() api.RunInfo {
 }
 
 // storeStatus writes status.json.
-func (r *run) storeStatus() error {
+func (r *Run) storeStatus() error {
 	r.mu.Lock()
 	text, err := json.Marshal(r.status)
 	r.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return writeFile(r.statusPath(), text)
+	return catalog.WriteFile(r.statusPath(), text)
 }
 
 // store writes the whole state. The caller owns the training.
-func (r *run) store(ctx context.Context) error {
+func (r *Run) store(ctx context.Context) error {
 	if r.train != nil && r.dirty {
 		state, err := r.train.State(ctx)
 		if err != nil {
@@ -147,7 +154,7 @@ func (r *run) store(ctx context.Context) error {
 }
 
 // open makes the training ready to step, from its stored state. The caller owns it.
-func (r *run) open(ctx context.Context) error {
+func (r *Run) open(ctx context.Context) error {
 	if r.train != nil {
 		return nil
 	}
@@ -159,8 +166,11 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := train.Sources{Device: r.e.dev}
-	if src.Dataset, err = r.e.datasetNamed(cfg.Dataset); err != nil {
+	var src train.Sources
+	if src.Device, err = r.of.cfg.Device(); err != nil {
+		return err
+	}
+	if src.Dataset, err = r.of.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
 		return err
 	}
 	if r.train, err = train.Resume(state, src); err != nil {
@@ -178,7 +188,7 @@ func memoryOf(t *train.Run) *api.RunMemory {
 }
 
 // remember takes over the rows of a stored state.
-func (r *run) remember(state *checkpoint.Run) {
+func (r *Run) remember(state *checkpoint.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read {
@@ -197,8 +207,8 @@ func wholeRows(stored [][]float64) [][]float64 {
 	return rows
 }
 
-// history makes sure that the rows of earlier servers are known.
-func (r *run) history(ctx context.Context) error {
+// History makes sure that the rows of earlier servers are known.
+func (r *Run) History(ctx context.Context) error {
 	r.mu.Lock()
 	read := r.read
 	r.mu.Unlock()
@@ -217,7 +227,7 @@ func (r *run) history(ctx context.Context) error {
 }
 
 // closeTraining frees the device memory. The caller owns the training.
-func (r *run) closeTraining() {
+func (r *Run) closeTraining() {
 	if r.train != nil {
 		r.train.Close()
 		r.train = nil
@@ -233,8 +243,8 @@ func readStatus(path string) (s status, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, err
 	}
-	if s.State == running {
-		s.State = paused
+	if s.State == Running {
+		s.State = Paused
 	}
 	return s, nil
 }

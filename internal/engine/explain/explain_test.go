@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestOutOfMemoryIsTooLarge(t *testing.T) {
 		"PJRT error (code=13): something else":                                                   api.Internal,
 	} {
 		err := fmt.Errorf("step 3: %w", &device.ProgramError{Key: "step 8", Phase: "run", Err: errors.New(words)})
-		if got := api.ErrorOf(explain(err)).Code; got != want {
+		if got := api.ErrorOf(Error(err)).Code; got != want {
 			t.Errorf("%q becomes %s, want %s", words, got, want)
 		}
 	}

@@ -1,9 +1,9 @@
-package engine
+// Package explain maps the errors of the floors below to the codes of the contract.
+package explain
 
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,9 +20,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// explain maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
+// Error maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
 // not know stays as it is and becomes INTERNAL.
-func explain(err error) error {
+func Error(err error) error {
 	var (
 		known    *api.Error
 		table    *schedule.Error
@@ -89,6 +89,3 @@ func upperFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }
-
-// missing tells whether err says that a file is not there.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,4 +1,4 @@
-package engine
+package catalog
 
 import (
 	"errors"
@@ -8,36 +8,41 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// folders are the places of everything stored:
+// Folders are the places of everything stored:
 //
 //	DIR/models/NAME/        config.json model.safetensors [schedule.json [basis.safetensors]]
 //	DIR/schedules/NAME.json
 //	DIR/bases/NAME.safetensors
 //	DIR/datasets/NAME/
 //	DIR/runs/NAME/
-type folders struct{ models, schedules, bases, datasets, runs string }
+type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
 
-func makeFolders(dir string) (folders, error) {
+func makeFolders(dir string) (Folders, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
-		return folders{}, err
+		return Folders{}, err
 	}
-	f := folders{
-		models:    filepath.Join(root, "models"),
-		schedules: filepath.Join(root, "schedules"),
-		bases:     filepath.Join(root, "bases"),
-		datasets:  filepath.Join(root, "datasets"),
-		runs:      filepath.Join(root, "runs"),
+	f := Folders{
+		Models:    filepath.Join(root, "models"),
+		Schedules: filepath.Join(root, "schedules"),
+		Bases:     filepath.Join(root, "bases"),
+		Datasets:  filepath.Join(root, "datasets"),
+		Runs:      filepath.Join(root, "runs"),
 	}
-	for _, d := range []string{f.models, f.schedules, f.bases, f.datasets, f.runs} {
+	for _, d := range f.all() {
 		if err := os.MkdirAll(d, 0o755); err != nil {
-			return folders{}, fmt.Errorf("data folder: %w", err)
+			return Folders{}, fmt.Errorf("data folder: %w", err)
 		}
 	}
 	return f, nil
+}
+
+func (f Folders) all() []string {
+	return []string{f.Models, f.Schedules, f.Bases, f.Datasets, f.Runs}
 }
 
 // errOutside is the answer to a path that leaves its root.
@@ -79,7 +84,7 @@ func inside(root, path string) (string, error) {
 	return folder, nil
 }
 
-// below tells whether path lies strictly under root; both are absolute and free of symbolic links.
+// below reports whether path lies strictly under root; both are absolute and free of symbolic links.
 func below(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
@@ -88,8 +93,8 @@ func below(root, path string) bool {
 // hidden prefixes what is on its way into or out of a folder; scans leave it out and Open removes what a crash left.
 const hidden = atomicdir.Prefix
 
-// writeFile stores data under path so that a reader, or a crash, sees the old file or the new one.
-func writeFile(path string, data []byte) error {
+// WriteFile stores data under path so that a reader, or a crash, sees the old file or the new one.
+func WriteFile(path string, data []byte) error {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, hidden+"*")
 	if err != nil {
@@ -115,14 +120,14 @@ func writeFile(path string, data []byte) error {
 
 // removeFile deletes a stored file, if it is there.
 func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !missing(err) {
+	if err := os.Remove(path); err != nil && !Missing(err) {
 		return err
 	}
 	return nil
 }
 
-// removeTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
-func removeTree(path string) error {
+// RemoveTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
+func RemoveTree(path string) error {
 	grave, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")
 	if err != nil {
 		return err
@@ -146,8 +151,27 @@ func syncFolder(path string) error {
 	return d.Sync()
 }
 
-// exists tells whether there is anything at path.
+// Missing reports whether err says that a file is not there.
+func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// exists reports whether there is anything at path.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// StoredNames lists the names of the files in folder that end in suffix, or of the folders in it if suffix is empty.
+func StoredNames(folder, suffix string) []string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name(), suffix)
+		if ok && api.CheckName("name", name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -1,4 +1,4 @@
-package engine
+package batch
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 )
 
 // pass is long work of a lower floor that reports (done, total) between evaluations. It shares the device: at every report
-// it gives its seat to whoever waits.
+// it gives its slot to whoever waits.
 type pass struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	turns  turns
+	queue  *Queue
 	emit   func(api.Event) error
 	err    error // of emit, or of waiting
-	seated bool
+	holds  bool  // a slot
 	last   time.Time
 }
 
-// run does the work f with a context that ends when nobody listens any more.
-func (t turns) run(ctx context.Context, emit func(api.Event) error, f func(ctx context.Context, report func(done, total int)) error) error {
-	p := &pass{turns: t, emit: emit}
+// Run does the work f with a context that ends when nobody listens any more. Progress goes to emit now and then.
+func (q *Queue) Run(ctx context.Context, emit func(api.Event) error, f func(ctx context.Context, report func(done, total int)) error) error {
+	p := &pass{queue: q, emit: emit}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	defer p.cancel()
-	if p.sit(); p.err != nil {
+	if p.acquire(); p.err != nil {
 		return p.err
 	}
-	defer p.rise()
+	defer p.release()
 	err := f(p.ctx, p.report)
 	if p.err != nil {
 		return p.err
@@ -35,18 +35,18 @@ func (t turns) run(ctx context.Context, emit func(api.Event) error, f func(ctx c
 	return err
 }
 
-func (p *pass) sit() {
-	if err := p.turns.acquire(p.ctx); err != nil {
+func (p *pass) acquire() {
+	if err := p.queue.Acquire(p.ctx); err != nil {
 		p.fail(err)
 		return
 	}
-	p.seated = true
+	p.holds = true
 }
 
-func (p *pass) rise() {
-	if p.seated {
-		p.turns.release()
-		p.seated = false
+func (p *pass) release() {
+	if p.holds {
+		p.queue.Release()
+		p.holds = false
 	}
 }
 
@@ -59,13 +59,13 @@ func (p *pass) report(done, total int) {
 	if p.err != nil {
 		return
 	}
-	p.rise()
-	if now := time.Now(); now.Sub(p.last) >= progressEvery {
+	p.release()
+	if now := time.Now(); now.Sub(p.last) >= api.ProgressEvery {
 		p.last = now
 		if err := p.emit(api.Event{Meta: api.Progress(done, total)}); err != nil {
 			p.fail(err)
 			return
 		}
 	}
-	p.sit()
+	p.acquire()
 }
