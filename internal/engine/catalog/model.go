@@ -84,6 +84,13 @@ func (m *Model) Release() {
 	m.kernels, m.values = nil, nil
 }
 
+// Loaded reports whether the weights are on the device.
+func (m *Model) Loaded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.weights != nil
+}
+
 // Weights returns the weights of a model that is held.
 func (m *Model) Weights() *kernels.Weights { return m.weights }
 
