@@ -73,7 +73,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if m.Batch.Rows == 0 { // news of the progress
+		if m.Batch.Rows == 0 { // progress
 			continue
 		}
 		for _, x := range api.ColumnOf[float32](m.Schema, m.Batch, "sample") {

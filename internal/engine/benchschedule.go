@@ -192,7 +192,7 @@ type laws struct {
 	full    map[int]*gaussian.Full
 }
 
-// on gives the law of a class, or of all data (−1), split by a basis.
+// on returns the law of a class, or of all data (−1), split by a basis.
 func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, error) {
 	if l.bench.req.Covariance == "full" {
 		law, err := cached(&l.full, label, func() (*gaussian.Full, error) {
@@ -213,7 +213,7 @@ func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, erro
 	return func(_ context.Context, p *solver.Plan) (*gaussian.Report, error) { return law.Bench(b, p) }, err
 }
 
-// cached gives an entry of *m, made where there is none.
+// cached returns an entry of *m, made where there is none.
 func cached[K comparable, V any](m *map[K]V, key K, make func() (V, error)) (V, error) {
 	if v, ok := (*m)[key]; ok {
 		return v, nil

@@ -82,7 +82,7 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 	return err
 }
 
-// levels gives the noise variances [B·J] of a batch.
+// levels returns the noise variances [B·J] of a batch.
 func (d *denoising) levels(b api.Batch) ([]float64, error) {
 	name, j := "g", d.on.J()
 	if d.sigma {

@@ -44,7 +44,7 @@ func writeModel(t testing.TB, folder, config string, seed uint64) {
 	}
 }
 
-// open gives an engine on a fresh folder that holds the model "tiny".
+// open returns an engine on a fresh folder that holds the model "tiny".
 func open(t *testing.T) *Engine {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func open(t *testing.T) *Engine {
 	return reopen(t, dir, Config{})
 }
 
-// reopen gives an engine on dir.
+// reopen returns an engine on dir.
 func reopen(t testing.TB, dir string, cfg Config) *Engine {
 	t.Helper()
 	cfg.Dir, cfg.Version, cfg.Device = dir, "test", devicetest.Open(t)
@@ -110,7 +110,7 @@ func (r *rows) add(e api.Event) error {
 	return nil
 }
 
-// column gives a column of what was sent.
+// column returns a column of what was sent.
 func column[E any](r *rows, name string) []E {
 	v, _ := r.cols[name].([]E)
 	return v

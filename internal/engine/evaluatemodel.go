@@ -57,7 +57,7 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 	}}, nil
 }
 
-// imagesFor gives a data set whose images a model can take.
+// imagesFor returns a data set whose images a model can take.
 func (e *Engine) imagesFor(m *catalog.Model, name string) (*data.Dataset, error) {
 	d, err := e.catalog.Dataset(name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 
-// noise gives n unit normal images of the tiny model.
+// noise returns n unit normal images of the tiny model.
 func noise(n int, seed uint64) []float32 {
 	x := make([]float32, 64*n)
 	latent.Normal(seed, 0, x)

@@ -16,7 +16,7 @@ import (
 )
 
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
-// takes no turn unless it refines.
+// takes no slot unless it refines.
 func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
@@ -78,7 +78,7 @@ func checkMeasurable(name string, d *data.Dataset) error {
 	return api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
 }
 
-// measured gives the law of a data set, or of one class of it; −1 stands for all.
+// measured returns the law of a data set, or of one class of it; −1 stands for all.
 func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int), measure func(h, w, c int, images iter.Seq[[]float32]) (L, error)) (L, error) {
 	im := make([]float32, d.Pixels())
 	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {

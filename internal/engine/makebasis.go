@@ -42,7 +42,7 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 	return info, nil
 }
 
-// haar gives the Haar basis by its vectors, as a stored basis is.
+// haar returns the Haar basis by its vectors, as a stored basis is.
 func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
 	b, _, err := e.catalog.Formula(schedule.Family{Basis: "haar", K: k}, h, w)
 	if err != nil {

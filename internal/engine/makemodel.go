@@ -97,7 +97,7 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	return built(c, laws, req.Floor)
 }
 
-// blocksOf gives the blocks within which a class's covariance is kept.
+// blocksOf returns the blocks within which a class's covariance is kept.
 func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]float64, error) {
 	switch covariance {
 	case "full":

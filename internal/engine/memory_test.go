@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// within gives an engine with the model "tiny" on a device of so many bytes.
+// within returns an engine with the model "tiny" on a device of so many bytes.
 func within(t *testing.T, limit int64) *Engine {
 	t.Helper()
 	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})

@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// price gives the bytes of rows rows under s, or TOO_LARGE where they exceed the limit.
+// price returns the bytes of rows rows under s, or TOO_LARGE where they exceed the limit.
 func (e *Engine) price(s api.Schema, rows int64) (int64, error) {
 	size := s.RowBytes()
 	hi, lo := bits.Mul64(uint64(rows), uint64(size))
@@ -27,7 +27,7 @@ func times(a, b int64) int64 {
 	return int64(lo)
 }
 
-// rowsPerBatch gives how many rows make about so many bytes.
+// rowsPerBatch returns how many rows make about so many bytes.
 func rowsPerBatch(s api.Schema, bytes int64) int {
 	return int(max(1, bytes/max(1, s.RowBytes())))
 }

@@ -46,7 +46,7 @@ func (e *Engine) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 	return p, nil
 }
 
-// gain gives the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows; nil
+// gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows; nil
 // where it stores none.
 func gain(s *schedule.Schedule) (before, after *schedule.Estimate, err error) {
 	densities := s.Energy()

@@ -13,7 +13,7 @@ import (
 
 var began = time.Now().Truncate(time.Second) // provenance counts in seconds
 
-// provenance gives what ListSchedules says about where a schedule came from.
+// provenance returns what ListSchedules says about where a schedule came from.
 func provenance(t *testing.T, e *Engine, name string) schedule.Provenance {
 	t.Helper()
 	for _, s := range e.catalog.ScheduleInfos() {

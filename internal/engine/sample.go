@@ -104,7 +104,7 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	return p, nil
 }
 
-// previews gives the number of preview rows of each sample. The step that afs saves shows none.
+// previews returns the number of preview rows of each sample. The step that afs saves shows none.
 func (s *sampling) previews() (n int64) {
 	if s.req.Every == 0 || s.plan == nil {
 		return 0
@@ -207,7 +207,7 @@ func drawable(classes int) []int32 {
 	return labels
 }
 
-// source gives sample i of the request: its seed and its label, drawn where none is given.
+// source returns sample i of the request: its seed and its label, drawn where none is given.
 func (s *sampling) source(i int) batch.Row {
 	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
 	r := batch.Row{Index: int64(i), Seed: seed, Label: -1}

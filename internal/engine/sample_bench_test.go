@@ -62,7 +62,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// cpuTime gives the processor time of all threads so far.
+// cpuTime returns the processor time of all threads so far.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	seconds, err := process.CPUSeconds()
@@ -72,7 +72,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// bareEvaluations gives a function that evaluates a model's network on n images in the engine's batches, so many times.
+// bareEvaluations returns a function that evaluates a model's network on n images in the engine's batches, so many times.
 func bareEvaluations(b *testing.B, e *Engine, nfe, n int) func() {
 	b.Helper()
 	m, err := e.catalog.Model("digits")

@@ -30,7 +30,7 @@ func (o *sampleWriter) preview(rows []batch.Row, images []float32, step, nfe int
 	return o.send(rows, images, int32(step), int32(nfe), meta)
 }
 
-// progress tells of a step, unless it told of another a moment ago.
+// progress reports a step, unless it reported another a moment ago.
 func (o *sampleWriter) progress(step, steps int) error {
 	if now := time.Now(); now.Sub(o.last) >= api.ProgressEvery {
 		o.last = now

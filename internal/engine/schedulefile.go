@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// exportSchedule gives the schedule file of a schedule.
+// exportSchedule returns the schedule file of a schedule.
 func (e *Engine) exportSchedule(_ context.Context, req api.ExportSchedule) (any, error) {
 	s, err := e.catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
@@ -38,7 +38,7 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any,
 	return catalog.DescribeSchedule(req.Name, "schedule", s), nil
 }
 
-// onBasis gives an imported schedule on the stored basis of this name, or of its family's own if the name is empty, and that
+// onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty, and that
 // basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images when the
 // schedule meets a model.
 func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {

@@ -174,7 +174,7 @@ func (x *gradient) collect(rows []int, t, a, b []float64) {
 	x.rows += len(rows)
 }
 
-// end gives the gradients of the mean loss: d_logg for every schedule, d_theta for those that θ made.
+// end returns the gradients of the mean loss: d_logg for every schedule, d_theta for those that θ made.
 func (x *gradient) end(context.Context) (map[string]any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

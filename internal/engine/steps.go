@@ -74,7 +74,7 @@ func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progres
 }
 
 // teach follows converged trajectories along a schedule: Heun's method, each step from one time of the teacher to the next.
-// It gives the samples at their ends, too.
+// It returns the samples at their ends, too.
 func teach(ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candidates int, report func(done, total int)) (*steps.Teacher, []float32, error) {
 	out := &steps.Teacher{Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1), D: make([][]float32, 2*candidates)}
 	for _, r := range e.Rows {

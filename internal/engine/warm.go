@@ -112,7 +112,7 @@ func (w *warming) note(change func(*api.Warming)) {
 	change(&w.info)
 }
 
-// snapshot tells how far the warm-up is; nil where none was asked for.
+// snapshot says how far the warm-up is; nil where none was asked for.
 func (w *warming) snapshot() *api.Warming {
 	if w == nil {
 		return nil

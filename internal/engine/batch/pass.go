@@ -8,7 +8,7 @@ import (
 )
 
 // pass is long work of a lower floor that reports (done, total) between evaluations. It shares the device: at every report
-// it gives its slot to whoever waits.
+// it hands its slot to whoever waits.
 type pass struct {
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -167,7 +167,7 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 	return nil
 }
 
-// FreeBasis says whether a basis may be stored under name.
+// FreeBasis checks that a basis may be stored under name.
 func (c *Catalog) FreeBasis(name string, replace bool) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -91,7 +91,7 @@ func ImageType(d *data.Dataset) api.Type {
 	return api.Uint8
 }
 
-// FreeDataset says whether a data set may be stored under name.
+// FreeDataset checks that a data set may be stored under name.
 func (c *Catalog) FreeDataset(name string, replace bool) error {
 	if exists(c.datasetPath(name)) && !replace {
 		return NameTaken("dataset", name)

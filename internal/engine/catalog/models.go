@@ -153,7 +153,7 @@ func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model)
 	return m, nil
 }
 
-// FreeModel says whether a model may be saved under a name.
+// FreeModel checks that a model may be saved under a name.
 func (c *Catalog) FreeModel(name string, replace bool) error {
 	if err := c.nameFree(name, name); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *Catalog) FreeModel(name string, replace bool) error {
 	return nil
 }
 
-// relative gives a folder's path below the models folder, free of symbolic links.
+// relative returns a folder's path below the models folder, free of symbolic links.
 func (c *Catalog) relative(folder string) (string, error) {
 	root, err := filepath.EvalSymlinks(c.folders.Models)
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *Catalog) isLoaded(name, path string) bool {
 	return m != nil && m.Path == path
 }
 
-// precisionOf gives that of the model of a folder if name means it already, else that of models that name none.
+// precisionOf returns that of the model of a folder if name means it already, else that of models that name none.
 func (c *Catalog) precisionOf(name, path string) (at kernels.Precision, loaded bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -192,7 +192,7 @@ func (c *Catalog) precisionOf(name, path string) (at kernels.Precision, loaded b
 	return c.cfg.Precision, false
 }
 
-// nameFree says whether a folder may be served under name.
+// nameFree checks that a folder may be served under name.
 func (c *Catalog) nameFree(name, path string) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

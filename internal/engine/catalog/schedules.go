@@ -153,7 +153,7 @@ func (c *Catalog) writeSchedule(name string, s *schedule.Schedule, b *basis.Basi
 	return RemoveTree(c.scheduleFolder(name))
 }
 
-// FreeSchedule says whether a schedule may be stored under name.
+// FreeSchedule checks that a schedule may be stored under name.
 func (c *Catalog) FreeSchedule(name string, replace bool) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -59,7 +59,7 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
 	return r, nil
 }
 
-// mayWork says whether a run may be stepped, or started.
+// mayWork checks that a run may be stepped, or started.
 func (r *Run) mayWork(start bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// learned gives the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does not
+// learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does not
 // train, or has not yet, keeps what it had.
 func (r *Run) learned(s *schedule.Schedule, cfg train.Config, rows [][]float64) *schedule.Schedule {
 	if s == nil || cfg.Stage == train.Pretrain || len(rows) == 0 {
@@ -30,7 +30,7 @@ func (r *Run) learned(s *schedule.Schedule, cfg train.Config, rows [][]float64) 
 	return r.of.cfg.Catalog.Signed(s, p)
 }
 
-// valueOf gives a value of a training row by its name.
+// valueOf returns a value of a training row by its name.
 func valueOf(row []float64, name string) float64 { return row[slices.Index(train.RowColumns, name)] }
 
 // mostEnergies bounds the steps at either end of a run whose energies are averaged.
@@ -52,7 +52,7 @@ func energies(rows [][]float64) (before, after *schedule.Estimate) {
 	return estimate(all[:n]), estimate(all[len(all)-n:])
 }
 
-// estimate gives the mean of independent values and its standard error.
+// estimate returns the mean of independent values and its standard error.
 func estimate(values []float64) *schedule.Estimate {
 	n := float64(len(values))
 	var mean, square float64

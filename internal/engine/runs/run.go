@@ -196,7 +196,7 @@ func (r *Run) remember(state *checkpoint.Run) {
 	}
 }
 
-// wholeRows gives rows that an older program has stored the columns that it did not have.
+// wholeRows completes rows that an older program has stored with the columns that it did not have.
 func wholeRows(stored [][]float64) [][]float64 {
 	var rows [][]float64
 	for _, values := range stored {

@@ -169,7 +169,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	return r, nil
 }
 
-// free says whether a run may be created under a name.
+// free checks that a run may be created under a name.
 func (s *Runs) free(req api.CreateRun) error {
 	if _, err := s.Named(req.Name); err == nil && !req.Replace {
 		return catalog.NameTaken("run", req.Name)

@@ -115,5 +115,5 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) erro
 	})
 }
 
-// MayStep says whether the run may be stepped by requests.
+// MayStep checks that the run may be stepped by requests.
 func (r *Run) MayStep() error { return r.mayWork(false) }
