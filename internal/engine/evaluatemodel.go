@@ -4,9 +4,6 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -26,7 +23,7 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.imagesFor(m, req.Dataset)
+	d, err := e.catalog.ImagesFor(m, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +32,7 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 		return nil, err
 	}
 	schema := api.Schema{Columns: evaluationColumns, Metadata: modelMetadata(m, "EvaluateModel", req)}
-	most := times(int64(s.Rows())*int64(s.J()), int64(req.Points))
+	most := api.Times(int64(s.Rows())*int64(s.J()), int64(req.Points))
 	if _, err := e.price(schema, most); err != nil {
 		return nil, err
 	}
@@ -57,23 +54,6 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 	}}, nil
 }
 
-// imagesFor returns a data set whose images a model can take.
-func (e *Engine) imagesFor(m *catalog.Model, name string) (*data.Dataset, error) {
-	d, err := e.catalog.Dataset(name)
-	if err != nil {
-		return nil, err
-	}
-	h, w, c := m.ImageSize()
-	if d.Height() != h || d.Width() != w || d.Channels() != c {
-		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
-			name, d.Height(), d.Width(), d.Channels(), m.Name, h, w, c)
-	}
-	if d.Classes() > m.Shape.Labels && m.Shape.Labels > 0 {
-		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name, m.Shape.Labels)
-	}
-	return d, nil
-}
-
 func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
 	n := len(rows)
 	label, subspace := make([]int32, n), make([]int32, n)
@@ -88,52 +68,4 @@ func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
 		}
 	}
 	return &api.Batch{Rows: n, Cols: []any{label, subspace, cols[0], cols[1], cols[2], cols[3], cols[4]}}
-}
-
-// geodesic makes the schedule of least energy of a model on a data set.
-func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := e.catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := e.imagesFor(m, req.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	own, err := m.OwnSchedule()
-	if err != nil {
-		return nil, err
-	}
-	if req.T == 0 { // the end of the model's own time
-		req.T = own.T()
-	}
-	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
-	b, err := e.catalog.BasisFor(family, d.Height(), d.Width(), nil, m)
-	if err != nil {
-		return nil, err
-	}
-	on, err := m.On(b)
-	if err != nil {
-		return nil, err
-	}
-	if !catalog.StoredByName(family.Basis) {
-		b = nil // its name is enough
-	} else {
-		family.K = b.K()
-	}
-	if err := m.Hold(); err != nil {
-		return nil, err
-	}
-	defer m.Release()
-	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
-	var g *passes.Geodesic
-	err = e.queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
-			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &newSchedule{schedule: g.Schedule, basis: b, energies: g.Reports}, nil
 }

@@ -28,7 +28,7 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 		return nil, err
 	}
 	h, w, c := m.ImageSize()
-	if bytes := times(times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > e.cfg.MaxUploadBytes {
+	if bytes := api.Times(api.Times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > e.cfg.MaxUploadBytes {
 		return nil, api.Errorf(api.TooLarge, "%d images have %d bytes, a data set may have %d", req.N, bytes, e.cfg.MaxUploadBytes)
 	}
 	images, err := e.catalog.CreateDataset(req.Name, data.Form{

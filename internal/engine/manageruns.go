@@ -53,3 +53,21 @@ func infoOf(r *runs.Run, err error) (any, error) {
 func (e *Engine) deleteRun(ctx context.Context, req api.RunName) (any, error) {
 	return named("run", req.Run, e.runs.Delete(ctx, req.Run))
 }
+
+// saveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes on
+// after the step it is in.
+func (e *Engine) saveModel(ctx context.Context, req api.SaveModel) (any, error) {
+	r, err := e.runs.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; SaveModel asks again
+		return nil, err
+	}
+	learned, err := r.Model(ctx)
+	if err != nil {
+		return nil, err
+	}
+	learned.Schedule = runs.MadeFor(learned.Schedule, req.Name)
+	return described(e.catalog.SaveModel(req.Name, req.Replace, learned))
+}

@@ -26,7 +26,7 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.imagesFor(m, req.Dataset)
+	d, err := e.catalog.ImagesFor(m, req.Dataset)
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 		return 0, 0, err
 	}
 	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = itoa(s.steps), itoa(s.plan.NFE)
-	rows = times(int64(n), 1+s.previews())
+	rows = api.Times(int64(n), 1+s.previews())
 	bytes, err = s.e.price(s.schema, rows)
 	return rows, bytes, err
 }
@@ -180,7 +180,7 @@ func (s *sampling) planAll(labels []int32) error {
 	}
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
-	if times(times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
+	if api.Times(api.Times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
 		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
 	}

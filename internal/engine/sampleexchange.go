@@ -55,7 +55,7 @@ func (s *sampling) runLatents(ctx context.Context, first int, labels []int32, la
 	if err := s.planAll(labels); err != nil {
 		return err
 	}
-	if _, err := s.e.price(s.schema, times(int64(len(labels)), 1+s.previews())); err != nil {
+	if _, err := s.e.price(s.schema, api.Times(int64(len(labels)), 1+s.previews())); err != nil {
 		return err
 	}
 	out := newSampleWriter(s, len(labels), emit)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // prepareTrainStep takes steps of the run's own batches.
@@ -48,4 +50,83 @@ func (e *Engine) prepareWatchRun(ctx context.Context, req api.WatchRun) (*api.Jo
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		return r.Watch(ctx, req.From, emit)
 	}}, nil
+}
+
+// stepping is an open TrainStep exchange.
+type stepping struct {
+	e       *Engine
+	r       *runs.Run
+	in      api.Schema
+	image   api.Column
+	from    pixels.Layout
+	h, w, c int
+	steps   int64
+}
+
+// exchangeTrainStep takes one step on each batch that the caller sends.
+func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.Schema) (*api.Exchange, error) {
+	if req.Steps != 1 {
+		return nil, api.Errorf(api.BadRequest, "In an exchange every batch is one step").WithHint("Leave out steps.")
+	}
+	r, err := e.runs.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	s := &stepping{e: e, r: r, in: in}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := r.Begin(); err != nil {
+		return nil, err
+	}
+	out := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	return &api.Exchange{Out: out, Window: 2, Close: r.End, Do: s.answer}, nil
+}
+
+// check checks the columns and the images' size.
+func (s *stepping) check() (err error) {
+	image := api.Column{Name: "image", Type: api.Float32, Kind: api.Tensor}
+	if i := s.in.Index("image"); i >= 0 && s.in.Columns[i].Type == api.Uint8 {
+		image.Type = api.Uint8
+	}
+	if err := wantColumns(s.in, []api.Column{image, {Name: "label", Type: api.Int32}}, nil); err != nil {
+		return err
+	}
+	s.image = s.in.Columns[s.in.Index("image")]
+	if s.from, s.h, s.w, s.c, err = imageLayout(s.image); err != nil {
+		return err
+	}
+	d, err := s.e.catalog.Dataset(s.r.Dataset())
+	if err != nil {
+		return err
+	}
+	if s.h != d.Height() || s.w != d.Width() || s.c != d.Channels() {
+		return api.Errorf(api.BadTensor, "Column \"image\" holds images of %d×%d pixels in %d channels, the run's have %d×%d in %d",
+			s.h, s.w, s.c, d.Height(), d.Width(), d.Channels()).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+	}
+	return nil
+}
+
+// answer takes one step on one batch.
+func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+	if in.Rows == 0 {
+		return nil
+	}
+	size := s.h * s.w * s.c
+	var images []float32
+	switch v := in.Cols[s.in.Index("image")].(type) {
+	case []float32:
+		for i := range in.Rows {
+			if err := data.CheckRow(i, v[i*size:(i+1)*size]); err != nil {
+				return err
+			}
+		}
+		images = pixels.ToHWC(v, s.from, s.h, s.w, s.c)
+	case []uint8:
+		images = make([]float32, len(v))
+		pixels.Convert(images, v, s.from, hwc, s.h, s.w, s.c, pixels.FromUint8)
+	}
+	labels := api.ColumnOf[int32](s.in, in, "label")
+	s.steps++
+	return s.r.TakeStep(ctx, func(ctx context.Context) error { return s.r.StepOn(ctx, images, labels) }, emit, s.steps, -1)
 }

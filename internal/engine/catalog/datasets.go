@@ -114,3 +114,20 @@ func (c *Catalog) PlaceDataset(name string, w *data.Writer, replace bool) error 
 	}
 	return w.Commit(replace)
 }
+
+// ImagesFor returns a data set whose images a model can take.
+func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
+	d, err := c.Dataset(name)
+	if err != nil {
+		return nil, err
+	}
+	h, w, channels := m.ImageSize()
+	if d.Height() != h || d.Width() != w || d.Channels() != channels {
+		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
+			name, d.Height(), d.Width(), d.Channels(), m.Name, h, w, channels)
+	}
+	if d.Classes() > m.Shape.Labels && m.Shape.Labels > 0 {
+		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name, m.Shape.Labels)
+	}
+	return d, nil
+}

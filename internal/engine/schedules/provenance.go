@@ -1,4 +1,4 @@
-package engine
+package schedules
 
 import (
 	"math"
@@ -15,7 +15,7 @@ func datasetSource(name string, d *data.Dataset) *schedule.Source {
 }
 
 // origin says what a schedule will be made of: the data set and the model as they are now.
-func (e *Engine) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
+func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 	p := schedule.Provenance{Kind: kind.Kind()}
 	var dataset, model string
 	var seed uint64
@@ -30,14 +30,14 @@ func (e *Engine) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 		model, seed = r.Model, r.Seed
 	}
 	if dataset != "" {
-		d, err := e.catalog.Dataset(dataset)
+		d, err := k.Catalog.Dataset(dataset)
 		if err != nil {
 			return p, err
 		}
 		p.Dataset = datasetSource(dataset, d)
 	}
 	if model != "" {
-		m, err := e.catalog.Model(model)
+		m, err := k.Catalog.Model(model)
 		if err != nil {
 			return p, err
 		}

@@ -1,4 +1,4 @@
-package engine
+package schedules
 
 import (
 	"context"
@@ -17,17 +17,17 @@ import (
 
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
 // takes no slot unless it refines.
-func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	d, err := e.catalog.Dataset(req.Dataset)
+func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
+	d, err := k.Catalog.Dataset(req.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	if req.Refine != nil { // before the work
-		m, err := e.catalog.Model(req.Refine.Model)
+		m, err := k.Catalog.Model(req.Refine.Model)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := e.imagesFor(m, req.Dataset); err != nil {
+		if _, err := k.Catalog.ImagesFor(m, req.Dataset); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +35,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progres
 		return nil, err
 	}
 	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
-	b, err := e.catalog.BasisFor(family, d.Height(), d.Width(), nil, nil)
+	b, err := k.Catalog.BasisFor(family, d.Height(), d.Width(), nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progres
 	}
 	made := &newSchedule{}
 	if req.Refine != nil {
-		if nodes, made.refined, err = e.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
+		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func (e *Engine) gaussian(ctx context.Context, req api.GaussianSchedule, progres
 // checkMeasurable bounds the memory and the time that a data set's moments take.
 func checkMeasurable(name string, d *data.Dataset) error {
 	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
-	if max(h, w) <= 1<<12 && times(times(h, w), times(c, times(c, c))) <= 1<<26 {
+	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
 		return nil
 	}
 	return api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)

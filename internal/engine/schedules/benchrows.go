@@ -1,4 +1,4 @@
-package engine
+package schedules
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -6,7 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 )
 
-var benchColumns = []api.Column{
+// BenchColumns are the columns of a bench's rows.
+var BenchColumns = []api.Column{
 	{Name: "schedule", Type: api.Int32},
 	{Name: "solver", Type: api.Int32},
 	{Name: "nfe", Type: api.Int32},

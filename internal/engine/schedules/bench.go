@@ -1,4 +1,4 @@
-package engine
+package schedules
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// bench is a BenchSchedule request with everything it needs.
-type bench struct {
+// Bench is a BenchSchedule request with everything it needs.
+type Bench struct {
+	Rows int64 // of the reply
+
 	req       api.BenchSchedule
 	data      *data.Dataset
 	schedules []benched
@@ -25,24 +27,23 @@ type benched struct {
 	Basis *basis.Basis
 }
 
-// prepareBenchSchedule checks every combination before the data is looked at.
-func (e *Engine) prepareBenchSchedule(_ context.Context, req api.BenchSchedule) (*api.Job, error) {
-	b := &bench{req: req}
+// Bench checks every combination of a request before the data is looked at.
+func (k *Maker) Bench(req api.BenchSchedule) (*Bench, error) {
+	b := &Bench{req: req}
 	var err error
-	if b.data, err = e.catalog.Dataset(b.req.Dataset); err != nil {
+	if b.data, err = k.Catalog.Dataset(req.Dataset); err != nil {
 		return nil, err
 	}
 	if err := b.measurable(); err != nil {
 		return nil, err
 	}
-	rows := int64(0)
-	for _, ref := range b.req.Schedules {
-		s, err := e.benchedSchedule(ref, b.req, b.data)
+	for _, ref := range req.Schedules {
+		s, err := k.benchedSchedule(ref, req, b.data)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range b.req.Solvers {
-			for _, nfe := range b.req.NFE {
+		for _, name := range req.Solvers {
+			for _, nfe := range req.NFE {
 				if _, err := b.plan(s, name, nfe, 0); err != nil {
 					return nil, err
 				}
@@ -52,19 +53,14 @@ func (e *Engine) prepareBenchSchedule(_ context.Context, req api.BenchSchedule) 
 			return nil, err
 		}
 		b.schedules = append(b.schedules, s)
-		rows += times(int64(s.J()+1), int64(len(b.labels(s)))) * int64(len(b.req.Solvers)*len(b.req.NFE))
+		b.Rows += api.Times(int64(s.J()+1), int64(len(b.labels(s)))) * int64(len(req.Solvers)*len(req.NFE))
 	}
-	schema := api.Schema{Columns: benchColumns, Metadata: metadata("BenchSchedule", b.req)}
-	bytes, err := e.price(schema, rows)
-	if err != nil {
-		return nil, err
-	}
-	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: b.run}, nil
+	return b, nil
 }
 
 // benchedSchedule finds a schedule, seen by the bands of the request where it has one subspace.
-func (e *Engine) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *data.Dataset) (out benched, err error) {
-	s, err := e.catalog.ScheduleNamed(ref)
+func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *data.Dataset) (out benched, err error) {
+	s, err := k.Catalog.ScheduleNamed(ref)
 	if err != nil {
 		return out, err
 	}
@@ -73,7 +69,7 @@ func (e *Engine) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *
 	if s.J() == 1 && req.Basis != "none" {
 		family.Basis, family.K, family.Cuts = req.Basis, req.K, req.Cuts
 	}
-	if out.Basis, err = e.catalog.BasisFor(family, d.Height(), d.Width(), s.Basis, nil); err != nil {
+	if out.Basis, err = k.Catalog.BasisFor(family, d.Height(), d.Width(), s.Basis, nil); err != nil {
 		return out, err
 	}
 	if kind := out.Basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
@@ -95,7 +91,7 @@ func (e *Engine) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *
 }
 
 // labels are the classes whose Gaussians a schedule is run on; −1 stands for the whole data set.
-func (b *bench) labels(s benched) []int {
+func (b *Bench) labels(s benched) []int {
 	if labels := s.Labels(); labels != nil {
 		return labels
 	}
@@ -110,7 +106,7 @@ func (b *bench) labels(s benched) []int {
 }
 
 // checkLabels refuses classes that have no images.
-func (b *bench) checkLabels(s benched) error {
+func (b *Bench) checkLabels(s benched) error {
 	labels := b.labels(s)
 	if len(labels) == 0 {
 		return api.Errorf(api.BadRequest, "The data set %q has no labels to bench classes by", b.req.Dataset)
@@ -128,21 +124,22 @@ func (b *bench) checkLabels(s benched) error {
 }
 
 // measurable bounds the memory and the time that the data's moments take.
-func (b *bench) measurable() error {
+func (b *Bench) measurable() error {
 	if b.req.Covariance == "full" && b.data.Pixels() > gaussian.MaxFull {
 		return api.Errorf(api.TooLarge, "The images of %q have %d values; the whole covariance serves up to %d", b.req.Dataset, b.data.Pixels(), gaussian.MaxFull)
 	}
 	return checkMeasurable(b.req.Dataset, b.data)
 }
 
-func (b *bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error) {
+func (b *Bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error) {
 	g := b.req.Grid
 	return solver.New(solver.Settings{
 		Solver: name, NFE: nfe, Grid: solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho},
 	}, s.Schedule, row)
 }
 
-func (b *bench) run(ctx context.Context, emit func(api.Event) error) error {
+// Run measures and sends the rows, whose columns are BenchColumns.
+func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended, and then measuring does
 	laws := laws{bench: b, report: progress}
 	out := benchRows{}
@@ -186,7 +183,7 @@ type sampler func(context.Context, *solver.Plan) (*gaussian.Report, error)
 
 // laws are the Gaussians of the data and of its classes, each measured when it is first asked for.
 type laws struct {
-	bench   *bench
+	bench   *Bench
 	report  func(done, total int)
 	spectra map[int]*gaussian.Spectrum
 	full    map[int]*gaussian.Full

@@ -1,4 +1,4 @@
-package engine
+package schedules
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 const mostJacobian = 1 << 24
 
 // refine moves nodes to where their solver errs less on a model, and measures the gain.
-func (e *Engine) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis, nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
-	m, err := e.catalog.Model(req.Model)
+func (k *Maker) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis, nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
+	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,16 +28,16 @@ func (e *Engine) refine(ctx context.Context, req api.Refine, law *gaussian.Spect
 		return nil, nil, err
 	}
 	net := batch.Network{On: on, Weights: m.Weights()}
-	if times(times(int64(req.Latents), int64(on.Pixels())), int64(b.J()*nodes.Sampler.Steps)) > mostJacobian {
+	if api.Times(api.Times(int64(req.Latents), int64(on.Pixels())), int64(b.J()*nodes.Sampler.Steps)) > mostJacobian {
 		return nil, nil, api.Errorf(api.TooLarge, "Refining %d noise levels in %d subspaces on %d latents of %d pixels takes too much memory",
 			nodes.Sampler.Steps, b.J(), req.Latents, on.Pixels()).WithHint("Ask for fewer latents.")
 	}
-	out, err := gaussian.Refine(ctx, nodes, e.batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Latents).Sample, gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
+	out, err := gaussian.Refine(ctx, nodes, k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Latents).Sample, gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
 	if err != nil {
 		return nil, nil, err
 	}
 	told := &api.Refined{Model: m.Name, Latents: req.Latents, Before: out.Before, After: out.After}
-	held := e.batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Latents), req.Latents).Sample
+	held := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Latents), req.Latents).Sample
 	if told.HeldBefore, err = gaussian.SolutionError(ctx, nodes.Sampler, nodes.Schedule, held); err != nil {
 		return nil, nil, err
 	}

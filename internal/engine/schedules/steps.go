@@ -1,4 +1,4 @@
-package engine
+package schedules
 
 import (
 	"context"
@@ -17,12 +17,12 @@ const mostTeacher = 1 << 26
 
 // chooseSteps makes a schedule along the paths of another on which a solver's uniform steps are those that err least on a
 // model.
-func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := e.catalog.Model(req.Model)
+func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress func(api.Meta)) (*newSchedule, error) {
+	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	named, on, err := e.catalog.ScheduleOn(req.Schedule, m)
+	named, on, err := k.Catalog.ScheduleOn(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progres
 		return nil, &solver.Error{Field: "nfe", Msg: "so many steps need no choice; ask for fewer", TooLarge: true}
 	}
 	candidates := steps.Candidates(set.Steps)
-	if times(times(int64(req.Samples), int64(on.Pixels())), int64(4*candidates)) > mostTeacher {
+	if api.Times(api.Times(int64(req.Samples), int64(on.Pixels())), int64(4*candidates)) > mostTeacher {
 		return nil, api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", req.Samples, on.Pixels()).
 			WithHint("Ask for fewer samples.")
 	}
@@ -43,7 +43,7 @@ func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progres
 	}
 	defer m.Release()
 	net := batch.Network{On: on, Weights: m.Weights()}
-	run := e.batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Samples)
+	run := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Samples)
 	for _, r := range run.Rows {
 		if _, err := named.Row(int(r.Label)); err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func (e *Engine) chooseSteps(ctx context.Context, req api.StepsSchedule, progres
 	}
 	told := &api.Steps{Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.Name, T: choice.Times,
 		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform}
-	held := e.batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
+	held := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
 	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule), nil); err != nil {
 		return nil, err
 	}
