@@ -58,8 +58,8 @@ func (r *results) event(e api.Event) error {
 	return nil
 }
 
-// beat does nothing: between results there is silence, since each is an answer.
-func (r *results) beat() error         { return nil }
+// heartbeat does nothing: between results nothing is sent, since each is an answer.
+func (r *results) heartbeat() error    { return nil }
 func (r *results) lastSent() time.Time { return time.Now() }
 
 // actionQueueBytes is how far an action may run ahead of its reader.
@@ -68,11 +68,11 @@ const actionQueueBytes = 8 << 20
 // Long JSON actions tell of their progress, in results before the last. Short ones do not, so that their one result is the
 // answer.
 const (
-	quiet          = time.Second            // before the first news
+	quiet          = time.Second            // before the first of them
 	betweenResults = 500 * time.Millisecond // between two
 )
 
-// jsonAction answers with the reply, after news of the progress if it takes long: {"event":"progress",...}.
+// jsonAction answers with the reply, after its progress if it takes long: {"event":"progress",...}.
 func (s *service) jsonAction(ctx context.Context, asked api.Call, send func([][]byte) error) error {
 	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		text, err := json.Marshal(e.Meta)
@@ -145,7 +145,7 @@ func streamBodies(as *arrow.Schema, s api.Schema, b *api.Batch, most int) (bodie
 	return bodies, nil
 }
 
-// streamBody gives a batch as an Arrow IPC stream, schema, batch, end, in pieces that share its memory.
+// streamBody returns a batch as an Arrow IPC stream, schema, batch, end, in pieces that share its memory.
 func streamBody(as *arrow.Schema, s api.Schema, b api.Batch) ([][]byte, error) {
 	r, err := columns.Record(as, s, b)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 // caller is who makes a call.
 type caller struct {
 	*auth.Principal        // nil if the call came without a token
-	key             string // whom limits and turns at the device are counted for
+	key             string // whom limits and slots of the device are counted for
 }
 
 // Callers without a token, on a server with tokens, are counted as one, and have a few calls at a time: gRPC reads the
@@ -38,7 +38,7 @@ const (
 
 type callerKey struct{}
 
-// callerOf gives the caller that admit found; without one nothing is allowed.
+// callerOf returns the caller that admit found; without one nothing is allowed.
 func callerOf(ctx context.Context) *caller {
 	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
 		return c
@@ -100,7 +100,7 @@ func errNoToken() error {
 	return api.Errorf(api.NoToken, "The call has no token").WithHint("Send the header \"authorization: Bearer TOKEN\".")
 }
 
-// certificateName gives the common name of the client's certificate, if it has one.
+// certificateName returns the common name of the client's certificate, if it has one.
 func certificateName(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -41,7 +41,7 @@ func guardedServer(t *testing.T, cfg Config) (*testServer, map[api.Scope]string)
 	return serve(t, cfg), tokens
 }
 
-// with gives a context whose calls carry headers.
+// with returns a context whose calls carry headers.
 func with(ctx context.Context, authorization ...string) context.Context {
 	for _, a := range authorization {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Bounded gives l with at most so many connections at a time: those beyond are closed at once, so that their clients hear of
+// Bounded returns l with at most so many connections at a time: those beyond are closed at once, so that their clients hear of
 // it instead of waiting. 0 or less is no bound.
 func Bounded(l net.Listener, most int) net.Listener {
 	if most <= 0 {

@@ -89,7 +89,7 @@ func FuzzUpload(f *testing.F) {
 	}}, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, []float64{0.5, 0.5, 0.5, 0.5}}})
 
 	log := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(f.Context(), engine.Config{Dir: f.TempDir(), MaxUploadBytes: 1 << 20, Logger: log}, devicetest.PureGo(f))
+	e, err := engine.Open(f.Context(), engine.Config{Dir: f.TempDir(), MaxUploadBytes: 1 << 20, Logger: log, Device: devicetest.PureGo(f)})
 	if err != nil {
 		f.Fatal(err)
 	}

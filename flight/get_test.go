@@ -44,7 +44,7 @@ func (r reply) indices() (all []int64) {
 
 func (r reply) last() map[string]any { return r.messages[len(r.messages)-1].meta }
 
-// sized tells the largest message of a stream.
+// sized says the largest message of a stream.
 type sized struct {
 	flight.FlightService_DoGetClient
 	last int

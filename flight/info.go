@@ -29,7 +29,7 @@ func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor)
 	return flightInfo(d, api.Flight{Schema: job.Schema, Records: job.Rows, Bytes: job.Bytes, Ticket: d.GetCmd()})
 }
 
-// GetSchema gives the schema alone.
+// GetSchema returns the schema alone.
 func (s *service) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*flight.SchemaResult, error) {
 	info, err := s.GetFlightInfo(ctx, d)
 	if err != nil {

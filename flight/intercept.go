@@ -48,7 +48,7 @@ func (s *Server) newCall(ctx context.Context, method string) *call {
 	return &call{server: s, ctx: ctx, who: callerOf(ctx), method: method, id: id, log: s.log.With("request", id, "method", method), started: time.Now()}
 }
 
-// context gives the context of the call's work.
+// context returns the context of the call's work.
 func (c *call) context(ctx context.Context) context.Context {
 	return context.WithValue(api.WithClient(ctx, c.who.key), callKey{}, c)
 }
@@ -75,7 +75,7 @@ func (c *call) finish(err error) error {
 	return err
 }
 
-// refuse gives the status of a call that is not let in.
+// refuse returns the status of a call that is not let in.
 func (s *Server) refuse(ctx context.Context, method string, err error) error {
 	return s.newCall(ctx, method).finish(err)
 }

@@ -55,7 +55,7 @@ func removeDeadSocket(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// Location gives the address of a listener as Flight clients write it, such as grpc://127.0.0.1:8815.
+// Location returns the address of a listener as Flight clients write it, such as grpc://127.0.0.1:8815.
 func Location(l net.Listener, tls bool) string {
 	switch {
 	case l.Addr().Network() == "unix":
@@ -66,7 +66,7 @@ func Location(l net.Listener, tls bool) string {
 	return "grpc://" + l.Addr().String()
 }
 
-// Local tells whether an address is reached from this machine alone.
+// Local reports whether an address is reached from this machine alone.
 func Local(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()

@@ -87,9 +87,9 @@ var engineValues = []struct {
 	value func(api.ServerInfo) float64
 }{
 	{describe("requests_active", "Operations under way."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.ActiveRequests) }},
-	{describe("device_waiting", "Requests and runs that wait for a turn at the device."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Waiting) }},
-	{describe("device_turns_total", "Turns at the device: evaluations of networks and training steps."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Turns) }},
-	{describe("device_joined_total", "Evaluations that were made in the turn of another request for the same network."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Joined) }},
+	{describe("device_waiting", "Requests and runs that wait for a slot of the device."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.Waiting) }},
+	{describe("device_turns_total", "Slots of the device given: evaluations of networks and training steps."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Turns) }},
+	{describe("device_joined_total", "Evaluations that were made in the batch of another request for the same network."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Joined) }},
 	{describe("device_bytes", "Bytes in buffers on the device."), prometheus.GaugeValue, func(i api.ServerInfo) float64 { return float64(i.DeviceBytes) }},
 	{describe("train_steps_total", "Training steps taken."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.TrainSteps) }},
 	{describe("compiled_total", "Programs compiled, or read from the cache on disk."), prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Compiled) }},

@@ -22,7 +22,7 @@ type queue struct {
 // maxWaiting is how many events may wait, whatever their size.
 const maxWaiting = 1024
 
-// newQueue gives a queue of at most so many bytes of rows. If no room comes up within patience, push fails.
+// newQueue returns a queue of at most so many bytes of rows. If no room comes up within patience, push fails.
 func newQueue(s api.Schema, most int64, patience time.Duration) *queue {
 	return &queue{events: make(chan api.Event, maxWaiting), room: semaphore.NewWeighted(most), most: most, patience: patience, schema: s}
 }

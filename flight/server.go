@@ -201,7 +201,7 @@ func (s *Server) begin(who string) error {
 	return nil
 }
 
-// underWay gives the number of calls under way.
+// underWay returns the number of calls under way.
 func (s *Server) underWay() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

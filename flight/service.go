@@ -23,5 +23,5 @@ func rowsPerMessage(s api.Schema, wish int64) int {
 	return rowsWithin(s, max(wish, maxResultBytes-framingBytes))
 }
 
-// rowsWithin gives how many rows fit into so many bytes, at least one.
+// rowsWithin returns how many rows fit into so many bytes, at least one.
 func rowsWithin(s api.Schema, bytes int64) int { return int(max(1, bytes/max(1, s.RowBytes()))) }

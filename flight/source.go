@@ -45,7 +45,7 @@ type arrival struct {
 // recycle gives the batch's memory back. A batch that is not recycled stays valid.
 func (a arrival) recycle() { wire.Recycle(a.body) }
 
-// next gives the next batch; io.EOF once the client has ended the stream.
+// next returns the next batch; io.EOF once the client has ended the stream.
 func (s *source) next() (arrival, error) {
 	if s.reader.Next() {
 		batch, err := columns.Batch(s.schema, s.reader.RecordBatch())
@@ -87,7 +87,7 @@ func (s *source) explain(err error) error {
 	return api.Errorf(api.BadTensor, "The stream is not Arrow's: %w", err)
 }
 
-// receiver gives the messages of a stream to arrow-go's reader. It looks over their descriptions first, and leaves out
+// receiver hands the messages of a stream to arrow-go's reader. It looks over their descriptions first, and leaves out
 // those that carry metadata alone.
 type receiver struct {
 	from  flight.DataStreamReader

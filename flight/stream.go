@@ -31,14 +31,14 @@ func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStre
 		return nil, err
 	}
 	o := &outStream{to: wire.NewWriter(to, as, nil), api: s, arrow: as, most: most, started: time.Now()}
-	return o, o.news(meta)
+	return o, o.empty(meta)
 }
 
 // event sends an event: its rows, cut to size, with the metadata on the last of them, or its metadata alone. Every message
 // carries metadata; rows that came without say how many there have been.
 func (o *outStream) event(e api.Event) error {
 	if e.Batch == nil {
-		return o.news(e.Meta)
+		return o.empty(e.Meta)
 	}
 	b := *e.Batch
 	for from := 0; ; {
@@ -54,11 +54,11 @@ func (o *outStream) event(e api.Event) error {
 	}
 }
 
-// news sends a batch of no rows with metadata.
-func (o *outStream) news(meta api.Meta) error { return o.send(columns.Empty(o.api), meta) }
+// empty sends a batch of no rows with metadata.
+func (o *outStream) empty(meta api.Meta) error { return o.send(columns.Empty(o.api), meta) }
 
-// beat breaks the silence, with what the work waits for.
-func (o *outStream) beat() error {
+// heartbeat says that the stream is alive, and what the work waits for.
+func (o *outStream) heartbeat() error {
 	meta := api.Meta{"event": "progress"}
 	if o.waits != nil {
 		if what := o.waits(); what != nil {
@@ -66,7 +66,7 @@ func (o *outStream) beat() error {
 		}
 	}
 	meta["rows"], meta["elapsed_s"] = o.rows, o.elapsed()
-	return o.news(meta)
+	return o.empty(meta)
 }
 
 // end sends the last message, which says that all went well. more is what the operation adds to it.
@@ -74,7 +74,7 @@ func (o *outStream) end(more map[string]any) error {
 	meta := api.Meta{}
 	maps.Copy(meta, more)
 	meta["event"], meta["rows"], meta["elapsed_s"] = "end", o.rows, o.elapsed()
-	return o.news(meta)
+	return o.empty(meta)
 }
 
 func (o *outStream) lastSent() time.Time { return o.last }

@@ -14,7 +14,7 @@ type traffic struct{ last, open atomic.Int64 }
 
 type connectionKey struct{}
 
-// connectionOf gives the number of a context's connection.
+// connectionOf returns the number of a context's connection.
 func connectionOf(ctx context.Context) string {
 	name, _ := ctx.Value(connectionKey{}).(string)
 	return name
@@ -40,7 +40,7 @@ type bytesOfCall struct{ in, out atomic.Int64 }
 
 type bytesKey struct{}
 
-// bytesOf gives the counts of a context's call.
+// bytesOf returns the counts of a context's call.
 func bytesOf(ctx context.Context) (in, out int64) {
 	if b, ok := ctx.Value(bytesKey{}).(*bytesOfCall); ok {
 		return b.in.Load(), b.out.Load()

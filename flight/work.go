@@ -11,7 +11,7 @@ import (
 // sink sends what comes out of the work. It belongs to one goroutine.
 type sink interface {
 	event(api.Event) error
-	beat() error // called when nothing else was sent for a while
+	heartbeat() error // called when nothing else was sent for a while
 	lastSent() time.Time
 }
 
@@ -71,7 +71,7 @@ func (s *Server) forward(ctx context.Context, to sink, q *queue) error {
 			if time.Since(to.lastSent()) < s.cfg.Heartbeat*3/4 {
 				continue
 			}
-			if err := to.beat(); err != nil {
+			if err := to.heartbeat(); err != nil {
 				return err
 			}
 		case <-ctx.Done():

@@ -1,6 +1,9 @@
 package api
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Batch is some rows of a stream. Cols[i] is the flat row-major slice of Schema.Columns[i]: []uint8, []int32, []int64,
 // []uint64, []float32 or []float64 of Rows × Column.Len numbers. A batch is handed over, not shared: its maker does not
@@ -10,7 +13,7 @@ type Batch struct {
 	Cols []any
 }
 
-// Event is what an operation sends: rows, news about its progress, or both. An event without rows travels as a batch of
+// Event is what an operation sends: rows, progress, or both. An event without rows travels as a batch of
 // no rows that carries the metadata.
 type Event struct {
 	Batch *Batch
@@ -20,13 +23,27 @@ type Event struct {
 // Meta is the app_metadata of one message: a JSON object whose "event" is "progress", "batch" or "end".
 type Meta map[string]any
 
-// Progress is the news that step of steps are done. More pairs of key and value may follow.
+// Progress says that step of steps are done. More pairs of key and value may follow.
 func Progress(step, steps int, more ...any) Meta {
 	m := Meta{"event": "progress", "step": step, "steps": steps}
 	for i := 0; i+1 < len(more); i += 2 {
 		m[fmt.Sprint(more[i])] = more[i+1]
 	}
 	return m
+}
+
+// ProgressEvery is the least time between two messages that carry progress alone.
+const ProgressEvery = 100 * time.Millisecond
+
+// Sparsely returns a report that hands progress on now and then.
+func Sparsely(progress func(Meta)) func(done, total int) {
+	var last time.Time
+	return func(done, total int) {
+		if now := time.Now(); now.Sub(last) >= ProgressEvery {
+			last = now
+			progress(Progress(done, total))
+		}
+	}
 }
 
 // Done is the metadata of a batch after which done of total rows have been sent; total < 0 is left out, for streams

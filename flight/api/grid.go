@@ -35,7 +35,7 @@ type Grid struct {
 // Tables lists the tables by the names of the contract: Align Your Steps for Stable Diffusion 1.5, XL and Video.
 var Tables = []string{"ays-sd15", "ays-sdxl", "ays-svd"}
 
-// Explicit tells whether the grid is a list, which needs neither steps nor nfe.
+// Explicit reports whether the grid is a list, which needs neither steps nor nfe.
 func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }
 
 // levelRule is what GridEDM and GridPolynomial take.

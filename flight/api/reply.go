@@ -17,10 +17,10 @@ type ServerInfo struct {
 	Compiled       int64   `json:"compiled"`           // programs compiled since the start
 	FromDisk       int64   `json:"programs_from_disk"` // of the compiled ones, read from the cache on disk
 	CompileS       float64 `json:"compile_s"`
-	Waiting        int     `json:"waiting"`      // requests and runs that wait for a turn at the device
-	Turns          uint64  `json:"turns"`        // at the device since the start: evaluations and steps
+	Waiting        int     `json:"waiting"`      // requests and runs that wait for a slot of the device
+	Turns          uint64  `json:"turns"`        // slots of the device given since the start: evaluations and steps
 	TrainSteps     int64   `json:"train_steps"`  // of them, training steps
-	Joined         uint64  `json:"joined"`       // evaluations that were made in the turn of another request for the same network
+	Joined         uint64  `json:"joined"`       // evaluations that were made in the batch of another request for the same network
 	DeviceBytes    int64   `json:"device_bytes"` // in buffers on the device
 	HeapBytes      uint64  `json:"heap_bytes"`   // live Go heap
 	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`

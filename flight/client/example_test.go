@@ -28,7 +28,7 @@ func serve(cfg flight.Config) (location string, stop func(), err error) {
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	ctx := context.Background()
-	eng, err := engine.Open(ctx, engine.Config{Dir: dir, Logger: cfg.Logger}, dev)
+	eng, err := engine.Open(ctx, engine.Config{Dir: dir, Logger: cfg.Logger, Device: dev})
 	if err != nil {
 		return "", nil, err
 	}
@@ -73,7 +73,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if m.Batch.Rows == 0 { // news of the progress
+		if m.Batch.Rows == 0 { // progress
 			continue
 		}
 		for _, x := range api.ColumnOf[float32](m.Schema, m.Batch, "sample") {

@@ -79,8 +79,8 @@ func serveModel(
 	if err := checkpoint.SaveModel(filepath.Join(models, servedModel), m, false); err != nil {
 		return nil, err
 	}
-	cfg.Logger = slog.New(slog.DiscardHandler)
-	if s.engine, err = engine.Open(ctx, cfg, dev); err != nil {
+	cfg.Logger, cfg.Device = slog.New(slog.DiscardHandler), dev
+	if s.engine, err = engine.Open(ctx, cfg); err != nil {
 		return nil, err
 	}
 	s.add(func() error { return s.engine.Close(context.WithoutCancel(ctx)) })

@@ -46,7 +46,7 @@ docs/benchmarks/service.md.`,
 	positive(f, &s.Rounds, "rounds", 9, "`number` of rounds")
 	return measuring(cmd, func(ctx context.Context) (report, error) {
 		return flags.measure(func(dev *device.Device, m *checkpoint.Model, at kernels.Precision) (report, error) {
-			return s.measure(ctx, dev, m, engine.Config{Precision: at, Seats: int64(slots)}, progress(cmd))
+			return s.measure(ctx, dev, m, engine.Config{Precision: at, Slots: int64(slots)}, progress(cmd))
 		})
 	})
 }

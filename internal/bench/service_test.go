@@ -11,7 +11,7 @@ import (
 func TestService(t *testing.T) {
 	rounds := 0
 	b := &serviceBench{serviceSettings: serviceSettings{N: 16, NFE: 3, Clients: 3, Each: 2, Requests: 2, Rounds: 2}}
-	cfg := engine.Config{Seats: 1}
+	cfg := engine.Config{Slots: 1}
 	r, err := b.measure(t.Context(), devicetest.Open(t), random(t, little), cfg, func(int, int) { rounds++ })
 	if err != nil {
 		t.Fatal(err)

@@ -34,18 +34,20 @@ func openEngine(ctx context.Context, e env, lock *catalog.Lock) (_ *opened, err 
 	if err != nil {
 		return nil, err
 	}
-	if o.dev, err = openDevice(e); err != nil {
-		return nil, err
-	}
-	if err := measurePeak(ctx, e, o.dev, precision); err != nil {
-		return nil, err
+	if e.has("listen") || e.has("measure_peak") && e.toggle("measure_peak") { // others open it where they need it
+		if o.dev, err = openDevice(e); err != nil {
+			return nil, err
+		}
+		if err := measurePeak(ctx, e, o.dev, precision); err != nil {
+			return nil, err
+		}
 	}
 	o.Engine, err = engine.Open(ctx, engine.Config{
-		Precision: precision,
+		Device: o.dev, OpenDevice: func() (*device.Device, error) { return openDevice(e) }, Precision: precision,
 		Dir:       e.text("data"), Version: Version(), Logger: e.log,
-		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Seats: e.limit("seats"),
+		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Slots: e.limit("seats"),
 		Warm: e.warm(), Apart: e.has("join") && !e.toggle("join"),
-	}, o.dev)
+	})
 	return o, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
 
 func basisTable(h, w int) api.Schema {
@@ -34,7 +35,7 @@ func TestUploadedBasis(t *testing.T) {
 	}
 	const body = `{"model":"tiny","n":2,"steps":2,"schedule":"s","dtype":"float32"}`
 	a := get(t, e, "Sample", body)
-	b := get(t, reopen(t, filepath.Dir(e.folders.models), Config{}), "Sample", body)
+	b := get(t, reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{}), "Sample", body)
 	for i, x := range column[float32](a, "sample") {
 		if x != column[float32](b, "sample")[i] {
 			t.Fatal("the samples changed over a restart")
@@ -62,7 +63,7 @@ func TestUploadedBasis(t *testing.T) {
 		t.Fatal(err)
 	}
 	act(t, e, "DeleteBasis", `{"basis":"corner"}`)
-	for name, e := range map[string]*Engine{"now": e, "after a restart": reopen(t, filepath.Dir(e.folders.models), Config{})} {
+	for name, e := range map[string]*Engine{"now": e, "after a restart": reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})} {
 		if !slices.Equal(column[float32](get(t, e, "Sample", body), "sample"), column[float32](a, "sample")) {
 			t.Errorf("%s: the schedule has changed with its basis", name)
 		}
@@ -74,7 +75,7 @@ func TestUploadedBasis(t *testing.T) {
 	if _, err := put(e, `{"op":"PutSchedule","name":"s","replace":true}`, scheduleTable, plain); err != nil {
 		t.Fatal(err)
 	}
-	if left := storedNames(e.folders.schedules, scheduleFolderSuffix); left != nil {
+	if left := catalog.StoredNames(e.catalog.Folders().Schedules, ".schedule"); left != nil {
 		t.Errorf("the folder of %v is still there", left)
 	}
 	act(t, e, "DeleteSchedule", `{"schedule":"s"}`)

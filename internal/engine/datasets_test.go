@@ -33,7 +33,7 @@ func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
 func TestDatasetComesBackAsItWent(t *testing.T) {
 	e := open(t)
 	x := putImages(t, e, "noise", 20)
-	for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.folders.models), Config{})} {
+	for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})} {
 		r := get(t, e, "Dataset", `{"dataset":"noise"}`)
 		if !slices.Equal(column[float32](r, "image"), x) || column[int32](r, "label")[4] != 1 || column[int64](r, "index")[19] != 19 {
 			t.Error("the rows differ from what was uploaded")
@@ -106,7 +106,7 @@ func TestDatasetUploadRejects(t *testing.T) {
 	wantCode(t, "taken", err, api.NameTaken)
 	_, err = openUpload(t.Context(), e, `{"op":"PutDataset","name":"Bad Name"}`, in)
 	wantCode(t, "name", err, api.BadRequest)
-	if _, err := e.datasetNamed("bad"); err == nil {
+	if _, err := e.catalog.Dataset("bad"); err == nil {
 		t.Error("a refused upload left a data set")
 	}
 }
@@ -131,33 +131,33 @@ func TestDatasetsAppear(t *testing.T) {
 			t.Errorf("%d values of %d, want 128 of %d", len(x), x[0], v)
 		}
 	}
-	if infos := e.datasetInfos(); len(infos) != 0 {
+	if infos := e.catalog.DatasetInfos(); len(infos) != 0 {
 		t.Fatalf("there are %v", infos)
 	}
-	store(e.datasetPath("late"), 1, false)
-	listed := e.datasetInfos()
+	store(filepath.Join(e.catalog.Folders().Datasets, "late"), 1, false)
+	listed := e.catalog.DatasetInfos()
 	if len(listed) != 1 || listed[0].Name != "late" || listed[0].Rows != 2 || len(listed[0].Hash) != 64 {
 		t.Errorf("listed: %v", listed)
 	}
 	shows(1)
-	old, err := e.datasetNamed("late")
+	old, err := e.catalog.Dataset("late")
 	if err != nil {
 		t.Fatal(err)
 	}
-	store(e.datasetPath("late"), 2, true)
+	store(filepath.Join(e.catalog.Folders().Datasets, "late"), 2, true)
 	shows(2)
-	if now := e.datasetInfos(); now[0].Hash == listed[0].Hash {
+	if now := e.catalog.DatasetInfos(); now[0].Hash == listed[0].Hash {
 		t.Errorf("other images have the same hash: %v", now)
 	}
 	if old.Uint8(0, 1)[0] != 1 {
 		t.Error("a data set that is in use changes under its reader")
 	}
-	store(filepath.Join(e.folders.runs, "elsewhere"), 3, false)
+	store(filepath.Join(e.catalog.Folders().Runs, "elsewhere"), 3, false)
 	for _, name := range []string{"../runs/elsewhere", "..", "", "absent"} {
-		if _, err := e.datasetNamed(name); api.ErrorOf(err).Code != api.DatasetNotFound {
+		if _, err := e.catalog.Dataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("%q: %v", name, err)
 		}
-		if err := e.removeDataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
+		if err := e.catalog.DeleteDataset(name); api.ErrorOf(err).Code != api.DatasetNotFound {
 			t.Errorf("delete %q: %v", name, err)
 		}
 	}
@@ -174,14 +174,14 @@ func TestUploadsDoNotLieAbout(t *testing.T) {
 	if err := u.Write(api.Batch{Rows: 1, Cols: []any{make([]uint8, 4)}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := atomicdir.Sweep(e.folders.datasets); err != nil { // as another process does when it starts
+	if err := atomicdir.Sweep(e.catalog.Folders().Datasets); err != nil { // as another process does when it starts
 		t.Fatal(err)
 	}
 	if err := u.Write(api.Batch{Rows: 1, Cols: []any{make([]uint8, 4)}}); err != nil {
 		t.Fatal(err)
 	}
 	u.Abort()
-	if left, err := os.ReadDir(e.folders.datasets); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(e.catalog.Folders().Datasets); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

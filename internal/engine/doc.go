@@ -1,16 +1,20 @@
-// Package engine is the server without its transport: the catalogue of models, schedules, bases, data sets and runs under
-// one folder, and the operations on them.
+// Package engine is the server without its transport: the operations of the contract on one data folder, one file each.
 //
-// An operation is prepared before it runs: Prepare decodes and checks the request, finds what it names, and prices the
-// reply, so that what cannot be served is refused before any work. The Job it gives is run once and sends its rows
-// through the caller's emit. Exchange does the same for operations that take tensors in, Put for uploads, and Action for
-// those that speak JSON.
+//	operations.go  who does which operation; the ways in, which map errors and count what is under way
+//	catalog        what is stored: models, schedules, bases, data sets
+//	runs           the life of training runs
+//	batch          the fair queue for the device, dynamic batching, trajectories
+//	schedules      making and benching schedules
+//	explain        errors of the floors below as codes of the contract
+//
+// An operation is prepared before it runs: Prepare checks the request, finds what it names, and prices the reply, so that
+// what cannot be served is refused before any work. The job is run once and sends its rows through the caller's emit.
+// Exchange does the same for operations that take tensors in, Put for uploads, and Action for those that speak JSON.
 //
 // Invariants: everything handed out is immutable or a copy; a request keeps the snapshot of model and schedule that it
-// started with; what is stored appears whole or not at all; a run's state is owned by the goroutine that steps it; a
-// cancelled context ends the work within one network evaluation; every error is an *api.Error or becomes one in
-// api.ErrorOf.
+// started with; the device is opened by the first operation that needs it; a cancelled context ends the work within one
+// network evaluation; every error is an *api.Error or becomes one in api.ErrorOf.
 //
-// The engine imports the floors below it (train, kernels, schedule), internal/process and flight/api; nothing of gRPC or Arrow. Begin
-// reading with Engine, then Job and sample.go.
+// The engine imports the rooms above, the floors below them (train, kernels, schedule), internal/process and flight/api;
+// nothing of gRPC or Arrow. Begin reading with Engine, then operations.go and sample.go.
 package engine

@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Config configures an engine. The zero value of each optional field means its default.
@@ -20,11 +21,17 @@ type Config struct {
 	MaxBytes       int64             // bytes a reply may have; default 1 GiB
 	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB
 	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
+	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
-	Seats          int64             // evaluations, or compilations, that may use the device at a time; default 4
+	Slots          int64             // evaluations, or compilations, that may use the device at a time; default 4
 	Warm           []string          // models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
 	Apart          bool              // evaluate every request by itself, though others wait for the same network
 	Logger         *slog.Logger      // default slog.Default()
+
+	// Device is the device, which stays the caller's to close. Where it is nil OpenDevice opens one when an operation first
+	// needs it, and the engine closes that.
+	Device     *device.Device
+	OpenDevice func() (*device.Device, error)
 }
 
 func (c Config) withDefaults() Config {
@@ -37,14 +44,17 @@ func (c Config) withDefaults() Config {
 	if c.MaxRequests <= 0 {
 		c.MaxRequests = 256
 	}
-	if c.Seats <= 0 {
-		c.Seats = 4
+	if c.Slots <= 0 {
+		c.Slots = 4
 	}
 	if c.Precision == "" {
 		c.Precision = kernels.Float32
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.OpenDevice == nil {
+		c.OpenDevice = func() (*device.Device, error) { return device.Open(device.Config{}) }
 	}
 	return c
 }
@@ -53,65 +63,76 @@ func (c Config) withDefaults() Config {
 type Engine struct {
 	cfg     Config
 	log     *slog.Logger
-	dev     *device.Device
+	device  lazyDevice
 	start   time.Time
-	folders folders
-	turns   turns
-	joint   *joint
+	queue   *batch.Queue
+	batcher *batch.Batcher
+	catalog *catalog.Catalog
+	runs    *runs.Runs
 	active  atomic.Int64 // operations under way
-	steps   atomic.Int64 // training steps taken
 	warming *warming     // nil: none
-
-	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
-
-	mu        sync.RWMutex // guards the maps; held for moments only, and taken after changes
-	models    map[string]*model
-	versions  map[string]int // of models, by name
-	schedules map[string]namedSchedule
-	bases     map[string]*basis.Basis
-	made      map[basisKey]*basis.Basis
-	datasets  map[string]dataset // those that have been opened
-	runs      map[string]*run
 }
 
-// Open reads the folder and makes ready to serve it on dev, which stays the caller's to close. What cannot be read is
-// logged and left out; it never keeps the rest from being served.
-func Open(ctx context.Context, cfg Config, dev *device.Device) (*Engine, error) {
+// Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the rest
+// from being served.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
-	folders, err := makeFolders(cfg.Dir)
+	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now(), queue: batch.NewQueue(cfg.Slots)}
+	e.device.dev, e.device.open = cfg.Device, cfg.OpenDevice
+	e.batcher = batch.New(e.queue, cfg.Apart)
+	var err error
+	e.catalog, err = catalog.Open(ctx, catalog.Config{
+		Dir: cfg.Dir, Program: "anisoflight " + cfg.Version, Precision: cfg.Precision, Device: e.device.get, ModelBytes: cfg.ModelBytes, Logger: cfg.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{
-		cfg: cfg, log: cfg.Logger, dev: dev, start: time.Now(), folders: folders, turns: newTurns(cfg.Seats),
-		models: map[string]*model{}, versions: map[string]int{}, schedules: map[string]namedSchedule{},
-		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{}, runs: map[string]*run{},
-	}
-	e.joint = &joint{turns: e.turns, room: e.room(), stops: map[network]*stop{}}
-	for _, folder := range []string{folders.models, folders.schedules, folders.bases, folders.datasets, folders.runs} {
-		if err := atomicdir.Sweep(folder); err != nil {
-			e.log.Warn("leftovers of an earlier crash stay", "error", err)
-		}
-	}
-	for _, scan := range []func(){e.scanBases, e.scanSchedules, e.scanModels, e.scanRuns} {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		scan()
-	}
+	e.runs = runs.Open(runs.Config{Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision, Logger: cfg.Logger})
 	e.warm()
 	return e, nil
 }
 
-// Close ends the warm-up, pauses the runs, stores their states and releases the device memory of runs and models. Operations must have
-// ended.
+// Joined returns how many evaluations were made in the slot of another request.
+func (e *Engine) Joined() uint64 { return e.batcher.Joined() }
+
+// Close ends the warm-up, pauses the runs, stores their states and releases the device memory of runs and models. Operations
+// must have ended.
 func (e *Engine) Close(ctx context.Context) error {
 	e.warming.close()
-	err := e.closeRuns(ctx)
-	for _, name := range e.modelNames() {
-		if _, drop := e.dropModel(name); drop != nil && err == nil {
-			err = drop
-		}
+	err := e.runs.Close(ctx)
+	e.catalog.Close()
+	if e.cfg.Device == nil {
+		e.device.close()
 	}
 	return err
+}
+
+// lazyDevice is the device, opened when somebody first asks for it.
+type lazyDevice struct {
+	mu   sync.Mutex
+	dev  *device.Device
+	open func() (*device.Device, error)
+}
+
+func (d *lazyDevice) get() (*device.Device, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var err error
+	if d.dev == nil {
+		d.dev, err = d.open()
+	}
+	return d.dev, err
+}
+
+// opened returns the device if it is open.
+func (d *lazyDevice) opened() *device.Device {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dev
+}
+
+func (d *lazyDevice) close() {
+	if dev := d.opened(); dev != nil {
+		_ = dev.Close()
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
@@ -43,7 +44,7 @@ func writeModel(t testing.TB, folder, config string, seed uint64) {
 	}
 }
 
-// open gives an engine on a fresh folder that holds the model "tiny".
+// open returns an engine on a fresh folder that holds the model "tiny".
 func open(t *testing.T) *Engine {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,14 +52,14 @@ func open(t *testing.T) *Engine {
 	return reopen(t, dir, Config{})
 }
 
-// reopen gives an engine on dir.
+// reopen returns an engine on dir.
 func reopen(t testing.TB, dir string, cfg Config) *Engine {
 	t.Helper()
-	cfg.Dir, cfg.Version = dir, "test"
+	cfg.Dir, cfg.Version, cfg.Device = dir, "test", devicetest.Open(t)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e, err := Open(t.Context(), cfg, devicetest.Open(t))
+	e, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func (r *rows) add(e api.Event) error {
 	return nil
 }
 
-// column gives a column of what was sent.
+// column returns a column of what was sent.
 func column[E any](r *rows, name string) []E {
 	v, _ := r.cols[name].([]E)
 	return v
@@ -157,6 +158,16 @@ func openUpload(ctx context.Context, e *Engine, command string, in api.Schema) (
 		return nil, err
 	}
 	return e.Put(ctx, call, in)
+}
+
+// waitFor waits for a condition.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never came to be")
+		}
+	}
 }
 
 // get does an operation that must succeed.

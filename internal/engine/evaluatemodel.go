@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -21,31 +19,31 @@ var evaluationColumns = []api.Column{
 
 // prepareEvaluateModel measures a model's loss by noise level.
 func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) (*api.Job, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.imagesFor(m, req.Dataset)
+	d, err := e.catalog.ImagesFor(m, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	s, on, err := e.scheduleOn(req.Schedule, m)
+	s, on, err := e.catalog.ScheduleOn(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: evaluationColumns, Metadata: m.metadata("EvaluateModel", req)}
-	most := times(int64(s.Rows())*int64(s.J()), int64(req.Points))
+	schema := api.Schema{Columns: evaluationColumns, Metadata: modelMetadata(m, "EvaluateModel", req)}
+	most := api.Times(int64(s.Rows())*int64(s.J()), int64(req.Points))
 	if _, err := e.price(schema, most); err != nil {
 		return nil, err
 	}
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		if err := m.hold(); err != nil {
+		if err := m.Hold(); err != nil {
 			return err
 		}
-		defer m.release()
+		defer m.Release()
 		var rows []passes.EvaluationRow
-		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = passes.Evaluate(ctx, on, m.weights, d, s.Schedule, passes.EvaluateSettings{
+		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
+			rows, err = passes.Evaluate(ctx, on, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
 				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report})
 			return err
 		})
@@ -54,23 +52,6 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 		}
 		return emit(api.Event{Batch: evaluationBatch(rows), Meta: api.Done(int64(len(rows)), int64(len(rows)))})
 	}}, nil
-}
-
-// imagesFor gives a data set whose images a model can take.
-func (e *Engine) imagesFor(m *model, name string) (*data.Dataset, error) {
-	d, err := e.datasetNamed(name)
-	if err != nil {
-		return nil, err
-	}
-	h, w, c := m.imageSize()
-	if d.Height() != h || d.Width() != w || d.Channels() != c {
-		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
-			name, d.Height(), d.Width(), d.Channels(), m.name, h, w, c)
-	}
-	if d.Classes() > m.shape.Labels && m.shape.Labels > 0 {
-		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.name, m.shape.Labels)
-	}
-	return d, nil
 }
 
 func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
@@ -87,52 +68,4 @@ func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
 		}
 	}
 	return &api.Batch{Rows: n, Cols: []any{label, subspace, cols[0], cols[1], cols[2], cols[3], cols[4]}}
-}
-
-// geodesic makes the schedule of least energy of a model on a data set.
-func (e *Engine) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := e.modelNamed(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := e.imagesFor(m, req.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	own, err := m.ownSchedule()
-	if err != nil {
-		return nil, err
-	}
-	if req.T == 0 { // the end of the model's own time
-		req.T = own.T()
-	}
-	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
-	b, err := e.basisFor(family, d.Height(), d.Width(), nil, m)
-	if err != nil {
-		return nil, err
-	}
-	on, err := m.on(b)
-	if err != nil {
-		return nil, err
-	}
-	if !storedByName(family.Basis) {
-		b = nil // its name is enough
-	} else {
-		family.K = b.K()
-	}
-	if err := m.hold(); err != nil {
-		return nil, err
-	}
-	defer m.release()
-	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
-	var g *passes.Geodesic
-	err = e.turns.run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		g, err = passes.MakeGeodesic(ctx, on, m.weights, d, passes.GeodesicSettings{
-			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &newSchedule{schedule: g.Schedule, basis: b, energies: g.Reports}, nil
 }

@@ -20,13 +20,13 @@ var scheduleColumns = []api.Column{
 
 // prepareEvaluateSchedule tabulates a schedule.
 func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSchedule) (*api.Job, error) {
-	s, err := e.scheduleNamed(req.Schedule)
+	s, err := e.catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
 	}
 	labels, err := labelsOf(req.Labels, s.Schedule)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	grid, err := gridOf(req, s.Schedule, labels)
 	if err != nil {
@@ -34,14 +34,14 @@ func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSche
 	}
 	family := s.Family()
 	schema := api.Schema{Columns: scheduleColumns, Metadata: metadata("EvaluateSchedule", req,
-		"schedule", s.name, "basis", family.Basis, "k", itoa(family.K))}
+		"schedule", s.Name, "basis", family.Basis, "k", itoa(family.K))}
 	rows := grid.size
 	bytes, err := e.price(schema, rows)
 	if err != nil {
 		return nil, err
 	}
 	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		return explain(tabulate(ctx, s.Schedule, labels, grid, emit))
+		return tabulate(ctx, s.Schedule, labels, grid, emit)
 	}}, nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 
-// noise gives n unit normal images of the tiny model.
+// noise returns n unit normal images of the tiny model.
 func noise(n int, seed uint64) []float32 {
 	x := make([]float32, 64*n)
 	latent.Normal(seed, 0, x)
@@ -117,7 +117,7 @@ func TestScheduleGradient(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The gradient with respect to ln g at the knots, from the rows: g and ġ are linear in each of the two knots around t.
-	s, err := e.scheduleNamed(api.ScheduleRef{Name: "s"})
+	s, err := e.catalog.ScheduleNamed(api.ScheduleRef{Name: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

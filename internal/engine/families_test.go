@@ -49,12 +49,14 @@ func TestMakeBasis(t *testing.T) {
 			t.Errorf("%s: components of %d images", body, images)
 		}
 	}
-	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
 	var names []string
-	for _, b := range again.basisInfos() {
+	for _, b := range again.catalog.BasisInfos() {
 		names = append(names, b.Name)
-		if b.Name == "two" && len(again.bases["two"].Groups()) != 2 {
-			t.Error("clusters were parted")
+		if b.Name == "two" {
+			if two, err := again.catalog.Basis("two"); err != nil || len(two.Groups()) != 2 {
+				t.Errorf("clusters were parted, %v", err)
+			}
 		}
 	}
 	if !slices.Equal(names, []string{"all", "coarse", "each", "two"}) {
@@ -94,7 +96,7 @@ func TestMakeBasisRefused(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := e.basisNamed("b"); err == nil {
+	if _, err := e.catalog.Basis("b"); err == nil {
 		t.Error("what was cancelled is stored")
 	}
 }
@@ -102,7 +104,7 @@ func TestMakeBasisRefused(t *testing.T) {
 // familyRun trains two steps of a family from tiny, frozen and with the cheapest estimator, and saves the model.
 func familyRun(t *testing.T, e *Engine, name, family string) {
 	t.Helper()
-	if _, err := e.datasetNamed("noise"); err != nil {
+	if _, err := e.catalog.Dataset("noise"); err != nil {
 		putImages(t, e, "noise", 24)
 	}
 	act(t, e, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"anisotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,
@@ -126,12 +128,12 @@ func TestFamilyOfClasses(t *testing.T) {
 	_, err := prepare(t.Context(), e, "Sample", `{"model":"own","labels":[-1],"steps":2}`)
 	wantCode(t, "no label", err, api.BadRequest)
 
-	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
 	if !slices.Equal(column[float32](get(t, again, "Sample", body), "sample"), want) {
 		t.Error("the model samples differently after a restart")
 	}
 	get(t, again, "TrainStep", `{"run":"own"}`) // the basis came back with the run's state
-	if info := again.models["own"].describe().Schedule; info.Basis != "pca_per_class" || info.K != 3 || info.J != 2 || !info.PerClass {
+	if info := scheduleOf(t, again, "own"); info.Basis != "pca_per_class" || info.K != 3 || info.J != 2 || !info.PerClass {
 		t.Errorf("its schedule: %+v", info)
 	}
 
@@ -174,11 +176,11 @@ func TestFamilyOfBands(t *testing.T) {
 	familyRun(t, e, "bands", `{"basis":"dct","cuts":[2,4]}`)
 	const body = `{"model":"bands","n":2,"steps":2,"dtype":"float32"}`
 	want := column[float32](get(t, e, "Sample", body), "sample")
-	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
 	if !slices.Equal(column[float32](get(t, again, "Sample", body), "sample"), want) {
 		t.Error("the model samples differently after a restart")
 	}
-	if info := again.models["bands"].describe().Schedule; info.J != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
+	if info := scheduleOf(t, again, "bands"); info.J != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
 		t.Errorf("its schedule: %+v", info)
 	}
 	get(t, again, "EvaluateModel", `{"model":"bands","dataset":"noise","points":2,"samples":2}`)
@@ -195,6 +197,16 @@ func TestFamilyOfBands(t *testing.T) {
 	if info.J != 3 || len(info.Bench.Bands) != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
 		t.Errorf("a gaussian schedule of bands: %+v", info)
 	}
+}
+
+// scheduleOf describes a model's own schedule.
+func scheduleOf(t *testing.T, e *Engine, model string) *api.ScheduleInfo {
+	t.Helper()
+	m, err := e.catalog.Model(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Describe().Schedule
 }
 
 func TestFamilyRefused(t *testing.T) {

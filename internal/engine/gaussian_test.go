@@ -88,7 +88,7 @@ func TestGaussianScheduleSamples(t *testing.T) {
 		if info.Bench.Nodes.Steps != c.steps {
 			t.Errorf("%s: %d steps, want %d", c.solver, info.Bench.Nodes.Steps, c.steps)
 		}
-		for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.folders.models), Config{})} {
+		for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})} {
 			r := get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","labels":[0,1],"schedule":%q,"solver":%q,"nfe":%d}`, name, c.solver, c.nfe))
 			for _, nfe := range column[int32](r, "nfe") {
 				if int(nfe) != info.Bench.Nodes.NFE {

@@ -61,18 +61,18 @@ func (e *Engine) prepareBasis(_ context.Context, req api.Basis) (*api.Job, error
 // vectorsOf finds the basis that a request means: a stored one, or the one that travels with a schedule.
 func (e *Engine) vectorsOf(req api.Basis) (*basis.Basis, error) {
 	if req.Basis != "" {
-		return e.basisNamed(req.Basis)
+		return e.catalog.Basis(req.Basis)
 	}
-	s, err := e.scheduleNamed(req.Schedule)
+	s, err := e.catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	if s.basis != nil {
-		return s.basis, nil
+	if s.Basis != nil {
+		return s.Basis, nil
 	}
 	name := s.Family().Basis
 	if basis.ByFormula(name) {
-		return nil, api.Errorf(api.BadRequest, "The schedule %q has the basis %s, which is known by its name", s.name, name)
+		return nil, api.Errorf(api.BadRequest, "The schedule %q has the basis %s, which is known by its name", s.Name, name)
 	}
-	return e.basisNamed(name)
+	return e.catalog.Basis(name)
 }

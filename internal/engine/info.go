@@ -7,45 +7,48 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/process"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// serverInfo tells how the server is.
+// serverInfo says how the server is. It does not open the device.
 func (e *Engine) serverInfo(context.Context, api.Empty) (any, error) {
-	details, err := json.Marshal(e.dev.Report())
-	if err != nil {
-		return nil, err
-	}
-	stats := e.dev.Stats()
 	inUse, _ := process.Resident()
-	e.mu.RLock()
-	defer e.mu.RUnlock()
 	info := api.ServerInfo{
-		Version: e.cfg.Version, Device: api.Device{Name: e.dev.Name(), Details: details},
-		Precision: string(e.cfg.Precision),
-		UptimeS:   time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.models),
-		Compiled: stats.Compiled, FromDisk: stats.FromDisk, CompileS: stats.CompileSeconds,
-		TrainSteps: e.steps.Load(), DeviceBytes: stats.BufferBytes,
-		HeapBytes: liveHeap(), ResidentBytes: uint64(inUse),
+		Version: e.cfg.Version, Precision: string(e.cfg.Precision),
+		UptimeS: time.Since(e.start).Seconds(), ActiveRequests: e.active.Load(), Models: len(e.catalog.Models()),
+		TrainSteps: e.runs.Steps(), HeapBytes: liveHeap(), ResidentBytes: uint64(inUse), Work: map[string]api.Work{},
 	}
 	info.Warming = e.warming.snapshot()
-	info.Waiting, info.Turns = e.turns.load()
-	info.Waiting += e.joint.waiting()
-	info.Joined = e.Joined()
-	info.Work, info.PeakGFLOPS = e.work()
-	for _, r := range e.runs {
-		if r.info().State == running {
+	info.Waiting, info.Turns = e.queue.Load()
+	info.Waiting += e.batcher.Waiting()
+	info.Joined = e.batcher.Joined()
+	for _, r := range e.runs.All() {
+		if r.Info().State == runs.Running {
 			info.RunningRuns++
+		}
+	}
+	if dev := e.device.opened(); dev != nil {
+		if err := describeDevice(&info, dev); err != nil {
+			return nil, err
 		}
 	}
 	return info, nil
 }
 
-// work gives what each kind of program has done, and the peak, 0 before it is measured.
-func (e *Engine) work() (kinds map[string]api.Work, peakGFLOPS float64) {
-	peak, known := e.dev.Peak()
-	kinds = map[string]api.Work{}
-	for kind, w := range e.dev.Work() {
+// describeDevice adds what the device says of itself and its programs.
+func describeDevice(info *api.ServerInfo, dev *device.Device) error {
+	details, err := json.Marshal(dev.Report())
+	if err != nil {
+		return err
+	}
+	stats := dev.Stats()
+	info.Device = api.Device{Name: dev.Name(), Details: details}
+	info.Compiled, info.FromDisk, info.CompileS, info.DeviceBytes = stats.Compiled, stats.FromDisk, stats.CompileSeconds, stats.BufferBytes
+	peak, known := dev.Peak()
+	info.PeakGFLOPS = peak / 1e9
+	for kind, w := range dev.Work() {
 		out := api.Work{Runs: w.Runs, GFLOP: float64(w.FLOPs) / 1e9, Seconds: w.Seconds}
 		if w.Seconds > 0 {
 			out.GFLOPS = out.GFLOP / w.Seconds
@@ -53,12 +56,12 @@ func (e *Engine) work() (kinds map[string]api.Work, peakGFLOPS float64) {
 		if known {
 			out.MFU = out.GFLOPS * 1e9 / peak
 		}
-		kinds[kind] = out
+		info.Work[kind] = out
 	}
-	return kinds, peak / 1e9
+	return nil
 }
 
-// liveHeap gives the bytes of Go objects.
+// liveHeap returns the bytes of Go objects.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

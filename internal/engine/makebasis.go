@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
@@ -12,10 +13,10 @@ import (
 
 // makeBasis makes a basis from a data set and stores it.
 func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta)) (any, error) {
-	if err := e.freeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis asks again
+	if err := e.catalog.FreeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis asks again
 		return nil, err
 	}
-	d, err := e.datasetNamed(req.Dataset)
+	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -24,24 +25,26 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 	if req.Kind == "haar" {
 		b, err = e.haar(d.Height(), d.Width(), req.K)
 	} else {
-		b, spans, err = e.components(ctx, d, passes.PCASettings{K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters}, progress)
+		b, spans, err = passes.PCA(ctx, d, passes.PCASettings{
+			K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters, Progress: api.Sparsely(progress),
+		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := e.storeBasis(req.Name, b, req.Replace); err != nil {
+	if err := e.catalog.StoreBasis(req.Name, b, req.Replace); err != nil {
 		return nil, err
 	}
-	info := describeBasis(req.Name, b)
+	info := catalog.DescribeBasis(req.Name, b)
 	for _, s := range spans {
 		info.Spans = append(info.Spans, api.BasisSpan{Labels: s.Labels, Images: s.Images, Share: s.Share})
 	}
 	return info, nil
 }
 
-// haar gives the Haar basis by its vectors, as a stored basis is.
+// haar returns the Haar basis by its vectors, as a stored basis is.
 func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
-	b, _, err := e.formula(schedule.Family{Basis: "haar", K: k}, h, w)
+	b, _, err := e.catalog.Formula(schedule.Family{Basis: "haar", K: k}, h, w)
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +53,4 @@ func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
 		return nil, err
 	}
 	return basis.Dense(h, w, map[int][][]float64{basis.Shared: slices.Collect(slices.Chunk(v, h*w))})
-}
-
-// components makes a basis of principal components. It needs no device and takes no turn.
-func (e *Engine) components(ctx context.Context, images passes.Images, set passes.PCASettings, progress func(api.Meta)) (*basis.Basis, []passes.Span, error) {
-	set.Progress = sparsely(progress)
-	return passes.PCA(ctx, images, set)
-}
-
-func describeBasis(name string, b *basis.Basis) api.BasisInfo {
-	return api.BasisInfo{Name: name, Height: b.H(), Width: b.W(), K: b.K(), PerClass: b.PerClass()}
 }

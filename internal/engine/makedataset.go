@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -11,29 +12,33 @@ import (
 
 // makeDataset draws images from a mixture and stores them. Image i depends on the model and on seed + i alone.
 func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (any, error) {
-	if err := e.freeDataset(req.Name, req.Replace); err != nil { // before the work; placeDataset asks again
+	if err := e.catalog.FreeDataset(req.Name, req.Replace); err != nil { // before the work; PlaceDataset asks again
 		return nil, err
 	}
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	net, ok := m.stored.Net.(*mixture.Net)
+	net, ok := m.Net.(*mixture.Net)
 	if !ok {
 		return nil, api.Errorf(api.BadRequest, "The model %q is no mixture: images of a known law are drawn from one", req.Model).WithHint("MakeModel makes mixtures.")
 	}
-	h, w, c := m.imageSize()
-	if bytes := times(times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > e.cfg.MaxUploadBytes {
+	values, err := m.Values()
+	if err != nil {
+		return nil, err
+	}
+	h, w, c := m.ImageSize()
+	if bytes := api.Times(api.Times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > e.cfg.MaxUploadBytes {
 		return nil, api.Errorf(api.TooLarge, "%d images have %d bytes, a data set may have %d", req.N, bytes, e.cfg.MaxUploadBytes)
 	}
-	images, err := data.Create(e.datasetPath(req.Name), data.Form{
-		Height: h, Width: w, Channels: c, Float: true, Labels: m.shape.Labels > 0, Unbounded: true,
+	images, err := e.catalog.CreateDataset(req.Name, data.Form{
+		Height: h, Width: w, Channels: c, Float: true, Labels: m.Shape.Labels > 0, Unbounded: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer images.Abort()
-	report := sparsely(progress)
+	report := api.Sparsely(progress)
 	components := net.Config().Components
 	var total float64
 	for _, k := range components {
@@ -52,9 +57,9 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 			at++
 		}
 		latent.Normal(key, 1, normal)
-		net.Sample(m.stored.Values, at, normal, image)
+		net.Sample(values, at, normal, image)
 		var labels []int32
-		if m.shape.Labels > 0 {
+		if m.Shape.Labels > 0 {
 			labels = []int32{int32(components[at].Label)}
 		}
 		if err := images.Float32(image, labels); err != nil {
@@ -62,12 +67,12 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 		}
 		report(i+1, req.N)
 	}
-	if err := e.placeDataset(req.Name, images, req.Replace); err != nil {
+	if err := e.catalog.PlaceDataset(req.Name, images, req.Replace); err != nil {
 		return nil, err
 	}
-	d, err := e.datasetNamed(req.Name)
+	d, err := e.catalog.Dataset(req.Name)
 	if err != nil {
 		return nil, err
 	}
-	return describeDataset(req.Name, d), nil
+	return catalog.DescribeDataset(req.Name, d), nil
 }

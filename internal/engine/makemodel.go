@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -16,8 +13,7 @@ import (
 
 // makeModel makes a mixture and serves it.
 func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (any, error) {
-	folder := filepath.Join(e.folders.models, req.Name)
-	if err := e.mayReplace(req.Name, req.Replace, folder); err != nil { // before the work; asked again below
+	if err := e.catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; SaveModel asks again
 		return nil, err
 	}
 	var m *checkpoint.Model
@@ -30,29 +26,7 @@ func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func
 	if err != nil {
 		return nil, err
 	}
-	return e.serveModel(req.Name, req.Replace, folder, m)
-}
-
-// serveModel writes a model folder and serves it.
-func (e *Engine) serveModel(name string, replace bool, folder string, stored *checkpoint.Model) (any, error) {
-	e.changes.Lock()
-	defer e.changes.Unlock()
-	if err := e.mayReplace(name, replace, folder); err != nil {
-		return nil, err
-	}
-	if err := checkpoint.SaveModel(folder, stored, replace); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil, nameTaken("model folder", name)
-		}
-		return nil, err
-	}
-	at, _ := e.precisionOf(name, name)
-	m, err := e.readModel(name, folder, name, at)
-	if err != nil {
-		return nil, err
-	}
-	e.installModel(m)
-	return m.describe(), nil
+	return described(e.catalog.SaveModel(req.Name, req.Replace, m))
 }
 
 // mixtureBy makes the mixture of the request's own laws.
@@ -79,7 +53,7 @@ func built(c mixture.Config, laws []mixture.Law, floor float64) (*checkpoint.Mod
 
 // mixtureOf measures the mixture of a data set's classes.
 func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (*checkpoint.Model, error) {
-	d, err := e.datasetNamed(req.Dataset)
+	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +74,7 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 			return nil, err
 		}
 	}
-	report := sparsely(progress)
+	report := api.Sparsely(progress)
 	im := make([]float32, d.Pixels())
 	laws, err := mixture.Measure(d.Pixels(), d.Classes(), func(yield func([]float32, int32) bool) {
 		for i := range d.Len() {
@@ -123,7 +97,7 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	return built(c, laws, req.Floor)
 }
 
-// blocksOf gives the blocks within which a class's covariance is kept.
+// blocksOf returns the blocks within which a class's covariance is kept.
 func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]float64, error) {
 	switch covariance {
 	case "full":
@@ -131,7 +105,7 @@ func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]fl
 	case "dct":
 		return mixture.DCTBlocks(d.Height(), d.Width(), d.Channels()), nil
 	}
-	b, err := e.basisFor(schedule.Family{Basis: covariance}, d.Height(), d.Width(), nil, nil)
+	b, err := e.catalog.BasisFor(schedule.Family{Basis: covariance}, d.Height(), d.Width(), nil, nil)
 	if err != nil {
 		return nil, err
 	}

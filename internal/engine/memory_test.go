@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// within gives an engine with the model "tiny" on a device of so many bytes.
+// within returns an engine with the model "tiny" on a device of so many bytes.
 func within(t *testing.T, limit int64) *Engine {
 	t.Helper()
 	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
@@ -21,7 +21,7 @@ func within(t *testing.T, limit int64) *Engine {
 	}
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	e, err := Open(t.Context(), Config{Dir: dir, Version: "test"}, dev)
+	e, err := Open(t.Context(), Config{Dir: dir, Version: "test", Device: dev})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSamplesFitTheMemory(t *testing.T) {
 	if r := get(t, e, "Sample", `{"model":"tiny","n":40,"steps":1,"solver":"euler"}`); r.n != 40 {
 		t.Errorf("%d samples", r.n)
 	}
-	if runs := e.dev.Work()["evaluate"].Runs; runs != 5 {
+	if runs := e.device.opened().Work()["evaluate"].Runs; runs != 5 {
 		t.Errorf("%d evaluations of 40 samples, want five of eight", runs)
 	}
 	scarce := within(t, 48<<10)
@@ -93,21 +93,4 @@ func TestSamplesFitTheMemory(t *testing.T) {
 		_, err = collect(t.Context(), job)
 	}
 	wantCode(t, "a sample that cannot fit", err, api.TooLarge)
-}
-
-// Requests fill large batches together where those fit the device's memory, and small ones elsewhere.
-func TestRoomIsWhatFits(t *testing.T) {
-	_, net := networkOf(t, within(t, 1<<30))
-	cost, err := net.on.EvaluateCost(largeBucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for limit, want := range map[int64]int{1 << 30: largeBucket, cost.Memory.Total() / 2: smallBucket} {
-		e := within(t, limit)
-		e.joint.room = largeBucket // as on an accelerator
-		_, net := networkOf(t, e)
-		if got := e.joint.roomFor(net); got != want {
-			t.Errorf("in %d bytes there is room for %d rows, want %d", limit, got, want)
-		}
-	}
 }

@@ -17,8 +17,8 @@ func TestLoadModelRules(t *testing.T) {
 		return err
 	}
 	// A folder that appears after the start.
-	writeModel(t, filepath.Join(e.folders.models, "deep", "late"), tiny, 2)
-	wantCode(t, "not loaded yet", func() error { _, err := e.modelNamed("late"); return err }(), api.ModelNotFound)
+	writeModel(t, filepath.Join(e.catalog.Folders().Models, "deep", "late"), tiny, 2)
+	wantCode(t, "not loaded yet", func() error { _, err := e.catalog.Model("late"); return err }(), api.ModelNotFound)
 	for range 2 { // the second time changes nothing
 		if err := load(`{"name":"late","path":"deep/late"}`); err != nil {
 			t.Fatal(err)
@@ -44,10 +44,10 @@ func TestLoadModelFollowsNoLinkOut(t *testing.T) {
 	e := open(t)
 	outside := filepath.Join(t.TempDir(), "m")
 	writeModel(t, outside, tiny, 3)
-	if err := os.Symlink(outside, filepath.Join(e.folders.models, "linked")); err != nil {
+	if err := os.Symlink(outside, filepath.Join(e.catalog.Folders().Models, "linked")); err != nil {
 		t.Fatal(err)
 	}
-	half := filepath.Join(e.folders.models, "half")
+	half := filepath.Join(e.catalog.Folders().Models, "half")
 	writeModel(t, half, tiny, 3)
 	if err := os.Remove(filepath.Join(half, "model.safetensors")); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestLoadModelFollowsNoLinkOut(t *testing.T) {
 	if err := os.Symlink(filepath.Join(outside, "model.safetensors"), filepath.Join(half, "model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("tiny", filepath.Join(e.folders.models, "alias")); err != nil {
+	if err := os.Symlink("tiny", filepath.Join(e.catalog.Folders().Models, "alias")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"linked", "half"} {
@@ -111,10 +111,10 @@ func TestUnloadAndDeleteModel(t *testing.T) {
 	act(t, e, "LoadModel", `{"name":"tiny"}`)
 	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
 	act(t, e, "DeleteModel", `{"model":"tiny"}`)
-	if exists(filepath.Join(e.folders.models, "tiny")) {
+	if _, err := os.Stat(filepath.Join(e.catalog.Folders().Models, "tiny")); err == nil {
 		t.Error("the folder is still there")
 	}
-	left, err := os.ReadDir(e.folders.models)
+	left, err := os.ReadDir(e.catalog.Folders().Models)
 	if err != nil || len(left) != 0 {
 		t.Errorf("left in the models folder: %v, %v", left, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -156,7 +157,7 @@ func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Me
 		defer leave()
 	}
 	reply, err := h.action(e, ctx, call.Request, progress)
-	return reply, explain(err)
+	return reply, explain.Error(err)
 }
 
 // Prepare checks and prices an operation that gives rows. The context bounds the preparation alone.
@@ -167,7 +168,7 @@ func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 	}
 	job, err := h.job(e, ctx, call.Request)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explain.Error(err)
 	}
 	work, watch := job.Run, new(device.Watch)
 	job.Run = func(ctx context.Context, emit func(api.Event) error) error {
@@ -176,7 +177,7 @@ func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 			return err
 		}
 		defer leave()
-		return explain(work(watch.With(ctx), emit))
+		return explain.Error(work(watch.With(ctx), emit))
 	}
 	job.Waits = waits(watch)
 	return job, nil
@@ -195,7 +196,7 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 	x, err := h.exchange(e, ctx, call.Request, in)
 	if err != nil {
 		leave()
-		return nil, explain(err)
+		return nil, explain.Error(err)
 	}
 	release := x.Close
 	x.Close = func() {
@@ -204,7 +205,7 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 	}
 	do, watch := x.Do, new(device.Watch)
 	x.Do = func(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
-		return explain(do(watch.With(ctx), in, emit))
+		return explain.Error(do(watch.With(ctx), in, emit))
 	}
 	x.Waits = waits(watch)
 	return x, nil
@@ -218,7 +219,7 @@ func (e *Engine) Put(_ context.Context, call api.Call, in api.Schema) (api.Uploa
 	}
 	u, err := h.upload(e, call.Request, in)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explain.Error(err)
 	}
 	return explained{u}, nil
 }
@@ -227,12 +228,12 @@ func (e *Engine) Put(_ context.Context, call api.Call, in api.Schema) (api.Uploa
 type explained struct{ api.Upload }
 
 // Write implements api.Upload.
-func (u explained) Write(b api.Batch) error { return explain(u.Upload.Write(b)) }
+func (u explained) Write(b api.Batch) error { return explain.Error(u.Upload.Write(b)) }
 
 // Commit implements api.Upload.
 func (u explained) Commit() (int64, error) {
 	rows, err := u.Upload.Commit()
-	return rows, explain(err)
+	return rows, explain.Error(err)
 }
 
 // enter admits an operation, or says that there are too many. The caller calls leave when it ends.

@@ -9,7 +9,7 @@ import (
 
 // planSampler returns the numbers of a sampler, without a model or a device.
 func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error) {
-	s, err := e.scheduleNamed(req.ScheduleRef())
+	s, err := e.catalog.ScheduleNamed(req.ScheduleRef())
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 		return nil, err
 	}
 	out := api.Plan{
-		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.name, Label: label, Family: api.Family(s.Family()),
+		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.Name, Label: label, Family: api.Family(s.Family()),
 		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T, Init: p.Init,
 	}
 	if p.Data {

@@ -22,34 +22,34 @@ var predictColumns = []api.Column{
 
 // preparePredict measures what bases and classes can gain.
 func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.imagesFor(m, req.Dataset)
+	d, err := e.catalog.ImagesFor(m, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	on, err := e.plain(m)
+	on, err := m.Plain()
 	if err != nil {
 		return nil, err
 	}
 	if req.T == 0 { // the end of the model's own time
-		own, err := m.ownSchedule()
+		own, err := m.OwnSchedule()
 		if err != nil {
 			return nil, err
 		}
 		req.T = own.T()
 	}
-	schema := api.Schema{Columns: predictColumns, Metadata: m.metadata("Predict", req)}
+	schema := api.Schema{Columns: predictColumns, Metadata: modelMetadata(m, "Predict", req)}
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		if err := m.hold(); err != nil {
+		if err := m.Hold(); err != nil {
 			return err
 		}
-		defer m.release()
+		defer m.Release()
 		var rows []passes.Prediction
-		err := e.turns.run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = passes.Predict(ctx, on, m.weights, d, passes.PredictSettings{
+		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
+			rows, err = passes.Predict(ctx, on, m.Weights(), d, passes.PredictSettings{
 				T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases, Progress: report})
 			return err
 		})

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,10 +13,10 @@ import (
 
 var began = time.Now().Truncate(time.Second) // provenance counts in seconds
 
-// provenance gives what ListSchedules says about where a schedule came from.
+// provenance returns what ListSchedules says about where a schedule came from.
 func provenance(t *testing.T, e *Engine, name string) schedule.Provenance {
 	t.Helper()
-	for _, s := range e.scheduleInfos() {
+	for _, s := range e.catalog.ScheduleInfos() {
 		if s.Name == name {
 			p, ok := s.Provenance.(*schedule.Provenance)
 			if !ok {
@@ -36,15 +35,15 @@ func provenance(t *testing.T, e *Engine, name string) schedule.Provenance {
 func TestProvenanceOfSchedules(t *testing.T) {
 	e := open(t)
 	putImages(t, e, "bars", 24)
-	d, err := e.datasetNamed("bars")
+	d, err := e.catalog.Dataset("bars")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := e.modelNamed("tiny")
+	m, err := e.catalog.Model("tiny")
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, net := schedule.Source{Name: "bars", Hash: d.Hash()}, schedule.Source{Name: "tiny", Hash: m.hash}
+	data, net := schedule.Source{Name: "bars", Hash: d.Hash()}, schedule.Source{Name: "tiny", Hash: m.Hash}
 
 	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400}`)
 	if p := provenance(t, e, "line"); p.Kind != "log-linear" || p.Dataset != nil || p.Model != nil || p.Seed != nil {
@@ -66,7 +65,7 @@ func TestProvenanceOfSchedules(t *testing.T) {
 	if p := provenance(t, e, "mine"); p.Kind != "upload" || p.EnergyAfter != nil {
 		t.Errorf("upload: %+v", p)
 	}
-	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
 	if p := provenance(t, again, "geo"); *p.Dataset != data || p.Kind != "geodesic" {
 		t.Errorf("after a restart: %+v", p)
 	}
@@ -90,8 +89,8 @@ func TestProvenanceOfRuns(t *testing.T) {
 	}
 	p := provenance(t, e, "learned")
 	check("saved", "learned", p)
-	if m, err := e.modelNamed("learned"); err != nil || p.Model.Hash != m.hash {
-		t.Errorf("the model's hash is %s, its provenance says %s (%v)", m.hash, p.Model.Hash, err)
+	if m, err := e.catalog.Model("learned"); err != nil || p.Model.Hash != m.Hash {
+		t.Errorf("the model's hash is %s, its provenance says %s (%v)", m.Hash, p.Model.Hash, err)
 	}
 	act(t, e, "CancelRun", `{"run":"r"}`)
 	act(t, e, "SaveModel", `{"run":"r","name":"late"}`) // from the stored state
@@ -102,21 +101,6 @@ func TestProvenanceOfRuns(t *testing.T) {
 	get(t, e, "TrainStep", `{"run":"more","steps":1}`)
 	act(t, e, "SaveModel", `{"run":"more","name":"further"}`)
 	check("pretrained further", "learned", provenance(t, e, "further"))
-}
-
-func TestRunEnergies(t *testing.T) {
-	rows := make([][]float64, 40)
-	for i := range rows {
-		rows[i] = train.Row{Step: int64(i + 1), Energy: float64(i)}.Values()
-	}
-	rows[1][3] = math.NaN() // a skipped step
-	before, after := energies(rows)
-	if math.Abs(before.Value-5./3) > 1e-12 || math.Abs(before.Stderr-math.Sqrt(7./9)) > 1e-12 || math.Abs(after.Value-38) > 1e-12 || math.Abs(after.Stderr-math.Sqrt(1./3)) > 1e-12 {
-		t.Errorf("before %+v, after %+v", before, after)
-	}
-	if before, after = energies(rows[:3]); before != nil || after != nil {
-		t.Error("two finite steps have energies at either end")
-	}
 }
 
 func TestImportSchedule(t *testing.T) {

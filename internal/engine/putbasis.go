@@ -31,7 +31,7 @@ func (e *Engine) putBasis(req api.PutBasis, in api.Schema) (api.Upload, error) {
 			WithHint("Its shape is [H, W], its dim_names [\"H\",\"W\"].")
 	}
 	u.h, u.w = v.Shape[0], v.Shape[1]
-	return u, e.freeBasis(u.req.Name, u.req.Replace)
+	return u, e.catalog.FreeBasis(u.req.Name, u.req.Replace)
 }
 
 // Write implements api.Upload.
@@ -60,7 +60,7 @@ func (u *basisUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := u.e.storeBasis(u.req.Name, b, u.req.Replace); err != nil {
+	if err := u.e.catalog.StoreBasis(u.req.Name, b, u.req.Replace); err != nil {
 		return 0, err
 	}
 	return u.rows, nil

@@ -28,21 +28,13 @@ func (e *Engine) putDataset(req api.PutDataset, in api.Schema) (api.Upload, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := e.freeDataset(u.req.Name, u.req.Replace); err != nil {
+	if err := e.catalog.FreeDataset(u.req.Name, u.req.Replace); err != nil {
 		return nil, err
 	}
-	u.w, err = data.Create(e.datasetPath(u.req.Name), data.Form{
+	u.w, err = e.catalog.CreateDataset(u.req.Name, data.Form{
 		Height: h, Width: w, Channels: c, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
 	})
 	return u, err
-}
-
-// freeDataset tells whether a data set may be stored under name.
-func (e *Engine) freeDataset(name string, replace bool) error {
-	if exists(e.datasetPath(name)) && !replace {
-		return nameTaken("dataset", name)
-	}
-	return nil
 }
 
 // Write implements api.Upload. Bad values are refused as they arrive, not after gigabytes more.
@@ -66,18 +58,7 @@ func (u *datasetUpload) Commit() (int64, error) {
 		u.w.Abort()
 		return 0, api.Errorf(api.BadTensor, "The data set has no images")
 	}
-	return int64(u.w.Len()), u.e.placeDataset(u.req.Name, u.w, u.req.Replace)
-}
-
-// placeDataset gives a new data set its name.
-func (e *Engine) placeDataset(name string, w *data.Writer, replace bool) error {
-	e.changes.Lock()
-	defer e.changes.Unlock()
-	if err := e.freeDataset(name, replace); err != nil {
-		w.Abort()
-		return err
-	}
-	return w.Commit(replace)
+	return int64(u.w.Len()), u.e.catalog.PlaceDataset(u.req.Name, u.w, u.req.Replace)
 }
 
 // Abort implements api.Upload.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -32,18 +33,18 @@ func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, er
 	if err := u.chooseBasis(); err != nil {
 		return nil, err
 	}
-	return u, e.freeSchedule(u.req.Name, u.req.Replace)
+	return u, e.catalog.FreeSchedule(u.req.Name, u.req.Replace)
 }
 
 // chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and so
 // is the basis of a model that has learned its own.
 func (u *scheduleUpload) chooseBasis() error {
 	u.family = schedule.Family{Basis: u.req.Basis, K: u.req.K, Cuts: u.req.Cuts}
-	if !storedByName(u.req.Basis) {
+	if !catalog.StoredByName(u.req.Basis) {
 		return nil
 	}
 	var err error
-	if u.basis, err = u.e.basisNamed(u.req.Basis); err != nil {
+	if u.basis, err = u.e.catalog.Basis(u.req.Basis); err != nil {
 		return err
 	}
 	if u.req.K != 0 && u.req.K != u.basis.K() {
@@ -72,8 +73,8 @@ func (u *scheduleUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s = u.e.noted(s, schedule.Provenance{Kind: "upload"})
-	if err := u.e.storeSchedule(u.req.Name, s, u.basis, u.req.Replace); err != nil {
+	s = u.e.catalog.Signed(s, schedule.Provenance{Kind: "upload"})
+	if err := u.e.catalog.StoreSchedule(u.req.Name, s, u.basis, u.req.Replace); err != nil {
 		return 0, err
 	}
 	return int64(len(u.rows)), nil

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
 )
 
 // newRun creates a run on fresh images.
 func newRun(t *testing.T, e *Engine, name, more string) {
 	t.Helper()
-	if _, err := e.datasetNamed("noise"); err != nil {
+	if _, err := e.catalog.Dataset("noise"); err != nil {
 		putImages(t, e, "noise", 24)
 	}
 	act(t, e, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,"kimg":1%s}`, name, more))
@@ -30,7 +31,7 @@ func state(t *testing.T, e *Engine, name string) string {
 func TestRunLifeCycle(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	if s := state(t, e, "r"); s != created {
+	if s := state(t, e, "r"); s != runs.Created {
 		t.Fatalf("a new run is %s", s)
 	}
 	r := get(t, e, "TrainStep", `{"run":"r","steps":3}`)
@@ -47,7 +48,7 @@ func TestRunLifeCycle(t *testing.T) {
 			t.Errorf("%s is %v", name, v)
 		}
 	}
-	if s := state(t, e, "r"); s != paused {
+	if s := state(t, e, "r"); s != runs.Paused {
 		t.Errorf("a stepped run is %s", s)
 	}
 
@@ -60,7 +61,7 @@ func TestRunLifeCycle(t *testing.T) {
 	_, err = perform(t.Context(), e, "DeleteRun", `{"run":"r"}`, nil)
 	wantCode(t, "DeleteRun of a running run", err, api.RunNotRunnable)
 	act(t, e, "SaveModel", `{"run":"r","name":"snap"}`)
-	if s := state(t, e, "r"); s != running {
+	if s := state(t, e, "r"); s != runs.Running {
 		t.Errorf("after SaveModel the run is %s", s)
 	}
 	get(t, e, "Sample", `{"model":"snap","n":2,"steps":2}`)
@@ -90,7 +91,7 @@ func TestRunLifeCycle(t *testing.T) {
 	w := <-watched // watching ends with the run's rest
 	steps := column[int64](w, "step")
 	info := act(t, e, "GetRun", `{"run":"r"}`)
-	if steps[0] != 2 || float64(steps[len(steps)-1]) != info["step"] || info["state"] != paused {
+	if steps[0] != 2 || float64(steps[len(steps)-1]) != info["step"] || info["state"] != runs.Paused {
 		t.Errorf("watched %d … %d of a run that is %v at step %v", steps[0], steps[len(steps)-1], info["state"], info["step"])
 	}
 	for i, s := range steps {
@@ -108,7 +109,7 @@ func TestRunLifeCycle(t *testing.T) {
 	act(t, e, "DeleteRun", `{"run":"r"}`)
 	_, err = perform(t.Context(), e, "GetRun", `{"run":"r"}`, nil)
 	wantCode(t, "deleted", err, api.RunNotFound)
-	if exists(filepath.Join(e.folders.runs, "r")) {
+	if _, err := os.Stat(filepath.Join(e.catalog.Folders().Runs, "r")); err == nil {
 		t.Error("the run's folder is still there")
 	}
 }
@@ -123,8 +124,8 @@ func TestRunSurvivesRestart(t *testing.T) {
 			if err := e.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			e = reopen(t, filepath.Dir(e.folders.models), Config{})
-			if s := state(t, e, "r"); s != paused {
+			e = reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
+			if s := state(t, e, "r"); s != runs.Paused {
 				t.Errorf("after the restart it is %s", s)
 			}
 		}
@@ -148,7 +149,7 @@ func TestRunEndsDone(t *testing.T) {
 	if got := column[int64](rows, "step"); !slices.Equal(got, []int64{1, 2}) {
 		t.Errorf("steps %v make 0.016 kimg of 8 images", got)
 	}
-	if s := state(t, e, "r"); s != done {
+	if s := state(t, e, "r"); s != runs.Done {
 		t.Errorf("it is %s", s)
 	}
 	_, err := prepare(t.Context(), e, "TrainStep", `{"run":"r"}`)
@@ -190,7 +191,7 @@ func TestSaveModelRules(t *testing.T) {
 	if g := column[float64](learned, "g"); g[2] != 100 {
 		t.Errorf("the model's schedule ends at %v", g[2])
 	}
-	if _, err := os.Stat(filepath.Join(e.folders.models, "m", "schedule.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(e.catalog.Folders().Models, "m", "schedule.json")); err != nil {
 		t.Error(err)
 	}
 }
@@ -221,7 +222,7 @@ func TestCreateRunRejects(t *testing.T) {
 		_, err := perform(t.Context(), e, "CreateRun", body, nil)
 		wantCode(t, body, err, code)
 	}
-	if left, err := os.ReadDir(e.folders.runs); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(e.catalog.Folders().Runs); err != nil || len(left) != 1 {
 		t.Errorf("runs folder: %v, %v", left, err)
 	}
 }
@@ -244,7 +245,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	if !slices.Equal(column[int64](got, "step"), []int64{1, 2}) {
 		t.Errorf("steps %v", column[int64](got, "step"))
 	}
-	if s := state(t, e, "r"); s != paused {
+	if s := state(t, e, "r"); s != runs.Paused {
 		t.Errorf("the run is %s", s)
 	}
 	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
@@ -325,7 +326,7 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 		t.Errorf("made %+v with %d reports", info, events)
 	}
 	// It stores its density, so the geodesic grid works on it, over a restart too.
-	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
 	get(t, again, "Sample", `{"model":"tiny","n":1,"steps":3,"schedule":"geo","grid":"geodesic"}`)
 
 	for body, code := range map[string]api.Code{

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -14,9 +16,9 @@ import (
 type sampling struct {
 	e       *Engine
 	req     api.Sample
-	model   *model
+	model   *catalog.Model
 	on      *kernels.Model
-	sched   namedSchedule
+	sched   catalog.Schedule
 	plans   map[int]*solver.Plan // by row of the schedule
 	plan    *solver.Plan         // one of them: all have equal structure
 	steps   int                  // solver steps
@@ -26,20 +28,20 @@ type sampling struct {
 
 // newSampling checks everything about a request but its rows.
 func (e *Engine) newSampling(req api.Sample) (*sampling, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
 	s := &sampling{e: e, req: req, model: m, plans: map[int]*solver.Plan{}}
 	if err := s.prepare(); err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	return s, nil
 }
 
 func (s *sampling) prepare() (err error) {
-	s.h, s.w, s.c = s.model.imageSize()
-	if s.sched, s.on, err = s.e.scheduleOn(s.req.Schedule, s.model); err != nil {
+	s.h, s.w, s.c = s.model.ImageSize()
+	if s.sched, s.on, err = s.e.catalog.ScheduleOn(s.req.Schedule, s.model); err != nil {
 		return err
 	}
 	t := api.Uint8
@@ -55,7 +57,7 @@ func (s *sampling) prepare() (err error) {
 			{Name: "nfe", Type: api.Int32},
 			imageColumn("sample", t, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
 		},
-		Metadata: s.model.metadata("Sample", s.resolved()),
+		Metadata: modelMetadata(s.model, "Sample", s.resolved()),
 	}
 	return nil
 }
@@ -67,7 +69,7 @@ func (s *sampling) resolved() any {
 		n := len(r.Labels)
 		r.N, r.Labels = &n, nil
 	}
-	r.Schedule = api.ScheduleRef{Name: s.sched.name, T: s.req.Schedule.T}
+	r.Schedule = api.ScheduleRef{Name: s.sched.Name, T: s.req.Schedule.T}
 	return r
 }
 
@@ -102,7 +104,7 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	return p, nil
 }
 
-// previews gives the number of preview rows of each sample. The step that afs saves shows none.
+// previews returns the number of preview rows of each sample. The step that afs saves shows none.
 func (s *sampling) previews() (n int64) {
 	if s.req.Every == 0 || s.plan == nil {
 		return 0
@@ -127,15 +129,15 @@ func (e *Engine) prepareSample(_ context.Context, req api.Sample) (*api.Job, err
 	}
 	rows, bytes, err := s.check(n)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	return &api.Job{Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
-			if err := s.model.hold(); err != nil {
+			if err := s.model.Hold(); err != nil {
 				return err
 			}
-			defer s.model.release()
-			return explain(s.runAll(ctx, n, emit))
+			defer s.model.Release()
+			return s.runAll(ctx, n, emit)
 		}}, nil
 }
 
@@ -157,7 +159,7 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 		return 0, 0, err
 	}
 	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = itoa(s.steps), itoa(s.plan.NFE)
-	rows = times(int64(n), 1+s.previews())
+	rows = api.Times(int64(n), 1+s.previews())
 	bytes, err = s.e.price(s.schema, rows)
 	return rows, bytes, err
 }
@@ -178,7 +180,7 @@ func (s *sampling) planAll(labels []int32) error {
 	}
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
-	if times(times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
+	if api.Times(api.Times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
 		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
 	}
@@ -191,7 +193,7 @@ func (s *sampling) planAll(labels []int32) error {
 }
 
 // classes is the number of labels a caller may name.
-func (s *sampling) classes() int { return s.model.shape.Labels }
+func (s *sampling) classes() int { return s.model.Shape.Labels }
 
 // drawable lists the labels that may be drawn.
 func drawable(classes int) []int32 {
@@ -205,15 +207,15 @@ func drawable(classes int) []int32 {
 	return labels
 }
 
-// source gives sample i of the request: its seed and its label, drawn where none is given.
-func (s *sampling) source(i int) row {
+// source returns sample i of the request: its seed and its label, drawn where none is given.
+func (s *sampling) source(i int) batch.Row {
 	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
-	r := row{index: int64(i), seed: seed, label: -1}
+	r := batch.Row{Index: int64(i), Seed: seed, Label: -1}
 	switch {
 	case s.req.Labels != nil:
-		r.label = s.req.Labels[i]
+		r.Label = s.req.Labels[i]
 	case s.classes() > 0:
-		r.label = latent.Label(seed, s.classes())
+		r.Label = latent.Label(seed, s.classes())
 	}
 	return r
 }
@@ -223,12 +225,12 @@ func (s *sampling) runAll(ctx context.Context, n int, emit func(api.Event) error
 	out := newSampleWriter(s, n, emit)
 	size := s.h * s.w * s.c
 	for done := 0; done < n; {
-		bucket := bucketFor(s.on, n-done)
-		rows := make([]row, min(bucket, n-done))
+		bucket := batch.BucketFor(s.on, n-done)
+		rows := make([]batch.Row, min(bucket, n-done))
 		latents := make([]float32, bucket*size)
 		for i := range rows {
 			rows[i] = s.source(done + i)
-			latent.Normal(rows[i].seed, latent.StreamLatent, latents[i*size:(i+1)*size])
+			latent.Normal(rows[i].Seed, latent.StreamLatent, latents[i*size:(i+1)*size])
 		}
 		if err := s.runBatch(ctx, rows, latents, out); err != nil {
 			return err
@@ -236,4 +238,36 @@ func (s *sampling) runAll(ctx context.Context, n int, emit func(api.Event) error
 		done += len(rows)
 	}
 	return out.flush()
+}
+
+// runBatch takes rows from their latents, padded to a bucket, to samples, and hands previews and samples to out.
+func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []float32, out *sampleWriter) error {
+	plans := make([]*solver.Plan, len(rows))
+	for i, r := range rows {
+		var err error
+		if plans[i], err = s.planFor(r.Label); err != nil {
+			return err
+		}
+	}
+	net := batch.Network{On: s.on, Weights: s.model.Weights()}
+	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, func(k int, t *kernels.Trajectory) error {
+		step := plans[0].Stages[k].Step
+		if step < 0 {
+			return nil
+		}
+		if s.req.Every > 0 && step%s.req.Every == 0 {
+			denoised := make([]float32, len(latents))
+			if err := t.Denoised(denoised); err != nil {
+				return err
+			}
+			if err := out.preview(rows, denoised, step, k+1); err != nil {
+				return err
+			}
+		}
+		return out.progress(step+1, s.steps)
+	})
+	if err != nil {
+		return err
+	}
+	return out.final(rows, images, plans[0].NFE)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/process"
 	"github.com/anisoflight/anisoflight/kernels"
 )
@@ -61,7 +62,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// cpuTime gives the processor time of all threads so far.
+// cpuTime returns the processor time of all threads so far.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	seconds, err := process.CPUSeconds()
@@ -71,22 +72,22 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// bareEvaluations gives a function that evaluates a model's network on n images in the engine's batches, so many times.
+// bareEvaluations returns a function that evaluates a model's network on n images in the engine's batches, so many times.
 func bareEvaluations(b *testing.B, e *Engine, nfe, n int) func() {
 	b.Helper()
-	m, err := e.modelNamed("digits")
+	m, err := e.catalog.Model("digits")
 	if err != nil {
 		b.Fatal(err)
 	}
-	on, err := e.plain(m)
+	on, err := m.Plain()
 	if err != nil {
 		b.Fatal(err)
 	}
-	size, bucket := on.Pixels(), bucketFor(on, n)
+	size, bucket := on.Pixels(), batch.BucketFor(on, n)
 	g := slices.Repeat([]float64{1}, bucket)
 	var batches []*kernels.Trajectory
 	for range n / bucket {
-		t, err := on.NewTrajectory(b.Context(), m.weights, make([]float32, bucket*size), make([]int32, bucket), 1)
+		t, err := on.NewTrajectory(b.Context(), m.Weights(), make([]float32, bucket*size), make([]int32, bucket), 1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -264,7 +264,7 @@ func TestSamplingCompilesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	get(t, e, "Sample", `{"model":"tiny","n":3,"solver":"euler","steps":2}`)
-	compiled := e.dev.Stats().Compiled
+	compiled := e.device.opened().Stats().Compiled
 	for _, solver := range api.Solvers {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0,-1,1],"nfe":7,"solver":"`+solver+`"}`)
 	}
@@ -272,7 +272,7 @@ func TestSamplingCompilesOnce(t *testing.T) {
 		`"steps":3,"S_churn":2`, `"solver":"ipndm","nfe":6,"warmup":"heun"`, `"nfe":5,"solver":"unipc","dtype":"float32"`} {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0],`+more+`}`)
 	}
-	if n := e.dev.Stats().Compiled; n != compiled {
+	if n := e.device.opened().Stats().Compiled; n != compiled {
 		t.Errorf("%d programs were compiled anew", n-compiled)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -24,15 +25,15 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 		return nil, err
 	}
 	col := in.Columns[in.Index("latent")]
-	from, err := s.model.fits(col)
+	from, err := fits(s.model, col)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.model.hold(); err != nil {
+	if err := s.model.Hold(); err != nil {
 		return nil, err
 	}
 	received := 0
-	return &api.Exchange{Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: s.model.release,
+	return &api.Exchange{Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: s.model.Release,
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
 			labels := api.ColumnOf[int32](in, batch, "label")
 			latents := api.ColumnOf[float32](in, batch, "latent")
@@ -42,7 +43,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 			latents = pixels.ToHWC(latents, from, s.h, s.w, s.c)
 			err := s.runLatents(ctx, received, labels, latents, emit)
 			received += batch.Rows
-			return explain(err)
+			return err
 		}}, nil
 }
 
@@ -54,17 +55,17 @@ func (s *sampling) runLatents(ctx context.Context, first int, labels []int32, la
 	if err := s.planAll(labels); err != nil {
 		return err
 	}
-	if _, err := s.e.price(s.schema, times(int64(len(labels)), 1+s.previews())); err != nil {
+	if _, err := s.e.price(s.schema, api.Times(int64(len(labels)), 1+s.previews())); err != nil {
 		return err
 	}
 	out := newSampleWriter(s, len(labels), emit)
 	size := s.h * s.w * s.c
 	for done := 0; done < len(labels); {
-		bucket := bucketFor(s.on, len(labels)-done)
-		rows := make([]row, min(bucket, len(labels)-done))
+		bucket := batch.BucketFor(s.on, len(labels)-done)
+		rows := make([]batch.Row, min(bucket, len(labels)-done))
 		for i := range rows {
 			index := first + done + i
-			rows[i] = row{index: int64(index), seed: s.req.Seed + uint64(index), label: labels[done+i]}
+			rows[i] = batch.Row{Index: int64(index), Seed: s.req.Seed + uint64(index), Label: labels[done+i]}
 		}
 		padded := make([]float32, bucket*size)
 		copy(padded, latents[done*size:(done+len(rows))*size])

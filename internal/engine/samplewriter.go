@@ -4,11 +4,9 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
-
-// progressEvery is the least time between two messages that carry progress alone.
-const progressEvery = 100 * time.Millisecond
 
 // sampleWriter collects rows and sends them in batches of about the requested size; previews leave at once.
 type sampleWriter struct {
@@ -16,7 +14,7 @@ type sampleWriter struct {
 	emit  func(api.Event) error
 	total int
 	done  int // samples finished
-	rows  []row
+	rows  []batch.Row
 	nfe   int32
 	data  []float32 // the finished samples that wait, HWC
 	last  time.Time // of the latest progress
@@ -27,14 +25,14 @@ func newSampleWriter(s *sampling, total int, emit func(api.Event) error) *sample
 }
 
 // preview sends the denoised estimates after a step.
-func (o *sampleWriter) preview(rows []row, images []float32, step, nfe int) error {
+func (o *sampleWriter) preview(rows []batch.Row, images []float32, step, nfe int) error {
 	meta := api.Progress(step+1, o.s.steps, "done", o.done, "total", o.total)
 	return o.send(rows, images, int32(step), int32(nfe), meta)
 }
 
-// progress tells of a step, unless it told of another a moment ago.
+// progress reports a step, unless it reported another a moment ago.
 func (o *sampleWriter) progress(step, steps int) error {
-	if now := time.Now(); now.Sub(o.last) >= progressEvery {
+	if now := time.Now(); now.Sub(o.last) >= api.ProgressEvery {
 		o.last = now
 		return o.emit(api.Event{Meta: api.Progress(step, steps, "done", o.done, "total", o.total)})
 	}
@@ -42,7 +40,7 @@ func (o *sampleWriter) progress(step, steps int) error {
 }
 
 // final takes finished samples. They wait for more unless there are enough to send, or someone is watching previews.
-func (o *sampleWriter) final(rows []row, images []float32, nfe int) error {
+func (o *sampleWriter) final(rows []batch.Row, images []float32, nfe int) error {
 	size := o.s.h * o.s.w * o.s.c
 	o.rows = append(o.rows, rows...)
 	o.data = append(o.data, images[:len(rows)*size]...)
@@ -64,7 +62,7 @@ func (o *sampleWriter) flush() error {
 }
 
 // send cuts rows into batches of at most the requested size. A nil meta counts finished samples.
-func (o *sampleWriter) send(rows []row, images []float32, step, nfe int32, meta api.Meta) error {
+func (o *sampleWriter) send(rows []batch.Row, images []float32, step, nfe int32, meta api.Meta) error {
 	size := o.s.h * o.s.w * o.s.c
 	most := rowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes))
 	for len(rows) > 0 {
@@ -83,14 +81,26 @@ func (o *sampleWriter) send(rows []row, images []float32, step, nfe int32, meta 
 }
 
 // batch makes the columns of the reply.
-func (s *sampling) batch(rows []row, images []float32, step, nfe int32) *api.Batch {
+func (s *sampling) batch(rows []batch.Row, images []float32, step, nfe int32) *api.Batch {
 	n := len(rows)
 	index, seed := make([]int64, n), make([]uint64, n)
 	label, steps, nfes := make([]int32, n), make([]int32, n), make([]int32, n)
 	for i, r := range rows {
-		index[i], seed[i], label[i], steps[i], nfes[i] = r.index, r.seed, r.label, step, nfe
+		index[i], seed[i], label[i], steps[i], nfes[i] = r.Index, r.Seed, r.Label, step, nfe
 	}
 	col := s.schema.Columns[len(s.schema.Columns)-1]
 	return &api.Batch{Rows: n, Cols: []any{index, seed, label, steps, nfes,
 		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c)}}
+}
+
+// imageValues turns images on the device's side, float32 HWC in [−1, 1], into a column of the requested type and layout.
+func imageValues(images []float32, t api.Type, l pixels.Layout, h, w, c int) any {
+	if t == api.Float32 {
+		out := make([]float32, len(images))
+		pixels.Reorder(out, images, hwc, l, h, w, c)
+		return out
+	}
+	out := make([]uint8, len(images))
+	pixels.Convert(out, images, hwc, l, h, w, c, pixels.ToUint8)
+	return out
 }

@@ -5,13 +5,14 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// exportSchedule gives the schedule file of a schedule.
+// exportSchedule returns the schedule file of a schedule.
 func (e *Engine) exportSchedule(_ context.Context, req api.ExportSchedule) (any, error) {
-	s, err := e.scheduleNamed(req.Schedule)
+	s, err := e.catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
 	}
@@ -29,15 +30,15 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any,
 		return nil, err
 	}
 	if s.Provenance() == nil {
-		s = e.noted(s, schedule.Provenance{Kind: "upload"})
+		s = e.catalog.Signed(s, schedule.Provenance{Kind: "upload"})
 	}
-	if err := e.storeSchedule(req.Name, s, b, req.Replace); err != nil {
+	if err := e.catalog.StoreSchedule(req.Name, s, b, req.Replace); err != nil {
 		return nil, err
 	}
-	return describeSchedule(req.Name, "schedule", s), nil
+	return catalog.DescribeSchedule(req.Name, "schedule", s), nil
 }
 
-// onBasis gives an imported schedule on the stored basis of this name, or of its family's own if the name is empty, and that
+// onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty, and that
 // basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images when the
 // schedule meets a model.
 func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {
@@ -48,10 +49,10 @@ func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule,
 	if name != "" {
 		family.Basis = name
 	}
-	if !storedByName(family.Basis) {
+	if !catalog.StoredByName(family.Basis) {
 		return s, nil, nil
 	}
-	b, err := e.basisNamed(family.Basis)
+	b, err := e.catalog.Basis(family.Basis)
 	if err != nil {
 		return nil, nil, err
 	}

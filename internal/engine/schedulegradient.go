@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -14,9 +16,9 @@ import (
 type gradient struct {
 	e     *Engine
 	req   api.ScheduleGradient
-	model *model
+	model *catalog.Model
 	on    *kernels.Model
-	sched namedSchedule
+	sched catalog.Schedule
 	in    api.Schema
 	from  pixels.Layout
 
@@ -27,13 +29,13 @@ type gradient struct {
 
 // exchangeScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule.
 func (e *Engine) exchangeScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
-	m, err := e.modelNamed(req.Model)
+	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
 	x := &gradient{e: e, req: req, model: m, in: in}
-	if x.sched, x.on, err = e.scheduleOn(req.Schedule, m); err != nil {
-		return nil, explain(err)
+	if x.sched, x.on, err = e.catalog.ScheduleOn(req.Schedule, m); err != nil {
+		return nil, err
 	}
 	if err := x.checkInput(); err != nil {
 		return nil, err
@@ -52,12 +54,12 @@ func (e *Engine) exchangeScheduleGradient(_ context.Context, req api.ScheduleGra
 			{Name: "A", Type: api.Float64, Kind: api.List, Shape: j},
 			{Name: "B", Type: api.Float64, Kind: api.List, Shape: j},
 		},
-		Metadata: m.metadata("ScheduleGradient", req),
+		Metadata: modelMetadata(m, "ScheduleGradient", req),
 	}
-	if err := m.hold(); err != nil {
+	if err := m.Hold(); err != nil {
 		return nil, err
 	}
-	return &api.Exchange{Out: out, Window: exchangeWindow, Close: m.release, Do: x.answer, End: x.end}, nil
+	return &api.Exchange{Out: out, Window: exchangeWindow, Close: m.Release, Do: x.answer, End: x.end}, nil
 }
 
 // checkInput checks the columns; the three images have one layout.
@@ -72,7 +74,7 @@ func (x *gradient) checkInput() error {
 		return err
 	}
 	for i, name := range images {
-		l, err := x.model.fits(x.in.Columns[x.in.Index(name)])
+		l, err := fits(x.model, x.in.Columns[x.in.Index(name)])
 		if err != nil {
 			return err
 		}
@@ -86,7 +88,7 @@ func (x *gradient) checkInput() error {
 
 // answer estimates one batch, a bucket at a time.
 func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
-	h, w, c := x.model.imageSize()
+	h, w, c := x.model.ImageSize()
 	size, j := h*w*c, x.sched.J()
 	images := map[string][]float32{}
 	for _, name := range []string{"image", "noise", "probe"} {
@@ -97,30 +99,30 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		images[name] = pixels.ToHWC(v, x.from, h, w, c)
 	}
 	labels := api.ColumnOf[int32](x.in, in, "label")
-	if err := checkLabels(labels, x.model.shape.Labels); err != nil {
+	if err := checkLabels(labels, x.model.Shape.Labels); err != nil {
 		return err
 	}
 	t := api.ColumnOf[float64](x.in, in, "t")
 	at, err := x.levels(t, labels)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	loss, a, b := make([]float64, 0, in.Rows), make([]float64, 0, in.Rows*j), make([]float64, 0, in.Rows*j)
 	for done := 0; done < in.Rows; {
-		bucket := bucketFor(x.on, in.Rows-done)
+		bucket := batch.BucketFor(x.on, in.Rows-done)
 		n := min(bucket, in.Rows-done)
-		image := func(name string) []float32 { return pad(images[name], size, done, n, bucket) }
-		level := func(v []float64) []float64 { return pad(v, j, done, n, bucket) }
+		image := func(name string) []float32 { return batch.Pad(images[name], size, done, n, bucket) }
+		level := func(v []float64) []float64 { return batch.Pad(v, j, done, n, bucket) }
 		var terms *kernels.Terms
-		err := x.e.turns.take(ctx, func() (err error) {
-			terms, err = x.on.Estimate(ctx, x.model.weights, kernels.EstimateInput{
+		err := x.e.queue.Take(ctx, func() (err error) {
+			terms, err = x.on.Estimate(ctx, x.model.Weights(), kernels.EstimateInput{
 				Mode: kernels.Mode(x.req.Mode), X0: image("image"), Eps: image("noise"), Probe: image("probe"),
-				G: level(at.g), Omega: level(at.omega), Labels: pad(labels, 1, done, n, bucket),
+				G: level(at.g), Omega: level(at.omega), Labels: batch.Pad(labels, 1, done, n, bucket),
 			})
 			return err
 		})
 		if err != nil {
-			return explain(err)
+			return err
 		}
 		l, da, db := terms.Assemble(level(at.g), level(at.gdot), x.req.C)
 		loss, a, b = append(loss, l[:n]...), append(a, da[:n*j]...), append(b, db[:n*j]...)
@@ -172,7 +174,7 @@ func (x *gradient) collect(rows []int, t, a, b []float64) {
 	x.rows += len(rows)
 }
 
-// end gives the gradients of the mean loss: d_logg for every schedule, d_theta for those that θ made.
+// end returns the gradients of the mean loss: d_logg for every schedule, d_theta for those that θ made.
 func (x *gradient) end(context.Context) (map[string]any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -86,7 +86,7 @@ func TestUploadedSchedule(t *testing.T) {
 	get(t, e, "Sample", `{"model":"tiny","labels":[0,1,2],"steps":2,"schedule":"mine"}`)
 	_, err = prepare(t.Context(), e, "Sample", `{"model":"tiny","labels":[-1],"steps":2,"schedule":"mine"}`)
 	wantCode(t, "no label", err, api.BadRequest)
-	narrow := reopen(t, filepath.Dir(e.folders.models), Config{MaxBytes: 1 << 26})
+	narrow := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{MaxBytes: 1 << 26})
 	_, err = prepare(t.Context(), narrow, "Sample", `{"model":"tiny","n":1,"steps":100000,"schedule":"mine"}`)
 	wantCode(t, "plans of three classes", err, api.TooLarge)
 	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"mine","labels":[3]}`)
@@ -96,7 +96,7 @@ func TestUploadedSchedule(t *testing.T) {
 	_, err = prepare(t.Context(), e, "EvaluateSchedule", `{"schedule":"edm","points":99999999}`)
 	wantCode(t, "points", err, api.TooLarge)
 
-	again := reopen(t, filepath.Dir(e.folders.models), Config{})
+	again := reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
 	kept := get(t, again, "EvaluateSchedule", `{"schedule":"mine","points":2}`)
 	if !slices.Equal(column[float64](kept, "g"), column[float64](r, "g")) {
 		t.Error("the schedule changed over a restart")
@@ -142,7 +142,7 @@ func TestScheduleUploadRejects(t *testing.T) {
 	}
 	_, err := put(e, `{"op":"PutSchedule","name":"s"}`, api.Schema{Columns: scheduleTable.Columns[:3]})
 	wantCode(t, "missing column", err, api.BadTensor)
-	if _, err := e.scheduleNamed(api.ScheduleRef{Name: "s"}); err == nil {
+	if _, err := e.catalog.ScheduleNamed(api.ScheduleRef{Name: "s"}); err == nil {
 		t.Error("a refused upload left a schedule")
 	}
 }

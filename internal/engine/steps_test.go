@@ -31,11 +31,11 @@ func TestChosenSteps(t *testing.T) {
 	if got := math.Sqrt(sum / float64(len(want))); math.Abs(got/s.Error-1) > 0.05 {
 		t.Errorf("samples are %g from the converged ones, the reply says %g", got, s.Error)
 	}
-	edm, err := e.scheduleNamed(api.ScheduleRef{Name: "edm", T: 400})
+	edm, err := e.catalog.ScheduleNamed(api.ScheduleRef{Name: "edm", T: 400})
 	if err != nil {
 		t.Fatal(err)
 	}
-	five, err := e.scheduleNamed(api.ScheduleRef{Name: "five"})
+	five, err := e.catalog.ScheduleNamed(api.ScheduleRef{Name: "five"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,60 +2,34 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
-
-// rowColumns describes train.RowColumns: the step is int64, the rest float64.
-func rowColumns() []api.Column {
-	columns := []api.Column{{Name: train.RowColumns[0], Type: api.Int64}}
-	for _, name := range train.RowColumns[1:] {
-		columns = append(columns, api.Column{Name: name, Type: api.Float64})
-	}
-	return columns
-}
-
-// rowBatch makes the columns of some rows.
-func rowBatch(rows [][]float64) *api.Batch {
-	step := make([]int64, len(rows))
-	cols := []any{step}
-	for i := range train.RowColumns[1:] {
-		col := make([]float64, len(rows))
-		for k, row := range rows {
-			col[k] = row[i+1]
-		}
-		cols = append(cols, col)
-	}
-	for k, row := range rows {
-		step[k] = int64(row[0])
-	}
-	return &api.Batch{Rows: len(rows), Cols: cols}
-}
 
 // prepareTrainStep takes steps of the run's own batches.
 func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Job, error) {
-	r, err := e.runNamed(req.Run)
+	r, err := e.runs.Named(req.Run)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.mayWork(false); err != nil {
+	if err := r.MayStep(); err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: rowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	schema := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
 	bytes, err := e.price(schema, int64(req.Steps))
 	if err != nil {
 		return nil, err
 	}
 	return &api.Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		if err := r.begin(); err != nil {
+		if err := r.Begin(); err != nil {
 			return err
 		}
-		defer r.end()
+		defer r.End()
 		for i := range req.Steps {
-			if err := r.oneStep(ctx, r.step, emit, int64(i+1), int64(req.Steps)); err != nil {
+			if err := r.TakeStep(ctx, r.Step, emit, int64(i+1), int64(req.Steps)); err != nil {
 				return err
 			}
 		}
@@ -63,66 +37,96 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 	}}, nil
 }
 
-// begin notes a TrainStep request. The request owns the training for one step at a time, so that others, such as
-// SaveModel, find their moment.
-func (r *run) begin() error {
-	if err := r.mayWork(false); err != nil {
+// prepareWatchRun follows a run's rows.
+func (e *Engine) prepareWatchRun(ctx context.Context, req api.WatchRun) (*api.Job, error) {
+	r, err := e.runs.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.History(ctx); err != nil {
+		return nil, err
+	}
+	schema := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("WatchRun", req, "run", req.Run)}
+	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
+		return r.Watch(ctx, req.From, emit)
+	}}, nil
+}
+
+// stepping is an open TrainStep exchange.
+type stepping struct {
+	e       *Engine
+	r       *runs.Run
+	in      api.Schema
+	image   api.Column
+	from    pixels.Layout
+	h, w, c int
+	steps   int64
+}
+
+// exchangeTrainStep takes one step on each batch that the caller sends.
+func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.Schema) (*api.Exchange, error) {
+	if req.Steps != 1 {
+		return nil, api.Errorf(api.BadRequest, "In an exchange every batch is one step").WithHint("Leave out steps.")
+	}
+	r, err := e.runs.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	s := &stepping{e: e, r: r, in: in}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := r.Begin(); err != nil {
+		return nil, err
+	}
+	out := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	return &api.Exchange{Out: out, Window: 2, Close: r.End, Do: s.answer}, nil
+}
+
+// check checks the columns and the images' size.
+func (s *stepping) check() (err error) {
+	image := api.Column{Name: "image", Type: api.Float32, Kind: api.Tensor}
+	if i := s.in.Index("image"); i >= 0 && s.in.Columns[i].Type == api.Uint8 {
+		image.Type = api.Uint8
+	}
+	if err := wantColumns(s.in, []api.Column{image, {Name: "label", Type: api.Int32}}, nil); err != nil {
 		return err
 	}
-	r.update(func() { r.stepping++ })
+	s.image = s.in.Columns[s.in.Index("image")]
+	if s.from, s.h, s.w, s.c, err = imageLayout(s.image); err != nil {
+		return err
+	}
+	d, err := s.e.catalog.Dataset(s.r.Dataset())
+	if err != nil {
+		return err
+	}
+	if s.h != d.Height() || s.w != d.Width() || s.c != d.Channels() {
+		return api.Errorf(api.BadTensor, "Column \"image\" holds images of %d×%d pixels in %d channels, the run's have %d×%d in %d",
+			s.h, s.w, s.c, d.Height(), d.Width(), d.Channels()).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+	}
 	return nil
 }
 
-// end is the end of a TrainStep request. A run that has been stepped is paused from then on.
-func (r *run) end() {
-	ctx := context.Background()
-	_ = r.acquire(ctx) // cannot fail without an end of ctx
-	defer r.disown()
-	r.update(func() {
-		r.stepping--
-		if r.status.State == created && r.status.Step > 0 {
-			r.status.State = paused
+// answer takes one step on one batch.
+func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+	if in.Rows == 0 {
+		return nil
+	}
+	size := s.h * s.w * s.c
+	var images []float32
+	switch v := in.Cols[s.in.Index("image")].(type) {
+	case []float32:
+		for i := range in.Rows {
+			if err := data.CheckRow(i, v[i*size:(i+1)*size]); err != nil {
+				return err
+			}
 		}
-	})
-	if r.dirty && time.Since(r.saved) > storeEvery {
-		if err := r.store(ctx); err != nil {
-			r.e.log.Error("state of a run is not stored", "run", r.name, "error", err)
-		}
+		images = pixels.ToHWC(v, s.from, s.h, s.w, s.c)
+	case []uint8:
+		images = make([]float32, len(v))
+		pixels.Convert(images, v, s.from, hwc, s.h, s.w, s.c, pixels.FromUint8)
 	}
-}
-
-// oneStep owns the training for one step and sends its row.
-func (r *run) oneStep(ctx context.Context, step func(context.Context) error, emit func(api.Event) error, done, total int64) error {
-	row, err := r.ownStep(ctx, step)
-	var lost *train.DivergedError
-	var early *train.StoppedError
-	if err != nil && !errors.As(err, &lost) && !errors.As(err, &early) {
-		return err
-	}
-	meta := api.Done(done, total)
-	if err != nil { // the step counts; whether to go on is the caller's choice
-		meta["warning"] = err.Error()
-	}
-	return emit(api.Event{Batch: rowBatch([][]float64{row}), Meta: meta})
-}
-
-// ownStep takes a step and gives its row.
-func (r *run) ownStep(ctx context.Context, step func(context.Context) error) ([]float64, error) {
-	if err := r.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer r.disown()
-	if err := r.mayWork(false); err != nil { // it may have been cancelled since the last step
-		return nil, err
-	}
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
-	err := step(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.rows) == 0 {
-		return nil, err
-	}
-	return r.rows[len(r.rows)-1], err
+	labels := api.ColumnOf[int32](s.in, in, "label")
+	s.steps++
+	return s.r.TakeStep(ctx, func(ctx context.Context) error { return s.r.StepOn(ctx, images, labels) }, emit, s.steps, -1)
 }

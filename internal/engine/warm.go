@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
@@ -20,12 +22,12 @@ type warming struct {
 }
 
 // warmBatches are the batches that samples are computed in, by rising cost of compiling.
-var warmBatches = []int{smallBucket, largeBucket}
+var warmBatches = []int{batch.SmallBucket, batch.LargeBucket}
 
 // patience is how long the warm-up looks away when somebody waits for the device.
 const patience = 50 * time.Millisecond
 
-// warm begins the warm-up that the configuration asks for. It takes no turns at the device: a request waits for it only
+// warm begins the warm-up that the configuration asks for. It takes no slots of the device: a request waits for it only
 // where both need the same program, and then no longer than for a compilation of its own.
 func (e *Engine) warm() {
 	if len(e.cfg.Warm) == 0 {
@@ -41,10 +43,15 @@ func (e *Engine) warm() {
 
 // warmAll compiles for one of the small batches after the other, then for the large ones.
 func (e *Engine) warmAll(ctx context.Context) {
-	start, before := time.Now(), e.dev.Stats()
+	dev, err := e.device.get()
+	if err != nil {
+		e.log.Warn("cannot warm up", "error", err)
+		return
+	}
+	start, before := time.Now(), dev.Stats()
 	for _, batch := range warmBatches {
 		for _, name := range e.cfg.Warm {
-			if !e.lull(ctx) {
+			if !e.idle(ctx) {
 				return
 			}
 			e.warming.note(func(i *api.Warming) { i.Current = name + " " + itoa(batch) })
@@ -52,13 +59,13 @@ func (e *Engine) warmAll(ctx context.Context) {
 			if err := e.warmOne(ctx, name, batch); err == nil {
 				e.log.Info("warmed up", "model", name, "batch", batch, "seconds", time.Since(began).Seconds())
 			} else if ctx.Err() == nil {
-				e.log.Warn("cannot warm up", "model", name, "batch", batch, "error", explain(err))
+				e.log.Warn("cannot warm up", "model", name, "batch", batch, "error", explain.Error(err))
 				e.warming.note(func(i *api.Warming) { i.Failed++ })
 			}
 			e.warming.note(func(i *api.Warming) { i.Current, i.Done = "", i.Done+1 })
 		}
 	}
-	after := e.dev.Stats()
+	after := dev.Stats()
 	e.log.Info("the warm-up is done", "programs", after.Compiled-before.Compiled, "from_disk", after.FromDisk-before.FromDisk,
 		"seconds", time.Since(start).Seconds())
 }
@@ -66,7 +73,7 @@ func (e *Engine) warmAll(ctx context.Context) {
 // warmOne compiles what samples of MODEL, or MODEL:SCHEDULE, run in batches of one size.
 func (e *Engine) warmOne(ctx context.Context, what string, batch int) error {
 	name, sched, _ := strings.Cut(what, ":")
-	m, err := e.modelNamed(name)
+	m, err := e.catalog.Model(name)
 	if err != nil {
 		return err
 	}
@@ -74,21 +81,21 @@ func (e *Engine) warmOne(ctx context.Context, what string, batch int) error {
 	if sched != "" {
 		ref = api.ScheduleRef{Name: sched, T: api.DefaultT}
 	}
-	_, on, err := e.scheduleOn(ref, m)
+	_, on, err := e.catalog.ScheduleOn(ref, m)
 	if err != nil {
 		return err
 	}
-	if err := m.hold(); err != nil {
+	if err := m.Hold(); err != nil {
 		return err
 	}
-	defer m.release()
+	defer m.Release()
 	return on.Warm(ctx, batch, solver.MaxHistory)
 }
 
-// lull waits until nobody waits for the device; false where ctx ends first.
-func (e *Engine) lull(ctx context.Context) bool {
+// idle waits until nobody waits for the device; false where ctx ends first.
+func (e *Engine) idle(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		if waiting, _ := e.turns.load(); waiting+e.joint.waiting() == 0 {
+		if waiting, _ := e.queue.Load(); waiting+e.batcher.Waiting() == 0 {
 			return true
 		}
 		select {
@@ -105,7 +112,7 @@ func (w *warming) note(change func(*api.Warming)) {
 	change(&w.info)
 }
 
-// snapshot tells how far the warm-up is; nil where none was asked for.
+// snapshot says how far the warm-up is; nil where none was asked for.
 func (w *warming) snapshot() *api.Warming {
 	if w == nil {
 		return nil

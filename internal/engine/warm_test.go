@@ -20,25 +20,26 @@ func TestWarmUp(t *testing.T) {
 	if w := *e.warming.snapshot(); w != (api.Warming{Done: 8, Total: 8, Failed: 4}) {
 		t.Errorf("at the end it tells %+v", w)
 	}
-	compiled := e.dev.Stats().Compiled
+	compiled := e.device.opened().Stats().Compiled
 	get(t, e, "Sample", `{"model":"tiny","n":2,"steps":2}`)
 	get(t, e, "Sample", `{"model":"tiny","n":64,"steps":2,"schedule":"edm"}`)
-	if n := e.dev.Stats().Compiled; n != compiled {
+	if n := e.device.opened().Stats().Compiled; n != compiled {
 		t.Errorf("%d programs were compiled after the warm-up", n-compiled)
 	}
 }
 
 // A warm-up gives way to whoever waits for the device, and ends with the engine.
 func TestWarmUpGivesWay(t *testing.T) {
-	e := open(t)
-	e.turns = newTurns(1)
-	if err := e.turns.acquire(t.Context()); err != nil {
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	e := reopen(t, dir, Config{Slots: 1})
+	if err := e.queue.Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { _ = e.turns.acquire(ctx) }()
-	waitFor(t, func() bool { n, _ := e.turns.load(); return n == 1 })
+	go func() { _ = e.queue.Acquire(ctx) }()
+	waitFor(t, func() bool { n, _ := e.queue.Load(); return n == 1 })
 	e.cfg.Warm = []string{"tiny"}
 	e.warm()
 	began := func() bool { w := e.warming.snapshot(); return w.Done > 0 || w.Current != "" }

@@ -42,6 +42,22 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
+// ReadHeader returns the tensors of the file at path without their data. What is wrong with the file, its size included, is
+// a [*FormatError].
+func ReadHeader(path string) (*File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := describe(file, info.Size())
+	return f, err
+}
+
 // Scan yields the tensors of the file at path, in the order of their bytes, reading each
 // when its turn comes. What is wrong with the file is a [*FormatError], and ends it.
 func Scan(path string) iter.Seq2[Tensor, error] {

@@ -1,0 +1,231 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anisoflight/anisoflight/kernels"
+)
+
+// Batcher evaluates requests that wait for one network in one batch. Whoever gets a slot takes along, as far as there is
+// room in the batch, what waits for a slot with the same network. What is taken along leaves the queue, so that others come
+// no later. Nobody waits for company; but no network has more than a few slots of partial batches at a time, since more
+// would only share the processors, and what waits meanwhile goes together.
+//
+// On a CPU a padded row costs as much as a true one, so the small batches are filled. A row's values do not depend, to the
+// bit, on the rows beside it nor on its place (TestRowsAreIndependent), so that company changes no sample. On an accelerator,
+// where a large batch costs little more than a small one, the large ones are filled; the size of a batch changes the rounding.
+type Batcher struct {
+	queue *Queue
+	apart bool          // every evaluation goes alone
+	count atomic.Uint64 // evaluations taken along by another
+
+	mu       sync.Mutex
+	networks map[Network]*networkQueue
+}
+
+// New returns a batcher whose evaluations take slots of a queue. Apart, it joins none.
+func New(queue *Queue, apart bool) *Batcher {
+	return &Batcher{queue: queue, apart: apart, networks: map[Network]*networkQueue{}}
+}
+
+// slotsPerNetwork is how many evaluations of one network, of less than a full batch, may be under way or ask for a slot at a
+// time: one that computes, and one whose host prepares the next.
+const slotsPerNetwork = 2
+
+// Network is what evaluations must have in common to share a batch.
+type Network struct {
+	On      *kernels.Model
+	Weights *kernels.Weights
+}
+
+// networkQueue is the queue of one network. It is there as long as anybody uses it.
+type networkQueue struct {
+	slots   *Queue
+	pending []*pending // that nobody has claimed yet, in the order in which they came
+	users   int
+}
+
+// part is a number of rows to be evaluated. Its methods are called in a slot, from one goroutine at a time.
+type part interface {
+	rows() int
+	// alone evaluates the rows and uses the result.
+	alone(ctx context.Context) error
+	// input returns the rows: images [n, H, W, C], variances [n·J] and labels [n].
+	input(ctx context.Context) (x []float32, g []float64, labels []int32, err error)
+	// output takes the evaluation of the rows that input returned.
+	output(ctx context.Context, denoised, flow, raw []float32) error
+}
+
+// pending is a part that waits to be evaluated, in its own slot or another's.
+type pending struct {
+	part
+	leave   context.CancelFunc // the queues
+	claimed bool               // by whoever evaluates it; guarded by Batcher.mu
+	done    chan struct{}      // closed when it has been evaluated
+	err     error              // of that; errLost until then
+}
+
+// errLost is what a pending part ends with whose evaluator has panicked.
+var errLost = errors.New("the batch was lost")
+
+// Joined returns how many evaluations were made in another's slot.
+func (b *Batcher) Joined() uint64 { return b.count.Load() }
+
+// Waiting returns how many wait for a slot of their network.
+func (b *Batcher) Waiting() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, q := range b.networks {
+		waiting, _ := q.slots.Load()
+		n += waiting
+	}
+	return n
+}
+
+// evaluate evaluates p, alone or with others. It returns when p is not in use any more, also when ctx has ended before.
+func (b *Batcher) evaluate(ctx context.Context, net Network, p part) error {
+	size := b.sizeFor(net)
+	if p.rows() >= size {
+		return b.queue.Take(ctx, func() error { return p.alone(ctx) })
+	}
+	queued, leave := context.WithCancel(ctx)
+	defer leave()
+	own := &pending{part: p, leave: leave, done: make(chan struct{}), err: errLost}
+	q := b.enter(net, own)
+	defer b.exit(net, q)
+	err := q.slots.Take(queued, func() error {
+		return b.queue.Take(queued, func() error {
+			b.run(ctx, net, b.claim(q, own, size))
+			return nil
+		})
+	})
+	if err != nil && b.claim(q, own, 0) != nil {
+		return err // ctx has ended, and nobody else has claimed it
+	}
+	<-own.done
+	return errors.Join(ctx.Err(), own.err)
+}
+
+// sizeFor returns the size of the batches of a network that requests fill together; 0 where every one goes alone.
+func (b *Batcher) sizeFor(net Network) int {
+	if b.apart {
+		return 0
+	}
+	return sharedSize(net.On, accelerated(net.On.Device()))
+}
+
+// sharedSize is the size of shared batches: large ones only where they cost little and fit the device's memory.
+func sharedSize(on *kernels.Model, accelerated bool) int {
+	if accelerated && on.FitBatch(LargeBucket) == LargeBucket {
+		return LargeBucket
+	}
+	return SmallBucket
+}
+
+// enter makes p wait in the network's queue, which exit leaves.
+func (b *Batcher) enter(net Network, p *pending) *networkQueue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.networks[net]
+	if q == nil {
+		q = &networkQueue{slots: NewQueue(slotsPerNetwork)}
+		b.networks[net] = q
+	}
+	q.users++
+	q.pending = append(q.pending, p)
+	return q
+}
+
+func (b *Batcher) exit(net Network, q *networkQueue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if q.users--; q.users == 0 {
+		delete(b.networks, net)
+	}
+}
+
+// claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they came.
+// It claims none where another has claimed own.
+func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pending) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if own.claimed {
+		return nil
+	}
+	members, size = []*pending{own}, size-own.rows()
+	q.pending = slices.DeleteFunc(q.pending, func(o *pending) bool {
+		if o == own {
+			return true
+		}
+		if o.rows() > size {
+			return false
+		}
+		size -= o.rows()
+		members = append(members, o)
+		return true
+	})
+	for _, o := range members {
+		o.claimed = true
+		o.leave()
+	}
+	return members
+}
+
+// run evaluates the members of a batch, whose first is the evaluator's own; without one it does nothing.
+func (b *Batcher) run(ctx context.Context, net Network, members []*pending) {
+	defer func() {
+		for _, p := range members {
+			close(p.done)
+		}
+	}()
+	left := members
+	if len(members) > 1 {
+		b.count.Add(uint64(len(members) - 1))
+		ctx = context.WithoutCancel(ctx) // it is not the evaluator's alone any more
+		left = b.together(ctx, net, members)
+	}
+	for _, p := range left {
+		p.err = p.alone(ctx)
+	}
+}
+
+// together evaluates members in one batch and returns those who have to go alone, because the batch has failed: whoever is
+// to blame for that shall fail alone, too.
+func (b *Batcher) together(ctx context.Context, net Network, members []*pending) (left []*pending) {
+	var x []float32
+	var g []float64
+	var labels []int32
+	var inside []*pending
+	for _, p := range members {
+		px, pg, pl, err := p.input(ctx)
+		if err != nil {
+			p.err = err
+			continue
+		}
+		x, g, labels, inside = append(x, px...), append(g, pg...), append(labels, pl...), append(inside, p)
+	}
+	n, size, subspaces := len(labels), net.On.Pixels(), net.On.J()
+	if n == 0 {
+		return nil
+	}
+	batch := SmallBucket
+	if n > batch {
+		batch = LargeBucket
+	}
+	denoised, flow, raw, err := net.On.Denoise(ctx, net.Weights,
+		Pad(x, size, 0, n, batch), Pad(g, subspaces, 0, n, batch), Pad(labels, 1, 0, n, batch))
+	if err != nil {
+		return inside
+	}
+	at := 0
+	for _, p := range inside {
+		from, to := at*size, (at+p.rows())*size
+		p.err = p.output(ctx, denoised[from:to], flow[from:to], raw[from:to])
+		at += p.rows()
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+)
+
+// tiny is a network of 8×8 images in one channel and three classes.
+const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,
+	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
+
+// network returns a random network on a device.
+func network(t *testing.T, dev *device.Device) Network {
+	t.Helper()
+	cfg, err := unet.ParseConfig([]byte(tiny))
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, err := unet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := net.Init(1)
+	for _, v := range values { // EDM starts with a zero output; a test wants one that depends on everything
+		for i := range v {
+			v[i] += 0.03 * float32((i*7+3)%11-5)
+		}
+	}
+	on, err := kernels.NewModel(dev, kernels.UNet(net), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := on.Upload(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { weights.Release(); on.Close() })
+	return Network{on, weights}
+}
+
+// Within batches of one size a row's values are the same to the bit wherever it lies and whatever lies beside it. That
+// is what lets requests share a batch without changing each other's samples.
+func TestRowsAreIndependent(t *testing.T) {
+	net := network(t, devicetest.Open(t))
+	size, r := net.On.Pixels(), rand.New(rand.NewPCG(1, 2))
+	x, g, labels := noisy(r, SmallBucket, size)
+	_, want, _, err := net.On.Denoise(t.Context(), net.Weights, x, g, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		y, h, l := noisy(r, SmallBucket, size)
+		kept := map[int]int{} // row of y → row of x
+		for to, from := range r.Perm(SmallBucket) {
+			if r.IntN(2) == 0 {
+				copy(y[to*size:(to+1)*size], x[from*size:])
+				h[to], l[to], kept[to] = g[from], labels[from], from
+			}
+		}
+		_, got, _, err := net.On.Denoise(t.Context(), net.Weights, y, h, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for to, from := range kept {
+			if !slices.Equal(got[to*size:(to+1)*size], want[from*size:(from+1)*size]) {
+				t.Fatalf("row %d differs when it lies in row %d among others", from, to)
+			}
+		}
+	}
+}
+
+func noisy(r *rand.Rand, n, size int) (x []float32, g []float64, labels []int32) {
+	x, g, labels = make([]float32, n*size), make([]float64, n), make([]int32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	for i := range g {
+		g[i], labels[i] = 4*r.Float64(), int32(r.IntN(4)-1)
+	}
+	return x, g, labels
+}
+
+// broken is a part that fails in its own way.
+type broken struct {
+	denoisePart
+	inputs error // input fails with this
+	lone   error // alone fails with this
+}
+
+func (b *broken) input(ctx context.Context) ([]float32, []float64, []int32, error) {
+	x, g, labels, err := b.denoisePart.input(ctx)
+	return x, g, labels, errors.Join(err, b.inputs)
+}
+
+func (b *broken) alone(ctx context.Context) error {
+	if b.lone != nil {
+		return b.lone
+	}
+	return b.denoisePart.alone(ctx)
+}
+
+// panicking is a part that panics when it is asked for its rows.
+type panicking struct{ denoisePart }
+
+func (*panicking) input(context.Context) ([]float32, []float64, []int32, error) { panic("no rows") }
+
+// Nobody takes an evaluation for made whose evaluator has panicked.
+func TestPanicLosesTheBatch(t *testing.T) {
+	net := network(t, devicetest.Open(t))
+	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), SmallBucket, net.On.Pixels())
+	part := denoisePart{net: net, n: 2, x: x, g: g, labels: labels}
+	first := &pending{part: &part, done: make(chan struct{}), err: errLost}
+	second := &pending{part: &panicking{part}, done: make(chan struct{}), err: errLost}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		New(NewQueue(1), false).run(t.Context(), net, []*pending{first, second})
+	}()
+	for _, r := range []*pending{first, second} {
+		<-r.done
+		if !errors.Is(r.err, errLost) {
+			t.Errorf("a part ended with %v", r.err)
+		}
+	}
+}
+
+// One part's error is its own: of one that has no rows, and of one whose rows spoil the whole batch.
+func TestErrorsAreOnesOwn(t *testing.T) {
+	net := network(t, devicetest.Open(t))
+	failure, spoiled := errors.New("failure"), errors.New("spoiled")
+	r := rand.New(rand.NewPCG(3, 4))
+	waiting := func(inputs, lone error) *pending {
+		x, g, labels := noisy(r, SmallBucket, net.On.Pixels())
+		if lone != nil {
+			labels[0] = 99 // which the network does not know
+		}
+		p := &broken{denoisePart: denoisePart{net: net, n: 2, x: x, g: g, labels: labels}, inputs: inputs, lone: lone}
+		return &pending{part: p, done: make(chan struct{}), err: errLost}
+	}
+	for _, spoils := range []error{nil, spoiled} {
+		good, bad, worse := waiting(nil, nil), waiting(failure, nil), waiting(nil, spoils)
+		New(NewQueue(1), false).run(t.Context(), net, []*pending{good, bad, worse})
+		if good.err != nil || !errors.Is(bad.err, failure) || !errors.Is(worse.err, spoils) {
+			t.Errorf("errors are %v, %v, %v", good.err, bad.err, worse.err)
+		}
+		if out := good.part.(*broken).out; len(out[0]) != 2*net.On.Pixels() {
+			t.Errorf("the good one has %d values", len(out[0]))
+		}
+	}
+}
+
+// Requests fill large batches together where those fit the device's memory, and small ones elsewhere.
+func TestSharedBatchesFit(t *testing.T) {
+	cost, err := network(t, devicetest.PureGo(t)).On.EvaluateCost(LargeBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]int{1 << 30: LargeBucket, cost.Memory.Total() / 2: SmallBucket} {
+		dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = dev.Close() })
+		if got := sharedSize(network(t, dev).On, true); got != want {
+			t.Errorf("in %d bytes there is room for %d rows, want %d", limit, got, want)
+		}
+	}
+}

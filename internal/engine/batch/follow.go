@@ -1,0 +1,94 @@
+package batch
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// Row is one sample on its way.
+type Row struct {
+	Index int64
+	Seed  uint64
+	Label int32
+}
+
+// Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to samples.
+// Padding follows the last row. after, which may be nil, is called when a stage is done.
+func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32, after func(stage int, t *kernels.Trajectory) error) ([]float32, error) {
+	size := net.On.Pixels()
+	bucket := len(latents) / size
+	labels, padded := make([]int32, bucket), make([]*solver.Plan, bucket)
+	for i := range padded {
+		last := min(i, len(rows)-1)
+		padded[i], labels[i] = plans[last], rows[last].Label
+	}
+	first := plans[0]
+	j := net.On.J()
+	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, solver.MaxHistory)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if first.Data {
+		t.KeepDenoised()
+	}
+	alpha, g := make([]float64, bucket*j), make([]float64, bucket*j)
+	for i, p := range padded {
+		copy(alpha[i*j:], p.Init)
+	}
+	if err := b.queue.Take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
+		return nil, err
+	}
+	for k := range first.Stages {
+		st := &stage{t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha, beta: stageNumbers(padded, k, g, alpha)}
+		st.noise, st.scale = churn(rows, padded, k, size)
+		err := b.evaluate(ctx, net, st)
+		if err == nil && after != nil {
+			err = after(k, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	images := make([]float32, bucket*size)
+	return images, t.X(images)
+}
+
+// stageNumbers gathers stage k of each row's plan: g and alpha [B·J] are filled, beta [B·J·h] is new.
+func stageNumbers(plans []*solver.Plan, k int, g, alpha []float64) (beta []float64) {
+	h := 0
+	for _, beta := range plans[0].Stages[k].Beta {
+		h = max(h, len(beta))
+	}
+	j := len(plans[0].Init)
+	beta = make([]float64, len(plans)*j*h)
+	for i, p := range plans {
+		stage := p.Stages[k]
+		copy(g[i*j:], stage.G)
+		copy(alpha[i*j:], stage.Alpha)
+		for q, b := range stage.Beta {
+			copy(beta[(i*j+q)*h:], b)
+		}
+	}
+	return beta
+}
+
+// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results are nil
+// where nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+func churn(rows []Row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
+	for i, r := range rows {
+		own := plans[i].Stages[k].Noise
+		if own == nil {
+			continue
+		}
+		if noise == nil {
+			noise, scale = make([]float32, len(plans)*size), make([]float64, len(plans)*len(own))
+		}
+		latent.Normal(r.Seed, latent.StreamChurn+uint32(k), noise[i*size:(i+1)*size])
+		copy(scale[i*len(own):], own)
+	}
+	return noise, scale
+}

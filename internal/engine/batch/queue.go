@@ -1,0 +1,115 @@
+package batch
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// Queue shares a number of slots fairly among clients. Everyone takes a slot for each network evaluation (or training step)
+// and queues anew for the next one. Clients take turns, however many requests each has waiting, and the requests of one
+// client in the order of asking: a long request, or a client with many, only ever delays another client by one evaluation
+// of each of the others.
+type Queue struct {
+	mu      sync.Mutex
+	free    int64                      // slots
+	waiting map[string][]chan struct{} // by client; a channel is closed when a slot has been given to it
+	order   []string                   // clients that wait, the next first
+	taken   uint64                     // slots given so far
+}
+
+// NewQueue returns a queue for so many slots.
+func NewQueue(slots int64) *Queue {
+	return &Queue{free: slots, waiting: map[string][]chan struct{}{}}
+}
+
+// Take runs f in a slot. It gives up when ctx ends, before f or instead of it.
+func (q *Queue) Take(ctx context.Context, f func() error) error {
+	if err := q.Acquire(ctx); err != nil {
+		return err
+	}
+	defer q.Release()
+	return f()
+}
+
+// Acquire waits for a slot for the client of ctx; Release gives it back.
+func (q *Queue) Acquire(ctx context.Context) error {
+	if err := ctx.Err(); err != nil { // a free slot is not for those who no longer want it
+		return err
+	}
+	q.mu.Lock()
+	if q.free > 0 {
+		q.free--
+		q.taken++
+		q.mu.Unlock()
+		return nil
+	}
+	client, given := api.ClientOf(ctx), make(chan struct{})
+	if len(q.waiting[client]) == 0 {
+		q.order = append(q.order, client)
+	}
+	q.waiting[client] = append(q.waiting[client], given)
+	q.mu.Unlock()
+	select {
+	case <-given:
+		if ctx.Err() == nil {
+			return nil
+		}
+		q.Release()
+	case <-ctx.Done():
+		q.leave(client, given)
+	}
+	return ctx.Err()
+}
+
+// Release hands the slot to who waits next.
+func (q *Queue) Release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.order) == 0 {
+		q.free++
+		return
+	}
+	client := q.order[0]
+	given := q.waiting[client][0]
+	q.order = q.order[1:]
+	if q.drop(client, 0); len(q.waiting[client]) > 0 {
+		q.order = append(q.order, client)
+	}
+	q.taken++
+	close(given)
+}
+
+// leave takes somebody who has given up out of the queue, or hands on the slot if it has come meanwhile.
+func (q *Queue) leave(client string, given chan struct{}) {
+	q.mu.Lock()
+	i := slices.Index(q.waiting[client], given)
+	if i < 0 {
+		q.mu.Unlock()
+		q.Release()
+		return
+	}
+	if q.drop(client, i); len(q.waiting[client]) == 0 {
+		q.order = slices.DeleteFunc(q.order, func(c string) bool { return c == client })
+	}
+	q.mu.Unlock()
+}
+
+// drop removes entry i of a client.
+func (q *Queue) drop(client string, i int) {
+	if q.waiting[client] = slices.Delete(q.waiting[client], i, i+1); len(q.waiting[client]) == 0 {
+		delete(q.waiting, client)
+	}
+}
+
+// Load returns how many wait, and how many slots have been given so far.
+func (q *Queue) Load() (waiting int, taken uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, queued := range q.waiting {
+		waiting += len(queued)
+	}
+	return waiting, q.taken
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// crowd runs requests at once in one slot, which is released when all of them wait for it.
+func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *api.Job)) {
+	t.Helper()
+	if err := e.queue.Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i, body := range bodies {
+		job, err := prepare(t.Context(), e, "Sample", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { run(i, job) })
+	}
+	waitFor(t, func() bool { n, _ := e.queue.Load(); return n == len(bodies) })
+	e.queue.Release()
+	all.Wait()
+	if n, _ := e.queue.Load(); n != 0 || e.batcher.Waiting() != 0 {
+		t.Errorf("%d and %d wait", n, e.batcher.Waiting())
+	}
+	if err := e.queue.Acquire(t.Context()); err != nil { // the slot is free
+		t.Error(err)
+	}
+	e.queue.Release()
+}
+
+// Requests that were evaluated together get the bytes that each gets alone, whatever they have in common but the network.
+func TestTogetherAsAlone(t *testing.T) {
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	alone, e := reopen(t, dir, Config{Apart: true}), reopen(t, dir, Config{Slots: 1})
+	var bodies []string
+	for i, more := range []string{`"steps":4`, `"nfe":9,"solver":"ab"`, `"steps":5,"solver":"dpmpp2m","every":2`, `"steps":3,"S_churn":2`, `"nfe":6,"solver":"unipc"`, `"steps":4`} {
+		bodies = append(bodies, fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"dtype":"float32",%s}`, 1+i%4, 10*i, more))
+	}
+	got := make([]*rows, len(bodies))
+	crowd(t, e, bodies, func(i int, job *api.Job) {
+		var err error
+		if got[i], err = collect(t.Context(), job); err != nil {
+			t.Error(err)
+		}
+	})
+	if e.Joined() < 5 {
+		t.Errorf("%d evaluations were made in another's slot; this test wants some", e.Joined())
+	}
+	for i, body := range bodies {
+		if want := get(t, alone, "Sample", body); !reflect.DeepEqual(got[i].cols, want.cols) {
+			t.Errorf("%s: together it gave other bytes than alone", body)
+		}
+	}
+	if n := alone.Joined(); n != 0 {
+		t.Errorf("%d evaluations were joined where none should be", n)
+	}
+}
+
+// Who gives up leaves the others alone.
+func TestOneOfSeveralGivesUp(t *testing.T) {
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	e := reopen(t, dir, Config{Slots: 1})
+	const body = `{"model":"tiny","n":2,"steps":30,"seed":%d}`
+	bodies := []string{fmt.Sprintf(body, 0), fmt.Sprintf(body, 10), fmt.Sprintf(body, 20), fmt.Sprintf(body, 30)}
+	crowd(t, e, bodies, func(i int, job *api.Job) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stages := 0
+		r, err := collectUntil(ctx, job, func(ev api.Event) {
+			if stages++; i%2 == 0 && ev.Meta["event"] == "progress" {
+				cancel()
+			}
+		})
+		switch {
+		case i%2 == 0:
+			wantCode(t, "cancelled", err, api.Cancelled)
+		case err != nil || r.n != 2:
+			t.Errorf("beside one who gave up: %d rows, %v", r.n, err)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// readBasis reads a basis file.
+func readBasis(path string) (*basis.Basis, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint.DecodeBasis(file)
+}
+
+func (c *Catalog) basisPath(name string) string {
+	return filepath.Join(c.folders.Bases, name+".safetensors")
+}
+
+// scanBases reads the stored bases.
+func (c *Catalog) scanBases() {
+	for _, name := range StoredNames(c.folders.Bases, ".safetensors") {
+		b, err := readBasis(c.basisPath(name))
+		if err != nil {
+			c.log.Warn("basis left out", "name", name, "error", err)
+			continue
+		}
+		c.bases[name] = b
+	}
+}
+
+// basisKey names the bases that a formula gives.
+type basisKey struct {
+	family string
+	h, w   int
+}
+
+// BasisFor returns the basis that a family means on images of h×w: by formula (none, dct, haar), or by name. A name is looked
+// up in own, the basis that travels with a schedule, then in the catalogue, then with m, a model that may have learned on
+// it; own and m may be nil. Equal answers are the same pointer.
+func (c *Catalog) BasisFor(f schedule.Family, h, w int, own *basis.Basis, m *Model) (*basis.Basis, error) {
+	b, ok, err := c.Formula(f, h, w)
+	if ok || err != nil {
+		return b, err
+	}
+	if b = own; b == nil {
+		if b, err = c.basisKnown(f.Basis, m); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case b.H() != h || b.W() != w:
+		return nil, api.Errorf(api.BadRequest, "Basis %q is made for %d×%d pixels, the images have %d×%d", f.Basis, b.H(), b.W(), h, w)
+	case f.K != 0 && f.K != b.K():
+		return nil, api.Errorf(api.BadRequest, "Basis %q has k = %d, not %d", f.Basis, b.K(), f.K)
+	}
+	return b, nil
+}
+
+// Formula returns a family's basis where its name and numbers determine it.
+func (c *Catalog) Formula(f schedule.Family, h, w int) (*basis.Basis, bool, error) {
+	key := basisKey{fmt.Sprint(f.Basis, f.K, f.Cuts), h, w}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b, ok := c.made[key]; ok {
+		return b, true, nil
+	}
+	b, ok, err := basis.Formula(f.Basis, h, w, f.K, f.Cuts)
+	if err != nil {
+		return nil, ok, api.Errorf(api.BadRequest, "There is no such basis %s on %d×%d pixels: %w", f.Basis, h, w, err).
+			WithHint("For dct k is a perfect square and cuts increase; for haar k is H·W/4, or a quarter of that and so on.")
+	}
+	if ok {
+		c.made[key] = b
+	}
+	return b, ok, nil
+}
+
+// basisKnown finds a basis by name, in the catalogue or with a model that may have learned on it.
+func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
+	b, err := c.Basis(name)
+	if err != nil && m != nil && m.Basis != nil && m.Schedule != nil && m.Schedule.Family().Basis == name {
+		return m.Basis, nil
+	}
+	return b, err
+}
+
+// StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor made of a run's
+// data set, to travel with the model.
+func StoredByName(name string) bool {
+	return !basis.ByFormula(name) && name != "pca" && name != "pca_per_class"
+}
+
+// Basis returns a stored basis.
+func (c *Catalog) Basis(name string) (*basis.Basis, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	b, ok := c.bases[name]
+	switch {
+	case ok:
+		return b, nil
+	case !StoredByName(name):
+		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and there are none here", name).
+			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
+	}
+	return nil, api.Errorf(api.BasisNotFound, "No basis is called %q", name).
+		WithHint("There are none, dct and haar, and what is stored: %s.", Listed(c.bases))
+}
+
+// Listed names the keys of a catalogue for a hint.
+func Listed[V any](m map[string]V) string { return listedNames(slices.Sorted(maps.Keys(m))) }
+
+func listedNames(names []string) string {
+	const most = 20
+	switch {
+	case len(names) == 0:
+		return "none so far"
+	case len(names) > most:
+		return strings.Join(names[:most], " ") + " …"
+	}
+	return strings.Join(names, " ")
+}
+
+// DescribeBasis says what lists say about a basis.
+func DescribeBasis(name string, b *basis.Basis) api.BasisInfo {
+	return api.BasisInfo{Name: name, Height: b.H(), Width: b.W(), K: b.K(), PerClass: b.PerClass()}
+}
+
+// BasisInfos describes the stored bases.
+func (c *Catalog) BasisInfos() []api.BasisInfo {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	infos := []api.BasisInfo{}
+	for _, name := range slices.Sorted(maps.Keys(c.bases)) {
+		infos = append(infos, DescribeBasis(name, c.bases[name]))
+	}
+	return infos
+}
+
+// StoreBasis writes a new basis.
+func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
+	file, err := checkpoint.EncodeBasis(b)
+	if err != nil {
+		return err
+	}
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if err := c.FreeBasis(name, replace); err != nil {
+		return err
+	}
+	if err := WriteFile(c.basisPath(name), file); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bases[name] = b
+	return nil
+}
+
+// FreeBasis checks that a basis may be stored under name.
+func (c *Catalog) FreeBasis(name string, replace bool) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if _, taken := c.bases[name]; taken && !replace {
+		return NameTaken("basis", name)
+	}
+	return nil
+}
+
+// DeleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.
+func (c *Catalog) DeleteBasis(name string) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if _, err := c.Basis(name); err != nil {
+		return err
+	}
+	if err := os.Remove(c.basisPath(name)); err != nil && !Missing(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.bases, name)
+	return nil
+}

@@ -1,0 +1,86 @@
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// Config configures a catalogue.
+type Config struct {
+	Dir        string                         // holds models/ schedules/ bases/ datasets/ runs/; created if missing
+	Program    string                         // that signs new schedules, such as "anisoflight 1.2"
+	Precision  kernels.Precision              // of models that name none
+	Device     func() (*device.Device, error) // the device, opened where it is first needed
+	ModelBytes int64                          // bytes of weights that may be loaded at a time; 0: what the device's memory allows
+	Logger     *slog.Logger
+}
+
+// Catalog is what is stored in one folder. Its methods may be called concurrently.
+type Catalog struct {
+	cfg     Config
+	log     *slog.Logger
+	folders Folders
+
+	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
+
+	mu        sync.RWMutex // guards the maps; held for moments only, and taken after changes
+	models    map[string]*Model
+	versions  map[string]int // of models, by name
+	schedules map[string]Schedule
+	bases     map[string]*basis.Basis
+	made      map[basisKey]*basis.Basis
+	datasets  map[string]dataset // those that have been opened
+
+	loaded residents
+	hashes hashes
+}
+
+// Open reads the folder. What cannot be read is logged and left out; it never keeps the rest from being served.
+func Open(ctx context.Context, cfg Config) (*Catalog, error) {
+	folders, err := makeFolders(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{
+		cfg: cfg, log: cfg.Logger, folders: folders,
+		models: map[string]*Model{}, versions: map[string]int{}, schedules: map[string]Schedule{},
+		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
+	}
+	for _, folder := range folders.all() {
+		if err := atomicdir.Sweep(folder); err != nil {
+			c.log.Warn("leftovers of an earlier crash stay", "error", err)
+		}
+	}
+	c.hashes.read(folders)
+	for _, scan := range []func(){c.scanBases, c.scanSchedules, c.scanModels} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		scan()
+	}
+	return c, nil
+}
+
+// Close lets go of the models.
+func (c *Catalog) Close() {
+	for _, m := range c.Models() {
+		_, _ = c.dropModel(m.Name)
+	}
+}
+
+// Folders returns the places of what is stored.
+func (c *Catalog) Folders() Folders { return c.folders }
+
+// Signed returns a new schedule with where it came from, dated and signed.
+func (c *Catalog) Signed(s *schedule.Schedule, p schedule.Provenance) *schedule.Schedule {
+	p.Program, p.Created = c.cfg.Program, time.Now().UTC().Truncate(time.Second)
+	return s.WithProvenance(p)
+}

@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// dataset is a stored data set that has been opened.
+type dataset struct {
+	data *data.Dataset
+	head os.FileInfo // of the file that every data set has, to notice another in its place
+}
+
+func (c *Catalog) datasetPath(name string) string { return filepath.Join(c.folders.Datasets, name) }
+
+// Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start.
+func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
+	var head os.FileInfo
+	err := fs.ErrNotExist
+	if api.CheckName("dataset", name) == nil { // else it may lead anywhere
+		head, err = os.Stat(data.Head(c.datasetPath(name)))
+	}
+	if Missing(err) {
+		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).WithHint("Stored: %s.", listedNames(c.datasetNames()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.mu.RLock()
+	known := c.datasets[name]
+	c.mu.RUnlock()
+	if known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) {
+		return known.data, nil
+	}
+	d, err := data.Load(c.datasetPath(name))
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.datasets[name] = dataset{d, head}
+	return d, nil
+}
+
+func (c *Catalog) datasetNames() []string { return StoredNames(c.folders.Datasets, "") }
+
+// DatasetInfos describes the stored data sets.
+func (c *Catalog) DatasetInfos() []api.DatasetInfo {
+	infos := []api.DatasetInfo{}
+	for _, name := range c.datasetNames() {
+		d, err := c.Dataset(name)
+		if err != nil {
+			c.log.Warn("data set cannot be read", "name", name, "error", err)
+			continue
+		}
+		infos = append(infos, DescribeDataset(name, d))
+	}
+	return infos
+}
+
+// DescribeDataset says what lists say about a data set.
+func DescribeDataset(name string, d *data.Dataset) api.DatasetInfo {
+	return api.DatasetInfo{
+		Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: ImageType(d).String(),
+		Classes: d.Classes(), Hash: d.Hash(),
+	}
+}
+
+// DeleteDataset deletes a data set. A run that reads it keeps what it has opened.
+func (c *Catalog) DeleteDataset(name string) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) {
+		return api.Errorf(api.DatasetNotFound, "No data set is called %q", name)
+	}
+	c.mu.Lock()
+	delete(c.datasets, name)
+	c.mu.Unlock()
+	return RemoveTree(c.datasetPath(name))
+}
+
+// ImageType is the type a data set was uploaded in.
+func ImageType(d *data.Dataset) api.Type {
+	if d.IsFloat() {
+		return api.Float32
+	}
+	return api.Uint8
+}
+
+// FreeDataset checks that a data set may be stored under name.
+func (c *Catalog) FreeDataset(name string, replace bool) error {
+	if exists(c.datasetPath(name)) && !replace {
+		return NameTaken("dataset", name)
+	}
+	return nil
+}
+
+// CreateDataset begins to write a data set, which gets its place by PlaceDataset.
+func (c *Catalog) CreateDataset(name string, form data.Form) (*data.Writer, error) {
+	return data.Create(c.datasetPath(name), form)
+}
+
+// PlaceDataset gives a new data set its name.
+func (c *Catalog) PlaceDataset(name string, w *data.Writer, replace bool) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if err := c.FreeDataset(name, replace); err != nil {
+		w.Abort()
+		return err
+	}
+	return w.Commit(replace)
+}
+
+// ImagesFor returns a data set whose images a model can take.
+func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
+	d, err := c.Dataset(name)
+	if err != nil {
+		return nil, err
+	}
+	h, w, channels := m.ImageSize()
+	if d.Height() != h || d.Width() != w || d.Channels() != channels {
+		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
+			name, d.Height(), d.Width(), d.Channels(), m.Name, h, w, channels)
+	}
+	if d.Classes() > m.Shape.Labels && m.Shape.Labels > 0 {
+		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name, m.Shape.Labels)
+	}
+	return d, nil
+}

@@ -1,0 +1,177 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// Folders are the places of everything stored:
+//
+//	DIR/models/NAME/        config.json model.safetensors [schedule.json [basis.safetensors]]
+//	DIR/schedules/NAME.json
+//	DIR/bases/NAME.safetensors
+//	DIR/datasets/NAME/
+//	DIR/runs/NAME/
+type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
+
+func makeFolders(dir string) (Folders, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return Folders{}, err
+	}
+	f := Folders{
+		Models:    filepath.Join(root, "models"),
+		Schedules: filepath.Join(root, "schedules"),
+		Bases:     filepath.Join(root, "bases"),
+		Datasets:  filepath.Join(root, "datasets"),
+		Runs:      filepath.Join(root, "runs"),
+	}
+	for _, d := range f.all() {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return Folders{}, fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return f, nil
+}
+
+func (f Folders) all() []string {
+	return []string{f.Models, f.Schedules, f.Bases, f.Datasets, f.Runs}
+}
+
+// errOutside is the answer to a path that leaves its root.
+var errOutside = errors.New("the path leads outside its folder")
+
+// inside resolves path, which is relative to root, and makes sure that neither its words nor symbolic links, of the
+// folder or of the files in it, lead out of root.
+func inside(root, path string) (string, error) {
+	if !filepath.IsLocal(path) {
+		return "", errOutside
+	}
+	realRoot, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Join(realRoot, path))
+	if err != nil {
+		return "", err
+	}
+	if !below(realRoot, folder) {
+		return "", errOutside
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	for _, entry := range entries {
+		if entry.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return "", err
+		}
+		if !below(realRoot, target) {
+			return "", errOutside
+		}
+	}
+	return folder, nil
+}
+
+// below reports whether path lies strictly under root; both are absolute and free of symbolic links.
+func below(root, path string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// hidden prefixes what is on its way into or out of a folder; scans leave it out and Open removes what a crash left.
+const hidden = atomicdir.Prefix
+
+// WriteFile stores data under path so that a reader, or a crash, sees the old file or the new one.
+func WriteFile(path string, data []byte) error {
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, hidden+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // does nothing after the rename
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+// removeFile deletes a stored file, if it is there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !Missing(err) {
+		return err
+	}
+	return nil
+}
+
+// RemoveTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
+func RemoveTree(path string) error {
+	grave, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, filepath.Join(grave, "x")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		os.Remove(grave)
+		return err
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return os.RemoveAll(grave)
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Missing reports whether err says that a file is not there.
+func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// exists reports whether there is anything at path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// StoredNames lists the names of the files in folder that end in suffix, or of the folders in it if suffix is empty.
+func StoredNames(folder, suffix string) []string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name(), suffix)
+		if ok && api.CheckName("name", name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,274 @@
+package catalog
+
+import (
+	"sync"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/mixture"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// Model is one model folder: what its files say of it, and its weights while they are loaded. The catalogue holds it once
+// and every request that works with it once more; the last to let go frees the weights.
+type Model struct {
+	Name     string
+	Path     string // of its folder, relative to the models folder
+	Version  int    // counts what was saved under this name since the start
+	Hash     string // of its weights
+	Net      checkpoint.Network
+	Shape    checkpoint.Shape
+	Schedule *schedule.Schedule // nil: samples with edm
+	Basis    *basis.Basis       // of its schedule; nil where the family's name is enough
+
+	catalog *Catalog
+	folder  string
+	asked   kernels.Precision // that it was loaded for
+
+	mu      sync.Mutex
+	holders int              // 0: gone
+	values  [][]float32      // of an analytic network once they are loaded: its axes decide on which bases it can be
+	weights *kernels.Weights // nil while nobody needs them
+	kernels map[*basis.Basis]*kernels.Model
+}
+
+// analytic reports whether a network's values are needed on the host and its precision is float32 whatever is asked.
+func (m *Model) analytic() bool {
+	_, ok := m.Net.(*mixture.Net)
+	return ok
+}
+
+// Precision returns that of the network: an analytic one's is float32.
+func (m *Model) Precision() kernels.Precision {
+	if m.analytic() {
+		return kernels.Float32
+	}
+	return m.asked
+}
+
+// bytes are those of the weights on the device.
+func (m *Model) bytes() int64 { return 4 * int64(m.Net.ParamCount()) }
+
+// Hold keeps the model's weights on the device, where it loads them if need be, until Release. It fails where the model has
+// been unloaded or replaced.
+func (m *Model) Hold() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.holders == 0 {
+		return m.gone()
+	}
+	if m.weights == nil {
+		if err := m.load(); err != nil {
+			return err
+		}
+	}
+	m.holders++
+	m.catalog.loaded.use(m)
+	return nil
+}
+
+// Release ends one hold.
+func (m *Model) Release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holders--
+	if m.holders > 0 {
+		return
+	}
+	m.free()
+	for _, k := range m.kernels {
+		k.Close()
+	}
+	m.kernels, m.values = nil, nil
+}
+
+// Loaded reports whether the weights are on the device.
+func (m *Model) Loaded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.weights != nil
+}
+
+// Weights returns the weights of a model that is held.
+func (m *Model) Weights() *kernels.Weights { return m.weights }
+
+// Values returns the values of an analytic network.
+func (m *Model) Values() ([][]float32, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil {
+		stored, err := m.read()
+		if err != nil {
+			return nil, err
+		}
+		m.values = stored.Values
+	}
+	return m.values, nil
+}
+
+func (m *Model) gone() error {
+	return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.Name).WithHint("Ask again.")
+}
+
+// read reads the folder, which must be what it was. The caller holds mu.
+func (m *Model) read() (*checkpoint.Model, error) {
+	stored, err := checkpoint.LoadModel(m.folder)
+	if err != nil {
+		return nil, api.Errorf(api.BadModel, "The folder of the model %q cannot be loaded: %w", m.Name, notes(err))
+	}
+	if stored.Hash != m.Hash {
+		return nil, api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).WithHint("UnloadModel and LoadModel it.")
+	}
+	if m.analytic() {
+		m.values = stored.Values
+	}
+	return stored, nil
+}
+
+// load brings the weights onto the device. The caller holds mu.
+func (m *Model) load() error {
+	values := m.values
+	if values == nil {
+		stored, err := m.read()
+		if err != nil {
+			return err
+		}
+		values = stored.Values
+	}
+	if err := m.catalog.makeRoom(m.bytes()); err != nil {
+		return err
+	}
+	on, err := m.plain()
+	if err != nil {
+		return err
+	}
+	m.weights, err = on.Upload(values)
+	return err
+}
+
+// unload frees the weights where nobody holds them. It does not wait for those who use the model.
+func (m *Model) unload() bool {
+	if !m.mu.TryLock() {
+		return false
+	}
+	defer m.mu.Unlock()
+	if m.holders > 1 || m.weights == nil {
+		return false
+	}
+	m.free()
+	return true
+}
+
+func (m *Model) free() {
+	m.catalog.loaded.forget(m)
+	m.weights.Release()
+	m.weights = nil
+}
+
+// check reads the values once, of which the description has looked at the shapes alone.
+func (m *Model) check() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err := checkpoint.LoadModel(m.folder)
+	return err
+}
+
+// mostBases bounds the bases a model is prepared for at a time: uploaded bases come and go.
+const mostBases = 16
+
+// On returns the programs of the model's network for a basis.
+func (m *Model) On(b *basis.Basis) (*kernels.Model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.on(b)
+}
+
+// Plain returns the programs of the model's network on the whole image space.
+func (m *Model) Plain() (*kernels.Model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.plain()
+}
+
+// plain is Plain. The caller holds mu, as for on.
+func (m *Model) plain() (*kernels.Model, error) {
+	b, err := m.catalog.BasisFor(schedule.Family{Basis: "none"}, m.Shape.Height, m.Shape.Width, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m.on(b)
+}
+
+func (m *Model) on(b *basis.Basis) (*kernels.Model, error) {
+	if m.holders == 0 {
+		return nil, m.gone()
+	}
+	if k, ok := m.kernels[b]; ok {
+		return k, nil
+	}
+	if m.analytic() && m.values == nil {
+		if _, err := m.read(); err != nil {
+			return nil, err
+		}
+	}
+	dev, err := m.catalog.cfg.Device()
+	if err != nil {
+		return nil, err
+	}
+	net, err := (&checkpoint.Model{Net: m.Net, Values: m.values}).OnBasis(b)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.Name, err)
+	}
+	k, err := kernels.NewModelAt(m.asked, dev, net, b)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.kernels) < mostBases { // beyond, the collector frees it after its request
+		m.kernels[b] = k
+	}
+	return k, nil
+}
+
+// ImageSize returns height, width and channels.
+func (m *Model) ImageSize() (h, w, c int) {
+	return m.Shape.Height, m.Shape.Width, m.Shape.Channels
+}
+
+// OwnSchedule returns the schedule that the model's name means.
+func (m *Model) OwnSchedule() (Schedule, error) {
+	if m.Schedule != nil {
+		return Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis}, nil
+	}
+	s, err := EDM(api.DefaultT)
+	return Schedule{Schedule: s, Name: "edm"}, err
+}
+
+// Stored reads the model with its values, for a run to start from.
+func (m *Model) Stored() (*checkpoint.Model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.holders == 0 {
+		return nil, m.gone()
+	}
+	return m.read()
+}
+
+// Describe says what lists say about the model.
+func (m *Model) Describe() api.ModelInfo {
+	info := api.ModelInfo{
+		Name: m.Name, Path: m.Path, Version: m.Version, Hash: m.Hash,
+		Type: m.Shape.Type, Resolution: m.Shape.Height, Channels: m.Shape.Channels, LabelDim: m.Shape.Labels,
+		Classes: m.Shape.Classes, Parameters: m.Net.ParamCount(),
+		Precision: string(m.Precision()),
+	}
+	if m.Shape.Width != m.Shape.Height {
+		info.Width = m.Shape.Width
+	}
+	if m.Schedule != nil {
+		own := DescribeSchedule(m.Name, "model", m.Schedule)
+		info.Schedule = &own
+	}
+	return info
+}

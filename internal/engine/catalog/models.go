@@ -1,0 +1,270 @@
+package catalog
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// Model finds a model that is served.
+func (c *Catalog) Model(name string) (*Model, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	m, ok := c.models[name]
+	if !ok {
+		return nil, api.Errorf(api.ModelNotFound, "No model is called %q", name).
+			WithHint("Loaded: %s. LoadModel serves a folder that has appeared meanwhile.", Listed(c.models))
+	}
+	return m, nil
+}
+
+// ScheduleOn finds the schedule that a request means, the model's own where it names none, and the programs of the
+// model's network for that schedule's basis.
+func (c *Catalog) ScheduleOn(ref api.ScheduleRef, m *Model) (s Schedule, on *kernels.Model, err error) {
+	if ref.Given() {
+		s, err = c.ScheduleNamed(ref)
+	} else {
+		s, err = m.OwnSchedule()
+	}
+	if err != nil {
+		return s, nil, err
+	}
+	h, w, _ := m.ImageSize()
+	family := s.Family()
+	var b *basis.Basis
+	if b, err = c.BasisFor(family, h, w, s.Basis, m); err != nil {
+		return s, nil, err
+	}
+	if b.J() != s.J() {
+		return s, nil, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis %q splits images into %d", s.Name, s.J(), family.Basis, b.J())
+	}
+	on, err = m.On(b)
+	return s, on, err
+}
+
+// scanModels describes every model folder. A broken one is logged and left out.
+func (c *Catalog) scanModels() {
+	for _, name := range StoredNames(c.folders.Models, "") {
+		folder, path, err := c.resolve(name)
+		var m *Model
+		if err == nil {
+			err = c.nameFree(name, path)
+		}
+		if err == nil {
+			m, err = c.describe(name, folder, path, c.cfg.Precision)
+		}
+		if err != nil {
+			c.log.Warn("model left out", "name", name, "error", err)
+			continue
+		}
+		c.installModel(m)
+	}
+}
+
+// resolve finds a model folder by its path below the models folder.
+func (c *Catalog) resolve(asked string) (folder, path string, err error) {
+	folder, err = inside(c.folders.Models, asked)
+	switch {
+	case errors.Is(err, errOutside):
+		return "", "", api.Errorf(api.BadModel, "The path %q leads outside the models folder", asked).
+			WithHint("Paths are relative to the models folder, without symbolic links out of it.")
+	case Missing(err):
+		return "", "", api.Errorf(api.ModelNotFound, "There is no model folder %q", asked)
+	case err != nil:
+		return "", "", api.Errorf(api.BadModel, "The path %q is not a model folder: %w", asked, notes(err))
+	}
+	path, err = c.relative(folder)
+	return folder, path, err
+}
+
+// LoadModel serves the folder req.Path under req.Name. Doing so again changes nothing but the precision.
+func (c *Catalog) LoadModel(req api.LoadModel) error {
+	folder, path, err := c.resolve(req.Path)
+	if err != nil {
+		return err
+	}
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if err := c.nameFree(req.Name, path); err != nil {
+		return err
+	}
+	at, loaded := c.precisionOf(req.Name, path)
+	if wanted := kernels.Precision(req.Precision); wanted != "" && wanted != at {
+		at, loaded = wanted, false
+	}
+	if loaded {
+		return nil
+	}
+	m, err := c.describe(req.Name, folder, path, at)
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, notes(err))
+	}
+	c.installModel(m)
+	return nil
+}
+
+// describe reads what a model folder says of its model, to be computed at a precision.
+func (c *Catalog) describe(name, folder, path string, at kernels.Precision) (*Model, error) {
+	stored, err := checkpoint.DescribeModel(folder)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := c.hashes.of(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{
+		Name: name, Path: path, Hash: hash, Net: stored.Net, Shape: checkpoint.ShapeOf(stored.Net), Schedule: stored.Schedule, Basis: stored.Basis,
+		catalog: c, folder: folder, asked: at, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
+	}, nil
+}
+
+// SaveModel writes a model folder and serves it.
+func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model) (*Model, error) {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if err := c.FreeModel(name, replace); err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(c.folders.Models, name)
+	if err := checkpoint.SaveModel(folder, stored, replace); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, NameTaken("model folder", name)
+		}
+		return nil, err
+	}
+	at, _ := c.precisionOf(name, name)
+	m, err := c.describe(name, folder, name, at)
+	if err != nil {
+		return nil, err
+	}
+	c.installModel(m)
+	return m, nil
+}
+
+// FreeModel checks that a model may be saved under a name.
+func (c *Catalog) FreeModel(name string, replace bool) error {
+	if err := c.nameFree(name, name); err != nil {
+		return err
+	}
+	if !replace && (c.isLoaded(name, name) || exists(filepath.Join(c.folders.Models, name))) {
+		return NameTaken("model", name)
+	}
+	return nil
+}
+
+// relative returns a folder's path below the models folder, free of symbolic links.
+func (c *Catalog) relative(folder string) (string, error) {
+	root, err := filepath.EvalSymlinks(c.folders.Models)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Rel(root, folder)
+	return filepath.ToSlash(path), err
+}
+
+// isLoaded reports whether name means the model of that folder already.
+func (c *Catalog) isLoaded(name, path string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	m := c.models[name]
+	return m != nil && m.Path == path
+}
+
+// precisionOf returns that of the model of a folder if name means it already, else that of models that name none.
+func (c *Catalog) precisionOf(name, path string) (at kernels.Precision, loaded bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if m := c.models[name]; m != nil && m.Path == path {
+		return m.asked, true
+	}
+	return c.cfg.Precision, false
+}
+
+// nameFree checks that a folder may be served under name.
+func (c *Catalog) nameFree(name, path string) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if m := c.models[name]; m != nil && m.Path != path {
+		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).WithHint("Choose another name, or UnloadModel first.")
+	}
+	if _, taken := c.schedules[name]; taken {
+		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).WithHint("Choose another name.")
+	}
+	return nil
+}
+
+// installModel puts m into the catalogue in place of what had its name. The caller holds changes.
+func (c *Catalog) installModel(m *Model) {
+	c.mu.Lock()
+	old := c.models[m.Name]
+	c.versions[m.Name]++
+	m.Version = c.versions[m.Name]
+	c.models[m.Name] = m
+	c.mu.Unlock()
+	if old != nil {
+		old.Release()
+	}
+}
+
+// UnloadModel stops serving a model; requests under way keep it.
+func (c *Catalog) UnloadModel(name string) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	_, err := c.dropModel(name)
+	return err
+}
+
+func (c *Catalog) dropModel(name string) (*Model, error) {
+	m, err := c.Model(name)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	delete(c.models, name)
+	c.mu.Unlock()
+	m.Release()
+	return m, nil
+}
+
+// DeleteModel stops serving a model and deletes its folder.
+func (c *Catalog) DeleteModel(name string) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	m, err := c.dropModel(name)
+	if err != nil {
+		return err
+	}
+	return RemoveTree(filepath.Join(c.folders.Models, filepath.FromSlash(m.Path)))
+}
+
+// Models lists the models that are served, sorted by name.
+func (c *Catalog) Models() []*Model {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var models []*Model
+	for _, name := range slices.Sorted(maps.Keys(c.models)) {
+		models = append(models, c.models[name])
+	}
+	return models
+}
+
+// notes strips the paths that file errors carry: clients need not know where the server keeps things.
+func notes(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

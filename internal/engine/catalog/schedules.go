@@ -1,0 +1,198 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// A stored schedule is a file, or a folder where it is on a basis that has to be kept with it.
+const (
+	scheduleSuffix       = ".json"
+	scheduleFolderSuffix = ".schedule"
+)
+
+func (c *Catalog) schedulePath(name string) string {
+	return filepath.Join(c.folders.Schedules, name+scheduleSuffix)
+}
+
+func (c *Catalog) scheduleFolder(name string) string {
+	return filepath.Join(c.folders.Schedules, name+scheduleFolderSuffix)
+}
+
+// scanSchedules reads the stored schedules. Where a crash has left both a file and a folder, the folder counts.
+func (c *Catalog) scanSchedules() {
+	for _, name := range StoredNames(c.folders.Schedules, scheduleSuffix) {
+		text, err := os.ReadFile(c.schedulePath(name))
+		if err == nil {
+			var s *schedule.Schedule
+			if s, err = schedule.Decode(bytes.NewReader(text)); err == nil {
+				c.schedules[name] = Schedule{Schedule: s, Name: name}
+				continue
+			}
+		}
+		c.log.Warn("schedule left out", "name", name, "error", err)
+	}
+	for _, name := range StoredNames(c.folders.Schedules, scheduleFolderSuffix) {
+		s, b, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
+		if err != nil {
+			c.log.Warn("schedule left out", "name", name, "error", err)
+			continue
+		}
+		c.schedules[name] = Schedule{Schedule: s, Name: name, Basis: b}
+	}
+}
+
+// EDM returns EDM's noise grid as a schedule between the default g_0 and T, shared by all classes.
+func EDM(T float64) (*schedule.Schedule, error) {
+	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, T, schedule.DefaultG0)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "There is no EDM schedule that ends at T = %g: %w", T, err)
+	}
+	return schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, schedule.DefaultG0)
+}
+
+// Schedule is a schedule with where it came from.
+type Schedule struct {
+	*schedule.Schedule
+	Name  string
+	Basis *basis.Basis // that travels with it; nil where its family's name is enough
+}
+
+// ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a model
+// without.
+func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
+	if ref.Name == "edm" {
+		s, err := EDM(ref.T)
+		return Schedule{Schedule: s, Name: "edm"}, err
+	}
+	c.mu.RLock()
+	s, stored := c.schedules[ref.Name]
+	m := c.models[ref.Name]
+	c.mu.RUnlock()
+	switch {
+	case stored:
+		return s, nil
+	case m != nil:
+		return m.OwnSchedule()
+	}
+	return Schedule{}, api.Errorf(api.ScheduleNotFound, "No schedule is called %q", ref.Name).
+		WithHint("There is edm, every model's own, and what was stored; ListSchedules tells them all.")
+}
+
+// DescribeSchedule says what lists say about s.
+func DescribeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInfo {
+	family := s.Family()
+	info := api.ScheduleInfo{Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass, Basis: family.Basis, K: family.K, Cuts: family.Cuts}
+	for _, label := range s.Labels() {
+		info.Labels = append(info.Labels, int32(label))
+	}
+	if p := s.Provenance(); p != nil {
+		info.Provenance = p
+	}
+	return info
+}
+
+// ScheduleInfos describes the schedules, those of models included.
+func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	infos := []api.ScheduleInfo{}
+	for name, s := range c.schedules {
+		infos = append(infos, DescribeSchedule(name, "schedule", s.Schedule))
+	}
+	for name, m := range c.models {
+		if s, err := m.OwnSchedule(); err == nil {
+			infos = append(infos, DescribeSchedule(name, "model", s.Schedule))
+		}
+	}
+	slices.SortFunc(infos, func(a, b api.ScheduleInfo) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	return infos
+}
+
+// StoreSchedule writes a new schedule with the dense basis that it is on, nil where its family says it all. Models' names
+// are taken, too: they mean the models' own schedules.
+func (c *Catalog) StoreSchedule(name string, s *schedule.Schedule, b *basis.Basis, replace bool) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if err := c.FreeSchedule(name, replace); err != nil {
+		return err
+	}
+	if err := c.writeSchedule(name, s, b); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.schedules[name] = Schedule{Schedule: s, Name: name, Basis: b}
+	return nil
+}
+
+// writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old schedule
+// or the new one, since a folder counts before a file.
+func (c *Catalog) writeSchedule(name string, s *schedule.Schedule, b *basis.Basis) error {
+	if b != nil {
+		if err := checkpoint.SaveSchedule(c.scheduleFolder(name), s, b); err != nil {
+			return err
+		}
+		return removeFile(c.schedulePath(name))
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := WriteFile(c.schedulePath(name), text); err != nil {
+		return err
+	}
+	return RemoveTree(c.scheduleFolder(name))
+}
+
+// FreeSchedule checks that a schedule may be stored under name.
+func (c *Catalog) FreeSchedule(name string, replace bool) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if _, model := c.models[name]; model {
+		return api.Errorf(api.NameTaken, "A model is called %q, and its name means its own schedule", name).WithHint("Choose another name.")
+	}
+	if _, taken := c.schedules[name]; taken && !replace {
+		return NameTaken("schedule", name)
+	}
+	return nil
+}
+
+// NameTaken is the answer to a name that is in use.
+func NameTaken(what, name string) error {
+	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).WithHint("Choose another name, or set replace.")
+}
+
+// DeleteSchedule deletes a stored schedule.
+func (c *Catalog) DeleteSchedule(name string) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	c.mu.RLock()
+	_, stored := c.schedules[name]
+	_, model := c.models[name]
+	c.mu.RUnlock()
+	switch {
+	case model && !stored:
+		return api.Errorf(api.BadRequest, "The schedule %q belongs to the model of that name", name).WithHint("It goes with DeleteModel.")
+	case !stored:
+		return api.Errorf(api.ScheduleNotFound, "No schedule is called %q", name)
+	}
+	if err := removeFile(c.schedulePath(name)); err != nil {
+		return err
+	}
+	if err := RemoveTree(c.scheduleFolder(name)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.schedules, name)
+	return nil
+}

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// prepareDataset reads a data set back.
+func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, error) {
+	d, err := e.catalog.Dataset(req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	from := min(req.Offset, d.Len())
+	to := from + min(req.Limit, d.Len()-from)
+	schema := datasetSchema(d)
+	schema.Metadata = metadata("Dataset", req, "dataset", req.Dataset)
+	bytes, err := e.price(schema, int64(to-from))
+	if err != nil {
+		return nil, err
+	}
+	return &api.Job{Schema: schema, Rows: int64(to - from), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
+		most := rowsPerBatch(schema, api.DefaultBatchBytes)
+		for i := from; i < to; i += most {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			end := min(i+most, to)
+			if err := emit(api.Event{Batch: datasetRows(d, i, end), Meta: api.Done(int64(end-from), int64(to-from))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, nil
+}
+
+func datasetSchema(d *data.Dataset) api.Schema {
+	return api.Schema{Columns: []api.Column{
+		imageColumn("image", catalog.ImageType(d), d.Layout(), d.Height(), d.Width(), d.Channels()),
+		{Name: "label", Type: api.Int32},
+		{Name: "index", Type: api.Int64},
+	}}
+}
+
+// datasetRows makes the columns of images from … to−1.
+func datasetRows(d *data.Dataset, from, to int) *api.Batch {
+	label, index := make([]int32, to-from), make([]int64, to-from)
+	for i := range label {
+		label[i], index[i] = d.Label(from+i), int64(from+i)
+	}
+	var images any = d.Uint8(from, to)
+	if catalog.ImageType(d) == api.Float32 {
+		images = d.Float32(from, to)
+	}
+	return &api.Batch{Rows: to - from, Cols: []any{images, label, index}}
+}

@@ -1,0 +1,91 @@
+// Package explain maps the errors of the floors below to the codes of the contract.
+package explain
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// Error maps the errors of the floors below to the codes of the contract. It is the only place that does. What it does
+// not know stays as it is and becomes INTERNAL.
+func Error(err error) error {
+	var (
+		known    *api.Error
+		table    *schedule.Error
+		label    *schedule.LabelError
+		vectors  *basis.Error
+		settings *solver.Error
+		law      *gaussian.Error
+		images   *data.Error
+		argument *kernels.InputError
+		field    *setting.Error
+		step     *train.MemoryError
+		program  *device.MemoryError
+		failed   *device.ProgramError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &label):
+		return api.Errorf(api.BadRequest, "The schedule has a row for each class and none for label %d", label.Label).
+			WithHint("Choose among the labels that ListSchedules gives for it.")
+	case errors.Is(err, schedule.ErrNoEnergy):
+		return api.Errorf(api.BadRequest, "The grid geodesic needs a schedule that stores its energy density").
+			WithHint("Make one with MakeSchedule of kind geodesic, or use another grid.")
+	case errors.As(err, &table) && table.Row >= 0:
+		return api.Errorf(api.BadSchedule, "Row %d of the schedule: %s", table.Row, table.Msg)
+	case errors.As(err, &table):
+		return api.Errorf(api.BadSchedule, "The schedule is refused: %s", table.Msg)
+	case errors.As(err, &vectors):
+		return api.Errorf(api.BadSchedule, "The basis is refused: %s", strings.TrimPrefix(vectors.Error(), "basis: "))
+	case errors.As(err, &settings):
+		code := api.BadRequest
+		if settings.TooLarge {
+			code = api.TooLarge
+		}
+		return api.Errorf(code, "%s", settings.Error())
+	case errors.As(err, &law):
+		return api.Errorf(api.BadRequest, "%s %s", law.Field, law.Msg)
+	case errors.As(err, &images):
+		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
+	case errors.As(err, &step):
+		return api.Errorf(api.TooLarge, "%s", upperFirst(step.Error())).WithHint("%s", memoryHint)
+	case errors.As(err, &program):
+		return api.Errorf(api.TooLarge, "A program on the device needs an estimated %.1f MiB of its memory, %.1f MiB are available",
+			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
+	case errors.As(err, &failed) && failed.OutOfMemory():
+		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
+	case errors.As(err, &field):
+		return api.Errorf(api.BadRequest, "%s", field.Error())
+	case errors.As(err, &argument):
+		return api.Errorf(api.BadRequest, "%s", upperFirst(argument.Field+": "+argument.Msg))
+	}
+	return err
+}
+
+// memoryHint says what an operator can do about memory.
+const memoryHint = "Other runs, models and processes share the memory; the server's memory_limit overrides what it finds available."
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// upperFirst makes a sentence of a lower floor's words.
+func upperFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}

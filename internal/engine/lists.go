@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// named is the reply of an action that only has to say that it is done.
+func named(kind, name string, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{kind: name}, nil
+}
+
+// described is the reply of an action that has made a model.
+func described(m *catalog.Model, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m.Describe(), nil
+}
+
+func (e *Engine) listModels(context.Context, api.Empty) (any, error) {
+	infos := []api.ModelInfo{}
+	for _, m := range e.catalog.Models() {
+		infos = append(infos, m.Describe())
+	}
+	return map[string]any{"models": infos}, nil
+}
+
+func (e *Engine) describeModel(_ context.Context, req api.ModelName) (any, error) {
+	m, err := e.catalog.Model(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	info := m.Describe()
+	info.Config = checkpoint.ConfigOf(m.Net)
+	return info, nil
+}
+
+func (e *Engine) loadModel(ctx context.Context, req api.LoadModel) (any, error) {
+	if err := e.catalog.LoadModel(req); err != nil {
+		return nil, err
+	}
+	return e.describeModel(ctx, api.ModelName{Model: req.Name})
+}
+
+func (e *Engine) unloadModel(_ context.Context, req api.ModelName) (any, error) {
+	return named("model", req.Model, e.catalog.UnloadModel(req.Model))
+}
+
+func (e *Engine) deleteModel(_ context.Context, req api.ModelName) (any, error) {
+	return named("model", req.Model, e.catalog.DeleteModel(req.Model))
+}
+
+func (e *Engine) listSchedules(context.Context, api.Empty) (any, error) {
+	return map[string]any{"schedules": e.catalog.ScheduleInfos()}, nil
+}
+
+func (e *Engine) deleteSchedule(_ context.Context, req api.ScheduleName) (any, error) {
+	return named("schedule", req.Schedule, e.catalog.DeleteSchedule(req.Schedule))
+}
+
+func (e *Engine) listBases(context.Context, api.Empty) (any, error) {
+	return map[string]any{"bases": e.catalog.BasisInfos()}, nil
+}
+
+func (e *Engine) deleteBasis(_ context.Context, req api.BasisName) (any, error) {
+	return named("basis", req.Basis, e.catalog.DeleteBasis(req.Basis))
+}
+
+func (e *Engine) listDatasets(context.Context, api.Empty) (any, error) {
+	return map[string]any{"datasets": e.catalog.DatasetInfos()}, nil
+}
+
+func (e *Engine) deleteDataset(_ context.Context, req api.DatasetName) (any, error) {
+	return named("dataset", req.Dataset, e.catalog.DeleteDataset(req.Dataset))
+}
+
+// List returns everything stored, as flights: models, schedules, bases, data sets and runs. Data sets and schedules can be
+// read as tables.
+func (e *Engine) List(ctx context.Context) []api.Flight {
+	var flights []api.Flight
+	for _, m := range e.catalog.Models() {
+		flights = append(flights, api.Flight{Path: []string{"models", m.Name}, Records: -1, Bytes: -1})
+	}
+	for _, s := range e.catalog.ScheduleInfos() {
+		if s.Source == "schedule" {
+			flights = append(flights, e.flight(ctx, "schedules", s.Name))
+		}
+	}
+	for _, b := range e.catalog.BasisInfos() {
+		flights = append(flights, api.Flight{Path: []string{"bases", b.Name}, Records: -1, Bytes: -1})
+	}
+	for _, d := range e.catalog.DatasetInfos() {
+		flights = append(flights, e.flight(ctx, "datasets", d.Name))
+	}
+	for _, r := range e.runs.All() {
+		flights = append(flights, api.Flight{Path: []string{"runs", r.Name()}, Records: -1, Bytes: -1})
+	}
+	return flights
+}
+
+// flight describes what reading a data set or a schedule gives.
+func (e *Engine) flight(ctx context.Context, kind, name string) api.Flight {
+	f := api.Flight{Path: []string{kind, name}, Records: -1, Bytes: -1}
+	request := map[string]string{"op": "Dataset", "dataset": name}
+	if kind == "schedules" {
+		request = map[string]string{"op": "EvaluateSchedule", "schedule": name}
+	}
+	ticket, err := json.Marshal(request)
+	if err != nil {
+		return f
+	}
+	call, err := api.Operations().Call(api.ByGet, request["op"], ticket)
+	if err != nil {
+		return f
+	}
+	job, err := e.Prepare(ctx, call)
+	if err != nil { // it went away between the list and here, or is larger than one reply
+		return f
+	}
+	f.Ticket, f.Schema, f.Records, f.Bytes = ticket, job.Schema, job.Rows, job.Bytes
+	return f
+}

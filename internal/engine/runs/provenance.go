@@ -1,0 +1,80 @@
+package runs
+
+import (
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+// learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does not
+// train, or has not yet, keeps what it had.
+func (r *Run) learned(s *schedule.Schedule, cfg train.Config, rows [][]float64) *schedule.Schedule {
+	if s == nil || cfg.Stage == train.Pretrain || len(rows) == 0 {
+		return s
+	}
+	seed := cfg.Seed
+	last := rows[len(rows)-1]
+	p := schedule.Provenance{
+		Kind: "learned", Stage: cfg.Stage, Steps: int64(valueOf(last, "step")), Kimg: valueOf(last, "kimg"), Seed: &seed,
+		Dataset: &schedule.Source{Name: cfg.Dataset},
+	}
+	if d, err := r.of.cfg.Catalog.Dataset(cfg.Dataset); err == nil { // it may be deleted meanwhile
+		p.Dataset.Hash = d.Hash()
+	}
+	if cfg.Model != "" {
+		p.Model = &schedule.Source{Name: cfg.Model}
+	}
+	p.EnergyBefore, p.EnergyAfter = energies(rows)
+	return r.of.cfg.Catalog.Signed(s, p)
+}
+
+// valueOf returns a value of a training row by its name.
+func valueOf(row []float64, name string) float64 { return row[slices.Index(train.RowColumns, name)] }
+
+// mostEnergies bounds the steps at either end of a run whose energies are averaged.
+const mostEnergies = 50
+
+// energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the last
+// tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil of shorter runs.
+func energies(rows [][]float64) (before, after *schedule.Estimate) {
+	var all []float64
+	for _, row := range rows {
+		if v := valueOf(row, "energy"); !math.IsNaN(v) && !math.IsInf(v, 0) { // as of a step that was skipped
+			all = append(all, v)
+		}
+	}
+	n := min(max(2, len(all)/10), mostEnergies)
+	if len(all) < 2*n {
+		return nil, nil
+	}
+	return estimate(all[:n]), estimate(all[len(all)-n:])
+}
+
+// estimate returns the mean of independent values and its standard error.
+func estimate(values []float64) *schedule.Estimate {
+	n := float64(len(values))
+	var mean, square float64
+	for _, v := range values {
+		mean += v / n
+	}
+	for _, v := range values {
+		square += (v - mean) * (v - mean)
+	}
+	return &schedule.Estimate{Value: mean, Stderr: math.Sqrt(square / (n - 1) / n)}
+}
+
+// MadeFor returns a schedule that a run has learned with its network, as the schedule of the model that the network is saved
+// as. The hash of that is added when it is written.
+func MadeFor(s *schedule.Schedule, model string) *schedule.Schedule {
+	if s == nil {
+		return nil
+	}
+	p := s.Provenance()
+	if p == nil || p.Kind != "learned" || p.Model != nil && p.Model.Hash != "" { // learned before, with another network
+		return s
+	}
+	p.Model = &schedule.Source{Name: model}
+	return s.WithProvenance(*p)
+}

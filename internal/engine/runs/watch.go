@@ -1,0 +1,39 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused. A
+// run that was only created is waited for.
+func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) error {
+	const most = 10_000 // rows of 80 bytes in one batch
+	for {
+		r.mu.Lock()
+		rows := r.rows[min(from, len(r.rows)):]
+		rows = rows[:min(most, len(rows))]
+		atRest := r.status.State != Created && r.status.State != Running && r.stepping == 0
+		all := from+len(rows) >= len(r.rows)
+		changed := r.changed
+		r.mu.Unlock()
+		if len(rows) > 0 {
+			from += len(rows)
+			if err := emit(api.Event{Batch: rowBatch(rows), Meta: api.Done(int64(from), -1)}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case !all:
+		case atRest:
+			return nil
+		default:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}

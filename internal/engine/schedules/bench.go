@@ -1,0 +1,226 @@
+package schedules
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// Bench is a BenchSchedule request with everything it needs.
+type Bench struct {
+	Rows int64 // of the reply
+
+	req       api.BenchSchedule
+	data      *data.Dataset
+	schedules []benched
+}
+
+// benched is a schedule with the basis that splits it.
+type benched struct {
+	*schedule.Schedule
+	Basis *basis.Basis
+}
+
+// Bench checks every combination of a request before the data is looked at.
+func (k *Maker) Bench(req api.BenchSchedule) (*Bench, error) {
+	b := &Bench{req: req}
+	var err error
+	if b.data, err = k.Catalog.Dataset(req.Dataset); err != nil {
+		return nil, err
+	}
+	if err := b.measurable(); err != nil {
+		return nil, err
+	}
+	for _, ref := range req.Schedules {
+		s, err := k.benchedSchedule(ref, req, b.data)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range req.Solvers {
+			for _, nfe := range req.NFE {
+				if _, err := b.plan(s, name, nfe, 0); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := b.checkLabels(s); err != nil {
+			return nil, err
+		}
+		b.schedules = append(b.schedules, s)
+		b.Rows += api.Times(int64(s.J()+1), int64(len(b.labels(s)))) * int64(len(req.Solvers)*len(req.NFE))
+	}
+	return b, nil
+}
+
+// benchedSchedule finds a schedule, seen by the bands of the request where it has one subspace.
+func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *data.Dataset) (out benched, err error) {
+	s, err := k.Catalog.ScheduleNamed(ref)
+	if err != nil {
+		return out, err
+	}
+	out.Schedule = s.Schedule
+	family := s.Family()
+	if s.J() == 1 && req.Basis != "none" {
+		family.Basis, family.K, family.Cuts = req.Basis, req.K, req.Cuts
+	}
+	if out.Basis, err = k.Catalog.BasisFor(family, d.Height(), d.Width(), s.Basis, nil); err != nil {
+		return out, err
+	}
+	if kind := out.Basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
+		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.Name).WithHint("Set covariance to full.")
+	}
+	if out.Basis.J() == s.J() {
+		return out, nil
+	}
+	if s.J() != 1 {
+		return out, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis splits images into %d", s.Name, s.J(), out.Basis.J())
+	}
+	// The same path in each subspace is the isotropic schedule, seen by subspace.
+	paths := make([][]*schedule.Path, s.Rows())
+	for r := range paths {
+		paths[r] = slices.Repeat([]*schedule.Path{s.At(r, 0)}, out.Basis.J())
+	}
+	out.Schedule, err = schedule.New(family, s.Labels(), paths)
+	return out, err
+}
+
+// labels are the classes whose Gaussians a schedule is run on; −1 stands for the whole data set.
+func (b *Bench) labels(s benched) []int {
+	if labels := s.Labels(); labels != nil {
+		return labels
+	}
+	if !b.req.PerClass && !s.Basis.PerClass() {
+		return []int{-1}
+	}
+	var labels []int
+	for label := range b.data.Classes() {
+		labels = append(labels, label)
+	}
+	return labels
+}
+
+// checkLabels refuses classes that have no images.
+func (b *Bench) checkLabels(s benched) error {
+	labels := b.labels(s)
+	if len(labels) == 0 {
+		return api.Errorf(api.BadRequest, "The data set %q has no labels to bench classes by", b.req.Dataset)
+	}
+	count := map[int]int{-1: b.data.Len()}
+	for i := range b.data.Len() {
+		count[int(b.data.Label(i))]++
+	}
+	for _, label := range labels {
+		if count[label] == 0 {
+			return api.Errorf(api.BadRequest, "The data set %q has no image of class %d", b.req.Dataset, label)
+		}
+	}
+	return nil
+}
+
+// measurable bounds the memory and the time that the data's moments take.
+func (b *Bench) measurable() error {
+	if b.req.Covariance == "full" && b.data.Pixels() > gaussian.MaxFull {
+		return api.Errorf(api.TooLarge, "The images of %q have %d values; the whole covariance serves up to %d", b.req.Dataset, b.data.Pixels(), gaussian.MaxFull)
+	}
+	return checkMeasurable(b.req.Dataset, b.data)
+}
+
+func (b *Bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error) {
+	g := b.req.Grid
+	return solver.New(solver.Settings{
+		Solver: name, NFE: nfe, Grid: solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho},
+	}, s.Schedule, row)
+}
+
+// Run measures and sends the rows, whose columns are BenchColumns.
+func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
+	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended, and then measuring does
+	laws := laws{bench: b, report: progress}
+	out := benchRows{}
+	for i, s := range b.schedules {
+		samplers := map[int]sampler{}
+		for _, label := range b.labels(s) {
+			var err error
+			if samplers[label], err = laws.on(ctx, s.Basis, label); err != nil {
+				return err
+			}
+		}
+		for k, name := range b.req.Solvers {
+			for _, nfe := range b.req.NFE {
+				for _, label := range b.labels(s) {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					row, err := s.Row(label)
+					if err != nil {
+						return err
+					}
+					plan, err := b.plan(s, name, nfe, row)
+					if err != nil {
+						return err
+					}
+					report, err := samplers[label](ctx, plan)
+					if err != nil {
+						return err
+					}
+					out.add(i, k, label, plan, report)
+				}
+			}
+		}
+	}
+	n := int64(len(out.ints[0]))
+	return emit(api.Event{Batch: out.batch(), Meta: api.Done(n, n)})
+}
+
+// sampler runs a plan on a law that is split by a basis.
+type sampler func(context.Context, *solver.Plan) (*gaussian.Report, error)
+
+// laws are the Gaussians of the data and of its classes, each measured when it is first asked for.
+type laws struct {
+	bench   *Bench
+	report  func(done, total int)
+	spectra map[int]*gaussian.Spectrum
+	full    map[int]*gaussian.Full
+}
+
+// on returns the law of a class, or of all data (−1), split by a basis.
+func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, error) {
+	if l.bench.req.Covariance == "full" {
+		law, err := cached(&l.full, label, func() (*gaussian.Full, error) {
+			return measured(ctx, l.bench.data, label, l.report, gaussian.MeasureFull[float32])
+		})
+		if err != nil {
+			return nil, err
+		}
+		split, err := law.On(b, label)
+		if err != nil {
+			return nil, err
+		}
+		return split.Bench, nil
+	}
+	law, err := cached(&l.spectra, label, func() (*gaussian.Spectrum, error) {
+		return measured(ctx, l.bench.data, label, l.report, gaussian.Measure[float32])
+	})
+	return func(_ context.Context, p *solver.Plan) (*gaussian.Report, error) { return law.Bench(b, p) }, err
+}
+
+// cached returns an entry of *m, made where there is none.
+func cached[K comparable, V any](m *map[K]V, key K, make func() (V, error)) (V, error) {
+	if v, ok := (*m)[key]; ok {
+		return v, nil
+	}
+	v, err := make()
+	if err == nil {
+		if *m == nil {
+			*m = map[K]V{}
+		}
+		(*m)[key] = v
+	}
+	return v, err
+}

@@ -1,0 +1,131 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
+// takes no slot unless it refines.
+func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
+	d, err := k.Catalog.Dataset(req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	if req.Refine != nil { // before the work
+		m, err := k.Catalog.Model(req.Refine.Model)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := k.Catalog.ImagesFor(m, req.Dataset); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkMeasurable(req.Dataset, d); err != nil {
+		return nil, err
+	}
+	family := schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}
+	b, err := k.Catalog.BasisFor(family, d.Height(), d.Width(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	sampler := solver.Settings{Solver: req.Solver, NFE: req.NFE}
+	if _, err := sampler.Resolve(); err != nil { // before the work
+		return nil, err
+	}
+	report := api.Sparsely(progress)
+	law, err := measured(ctx, d, -1, report, gaussian.Measure[float32])
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
+		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
+	})
+	var settings *solver.Error
+	if errors.As(err, &settings) && settings.Field == "steps" { // which the request counts in evaluations
+		err = &solver.Error{Field: "nfe", Msg: settings.Msg, TooLarge: settings.TooLarge}
+	}
+	if err != nil {
+		return nil, err
+	}
+	made := &newSchedule{}
+	if req.Refine != nil {
+		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
+			return nil, err
+		}
+	}
+	made.schedule = nodes.Schedule
+	made.bench, err = benchOf(law, b, sampler, nodes)
+	return made, err
+}
+
+// checkMeasurable bounds the memory and the time that a data set's moments take.
+func checkMeasurable(name string, d *data.Dataset) error {
+	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
+	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
+		return nil
+	}
+	return api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
+}
+
+// measured returns the law of a data set, or of one class of it; −1 stands for all.
+func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int), measure func(h, w, c int, images iter.Seq[[]float32]) (L, error)) (L, error) {
+	im := make([]float32, d.Pixels())
+	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
+		for i := range d.Len() {
+			if label >= 0 && d.Label(i) != int32(label) {
+				continue
+			}
+			d.Image(i, false, im)
+			if ctx.Err() != nil || !yield(im) {
+				return
+			}
+			report(i+1, d.Len())
+		}
+	})
+	return law, errors.Join(ctx.Err(), err)
+}
+
+// benchOf compares the nodes with the same solver on EDM's grid, as a model without a schedule samples.
+func benchOf(law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, nodes *gaussian.Nodes) (*api.Bench, error) {
+	edm, err := catalog.EDM(nodes.Schedule.T())
+	if err != nil {
+		return nil, err
+	}
+	// The same path in each subspace is the isotropic schedule, seen by subspace.
+	split, err := schedule.New(nodes.Schedule.Family(), nil, [][]*schedule.Path{slices.Repeat([]*schedule.Path{edm.At(0, 0)}, b.J())})
+	if err != nil {
+		return nil, err
+	}
+	sampler.Grid.Kind = solver.GridEDM
+	if sampler, err = sampler.Resolve(); err != nil {
+		return nil, err
+	}
+	plan, err := solver.New(sampler, split, 0)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := law.Bench(b, plan)
+	if err != nil {
+		return nil, err
+	}
+	bench := &api.Bench{
+		Solver:   sampler.Solver,
+		Nodes:    api.BenchSampler{Steps: nodes.Sampler.Steps, NFE: nodes.Sampler.NFE, W2: nodes.Report.W2},
+		Baseline: api.BenchSampler{Steps: sampler.Steps, NFE: sampler.NFE, W2: plain.W2},
+	}
+	for j, band := range nodes.Report.Bands {
+		bench.Bands = append(bench.Bands, api.BenchBand{Dims: band.Dims, Variance: band.Variance, Nodes: band.W2, Baseline: plain.Bands[j].W2})
+	}
+	return bench, nil
+}

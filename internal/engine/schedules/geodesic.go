@@ -1,0 +1,58 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+// geodesic makes the schedule of least energy of a model on a data set.
+func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
+	m, err := k.Catalog.Model(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	d, err := k.Catalog.ImagesFor(m, req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	own, err := m.OwnSchedule()
+	if err != nil {
+		return nil, err
+	}
+	if req.T == 0 { // the end of the model's own time
+		req.T = own.T()
+	}
+	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
+	b, err := k.Catalog.BasisFor(family, d.Height(), d.Width(), nil, m)
+	if err != nil {
+		return nil, err
+	}
+	on, err := m.On(b)
+	if err != nil {
+		return nil, err
+	}
+	if !catalog.StoredByName(family.Basis) {
+		b = nil // its name is enough
+	} else {
+		family.K = b.K()
+	}
+	if err := m.Hold(); err != nil {
+		return nil, err
+	}
+	defer m.Release()
+	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
+	var g *passes.Geodesic
+	err = k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
+		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
+			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &newSchedule{schedule: g.Schedule, basis: b, energies: g.Reports}, nil
+}

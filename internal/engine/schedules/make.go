@@ -1,0 +1,81 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Maker makes schedules.
+type Maker struct {
+	Catalog *catalog.Catalog
+	Batcher *batch.Batcher
+	Queue   *batch.Queue
+}
+
+// Make makes a schedule and stores it.
+func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
+	as := req.Of.Stored()
+	if err := k.Catalog.FreeSchedule(as.Name, as.Replace); err != nil { // before the work; storeSchedule asks again
+		return nil, err
+	}
+	from, err := k.origin(req.Of)
+	if err != nil {
+		return nil, err
+	}
+	var made *newSchedule
+	switch kind := req.Of.(type) {
+	case *api.GeodesicSchedule:
+		made, err = k.geodesic(ctx, *kind, progress)
+	case *api.GaussianSchedule:
+		made, err = k.gaussian(ctx, *kind, progress)
+	case *api.StepsSchedule:
+		made, err = k.chooseSteps(ctx, *kind, progress)
+	case *api.FormulaSchedule:
+		made, err = scheduleByFormula(*kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if from.EnergyBefore, from.EnergyAfter, err = gain(made.schedule); err != nil {
+		return nil, err
+	}
+	s := k.Catalog.Signed(made.schedule, from)
+	if err := k.Catalog.StoreSchedule(as.Name, s, made.basis, as.Replace); err != nil {
+		return nil, err
+	}
+	info := catalog.DescribeSchedule(as.Name, "schedule", s)
+	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
+	for _, r := range made.energies {
+		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})
+	}
+	return info, nil
+}
+
+// newSchedule is a schedule that was made, and what is known about it.
+type newSchedule struct {
+	schedule *schedule.Schedule
+	basis    *basis.Basis // dense, where its family does not say it all
+	energies []schedule.Report
+	bench    *api.Bench
+	refined  *api.Refined
+	steps    *api.Steps
+}
+
+// scheduleByFormula makes an isotropic schedule shared by all classes.
+func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
+	T := req.T
+	if T == 0 {
+		T = schedule.DefaultT
+	}
+	theta, err := schedule.InitialTheta(req.Formula, req.Knots, T, req.G0)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
+	}
+	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
+	return &newSchedule{schedule: s}, err
+}

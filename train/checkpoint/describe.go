@@ -1,0 +1,63 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+// DescribeModel reads the model folder dir but for the values of its weights, whose names and shapes it compares with the
+// configuration; the hash is left out, too. What is missing or cannot be used is an *[Error]. [LoadModel] looks closer.
+func DescribeModel(dir string) (*Model, error) {
+	m := &Model{}
+	for _, f := range m.files() {
+		read := f.read
+		if f.name == weightsFile {
+			read = m.describeWeights
+		}
+		if err := read(dir); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *Model) describeWeights(dir string) error {
+	f, err := safetensors.ReadHeader(filepath.Join(dir, weightsFile))
+	if err != nil {
+		return inFile(weightsFile, withoutPath(err))
+	}
+	for _, p := range m.Net.Params() {
+		t := f.Lookup(p.Name)
+		switch {
+		case t == nil && p.Optional:
+		case t == nil:
+			return &Error{File: weightsFile, Tensor: p.Name, Msg: "is missing"}
+		case !slices.Equal(t.Shape, p.Shape):
+			return &Error{File: weightsFile, Tensor: p.Name, Msg: "is of another shape than config.json asks for"}
+		}
+	}
+	return nil
+}
+
+// WeightsFile returns the place of the weights of the model folder dir.
+func WeightsFile(dir string) string { return filepath.Join(dir, weightsFile) }
+
+// HashWeights returns the Hash of the model folder dir.
+func HashWeights(dir string) (string, error) {
+	file, err := os.Open(WeightsFile(dir))
+	if err != nil {
+		return "", inFile(weightsFile, withoutPath(err))
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", inFile(weightsFile, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
