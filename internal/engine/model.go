@@ -24,7 +24,7 @@ type model struct {
 
 	dev     *device.Device
 	stored  *checkpoint.Model // with the values of a mixture, whose axes decide on which bases it can be; a UNet's are on the device alone
-	shape   checkpoint.Shape
+	shape   kernels.Shape
 	weights *kernels.Weights
 	sched   *schedule.Schedule // nil: samples with edm
 	basis   *basis.Basis       // of its schedule; nil where the family's name is enough

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -16,7 +15,7 @@ func (e *Engine) readModel(name, folder, path string, at kernels.Precision) (*mo
 	}
 	m := &model{
 		name: name, path: path, hash: stored.Hash, asked: at,
-		dev: e.dev, stored: stored, shape: checkpoint.ShapeOf(stored.Net), sched: stored.Schedule, basis: stored.Basis,
+		dev: e.dev, stored: stored, shape: stored.Net.Shape(), sched: stored.Schedule, basis: stored.Basis,
 		holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}
 	on, err := e.plain(m)
@@ -25,7 +24,7 @@ func (e *Engine) readModel(name, folder, path string, at kernels.Precision) (*mo
 	}
 	m.precision = on.Precision()
 	m.weights, err = on.Upload(stored.Values)
-	if _, exact := stored.Net.(*mixture.Net); !exact {
+	if _, learned := stored.Net.(kernels.Trainable); learned {
 		stored.Values = nil // they are on the device
 	}
 	return m, err

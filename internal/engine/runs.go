@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -235,13 +234,13 @@ func (e *Engine) familyBasis(ctx context.Context, cfg train.Config, src train.So
 // classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
 func classesOf(cfg train.Config, src train.Sources) int {
 	if src.Model != nil {
-		return checkpoint.ShapeOf(src.Model.Net).Labels
+		return src.Model.Net.Shape().Labels
 	}
-	net, err := unet.ParseConfig(cfg.Network)
+	net, err := checkpoint.ParseNetwork(cfg.Network)
 	if err != nil { // which is said where the run is made
 		return 0
 	}
-	return net.LabelDim
+	return net.Shape().Labels
 }
 
 // exportModel copies a loaded model from the device, for a run to start from.
