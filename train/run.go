@@ -25,7 +25,7 @@ type Sources struct {
 	Schedule *schedule.Schedule
 	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
 	ScheduleBasis *basis.Basis
-	// Basis is that of Config.Family; nil where the family says it all: none, dct or haar.
+	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
 	Basis *basis.Basis
 	// Analytic stands in for a network, in laboratories: a run with one can neither be
 	// saved as a model nor train the network.

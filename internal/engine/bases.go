@@ -48,7 +48,7 @@ func storedNames(folder, suffix string) []string {
 	var names []string
 	for _, entry := range entries {
 		name, ok := strings.CutSuffix(entry.Name(), suffix)
-		if ok && api.CheckName("name", name) == nil {
+		if ok && api.CheckName("name", name) == nil && checkReserved(name) == nil {
 			names = append(names, name)
 		}
 	}
@@ -111,10 +111,39 @@ func (e *Engine) basisKnown(name string, m *model) (*basis.Basis, error) {
 	return b, err
 }
 
-// storedByName tells whether a family's basis is one that has to be stored under its name: neither by formula nor made of a run's
-// data set, to travel with the model.
+// storedByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor made of a
+// run's data set, to travel with the model.
 func storedByName(name string) bool {
-	return !basis.ByFormula(name) && name != "pca" && name != "pca_per_class"
+	_, known := basis.Lookup(name)
+	return !known
+}
+
+// made keeps the bases that MakeBasis makes.
+func made(d basis.Definition) bool { return d.Made }
+
+// checkKind returns an error unless name is one of the bases that keep keeps; field is the request's.
+func checkKind(field, name string, keep func(basis.Definition) bool) error {
+	if known := basis.Names(keep); !slices.Contains(known, name) {
+		return api.Errorf(api.BadRequest, "%s must be one of %s, got %q", field, strings.Join(known, ", "), name)
+	}
+	return nil
+}
+
+// checkCuts returns an error where cuts are given for a basis that takes none.
+func checkCuts(name string, cuts []int) error {
+	if d, _ := basis.Lookup(name); cuts != nil && !d.Cuts {
+		return api.Errorf(api.BadRequest, "cuts must be left out for basis %q; only %s takes it", name, basis.Nested())
+	}
+	return nil
+}
+
+// checkReserved returns an error for the names of built-in schedules and bases, which nothing stored may take.
+func checkReserved(name string) error {
+	reserved := append([]string{"edm"}, basis.Names(nil)...)
+	if slices.Contains(reserved, name) {
+		return api.Errorf(api.BadRequest, "name must not be one of the reserved names %s, got %q", strings.Join(reserved, " "), name)
+	}
+	return nil
 }
 
 // basisNamed gives a stored basis.
@@ -179,6 +208,9 @@ func (e *Engine) storeBasis(name string, b *basis.Basis, replace bool) error {
 
 // freeBasis tells whether a basis may be stored under name.
 func (e *Engine) freeBasis(name string, replace bool) error {
+	if err := checkReserved(name); err != nil {
+		return err
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if _, taken := e.bases[name]; taken && !replace {

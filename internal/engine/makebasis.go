@@ -15,16 +15,25 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 	if err := e.freeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis asks again
 		return nil, err
 	}
+	kind, _ := basis.Lookup(req.Kind)
+	if err := checkKind("kind", req.Kind, made); err != nil {
+		return nil, err
+	}
+	if req.Clusters != nil && !kind.PerClass {
+		return nil, api.Errorf(api.BadRequest, "clusters must be left out for kind %s; only a basis per class takes it", req.Kind)
+	}
 	d, err := e.datasetNamed(req.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	var b *basis.Basis
 	var spans []passes.Span
-	if req.Kind == "haar" {
-		b, err = e.haar(d.Height(), d.Width(), req.K)
+	if kind.ByFormula() {
+		b, err = e.vectors(schedule.Family{Basis: req.Kind, K: req.K}, d.Height(), d.Width())
 	} else {
-		b, spans, err = e.components(ctx, d, passes.PCASettings{K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters}, progress)
+		b, spans, err = e.components(ctx, d, passes.PCASettings{
+			K: req.K, PerClass: kind.PerClass, Components: kind.Components, Clusters: req.Clusters,
+		}, progress)
 	}
 	if err != nil {
 		return nil, err
@@ -39,9 +48,9 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 	return info, nil
 }
 
-// haar gives the Haar basis by its vectors, as a stored basis is.
-func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
-	b, _, err := e.formula(schedule.Family{Basis: "haar", K: k}, h, w)
+// vectors returns the basis of a formula by its vectors, as a stored basis is.
+func (e *Engine) vectors(f schedule.Family, h, w int) (*basis.Basis, error) {
+	b, _, err := e.formula(f, h, w)
 	if err != nil {
 		return nil, err
 	}

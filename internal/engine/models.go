@@ -123,6 +123,9 @@ func (e *Engine) precisionOf(name, path string) (at kernels.Precision, loaded bo
 
 // freeModel tells whether a folder may be served under name.
 func (e *Engine) freeModel(name, path string) error {
+	if err := checkReserved(name); err != nil {
+		return err
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if m := e.models[name]; m != nil && m.path != path {

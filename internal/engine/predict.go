@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -22,6 +24,11 @@ var predictColumns = []api.Column{
 
 // preparePredict measures what bases and classes can gain.
 func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, error) {
+	for _, b := range req.Bases {
+		if err := checkKind("bases", b, basis.Definition.Predicted); err != nil {
+			return nil, err
+		}
+	}
 	m, err := e.modelNamed(req.Model)
 	if err != nil {
 		return nil, err
@@ -42,6 +49,7 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 		req.T = own.T()
 	}
 	schema := api.Schema{Columns: predictColumns, Metadata: m.metadata("Predict", req)}
+	schema.Metadata["bases"] = strings.Join(basis.Names(nil), " ")
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := m.hold(); err != nil {
 			return err
@@ -69,7 +77,7 @@ func predictionBatch(rows []passes.Prediction) *api.Batch {
 			perClass = 1
 		}
 		copy(cuts[:], p.Cuts)
-		for c, v := range []int{slices.Index(api.PredictedBases, p.Basis), perClass, p.K, cuts[0], cuts[1]} {
+		for c, v := range []int{slices.Index(basis.Names(nil), p.Basis), perClass, p.K, cuts[0], cuts[1]} {
 			whole[c] = append(whole[c], int32(v))
 		}
 		for c, v := range []float64{p.Energy, p.Stderr, p.Gain, p.GainStderr} {

@@ -39,6 +39,9 @@ func (e *Engine) putDataset(req api.PutDataset, in api.Schema) (api.Upload, erro
 
 // freeDataset tells whether a data set may be stored under name.
 func (e *Engine) freeDataset(name string, replace bool) error {
+	if err := checkReserved(name); err != nil {
+		return err
+	}
 	if exists(e.datasetPath(name)) && !replace {
 		return nameTaken("dataset", name)
 	}

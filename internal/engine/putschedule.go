@@ -39,10 +39,10 @@ func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, er
 // is the basis of a model that has learned its own.
 func (u *scheduleUpload) chooseBasis() error {
 	u.family = schedule.Family{Basis: u.req.Basis, K: u.req.K, Cuts: u.req.Cuts}
-	if !storedByName(u.req.Basis) {
-		return nil
+	err := checkCuts(u.req.Basis, u.req.Cuts)
+	if err != nil || !storedByName(u.req.Basis) {
+		return err
 	}
-	var err error
 	if u.basis, err = u.e.basisNamed(u.req.Basis); err != nil {
 		return err
 	}

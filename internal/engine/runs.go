@@ -151,6 +151,9 @@ func (e *Engine) createRun(ctx context.Context, req api.CreateRun, progress func
 
 // freeRun tells whether a run may be created under a name.
 func (e *Engine) freeRun(req api.CreateRun) error {
+	if err := checkReserved(req.Name); err != nil {
+		return err
+	}
 	if _, err := e.runNamed(req.Name); err == nil && !req.Replace {
 		return nameTaken("run", req.Name)
 	}
@@ -221,8 +224,9 @@ func (e *Engine) familyBasis(ctx context.Context, cfg train.Config, src train.So
 	case storedByName(family.Basis):
 		return e.basisNamed(family.Basis)
 	}
+	d, _ := basis.Lookup(family.Basis)
 	b, _, err := e.components(ctx, src.Dataset, passes.PCASettings{
-		K: family.K, PerClass: family.Basis == "pca_per_class", Classes: classesOf(cfg, src),
+		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg, src),
 	}, progress)
 	var field *setting.Error
 	if errors.As(err, &field) && field.Field == "k" {

@@ -155,6 +155,9 @@ func (e *Engine) writeSchedule(name string, s *schedule.Schedule, b *basis.Basis
 
 // freeSchedule tells whether a schedule may be stored under name.
 func (e *Engine) freeSchedule(name string, replace bool) error {
+	if err := checkReserved(name); err != nil {
+		return err
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if _, model := e.models[name]; model {
