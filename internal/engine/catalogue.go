@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // named is the reply of an action that only has to say that it is done.
@@ -25,7 +24,7 @@ func (e *Engine) describeModel(_ context.Context, req api.ModelName) (any, error
 		return nil, err
 	}
 	info := m.describe()
-	info.Config = checkpoint.ConfigOf(m.stored.Net)
+	info.Config = m.stored.Net
 	return info, nil
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -73,7 +72,7 @@ func TestRegisteredBasis(t *testing.T) {
 		`{"name":"checkerboard","kind":"haar","dataset":"noise"}`: "reserved",
 		`{"name":"b","kind":"dct","dataset":"noise"}`:             "checkerboard", // among what it may be
 	} {
-		_, err := again.Action(t.Context(), "MakeBasis", json.RawMessage(body), nil)
+		_, err := perform(t.Context(), again, "MakeBasis", body, nil)
 		wantCode(t, body, err, api.BadRequest)
 		if err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", body, err)
