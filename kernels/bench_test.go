@@ -24,7 +24,7 @@ func digits(b *testing.B) (*kernels.Model, [][]float32) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := kernels.NewModel(devicetest.Open(b), kernels.UNet(net), nil)
+	m, err := kernels.NewModel(devicetest.Open(b), net, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestCostsOfStepsAreMultiplesOfTheNetworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := kernels.NewModel(devicetest.PureGo(t), kernels.UNet(net), nil)
+	m, err := kernels.NewModel(devicetest.PureGo(t), net, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

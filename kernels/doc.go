@@ -27,7 +27,8 @@
 //
 // # Where to begin
 //
-// [Network] is what can be evaluated, [Model] a network on a device with a
+// [Architecture] is what a config.json describes, [Network] what can be evaluated once
+// it has values and a basis, [Model] a network on a device with a
 // basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the
 // training step. precondition.go wraps the raw network, subspaces.go applies the
 // projectors, estimator.go and backprop.go hold the estimator: once, for all of

@@ -27,7 +27,7 @@ func TestNetworkLearns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := kernels.NewModel(devicetest.Open(t), kernels.UNet(net), nil)
+	m, err := kernels.NewModel(devicetest.Open(t), net, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

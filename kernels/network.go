@@ -1,14 +1,9 @@
 package kernels
 
 import (
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
-
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
 // Node is a value in a computation graph.
@@ -45,17 +40,16 @@ type Network interface {
 // input and predicts a unit-variance output.
 type RawNetwork interface {
 	Network
-	// Apply appends F to the graph and returns it, shaped as z.
+	// Raw appends F to the graph and returns it, shaped as z.
 	//
 	//	z       [B, H, W, C]  Σ_j P_j x / √(g_j+σ_d²); may be bfloat16, all else is not
 	//	noise   [B]           ln(Π_j g_j^{1/J}) / 8
 	//	ratios  [B, Ratios]   ρ_i = ln(g_i/g_geo)/8, i < J; nil if Ratios is 0
 	//	label   [B, Labels]   one-hot, all zero for none; nil if Labels is 0
-	Apply(s *nn.Scope, z, noise, ratios, label *Node) *Node
+	Raw(s *nn.Scope, z, noise, ratios, label *Node) *Node
 }
 
-// FlowNetwork gives the flow M^{1/2} ∇ log p(x) itself, as a function of every
-// g_j.
+// FlowNetwork computes the flow M^{1/2} ∇ log p(x) itself, as a function of every g_j.
 type FlowNetwork interface {
 	Network
 	// Flow appends the flow to the graph and returns it, shaped as x.
@@ -64,28 +58,4 @@ type FlowNetwork interface {
 	//	g       [B, J]
 	//	label   [B, Labels]   one-hot, all zero for none; nil if Labels is 0
 	Flow(s *nn.Scope, x, g, label *Node) *Node
-}
-
-// UNet returns an EDM network as a RawNetwork.
-func UNet(net *unet.Net) RawNetwork { return unetNetwork{net} }
-
-type unetNetwork struct{ net *unet.Net }
-
-func (u unetNetwork) Spec() Spec {
-	c := u.net.Config()
-	key, err := json.Marshal(c)
-	if err != nil {
-		panic(fmt.Sprintf("kernels: network configuration: %v", err))
-	}
-	return Spec{
-		Key:    fmt.Sprintf("unet %x", sha256.Sum256(key)),
-		Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
-	}
-}
-
-func (u unetNetwork) Params() []nn.Param { return u.net.Params() }
-
-func (u unetNetwork) Apply(s *nn.Scope, z, noise, ratios, label *Node) *Node {
-	return u.net.Apply(s, z, noise, ratios, label, nil)
 }

@@ -35,7 +35,7 @@ func smallNet(t *testing.T, family string) (kernels.RawNetwork, [][]float32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kernels.UNet(net), lively(net.Params())
+	return net, lively(net.Params())
 }
 
 // lively draws values under which every layer counts: EDM's own start the last ones near
@@ -77,7 +77,7 @@ func (onePass) Params() []nn.Param {
 	return slices.Concat(onePassIn.Params(), onePassTime.Params(), onePassNorm.Params(), onePassMix.Params(), onePassOut.Params())
 }
 
-func (onePass) Apply(s *nn.Scope, z, noise, _, _ *graph.Node) *graph.Node {
+func (onePass) Raw(s *nn.Scope, z, noise, _, _ *graph.Node) *graph.Node {
 	sin, cos := nn.Waves(noise, nn.Constants(noise, []float64{4}))
 	time := onePassTime.Apply(s, graph.Concatenate([]*graph.Node{sin, cos}, 1))
 	h := nn.Shift(onePassIn.Apply(s, z), graph.Reshape(time, -1, 1, 1, 16))

@@ -112,7 +112,7 @@ func (w *wrapped) apply(y, rng *Node) *Node {
 	if w.flow != nil {
 		return w.flow.Flow(s, y, w.inner, w.label)
 	}
-	f := w.raw.Apply(s, graph.ConvertDType(y, w.at.Activations()), w.noise, w.ratios, w.label)
+	f := w.raw.Raw(s, graph.ConvertDType(y, w.at.Activations()), w.noise, w.ratios, w.label)
 	return graph.ConvertDType(f, y.DType())
 }
 

@@ -60,7 +60,7 @@ func (n toy) values(seed uint64) [][]float32 {
 	return out
 }
 
-func (n toy) Apply(s *nn.Scope, z, noise, ratios, label *graph.Node) *graph.Node {
+func (n toy) Raw(s *nn.Scope, z, noise, ratios, label *graph.Node) *graph.Node {
 	batch := z.Shape().Dimensions[0]
 	dot := func(x *graph.Node, p string) *graph.Node {
 		return graph.DotGeneral(x, []int{1}, nil, s.Param(p), []int{0}, nil)

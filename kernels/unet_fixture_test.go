@@ -9,6 +9,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -25,13 +26,13 @@ func fixtureNet(t *testing.T) (net kernels.RawNetwork, params []string, values [
 	if err != nil {
 		t.Fatal(err)
 	}
-	var state []unet.Tensor
+	var state []nn.Tensor
 	for _, w := range c.File("weights.safetensors").Tensors {
 		v, err := w.Float32s()
 		if err != nil {
 			t.Fatal(err)
 		}
-		state = append(state, unet.Tensor{Name: w.Name, Shape: w.Shape, Data: v})
+		state = append(state, nn.Tensor{Name: w.Name, Shape: w.Shape, Data: v})
 	}
 	if values, err = n.Load(state); err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func fixtureNet(t *testing.T) (net kernels.RawNetwork, params []string, values [
 	for _, p := range n.Params() {
 		params = append(params, p.Name)
 	}
-	return kernels.UNet(n), params, values
+	return n, params, values
 }
 
 // fixtureBasis returns a basis of the fixtures: none, dct, or as "pca per class"

@@ -1,8 +1,10 @@
 package schedule
 
 import (
-	"math"
 	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // Family says how a schedule is shared: over classes or not, and which basis splits
@@ -10,13 +12,15 @@ import (
 type Family struct {
 	// PerClass is true where each class has paths of its own.
 	PerClass bool `json:"per_class"`
-	// Basis names the subspaces: "none" (J = 1), "dct", or another basis.
+	// Basis names the subspaces: one of [basis.Names], such as "none" (J = 1), or a stored
+	// basis.
 	Basis string `json:"basis"`
 	// K is the number of dimensions of the first subspace per channel; 0 means the
 	// basis's default.
 	K int `json:"k,omitempty"`
-	// Cuts are the nested bands of basis dct, J = len(Cuts)+1: P_1 holds the frequencies
-	// max(u, v) < Cuts[0], P_2 those below Cuts[1] but not in P_1, and so on. They exclude K.
+	// Cuts are the nested bands of a basis that takes them, such as dct, J = len(Cuts)+1:
+	// P_1 holds the frequencies max(u, v) < Cuts[0], P_2 those below Cuts[1] but not in
+	// P_1, and so on. They exclude K.
 	Cuts []int `json:"cuts,omitempty"`
 }
 
@@ -27,22 +31,25 @@ func (f Family) Equal(o Family) bool {
 
 // check returns the first rule that a family with J subspaces breaks.
 func (f Family) check(j int) error {
+	d, _ := basis.Lookup(f.Basis)
 	switch {
 	case f.Basis == "":
-		return failf(-1, "family.basis is missing; use none, dct or the name of a basis")
-	case f.Basis == "none" && j != 1:
-		return failf(-1, "a schedule on basis none must have one subspace, got %d", j)
-	case f.Basis != "none" && j < 2:
+		return failf(-1, "family.basis is missing; use %s or the name of a stored basis", strings.Join(basis.Names(nil), ", "))
+	case d.One && j != 1:
+		return failf(-1, "a schedule on basis %s must have one subspace, got %d", f.Basis, j)
+	case !d.One && j < 2:
 		return failf(-1, "a schedule on basis %s must have at least two subspaces, got %d", f.Basis, j)
 	case f.K < 0:
 		return failf(-1, "k must be at least 1, got %d", f.K)
-	case f.Basis == "none" && f.K != 0:
-		return failf(-1, "k must be left out for basis none")
+	case d.One && f.K != 0:
+		return failf(-1, "k must be left out for basis %s", f.Basis)
+	case len(f.Cuts) > 0 && !d.Cuts:
+		return failf(-1, "cuts must be left out for basis %s, got %v", f.Basis, f.Cuts)
 	case len(f.Cuts) > 0:
 		return f.checkCuts(j)
-	case f.Basis == "dct":
-		if r := int(math.Round(math.Sqrt(float64(f.K)))); r*r != f.K {
-			return failf(-1, "k must be a perfect square for basis dct, got %d", f.K)
+	case d.CheckK != nil:
+		if wrong := d.CheckK(f.K); wrong != "" {
+			return failf(-1, "%s", wrong)
 		}
 	}
 	return nil
@@ -50,8 +57,6 @@ func (f Family) check(j int) error {
 
 func (f Family) checkCuts(j int) error {
 	switch {
-	case f.Basis != "dct":
-		return failf(-1, "cuts must be left out for basis %s, got %v", f.Basis, f.Cuts)
 	case f.K != 0:
 		return failf(-1, "k and cuts must not both be given, got %d and %v", f.K, f.Cuts)
 	case j != len(f.Cuts)+1:

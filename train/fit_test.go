@@ -24,7 +24,7 @@ func small(t *testing.T) *kernels.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := kernels.NewModel(dev, kernels.UNet(net), nil)
+	m, err := kernels.NewModel(dev, net, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

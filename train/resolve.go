@@ -1,7 +1,10 @@
 package train
 
 import (
+	"strings"
+
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -133,7 +136,8 @@ func (c Config) checkNames() error {
 	case c.Stage == Isotropic && c.Family.Basis != "none":
 		return setting.Errorf("family", "must have basis none in the stage isotropic, got %q; use the stage anisotropic", c.Family.Basis)
 	case c.Stage == Anisotropic && c.Family.Basis == "none":
-		return setting.Errorf("family", "must have basis dct, haar, pca, pca_per_class or the name of a basis in the stage anisotropic, got none")
+		return setting.Errorf("family", "must have basis %s or the name of a stored basis in the stage anisotropic, got none",
+			strings.Join(basis.Names(func(d basis.Definition) bool { return !d.One }), ", "))
 	case c.Family.Basis == "none" && c.Family.K != 0:
 		return setting.Errorf("family.k", "must be left out with basis none, got %d", c.Family.K)
 	case c.Family.K < 0:

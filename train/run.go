@@ -25,7 +25,7 @@ type Sources struct {
 	Schedule *schedule.Schedule
 	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
 	ScheduleBasis *basis.Basis
-	// Basis is that of Config.Family; nil where the family says it all: none, dct or haar.
+	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
 	Basis *basis.Basis
 	// Analytic stands in for a network, in laboratories: a run with one can neither be
 	// saved as a model nor train the network.
@@ -37,8 +37,8 @@ type Run struct {
 	cfg     Config
 	data    *data.Dataset
 	order   *data.Order
-	net     checkpoint.Network // nil for an analytic network
-	model   *kernels.Model     // owned
+	net     kernels.Architecture // nil for an analytic network
+	model   *kernels.Model       // owned
 	trainer *kernels.Trainer
 
 	sched  *schedule.Schedule // as it stands; nil in pretrain without one
@@ -72,16 +72,16 @@ func New(cfg Config, src Sources) (*Run, error) {
 	}
 	r := &Run{data: src.Dataset}
 	var values [][]float32
-	var shape checkpoint.Shape
+	var shape kernels.Shape
 	net := src.Analytic
 	if net != nil {
 		spec := net.Spec()
-		shape = checkpoint.Shape{Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels}
+		shape = kernels.Shape{Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels}
 	} else {
 		if r.net, values, err = network(cfg, src); err != nil {
 			return nil, err
 		}
-		shape = checkpoint.ShapeOf(r.net)
+		shape = r.net.Shape()
 	}
 	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)
 	if err != nil {
@@ -91,7 +91,7 @@ func New(cfg Config, src Sources) (*Run, error) {
 		return nil, err
 	}
 	if net == nil {
-		if net, err = (&checkpoint.Model{Net: r.net, Values: values}).OnBasis(b); err != nil {
+		if net, err = r.net.On(values, b); err != nil {
 			return nil, setting.Errorf("family", "cannot be used: %v", err)
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -35,44 +36,45 @@ func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
 	return b, nil
 }
 
-// network returns the network that the run starts from, with its values. height and
-// width are those of the data, which a dense basis has to fit as well.
-func network(c Config, src Sources) (checkpoint.Network, [][]float32, error) {
-	var cfg unet.Config
+// network returns the network that the run starts from, with its values.
+func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
+	var net kernels.Architecture
+	var values [][]float32
 	switch {
 	case src.Model != nil:
-		net, ok := src.Model.Net.(*unet.Net)
-		if !ok {
-			return src.Model.Net, src.Model.Values, c.checkFrozen()
-		}
-		cfg = net.Config()
+		net, values = src.Model.Net, src.Model.Values
 	case len(c.Network) > 0:
 		var err error
-		if cfg, err = unet.ParseConfig(c.Network); err != nil {
+		if net, err = checkpoint.ParseNetwork(c.Network); err != nil {
 			return nil, nil, networkError(err)
 		}
 	default:
 		return nil, nil, setting.Errorf("network", "must be the config.json of a network where no model is given to start from, got none")
 	}
-	if c.RatioEmbedding && cfg.RatioEmbedding == 0 {
-		b, err := familyBasis(c, src.Basis, cfg.ImgResolution, cfg.ImgResolution)
+	learned, ok := net.(kernels.Trainable)
+	switch {
+	case !ok && src.Model == nil:
+		return nil, nil, setting.Errorf("network", "must be one that learns, got a %s, which is exact; give it as a model", net.Shape().Type)
+	case !ok:
+		return net, values, c.checkFrozen()
+	}
+	if c.RatioEmbedding && learned.Ratios() == 0 {
+		b, err := familyBasis(c, src.Basis, net.Shape().Height, net.Shape().Width)
 		if err != nil {
 			return nil, nil, err
 		}
-		cfg.RatioEmbedding = b.J() - 1
-	}
-	net, err := unet.New(cfg)
-	if err != nil {
-		return nil, nil, networkError(err)
+		if learned, err = learned.WithRatios(b.J() - 1); err != nil {
+			return nil, nil, networkError(err)
+		}
 	}
 	if src.Model == nil {
-		return net, net.Init(c.Seed), nil
+		return learned, learned.Init(c.Seed), nil
 	}
-	values, err := net.Load(src.Model.Net.State(src.Model.Values))
+	values, err := learned.Load(net.State(values))
 	if err != nil {
 		return nil, nil, setting.Errorf("model", "cannot be used: %v", err)
 	}
-	return net, values, nil
+	return learned, values, nil
 }
 
 // checkFrozen checks that the run suits a network whose flow is exact: there is
@@ -90,7 +92,7 @@ func (c Config) checkFrozen() error {
 }
 
 func networkError(err error) error {
-	var e *unet.ConfigError
+	var e *nn.ConfigError
 	if errors.As(err, &e) && e.Field != "" {
 		return setting.Errorf("network."+e.Field, "cannot be used: %s", e.Reason)
 	}
@@ -182,7 +184,7 @@ func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
 // checkData checks that the data set serves the network and the family.
-func checkData(c Config, src Sources, b *basis.Basis, s checkpoint.Shape) error {
+func checkData(c Config, src Sources, b *basis.Basis, s kernels.Shape) error {
 	d := src.Dataset
 	switch {
 	case d == nil:

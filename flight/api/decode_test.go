@@ -219,7 +219,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"", "A", ".", "..", ".a", "-a", "a/b", "a b", "ä", strings.Repeat("x", 65), "edm", "none", "dct", "pca", "pca_per_class", "haar", "a\n"} {
+	for _, name := range []string{"", "A", ".", "..", ".a", "-a", "a/b", "a b", "ä", strings.Repeat("x", 65), "a\n"} {
 		if err := CheckName("name", name); ErrorOf(err).code() != BadRequest {
 			t.Errorf("%q: got %v", name, err)
 		}
@@ -271,15 +271,11 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 		`{"name":"s","kind":"edm","c":0}`:                                                        new(MakeSchedule),
 		`{"name":"b","kind":"pca"}`:                                                              new(MakeBasis),
 		`{"name":"b","dataset":"d"}`:                                                             new(MakeBasis),
-		`{"name":"pca","kind":"pca","dataset":"d"}`:                                              new(MakeBasis),
 		`{"name":"b","kind":"pca","dataset":"d","k":0}`:                                          new(MakeBasis),
-		`{"name":"b","kind":"pca","dataset":"d","clusters":[[0]]}`:                               new(MakeBasis),
 		`{"name":"s","basis":"dct","cuts":[]}`:                                                   new(PutSchedule),
 		`{"name":"s","basis":"dct","cuts":[2,2]}`:                                                new(PutSchedule),
 		`{"name":"s","basis":"dct","cuts":[0,2]}`:                                                new(PutSchedule),
 		`{"name":"s","basis":"dct","cuts":[2],"k":4}`:                                            new(PutSchedule),
-		`{"name":"s","basis":"haar","cuts":[2]}`:                                                 new(PutSchedule),
-		`{"model":"m","basis":"haar","cuts":[2]}`:                                                new(Denoise),
 		`{"name":"s","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,"cuts":[2]}`:          new(MakeSchedule),
 		`{"name":"s","kind":"edm","cuts":[2]}`:                                                   new(MakeSchedule),
 		`{"run":"r","steps":0}`:                                                                  new(TrainStep),

@@ -8,19 +8,14 @@ import (
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// reserved names mean built-in schedules and bases everywhere, so nothing stored may take them.
-var reserved = []string{"edm", "none", "dct", "pca", "pca_per_class", "haar"}
-
-// CheckName returns an error unless a new model, schedule, basis, data set or run may be called name; field is the request's field
-// that holds it.
+// CheckName returns an error unless name is well formed as the name of a model, schedule, basis, data set or run; field is
+// the request's field that holds it. Which names are reserved, the engine knows.
 func CheckName(field, name string) error {
 	switch {
 	case name == "":
 		return Errorf(BadRequest, "%s is missing", field)
 	case !namePattern.MatchString(name):
 		return Errorf(BadRequest, "%s must match [a-z0-9][a-z0-9._-]{0,63}, got %s", field, describe(name))
-	case slices.Contains(reserved, name):
-		return Errorf(BadRequest, "%s must not be one of the reserved names %s, got %q", field, strings.Join(reserved, " "), name)
 	}
 	return nil
 }

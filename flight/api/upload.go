@@ -39,15 +39,15 @@ func (r *PutSchedule) Validate() error {
 	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts))
 }
 
-// checkCuts checks nested bands against their basis.
+// checkCuts checks nested bands. Whether another basis takes any, the engine knows.
 func checkCuts(basis string, k int, cuts []int) error {
 	switch {
 	case cuts == nil:
 		return nil
 	case len(cuts) == 0:
 		return Errorf(BadRequest, "cuts must not be empty")
-	case basis != "dct":
-		return Errorf(BadRequest, "cuts must be left out for basis %q; only dct takes it", basis)
+	case basis == "none":
+		return Errorf(BadRequest, "cuts must be left out for basis none")
 	case k != 0:
 		return Errorf(BadRequest, "k and cuts must not both be given")
 	}

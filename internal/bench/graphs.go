@@ -112,7 +112,7 @@ func (g *graphProgram) upload() error {
 	if err := put(b.in.noise, b.in.batch); err != nil {
 		return err
 	}
-	if n := b.net.Config().LabelDim; n > 0 {
+	if n := b.net.Shape().Labels; n > 0 {
 		hot := make([]float32, b.in.batch*n)
 		for i, l := range b.in.labels {
 			hot[i*n+int(l)] = 1
@@ -138,14 +138,14 @@ func (g *graphProgram) build(gr *graph.Graph) []*node {
 	}
 	noise := graph.Parameter(gr, "noise", shapes.Make(dtypes.Float32, b.in.batch))
 	var label *node
-	if n := b.net.Config().LabelDim; n > 0 {
+	if n := b.net.Shape().Labels; n > 0 {
 		label = graph.Parameter(gr, "label", shapes.Make(dtypes.Float32, b.in.batch, n))
 	}
 	for _, name := range []string{"x", "w", "z"}[:g.what.images] {
 		in = append(in, graph.Parameter(gr, name, shapes.Make(dtypes.Float32, b.in.image()...)))
 	}
 	x := graph.ConvertDType(in[0], b.at.Activations())
-	f := b.net.Apply(nn.NewScope(params, values), x, noise, nil, label, nil)
+	f := b.net.Raw(nn.NewScope(params, values), x, noise, nil, label)
 	return g.what.build(graph.ConvertDType(f, dtypes.Float32), in, values)
 }
 

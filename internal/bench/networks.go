@@ -140,11 +140,17 @@ func (m *modelFlags) measure(
 	return r, errors.Join(err, dev.Close())
 }
 
-// unetOf returns the model's network, which must be a UNet.
-func unetOf(m *checkpoint.Model) (*unet.Net, error) {
-	net, ok := m.Net.(*unet.Net)
+// network is one that learns and that the model preconditions.
+type network interface {
+	kernels.Trainable
+	kernels.RawNetwork
+}
+
+// networkOf returns the model's network, which must be one that learns.
+func networkOf(m *checkpoint.Model) (network, error) {
+	net, ok := m.Net.(network)
 	if !ok {
-		return nil, fmt.Errorf("the network must be SongUNet or DhariwalUNet, got %T", m.Net)
+		return nil, fmt.Errorf("the network must be one that learns, got %s, which is exact", m.Net.Shape().Type)
 	}
 	return net, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/process"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
@@ -67,7 +66,7 @@ func programNames() []string {
 type modelBench struct {
 	dev      *device.Device
 	source   *checkpoint.Model
-	net      *unet.Net
+	net      network
 	model    *kernels.Model
 	at       kernels.Precision
 	in       inputs
@@ -86,7 +85,7 @@ type modelOptions struct {
 
 // openModel puts a model of a UNet on the device, with inputs for a batch.
 func openModel(dev *device.Device, m *checkpoint.Model, o modelOptions) (*modelBench, error) {
-	net, err := unetOf(m)
+	net, err := networkOf(m)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +93,12 @@ func openModel(dev *device.Device, m *checkpoint.Model, o modelOptions) (*modelB
 	b.baseline, _ = process.Resident()
 	var subspaces *basis.Basis
 	if o.dct {
-		side := net.Config().ImgResolution
+		side := net.Shape().Height
 		if subspaces, err = basis.DCT(side, side, 0); err != nil {
 			return nil, err
 		}
 	}
-	if b.model, err = kernels.NewModelAt(o.at, dev, kernels.UNet(net), subspaces); err != nil {
+	if b.model, err = kernels.NewModelAt(o.at, dev, net, subspaces); err != nil {
 		return nil, err
 	}
 	if b.in, err = newInputs(b.model, o.batch); err != nil {

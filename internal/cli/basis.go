@@ -11,6 +11,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 func newBasis() *cobra.Command {
@@ -32,11 +33,22 @@ func newBasis() *cobra.Command {
 // basisRequest are the fields of MakeBasis.
 var basisRequest = []option{
 	{name: "name", needed: true, usage: "`name` of the new basis"},
-	{name: "kind", needed: true, usage: strings.Join(api.BasisKinds, ", ")},
+	{name: "kind", needed: true, usage: strings.Join(basis.Names(madeBasis), ", ")},
 	{name: "dataset", needed: true, usage: "`name` of the data set to make it of"},
 	{name: "k", kind: whole, usage: "dimensions of the first subspace per channel (default a quarter of the pixels)"},
 	{name: "clusters", kind: object, usage: "of pca_per_class: classes that share components, `JSON` such as [[0,6,8],[1,7]]"},
 	{name: "replace", kind: toggle, usage: "replace a basis of that name"},
+}
+
+func madeBasis(d basis.Definition) bool { return d.Made }
+
+// basisKinds lists the kinds that can be made.
+func basisKinds() string {
+	var b strings.Builder
+	for _, d := range basis.Definitions(madeBasis) {
+		fmt.Fprintf(&b, "%-14s %s\n", d.Name, d.Usage)
+	}
+	return b.String()
 }
 
 var basisMakeSpec = spec{
@@ -45,11 +57,8 @@ var basisMakeSpec = spec{
 	long: `Make takes the leading principal components of a data set's images for the first
 subspace and leaves the rest to the second.
 
-pca            components of all images
-pca_per_class  of each class's own images, for its own samples; --clusters lists
-               classes that share theirs
-haar           means of 2×2 pixels, or of larger blocks where k says so
-
+` + basisKinds() + `
+Of a basis per class, --clusters lists classes that share components.
 The planes are the mean over the channels of images in [−1, 1], about the mean of the
 images that the components are taken of. The table says how much of their variance
 lies in the first subspace.`,

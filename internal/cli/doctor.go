@@ -47,7 +47,9 @@ type diagnosis struct {
 	Go      string        `json:"go"`
 	Device  device.Report `json:"device"`
 	Checks  []check       `json:"checks"`
-	OK      bool          `json:"ok"`
+	// Rewritten counts the places in the checks' programs that were given the form in which XLA for the host is fast.
+	Rewritten int64 `json:"rewritten"`
+	OK        bool  `json:"ok"`
 }
 
 type check struct {
@@ -76,6 +78,7 @@ func runDoctor(ctx context.Context, e env) error {
 		}
 		d.Checks = append(d.Checks, c)
 	}
+	d.Rewritten = dev.Stats().Rewritten
 	if e.json {
 		err = printJSON(e.out, d)
 	} else {
@@ -110,6 +113,8 @@ func (d diagnosis) print(e env) error {
 	if d.Device.ProgramCache != "" {
 		row("program cache", "%s", d.Device.ProgramCache)
 	}
+	row("kept memory", "%s", map[bool]string{true: "large blocks that programs free serve their next run", false: "none"}[d.Device.KeepsBlocks])
+	row("rewritten", "%d places in the programs of the checks", d.Rewritten)
 	row("NVIDIA GPU", "%s", yesNo(d.Device.GPU))
 	row("loads plugins", "%s", yesNo(d.Device.Plugins))
 	fmt.Fprintln(t, "\ncandidates\t")

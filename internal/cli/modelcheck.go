@@ -44,7 +44,7 @@ func runModelCheck(_ context.Context, e env) error {
 	net, faults := checkpoint.CheckModel(e.args[0])
 	report := modelReport{Faults: []modelFault{}}
 	if net != nil {
-		report.Type, report.Parameters, report.Config = checkpoint.ShapeOf(net).Type, net.ParamCount(), checkpoint.ConfigOf(net)
+		report.Type, report.Parameters, report.Config = net.Shape().Type, net.ParamCount(), net
 	}
 	for _, err := range faults {
 		fault := modelFault{Reason: err.Error()}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // predictRequest are the fields of Predict.
@@ -22,7 +23,7 @@ var predictRequest = []option{
 	{name: "points", kind: whole, usage: "noise levels measured (default 64)"},
 	{name: "samples", kind: whole, usage: "images per noise level and class (default 32)"},
 	{name: "seed", kind: seed, usage: "of the images and the noise (default 0)"},
-	{name: "bases", kind: object, usage: "list of dct, haar, pca, pca_per_class (default all)"},
+	{name: "bases", kind: object, usage: "list of " + strings.Join(basis.Names(basis.Definition.Predicted), ", ") + " (default all)"},
 }
 
 var schedulePredictSpec = spec{
@@ -68,10 +69,11 @@ type prediction struct {
 func predictions(s api.Schema, b api.Batch) []prediction {
 	whole := func(name string) []int32 { return api.ColumnOf[int32](s, b, name) }
 	numbers := func(name string) []float64 { return api.ColumnOf[float64](s, b, name) }
+	bases := strings.Fields(s.Metadata["bases"])
 	out := make([]prediction, b.Rows)
 	for i := range out {
 		out[i] = prediction{
-			Basis: api.PredictedBases[whole("basis")[i]], PerClass: whole("per_class")[i] == 1, K: whole("k")[i],
+			Basis: bases[whole("basis")[i]], PerClass: whole("per_class")[i] == 1, K: whole("k")[i],
 			Energy: numbers("energy")[i], Stderr: numbers("stderr")[i], Gain: numbers("gain")[i], GainStderr: numbers("gain_stderr")[i],
 		}
 		for _, name := range []string{"cut", "cut_2"} {

@@ -1,5 +1,11 @@
 package cli
 
+import (
+	"strings"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
 // trainRequest are the fields of a run's configuration (train.Config), by their own
 // names: those of CreateRun and of the files in configs/. The defaults named here
 // are the engine's; what is not given is not sent.
@@ -9,7 +15,7 @@ var trainRequest = []option{
 	{name: "network", kind: object, usage: "`JSON` of a new network: EDM's keyword arguments, as in a model's config.json"},
 	{name: "model", usage: "`name` of the model to start from, instead of a new network"},
 	{name: "schedule", usage: "`name` of the schedule to start from (default: the model's own)"},
-	{name: "family", kind: object, usage: "which paths there are: `JSON` such as {\"per_class\":false,\"basis\":\"dct\",\"k\":16}; basis dct (with k or cuts), haar, pca, pca_per_class or a stored one"},
+	{name: "family", kind: object, usage: "which paths there are: `JSON` such as {\"per_class\":false,\"basis\":\"dct\",\"k\":16}; basis " + strings.Join(basis.Names(nil), ", ") + " or a stored one, with k or for dct cuts"},
 
 	{name: "kimg", kind: number, usage: "length in `thousands` of images (default 1200)"},
 	{name: "batch", kind: whole, usage: "`images` per step (default 256)"},

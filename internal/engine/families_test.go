@@ -226,7 +226,7 @@ func TestFamilyRefused(t *testing.T) {
 		`{"basis":"haar","k":5}`:                           "5",
 		`{"basis":"dct","cuts":[4,2]}`:                     "cut 2 after 4",
 		`{"basis":"dct","cuts":[2,8]}`:                     "cut 8",
-		`{"basis":"dct","cuts":[2],"k":4}`:                 "k is 4",
+		`{"basis":"dct","cuts":[2],"k":4}`:                 "k and cuts",
 		`{"basis":"haar","cuts":[2]}`:                      "cuts",
 		`{"basis":"two"}`:                                  "class 2",
 		`{"basis":"small"}`:                                "4×4",

@@ -6,7 +6,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // named is the reply of an action that only has to say that it is done.
@@ -39,7 +38,7 @@ func (e *Engine) describeModel(_ context.Context, req api.ModelName) (any, error
 		return nil, err
 	}
 	info := m.Describe()
-	info.Config = checkpoint.ConfigOf(m.Net)
+	info.Config = m.Net
 	return info, nil
 }
 

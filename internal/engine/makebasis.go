@@ -16,17 +16,24 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 	if err := e.catalog.FreeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis asks again
 		return nil, err
 	}
+	kind, err := catalog.BasisKind("kind", req.Kind, catalog.Made)
+	if err != nil {
+		return nil, err
+	}
+	if req.Clusters != nil && !kind.PerClass {
+		return nil, api.Errorf(api.BadRequest, "clusters must be left out for kind %s; only a basis per class takes it", req.Kind)
+	}
 	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	var b *basis.Basis
 	var spans []passes.Span
-	if req.Kind == "haar" {
-		b, err = e.haar(d.Height(), d.Width(), req.K)
+	if kind.ByFormula() {
+		b, err = e.vectors(schedule.Family{Basis: req.Kind, K: req.K}, d.Height(), d.Width())
 	} else {
 		b, spans, err = passes.PCA(ctx, d, passes.PCASettings{
-			K: req.K, PerClass: req.Kind == "pca_per_class", Clusters: req.Clusters, Progress: api.Sparsely(progress),
+			K: req.K, PerClass: kind.PerClass, Components: kind.Components, Clusters: req.Clusters, Progress: api.Sparsely(progress),
 		})
 	}
 	if err != nil {
@@ -42,9 +49,9 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 	return info, nil
 }
 
-// haar returns the Haar basis by its vectors, as a stored basis is.
-func (e *Engine) haar(h, w, k int) (*basis.Basis, error) {
-	b, _, err := e.catalog.Formula(schedule.Family{Basis: "haar", K: k}, h, w)
+// vectors returns the basis of a formula by its vectors, as a stored basis is.
+func (e *Engine) vectors(f schedule.Family, h, w int) (*basis.Basis, error) {
+	b, _, err := e.catalog.Formula(f, h, w)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -19,7 +19,7 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	if err != nil {
 		return nil, err
 	}
-	net, ok := m.Net.(*mixture.Net)
+	net, ok := m.Net.(kernels.Sampler)
 	if !ok {
 		return nil, api.Errorf(api.BadRequest, "The model %q is no mixture: images of a known law are drawn from one", req.Model).WithHint("MakeModel makes mixtures.")
 	}
@@ -39,28 +39,17 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	}
 	defer images.Abort()
 	report := api.Sparsely(progress)
-	components := net.Config().Components
-	var total float64
-	for _, k := range components {
-		total += k.Weight
-	}
 	normal, image := make([]float32, h*w*c), make([]float32, h*w*c)
 	for i := range req.N {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		key := latent.Uint64(req.Seed+uint64(i), 0, 0)
-		u := total * float64(latent.Uint64(key, 0, 0)>>11) * 0x1p-53
-		at := 0
-		for at < len(components)-1 && u >= components[at].Weight {
-			u -= components[at].Weight
-			at++
-		}
 		latent.Normal(key, 1, normal)
-		net.Sample(values, at, normal, image)
+		label := net.Draw(values, float64(latent.Uint64(key, 0, 0)>>11)*0x1p-53, normal, image)
 		var labels []int32
 		if m.Shape.Labels > 0 {
-			labels = []int32{int32(components[at].Label)}
+			labels = []int32{int32(label)}
 		}
 		if err := images.Float32(image, labels); err != nil {
 			return nil, err

@@ -3,8 +3,11 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -22,6 +25,11 @@ var predictColumns = []api.Column{
 
 // preparePredict measures what bases and classes can gain.
 func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, error) {
+	for _, b := range req.Bases {
+		if _, err := catalog.BasisKind("bases", b, basis.Definition.Predicted); err != nil {
+			return nil, err
+		}
+	}
 	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
@@ -42,6 +50,7 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 		req.T = own.T()
 	}
 	schema := api.Schema{Columns: predictColumns, Metadata: modelMetadata(m, "Predict", req)}
+	schema.Metadata["bases"] = strings.Join(basis.Names(nil), " ")
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := m.Hold(); err != nil {
 			return err
@@ -69,7 +78,7 @@ func predictionBatch(rows []passes.Prediction) *api.Batch {
 			perClass = 1
 		}
 		copy(cuts[:], p.Cuts)
-		for c, v := range []int{slices.Index(api.PredictedBases, p.Basis), perClass, p.K, cuts[0], cuts[1]} {
+		for c, v := range []int{slices.Index(basis.Names(nil), p.Basis), perClass, p.K, cuts[0], cuts[1]} {
 			whole[c] = append(whole[c], int32(v))
 		}
 		for c, v := range []float64{p.Energy, p.Stderr, p.Gain, p.GainStderr} {

@@ -40,8 +40,8 @@ func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, er
 // is the basis of a model that has learned its own.
 func (u *scheduleUpload) chooseBasis() error {
 	u.family = schedule.Family{Basis: u.req.Basis, K: u.req.K, Cuts: u.req.Cuts}
-	if !catalog.StoredByName(u.req.Basis) {
-		return nil
+	if err := catalog.CheckCuts(u.req.Basis, u.req.Cuts); err != nil || !catalog.StoredByName(u.req.Basis) {
+		return err
 	}
 	var err error
 	if u.basis, err = u.e.catalog.Basis(u.req.Basis); err != nil {

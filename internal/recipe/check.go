@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/setting"
@@ -61,7 +62,7 @@ func (r *Recipe) checkNetwork() error {
 		return r.errorf("network.name", "%q; it is made of a-z, 0-9, dot, dash and underscore", r.Network.Name)
 	}
 	c, err := r.Network.parse()
-	var field *unet.ConfigError
+	var field *nn.ConfigError
 	switch {
 	case errors.As(err, &field) && field.Field != "":
 		return r.errorf("network.config."+field.Field, "%s", field.Reason)

@@ -65,7 +65,7 @@ func (r *Recipe) Cost(dev *device.Device, s Stage, on Hardware) (c Cost, ok bool
 		for _, nfe := range r.FID.NFE {
 			evaluations += float64(n * nfe)
 		}
-		model, err := kernels.NewModel(dev, kernels.UNet(net), nil)
+		model, err := kernels.NewModel(dev, net, nil)
 		if err != nil {
 			return c, false, err
 		}
@@ -93,7 +93,7 @@ func stepCost(dev *device.Device, net *unet.Net, cfg train.Config, available int
 			return 0, 0, c, err
 		}
 	}
-	model, err := kernels.NewModel(dev, kernels.UNet(net), b)
+	model, err := kernels.NewModel(dev, net, b)
 	if err != nil {
 		return 0, 0, c, err
 	}

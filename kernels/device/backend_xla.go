@@ -40,7 +40,7 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 		options["visible_devices"] = []int64{int64(cfg.Index)}
 	} else {
 		name += ",shared_buffers"
-		plugin.ForCPU()
+		plugin.ForCPU(cfg.Blocks != "off")
 	}
 	x, err := xla.NewWithOptions(name, options)
 	if err != nil {
@@ -51,7 +51,7 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	return opened{
 		backend:  x,
 		version:  fmt.Sprintf("%d.%d", plugin.Major, plugin.Minor),
-		fromDisk: plugin.FromDisk,
+		fromDisk: plugin.FromDisk, rewritten: plugin.Rewritten, keeps: plugin.KeepsBlocks(),
 	}, nil
 }
 

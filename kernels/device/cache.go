@@ -15,6 +15,7 @@ type Stats struct {
 	Programs       int     // executables in the cache now
 	Compiled       int64   // executables made
 	FromDisk       int64   // of them, read from the cache on disk instead of compiled
+	Rewritten      int64   // places in programs that were given the form in which XLA for the host is fast
 	CompileSeconds float64 // spent in making them, drawing the graphs included
 	Hits           int64   // runs and look-ups that found their executable
 	Evicted        int64   // executables dropped because the cache was full
@@ -140,7 +141,7 @@ func (c *cache) snapshot() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Programs = c.lru.Len()
-	s.FromDisk = c.dev.fromDisk()
+	s.FromDisk, s.Rewritten = c.dev.fromDisk(), c.dev.rewritten()
 	return s
 }
 

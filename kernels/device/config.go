@@ -49,6 +49,14 @@ type Config struct {
 	// Whoever can write to it can run code in this process.
 	ProgramCache string
 
+	// Blocks says what becomes of large blocks of memory that programs on the host free:
+	//
+	//	""        what ANISOFLIGHT_BLOCKS says, else they are kept for the next run
+	//	"off"     they go back to the system's allocator
+	//
+	// The first device that a process opens with a plugin decides for those after it.
+	Blocks string
+
 	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 
@@ -74,6 +82,9 @@ func (c Config) withDefaults(env func(string) string) Config {
 	if c.ProgramCache == "" {
 		c.ProgramCache = env("ANISOFLIGHT_PROGRAM_CACHE")
 	}
+	if c.Blocks == "" {
+		c.Blocks = env("ANISOFLIGHT_BLOCKS")
+	}
 	return c
 }
 
@@ -84,6 +95,8 @@ func (c Config) check() error {
 		return fmt.Errorf("device memory fraction %g: it is a share, above 0 and at most 1", c.MemoryFraction)
 	case c.Index < 0:
 		return fmt.Errorf("device index %d: GPUs are counted from 0", c.Index)
+	case c.Blocks != "" && c.Blocks != "off":
+		return fmt.Errorf("ANISOFLIGHT_BLOCKS must be off or absent, got %q", c.Blocks)
 	case c.MemoryLimit < 0:
 		return fmt.Errorf("device memory limit %d: it is a number of bytes, or 0 for what there is", c.MemoryLimit)
 	}

@@ -16,6 +16,7 @@ type Device struct {
 	programs    *cache
 	report      Report
 	fromDisk    func() int64
+	rewritten   func() int64
 	hostVisible bool // buffers can be viewed in place
 	pureGo      bool // the backend is gomlx's simplego
 

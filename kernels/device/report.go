@@ -27,6 +27,8 @@ type Report struct {
 	Candidates []Candidate `json:"candidates"`  // best first
 	// Memory is what may be taken of a GPU's memory; nil on other backends, which take what they need.
 	Memory *MemoryShare `json:"memory,omitempty"`
+	// KeepsBlocks is true where memory that programs on the host free is kept for their next run.
+	KeepsBlocks bool `json:"keeps_blocks"`
 	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
 }

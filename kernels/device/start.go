@@ -72,9 +72,11 @@ func (d *Device) try(c *Candidate) error {
 
 // opened is a client of a plugin.
 type opened struct {
-	backend  backends.Backend
-	version  string       // of the plugin's PJRT API
-	fromDisk func() int64 // programs that this process has read from disk instead of compiling them
+	backend   backends.Backend
+	version   string       // of the plugin's PJRT API
+	rewritten func() int64 // places in programs that have another form than the graph library wrote
+	keeps     bool         // large allocations of the plugin are kept for its next run
+	fromDisk  func() int64 // programs that this process has read from disk instead of compiling them
 }
 
 func (d *Device) startXLA(c Candidate) error {
@@ -83,8 +85,10 @@ func (d *Device) startXLA(c Candidate) error {
 		return err
 	}
 	d.backend, d.hostVisible = o.backend, c.Kind == CPU
-	before := o.fromDisk()
+	before, placesBefore := o.fromDisk(), o.rewritten()
 	d.fromDisk = func() int64 { return o.fromDisk() - before }
+	d.rewritten = func() int64 { return o.rewritten() - placesBefore }
+	d.report.KeepsBlocks = o.keeps
 	d.report.Name = "xla:" + string(c.Kind)
 	d.report.Plugin, d.report.APIVersion = c.Path, o.version
 	d.report.ProgramCache = d.cfg.programDir()
@@ -103,6 +107,7 @@ func (d *Device) startGo() error {
 	}
 	d.backend, d.pureGo, d.hostVisible = b, true, true
 	d.fromDisk = func() int64 { return 0 }
+	d.rewritten = d.fromDisk
 	d.report.Name = "go"
 	d.describe()
 	return nil

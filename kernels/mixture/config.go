@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // ModelType is the model_type of a mixture's config.json.
@@ -67,24 +67,24 @@ func (r *Resolution) UnmarshalJSON(b []byte) error {
 }
 
 // ParseConfig decodes a config.json strictly. What cannot be used is a
-// *[unet.ConfigError].
+// *[nn.ConfigError].
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c); err != nil {
-		return c, &unet.ConfigError{Reason: fmt.Sprintf("want one JSON object of a mixture's fields: %v", err)}
+		return c, &nn.ConfigError{Reason: fmt.Sprintf("want one JSON object of a mixture's fields: %v", err)}
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return c, &unet.ConfigError{Reason: "more than one JSON value"}
+		return c, &nn.ConfigError{Reason: "more than one JSON value"}
 	}
 	return c, c.Validate()
 }
 
-// Validate returns the first rule that c breaks, as a *[unet.ConfigError].
+// Validate returns the first rule that c breaks, as a *[nn.ConfigError].
 func (c Config) Validate() error {
 	bad := func(field, format string, args ...any) error {
-		return &unet.ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
+		return &nn.ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
 	}
 	h, w, n := c.ImgResolution.Height, c.ImgResolution.Width, len(c.Components)
 	switch {

@@ -1,12 +1,13 @@
 package mixture
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
 // The parameters of a stored mixture of n components over d = H·W·C values, pixels in
@@ -22,8 +23,23 @@ const axesTolerance = 1e-4
 
 // Net is a mixture whose numbers are parameters: the covariance of component i is
 // Σ_i = U_iᵀ diag(λ_i) U_i. It is what a model folder with model_type Mixture holds;
-// its classes are those of its components. On joins it with a basis.
-type Net struct{ cfg Config }
+// its classes are those of its components. Its parameters are means, variances and
+// axes; none is trained. On joins it with a basis.
+type Net struct {
+	nn.Layout
+	cfg Config
+}
+
+var _ kernels.Sampler = (*Net)(nil)
+
+// Parse returns the mixture of a config.json; see [ParseConfig].
+func Parse(config []byte) (*Net, error) {
+	c, err := ParseConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return NewNet(c)
+}
 
 // NewNet returns the mixture that a configuration describes.
 func NewNet(c Config) (*Net, error) {
@@ -31,7 +47,12 @@ func NewNet(c Config) (*Net, error) {
 		return nil, err
 	}
 	c.Components, c.Classes = slices.Clone(c.Components), slices.Clone(c.Classes)
-	return &Net{cfg: c}, nil
+	count, d := len(c.Components), c.Pixels()
+	return &Net{cfg: c, Layout: nn.Layout{
+		{Param: nn.Param{Name: meansName, Shape: []int{count, d}, Frozen: true}},
+		{Param: nn.Param{Name: variancesName, Shape: []int{count, d}, Frozen: true}, Check: checkVariances},
+		{Param: nn.Param{Name: axesName, Shape: []int{count, d, d}, Frozen: true}, Check: func(axes []float32) string { return checkAxes(axes, d) }},
+	}}, nil
 }
 
 // Config returns the configuration.
@@ -41,13 +62,15 @@ func (n *Net) Config() Config {
 	return c
 }
 
-// Params lists the parameters: means, variances and axes. None is trained.
-func (n *Net) Params() []nn.Param {
-	count, d := len(n.cfg.Components), n.cfg.Pixels()
-	return []nn.Param{
-		{Name: meansName, Shape: []int{count, d}, Frozen: true},
-		{Name: variancesName, Shape: []int{count, d}, Frozen: true},
-		{Name: axesName, Shape: []int{count, d, d}, Frozen: true},
+// MarshalJSON writes the config.json.
+func (n *Net) MarshalJSON() ([]byte, error) { return json.Marshal(n.cfg) }
+
+// Shape implements [kernels.Architecture].
+func (n *Net) Shape() kernels.Shape {
+	c := n.Config()
+	return kernels.Shape{
+		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
+		Labels: c.LabelDim, Classes: c.Classes,
 	}
 }
 
@@ -60,47 +83,26 @@ func (n *Net) ParamCount() int {
 	return sum
 }
 
-// Load picks the values of Params out of a state dict, which holds nothing else. A
-// tensor that is missing, unknown, of another shape or not finite, a variance that is
-// not positive and axes that are not orthonormal are a *[unet.StateError].
-func (n *Net) Load(state []unet.Tensor) ([][]float32, error) {
-	fail := func(tensor, format string, args ...any) error {
-		return &unet.StateError{Tensor: tensor, Reason: fmt.Sprintf(format, args...)}
-	}
-	params := n.Params()
-	values := make([][]float32, len(params))
-	for _, t := range state {
-		i := slices.IndexFunc(params, func(p nn.Param) bool { return p.Name == t.Name })
-		switch {
-		case i < 0:
-			return nil, fail(t.Name, "is unknown to a mixture")
-		case values[i] != nil:
-			return nil, fail(t.Name, "is there twice")
-		case !slices.Equal(t.Shape, params[i].Shape) || len(t.Data) != params[i].Size():
-			return nil, fail(t.Name, "has shape %v and %d values; config.json asks for %v", t.Shape, len(t.Data), params[i].Shape)
-		}
-		for k, v := range t.Data {
-			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-				return nil, fail(t.Name, "holds %v at %d", v, k)
-			}
-			if t.Name == variancesName && !(v > 0) {
-				return nil, fail(t.Name, "holds %v at %d; variances are positive", v, k)
-			}
-		}
-		values[i] = t.Data
-	}
-	for i, p := range params {
-		if values[i] == nil {
-			return nil, fail(p.Name, "is missing; config.json asks for it with shape %v", p.Shape)
+// checkVariances requires positive values.
+func checkVariances(variances []float32) string {
+	for i, v := range variances {
+		if !(v > 0) {
+			return fmt.Sprintf("holds %v at %d; variances are positive", v, i)
 		}
 	}
-	d := n.cfg.Pixels()
-	for i := range n.cfg.Components {
-		if row, far := worstRow(values[2][i*d*d:(i+1)*d*d], d); far > axesTolerance {
-			return nil, fail(axesName, "row %d of component %d is %.2g away from orthonormal; at most %g", row, i, far, axesTolerance)
+	return ""
+}
+
+// checkAxes requires the rows of each component's [d·d] to be orthonormal.
+func checkAxes(axes []float32, d int) string {
+	i := 0
+	for u := range slices.Chunk(axes, d*d) {
+		if row, far := worstRow(u, d); far > axesTolerance {
+			return fmt.Sprintf("row %d of component %d is %.2g away from orthonormal; at most %g", row, i, far, axesTolerance)
 		}
+		i++
 	}
-	return values, nil
+	return ""
 }
 
 // worstRow returns the row r of U [d·d] at which U Uᵀ is farthest from the identity,
@@ -124,24 +126,25 @@ func worstRow(axes []float32, d int) (row int, far float64) {
 	return row, far
 }
 
-// State returns the state dict with these values of Params. It shares their memory.
-func (n *Net) State(values [][]float32) []unet.Tensor {
-	params := n.Params()
-	out := make([]unet.Tensor, len(params))
-	for i, p := range params {
-		out[i] = unet.Tensor{Name: p.Name, Shape: p.Shape, Data: values[i]}
+// Draw implements [kernels.Sampler]: u chooses the component.
+func (n *Net) Draw(values [][]float32, u float64, normal, image []float32) (label int) {
+	var total float64
+	for _, k := range n.cfg.Components {
+		total += k.Weight
 	}
-	return out
-}
-
-// Sample fills dst with one image [d] of component i, from d unit normal numbers.
-func (n *Net) Sample(values [][]float32, i int, normal, dst []float32) {
+	u *= total
+	i := 0
+	for i < len(n.cfg.Components)-1 && u >= n.cfg.Components[i].Weight {
+		u -= n.cfg.Components[i].Weight
+		i++
+	}
 	d := n.cfg.Pixels()
-	copy(dst, values[0][i*d:(i+1)*d])
+	copy(image, values[0][i*d:(i+1)*d])
 	for a := range d {
 		scale := normal[a] * float32(math.Sqrt(float64(values[1][i*d+a])))
 		for k, v := range values[2][(i*d+a)*d : (i*d+a+1)*d] {
-			dst[k] += scale * v
+			image[k] += scale * v
 		}
 	}
+	return n.cfg.Components[i].Label
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -181,19 +181,19 @@ func TestMeasure(t *testing.T) {
 func TestNetRefusals(t *testing.T) {
 	s := random(10, 1, 2, 2, 1)
 	net, values, _ := built(t, s, false, nil)
-	for name, change := range map[string]func([]unet.Tensor) []unet.Tensor{
-		"missing":         func(t []unet.Tensor) []unet.Tensor { return t[1:] },
-		"unknown":         func(t []unet.Tensor) []unet.Tensor { t[0].Name = "mean"; return t },
-		"shape":           func(t []unet.Tensor) []unet.Tensor { t[0].Shape = []int{4, 1}; return t },
-		"variance zero":   func(t []unet.Tensor) []unet.Tensor { t[1].Data[2] = 0; return t },
-		"not finite":      func(t []unet.Tensor) []unet.Tensor { t[0].Data[0] = float32(math.NaN()); return t },
-		"not orthonormal": func(t []unet.Tensor) []unet.Tensor { t[2].Data[0] += 0.01; return t },
+	for name, change := range map[string]func([]nn.Tensor) []nn.Tensor{
+		"missing":         func(t []nn.Tensor) []nn.Tensor { return t[1:] },
+		"unknown":         func(t []nn.Tensor) []nn.Tensor { t[0].Name = "mean"; return t },
+		"shape":           func(t []nn.Tensor) []nn.Tensor { t[0].Shape = []int{4, 1}; return t },
+		"variance zero":   func(t []nn.Tensor) []nn.Tensor { t[1].Data[2] = 0; return t },
+		"not finite":      func(t []nn.Tensor) []nn.Tensor { t[0].Data[0] = float32(math.NaN()); return t },
+		"not orthonormal": func(t []nn.Tensor) []nn.Tensor { t[2].Data[0] += 0.01; return t },
 	} {
 		state := net.State(values)
 		for i := range state {
 			state[i].Data = append([]float32(nil), state[i].Data...)
 		}
-		var e *unet.StateError
+		var e *nn.StateError
 		if _, err := net.Load(change(state)); !errors.As(err, &e) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -206,7 +206,7 @@ func TestNetRefusals(t *testing.T) {
 		"too large":      `{"model_type":"Mixture","img_resolution":128,"img_channels":3,"components":[{"weight":1}]}`,
 		"resolution":     `{"model_type":"Mixture","img_resolution":[2],"img_channels":1,"components":[{"weight":1}]}`,
 	} {
-		var e *unet.ConfigError
+		var e *nn.ConfigError
 		if _, err := mixture.ParseConfig([]byte(text)); !errors.As(err, &e) {
 			t.Errorf("%s: error %v", name, err)
 		}

@@ -43,7 +43,7 @@ var _ kernels.FlowNetwork = (*principal)(nil)
 // image of more than 64 values has to have all axes in the subspaces, as they are for
 // basis none, for dct where the covariances are diagonal in the DCT, and for the
 // basis whose blocks the covariances were made of.
-func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.FlowNetwork, error) {
+func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
 		return nil, fmt.Errorf("mixture: the basis splits %d×%d images, these are %d×%d", b.H(), b.W(), c.ImgResolution.Height, c.ImgResolution.Width)

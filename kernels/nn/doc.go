@@ -3,7 +3,8 @@
 // A layer is a small value (its name in the state dict and its sizes) with two
 // methods: Params lists its tensors with PyTorch's names, shapes and EDM's
 // initial distributions; Apply appends it to a computation graph, taking its
-// tensors from a [Scope] by name. Layers hold no values and no nodes, so one
+// tensors from a [Scope] by name. A [Layout] is the state dict of a whole network, with
+// the rules for reading and writing it. Layers hold no values and no nodes, so one
 // network serves any number of graphs, types and devices.
 //
 // Images are [B, H, W, C] throughout, and every layer works in the type of its

@@ -79,18 +79,18 @@ func (b block) heads() int {
 	return b.family.heads(b.out)
 }
 
-func (b block) entries() []entry {
-	out := entriesOf(b.norm("0", b.in).Params())
+func (b block) entries() []nn.Entry {
+	out := nn.Entries(b.norm("0", b.in).Params())
 	out = append(out, b.conv0().entries()...)
-	out = append(out, entriesOf(b.affine().Params())...)
-	out = append(out, entriesOf(b.norm("1", b.out).Params())...)
-	out = append(out, entriesOf(b.conv1().Params())...)
+	out = append(out, nn.Entries(b.affine().Params())...)
+	out = append(out, nn.Entries(b.norm("1", b.out).Params())...)
+	out = append(out, nn.Entries(b.conv1().Params())...)
 	if skip, ok := b.skip(); ok {
 		out = append(out, skip.entries()...)
 	}
 	if b.heads() > 0 {
-		out = append(out, entriesOf(b.norm("2", b.out).Params())...)
-		out = append(out, entriesOf(b.attention().Params())...)
+		out = append(out, nn.Entries(b.norm("2", b.out).Params())...)
+		out = append(out, nn.Entries(b.attention().Params())...)
 	}
 	return out
 }

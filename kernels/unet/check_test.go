@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // TestCheckTellsEverything: all faults of a state dict, in the network's order and the
@@ -14,7 +14,7 @@ func TestCheckTellsEverything(t *testing.T) {
 	net := build(t, small())
 	state := net.State(net.Init(1))
 	at := func(name string) int {
-		return slices.IndexFunc(state, func(s unet.Tensor) bool { return s.Name == name })
+		return slices.IndexFunc(state, func(s nn.Tensor) bool { return s.Name == name })
 	}
 	state[at("model.map_layer1.weight")].Shape = []int{1}
 	state[at("model.map_layer1.bias")].Name = "model.map_layer1.gain"

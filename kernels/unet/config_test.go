@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 
@@ -103,7 +104,7 @@ func TestParseConfigRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := unet.ParseConfig([]byte(c.json))
-			var ce *unet.ConfigError
+			var ce *nn.ConfigError
 			if !errors.As(err, &ce) {
 				t.Fatalf("got %v, want a *ConfigError", err)
 			}

@@ -23,15 +23,15 @@ type conv struct {
 	filter nn.Resampler
 }
 
-func (c conv) entries() []entry {
-	var out []entry
+func (c conv) entries() []nn.Entry {
+	var out []nn.Entry
 	if c.Kernel > 0 {
-		out = entriesOf(c.Params())
+		out = nn.Entries(c.Params())
 	}
 	if c.dir != level {
 		f := c.filter.Filter()
 		n := 2 * (c.filter.Pad() + 1)
-		out = append(out, entry{nn.Param{Name: c.Name + ".resample_filter", Shape: []int{1, 1, n, n}}, f})
+		out = append(out, nn.Entry{Param: nn.Param{Name: c.Name + ".resample_filter", Shape: []int{1, 1, n, n}}, Constant: f})
 	}
 	return out
 }

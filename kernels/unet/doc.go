@@ -13,7 +13,7 @@
 // log-ratios that start at zero. A checkpoint without them loads with zeros and
 // computes what it always did.
 //
-// May import: kernels/nn, kernels/autodiff and the graph library. A Net holds no
+// May import: kernels, kernels/nn, kernels/autodiff, schedule/basis and the graph library. A Net holds no
 // values and is immutable. Begin reading at [New]; the two families are built in
 // song.go and dhariwal.go from the steps in step.go and the block in block.go.
 package unet

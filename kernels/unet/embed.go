@@ -53,15 +53,15 @@ func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAu
 
 const freqs = prefix + "map_noise.freqs"
 
-func (e embedder) entries() []entry {
-	var out []entry
+func (e embedder) entries() []nn.Entry {
+	var out []nn.Entry
 	add := func(l *nn.Linear) {
 		if l != nil {
-			out = append(out, entriesOf(l.Params())...)
+			out = append(out, nn.Entries(l.Params())...)
 		}
 	}
 	if e.fourier {
-		out = append(out, entry{Param: nn.Param{Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16), Frozen: true}})
+		out = append(out, nn.Entry{Param: nn.Param{Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16), Frozen: true}})
 	}
 	if e.song {
 		add(e.label)
@@ -70,7 +70,7 @@ func (e embedder) entries() []entry {
 	for _, r := range e.ratios {
 		p := r.Params()[0]
 		p.Optional = true
-		out = append(out, entry{Param: p})
+		out = append(out, nn.Entry{Param: p})
 	}
 	add(&e.layer0)
 	add(&e.layer1)

@@ -2,7 +2,6 @@ package unet
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -12,14 +11,18 @@ import (
 
 // Net is the shape of one network: its parameters and the graph it appends. It
 // holds no values, and is immutable and safe for concurrent use.
+//
+// Its parameters are in the order of EDM's state dict, those of the ratio embedding
+// before map_layer0. A Fourier embedding's frequencies, which EDM calls a buffer, are
+// among them, Frozen: they differ between checkpoints.
 type Net struct {
-	cfg     Config
-	embed   embedder
-	steps   []step
-	entries []entry // the whole state dict, in order
+	nn.Layout
+	cfg   Config
+	embed embedder
+	steps []step
 }
 
-// New returns the network of a configuration, or a *[ConfigError].
+// New returns the network of a configuration, or a *[nn.ConfigError].
 func New(cfg Config) (*Net, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -30,9 +33,9 @@ func New(cfg Config) (*Net, error) {
 	} else {
 		n.embed, n.steps = buildDhariwal(cfg)
 	}
-	n.entries = n.embed.entries()
+	n.Layout = n.embed.entries()
 	for _, st := range n.steps {
-		n.entries = append(n.entries, st.entries()...)
+		n.Layout = append(n.Layout, st.entries()...)
 	}
 	if err := n.checkSizes(); err != nil {
 		return nil, err
@@ -43,14 +46,14 @@ func New(cfg Config) (*Net, error) {
 // checkSizes refuses what only the finished layout shows.
 func (n *Net) checkSizes() error {
 	total := 0
-	for _, e := range n.entries {
+	for _, e := range n.Layout {
 		if total += e.Size(); total > maxParams {
-			return &ConfigError{"model_channels", fmt.Sprintf("the network has more than %d parameters; make it smaller", maxParams)}
+			return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf("the network has more than %d parameters; make it smaller", maxParams)}
 		}
 		if name, ok := strings.CutSuffix(e.Name, ".weight"); ok && len(e.Shape) == 1 {
 			norm := nn.GroupNorm{Channels: e.Shape[0]}
 			if g := norm.Groups(); e.Shape[0]%g != 0 {
-				return &ConfigError{"model_channels", fmt.Sprintf(
+				return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf(
 					"%s would split %d channels into %d groups; choose multiples of 4 up to 128 and of 32 beyond", name, e.Shape[0], g)}
 			}
 		}
@@ -68,49 +71,10 @@ func (n *Net) checkSizes() error {
 			continue
 		}
 		if h := b.heads(); h > 0 && b.out%h != 0 {
-			return &ConfigError{"model_channels", fmt.Sprintf("%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h)}
+			return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf("%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h)}
 		}
 	}
 	return nil
-}
-
-// Config returns the configuration the network was made from.
-func (n *Net) Config() Config {
-	c := n.cfg
-	c.ChannelMult, c.AttnResolutions = slices.Clone(c.ChannelMult), slices.Clone(c.AttnResolutions)
-	c.ResampleFilter, c.Classes = slices.Clone(c.ResampleFilter), slices.Clone(c.Classes)
-	return c
-}
-
-// WithDropout returns the same network with another rate of dropout in training.
-func (n *Net) WithDropout(rate float64) *Net {
-	m := *n
-	m.cfg.Dropout = rate
-	return &m
-}
-
-// Params returns the parameters in the order of EDM's state dict, those of the
-// ratio embedding before map_layer0. A Fourier embedding's frequencies, which
-// EDM calls a buffer, are among them, Frozen: they differ between checkpoints.
-func (n *Net) Params() []nn.Param {
-	var out []nn.Param
-	for _, e := range n.entries {
-		if e.constant == nil {
-			out = append(out, e.Param)
-		}
-	}
-	return out
-}
-
-// ParamCount returns the number of trained scalars.
-func (n *Net) ParamCount() int {
-	total := 0
-	for _, p := range n.Params() {
-		if !p.Frozen {
-			total += p.Size()
-		}
-	}
-	return total
 }
 
 // Init draws initial values from EDM's distributions, in PyTorch's layout and

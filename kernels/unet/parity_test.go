@@ -65,13 +65,13 @@ func newParity(t *testing.T, dev *device.Device, name string, dtype dtypes.DType
 	p := &parity{Case: fixtures.Load(t, name), dtype: dtype, dev: dev}
 	p.net = fixtureNet(t, p.Case)
 	p.params = p.net.Params()
-	var state []unet.Tensor
+	var state []nn.Tensor
 	for _, w := range p.File("weights.safetensors").Tensors {
 		v, err := w.Float32s()
 		if err != nil {
 			t.Fatal(err)
 		}
-		state = append(state, unet.Tensor{Name: w.Name, Shape: w.Shape, Data: v})
+		state = append(state, nn.Tensor{Name: w.Name, Shape: w.Shape, Data: v})
 	}
 	values, err := p.net.Load(state)
 	if err != nil {

@@ -8,12 +8,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // ParseConfig decodes a config.json: one JSON object with the fields of
 // [Config], EDM's defaults where a field is absent (model_type too:
 // DhariwalUNet). It is strict: unknown, repeated and null fields, fields of the
-// wrong type and trailing text are a *[ConfigError]. The result has passed
+// wrong type and trailing text are a *[nn.ConfigError]. The result has passed
 // [Config.Validate].
 func ParseConfig(data []byte) (Config, error) {
 	keys, values, err := object(data)
@@ -66,20 +68,20 @@ func (c *Config) targets() map[string]any {
 
 func unknown(key, modelType string) error {
 	if _, ok := (&Config{ModelType: SongUNet}).targets()[key]; ok {
-		return &ConfigError{key, "is no argument of " + modelType + "; remove it, or set model_type to " + SongUNet}
+		return &nn.ConfigError{Field: key, Reason: "is no argument of " + modelType + "; remove it, or set model_type to " + SongUNet}
 	}
 	var names []string
 	for name := range (&Config{ModelType: modelType}).targets() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return &ConfigError{key, "unknown field; remove it, the fields are " + strings.Join(names, ", ")}
+	return &nn.ConfigError{Field: key, Reason: "unknown field; remove it, the fields are " + strings.Join(names, ", ")}
 }
 
 // object splits a JSON object into its fields.
 func object(data []byte) (keys []string, values []json.RawMessage, err error) {
 	bad := func(err error) error {
-		return &ConfigError{"", fmt.Sprintf("want one JSON object (write infinity as \"inf\"): %v", err)}
+		return &nn.ConfigError{Field: "", Reason: fmt.Sprintf("want one JSON object (write infinity as \"inf\"): %v", err)}
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if tok, err := dec.Token(); err != nil {
@@ -98,7 +100,7 @@ func object(data []byte) (keys []string, values []json.RawMessage, err error) {
 			return nil, nil, bad(err)
 		}
 		if slices.Contains(keys, key) {
-			return nil, nil, &ConfigError{key, "is given twice; keep one"}
+			return nil, nil, &nn.ConfigError{Field: key, Reason: "is given twice; keep one"}
 		}
 		keys, values = append(keys, key), append(values, value)
 	}
@@ -113,10 +115,10 @@ func object(data []byte) (keys []string, values []json.RawMessage, err error) {
 
 func read(key string, raw json.RawMessage, target any) error {
 	if string(raw) == "null" {
-		return &ConfigError{key, "is null; give a value, or remove the field for its default"}
+		return &nn.ConfigError{Field: key, Reason: "is null; give a value, or remove the field for its default"}
 	}
 	if err := json.Unmarshal(raw, target); err != nil {
-		return &ConfigError{key, fmt.Sprintf("want %s, got %s", wanted(target), clip(raw))}
+		return &nn.ConfigError{Field: key, Reason: fmt.Sprintf("want %s, got %s", wanted(target), clip(raw))}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 func TestStateGoesBothWays(t *testing.T) {
@@ -61,7 +61,7 @@ func TestLoadFillsInRatiosAndConstants(t *testing.T) {
 	cfg := small()
 	cfg.RatioEmbedding = 1
 	with := build(t, cfg)
-	state := slices.DeleteFunc(plain.State(values), func(s unet.Tensor) bool { return strings.HasSuffix(s.Name, "resample_filter") })
+	state := slices.DeleteFunc(plain.State(values), func(s nn.Tensor) bool { return strings.HasSuffix(s.Name, "resample_filter") })
 	got, err := with.Load(state)
 	if err != nil {
 		t.Fatal(err)
@@ -82,28 +82,28 @@ func TestLoadRefuses(t *testing.T) {
 	const victim = "model.map_layer0.weight"
 	for _, c := range []struct {
 		name, tensor, says string
-		change             func(s []unet.Tensor, i int) []unet.Tensor
+		change             func(s []nn.Tensor, i int) []nn.Tensor
 	}{
-		{"missing", victim, "missing", func(s []unet.Tensor, i int) []unet.Tensor { return slices.Delete(s, i, i+1) }},
-		{"twice", victim, "twice", func(s []unet.Tensor, i int) []unet.Tensor { return append(s, s[i]) }},
-		{"unknown", "model.map_ratio0.weight", "unknown", func(s []unet.Tensor, i int) []unet.Tensor {
-			return append(s, unet.Tensor{Name: "model.map_ratio0.weight", Shape: []int{1}, Data: []float32{0}})
+		{"missing", victim, "missing", func(s []nn.Tensor, i int) []nn.Tensor { return slices.Delete(s, i, i+1) }},
+		{"twice", victim, "twice", func(s []nn.Tensor, i int) []nn.Tensor { return append(s, s[i]) }},
+		{"unknown", "model.map_ratio0.weight", "unknown", func(s []nn.Tensor, i int) []nn.Tensor {
+			return append(s, nn.Tensor{Name: "model.map_ratio0.weight", Shape: []int{1}, Data: []float32{0}})
 		}},
-		{"transposed", victim, "shape", func(s []unet.Tensor, i int) []unet.Tensor { slices.Reverse(s[i].Shape); return s }},
-		{"short", victim, "values", func(s []unet.Tensor, i int) []unet.Tensor { s[i].Data = s[i].Data[1:]; return s }},
-		{"NaN", victim, "NaN", func(s []unet.Tensor, i int) []unet.Tensor { s[i].Data[3] = float32(math.NaN()); return s }},
-		{"infinite", victim, "-Inf", func(s []unet.Tensor, i int) []unet.Tensor { s[i].Data[3] = float32(math.Inf(-1)); return s }},
-		{"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter", func(s []unet.Tensor, _ int) []unet.Tensor {
-			k := slices.IndexFunc(s, func(t unet.Tensor) bool { return t.Name == "model.enc.2x2_down.conv0.resample_filter" })
+		{"transposed", victim, "shape", func(s []nn.Tensor, i int) []nn.Tensor { slices.Reverse(s[i].Shape); return s }},
+		{"short", victim, "values", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data = s[i].Data[1:]; return s }},
+		{"NaN", victim, "NaN", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data[3] = float32(math.NaN()); return s }},
+		{"infinite", victim, "-Inf", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data[3] = float32(math.Inf(-1)); return s }},
+		{"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter", func(s []nn.Tensor, _ int) []nn.Tensor {
+			k := slices.IndexFunc(s, func(t nn.Tensor) bool { return t.Name == "model.enc.2x2_down.conv0.resample_filter" })
 			s[k].Data[0] = 0.5
 			return s
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state := net.State(net.Init(2))
-			i := slices.IndexFunc(state, func(s unet.Tensor) bool { return s.Name == victim })
+			i := slices.IndexFunc(state, func(s nn.Tensor) bool { return s.Name == victim })
 			_, err := net.Load(c.change(state, i))
-			var se *unet.StateError
+			var se *nn.StateError
 			if !errors.As(err, &se) {
 				t.Fatalf("got %v, want a *StateError", err)
 			}

@@ -30,7 +30,7 @@ func (w *walk) pop() *graph.Node {
 
 // step is one module of the encoder or decoder, in the state dict's order.
 type step interface {
-	entries() []entry
+	entries() []nn.Entry
 	apply(w *walk)
 	count(t *tally) // the operations of apply on one image
 }
@@ -112,8 +112,8 @@ type emit struct {
 	conv nn.Conv2D
 }
 
-func (st emit) entries() []entry {
-	return append(entriesOf(st.norm.Params()), entriesOf(st.conv.Params())...)
+func (st emit) entries() []nn.Entry {
+	return append(nn.Entries(st.norm.Params()), nn.Entries(st.conv.Params())...)
 }
 
 func (st emit) apply(w *walk) {

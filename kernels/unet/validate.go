@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // Bounds on what a configuration may ask for, far above any published network
@@ -15,7 +17,7 @@ const (
 	maxParams = 1 << 32
 )
 
-// Validate returns a *[ConfigError] for the first field that no network can be
+// Validate returns a *[nn.ConfigError] for the first field that no network can be
 // built from.
 func (c Config) Validate() error {
 	_, err := New(c)
@@ -41,27 +43,27 @@ func (c Config) check() error {
 		{"ratio_embedding", c.RatioEmbedding, 0, maxSize},
 	} {
 		if f.value < f.lo || f.value > f.hi {
-			return &ConfigError{f.name, fmt.Sprintf("want an integer from %d to %d, got %d", f.lo, f.hi, f.value)}
+			return &nn.ConfigError{Field: f.name, Reason: fmt.Sprintf("want an integer from %d to %d, got %d", f.lo, f.hi, f.value)}
 		}
 	}
 	if n := len(c.ChannelMult); n < 1 || n > 16 {
-		return &ConfigError{"channel_mult", fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n)}
+		return &nn.ConfigError{Field: "channel_mult", Reason: fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n)}
 	}
 	for _, m := range c.ChannelMult {
 		if m < 1 || m > maxBlocks {
-			return &ConfigError{"channel_mult", fmt.Sprintf("want integers from 1 to %d, got %d", maxBlocks, m)}
+			return &nn.ConfigError{Field: "channel_mult", Reason: fmt.Sprintf("want integers from 1 to %d, got %d", maxBlocks, m)}
 		}
 	}
 	if step := 1 << (len(c.ChannelMult) - 1); c.ImgResolution%step != 0 {
-		return &ConfigError{"img_resolution", fmt.Sprintf(
+		return &nn.ConfigError{Field: "img_resolution", Reason: fmt.Sprintf(
 			"is halved %d times, so it must be a multiple of %d, got %d", len(c.ChannelMult)-1, step, c.ImgResolution)}
 	}
 	if c.ModelChannels%2 != 0 {
-		return &ConfigError{"model_channels", fmt.Sprintf("must be even for the noise embedding, got %d", c.ModelChannels)}
+		return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf("must be even for the noise embedding, got %d", c.ModelChannels)}
 	}
 	for _, r := range c.AttnResolutions {
 		if r < 1 {
-			return &ConfigError{"attn_resolutions", fmt.Sprintf("want resolutions of at least 1, got %d", r)}
+			return &nn.ConfigError{Field: "attn_resolutions", Reason: fmt.Sprintf("want resolutions of at least 1, got %d", r)}
 		}
 	}
 	if err := c.checkNumbers(); err != nil {
@@ -75,37 +77,37 @@ func (c Config) check() error {
 
 func (c Config) checkType() error {
 	if c.ModelType != SongUNet && c.ModelType != DhariwalUNet {
-		return &ConfigError{"model_type", fmt.Sprintf("want %s or %s, got %q", SongUNet, DhariwalUNet, c.ModelType)}
+		return &nn.ConfigError{Field: "model_type", Reason: fmt.Sprintf("want %s or %s, got %q", SongUNet, DhariwalUNet, c.ModelType)}
 	}
 	return nil
 }
 
 func (c Config) checkNumbers() error {
 	if !(c.SigmaData > 0) || math.IsInf(c.SigmaData, 0) {
-		return &ConfigError{"sigma_data", fmt.Sprintf("want a positive number, got %v", c.SigmaData)}
+		return &nn.ConfigError{Field: "sigma_data", Reason: fmt.Sprintf("want a positive number, got %v", c.SigmaData)}
 	}
 	if !(c.SigmaMin >= 0) || math.IsInf(float64(c.SigmaMin), 0) {
-		return &ConfigError{"sigma_min", fmt.Sprintf("want a number from 0, got %v", float64(c.SigmaMin))}
+		return &nn.ConfigError{Field: "sigma_min", Reason: fmt.Sprintf("want a number from 0, got %v", float64(c.SigmaMin))}
 	}
 	if !(c.SigmaMax > c.SigmaMin) {
-		return &ConfigError{"sigma_max", fmt.Sprintf("want a number above sigma_min, or \"inf\", got %v", float64(c.SigmaMax))}
+		return &nn.ConfigError{Field: "sigma_max", Reason: fmt.Sprintf("want a number above sigma_min, or \"inf\", got %v", float64(c.SigmaMax))}
 	}
 	if !(c.Dropout >= 0 && c.Dropout < 1) {
-		return &ConfigError{"dropout", fmt.Sprintf("want a rate in [0, 1), got %v", c.Dropout)}
+		return &nn.ConfigError{Field: "dropout", Reason: fmt.Sprintf("want a rate in [0, 1), got %v", c.Dropout)}
 	}
 	if !(c.LabelDropout >= 0 && c.LabelDropout <= 1) {
-		return &ConfigError{"label_dropout", fmt.Sprintf("want a rate in [0, 1], got %v", c.LabelDropout)}
+		return &nn.ConfigError{Field: "label_dropout", Reason: fmt.Sprintf("want a rate in [0, 1], got %v", c.LabelDropout)}
 	}
 	return nil
 }
 
 func (c Config) checkClasses() error {
 	if n := len(c.Classes); n != 0 && n != c.LabelDim {
-		return &ConfigError{"classes", fmt.Sprintf("want no names or label_dim = %d of them, got %d", c.LabelDim, n)}
+		return &nn.ConfigError{Field: "classes", Reason: fmt.Sprintf("want no names or label_dim = %d of them, got %d", c.LabelDim, n)}
 	}
 	for i, name := range c.Classes {
 		if name == "" || slices.Contains(c.Classes[:i], name) {
-			return &ConfigError{"classes", fmt.Sprintf("want distinct names, got %q at %d", name, i)}
+			return &nn.ConfigError{Field: "classes", Reason: fmt.Sprintf("want distinct names, got %q at %d", name, i)}
 		}
 	}
 	return nil
@@ -133,18 +135,18 @@ func (c Config) checkSong() error {
 		{"decoder_type", c.DecoderType, []string{"standard", "skip"}},
 	} {
 		if !slices.Contains(f.allowed, f.value) {
-			return &ConfigError{f.name, fmt.Sprintf("want %s, got %q", strings.Join(f.allowed, " or "), f.value)}
+			return &nn.ConfigError{Field: f.name, Reason: fmt.Sprintf("want %s, got %q", strings.Join(f.allowed, " or "), f.value)}
 		}
 	}
 	if c.ChannelMultNoise < 1 || c.ChannelMultNoise > maxBlocks {
-		return &ConfigError{"channel_mult_noise", fmt.Sprintf("want an integer from 1 to %d, got %d", maxBlocks, c.ChannelMultNoise)}
+		return &nn.ConfigError{Field: "channel_mult_noise", Reason: fmt.Sprintf("want an integer from 1 to %d, got %d", maxBlocks, c.ChannelMultNoise)}
 	}
 	sum := 0.0
 	for _, f := range c.ResampleFilter {
 		sum += f
 	}
 	if n := len(c.ResampleFilter); n == 0 || n%2 != 0 || n > maxBlocks || !(math.Abs(sum) > 0) || math.IsInf(sum, 0) {
-		return &ConfigError{"resample_filter", fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter)}
+		return &nn.ConfigError{Field: "resample_filter", Reason: fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter)}
 	}
 	return nil
 }

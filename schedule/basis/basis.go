@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The kinds of a basis.
+// The kinds of a basis: the names of those by formula, and dense for vectors that were
+// made or given. Registered formulas have kinds of their own.
 const (
 	KindNone  = "none"
 	KindDCT   = "dct"
@@ -24,10 +25,15 @@ type Basis struct {
 	kind    string
 	h, w    int
 	dims    []int       // dimensions of each subspace per channel
-	cuts    []cut       // dct and haar: the nested spans R_1 … R_{J−1}
-	vectors [][]float64 // dense: [group][k·H·W]
-	groups  [][]int     // dense: the labels that share each group's vectors
-	groupOf map[int]int // dense: label → group
+	cuts    []cut       // separable bases: the nested spans R_1 … R_{J−1}
+	vectors [][]float64 // bases by their vectors: [group][k·H·W]
+	groups  [][]int     // the labels that share each group's vectors
+	groupOf map[int]int // label → group
+}
+
+var none = Definition{
+	Name: KindNone, Usage: "the whole image, J = 1", One: true,
+	Formula: func(h, w, _ int, _ []int) (*Basis, error) { return None(h, w), nil },
 }
 
 // None returns the basis of one subspace, the whole plane. It panics unless both
@@ -39,7 +45,7 @@ func None(h, w int) *Basis {
 	return &Basis{kind: KindNone, h: h, w: w, dims: []int{h * w}}
 }
 
-// Kind returns KindNone, KindDCT, KindHaar or KindDense.
+// Kind returns the name of the formula that made the basis, or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
 // String tells the kind and what tells it from others of its kind: the low-pass spans,
@@ -74,7 +80,7 @@ func (b *Basis) Dims() []int { return slices.Clone(b.dims) }
 // PerClass reports whether a sample's class chooses its vectors.
 func (b *Basis) PerClass() bool {
 	_, shared := b.groupOf[Shared]
-	return b.kind == KindDense && !shared
+	return b.vectors != nil && !shared
 }
 
 // Knows reports whether there are projectors for a label.
@@ -93,8 +99,8 @@ func (b *Basis) Classes() []int {
 }
 
 // Groups returns the labels that share vectors, a list for each set of vectors: the
-// classes one by one, clusters of them, or Shared alone. It is nil for bases that are
-// given by a formula.
+// classes one by one, clusters of them, or Shared alone. It is nil for bases without,
+// none and separable ones.
 func (b *Basis) Groups() [][]int {
 	if b.groups == nil {
 		return nil
@@ -111,10 +117,10 @@ func (b *Basis) Groups() [][]int {
 // will do where they are shared). It is an error for basis none, which has no vectors, and
 // for a class without any.
 func (b *Basis) Vectors(label int) ([]float64, error) {
-	switch b.kind {
-	case KindDCT, KindHaar:
+	switch {
+	case b.cuts != nil:
 		return b.cuts[0].functions(), nil
-	case KindDense:
+	case b.vectors != nil:
 		v, err := b.rows(label)
 		return slices.Clone(v), err
 	}

@@ -375,9 +375,9 @@ func TestRefused(t *testing.T) {
 		}, Shared, -1, "1 clusters"},
 		{"odd haar", func() (*Basis, error) { return Haar(5, 4, 0) }, Shared, -1, "even"},
 		{"k of haar", func() (*Basis, error) { return Haar(8, 8, 8) }, Shared, -1, "[16 4 1]"},
-		{"cuts of haar", func() (*Basis, error) { b, _, err := Formula("haar", 8, 8, 0, []int{2}); return b, err }, Shared, -1, "cuts belong"},
-		{"cuts and k", func() (*Basis, error) { b, _, err := Formula("dct", 8, 8, 4, []int{2}); return b, err }, Shared, -1, "k is 4"},
-		{"k of none", func() (*Basis, error) { b, _, err := Formula("none", 8, 8, 4, nil); return b, err }, Shared, -1, "takes no k"},
+		{"cuts of haar", func() (*Basis, error) { b, _, err := Formula("haar", 8, 8, 0, []int{2}); return b, err }, Shared, -1, "cuts must be left out"},
+		{"cuts and k", func() (*Basis, error) { b, _, err := Formula("dct", 8, 8, 4, []int{2}); return b, err }, Shared, -1, "k and cuts"},
+		{"k of none", func() (*Basis, error) { b, _, err := Formula("none", 8, 8, 4, nil); return b, err }, Shared, -1, "k must be left out"},
 		{"not a number", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: nan}) }, Shared, 1, "NaN"},
 	} {
 		t.Run(q.name, func(t *testing.T) {

@@ -1,9 +1,22 @@
 package basis
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
+
+var dct = Definition{
+	Name: KindDCT, Usage: "low frequencies of the cosine transform", Cuts: true,
+	Formula: func(h, w, k int, cuts []int) (*Basis, error) {
+		if len(cuts) > 0 {
+			return DCTBands(h, w, cuts...)
+		}
+		return DCT(h, w, k)
+	},
+	CheckK: checkSquare,
+	Chains: dctChains,
+}
 
 // cut is a separable low-pass span: orthonormal rows along each axis, A_H [nu·H] and
 // A_W [nv·W], of the DCT the first of the transform.
@@ -43,12 +56,51 @@ func DCT(h, w, k int) (*Basis, error) {
 		}
 		return bands(KindDCT, h, w, newCut(h, w, h/2, w/2)), nil
 	}
-	r := int(math.Round(math.Sqrt(math.Max(0, float64(k)))))
-	if k < 0 || r*r != k {
-		return nil, failf(Shared, -1, "k is %d; for basis dct it must be a perfect square", k)
+	if wrong := checkSquare(k); wrong != "" {
+		return nil, failf(Shared, -1, "%s", wrong)
 	}
-	return DCTBands(h, w, r)
+	return DCTBands(h, w, root(k))
 }
+
+func root(k int) int { return int(math.Round(math.Sqrt(math.Max(0, float64(k))))) }
+
+func checkSquare(k int) string {
+	if r := root(k); r*r != k {
+		return fmt.Sprintf("k must be a perfect square for basis dct, got %d", k)
+	}
+	return ""
+}
+
+// dctChains returns one chain: the functions in the order of max(u, v), cut at
+// 1 … max(H, W)−1.
+func dctChains(h, w int) []Chain {
+	if max(h, w) == 1 {
+		return nil
+	}
+	rows, cols := DCTRows(h, h), DCTRows(w, w)
+	var c Chain
+	for cut := 1; cut < max(h, w); cut++ {
+		for u := range min(cut, h) {
+			for v := range min(cut, w) {
+				if max(u, v) != cut-1 {
+					continue
+				}
+				f := make([]float64, 0, h*w)
+				for y := range h {
+					for x := range w {
+						f = append(f, rows[u*h+y]*cols[v*w+x])
+					}
+				}
+				c.Vectors = append(c.Vectors, f)
+			}
+		}
+		c.Ranks, c.Cuts = append(c.Ranks, len(c.Vectors)), append(c.Cuts, cut)
+	}
+	return []Chain{c}
+}
+
+// rowsOf splits flat rows [n·d].
+func rowsOf(flat []float64, d int) [][]float64 { return slices.Collect(slices.Chunk(flat, d)) }
 
 // DCTBands returns the basis of nested frequency bands: with cuts c_1 < c_2 < …,
 // P_1 holds the frequencies max(u, v) < c_1, P_2 those below c_2 but not in P_1, and

@@ -15,5 +15,9 @@
 // The package imports the standard library and gonum and computes in float64; Split is
 // the reference that device programs are compared with. Bases are immutable.
 //
-// Begin with basis.go; then pca.go.
+// The bases that have names are in a registry, which the rest of the program asks for
+// names, how a basis is made, and what it takes: see [Definition]. A new one is a file
+// here, a line in registry.go, a line of documentation and a test.
+//
+// Begin with basis.go and registry.go; then pca.go.
 package basis

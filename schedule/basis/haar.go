@@ -2,6 +2,21 @@ package basis
 
 import "math"
 
+var haar = Definition{
+	Name: KindHaar, Usage: "means of 2×2 pixels, or of larger blocks where k says so", Made: true,
+	Formula: func(h, w, k int, _ []int) (*Basis, error) { return Haar(h, w, k) },
+	Chains: func(h, w int) (out []Chain) {
+		for k := h * w / 4; k >= 1; k /= 4 {
+			b, err := Haar(h, w, k)
+			if err != nil {
+				break // no such scale
+			}
+			out = append(out, Chain{Vectors: rowsOf(b.cuts[0].functions(), h*w), Ranks: []int{k}})
+		}
+		return out
+	},
+}
+
 // Haar returns the basis of two subspaces whose first holds the coarse part of the
 // Haar wavelet transform: planes that are constant on blocks of 2^l×2^l pixels,
 // k = H·W/4^l. k = 0 means l = 1. Both sizes must be multiples of 2^l.

@@ -7,6 +7,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+var (
+	pca = Definition{
+		Name: "pca", Usage: "components of all images", Made: true, Components: (*Moments).Components,
+	}
+	pcaPerClass = Definition{
+		Name: "pca_per_class", Usage: "of each class's own images, for its own samples", Made: true,
+		Components: (*Moments).Components, PerClass: true,
+	}
+)
+
 // Components are the leading principal components of planes.
 type Components struct {
 	Vectors   [][]float64 // [k][H·W], orthonormal

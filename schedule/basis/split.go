@@ -12,12 +12,12 @@ func (b *Basis) Split(label int, x []float64, dst [][]float64) error {
 		panic("basis: Split: x and every dst need H·W entries, one dst per subspace")
 	}
 	last := dst[b.J()-1]
-	switch b.kind {
-	case KindDCT, KindHaar:
+	switch {
+	case b.cuts != nil:
 		for j, c := range b.cuts {
 			c.project(x, dst[j])
 		}
-	case KindDense:
+	case b.vectors != nil:
 		v, err := b.rows(label)
 		if err != nil {
 			return err

@@ -3,23 +3,21 @@ package checkpoint
 import (
 	"path/filepath"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
 // CheckModel reads the model folder dir and returns every *[Error] in it, where
 // [LoadModel] stops at the first. The network is nil where its configuration is among
-// them; its weights are then not looked at. Of a UNet's weights one tensor is in memory
-// at a time.
-func CheckModel(dir string) (Network, []error) {
+// them; its weights are then not looked at. One tensor is in memory at a time.
+func CheckModel(dir string) (kernels.Architecture, []error) {
 	m := &Model{}
 	var faults []error
 	for _, f := range m.files() {
-		net, isUNet := m.Net.(*unet.Net)
 		switch {
 		case f.name == weightsFile && m.Net == nil:
-		case f.name == weightsFile && isUNet:
-			faults = append(faults, checkWeights(net, filepath.Join(dir, weightsFile))...)
+		case f.name == weightsFile:
+			faults = append(faults, checkWeights(m.Net, filepath.Join(dir, weightsFile))...)
 		default:
 			if err := f.read(dir); err != nil {
 				faults = append(faults, err)
@@ -30,7 +28,7 @@ func CheckModel(dir string) (Network, []error) {
 }
 
 // checkWeights compares the weights at path with a network.
-func checkWeights(net *unet.Net, path string) []error {
+func checkWeights(net kernels.Architecture, path string) []error {
 	var faults []error
 	check := net.Check()
 	for t, err := range safetensors.Scan(path) {

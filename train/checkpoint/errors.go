@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -30,7 +30,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // inFile returns err as an *Error about a file, with the tensor that it names.
 func inFile(file string, err error) error {
 	var own *Error
-	var state *unet.StateError
+	var state *nn.StateError
 	var format *safetensors.FormatError
 	switch {
 	case err == nil:

@@ -9,7 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -26,7 +27,7 @@ const (
 
 // Model is a network with its values and, where it has one, its own schedule.
 type Model struct {
-	Net      Network
+	Net      kernels.Architecture
 	Values   [][]float32        // in PyTorch's layout and the order of Net.Params
 	Schedule *schedule.Schedule // nil: the model has none of its own
 	Basis    *basis.Basis       // dense basis of that schedule; nil where the family's name says it all
@@ -96,7 +97,7 @@ func (m *Model) decodeWeights(b []byte) error {
 	if err != nil {
 		return err
 	}
-	state := make([]unet.Tensor, len(f.Tensors))
+	state := make([]nn.Tensor, len(f.Tensors))
 	for i := range f.Tensors {
 		if state[i], err = tensorOf(&f.Tensors[i]); err != nil {
 			return err
@@ -107,20 +108,23 @@ func (m *Model) decodeWeights(b []byte) error {
 	return err
 }
 
-// tensorOf returns a stored tensor's values.
-func tensorOf(t *safetensors.Tensor) (unet.Tensor, error) {
+// OnBasis returns the network as kernels take it, with noise in the subspaces of b.
+func (m *Model) OnBasis(b *basis.Basis) (kernels.Network, error) { return m.Net.On(m.Values, b) }
+
+// tensorOf returns a stored tensor with its values.
+func tensorOf(t *safetensors.Tensor) (nn.Tensor, error) {
 	data, err := t.Float32s()
 	if err != nil {
-		return unet.Tensor{}, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) + "; a network's tensors are F32, F64, F16 or BF16", Err: err}
+		return nn.Tensor{}, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) + "; a network's tensors are F32, F64, F16 or BF16", Err: err}
 	}
-	return unet.Tensor{Name: t.Name, Shape: t.Shape, Data: data}, nil
+	return nn.Tensor{Name: t.Name, Shape: t.Shape, Data: data}, nil
 }
 
 // SaveModel writes m as the folder dir, which appears whole or not at all, and sets
 // m.Hash. An existing folder is an error that wraps fs.ErrExist unless replace is true.
 func SaveModel(dir string, m *Model, replace bool) error {
 	files := map[string][]byte{}
-	config, err := json.MarshalIndent(ConfigOf(m.Net), "", "  ")
+	config, err := json.MarshalIndent(m.Net, "", "  ")
 	if err != nil {
 		return inFile(configFile, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
@@ -27,8 +28,8 @@ const (
 
 // Run is the whole state of a training run between two steps.
 type Run struct {
-	Config  json.RawMessage // the training configuration
-	Network Network         // nil for a network without parameters
+	Config  json.RawMessage      // the training configuration
+	Network kernels.Architecture // nil for a network without parameters
 
 	Step     int64 // steps taken
 	Seen     int64 // images trained on
@@ -83,7 +84,7 @@ func SaveRun(dir string, r *Run) error {
 	files[runFile] = append(head, '\n')
 	f := &safetensors.File{}
 	if r.Network != nil {
-		if files[networkFile], err = json.MarshalIndent(ConfigOf(r.Network), "", "  "); err != nil {
+		if files[networkFile], err = json.MarshalIndent(r.Network, "", "  "); err != nil {
 			return inFile(networkFile, err)
 		}
 		for _, g := range r.groups() {

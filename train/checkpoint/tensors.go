@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"slices"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -17,7 +18,7 @@ func (r *Run) groups() []group {
 	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}}
 }
 
-func (g group) encode(net Network, f *safetensors.File) error {
+func (g group) encode(net kernels.Architecture, f *safetensors.File) error {
 	if *g.values == nil && g.optional {
 		return nil
 	}
@@ -34,7 +35,7 @@ func (g group) encode(net Network, f *safetensors.File) error {
 	return nil
 }
 
-func (g group) decode(net Network, f *safetensors.File) error {
+func (g group) decode(net kernels.Architecture, f *safetensors.File) error {
 	params := net.Params()
 	if len(params) > 0 && g.optional && f.Lookup(g.prefix+"/"+params[0].Name) == nil {
 		return nil

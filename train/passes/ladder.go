@@ -14,48 +14,40 @@ import (
 type ladder struct {
 	name  string
 	rungs []int              // numbers of leading functions at which it may be cut, increasing
-	cuts  []int              // of dct: the cut that each rung is
+	cuts  []int              // the cut that each rung is, of a basis of cuts
 	pairs bool               // two cuts at a time are bases, too
 	rows  map[int]*mat.Dense // [rungs' last, H·W] by label, or basis.Shared
 }
 
-// ladders returns those of the DCT's frequencies max(u, v), of Haar's scales, and of
-// the principal components of the data, of all images and of each class. Planes too
-// large for components go without those, and only names them unless it is empty.
+// ladders returns those of the registered bases: what formulas nest, and the components
+// of the data. Planes too large for components go without those, and only names them
+// unless it is empty.
 func ladders(ctx context.Context, images Images, perClass bool, only []string) ([]*ladder, error) {
 	h, w := images.Height(), images.Width()
-	wanted := func(name string) bool { return len(only) == 0 || slices.Contains(only, name) }
 	var out []*ladder
-	if max(h, w) > 1 && wanted("dct") {
-		out = append(out, dctLadder(h, w))
-	}
-	for k := h * w / 4; k >= 1 && wanted("haar"); k /= 4 {
-		b, err := basis.Haar(h, w, k)
-		if err != nil {
-			break // no such scale
-		}
-		l := &ladder{name: "haar", rungs: []int{k}}
-		if err := l.take(b); err != nil {
-			return nil, err
-		}
-		out = append(out, l)
-	}
-	if h*w < 4 || h*w > maxPlane {
-		return out, nil
-	}
-	for _, set := range []PCASettings{{K: h * w / 2}, {K: h * w / 2, PerClass: true}} {
-		name := "pca"
-		if set.PerClass {
-			name = "pca_per_class"
-		}
-		if !wanted(name) || set.PerClass && !perClass {
+	for _, d := range basis.Definitions(basis.Definition.Predicted) {
+		if len(only) > 0 && !slices.Contains(only, d.Name) {
 			continue
 		}
+		if d.Chains != nil {
+			for _, c := range d.Chains(h, w) {
+				rows := mat.NewDense(len(c.Vectors), h*w, slices.Concat(c.Vectors...))
+				out = append(out, &ladder{
+					name: d.Name, rungs: c.Ranks, cuts: c.Cuts, pairs: c.Cuts != nil,
+					rows: map[int]*mat.Dense{basis.Shared: rows},
+				})
+			}
+			continue
+		}
+		if h*w < 4 || h*w > maxPlane || d.PerClass && !perClass {
+			continue
+		}
+		set := PCASettings{K: h * w / 2, PerClass: d.PerClass, Components: d.Components}
 		b, _, err := PCA(ctx, images, set)
 		if err != nil {
 			return nil, err
 		}
-		l := &ladder{name: name}
+		l := &ladder{name: d.Name}
 		for k := 1; k <= set.K; k *= 2 {
 			l.rungs = append(l.rungs, k)
 		}
@@ -65,33 +57,6 @@ func ladders(ctx context.Context, images Images, perClass bool, only []string) (
 		out = append(out, l)
 	}
 	return out, nil
-}
-
-// dctLadder has a rung at each cut 1 … max(H, W)−1, its functions in the order of
-// max(u, v).
-func dctLadder(h, w int) *ladder {
-	rows, cols := basis.DCTRows(h, h), basis.DCTRows(w, w)
-	l := &ladder{name: "dct", pairs: true}
-	var flat []float64
-	count := 0
-	for cut := 1; cut < max(h, w); cut++ {
-		for u := range min(cut, h) {
-			for v := range min(cut, w) {
-				if max(u, v) != cut-1 {
-					continue
-				}
-				count++
-				for y := range h {
-					for x := range w {
-						flat = append(flat, rows[u*h+y]*cols[v*w+x])
-					}
-				}
-			}
-		}
-		l.rungs, l.cuts = append(l.rungs, count), append(l.cuts, cut)
-	}
-	l.rows = map[int]*mat.Dense{basis.Shared: mat.NewDense(count, h*w, flat)}
-	return l
 }
 
 // take takes the functions of a basis, as many as the last rung says.

@@ -36,6 +36,8 @@ type PCASettings struct {
 	Classes  int                   // per class: how many there are; default those of the images
 	Clusters [][]int               // per class: classes that share components; others stand alone
 	Progress func(done, total int) // default none
+	// Components takes the vectors from the moments; default those of principal components.
+	Components func(m *basis.Moments, k int) (*basis.Components, error)
 }
 
 // Span describes one set of components.
@@ -56,6 +58,9 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 	h, w := images.Height(), images.Width()
 	if set.K == 0 {
 		set.K = h * w / 4
+	}
+	if set.Components == nil {
+		set.Components = (*basis.Moments).Components
 	}
 	switch {
 	case h*w > maxPlane:
@@ -86,7 +91,7 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 			return nil, nil, err
 		}
 		for i, m := range moments {
-			c, err := leading(ctx, m, set.K)
+			c, err := leading(ctx, m, set)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -105,7 +110,7 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 
 // leading returns the components of m. The decomposition itself cannot be stopped: where
 // ctx ends first it goes on, for nobody, and m must not be used again.
-func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, error) {
+func leading(ctx context.Context, m *basis.Moments, set PCASettings) (*basis.Components, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -115,7 +120,7 @@ func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, e
 	}
 	done := make(chan result, 1)
 	go func() {
-		c, err := m.Components(k)
+		c, err := set.Components(m, set.K)
 		done <- result{c, err}
 	}()
 	select {

@@ -3,9 +3,11 @@ package passes
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -19,14 +21,14 @@ type PredictSettings struct {
 	Samples int      // images per noise level and class; default 32
 	Batch   int      // samples per device program; default 128
 	Seed    uint64   // of images and noise
-	Bases   []string // of dct, haar, pca, pca_per_class; default all
+	Bases   []string // of those that basis.Definition.Predicted keeps; default all
 	// Progress is told of samples done; may be nil.
 	Progress func(done, total int)
 }
 
 // Prediction is what a family of schedules can reach at best.
 type Prediction struct {
-	Basis    string // none, dct, haar, pca or pca_per_class
+	Basis    string // none, or one of those predicted
 	Cuts     []int  // of dct, in max(u, v)
 	K        int    // dimensions of P_1 per channel; 0 of none
 	PerClass bool   // schedules per class
@@ -92,8 +94,8 @@ func (set PredictSettings) check() error {
 		return setting.Errorf("samples", "must be at least 2 for an error, got %d", set.Samples)
 	}
 	for _, b := range set.Bases {
-		if !slices.Contains([]string{"dct", "haar", "pca", "pca_per_class"}, b) {
-			return setting.Errorf("bases", "must be of dct, haar, pca and pca_per_class, got %q", b)
+		if known := basis.Names(basis.Definition.Predicted); !slices.Contains(known, b) {
+			return setting.Errorf("bases", "must be of %s, got %q", strings.Join(known, ", "), b)
 		}
 	}
 	return nil

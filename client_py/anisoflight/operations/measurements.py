@@ -40,8 +40,9 @@ class Measurements(Calls):
         ['dct', 'none']
         """
         request = {"model": model, "dataset": dataset, **options}
-        frame = self.table("Predict", request, "predict", "sample", progress=progress).to_pandas()
-        names = ["none", "dct", "haar", "pca", "pca_per_class"]
+        table = self.table("Predict", request, "predict", "sample", progress=progress)
+        names = table.schema.metadata[b"bases"].decode().split()
+        frame = table.to_pandas()
         frame["basis"] = [names[i] for i in frame["basis"]]
         frame["per_class"] = frame["per_class"].astype(bool)
         cuts = zip(frame.pop("cut"), frame.pop("cut_2"), strict=True)

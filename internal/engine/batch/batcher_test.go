@@ -34,7 +34,7 @@ func network(t *testing.T, dev *device.Device) Network {
 			v[i] += 0.03 * float32((i*7+3)%11-5)
 		}
 	}
-	on, err := kernels.NewModel(dev, kernels.UNet(net), nil)
+	on, err := kernels.NewModel(dev, net, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,10 +95,31 @@ func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
 	return b, err
 }
 
-// StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor made of a run's
-// data set, to travel with the model.
+// StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor made
+// of a run's data set, to travel with the model.
 func StoredByName(name string) bool {
-	return !basis.ByFormula(name) && name != "pca" && name != "pca_per_class"
+	_, known := basis.Lookup(name)
+	return !known
+}
+
+// Made keeps the bases that MakeBasis makes.
+func Made(d basis.Definition) bool { return d.Made }
+
+// BasisKind returns the definition of one of the bases that keep keeps; field is the request's.
+func BasisKind(field, name string, keep func(basis.Definition) bool) (basis.Definition, error) {
+	d, ok := basis.Lookup(name)
+	if !ok || !keep(d) {
+		return d, api.Errorf(api.BadRequest, "%s must be one of %s, got %q", field, strings.Join(basis.Names(keep), ", "), name)
+	}
+	return d, nil
+}
+
+// CheckCuts returns an error where cuts are given for a basis that takes none.
+func CheckCuts(name string, cuts []int) error {
+	if d, _ := basis.Lookup(name); cuts != nil && !d.Cuts {
+		return api.Errorf(api.BadRequest, "cuts must be left out for basis %q; only %s takes it", name, basis.Nested())
+	}
+	return nil
 }
 
 // Basis returns a stored basis.
@@ -114,7 +135,7 @@ func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
 	return nil, api.Errorf(api.BasisNotFound, "No basis is called %q", name).
-		WithHint("There are none, dct and haar, and what is stored: %s.", Listed(c.bases))
+		WithHint("There are %s, and what is stored: %s.", strings.Join(basis.Names(basis.Definition.ByFormula), ", "), Listed(c.bases))
 }
 
 // Listed names the keys of a catalogue for a hint.
@@ -169,6 +190,9 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 
 // FreeBasis checks that a basis may be stored under name.
 func (c *Catalog) FreeBasis(name string, replace bool) error {
+	if err := CheckReserved(name); err != nil {
+		return err
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if _, taken := c.bases[name]; taken && !replace {

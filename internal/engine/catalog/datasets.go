@@ -93,6 +93,9 @@ func ImageType(d *data.Dataset) api.Type {
 
 // FreeDataset checks that a data set may be stored under name.
 func (c *Catalog) FreeDataset(name string, replace bool) error {
+	if err := CheckReserved(name); err != nil {
+		return err
+	}
 	if exists(c.datasetPath(name)) && !replace {
 		return NameTaken("dataset", name)
 	}

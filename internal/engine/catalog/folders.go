@@ -169,7 +169,7 @@ func StoredNames(folder, suffix string) []string {
 	var names []string
 	for _, entry := range entries {
 		name, ok := strings.CutSuffix(entry.Name(), suffix)
-		if ok && api.CheckName("name", name) == nil {
+		if ok && api.CheckName("name", name) == nil && CheckReserved(name) == nil {
 			names = append(names, name)
 		}
 	}

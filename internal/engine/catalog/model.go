@@ -5,7 +5,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -18,8 +17,8 @@ type Model struct {
 	Path     string // of its folder, relative to the models folder
 	Version  int    // counts what was saved under this name since the start
 	Hash     string // of its weights
-	Net      checkpoint.Network
-	Shape    checkpoint.Shape
+	Net      kernels.Architecture
+	Shape    kernels.Shape
 	Schedule *schedule.Schedule // nil: samples with edm
 	Basis    *basis.Basis       // of its schedule; nil where the family's name is enough
 
@@ -36,8 +35,8 @@ type Model struct {
 
 // analytic reports whether a network's values are needed on the host and its precision is float32 whatever is asked.
 func (m *Model) analytic() bool {
-	_, ok := m.Net.(*mixture.Net)
-	return ok
+	_, learns := m.Net.(kernels.Trainable)
+	return !learns
 }
 
 // Precision returns that of the network: an analytic one's is float32.

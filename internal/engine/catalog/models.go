@@ -125,7 +125,7 @@ func (c *Catalog) describe(name, folder, path string, at kernels.Precision) (*Mo
 		return nil, err
 	}
 	return &Model{
-		Name: name, Path: path, Hash: hash, Net: stored.Net, Shape: checkpoint.ShapeOf(stored.Net), Schedule: stored.Schedule, Basis: stored.Basis,
+		Name: name, Path: path, Hash: hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule, Basis: stored.Basis,
 		catalog: c, folder: folder, asked: at, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}, nil
 }
@@ -194,6 +194,9 @@ func (c *Catalog) precisionOf(name, path string) (at kernels.Precision, loaded b
 
 // nameFree checks that a folder may be served under name.
 func (c *Catalog) nameFree(name, path string) error {
+	if err := CheckReserved(name); err != nil {
+		return err
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if m := c.models[name]; m != nil && m.Path != path {

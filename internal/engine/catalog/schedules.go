@@ -155,6 +155,9 @@ func (c *Catalog) writeSchedule(name string, s *schedule.Schedule, b *basis.Basi
 
 // FreeSchedule checks that a schedule may be stored under name.
 func (c *Catalog) FreeSchedule(name string, replace bool) error {
+	if err := CheckReserved(name); err != nil {
+		return err
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if _, model := c.models[name]; model {
@@ -164,11 +167,6 @@ func (c *Catalog) FreeSchedule(name string, replace bool) error {
 		return NameTaken("schedule", name)
 	}
 	return nil
-}
-
-// NameTaken is the answer to a name that is in use.
-func NameTaken(what, name string) error {
-	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).WithHint("Choose another name, or set replace.")
 }
 
 // DeleteSchedule deletes a stored schedule.

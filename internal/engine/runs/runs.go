@@ -19,7 +19,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -171,6 +170,9 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 
 // free checks that a run may be created under a name.
 func (s *Runs) free(req api.CreateRun) error {
+	if err := catalog.CheckReserved(req.Name); err != nil {
+		return err
+	}
 	if _, err := s.Named(req.Name); err == nil && !req.Replace {
 		return catalog.NameTaken("run", req.Name)
 	}
@@ -247,8 +249,9 @@ func (s *Runs) familyBasis(ctx context.Context, cfg train.Config, src train.Sour
 	case catalog.StoredByName(family.Basis):
 		return s.cfg.Catalog.Basis(family.Basis)
 	}
+	d, _ := basis.Lookup(family.Basis)
 	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
-		K: family.K, PerClass: family.Basis == "pca_per_class", Classes: classesOf(cfg, src), Progress: api.Sparsely(progress),
+		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg, src), Progress: api.Sparsely(progress),
 	})
 	var field *setting.Error
 	if errors.As(err, &field) && field.Field == "k" {
@@ -260,13 +263,13 @@ func (s *Runs) familyBasis(ctx context.Context, cfg train.Config, src train.Sour
 // classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
 func classesOf(cfg train.Config, src train.Sources) int {
 	if src.Model != nil {
-		return checkpoint.ShapeOf(src.Model.Net).Labels
+		return src.Model.Net.Shape().Labels
 	}
-	net, err := unet.ParseConfig(cfg.Network)
+	net, err := checkpoint.ParseNetwork(cfg.Network)
 	if err != nil { // which is said where the run is made
 		return 0
 	}
-	return net.LabelDim
+	return net.Shape().Labels
 }
 
 // Delete deletes a run and its folder.

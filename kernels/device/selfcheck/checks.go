@@ -35,6 +35,24 @@ func matmul(ctx context.Context, dev *device.Device) (string, error) {
 	return compare(got, want, 1e-4, "float32 16×32 by 32×8")
 }
 
+// pixelSum computes Σ x² over the pixels of [1, 16, 16, 64], a sum that is written in another form for XLA on the host.
+func pixelSum(ctx context.Context, dev *device.Device) (string, error) {
+	const pixels, channels = 16, 64
+	x := wave[float32](pixels*pixels*channels, 2)
+	got, err := evaluate(ctx, dev, "pixel sum", func(g *graph.Graph) []*graph.Node {
+		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 1, pixels, pixels, channels))
+		return []*graph.Node{graph.ReduceSum(graph.Square(x), 1, 2)}
+	}, input[float32]{x, []int{1, pixels, pixels, channels}})
+	if err != nil {
+		return "", err
+	}
+	want := make([]float64, channels)
+	for i, v := range x {
+		want[i%channels] += float64(v) * float64(v)
+	}
+	return compare(got, want, 1e-3, "float32 squares over 16×16 pixels")
+}
+
 // The convolution of all checks: 3×3, same padding, NHWC by HWIO.
 const (
 	side, kernel = 6, 3

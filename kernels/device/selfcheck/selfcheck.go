@@ -24,7 +24,7 @@ type Result struct {
 	Err     error // nil if the check passed
 }
 
-// Run computes a matrix product, a convolution and a second derivative on the
+// Run computes a matrix product, a sum over pixels, a convolution and a second derivative on the
 // device and compares them with sums written out in float64, and with central
 // differences. It also reuses a donated buffer, which must be an error.
 func Run(ctx context.Context, dev *device.Device) []Result {
@@ -35,6 +35,7 @@ func Run(ctx context.Context, dev *device.Device) []Result {
 		run  func(context.Context, *device.Device) (string, error)
 	}{
 		{"matrix product", matmul},
+		{"sum over pixels", pixelSum},
 		{"convolution", convolution},
 		{"second derivative", secondDerivative},
 		{"donated buffer", donation},

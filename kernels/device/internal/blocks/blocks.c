@@ -2,9 +2,11 @@
 
 #include "blocks.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -93,23 +95,26 @@ static int find(const void* at) {
   return -1;
 }
 
-void blocks_free(void* at) {
-  if (at == NULL || (uintptr_t)at % page() != 0) {  // nearly all that is freed
-    free(at);
-    return;
-  }
+// size_of returns the size of a block; 0 for what is none of these.
+static size_t size_of(const void* at) {
+  if (at == NULL || (uintptr_t)at % page() != 0) return 0;  // nearly all that is asked for
   pthread_mutex_lock(&lock);
   int i = find(at);
   size_t size = i < 0 ? 0 : blocks[i].size;
   pthread_mutex_unlock(&lock);
-  if (i < 0) {
+  return size;
+}
+
+void blocks_free(void* at) {
+  size_t size = size_of(at);
+  if (size == 0) {
     free(at);
     return;
   }
   // Until somebody writes to it again, the kernel may take the memory back where it runs short, and counts it as available.
   madvise(at, size, MADV_FREE);
   pthread_mutex_lock(&lock);
-  i = find(at);  // its index may have changed
+  int i = find(at);
   blocks[i].used = 0;
   blocks[i].since = now();
   give_back(now() - BLOCKS_SECONDS);
@@ -126,6 +131,26 @@ int blocks_posix_memalign(void** out, size_t alignment, size_t size) {
 void* blocks_aligned_alloc(size_t alignment, size_t size) {
   void* at = take(alignment, size);
   return at != NULL ? at : aligned_alloc(alignment, size);
+}
+
+void* blocks_realloc(void* at, size_t size) {
+  size_t has = size_of(at);
+  if (has == 0) return realloc(at, size);
+  if (size == 0) {
+    blocks_free(at);
+    return NULL;
+  }
+  if (size <= has && has - size <= has / 2) return at;
+  void* new = malloc(size);
+  if (new == NULL) return NULL;
+  memcpy(new, at, size < has ? size : has);
+  blocks_free(at);
+  return new;
+}
+
+size_t blocks_usable_size(void* at) {
+  size_t has = size_of(at);
+  return has > 0 ? has : malloc_usable_size(at);
 }
 
 blocks_counts blocks_count(void) {

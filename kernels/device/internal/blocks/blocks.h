@@ -9,15 +9,17 @@ enum {
   BLOCKS_SECONDS = 60,     // that a block which nobody takes is kept
 };
 
-// blocks_serve has a library that dlopen has loaded call the three functions below for its own posix_memalign,
-// aligned_alloc and free. Nothing else in the process is concerned. Returns 0, and changes nothing, where the library
-// or the machine is not of the kind known here.
+// blocks_serve has a library that dlopen has loaded call the functions below for its own posix_memalign, aligned_alloc,
+// free, realloc and malloc_usable_size, as far as it calls them. Nothing else in the process is concerned. Returns 0, and
+// changes nothing, where the library or the machine is not of the kind known here.
 int blocks_serve(void* library);
 
-// As posix_memalign, aligned_alloc and free, which they call for everything but blocks of BLOCKS_LEAST bytes and more.
+// As posix_memalign, aligned_alloc, free, realloc and malloc_usable_size, which they call for everything but blocks of BLOCKS_LEAST bytes and more.
 int blocks_posix_memalign(void** out, size_t alignment, size_t size);
 void* blocks_aligned_alloc(size_t alignment, size_t size);
 void blocks_free(void* at);
+void* blocks_realloc(void* at, size_t size);
+size_t blocks_usable_size(void* at);
 
 // blocks_count says how many blocks are in use and how many are kept, for tests.
 typedef struct {

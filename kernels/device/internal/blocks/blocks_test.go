@@ -110,6 +110,35 @@ func TestOthersAreMallocs(t *testing.T) {
 	l.Give(nil)
 }
 
+// A block can be resized and asked for its size as what malloc gives can, and so can what malloc has given.
+func TestResize(t *testing.T) {
+	l := served(t)
+	for _, c := range []struct{ from, to int }{{8 * mib, 16 * mib}, {8 * mib, 6 * mib}, {8 * mib, 100}, {100, 8 * mib}} {
+		before := blockstest.Count().Used
+		at := l.Posix(64, c.from)
+		if n := l.Usable(at); n < c.from {
+			t.Errorf("%d bytes may hold %d", c.from, n)
+		}
+		keep := min(c.from, c.to)
+		for i, b := 0, bytesAt(at, keep); i < keep; i++ {
+			b[i] = byte(i * 7)
+		}
+		at = l.Resize(at, c.to)
+		if n := l.Usable(at); n < c.to {
+			t.Errorf("%d bytes, resized to %d, may hold %d", c.from, c.to, n)
+		}
+		for i, v := range bytesAt(at, keep) {
+			if v != byte(i*7) {
+				t.Fatalf("from %d to %d bytes: byte %d is %d", c.from, c.to, i, v)
+			}
+		}
+		l.Give(at)
+		if n := blockstest.Count().Used; n != before {
+			t.Errorf("from %d to %d bytes: %d blocks in use, %d before", c.from, c.to, n, before)
+		}
+	}
+}
+
 // A size that no address space holds is refused as malloc refuses it.
 func TestTooLargeIsRefused(t *testing.T) {
 	l := served(t)

@@ -52,17 +52,16 @@ static void* at(const struct link_map* map, ElfW(Addr) address) {
   return (void*)(address < map->l_addr ? map->l_addr + address : address);
 }
 
-static int put(const image* it, uintptr_t slot, void* value) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = slot / page * page;
-  int sealed = slot >= it->read_only && slot < it->read_only_end;
-  if (sealed && mprotect((void*)first, page, PROT_READ | PROT_WRITE) != 0) return 0;
-  memcpy((void*)slot, &value, sizeof value);
-  if (sealed) mprotect((void*)first, page, PROT_READ);
-  return 1;
+// seal gives what the loader has made read-only, to the last whole page, a protection. Returns 0 where it cannot.
+static int seal(const image* it, int protection) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = it->read_only / page * page, end = it->read_only_end / page * page;
+  return end <= first || mprotect((void*)first, end - first, protection) == 0;
 }
 
-// each visits the relocations that name one of the functions; with write it replaces what the loader has put there.
-static int each(const struct link_map* map, const image* it, replacement* functions, int n, int write) {
+// each visits the relocations that name one of the functions; with write it replaces what the loader has put there, which
+// must be writable by then. Returns 0 for a library that it cannot read.
+static int each(const struct link_map* map, replacement* functions, int n, int write) {
   const char* names = NULL;
   const ElfW(Sym)* symbols = NULL;
   const ElfW(Rela)* tables[2] = {NULL, NULL};
@@ -87,7 +86,7 @@ static int each(const struct link_map* map, const image* it, replacement* functi
       for (int i = 0; i < n; i++) {
         if (strcmp(names + symbols[symbol].st_name, functions[i].name) != 0) continue;
         functions[i].found = 1;
-        if (write && !put(it, it->base + r->r_offset, functions[i].instead)) return 0;
+        if (write) memcpy((void*)(map->l_addr + r->r_offset), &functions[i].instead, sizeof(void*));
       }
     }
   }
@@ -99,15 +98,24 @@ int blocks_serve(void* library) {
   if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return 0;
   image it = {.base = map->l_addr};
   dl_iterate_phdr(find_read_only, &it);
-  // free comes first: a block must never reach malloc's.
-  replacement release = {.name = "free", .instead = (void*)blocks_free};
-  replacement take[] = {
-      {.name = "posix_memalign", .instead = (void*)blocks_posix_memalign},
-      {.name = "aligned_alloc", .instead = (void*)blocks_aligned_alloc},
+  // What is given a block comes before what makes them: a block must never reach malloc's.
+  enum { RELEASE, RESIZE, SIZE, POSIX, C11, ALL };
+  replacement functions[ALL] = {
+      [RELEASE] = {.name = "free", .instead = (void*)blocks_free},
+      [RESIZE] = {.name = "realloc", .instead = (void*)blocks_realloc},
+      [SIZE] = {.name = "malloc_usable_size", .instead = (void*)blocks_usable_size},
+      [POSIX] = {.name = "posix_memalign", .instead = (void*)blocks_posix_memalign},
+      [C11] = {.name = "aligned_alloc", .instead = (void*)blocks_aligned_alloc},
   };
-  if (!each(map, &it, &release, 1, 0) || !each(map, &it, take, 2, 0)) return 0;
-  if (!release.found || !(take[0].found || take[1].found)) return 0;
-  return each(map, &it, &release, 1, 1) && each(map, &it, take, 2, 1);
+  replacement others[] = {{.name = "reallocarray"}, {.name = "cfree"}};  // which have no counterpart here
+  if (!each(map, functions, ALL, 0) || !each(map, others, 2, 0)) return 0;
+  if (!functions[RELEASE].found || !(functions[POSIX].found || functions[C11].found)) return 0;
+  if (others[0].found || others[1].found) return 0;
+  // All is known by now, and once the table can be written nothing fails: it is changed as a whole or not at all.
+  if (!seal(&it, PROT_READ | PROT_WRITE)) return 0;
+  for (int i = 0; i < ALL; i++) each(map, &functions[i], 1, 1);
+  seal(&it, PROT_READ);
+  return 1;
 }
 
 #else

@@ -9,5 +9,10 @@
 // XLA for GPUs forms its loops in other ways and is given programs as they are. The package imports nothing of this module.
 package rewrite
 
-// ForCPU returns a program in the form for XLA's CPU compiler. Its outputs are the same up to the order of sums.
-func ForCPU(code []byte) []byte { return repeats(sums(code)) }
+// ForCPU returns a program in the form for XLA's CPU compiler, and how many places of it were changed. Its outputs are the
+// same up to the order of sums.
+func ForCPU(code []byte) (out []byte, places int) {
+	code, bySums := sums(code)
+	code, byRepeats := repeats(code)
+	return code, bySums + byRepeats
+}

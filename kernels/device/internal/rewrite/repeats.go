@@ -19,9 +19,8 @@ var repeat = regexp.MustCompile(`( *)(%\w+) = "stablehlo\.broadcast_in_dim"\(%(\
 //
 // Group norms and their derivatives repeat means and scales so, and use them over all pixels. XLA would compute the
 // repetition anew in these loops, by a division of every channel's index, and not in vectors. A product is computed once.
-func repeats(code []byte) []byte {
-	n := 0
-	return repeat.ReplaceAllFunc(code, func(found []byte) []byte {
+func repeats(code []byte) (out []byte, n int) {
+	out = repeat.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := repeat.FindSubmatch(found)
 		indent, y, x, dtype := m[1], m[2], m[3], string(m[5])
 		from, to := numbers(m[4], "x"), numbers(m[6], "x")
@@ -51,4 +50,5 @@ func repeats(code []byte) []byte {
 		fmt.Fprintf(&b, `%s%s = "stablehlo.reshape"(%s) : (%s) -> %s`, indent, y, name("channels"), wide, tensor(to, dtype))
 		return b.Bytes()
 	})
+	return out, n
 }

@@ -23,7 +23,7 @@ const normText = `module @norm {
 `
 
 func TestSumIsWrittenByParts(t *testing.T) {
-	got := string(sums([]byte(normText)))
+	got := written(sums, normText)
 	want := `    %part.1.0 = "stablehlo.slice"(%0) { limit_indices = array<i64: 8, 8, 32, 64>, start_indices = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1> } : (tensor<8x32x32x64xf32>) -> tensor<8x8x32x64xf32>
     %part.1.1 = "stablehlo.slice"(%0) { limit_indices = array<i64: 8, 16, 32, 64>, start_indices = array<i64: 0, 8, 0, 0>, strides = array<i64: 1, 1, 1, 1> } : (tensor<8x32x32x64xf32>) -> tensor<8x8x32x64xf32>
     %parts.1.1 = "stablehlo.add"(%part.1.0, %part.1.1) : (tensor<8x8x32x64xf32>, tensor<8x8x32x64xf32>) -> tensor<8x8x32x64xf32>
@@ -45,7 +45,7 @@ func TestSumIsWrittenByParts(t *testing.T) {
 }
 
 func TestRepetitionIsWrittenAsAProduct(t *testing.T) {
-	got := string(repeats([]byte(normText)))
+	got := written(repeats, normText)
 	want := `    %repeat.1.row = "stablehlo.iota"() { iota_dimension = 0 : i64 } : () -> tensor<16x16x4xi32>
     %repeat.1.column = "stablehlo.iota"() { iota_dimension = 1 : i64 } : () -> tensor<16x16x4xi32>
     %repeat.1.member = "stablehlo.compare"(%repeat.1.row, %repeat.1.column) { comparison_direction = #stablehlo<comparison_direction EQ> } : (tensor<16x16x4xi32>, tensor<16x16x4xi32>) -> tensor<16x16x4xi1>
@@ -78,7 +78,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		if code == normText {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if got := string(sums([]byte(code))); got != code {
+		if got := written(sums, code); got != code {
 			t.Errorf("%s, and yet the sum is written by parts:\n%s", name, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		if code == normText {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if got := string(repeats([]byte(code))); got != code {
+		if got := written(repeats, code); got != code {
 			t.Errorf("%s, and yet the repetition is written as a product:\n%s", name, got)
 		}
 	}
@@ -104,12 +104,24 @@ func TestOthersAreLeftAlone(t *testing.T) {
 func TestBatchDoesNotDecide(t *testing.T) {
 	for _, batch := range []string{"1", "8", "64"} {
 		code := strings.ReplaceAll(normText, "<8x", "<"+batch+"x")
-		if got := string(sums([]byte(code))); got == code {
+		if got := written(sums, code); got == code {
 			t.Errorf("a batch of %s is not summed by parts", batch)
 		}
 		code = strings.ReplaceAll(code, "x32x32x64", "x8x8x64")
-		if got := string(sums([]byte(code))); got != code {
+		if got := written(sums, code); got != code {
 			t.Errorf("a batch of %s is summed by parts though its images are small", batch)
 		}
+	}
+}
+
+func written(rule func([]byte) ([]byte, int), code string) string {
+	out, _ := rule([]byte(code))
+	return string(out)
+}
+
+// Every place that a rule has changed is counted.
+func TestPlacesAreCounted(t *testing.T) {
+	if _, n := ForCPU([]byte(normText)); n != 2 {
+		t.Errorf("%d places, want a sum and a repetition", n)
 	}
 }

@@ -35,13 +35,12 @@ var elementwise = map[string]bool{
 //
 // along the first axis of the sum, the terms are computed in the order of memory, in vectors, and a quarter of them is
 // written out, which YNNPACK sums. Terms that something else needs too are left alone: they would be computed twice.
-func sums(code []byte) []byte {
+func sums(code []byte) (out []byte, n int) {
 	if !bytes.Contains(code, []byte(`"stablehlo.reduce"`)) {
-		return code
+		return code, 0
 	}
 	defined, uses := definitions(code)
-	n := 0
-	return sum.ReplaceAllFunc(code, func(found []byte) []byte {
+	out = sum.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := sum.FindSubmatch(found)
 		indent, terms, dtype := m[1], string(m[3]), string(m[8])
 		dims, axes := numbers(m[7], "x"), numbers(m[5], ", ")
@@ -75,4 +74,5 @@ func sums(code []byte) []byte {
 		fmt.Fprintf(&b, "%s%s%s%s%s%s%s%s", indent, m[2], total, m[4], m[5], m[6], short, m[9])
 		return b.Bytes()
 	})
+	return out, n
 }

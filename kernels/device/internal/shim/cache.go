@@ -32,7 +32,9 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 		code = withProducts(code)
 	}
 	if plugin.cpu.Load() {
-		code = rewrite.ForCPU(code)
+		var places int
+		code, places = rewrite.ForCPU(code)
+		plugin.rewritten.Add(int64(places))
 	}
 	compile := func() unsafe.Pointer {
 		return C.shim_compile(slot, args, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)))

@@ -36,6 +36,9 @@ type Plugin struct {
 	products atomic.Bool
 	cpu      atomic.Bool
 	fromDisk atomic.Int64
+
+	rewritten atomic.Int64
+	keeps     atomic.Bool
 }
 
 var (
@@ -98,12 +101,20 @@ var TuneMalloc = sync.OnceFunc(func() {
 	C.shim_tune_malloc()
 })
 
-// ForCPU says that the plugin runs programs on the host: its large allocations are kept for its next run (package
-// blocks), and programs are given the form in which they are fast there (package rewrite).
-func (p *Plugin) ForCPU() {
-	blocks.Serve(p.library)
+// ForCPU says that the plugin runs programs on the host: programs are given the form in which they are fast there
+// (package rewrite) and, with keep, its large allocations are kept for its next run (package blocks).
+func (p *Plugin) ForCPU(keep bool) {
+	if keep && !p.keeps.Load() {
+		p.keeps.Store(blocks.Serve(p.library))
+	}
 	p.cpu.Store(true)
 }
+
+// KeepsBlocks reports whether the plugin's large allocations are kept.
+func (p *Plugin) KeepsBlocks() bool { return p.keeps.Load() }
+
+// Rewritten counts the places in programs that package rewrite has written in another form.
+func (p *Plugin) Rewritten() int64 { return p.rewritten.Load() }
 
 // WriteProducts says whether the precision of products is written into programs from now
 // on: float32 exactly, unless the module is called [TF32Module].

@@ -11,6 +11,8 @@ package blockstest
 // typedef void (*giver)(void*);
 // static void* call_take(void* f, size_t alignment, size_t size) { return ((taker)f)(alignment, size); }
 // static void call_give(void* f, void* at) { ((giver)f)(at); }
+// static void* call_resize(void* f, void* at, size_t size) { return ((void* (*)(void*, size_t))f)(at, size); }
+// static size_t call_usable(void* f, void* at) { return ((size_t (*)(void*))f)(at); }
 import "C"
 
 import (
@@ -24,12 +26,15 @@ import (
 )
 
 const source = `
+#include <malloc.h>
 #include <stdlib.h>
 static void (*const release)(void*) = free; /* an address in its data, beside the one that calls go by */
 void* by_posix(size_t alignment, size_t size) { void* at; return posix_memalign(&at, alignment, size) == 0 ? at : NULL; }
 void* by_c11(size_t alignment, size_t size) { return aligned_alloc(alignment, size); }
 void give(void* at) { free(at); }
 void give_by_address(void* at) { release(at); }
+void* resize(void* at, size_t size) { return realloc(at, size); }
+size_t usable(void* at) { return malloc_usable_size(at); }
 `
 
 // Library is the library in this process.
@@ -37,6 +42,8 @@ type Library struct {
 	Handle              unsafe.Pointer
 	Posix, C11          Taker
 	Give, GiveByAddress func(at unsafe.Pointer)
+	Resize              func(at unsafe.Pointer, size int) unsafe.Pointer
+	Usable              func(at unsafe.Pointer) int
 }
 
 // Taker allocates: at a multiple of alignment, so many bytes.
@@ -76,7 +83,12 @@ func Open(t testing.TB, options ...string) *Library {
 		f := symbol(name)
 		return func(at unsafe.Pointer) { C.call_give(f, at) }
 	}
-	return &Library{Handle: handle, Posix: taker("by_posix"), C11: taker("by_c11"), Give: giver("give"), GiveByAddress: giver("give_by_address")}
+	resize, usable := symbol("resize"), symbol("usable")
+	return &Library{
+		Handle: handle, Posix: taker("by_posix"), C11: taker("by_c11"), Give: giver("give"), GiveByAddress: giver("give_by_address"),
+		Resize: func(at unsafe.Pointer, size int) unsafe.Pointer { return C.call_resize(resize, at, C.size_t(size)) },
+		Usable: func(at unsafe.Pointer) int { return int(C.call_usable(usable, at)) },
+	}
 }
 
 // Counts tells of the blocks of all libraries that are served.

@@ -1,4 +1,4 @@
-package unet
+package nn
 
 import (
 	"fmt"
@@ -8,22 +8,22 @@ import (
 )
 
 // Check compares a state dict, one tensor at a time, with a network's. Make one
-// with [Net.Check]; values need not be kept after [Check.Add].
+// with [Layout.Check]; values need not be kept after [Check.Add].
 type Check struct {
-	net     *Net
+	layout  Layout
 	place   map[string]int // of the network's tensors
 	faults  map[int]*StateError
 	unknown []*StateError
 	seen    map[string]bool
 }
 
-// Check begins a comparison. The constants that EDM stores beside its parameters
-// may be there and must then agree with the configuration; ratio embeddings may
-// be missing and are then zero. A tensor that is missing, unknown, twice there, of
-// another shape or not finite is a fault.
-func (n *Net) Check() *Check {
-	c := &Check{net: n, place: make(map[string]int, len(n.entries)), faults: map[int]*StateError{}, seen: map[string]bool{}}
-	for i, e := range n.entries {
+// Check begins a comparison. Constants may be there and must then agree with the
+// configuration; Optional parameters may be missing and are then zero. A tensor that
+// is missing, unknown, twice there, of another shape or not finite is a fault, and so
+// is what an entry's own Check says.
+func (l Layout) Check() *Check {
+	c := &Check{layout: l, place: make(map[string]int, len(l)), faults: map[int]*StateError{}, seen: map[string]bool{}}
+	for i, e := range l {
 		c.place[e.Name] = i
 	}
 	return c
@@ -39,7 +39,7 @@ func (c *Check) Add(t Tensor) {
 	case !known:
 		reason = "is unknown to the network of config.json"
 	default:
-		reason = c.net.entries[i].misfit(t)
+		reason = c.layout[i].misfit(t)
 	}
 	c.seen[t.Name] = true
 	switch {
@@ -55,10 +55,10 @@ func (c *Check) Add(t Tensor) {
 func (c *Check) Skip(name string) { c.seen[name] = true }
 
 // Faults returns what is wrong with the tensors added, which are all there are: in
-// EDM's order, then what the network does not know.
+// the network's order, then what the network does not know.
 func (c *Check) Faults() []*StateError {
-	for i, e := range c.net.entries {
-		if !c.seen[e.Name] && e.constant == nil && !e.Optional {
+	for i, e := range c.layout {
+		if !c.seen[e.Name] && e.Constant == nil && !e.Optional {
 			c.faults[i] = &StateError{e.Name, fmt.Sprintf("is missing; config.json asks for it with shape %v", e.Shape)}
 		}
 	}
@@ -69,16 +69,19 @@ func (c *Check) Faults() []*StateError {
 	return append(out, c.unknown...)
 }
 
-// misfit says what is wrong with a tensor of the entry's name.
-func (e entry) misfit(t Tensor) string {
+// misfit returns what is wrong with a tensor of the entry's name.
+func (e Entry) misfit(t Tensor) string {
 	if !slices.Equal(t.Shape, e.Shape) || len(t.Data) != e.Size() {
 		return fmt.Sprintf("has shape %v and %d values; config.json asks for %v", t.Shape, len(t.Data), e.Shape)
 	}
-	if e.constant != nil && !agree(t.Data, e.constant) {
-		return fmt.Sprintf("holds %v; resample_filter in config.json gives %v", t.Data, e.constant)
+	if e.Constant != nil && !agree(t.Data, e.Constant) {
+		return fmt.Sprintf("holds %v; config.json asks for %v", t.Data, e.Constant)
 	}
 	if i := slices.IndexFunc(t.Data, notFinite); i >= 0 {
 		return fmt.Sprintf("holds %v at %d", t.Data[i], i)
+	}
+	if e.Check != nil {
+		return e.Check(t.Data)
 	}
 	return ""
 }

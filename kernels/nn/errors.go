@@ -1,8 +1,8 @@
-package unet
+package nn
 
-// ConfigError says which field of a configuration cannot be used, and what to do.
+// ConfigError says which field of a network's configuration cannot be used, and what to do.
 type ConfigError struct {
-	Field  string // EDM's name of the argument; empty where the whole text is unusable
+	Field  string // as config.json names it; empty where the whole text is unusable
 	Reason string
 }
 

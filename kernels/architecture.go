@@ -1,0 +1,55 @@
+package kernels
+
+import (
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Shape is what an architecture says of its images and classes.
+type Shape struct {
+	Type                    string // the configuration's model_type
+	Height, Width, Channels int
+	Labels                  int      // 0 for an unconditional network
+	Classes                 []string // names of the labels: none, or Labels of them
+}
+
+// Architecture is what a model's config.json describes: a network before it is joined
+// with values and a basis. JSON writes it as its config.json, with every default
+// filled in. An Architecture is immutable; what checkpoint.ParseNetwork reads is one.
+type Architecture interface {
+	json.Marshaler
+	Shape() Shape
+	// Params lists the parameters in the order of every [][]float32 of values.
+	Params() []nn.Param
+	ParamCount() int
+	// Load picks the values of Params out of a state dict, State is its inverse, and
+	// Check compares a state dict that is read one tensor at a time.
+	Load(state []nn.Tensor) ([][]float32, error)
+	State(values [][]float32) []nn.Tensor
+	Check() *nn.Check
+	// On returns the network with noise in the subspaces of b. A network whose graph
+	// depends on its values, or that does not serve every basis, says so here.
+	On(values [][]float32, b *basis.Basis) (Network, error)
+}
+
+// Trainable is an [Architecture] whose values are learned. One that is not is exact: it
+// keeps its values, and On reads them.
+type Trainable interface {
+	Architecture
+	// Init draws initial values.
+	Init(seed uint64) [][]float32
+	// Ratios is the number of log-ratio inputs, and WithRatios returns the same network
+	// with so many; values without them load as zeros and compute what they did.
+	Ratios() int
+	WithRatios(n int) (Trainable, error)
+}
+
+// Sampler is an [Architecture] that knows the law of its images.
+type Sampler interface {
+	Architecture
+	// Draw fills image [H, W, C] with a draw from the law and returns its label, from
+	// a number u in [0, 1) and as many unit normal numbers as the image has values.
+	Draw(values [][]float32, u float64, normal, image []float32) (label int)
+}

@@ -1,0 +1,119 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tensor is one entry of a state dict, row-major in PyTorch's layout.
+type Tensor struct {
+	Name  string
+	Shape []int
+	Data  []float32
+}
+
+// Entry is one tensor of a network's state dict: a parameter, or a constant that is
+// stored beside the parameters (PyTorch calls it a registered buffer).
+type Entry struct {
+	Param
+	Constant []float32 // nil for a parameter
+	// Check says what is wrong with values that have the right number and are finite;
+	// empty where nothing is. Nil asks for nothing more.
+	Check func(data []float32) string
+}
+
+// Layout is the state dict of a network: its tensors in order. Networks embed it, so
+// that its methods are theirs.
+type Layout []Entry
+
+// Entries returns parameters as entries that ask for nothing more.
+func Entries(params []Param) []Entry {
+	out := make([]Entry, len(params))
+	for i, p := range params {
+		out[i] = Entry{Param: p}
+	}
+	return out
+}
+
+// Params returns the parameters in the order of the state dict.
+func (l Layout) Params() []Param {
+	var out []Param
+	for _, e := range l {
+		if e.Constant == nil {
+			out = append(out, e.Param)
+		}
+	}
+	return out
+}
+
+// ParamCount returns the number of trained scalars.
+func (l Layout) ParamCount() int {
+	total := 0
+	for _, p := range l.Params() {
+		if !p.Frozen {
+			total += p.Size()
+		}
+	}
+	return total
+}
+
+// Load picks the values of Params, in their order, out of a state dict in any order.
+// What [Layout.Check] finds wrong first is the error. The result shares memory with
+// state.
+func (l Layout) Load(state []Tensor) ([][]float32, error) {
+	given := make(map[string][]float32, len(state))
+	check := l.Check()
+	for _, t := range state {
+		check.Add(t)
+		given[t.Name] = t.Data
+	}
+	if faults := check.Faults(); len(faults) > 0 {
+		return nil, faults[0]
+	}
+	var out [][]float32
+	for _, e := range l {
+		if e.Constant != nil {
+			continue
+		}
+		data, ok := given[e.Name]
+		if !ok {
+			data = make([]float32, e.Size())
+		}
+		out = append(out, data)
+	}
+	return out, nil
+}
+
+// State returns the state dict with these values of Params, constants included, in
+// order. It shares memory with values and panics where their number or sizes differ
+// from Params.
+func (l Layout) State(values [][]float32) []Tensor {
+	out := make([]Tensor, len(l))
+	i := 0
+	for k, e := range l {
+		data := slices.Clone(e.Constant)
+		if e.Constant == nil {
+			data = values[i]
+			i++
+		}
+		if len(data) != e.Size() {
+			panic(fmt.Sprintf("nn: %s has %d values, got %d", e.Name, e.Size(), len(data)))
+		}
+		out[k] = Tensor{Name: e.Name, Shape: slices.Clone(e.Shape), Data: data}
+	}
+	if i != len(values) {
+		panic(fmt.Sprintf("nn: %d parameters, got %d", i, len(values)))
+	}
+	return out
+}
+
+// Buffers returns the constants of the state dict.
+func (l Layout) Buffers() []Tensor {
+	var out []Tensor
+	for _, e := range l {
+		if e.Constant != nil {
+			out = append(out, Tensor{Name: e.Name, Shape: slices.Clone(e.Shape), Data: slices.Clone(e.Constant)})
+		}
+	}
+	return out
+}
