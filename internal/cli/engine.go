@@ -44,7 +44,7 @@ func openEngine(ctx context.Context, e env, lock *catalog.Lock) (_ *opened, err 
 	}
 	o.Engine, err = engine.Open(ctx, engine.Config{
 		Device: o.dev, OpenDevice: func() (*device.Device, error) { return openDevice(e) }, Precision: precision,
-		Dir:       e.text("data"), Version: Version(), Logger: e.log,
+		Dir: e.text("data"), Version: Version(), Logger: e.log,
 		MaxBytes: e.limit("max_bytes"), MaxUploadBytes: e.limit("max_upload_bytes"), MaxRequests: e.limit("max_requests"), Slots: e.limit("seats"),
 		Warm: e.warm(), Apart: e.has("join") && !e.toggle("join"),
 	})
