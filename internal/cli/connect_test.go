@@ -235,6 +235,30 @@ func TestServerWithTLS(t *testing.T) {
 	}
 }
 
+// Commands on metadata alone open no device: one that does not exist is not missed.
+func TestMetadataNeedsNoDevice(t *testing.T) {
+	dir := folder(t)
+	pretrain(t, dir, "bars")
+	importTwo(t, "two", "--data", dir, "--device", "nowhere.so")
+	out := filepath.Join(t.TempDir(), "schedule.json")
+	for _, args := range [][]string{
+		{"model", "list"},
+		{"schedule", "list"},
+		{"schedule", "show", "--schedule", "two"},
+		{"schedule", "export", "--schedule", "two", "--out", out},
+		{"basis", "list"},
+	} {
+		if status, _, stderr := call(t, append(args, "--data", dir, "--device", "nowhere.so")...); status != 0 {
+			t.Errorf("%v: status %d, %q", args, status, stderr)
+		}
+	}
+	sample := []string{"sample", "--model", "bars", "--n", "1", "--out", filepath.Join(t.TempDir(), "a.png")}
+	if status, _, stderr := call(t, append(sample, "--data", dir, "--device", "nowhere.so")...); status != 1 ||
+		!strings.Contains(stderr, "nowhere.so") {
+		t.Errorf("sample: status %d, %q", status, stderr)
+	}
+}
+
 // Tokens are sent, and not shown.
 func TestTokens(t *testing.T) {
 	_, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
