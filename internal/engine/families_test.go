@@ -80,8 +80,8 @@ func TestMakeBasisRefused(t *testing.T) {
 		`"name":"taken","kind":"pca","dataset":"noise"`:                                {api.NameTaken, "taken"},
 		`"name":"b","kind":"pca","dataset":"nothing"`:                                  {api.DatasetNotFound, "nothing"},
 		`"name":"b","kind":"pca_per_class","dataset":"unlabelled"`:                     {api.BadRequest, "label"},
-		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0],[0]]`:     {api.BadRequest, "label 0"},
-		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0,3]]`:       {api.BadRequest, "label 3"},
+		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0],[0]]`:     {api.BadRequest, "got 0"},
+		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0,3]]`:       {api.BadRequest, "got 3"},
 		`"name":"b","kind":"pca","dataset":"noise","clusters":[[0,1]]`:                 {api.BadRequest, "clusters"},
 		`"name":"b","kind":"pca_per_class","dataset":"noise","clusters":[[0,"first"]]`: {api.BadRequest, "clusters"},
 	} {
@@ -230,7 +230,7 @@ func TestFamilyRefused(t *testing.T) {
 		`{"basis":"haar","cuts":[2]}`:                      "cuts",
 		`{"basis":"two"}`:                                  "class 2",
 		`{"basis":"small"}`:                                "4×4",
-		`{"basis":"pca_per_class"},"dataset":"unlabelled"`: "no label",
+		`{"basis":"pca_per_class"},"dataset":"unlabelled"`: "must have a label",
 	} {
 		body := `{"name":"r","stage":"anisotropic","model":"tiny","dataset":"noise","family":` + family + `}`
 		if strings.Contains(family, "dataset") {
