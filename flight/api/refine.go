@@ -30,8 +30,8 @@ func (r *Refine) check() error {
 		atLeast("refine.iterations", r.Iterations, 1), atMost("refine.iterations", r.Iterations, 100))
 }
 
-// Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference between
-// the solver's samples and the converged ones from the same latents along the same path, before and after.
+// Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference
+// between the solver's samples and the converged ones from the same latents along the same path, before and after.
 type Refined struct {
 	Model   string `json:"model"`
 	Latents int    `json:"latents"`

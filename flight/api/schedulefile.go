@@ -2,8 +2,8 @@ package api
 
 import "encoding/json"
 
-// ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one, and
-// the provenance.
+// ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one,
+// and the provenance.
 type ExportSchedule struct {
 	Schedule ScheduleRef `json:"schedule"`
 }
