@@ -13,8 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// DoAction does an operation. What moves tables answers with Arrow IPC streams, each complete in itself; everything else
-// with JSON objects.
+// DoAction does an operation. What moves tables answers with Arrow IPC streams, each complete in itself; everything
+// else with JSON objects.
 func (s *service) DoAction(_ *flight.Action, to flight.FlightService_DoActionServer) error {
 	send := func(body [][]byte) error { return transportErrorOrNil(to.SendMsg(&wire.Result{Body: body})) }
 	asked := askedOf(to.Context())
@@ -65,8 +65,8 @@ func (r *results) lastSent() time.Time { return time.Now() }
 // actionQueueBytes is how far an action may run ahead of its reader.
 const actionQueueBytes = 8 << 20
 
-// Long JSON actions tell of their progress, in results before the last. Short ones do not, so that their one result is the
-// answer.
+// Long JSON actions tell of their progress, in results before the last. Short ones do not, so that their one result is
+// the answer.
 const (
 	quiet          = time.Second            // before the first of them
 	betweenResults = 500 * time.Millisecond // between two

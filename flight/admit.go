@@ -15,7 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/auth"
 )
 
-// The methods that need no token, in full: health checks, and DoAction, which needs one for every action but openAction.
+// The methods that need no token, in full: health checks, and DoAction, which needs one for every action but
+// openAction.
 const (
 	healthCheck = "/grpc.health.v1.Health/Check"
 	healthWatch = "/grpc.health.v1.Health/Watch"
@@ -58,8 +59,8 @@ func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, er
 	return context.WithValue(ctx, callerKey{}, who), nil
 }
 
-// identify finds the principal of a call: that of its token, or on servers without tokens everyone, by the certificate's
-// name or else by the connection. A wrong token is an error even where none is needed.
+// identify finds the principal of a call: that of its token, or on servers without tokens everyone, by the
+// certificate's name or else by the connection. A wrong token is an error even where none is needed.
 func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, error) {
 	who := &caller{key: connectionOf(ctx)}
 	if s.cfg.Tokens == nil {
@@ -113,8 +114,8 @@ func certificateName(ctx context.Context) string {
 	return info.State.VerifiedChains[0][0].Subject.CommonName
 }
 
-// authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what is
-// asked of it. Messages of no type of Flight's are refused.
+// authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what
+// is asked of it. Messages of no type of Flight's are refused.
 func (c *call) authorize(req any) error {
 	w, err := c.wanted(req)
 	c.op = w.name

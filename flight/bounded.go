@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Bounded returns l with at most so many connections at a time: those beyond are closed at once, so that their clients hear of
-// it instead of waiting. 0 or less is no bound.
+// Bounded returns l with at most so many connections at a time: those beyond are closed at once, so that their clients
+// hear of it instead of waiting. 0 or less is no bound.
 func Bounded(l net.Listener, most int) net.Listener {
 	if most <= 0 {
 		return l

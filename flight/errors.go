@@ -27,8 +27,8 @@ var grpcCodes = map[api.Class]codes.Code{
 	api.ClassCancelled:          codes.Canceled,
 }
 
-// toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does not
-// know becomes INTERNAL with the request's id and nothing else, and is logged in full.
+// toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does
+// not know becomes INTERNAL with the request's id and nothing else, and is logged in full.
 func toStatus(log *slog.Logger, id string, err error) error {
 	if err == nil || status.Code(err) == codes.Unimplemented {
 		return err

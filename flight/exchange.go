@@ -13,9 +13,9 @@ import (
 
 // DoExchange answers every batch that the client sends with the operation that the descriptor names.
 //
-// Three goroutines share a stream: one receives, one works, and this one sends. Replies wait in a queue of bounded bytes,
-// so a client may write everything before it reads. Once the exchange has failed, by running beyond that bound for one,
-// what the client still writes is read and forgotten, so that it comes to read why.
+// Three goroutines share a stream: one receives, one works, and this one sends. Replies wait in a queue of bounded
+// bytes, so a client may write everything before it reads. Once the exchange has failed, by running beyond that bound
+// for one, what the client still writes is read and forgotten, so that it comes to read why.
 func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
 	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes))
 	if err != nil {
@@ -55,7 +55,8 @@ type received struct {
 	err   error // io.EOF at the end
 }
 
-// receive reads batches ahead of the work, and past the first that is refused. Its goroutine ends with the stream or ctx.
+// receive reads batches ahead of the work, and past the first that is refused. Its goroutine ends with the stream or
+// ctx.
 func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan received {
 	batches := make(chan received, max(1, ahead))
 	go func() {
@@ -95,7 +96,9 @@ func discard(ctx context.Context, batches <-chan received) {
 }
 
 // answerAll answers batch after batch and gives what the operation says at the end.
-func answerAll(ctx context.Context, batches <-chan received, x *api.Exchange, emit func(api.Event) error) (map[string]any, error) {
+func answerAll(
+	ctx context.Context, batches <-chan received, x *api.Exchange, emit func(api.Event) error,
+) (map[string]any, error) {
 	var done int64
 	for {
 		var r received

@@ -62,7 +62,9 @@ type exchange struct {
 	reader *flight.Reader
 }
 
-func (s *testServer) exchange(ctx context.Context, t *testing.T, command string, schema *arrow.Schema, options ...ipc.Option) *exchange {
+func (s *testServer) exchange(
+	ctx context.Context, t *testing.T, command string, schema *arrow.Schema, options ...ipc.Option,
+) *exchange {
 	t.Helper()
 	stream, err := s.client.DoExchange(ctx)
 	if err != nil {

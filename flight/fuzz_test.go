@@ -51,8 +51,8 @@ func (r *recording) Send(m *flight.FlightData) error {
 	return nil
 }
 
-// FuzzUpload sends a schema, a batch and its body to a real engine's uploads. It stores them or answers with a code of the
-// contract that is not INTERNAL.
+// FuzzUpload sends a schema, a batch and its body to a real engine's uploads. It stores them or answers with a code of
+// the contract that is not INTERNAL.
 func FuzzUpload(f *testing.F) {
 	seed := func(command string, s api.Schema, b api.Batch, options ...ipc.Option) {
 		as, err := columns.ToArrow(s)

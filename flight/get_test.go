@@ -151,8 +151,8 @@ func TestSchemaTravels(t *testing.T) {
 	}
 }
 
-// TestSilenceIsBroken: the first message leaves at once, and none follows another by more than half a second. On a machine
-// that does much else a message may be late, but not in every one of a few streams.
+// TestSilenceIsBroken: the first message leaves at once, and none follows another by more than half a second. On a
+// machine that does much else a message may be late, but not in every one of a few streams.
 func TestSilenceIsBroken(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	server := serve(t, Config{})

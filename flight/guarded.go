@@ -13,8 +13,8 @@ import (
 // doExchange is the one call whose client may be silent for as long as it likes, once it has said what it wants.
 const doExchange = flightService + "DoExchange"
 
-// guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before its
-// deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.
+// guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before
+// its deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.
 type guarded struct {
 	grpc.ServerStream
 	ctx  context.Context
@@ -48,8 +48,8 @@ func (g *guarded) RecvMsg(m any) error {
 	return g.call.authorize(m)
 }
 
-// within does f, and gives the client up if that takes too long. gRPC has no way to stop f but the end of the call, which
-// the error brings about.
+// within does f, and gives the client up if that takes too long. gRPC has no way to stop f but the end of the call,
+// which the error brings about.
 func (g *guarded) within(did string, f func() error) error {
 	if e := g.gone.Load(); e != nil {
 		return e

@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/columns"
 )
 
-// GetFlightInfo checks and prices a request without doing it: the schema, rows and bytes of its reply, and the ticket for
-// DoGet. The descriptor is a command, the same JSON as the ticket's, or a path that ListFlights lists.
+// GetFlightInfo checks and prices a request without doing it: the schema, rows and bytes of its reply, and the ticket
+// for DoGet. The descriptor is a command, the same JSON as the ticket's, or a path that ListFlights lists.
 func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.FlightInfo, error) {
 	if d.GetType() == flight.DescriptorPATH {
 		f, err := s.stored(ctx, d.GetPath())
@@ -38,8 +38,8 @@ func (s *service) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*f
 	return &flight.SchemaResult{Schema: info.GetSchema()}, nil
 }
 
-// ListFlights lists models, schedules, bases, data sets and runs as paths, such as ["models","digits"]. Criteria, if there
-// are any, are the beginning of a path: models, or models/digits.
+// ListFlights lists models, schedules, bases, data sets and runs as paths, such as ["models","digits"]. Criteria, if
+// there are any, are the beginning of a path: models, or models/digits.
 func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService_ListFlightsServer) error {
 	begin := string(criteria.GetExpression())
 	for _, f := range s.server.engine.List(to.Context()) {

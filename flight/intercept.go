@@ -96,7 +96,9 @@ func safely(log *slog.Logger, f func() error) (err error) {
 	return f()
 }
 
-func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+func (s *Server) unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (reply any, err error) {
 	if info.FullMethod == healthCheck {
 		return handler(ctx, req)
 	}
@@ -110,7 +112,9 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	return reply, err
 }
 
-func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (s *Server) stream(
+	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
 	if info.FullMethod == healthWatch {
 		return handler(srv, stream)
 	}
@@ -121,9 +125,9 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return c.do(func() error { return handler(srv, &guarded{ServerStream: stream, ctx: ctx, call: c}) })
 }
 
-// earlier ends a moment before ctx does by its deadline. At the deadline gRPC resets the stream, which C++ clients, pyarrow
-// among them, take for a cancellation if it reaches them before their own clock strikes; a status that comes first tells
-// them what happened.
+// earlier ends a moment before ctx does by its deadline. At the deadline gRPC resets the stream, which C++ clients,
+// pyarrow among them, take for a cancellation if it reaches them before their own clock strikes; a status that comes
+// first tells them what happened.
 func earlier(ctx context.Context) (context.Context, context.CancelFunc) {
 	const moment = 25 * time.Millisecond
 	deadline, ok := ctx.Deadline()

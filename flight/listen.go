@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Listen opens HOST:PORT or unix:PATH. A socket file is readable and writable by its owner alone; one that a dead server
-// left behind is replaced.
+// Listen opens HOST:PORT or unix:PATH. A socket file is readable and writable by its owner alone; one that a dead
+// server left behind is replaced.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	path, unix := strings.CutPrefix(address, "unix:")
 	if !unix {

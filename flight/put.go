@@ -12,8 +12,8 @@ import (
 
 // DoPut receives a table. It is committed once the client has ended the stream, and the reply tells its rows.
 //
-// An upload that is refused is read to its end before the client is told: pyarrow raises a server's error when it closes a
-// stream, and something that says less when a write to it fails.
+// An upload that is refused is read to its end before the client is told: pyarrow raises a server's error when it
+// closes a stream, and something that says less when a write to it fails.
 func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 	var rows int64
 	err := safely(s.server.log, func() (err error) {

@@ -36,7 +36,9 @@ type put struct {
 
 var target = &flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{"datasets", "digits"}}
 
-func (s *testServer) put(ctx context.Context, t *testing.T, d *flight.FlightDescriptor, schema *arrow.Schema, options ...ipc.Option) *put {
+func (s *testServer) put(
+	ctx context.Context, t *testing.T, d *flight.FlightDescriptor, schema *arrow.Schema, options ...ipc.Option,
+) *put {
 	t.Helper()
 	stream, err := s.client.DoPut(ctx)
 	if err != nil {

@@ -147,8 +147,8 @@ func (s *Server) Serve(l net.Listener) error {
 // lastAnswers is how long a server that stops waits for its last answers to be sent.
 const lastAnswers = time.Second
 
-// Shutdown stops the server: new requests are refused as DRAINING, those under way may end until ctx does, then they are
-// cut off with the same answer. It returns ctx's error in that case.
+// Shutdown stops the server: new requests are refused as DRAINING, those under way may end until ctx does, then they
+// are cut off with the same answer. It returns ctx's error in that case.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.draining.Swap(true) && len(s.active) == 0 {

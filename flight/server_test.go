@@ -59,7 +59,8 @@ func TestShutdownIsForced(t *testing.T) {
 	wantStatus(t, "the stream under way", (<-running).err, codes.Unavailable, "[DRAINING] ")
 }
 
-// TestHealth: the server tells that it serves, and that it no longer does; whoever watches does not keep it from ending.
+// TestHealth: the server tells that it serves, and that it no longer does; whoever watches does not keep it from
+// ending.
 func TestHealth(t *testing.T) {
 	s := serve(t, Config{})
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -134,8 +134,8 @@ func (r *receiver) skip() {
 	}
 }
 
-// transportError makes an error of gRPC's transport one of the context or of the contract: a connection that is gone is a
-// cancelled request.
+// transportError makes an error of gRPC's transport one of the context or of the contract: a connection that is gone is
+// a cancelled request.
 func transportError(err error) error {
 	switch status.Code(err) {
 	case codes.Canceled, codes.Unavailable:

@@ -34,8 +34,8 @@ func openStream(to wire.Sender, s api.Schema, most int, meta api.Meta) (*outStre
 	return o, o.empty(meta)
 }
 
-// event sends an event: its rows, cut to size, with the metadata on the last of them, or its metadata alone. Every message
-// carries metadata; rows that came without say how many there have been.
+// event sends an event: its rows, cut to size, with the metadata on the last of them, or its metadata alone. Every
+// message carries metadata; rows that came without say how many there have been.
 func (o *outStream) event(e api.Event) error {
 	if e.Batch == nil {
 		return o.empty(e.Meta)

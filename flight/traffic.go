@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// traffic hears of connections and messages from gRPC. It numbers the connections, so that callers without a name can be
-// told apart, and counts the bytes of each call.
+// traffic hears of connections and messages from gRPC. It numbers the connections, so that callers without a name can
+// be told apart, and counts the bytes of each call.
 type traffic struct{ last, open atomic.Int64 }
 
 type connectionKey struct{}

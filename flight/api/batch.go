@@ -76,8 +76,8 @@ func MakeColumn(c Column, n int) any {
 	panic(fmt.Sprintf("api: column %q has no type", c.Name))
 }
 
-// ColumnOf returns the numbers of the named column. It panics if the schema has no such column or the batch holds another
-// type: both were checked when the stream was opened.
+// ColumnOf returns the numbers of the named column. It panics if the schema has no such column or the batch holds
+// another type: both were checked when the stream was opened.
 func ColumnOf[E any](s Schema, b Batch, name string) []E {
 	return b.Cols[s.Index(name)].([]E)
 }

@@ -3,10 +3,10 @@ package api
 // BenchSchedule runs every solver on every schedule at every number of evaluations on a data set's own Gaussian, where
 // the sampler's output is known in closed form: no model, no samples, no noise.
 //
-// Rows out, in the order of schedules, solvers, nfe, label, subspace: schedule, solver int32 (positions in the request's
-// lists), nfe int32 (evaluations spent, at most those asked for), steps, label (−1: the whole data set), subspace (−1: the
-// whole image), dims int32, variance (share of the data's), w2_squared = spread + shift, noise float64, relative to the
-// data's total variance.
+// Rows out, in the order of schedules, solvers, nfe, label, subspace: schedule, solver int32 (positions in the
+// request's lists), nfe int32 (evaluations spent, at most those asked for), steps, label (−1: the whole data set),
+// subspace (−1: the whole image), dims int32, variance (share of the data's), w2_squared = spread + shift, noise
+// float64, relative to the data's total variance.
 type BenchSchedule struct {
 	Dataset   string        `json:"dataset"`
 	Schedules []ScheduleRef `json:"schedules"` // default: edm
@@ -14,10 +14,11 @@ type BenchSchedule struct {
 	NFE       []int         `json:"nfe"`       // at most so many evaluations each, as in Sample
 	Grid      Grid          `json:"grid"`      // default schedule
 	// Covariance is what the data's Gaussian keeps of their covariance: dct (default), what is diagonal in the DCT, for
-	// schedules on none and dct; or full, all of it, for schedules on any basis and images of up to 1024 values. Then noise is NaN.
+	// schedules on none and dct; or full, all of it, for schedules on any basis and images of up to 1024 values. Then
+	// noise is NaN.
 	Covariance string `json:"covariance"`
-	// Basis, none (default) or dct with K or Cuts, with the full covariance any other, tells by which subspaces a schedule of one
-	// is seen.
+	// Basis, none (default) or dct with K or Cuts, with the full covariance any other, tells by which subspaces a schedule
+	// of one is seen.
 	Basis string `json:"basis"`
 	K     int    `json:"k,omitempty"`
 	Cuts  []int  `json:"cuts,omitempty"`

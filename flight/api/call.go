@@ -50,8 +50,8 @@ type Upload interface {
 
 type clientKey struct{}
 
-// WithClient says for whom the work of a context is done, which is how the device is shared; work without a client is one
-// client's.
+// WithClient says for whom the work of a context is done, which is how the device is shared; work without a client is
+// one client's.
 func WithClient(ctx context.Context, client string) context.Context {
 	return context.WithValue(ctx, clientKey{}, client)
 }

@@ -1,7 +1,7 @@
 package api
 
-// Empty is the request of the actions that need none: ServerInfo, ListModels, ListSchedules, ListBases, ListDatasets and
-// ListRuns.
+// Empty is the request of the actions that need none: ServerInfo, ListModels, ListSchedules, ListBases, ListDatasets
+// and ListRuns.
 type Empty struct{}
 
 // SetDefaults implements Request.

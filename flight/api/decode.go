@@ -40,8 +40,8 @@ func (m Message) Op() (string, error) {
 	return op, nil
 }
 
-// Decode decodes the message into req, strictly (see the package comment), after setting the defaults, and validates it.
-// The field "op" is accepted and ignored.
+// Decode decodes the message into req, strictly (see the package comment), after setting the defaults, and validates
+// it. The field "op" is accepted and ignored.
 func (m Message) Decode(req Request) error {
 	v := m.value
 	if object, ok := v.(map[string]any); ok {
@@ -70,8 +70,8 @@ func Decode(body []byte, req Request) error {
 	return m.Decode(req)
 }
 
-// DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds; field
-// names are its json tags. It serves structs that other packages own, such as the training configuration.
+// DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds;
+// field names are its json tags. It serves structs that other packages own, such as the training configuration.
 func DecodeStruct(body []byte, dst any) error {
 	v, err := parse(body)
 	if err != nil {
@@ -141,8 +141,8 @@ func decodeInto(v tree, path string, dst reflect.Value) error {
 	panic("api: requests cannot hold a " + dst.Type().String())
 }
 
-// decodeStruct sets the fields of dst by their json tags. A field tagged `api:"rest"` (a json.RawMessage) takes every key that
-// no other field does.
+// decodeStruct sets the fields of dst by their json tags. A field tagged `api:"rest"` (a json.RawMessage) takes every
+// key that no other field does.
 func decodeStruct(v tree, path string, dst reflect.Value) error {
 	object, ok := v.(map[string]any)
 	if !ok {

@@ -19,7 +19,8 @@ type Error struct {
 	cause   error
 }
 
-// Errorf makes an error of the given code whose sentence is formatted as by fmt.Errorf; an operand of %w becomes its cause.
+// Errorf makes an error of the given code whose sentence is formatted as by fmt.Errorf; an operand of %w becomes its
+// cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: strings.TrimSuffix(wrapped.Error(), "."), cause: errors.Unwrap(wrapped)}
@@ -44,8 +45,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which stays on the server.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ErrorOf returns the error of the contract inside err: err's own *Error if it has one, CANCELLED for an ended context, and
-// INTERNAL, which tells the client nothing, for everything else. ErrorOf(nil) is nil.
+// ErrorOf returns the error of the contract inside err: err's own *Error if it has one, CANCELLED for an ended context,
+// and INTERNAL, which tells the client nothing, for everything else. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil

@@ -15,8 +15,8 @@ const MaxPoints = 1 << 24
 
 // EvaluateSchedule tabulates a schedule.
 //
-// Rows out, sorted by label, subspace, t: label int32 (−1 for the shared row), subspace int32, t, g, gdot, sigma float64
-// with sigma = √g.
+// Rows out, sorted by label, subspace, t: label int32 (−1 for the shared row), subspace int32, t, g, gdot, sigma
+// float64 with sigma = √g.
 type EvaluateSchedule struct {
 	Schedule ScheduleRef `json:"schedule"`
 	Points   int         `json:"points"`           // default 256: uniform in [0, T] with both ends

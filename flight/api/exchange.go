@@ -3,8 +3,8 @@ package api
 // Denoise evaluates a model on the caller's own noisy images.
 //
 // Rows in: x fixed_shape_tensor float32, label int32, and either sigma float64 or g fixed_size_list<float64>[J], the
-// noise variance of each subspace of the basis. Rows out, in the order received and the layout of x: denoised, flow, raw
-// fixed_shape_tensor float32.
+// noise variance of each subspace of the basis. Rows out, in the order received and the layout of x: denoised, flow,
+// raw fixed_shape_tensor float32.
 type Denoise struct {
 	Model string `json:"model"`
 	Basis string `json:"basis,omitempty"` // default: the model's own

@@ -1,8 +1,8 @@
 package api
 
-// MakeBasis makes a basis from a data set and stores it: the leading principal components of all its images (pca), of each
-// class's own (pca_per_class), the coarse part of the Haar wavelet transform of its image size (haar), or another kind that
-// the server knows.
+// MakeBasis makes a basis from a data set and stores it: the leading principal components of all its images (pca), of
+// each class's own (pca_per_class), the coarse part of the Haar wavelet transform of its image size (haar), or another
+// kind that the server knows.
 type MakeBasis struct {
 	Name     string  `json:"name"`
 	Kind     string  `json:"kind"`

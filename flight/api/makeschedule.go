@@ -138,8 +138,9 @@ func (r *GeodesicSchedule) Validate() error {
 		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples))
 }
 
-// GaussianSchedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to the
-// data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through them.
+// GaussianSchedule holds the noise levels, of each subspace its own, that bring a solver of nfe evaluations closest to
+// the data's own Gaussian; no model is asked. Sampling with that solver, that nfe and grid "schedule" passes through
+// them.
 type GaussianSchedule struct {
 	NewSchedule
 	Dataset string  `json:"dataset"`
@@ -169,9 +170,9 @@ func (r *GaussianSchedule) Validate() error {
 		checkEnds(r.T, r.G0))
 }
 
-// StepsSchedule goes along the paths of another schedule, in times of its own: those at which a solver of nfe evaluations
-// takes its uniform steps are chosen by dynamic programming on the errors of single steps along trajectories of a model.
-// Its basis and its end are those of the other schedule.
+// StepsSchedule goes along the paths of another schedule, in times of its own: those at which a solver of nfe
+// evaluations takes its uniform steps are chosen by dynamic programming on the errors of single steps along
+// trajectories of a model. Its basis and its end are those of the other schedule.
 type StepsSchedule struct {
 	NewSchedule
 	Model    string      `json:"model"`

@@ -8,8 +8,8 @@ import (
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// CheckName returns an error unless name is well formed as the name of a model, schedule, basis, data set or run; field is
-// the request's field that holds it. Which names are reserved, the engine knows.
+// CheckName returns an error unless name is well formed as the name of a model, schedule, basis, data set or run; field
+// is the request's field that holds it. Which names are reserved, the engine knows.
 func CheckName(field, name string) error {
 	switch {
 	case name == "":

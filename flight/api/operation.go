@@ -2,8 +2,8 @@ package api
 
 import "strings"
 
-// Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what its
-// requests are.
+// Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what
+// its requests are.
 type Operation struct {
 	Name     string
 	Ways     Way

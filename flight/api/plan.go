@@ -3,8 +3,8 @@ package api
 // MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces.
 const MaxPlan = 1 << 14
 
-// PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields that
-// do not shape the sampler have no effect. With a schedule the model may be left out. The reply is a [Plan].
+// PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields
+// that do not shape the sampler have no effect. With a schedule the model may be left out. The reply is a [Plan].
 type PlanSampler struct {
 	Sample
 	Label *int32 `json:"label,omitempty"` // whose row of a schedule per class; default −1, none

@@ -1,12 +1,12 @@
 package api
 
-// Predict reports how much of the best isotropic schedule's energy every basis, and schedules per class, can save at best,
-// from one pass of a model over a data set, before anything is trained.
+// Predict reports how much of the best isotropic schedule's energy every basis, and schedules per class, can save at
+// best, from one pass of a model over a data set, before anything is trained.
 //
 // Rows out, the most promising first: basis int32 (position among bases, names with spaces between, in the stream's
-// metadata), per_class int32 (1: schedules per class), k int32 (dimensions of P_1 per channel; 0 of none), cut, cut_2 int32
-// (of dct: P_1 holds the frequencies max(u, v) < cut, P_2 those below cut_2 if it is not 0; of others 0), energy, stderr,
-// gain, gain_stderr float64 with gain = 1 − energy/(energy of none).
+// metadata), per_class int32 (1: schedules per class), k int32 (dimensions of P_1 per channel; 0 of none), cut, cut_2
+// int32 (of dct: P_1 holds the frequencies max(u, v) < cut, P_2 those below cut_2 if it is not 0; of others 0), energy,
+// stderr, gain, gain_stderr float64 with gain = 1 − energy/(energy of none).
 type Predict struct {
 	Model   string   `json:"model"`
 	Dataset string   `json:"dataset"`

@@ -103,9 +103,9 @@ type Energy struct {
 	BoundStderr float64 `json:"bound_stderr"`
 }
 
-// Bench compares a solver on the noise levels chosen for it with the same solver, within as many evaluations, on EDM's: the
-// schedule edm of the same T and grid edm, ρ = 7. Distances are squared 2-Wasserstein distances to the data's own Gaussian,
-// over the data's total variance; they are exact.
+// Bench compares a solver on the noise levels chosen for it with the same solver, within as many evaluations, on EDM's:
+// the schedule edm of the same T and grid edm, ρ = 7. Distances are squared 2-Wasserstein distances to the data's own
+// Gaussian, over the data's total variance; they are exact.
 type Bench struct {
 	Solver   string       `json:"solver"`
 	Nodes    BenchSampler `json:"nodes"`
@@ -128,8 +128,8 @@ type BenchBand struct {
 	Baseline float64 `json:"baseline"`
 }
 
-// Steps reports where a solver's steps were put along a schedule and what that gains over uniform ones. Errors are the root
-// mean square over all pixels of the difference to the converged samples from the same latents.
+// Steps reports where a solver's steps were put along a schedule and what that gains over uniform ones. Errors are the
+// root mean square over all pixels of the difference to the converged samples from the same latents.
 type Steps struct {
 	Solver           string    `json:"solver"`
 	Steps            int       `json:"steps"`

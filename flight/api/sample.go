@@ -15,8 +15,8 @@ var Solvers = []string{"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dp
 // Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
 // labels and both are absent. Sample i of a request depends on the model, the request and seed + i modulo 2⁶⁴ alone.
 //
-// Rows out: index int64, seed uint64, label int32 (−1 none), step int32 (−1 for final rows, else the step of a preview),
-// nfe int32 (evaluations spent on that sample so far), sample fixed_shape_tensor.
+// Rows out: index int64, seed uint64, label int32 (−1 none), step int32 (−1 for final rows, else the step of a
+// preview), nfe int32 (evaluations spent on that sample so far), sample fixed_shape_tensor.
 type Sample struct {
 	Model  string  `json:"model"`
 	N      *int    `json:"n,omitempty"`      // number of samples; labels of a conditional model are then drawn from seed + i

@@ -103,8 +103,8 @@ func join(path, key string) string {
 // plainPath is a path that can stand in a sentence as it is.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,80}$`)
 
-// fieldName returns the words for the part of a request that an error is about: its path, quoted and cut short where the
-// caller's own keys are no words.
+// fieldName returns the words for the part of a request that an error is about: its path, quoted and cut short where
+// the caller's own keys are no words.
 func fieldName(path string) string {
 	switch {
 	case path == "":

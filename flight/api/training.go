@@ -38,8 +38,8 @@ func (r *StartRun) Validate() error {
 // image fixed_shape_tensor and label int32, are one step's batch per message.
 //
 // Rows out: step int64, then kimg, loss, energy, grad_norm, schedule_grad_norm, schedule_grad_stderr, lr, schedule_lr,
-// seconds, schedule_grad_cosine, and share_TERM and stderr_TERM of every term of the estimator, float64; what a stage or the
-// estimator's mode lacks is NaN.
+// seconds, schedule_grad_cosine, and share_TERM and stderr_TERM of every term of the estimator, float64; what a stage
+// or the estimator's mode lacks is NaN.
 type TrainStep struct {
 	Run   string `json:"run"`
 	Steps int    `json:"steps"` // default 1

@@ -16,8 +16,8 @@ func (r *PutDataset) Validate() error { return CheckName("name", r.Name) }
 
 // PutSchedule uploads a schedule of the user's own.
 //
-// Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g > 0
-// rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
+// Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g
+// > 0 rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
 type PutSchedule struct {
 	Name    string `json:"name"`
 	Basis   string `json:"basis"`          // none (default), dct, haar, a stored basis, or pca and pca_per_class: the model's own

@@ -80,7 +80,8 @@ func rewrite[T any](t *testing.T, w *Watched[T], path, text string) {
 	}
 }
 
-// TestTokensAreReloaded: a changed file counts at once, a broken or missing one leaves things as they are and is logged.
+// TestTokensAreReloaded: a changed file counts at once, a broken or missing one leaves things as they are and is
+// logged.
 func TestTokensAreReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	first, line, _ := NewToken("a", []api.Scope{api.ReadScope})

@@ -44,8 +44,8 @@ var nameOfToken = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 //
 //	NAME SCOPE[,SCOPE…] sha256:HEX
 //
-// in any order, with empty lines and comments after #. Names need not differ: a principal may change its token while both
-// are good.
+// in any order, with empty lines and comments after #. Names need not differ: a principal may change its token while
+// both are good.
 func ParseTokens(text []byte) (*Tokens, error) {
 	t := &Tokens{}
 	lines := bufio.NewScanner(bytes.NewReader(text))

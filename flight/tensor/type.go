@@ -37,8 +37,8 @@ var (
 	_ array.ExtensionArray = (*Array)(nil)
 )
 
-// New returns the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and may
-// be empty. The product of the shape, the numbers in one row, must fit Arrow's int32.
+// New returns the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and
+// may be empty. The product of the shape, the numbers in one row, must fit Arrow's int32.
 func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	n, err := size(shape)
 	if err != nil {

@@ -37,7 +37,8 @@ func crowd(t *testing.T, e *Engine, bodies []string, run func(i int, job *api.Jo
 	e.queue.Release()
 }
 
-// Requests that were evaluated together get the bytes that each gets alone, whatever they have in common but the network.
+// Requests that were evaluated together get the bytes that each gets alone, whatever they have in common but the
+// network.
 func TestTogetherAsAlone(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)

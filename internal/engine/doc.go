@@ -7,14 +7,15 @@
 //	schedules      making and benching schedules
 //	explain        errors of the floors below as codes of the contract
 //
-// An operation is prepared before it runs: Prepare checks the request, finds what it names, and prices the reply, so that
-// what cannot be served is refused before any work. The job is run once and sends its rows through the caller's emit.
-// Exchange does the same for operations that take tensors in, Put for uploads, and Action for those that speak JSON.
+// An operation is prepared before it runs: Prepare checks the request, finds what it names, and prices the reply, so
+// that what cannot be served is refused before any work. The job is run once and sends its rows through the caller's
+// emit. Exchange does the same for operations that take tensors in, Put for uploads, and Action for those that speak
+// JSON.
 //
 // Invariants: everything handed out is immutable or a copy; a request keeps the snapshot of model and schedule that it
 // started with; the device is opened by the first operation that needs it; a cancelled context ends the work within one
 // network evaluation; every error is an *api.Error or becomes one in api.ErrorOf.
 //
-// The engine imports the rooms above, the floors below them (train, kernels, schedule), internal/process and flight/api;
-// nothing of gRPC or Arrow. Begin reading with Engine, then operations.go and sample.go.
+// The engine imports the rooms above, the floors below them (train, kernels, schedule), internal/process and
+// flight/api; nothing of gRPC or Arrow. Begin reading with Engine, then operations.go and sample.go.
 package engine

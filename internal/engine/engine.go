@@ -28,8 +28,8 @@ type Config struct {
 	Apart          bool              // evaluate every request by itself, though others wait for the same network
 	Logger         *slog.Logger      // default slog.Default()
 
-	// Device is the device, which stays the caller's to close. Where it is nil OpenDevice opens one when an operation first
-	// needs it, and the engine closes that.
+	// Device is the device, which stays the caller's to close. Where it is nil OpenDevice opens one when an operation
+	// first needs it, and the engine closes that.
 	Device     *device.Device
 	OpenDevice func() (*device.Device, error)
 }
@@ -73,8 +73,8 @@ type Engine struct {
 	warming *warming     // nil: none
 }
 
-// Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the rest
-// from being served.
+// Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the
+// rest from being served.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now(), queue: batch.NewQueue(cfg.Slots)}
@@ -95,8 +95,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 // Joined returns how many evaluations were made in the slot of another request.
 func (e *Engine) Joined() uint64 { return e.batcher.Joined() }
 
-// Close ends the warm-up, pauses the runs, stores their states and releases the device memory of runs and models. Operations
-// must have ended.
+// Close ends the warm-up, pauses the runs, stores their states and releases the device memory of runs and models.
+// Operations must have ended.
 func (e *Engine) Close(ctx context.Context) error {
 	e.warming.close()
 	err := e.runs.Close(ctx)

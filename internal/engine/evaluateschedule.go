@@ -113,7 +113,9 @@ func labelsOf(asked []int32, s *schedule.Schedule) ([]int32, error) {
 }
 
 // tabulate emits the table in batches.
-func tabulate(ctx context.Context, s *schedule.Schedule, labels []int32, grid points, emit func(api.Event) error) error {
+func tabulate(
+	ctx context.Context, s *schedule.Schedule, labels []int32, grid points, emit func(api.Event) error,
+) error {
 	const most = 40_000 // rows of 40 bytes
 	var done int64
 	out := newTable(most)

@@ -118,8 +118,8 @@ func familyRun(t *testing.T, e *Engine, name, family string) {
 	act(t, e, "SaveModel", fmt.Sprintf(`{"run":%q,"name":%q}`, name, name))
 }
 
-// A basis per class is made of the run's images, stored with the run and the model, and works on after both have been read
-// back; each sample has its own class's, and there is none for samples without a class.
+// A basis per class is made of the run's images, stored with the run and the model, and works on after both have been
+// read back; each sample has its own class's, and there is none for samples without a class.
 func TestFamilyOfClasses(t *testing.T) {
 	e := open(t)
 	familyRun(t, e, "own", `{"per_class":true,"basis":"pca_per_class","k":3}`)

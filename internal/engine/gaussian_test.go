@@ -74,7 +74,8 @@ func TestGaussianScheduleBench(t *testing.T) {
 	}
 }
 
-// Whoever samples with that solver and so many evaluations steps through the nodes and spends no more, over a restart too.
+// Whoever samples with that solver and so many evaluations steps through the nodes and spends no more, over a restart
+// too.
 func TestGaussianScheduleSamples(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 24)

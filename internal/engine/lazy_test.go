@@ -47,8 +47,8 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 	}
 }
 
-// Weights beyond the bound leave the device, the least recently used first; whoever holds a model keeps it, and what has
-// left comes back with the same samples.
+// Weights beyond the bound leave the device, the least recently used first; whoever holds a model keeps it, and what
+// has left comes back with the same samples.
 func TestModelsLeaveWhenMemoryIsShort(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"a", "b", "c"} {

@@ -81,8 +81,8 @@ func (e *Engine) deleteDataset(_ context.Context, req api.DatasetName) (any, err
 	return named("dataset", req.Dataset, e.catalog.DeleteDataset(req.Dataset))
 }
 
-// List returns everything stored, as flights: models, schedules, bases, data sets and runs. Data sets and schedules can be
-// read as tables.
+// List returns everything stored, as flights: models, schedules, bases, data sets and runs. Data sets and schedules can
+// be read as tables.
 func (e *Engine) List(ctx context.Context) []api.Flight {
 	var flights []api.Flight
 	for _, m := range e.catalog.Models() {

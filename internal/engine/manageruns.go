@@ -54,8 +54,8 @@ func (e *Engine) deleteRun(ctx context.Context, req api.RunName) (any, error) {
 	return named("run", req.Run, e.runs.Delete(ctx, req.Run))
 }
 
-// saveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes on
-// after the step it is in.
+// saveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes
+// on after the step it is in.
 func (e *Engine) saveModel(ctx context.Context, req api.SaveModel) (any, error) {
 	r, err := e.runs.Named(req.Run)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// checkerboard is a basis that nothing but this file knows: P_1 keeps the white squares of k pixels, default all of them.
+// checkerboard is a basis that nothing but this file knows: P_1 keeps the white squares of k pixels, default all of
+// them.
 var checkerboard = basis.Definition{
 	Name: "checkerboard", Usage: "the white squares", Made: true,
 	Formula: func(h, w, k int, _ []int) (*basis.Basis, error) {
@@ -35,8 +36,9 @@ var checkerboard = basis.Definition{
 
 func init() { basis.Register(checkerboard) }
 
-// A registered basis is known everywhere by its definition alone: a run learns on it, its model samples the same after a
-// restart and is evaluated, schedules are uploaded, made and seen on it, MakeBasis stores it, and its name is reserved.
+// A registered basis is known everywhere by its definition alone: a run learns on it, its model samples the same after
+// a restart and is evaluated, schedules are uploaded, made and seen on it, MakeBasis stores it, and its name is
+// reserved.
 func TestRegisteredBasis(t *testing.T) {
 	e := open(t)
 	familyRun(t, e, "squares", `{"basis":"checkerboard","k":30}`)

@@ -36,8 +36,8 @@ func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, er
 	return u, e.catalog.FreeSchedule(u.req.Name, u.req.Replace)
 }
 
-// chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and so
-// is the basis of a model that has learned its own.
+// chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and
+// so is the basis of a model that has learned its own.
 func (u *scheduleUpload) chooseBasis() error {
 	u.family = schedule.Family{Basis: u.req.Basis, K: u.req.K, Cuts: u.req.Cuts}
 	if err := catalog.CheckCuts(u.req.Basis, u.req.Cuts); err != nil || !catalog.StoredByName(u.req.Basis) {

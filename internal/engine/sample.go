@@ -62,7 +62,8 @@ func (s *sampling) prepare() (err error) {
 	return nil
 }
 
-// resolved is the request as its reply's metadata tells it: labels, of which there may be millions, come back as a column.
+// resolved is the request as its reply's metadata tells it: labels, of which there may be millions, come back as a
+// column.
 func (s *sampling) resolved() any {
 	r := s.req
 	if len(r.Labels) > 256 {

@@ -16,9 +16,10 @@ import (
 const digits = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":10,"model_channels":16,
 	"channel_mult":[1,2],"num_blocks":1,"attn_resolutions":[4],"dropout":0}`
 
-// BenchmarkSample draws 256 digits at NFE 9 and, in turn, evaluates the network nine times on as many images and nothing
-// else. host-% is what the rest of a request adds: plans, latents, coefficients, combinations, pixels and rows; host-cpu-% is
-// the same in processor time of all threads, which other programs on the machine disturb less. Medians over the pairs.
+// BenchmarkSample draws 256 digits at NFE 9 and, in turn, evaluates the network nine times on as many images and
+// nothing else. host-% is what the rest of a request adds: plans, latents, coefficients, combinations, pixels and rows;
+// host-cpu-% is the same in processor time of all threads, which other programs on the machine disturb less. Medians
+// over the pairs.
 func BenchmarkSample(b *testing.B) {
 	for _, c := range []struct{ name, request string }{
 		{"heun", `"solver":"heun","second_point":"endpoint","grid":"edm"`},
@@ -72,7 +73,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// bareEvaluations returns a function that evaluates a model's network on n images in the engine's batches, so many times.
+// bareEvaluations returns a function that evaluates a model's network on n images in the engine's batches, so many
+// times.
 func bareEvaluations(b *testing.B, e *Engine, nfe, n int) func() {
 	b.Helper()
 	m, err := e.catalog.Model("digits")

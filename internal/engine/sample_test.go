@@ -224,8 +224,8 @@ func TestExchangeRejectsColumns(t *testing.T) {
 	}
 }
 
-// Churn adds noise of each sample's own seed: the same request twice gives the same bytes, and a sample depends neither on n
-// nor on its place in a batch. Evaluations are counted as without.
+// Churn adds noise of each sample's own seed: the same request twice gives the same bytes, and a sample depends neither
+// on n nor on its place in a batch. Evaluations are counted as without.
 func TestChurnedSamplesAgreeAcrossN(t *testing.T) {
 	e := open(t)
 	request := func(n int, seed uint64, churn float64) *rows {
@@ -277,8 +277,8 @@ func TestSamplingCompilesOnce(t *testing.T) {
 	}
 }
 
-// A preview is the denoised estimate: that of the last evaluation is where denoise_to_zero ends. Evaluations are counted as
-// they are made, whatever the options.
+// A preview is the denoised estimate: that of the last evaluation is where denoise_to_zero ends. Evaluations are
+// counted as they are made, whatever the options.
 func TestPreviewsAreDenoised(t *testing.T) {
 	e := open(t)
 	for options, nfe := range map[string]int32{

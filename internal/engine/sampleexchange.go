@@ -48,7 +48,9 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 }
 
 // runLatents takes one received batch to samples. Its rows count on from first.
-func (s *sampling) runLatents(ctx context.Context, first int, labels []int32, latents []float32, emit func(api.Event) error) error {
+func (s *sampling) runLatents(
+	ctx context.Context, first int, labels []int32, latents []float32, emit func(api.Event) error,
+) error {
 	if err := checkLabels(labels, s.classes()); err != nil {
 		return err
 	}

@@ -93,7 +93,8 @@ func (s *sampling) batch(rows []batch.Row, images []float32, step, nfe int32) *a
 		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c)}}
 }
 
-// imageValues turns images on the device's side, float32 HWC in [−1, 1], into a column of the requested type and layout.
+// imageValues turns images on the device's side, float32 HWC in [−1, 1], into a column of the requested type and
+// layout.
 func imageValues(images []float32, t api.Type, l pixels.Layout, h, w, c int) any {
 	if t == api.Float32 {
 		out := make([]float32, len(images))

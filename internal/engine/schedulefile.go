@@ -38,9 +38,9 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any,
 	return catalog.DescribeSchedule(req.Name, "schedule", s), nil
 }
 
-// onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty, and that
-// basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images when the
-// schedule meets a model.
+// onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,
+// and that basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images
+// when the schedule meets a model.
 func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {
 	family := s.Family()
 	if basis.ByFormula(family.Basis) && name != "" {

@@ -28,7 +28,9 @@ type gradient struct {
 }
 
 // exchangeScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule.
-func (e *Engine) exchangeScheduleGradient(_ context.Context, req api.ScheduleGradient, in api.Schema) (*api.Exchange, error) {
+func (e *Engine) exchangeScheduleGradient(
+	_ context.Context, req api.ScheduleGradient, in api.Schema,
+) (*api.Exchange, error) {
 	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Every solver integrates the same flow from the same latents, so with enough steps all end at one place: a history of the
-// wrong quantity, or coefficients meant for another, would not.
+// Every solver integrates the same flow from the same latents, so with enough steps all end at one place: a history of
+// the wrong quantity, or coefficients meant for another, would not.
 func TestSolversAgreeWhenConverged(t *testing.T) {
 	e := open(t)
 	request := func(solver string, steps int) []float32 {

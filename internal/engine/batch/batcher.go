@@ -10,14 +10,15 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// Batcher evaluates requests that wait for one network in one batch. Whoever gets a slot takes along, as far as there is
-// room in the batch, what waits for a slot with the same network. What is taken along leaves the queue, so that others come
-// no later. Nobody waits for company; but no network has more than a few slots of partial batches at a time, since more
-// would only share the processors, and what waits meanwhile goes together.
+// Batcher evaluates requests that wait for one network in one batch. Whoever gets a slot takes along, as far as there
+// is room in the batch, what waits for a slot with the same network. What is taken along leaves the queue, so that
+// others come no later. Nobody waits for company; but no network has more than a few slots of partial batches at a
+// time, since more would only share the processors, and what waits meanwhile goes together.
 //
-// On a CPU a padded row costs as much as a true one, so the small batches are filled. A row's values do not depend, to the
-// bit, on the rows beside it nor on its place (TestRowsAreIndependent), so that company changes no sample. On an accelerator,
-// where a large batch costs little more than a small one, the large ones are filled; the size of a batch changes the rounding.
+// On a CPU a padded row costs as much as a true one, so the small batches are filled. A row's values do not depend, to
+// the bit, on the rows beside it nor on its place (TestRowsAreIndependent), so that company changes no sample. On an
+// accelerator, where a large batch costs little more than a small one, the large ones are filled; the size of a batch
+// changes the rounding.
 type Batcher struct {
 	queue *Queue
 	apart bool          // every evaluation goes alone
@@ -32,8 +33,8 @@ func New(queue *Queue, apart bool) *Batcher {
 	return &Batcher{queue: queue, apart: apart, networks: map[Network]*networkQueue{}}
 }
 
-// slotsPerNetwork is how many evaluations of one network, of less than a full batch, may be under way or ask for a slot at a
-// time: one that computes, and one whose host prepares the next.
+// slotsPerNetwork is how many evaluations of one network, of less than a full batch, may be under way or ask for a slot
+// at a time: one that computes, and one whose host prepares the next.
 const slotsPerNetwork = 2
 
 // Network is what evaluations must have in common to share a batch.
@@ -148,8 +149,8 @@ func (b *Batcher) exit(net Network, q *networkQueue) {
 	}
 }
 
-// claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they came.
-// It claims none where another has claimed own.
+// claim claims own, and as many of the others in its queue as fit beside it into a batch, in the order in which they
+// came. It claims none where another has claimed own.
 func (b *Batcher) claim(q *networkQueue, own *pending, size int) (members []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,8 +194,8 @@ func (b *Batcher) run(ctx context.Context, net Network, members []*pending) {
 	}
 }
 
-// together evaluates members in one batch and returns those who have to go alone, because the batch has failed: whoever is
-// to blame for that shall fail alone, too.
+// together evaluates members in one batch and returns those who have to go alone, because the batch has failed: whoever
+// is to blame for that shall fail alone, too.
 func (b *Batcher) together(ctx context.Context, net Network, members []*pending) (left []*pending) {
 	var x []float32
 	var g []float64

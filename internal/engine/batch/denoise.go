@@ -2,9 +2,11 @@ package batch
 
 import "context"
 
-// Denoise evaluates a network on n noisy images [n, H, W, C] with their variances [n·J] and labels [n], a bucket at a time,
-// alone or with other requests. The results have no padding.
-func (b *Batcher) Denoise(ctx context.Context, net Network, x []float32, g []float64, labels []int32) (denoised, flow, raw []float32, err error) {
+// Denoise evaluates a network on n noisy images [n, H, W, C] with their variances [n·J] and labels [n], a bucket at a
+// time, alone or with other requests. The results have no padding.
+func (b *Batcher) Denoise(
+	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
+) (denoised, flow, raw []float32, err error) {
 	size, j := net.On.Pixels(), net.On.J()
 	for done := 0; done < len(labels); {
 		bucket := BucketFor(net.On, len(labels)-done)

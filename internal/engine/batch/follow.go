@@ -15,8 +15,8 @@ type Row struct {
 	Label int32
 }
 
-// Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to samples.
-// Padding follows the last row. after, which may be nil, is called when a stage is done.
+// Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to
+// samples. Padding follows the last row. after, which may be nil, is called when a stage is done.
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32, after func(stage int, t *kernels.Trajectory) error) ([]float32, error) {
 	size := net.On.Pixels()
 	bucket := len(latents) / size
@@ -76,8 +76,8 @@ func stageNumbers(plans []*solver.Plan, k int, g, alpha []float64) (beta []float
 	return beta
 }
 
-// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results are nil
-// where nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
+// churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results
+// are nil where nothing is added; noise [B, H, W, C] and scale [B·J] are 0 for rows without, and for padding.
 func churn(rows []Row, plans []*solver.Plan, k, size int) (noise []float32, scale []float64) {
 	for i, r := range rows {
 		own := plans[i].Stages[k].Noise

@@ -7,8 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// pass is long work of a lower floor that reports (done, total) between evaluations. It shares the device: at every report
-// it hands its slot to whoever waits.
+// pass is long work of a lower floor that reports (done, total) between evaluations. It shares the device: at every
+// report it hands its slot to whoever waits.
 type pass struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -20,7 +20,9 @@ type pass struct {
 }
 
 // Run does the work f with a context that ends when nobody listens any more. Progress goes to emit now and then.
-func (q *Queue) Run(ctx context.Context, emit func(api.Event) error, f func(ctx context.Context, report func(done, total int)) error) error {
+func (q *Queue) Run(
+	ctx context.Context, emit func(api.Event) error, f func(ctx context.Context, report func(done, total int)) error,
+) error {
 	p := &pass{queue: q, emit: emit}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	defer p.cancel()

@@ -8,10 +8,10 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Queue shares a number of slots fairly among clients. Everyone takes a slot for each network evaluation (or training step)
-// and queues anew for the next one. Clients take turns, however many requests each has waiting, and the requests of one
-// client in the order of asking: a long request, or a client with many, only ever delays another client by one evaluation
-// of each of the others.
+// Queue shares a number of slots fairly among clients. Everyone takes a slot for each network evaluation (or training
+// step) and queues anew for the next one. Clients take turns, however many requests each has waiting, and the requests
+// of one client in the order of asking: a long request, or a client with many, only ever delays another client by one
+// evaluation of each of the others.
 type Queue struct {
 	mu      sync.Mutex
 	free    int64                      // slots

@@ -10,7 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// queueUp makes a goroutine wait for a slot, and returns once it does. It appends its name to order and hands the slot on.
+// queueUp makes a goroutine wait for a slot, and returns once it does. It appends its name to order and hands the slot
+// on.
 func queueUp(t *testing.T, s *Queue, order *[]string, client, name string) {
 	t.Helper()
 	before, _ := s.Load()

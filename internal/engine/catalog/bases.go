@@ -45,9 +45,9 @@ type basisKey struct {
 	h, w   int
 }
 
-// BasisFor returns the basis that a family means on images of h×w: by formula (none, dct, haar), or by name. A name is looked
-// up in own, the basis that travels with a schedule, then in the catalogue, then with m, a model that may have learned on
-// it; own and m may be nil. Equal answers are the same pointer.
+// BasisFor returns the basis that a family means on images of h×w: by formula (none, dct, haar), or by name. A name is
+// looked up in own, the basis that travels with a schedule, then in the catalogue, then with m, a model that may have
+// learned on it; own and m may be nil. Equal answers are the same pointer.
 func (c *Catalog) BasisFor(f schedule.Family, h, w int, own *basis.Basis, m *Model) (*basis.Basis, error) {
 	b, ok, err := c.Formula(f, h, w)
 	if ok || err != nil {
@@ -95,8 +95,8 @@ func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
 	return b, err
 }
 
-// StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor made
-// of a run's data set, to travel with the model.
+// StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor
+// made of a run's data set, to travel with the model.
 func StoredByName(name string) bool {
 	_, known := basis.Lookup(name)
 	return !known

@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// hashes remembers the hashes of weights, so that large files are read for them once. They are kept in a file beside the
-// folders, which may be deleted at any time.
+// hashes remembers the hashes of weights, so that large files are read for them once. They are kept in a file beside
+// the folders, which may be deleted at any time.
 type hashes struct {
 	mu    sync.Mutex
 	path  string

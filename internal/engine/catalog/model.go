@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Model is one model folder: what its files say of it, and its weights while they are loaded. The catalogue holds it once
-// and every request that works with it once more; the last to let go frees the weights.
+// Model is one model folder: what its files say of it, and its weights while they are loaded. The catalogue holds it
+// once and every request that works with it once more; the last to let go frees the weights.
 type Model struct {
 	Name     string
 	Path     string // of its folder, relative to the models folder
@@ -50,8 +50,8 @@ func (m *Model) Precision() kernels.Precision {
 // bytes are those of the weights on the device.
 func (m *Model) bytes() int64 { return 4 * int64(m.Net.ParamCount()) }
 
-// Hold keeps the model's weights on the device, where it loads them if need be, until Release. It fails where the model has
-// been unloaded or replaced.
+// Hold keeps the model's weights on the device, where it loads them if need be, until Release. It fails where the model
+// has been unloaded or replaced.
 func (m *Model) Hold() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

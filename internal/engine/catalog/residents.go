@@ -35,8 +35,8 @@ func (r *residents) bytes() (n int64) {
 	return n
 }
 
-// makeRoom unloads models that nobody holds until so many bytes of weights fit, or none is left. Where memory has no bound of
-// its own, as much again is kept for the programs.
+// makeRoom unloads models that nobody holds until so many bytes of weights fit, or none is left. Where memory has no
+// bound of its own, as much again is kept for the programs.
 func (c *Catalog) makeRoom(bytes int64) error {
 	dev, err := c.cfg.Device()
 	if err != nil {

@@ -66,8 +66,8 @@ type Schedule struct {
 	Basis *basis.Basis // that travels with it; nil where its family's name is enough
 }
 
-// ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a model
-// without.
+// ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
+// model without.
 func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	if ref.Name == "edm" {
 		s, err := EDM(ref.T)
@@ -117,8 +117,8 @@ func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 	return infos
 }
 
-// StoreSchedule writes a new schedule with the dense basis that it is on, nil where its family says it all. Models' names
-// are taken, too: they mean the models' own schedules.
+// StoreSchedule writes a new schedule with the dense basis that it is on, nil where its family says it all. Models'
+// names are taken, too: they mean the models' own schedules.
 func (c *Catalog) StoreSchedule(name string, s *schedule.Schedule, b *basis.Basis, replace bool) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
@@ -134,8 +134,8 @@ func (c *Catalog) StoreSchedule(name string, s *schedule.Schedule, b *basis.Basi
 	return nil
 }
 
-// writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old schedule
-// or the new one, since a folder counts before a file.
+// writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old
+// schedule or the new one, since a folder counts before a file.
 func (c *Catalog) writeSchedule(name string, s *schedule.Schedule, b *basis.Basis) error {
 	if b != nil {
 		if err := checkpoint.SaveSchedule(c.scheduleFolder(name), s, b); err != nil {

@@ -75,8 +75,8 @@ func (r *Run) mayWork(start bool) error {
 	}
 }
 
-// loop steps until the target is reached or ctx ends. It owns the training for one step at a time, so that SaveModel finds
-// its moment between two steps.
+// loop steps until the target is reached or ctx ends. It owns the training for one step at a time, so that SaveModel
+// finds its moment between two steps.
 func (r *Run) loop(ctx context.Context, target float64) error {
 	for {
 		reached, err := r.loopStep(ctx, target)

@@ -8,8 +8,8 @@ import (
 	"github.com/anisoflight/anisoflight/train"
 )
 
-// learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does not
-// train, or has not yet, keeps what it had.
+// learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does
+// not train, or has not yet, keeps what it had.
 func (r *Run) learned(s *schedule.Schedule, cfg train.Config, rows [][]float64) *schedule.Schedule {
 	if s == nil || cfg.Stage == train.Pretrain || len(rows) == 0 {
 		return s
@@ -36,8 +36,9 @@ func valueOf(row []float64, name string) float64 { return row[slices.Index(train
 // mostEnergies bounds the steps at either end of a run whose energies are averaged.
 const mostEnergies = 50
 
-// energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the last
-// tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil of shorter runs.
+// energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the
+// last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil of shorter
+// runs.
 func energies(rows [][]float64) (before, after *schedule.Estimate) {
 	var all []float64
 	for _, row := range rows {
@@ -65,8 +66,8 @@ func estimate(values []float64) *schedule.Estimate {
 	return &schedule.Estimate{Value: mean, Stderr: math.Sqrt(square / (n - 1) / n)}
 }
 
-// MadeFor returns a schedule that a run has learned with its network, as the schedule of the model that the network is saved
-// as. The hash of that is added when it is written.
+// MadeFor returns a schedule that a run has learned with its network, as the schedule of the model that the network is
+// saved as. The hash of that is added when it is written.
 func MadeFor(s *schedule.Schedule, model string) *schedule.Schedule {
 	if s == nil {
 		return nil

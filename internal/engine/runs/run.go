@@ -25,7 +25,8 @@ const (
 	Failed    = "failed"    // ended by an error
 )
 
-// status is what a run's status.json holds: everything but the state of the training itself, which is the folder beside.
+// status is what a run's status.json holds: everything but the state of the training itself, which is the folder
+// beside.
 type status struct {
 	State   string          `json:"state"`
 	Created time.Time       `json:"created"`

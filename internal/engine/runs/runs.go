@@ -234,7 +234,9 @@ func resolved(cfg train.Config) (train.Config, error) {
 
 // familyBasis finds the basis of a run's family, or makes it of the run's data set. What a formula gives needs none;
 // another basis may come with the schedule or the model that the run starts from, and what was learned goes on with it.
-func (s *Runs) familyBasis(ctx context.Context, cfg train.Config, src train.Sources, progress func(api.Meta)) (*basis.Basis, error) {
+func (s *Runs) familyBasis(
+	ctx context.Context, cfg train.Config, src train.Sources, progress func(api.Meta),
+) (*basis.Basis, error) {
 	family := cfg.Family
 	fits := func(own *schedule.Schedule, b *basis.Basis) bool {
 		return own != nil && b != nil && own.Family().Basis == family.Basis && (family.K == 0 || family.K == b.K())

@@ -64,7 +64,9 @@ func (r *Run) End() {
 }
 
 // TakeStep owns the training for one step and sends its row.
-func (r *Run) TakeStep(ctx context.Context, step func(context.Context) error, emit func(api.Event) error, done, total int64) error {
+func (r *Run) TakeStep(
+	ctx context.Context, step func(context.Context) error, emit func(api.Event) error, done, total int64,
+) error {
 	row, err := r.ownStep(ctx, step)
 	var lost *train.DivergedError
 	var early *train.StoppedError

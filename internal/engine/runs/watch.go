@@ -6,8 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused. A
-// run that was only created is waited for.
+// Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
+// A run that was only created is waited for.
 func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) error {
 	const most = 10_000 // rows of 80 bytes in one batch
 	for {

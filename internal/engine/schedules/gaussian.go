@@ -15,8 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device and
-// takes no slot unless it refines.
+// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device
+// and takes no slot unless it refines.
 func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	d, err := k.Catalog.Dataset(req.Dataset)
 	if err != nil {
@@ -97,7 +97,9 @@ func measured[L any](ctx context.Context, d *data.Dataset, label int, report fun
 }
 
 // benchOf compares the nodes with the same solver on EDM's grid, as a model without a schedule samples.
-func benchOf(law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, nodes *gaussian.Nodes) (*api.Bench, error) {
+func benchOf(
+	law *gaussian.Spectrum, b *basis.Basis, sampler solver.Settings, nodes *gaussian.Nodes,
+) (*api.Bench, error) {
 	edm, err := catalog.EDM(nodes.Schedule.T())
 	if err != nil {
 		return nil, err

@@ -46,8 +46,8 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 	return p, nil
 }
 
-// gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows; nil
-// where it stores none.
+// gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows;
+// nil where it stores none.
 func gain(s *schedule.Schedule) (before, after *schedule.Estimate, err error) {
 	densities := s.Energy()
 	if densities == nil {

@@ -15,8 +15,8 @@ import (
 // mostTeacher bounds the numbers that a teacher's trajectories take.
 const mostTeacher = 1 << 26
 
-// chooseSteps makes a schedule along the paths of another on which a solver's uniform steps are those that err least on a
-// model.
+// chooseSteps makes a schedule along the paths of another on which a solver's uniform steps are those that err least on
+// a model.
 func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress func(api.Meta)) (*newSchedule, error) {
 	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
@@ -73,9 +73,11 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	return &newSchedule{schedule: choice.Schedule, basis: named.Basis, steps: told}, err
 }
 
-// teach follows converged trajectories along a schedule: Heun's method, each step from one time of the teacher to the next.
-// It returns the samples at their ends, too.
-func teach(ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candidates int, report func(done, total int)) (*steps.Teacher, []float32, error) {
+// teach follows converged trajectories along a schedule: Heun's method, each step from one time of the teacher to the
+// next. It returns the samples at their ends, too.
+func teach(
+	ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candidates int, report func(done, total int),
+) (*steps.Teacher, []float32, error) {
 	out := &steps.Teacher{Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1), D: make([][]float32, 2*candidates)}
 	for _, r := range e.Rows {
 		out.Labels = append(out.Labels, r.Label)
@@ -110,7 +112,9 @@ func teach(ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candi
 }
 
 // errorOf returns a sampler's ODE error: the root mean square of what it misses the converged samples by.
-func errorOf(ctx context.Context, e *batch.Ensemble, set solver.Settings, sch *schedule.Schedule, converged []float32) (float64, error) {
+func errorOf(
+	ctx context.Context, e *batch.Ensemble, set solver.Settings, sch *schedule.Schedule, converged []float32,
+) (float64, error) {
 	x, err := e.Along(ctx, plansOf(set, sch), nil)
 	if err != nil {
 		return 0, err
