@@ -20,8 +20,9 @@ def test_numbers_of_numpy_are_numbers(client: Client) -> None:
         "nfe": np.int64(8),
         "seed": np.uint64(2**64 - 1),
         "afs": np.bool_(False),
+        "S_churn": np.float32(0),
     }
-    samples = client.sample("digits", S_churn=np.float32(0), grid={"edm": {"sigma_max": np.float64(20)}}, **options)
+    samples = client.sample("digits", grid={"edm": {"sigma_max": np.float64(20)}}, **options)
     assert samples.nfe.tolist() == [7, 7]
     assert client.sample("digits", n=1, grid={"sigma": np.array([20, 1, 0])}).nfe.tolist() == [3]
 
