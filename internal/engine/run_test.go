@@ -286,9 +286,9 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 func TestSaveModelWarnsOfAStaleAverage(t *testing.T) {
 	e := open(t)
 	for settings, warns := range map[string]bool{
-		``:                false, // the default ramps up
-		`,"ema_rampup":0`: true,
-		`,"ema_rampup":0,"ema_halflife_kimg":0.001`: false,
+		``:                           true, // a run from a model has a half-life of 500 kimg and no ramp-up
+		`,"ema_rampup":0.05`:         false,
+		`,"ema_halflife_kimg":0.001`: false,
 	} {
 		newRun(t, e, "r", settings+`,"replace":true`)
 		get(t, e, "TrainStep", `{"run":"r","steps":2}`)
