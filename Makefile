@@ -15,11 +15,14 @@ BENCH   := bin/anisoflight-bench
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test build lint fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers \
+.PHONY: help notebook demo figures test build lint fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers \
 	report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+notebook: build $(VENV)/.notebook ## the quick start in JupyterLab
+	$(PY) -m jupyterlab client_py/notebooks
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
 	$(PY) -m studies.demo --seed $(SEED)
@@ -84,6 +87,10 @@ $(PY):
 $(VENV)/.client: client_py/requirements.txt client_py/pyproject.toml | $(PY)
 	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements.txt
 	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e client_py
+	@touch $@
+
+$(VENV)/.notebook: client_py/requirements-notebook.txt $(VENV)/.client
+	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements-notebook.txt
 	@touch $@
 
 $(VENV)/.dev: client_py/requirements-dev.txt $(VENV)/.client

@@ -63,7 +63,11 @@ type Config struct {
 	// EMAHalflife is that of the network's moving average. Default: 3 % of the length in
 	// pretrain, 500 elsewhere.
 	EMAHalflife float64 `json:"ema_halflife_kimg,omitempty"`
-	Clip        float64 `json:"clip,omitempty"` // largest norm of the network's gradient; default 0: none
+	// EMARampup bounds the half-life by a part of the images seen so far, so that a new
+	// network's average forgets its random start in a run of any length. 0 is no bound.
+	// Default, as in EDM: 0.05, and 0 for a run that starts from a model.
+	EMARampup *float64 `json:"ema_rampup,omitempty"`
+	Clip      float64  `json:"clip,omitempty"` // largest norm of the network's gradient; default 0: none
 
 	// The schedule and its optimiser, Adam in float64.
 	T                float64  `json:"T,omitempty"`                  // end of time, g(T) = T; default that of the start, else 6400

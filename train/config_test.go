@@ -108,6 +108,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"lr_final":          func(c *Config) { c.LRFinal = 2 },
 		"beta2":             func(c *Config) { c.Beta2 = 1 },
 		"ema_halflife_kimg": func(c *Config) { c.EMAHalflife = -1 },
+		"ema_rampup":        func(c *Config) { c.EMARampup = &nan },
 		"T":                 func(c *Config) { c.T = nan },
 		"g0":                func(c *Config) { c.G0 = -1 },
 		"knots":             func(c *Config) { c.Knots = 1 },

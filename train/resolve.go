@@ -48,6 +48,7 @@ func (c Config) Resolve() (Config, error) {
 	setting.Default(&c.LRRamp, RampCosine)
 	orPointer(&c.LRHold, 0.5)
 	setting.Default(&c.EMAHalflife, pick(pre, min(0.03*c.Kimg, 500), 500))
+	orPointer(&c.EMARampup, pick(c.Model == "", 0.05, 0))
 	setting.Default(&c.C, 1)
 	setting.Default(&c.ScheduleLR, pick(c.Stage == Isotropic, 1e-2, 1e-4))
 	setting.Default(&c.ScheduleBeta1, 0.9)
@@ -109,6 +110,8 @@ func (c Config) check() error {
 		return err
 	}
 	switch {
+	case !(*c.EMARampup >= 0 && *c.EMARampup <= 1):
+		return setting.Errorf("ema_rampup", "must lie between 0 and 1, as a part of the images seen, got %g", *c.EMARampup)
 	case c.Batch < 1 || c.Batch > maxBatch:
 		return setting.Errorf("batch", "must lie between 1 and %d, got %d", maxBatch, c.Batch)
 	case c.Probes < 1 || c.Probes > maxProbes:

@@ -11,6 +11,9 @@
 
 The server makes the plan, with any of its solvers; stepping asks it for nothing. Neither torch nor diffusers is needed:
 images [B, C, H, W] are torch tensors or numpy arrays, on any device.
+
+It is for loops of your own with denoisers of EDM's kind, which take σ. The pipelines of diffusers, its `config` and
+`save_pretrained`, and networks that take DDPM's timesteps are not supported.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from .tensors import layout_of, table_of, tensor_column, to_numpy, vector_column
+from .tensors import integers, layout_of, table_of, tensor_column, to_numpy, vector_column
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,7 +68,7 @@ def _images(values: npt.ArrayLike) -> pa.FixedShapeTensorArray:
 
 
 def _labels(labels: npt.ArrayLike | None, rows: int) -> pa.Array:
-    return pa.array(np.broadcast_to(np.asarray(-1 if labels is None else labels, np.int32), rows))
+    return pa.array(np.broadcast_to(integers(-1 if labels is None else labels, "labels"), rows))
 
 
 class Denoised:

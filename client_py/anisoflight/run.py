@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from .transport import Message
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """An interrupt of `Run.step`, which a notebook shows in one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 class Run:
     """A training run on the server, by name. It outlives the client.
 
@@ -52,7 +59,13 @@ class Run:
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
         """Take training steps now and return their rows; the server keeps what was learned before an interrupt."""
-        return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress)
+        try:
+            return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress)
+        except KeyboardInterrupt:
+            raise RunInterrupted(
+                f"run {self.name} was interrupted; its steps are kept: metrics() shows them, "
+                "save() saves what was learned, step() goes on"
+            ) from None
 
     def start(self, kimg: float) -> None:
         """Train in the background until `kimg` thousand images have been seen in all."""
@@ -116,8 +129,10 @@ class Run:
         self._client.call("CancelRun", run=self.name)
 
     def save(self, name: str, replace: bool = False) -> None:
-        """Write the averaged weights and the schedule as the model `name`."""
-        self._client.call("SaveModel", run=self.name, name=name, replace=replace)
+        """Write the averaged weights and the schedule as the model `name`; warns where the average is stale."""
+        saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
+        if "warning" in saved:
+            warnings.warn(f"run {self.name}: {saved['warning']}", stacklevel=2)
 
     def delete(self) -> None:
         """Forget the run and its files."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from .errors import BadRequestError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -40,6 +42,29 @@ def tensor_column(values: npt.ArrayLike, dims: Sequence[str]) -> pa.FixedShapeTe
     kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:], dim_names=list(dims))
     width = int(np.prod(array.shape[1:]))
     return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), width))
+
+
+def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Whole numbers as int32; name is what an error calls them.
+
+    >>> integers([3.0, 1], "labels").tolist()
+    [3, 1]
+    >>> integers(["cat", "dog"], "labels")
+    Traceback (most recent call last):
+    anisoflight.errors.BadRequestError: [BAD_TENSOR] labels must be integers, got 'cat'; number the classes from 0
+    """
+    array = np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int32)
+    if array.dtype.kind not in "iubf":
+        wrong = array.reshape(-1)[:1]
+    else:
+        with np.errstate(invalid="ignore"):
+            wrong = array[array != array.astype(np.int32)]
+    if wrong.size:
+        given = f"got {wrong.tolist()[0]!r}; number the classes from 0"
+        raise BadRequestError(f"{name} must be integers, {given}", "BAD_TENSOR")
+    return array.astype(np.int32)
 
 
 def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:

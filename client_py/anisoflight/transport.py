@@ -12,9 +12,11 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from .errors import BadRequestError
 from .reader import Call, Stream, in_thread
 
 if TYPE_CHECKING:
@@ -44,7 +46,14 @@ class Connection:
         timeout: float | None = None,
     ) -> None:
         self.location = location
-        self._client = fl.FlightClient(location, tls_root_certs=tls_root_certs)
+        try:
+            self._client = fl.FlightClient(location, tls_root_certs=tls_root_certs)
+        except (pa.ArrowException, TypeError) as error:
+            raise BadRequestError(
+                "location must be grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "
+                f"got {location!r}; write grpc://localhost:8815 for a server on this machine",
+                "BAD_REQUEST",
+            ) from error
         headers = [(b"authorization", b"Bearer " + token.encode())] if token else None
         self._options = fl.FlightCallOptions(headers=headers, timeout=timeout)
 
@@ -142,7 +151,14 @@ def command(request: Mapping[str, Any]) -> fl.FlightDescriptor:
 
 
 def _encode(request: Mapping[str, Any]) -> bytes:
-    return json.dumps(request, separators=(",", ":")).encode()
+    return json.dumps(request, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    """The numbers of numpy as Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise BadRequestError(f"a request holds numbers, strings, lists and mappings, got {value!r}", "BAD_REQUEST")
 
 
 def _messages(reader: fl.FlightStreamReader) -> Iterator[Message]:

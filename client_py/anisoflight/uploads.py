@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from .errors import BadRequestError
 from .progress import Bar, followed, last
-from .tensors import batches_of, layout_of, table_of, tensor_column
+from .tensors import batches_of, integers, layout_of, table_of, tensor_column
 from .transport import Connection, command
 
 if TYPE_CHECKING:
@@ -74,11 +75,37 @@ def dataset_table(images: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Tab
         raise ValueError(f"expected uint8, or floats in [-1, 1], got {array.dtype}")
     columns: dict[str, pa.Array] = {"image": tensor_column(array, layout_of(array.shape[1:]))}
     if labels is not None:
-        numbers = np.asarray(labels)
+        numbers = integers(labels, "labels")
         if numbers.shape != (len(array),):
             raise ValueError(f"expected {len(array)} labels, got shape {numbers.shape}")
-        columns["label"] = pa.array(numbers).cast(pa.int32())
+        columns["label"] = pa.array(numbers)
     return table_of(columns)
+
+
+class PixelRange:
+    """Tells images on the scale [0, 1] from those that the server expects; it looks until one value lies outside."""
+
+    def __init__(self) -> None:
+        self._low, self._high = np.inf, -np.inf
+
+    def note(self, piece: Any) -> Any:
+        """Look at images, or a pair (images, labels), and return the piece as it is."""
+        images = np.asarray(piece[0] if isinstance(piece, tuple) else piece)
+        for start in range(0, len(images) if images.size else 0, 1024):
+            if self._low < 0 or self._high > 1:
+                break
+            part = images[start : start + 1024]
+            self._low, self._high = min(self._low, part.min()), max(self._high, part.max())
+        return piece
+
+    def warn(self) -> None:
+        """Warn where all values lie in [0, 1], but for images of one value."""
+        if 0 <= self._low < self._high <= 1:
+            warnings.warn(
+                f"images must be uint8 in [0, 255] or floats in [-1, 1], got values in [{self._low:g}, {self._high:g}] "
+                "only; put 2 * images - 1, or pass check_range=False where they are meant so",
+                stacklevel=3,
+            )
 
 
 def schedule_table(table: Any) -> pa.Table:

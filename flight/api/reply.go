@@ -70,6 +70,7 @@ type ModelInfo struct {
 	Precision  string        `json:"precision"`          // of its network: float32, tf32 or bfloat16
 	Schedule   *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config     any           `json:"config,omitempty"`   // DescribeModel alone
+	Warning    string        `json:"warning,omitempty"`  // SaveModel alone: why the saved average may be worse than the network
 }
 
 // ScheduleInfo describes a schedule.

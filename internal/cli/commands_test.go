@@ -89,6 +89,15 @@ func TestWalkThrough(t *testing.T) {
 		t.Errorf("no picture: %v", err)
 	}
 	arrays := filepath.Join(out, "bars.npz")
+	for want, args := range map[string][]string{
+		"2 evaluations; --second-point endpoint takes 3": {"--nfe", "3"},
+		"3 evaluations; ask for 3, or give --steps":      {"--nfe", "4", "--second-point", "endpoint"},
+	} {
+		args = append([]string{"sample", "--model", "learned", "--n", "1", "--out", picture}, args...)
+		if got := must(t, dir, args...); !strings.Contains(got, want) {
+			t.Errorf("%q does not warn of %s", got, want)
+		}
+	}
 	must(t, dir, "sample", "--model", "learned", "--n", "5", "--seed", "7", "--nfe", "3", "--second-point", "endpoint", "--out", arrays)
 	got, err := data.ReadNPZ(arrays, "images", "labels", "seeds")
 	if err != nil {

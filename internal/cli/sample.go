@@ -18,7 +18,7 @@ var sampleRequest = []option{
 	{name: "labels", kind: object, usage: "one image per label: a `list` such as 0,1,2 or 0-9"},
 	{name: "seed", kind: seed, usage: "image i is made from seed + i alone (default 0)"},
 	{name: "steps", kind: whole, usage: "solver steps (default 18 without --nfe)"},
-	{name: "nfe", kind: whole, usage: "evaluations of the network, instead of steps: takes the most steps that fit"},
+	{name: "nfe", kind: whole, usage: "evaluations of the network, instead of steps: takes the most steps that fit (9 of heun needs --second-point endpoint)"},
 	{name: "solver", usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default heun)"},
 	{name: "order", kind: whole, usage: "of ab, ipndm, unipc and deis"},
 	{name: "variant", usage: "of unipc: bh1 or bh2 (default)"},
@@ -43,7 +43,7 @@ them in a grid, or an NPZ with the arrays images (NHWC), labels and seeds. Image
 depends on the model, the settings and seed + i alone, not on how many are drawn.`,
 	example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
   anisoflight sample --model digits --labels 0-9 --solver ab --nfe 5
-  anisoflight sample --model digits --n 10000 --nfe 9 --out digits.npz`,
+  anisoflight sample --model digits --n 10000 --nfe 9 --second-point endpoint --out digits.npz`,
 	options: slices.Concat(sampleRequest, []option{
 		{name: "out", def: "samples.png", usage: "`file` to write: .png or .npz"},
 		{name: "columns", kind: whole, usage: "images in a row of the PNG (default: as square as possible)"},
@@ -70,7 +70,20 @@ func runSample(ctx context.Context, e env) error {
 		return err
 	}
 	fmt.Fprintf(e.out, "%s: %d images of %d×%d×%d, %d evaluations each\n", e.text("out"), got.n, got.h, got.w, got.c, got.nfe)
+	if asked := e.whole("nfe"); asked > int64(got.nfe) {
+		fmt.Fprintf(e.out, "warning: --nfe %d: whole steps of the solver take %d evaluations; %s\n", asked, got.nfe, cure(fields, asked, got.nfe))
+	}
 	return nil
+}
+
+// cure returns what to do where whole steps take fewer evaluations than asked for: only Heun's midpoint form on the
+// grid schedule has another form that takes odd numbers.
+func cure(fields map[string]any, asked int64, taken int32) string {
+	is := func(name, value string) bool { return fields[name] == nil || fields[name] == value }
+	if asked%2 == 1 && is("solver", "heun") && is("second_point", "midpoint") && is("grid", "schedule") {
+		return fmt.Sprintf("--second-point endpoint takes %d", asked)
+	}
+	return fmt.Sprintf("ask for %d, or give --steps", taken)
 }
 
 // completeSample fills in what a command line may leave out but a request may not.

@@ -163,10 +163,14 @@ func keep(ctx context.Context, c connection, e env, run, model string) error {
 		return nil
 	}
 	save := api.SaveModel{Run: run, Name: model, Replace: e.toggle("replace") || e.toggle("resume")}
-	if _, err := c.SaveModel(ctx, save); err != nil {
+	saved, err := c.SaveModel(ctx, save)
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(e.out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg, model)
+	if saved.Warning != "" {
+		fmt.Fprintf(e.out, "warning: %s\n", saved.Warning)
+	}
 	if s := info.Stopped; s != nil && s.Step == info.Step {
 		fmt.Fprintf(e.out, "stopped early (%s): %s\n", s.Reason, s.Message)
 	}

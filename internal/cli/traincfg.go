@@ -34,6 +34,7 @@ var trainRequest = []option{
 	{name: "lr_hold", kind: number, usage: "of cosine: `part` of the length before the rate falls (default 0.5)"},
 	{name: "lr_final", kind: number, usage: "of cosine: last rate as a `part` of lr (default 0)"},
 	{name: "ema_halflife_kimg", kind: number, usage: "half-life in `kimg` of the averaged network (default 3 % of the length in pretrain, 500 elsewhere)"},
+	{name: "ema_rampup", kind: number, usage: "largest half-life as a `part` of the images seen so far (default 0.05, and 0 from a model: no bound)"},
 	{name: "clip", kind: number, usage: "largest `norm` of its gradient (default: none)"},
 
 	{name: "T", kind: number, usage: "end of time, a `variance` (default that of the start, else 6400)"},

@@ -69,5 +69,11 @@ func (e *Engine) saveModel(ctx context.Context, req api.SaveModel) (any, error) 
 		return nil, err
 	}
 	learned.Schedule = runs.MadeFor(learned.Schedule, req.Name)
-	return described(e.catalog.SaveModel(req.Name, req.Replace, learned))
+	made, err := e.catalog.SaveModel(req.Name, req.Replace, learned)
+	if err != nil {
+		return nil, err
+	}
+	info := made.Describe()
+	info.Warning = r.Stale()
+	return info, nil
 }

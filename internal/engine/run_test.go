@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -279,6 +280,26 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
 	act(t, e, "CancelRun", `{"run":"r"}`)
 	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
+}
+
+// A run whose half-life is long for what it has seen is saved with a warning, unless the half-life is ramped up.
+func TestSaveModelWarnsOfAStaleAverage(t *testing.T) {
+	e := open(t)
+	for settings, warns := range map[string]bool{
+		``:                           true, // a run from a model has a half-life of 500 kimg and no ramp-up
+		`,"ema_rampup":0.05`:         false,
+		`,"ema_halflife_kimg":0.001`: false,
+	} {
+		newRun(t, e, "r", settings+`,"replace":true`)
+		get(t, e, "TrainStep", `{"run":"r","steps":2}`)
+		info := act(t, e, "SaveModel", `{"run":"r","name":"m","replace":true}`)
+		if warning, _ := info["warning"].(string); strings.Contains(warning, "ema_rampup 0.05") != warns {
+			t.Errorf("with %q the warning is %q", settings, warning)
+		}
+		if info := act(t, e, "DescribeModel", `{"model":"m"}`); info["warning"] != nil {
+			t.Errorf("the model keeps the warning %v", info["warning"])
+		}
+	}
 }
 
 func collectNow(t *testing.T, e *Engine, op, body string) (*rows, error) {

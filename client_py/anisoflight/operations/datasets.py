@@ -28,11 +28,13 @@ class Datasets(Calls):
         labels: npt.ArrayLike | None = None,
         *,
         replace: bool = False,
+        check_range: bool = True,
         progress: bool = True,
     ) -> None:
         """Store images [n, H, W, C] or [n, C, H, W], uint8 or float32 in [−1, 1], with integer labels [n] if there
         are classes. Larger than memory they may be an array mapped from a file (``np.load(path, mmap_mode="r")``), or
-        an iterator of pieces, each images or a pair (images, labels), which are sent as they come.
+        an iterator of pieces, each images or a pair (images, labels), which are sent as they come. There is a warning
+        where all values lie in [0, 1], which is another scale, unless check_range is False.
 
         >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
         >>> client.dataset("noise").labels.tolist()
@@ -43,12 +45,19 @@ class Datasets(Calls):
         """
         command = {"op": "PutDataset", "name": name, "replace": replace}
         title = "upload" if progress else None
+        pixels = uploads.PixelRange()
         if isinstance(images, Iterator):
             if labels is not None:
                 raise ValueError("labels go with the pieces: give pairs (images, labels)")
-            uploads.send_batches(self._connection, command, *uploads.dataset_batches(images), None, title)
+            pieces = uploads.dataset_batches(map(pixels.note, images) if check_range else images)
+            uploads.send_batches(self._connection, command, *pieces, None, title)
+            pixels.warn()
         else:
-            uploads.send(self._connection, command, uploads.dataset_table(images, labels), title)
+            table = uploads.dataset_table(images, labels)
+            if check_range:
+                pixels.note(images)
+            pixels.warn()
+            uploads.send(self._connection, command, table, title)
 
     def draw_dataset(
         self, name: str, model: str, n: int, *, seed: int = 0, replace: bool = False, progress: bool = True

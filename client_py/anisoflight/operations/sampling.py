@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +10,22 @@ import numpy as np
 from ..calls import Calls, given
 from ..exchanges import Denoised, denoise_rows, latent_rows
 from ..samples import Samples
+from ..tensors import integers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
+
+
+def warn_of_evaluations(asked: int | None, taken: int, options: Mapping[str, Any]) -> None:
+    """Warn where a sampler takes fewer evaluations of the network than were asked for."""
+    if asked is None or taken == asked:
+        return
+    midpoint = {"solver": "heun", "second_point": "midpoint", "grid": "schedule"}
+    ends = asked % 2 and all(options.get(name) in (None, value) for name, value in midpoint.items())
+    cure = f'second_point="endpoint" takes {asked}' if ends else f"ask for {taken}, or give steps"
+    warnings.warn(f"nfe={asked}: whole steps of the solver take {taken} evaluations; {cure}", stacklevel=3)
 
 
 class Sampling(Calls):
@@ -53,15 +65,15 @@ class Sampling(Calls):
 
         Say how many by `n` (labels of a conditional model are then drawn), by `labels` (one image each, −1 = none)
         or by your own unit-normal `latents` [n, H, W, C]; and how finely by `steps` or by `nfe`, the evaluations of
-        the network per image. Sample i depends on the model, the request and seed + i alone. What is left out takes
-        the server's default: solver "heun" with second_point "midpoint", grid "schedule" (uniform in t), the
-        model's own schedule, dtype "uint8", layout "HWC".
+        the network per image: the most steps that fit, with a warning where they take fewer. Sample i depends on the
+        model, the request and seed + i alone. What is left out takes the server's default: solver "heun" with
+        second_point "midpoint", grid "schedule" (uniform in t), the model's own schedule, dtype "uint8", layout "HWC".
 
         The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level for every step and goes on to
         t = 0, which suits Heun's method. "polynomial" has one level more and ends at sigma_min, as the literature
         counts the evaluations of multistep solvers.
 
-        >>> client.sample("digits", labels=[3, 1, 4], nfe=9, dtype="float32").images.dtype
+        >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
         >>> client.sample("digits", n=2, steps=5, grid={"edm": {"sigma_max": 20}}, second_point="endpoint").nfe.tolist()
         [9, 9]
@@ -94,11 +106,16 @@ class Sampling(Calls):
             S_noise=S_noise,
         )
         if latents is not None:
-            return Samples(self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress))
-        if labels is not None:
-            request["labels"] = np.asarray(labels).tolist()
-        total = n if n is not None else np.size(request.get("labels", []))
-        return Samples(self.table("Sample", request, "sample", "image", total=total, progress=progress))
+            rows = self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress)
+        else:
+            if labels is not None:
+                request["labels"] = integers(labels, "labels").tolist()
+            total = n if n is not None else np.size(request.get("labels", []))
+            rows = self.table("Sample", request, "sample", "image", total=total, progress=progress)
+        samples = Samples(rows)
+        if len(samples):
+            warn_of_evaluations(nfe, int(samples.nfe[0]), request)
+        return samples
 
     def denoise(
         self,

@@ -14,6 +14,7 @@ from ..files import FORMULAS, read_with_basis
 from ..plan import Plan
 from ..schedule import Schedule
 from .bases import Bases
+from .sampling import warn_of_evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,7 +103,9 @@ class Schedules(Bases):
         """
         file = self.call("PlanSampler", **given(schedule=schedule, label=label, **options))
         vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
-        return Plan(file, vectors)
+        plan = Plan(file, vectors)
+        warn_of_evaluations(options.get("nfe"), plan.nfe, options)
+        return plan
 
     def delete_schedule(self, schedule: str) -> None:
         self.call("DeleteSchedule", schedule=schedule)

@@ -2,11 +2,21 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
+
+// Stale returns a sentence where the run's averaged network still holds much of what it started from, else "".
+func (r *Run) Stale() string {
+	var cfg train.Config
+	if err := json.Unmarshal(r.status.Config, &cfg); err != nil { // it never changes
+		return ""
+	}
+	return cfg.Stale(r.Info().Kimg)
+}
 
 // Model returns what the run has learned so far. A run that has ended is read from its stored state.
 func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
