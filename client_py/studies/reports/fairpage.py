@@ -23,8 +23,9 @@ DEFINED = """A row is a sampler of one kind of network. Grid `polynomial` has n 
 and `geodesic` are schedules made for that very network, sampled uniformly in their time; `nodes` suit the solver on the
 data's own Gaussian, `refined` those moved on with the network. An entry is **FD / edge FD**, mean ± standard deviation
 over networks: Fréchet distances to held-out images on 40 principal components, which see mean and covariance alone,
-and on 128 random convolutions with ReLU, which see edges (`client_py/studies/features.py`). All networks and samplers
-draw the same latents and labels."""
+and on 128 random convolutions with ReLU, which see edges (`client_py/studies/features.py`). A number behind an entry
+counts the networks where they are fewer. All networks and samplers draw the same latents and labels. `clipped Gaussian`
+draws from the training images' mean and covariance, without a network; `real` are training images."""
 
 FD, EDGES = "FD", "edge FD"
 BASELINE = ("plain", "iPNDM-4, polynomial")
@@ -59,7 +60,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
                 continue
             first = spread(here[FD])
             first = f"**{first}**" if kind != "none" and here[FD].mean() == least[nfe] else first
-            row[f"NFE {nfe}"] = f"{first} / {spread(here[EDGES])}"
+            fewer = f" ({len(here)})" if len(here) < rows[rows["network"] == kind]["seed"].nunique() else ""
+            row[f"NFE {nfe}"] = f"{first} / {spread(here[EDGES])}{fewer}"
         found.append(row)
     return pd.DataFrame(found)
 
