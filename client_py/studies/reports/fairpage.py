@@ -137,17 +137,18 @@ def energy_sentence(energies: pd.DataFrame) -> str:
     )
 
 
+_SEEN = {FD: "FD on 40 principal components", EDGES: "edge FD on random convolutions"}
 SHOWN = {
     BASELINE: "plain network, iPNDM-4 (the baseline)",
     ("plain", "AB3, learned"): "plain network, learned isotropic schedule, AB3",
     ("anisotropic", "AB3, learned J = 2"): "anisotropic network, learned J = 2, AB3",
-    ("anisotropic", "UniPC-3, nodes J = 2"): "anisotropic network, nodes J = 2, UniPC-3",
+    ("anisotropic", "2M, nodes J = 2, refined"): "anisotropic network, refined nodes J = 2, 2M (NFE 5 alone)",
 }
 
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Both distances against NFE: a dot per network, a line through the means; the clipped Gaussian as a level."""
-    drawn = Figure(figsize=(9, 3.6))
+    drawn = Figure(figsize=(9, 4.6))
     nfes = sorted(set(rows["nfe"]) - {0})
     for i, column in enumerate((FD, EDGES)):
         axes = drawn.add_subplot(1, 2, i + 1)
@@ -165,12 +166,12 @@ def figure(rows: pd.DataFrame) -> Figure:
             if name in levels:
                 label = {"clipped Gaussian": "clipped Gaussian, no evaluation", "real": "real images"}[name]
                 axes.axhline(levels[name], color="black", ls=style, lw=0.9, label=label)
-        axes.set(xlabel="NFE", ylabel=column, yscale="log", xticks=range(len(nfes)))
+        axes.set(xlabel="evaluations of the network (NFE)", ylabel=_SEEN[column], yscale="log", xticks=range(len(nfes)))
         axes.set_xticklabels([str(nfe) for nfe in nfes])
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-    drawn.axes[-1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    drawn.tight_layout()
+    drawn.tight_layout(rect=(0, 0.16, 1, 1))
+    drawn.legend(*drawn.axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="lower center", ncols=2)
     return drawn
 
 
