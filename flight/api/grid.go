@@ -6,7 +6,7 @@ import "encoding/json"
 const (
 	GridSchedule   = "schedule"   // uniform in the schedule's t
 	GridEDM        = "edm"        // EDM's σ rule, mapped to times by the geometric mean of the g_j, then t = 0
-	GridPolynomial = "polynomial" // EDM's σ rule with a level more: n + 1 levels for n steps, the last step ends at σ_min
+	GridPolynomial = "polynomial" // EDM's σ rule with n + 1 levels for n steps, the last of which ends at σ_min
 	GridLogSNR     = "logsnr"     // uniform in ln σ
 	GridGeodesic   = "geodesic"   // equal lengths of ∫√(Σ_j ġ_j² F_j) dt
 	GridTimes      = "t"          // an explicit list of times
@@ -19,7 +19,8 @@ var GridNames = []string{GridSchedule, GridEDM, GridPolynomial, GridLogSNR, Grid
 
 // Grid says at which times a sampler evaluates the network. Its JSON is a name, or one of
 //
-//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"polynomial":{...}}   {"t":[...]}   {"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
+//	{"edm":{"sigma_min":0.002,"sigma_max":80,"rho":7}}   {"polynomial":{...}}   {"t":[...]}
+//	{"sigma":[...]}   {"sigma":[[...],[...]]}   {"table":"ays-sd15"}
 //
 // An explicit list runs from noise to data and holds every time including the last.
 type Grid struct {
@@ -55,7 +56,8 @@ func (g *Grid) decodeTree(path string, v tree) error {
 	}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
-		return wrongType(path, `a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
+		return wrongType(path,
+			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
 	for g.Kind = range object {
 	}
@@ -89,7 +91,8 @@ func (g *Grid) decodeTree(path string, v tree) error {
 				err = checkFalling(inside, s)
 			}
 			if err == nil && len(s) != len(g.Sigma[0]) {
-				err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d", fieldName(inside), len(g.Sigma[0]), len(s))
+				err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d",
+					fieldName(inside), len(g.Sigma[0]), len(s))
 			}
 		}
 	case GridTable:
@@ -107,14 +110,16 @@ func isList(v tree) bool { _, ok := v.([]any); return ok }
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
 func checkFalling(path string, x []float64) error {
 	if len(x) < 2 {
-		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d", fieldName(path), len(x))
+		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d",
+			fieldName(path), len(x))
 	}
 	for i, v := range x {
 		switch {
 		case v < 0:
 			return Errorf(BadRequest, "%s must not be negative; entry %d is %g", fieldName(path), i, v)
 		case i > 0 && v >= x[i-1]:
-			return Errorf(BadRequest, "%s must fall strictly from noise to data; entry %d is %g after %g", fieldName(path), i, v, x[i-1])
+			return Errorf(BadRequest, "%s must fall strictly from noise to data; entry %d is %g after %g",
+				fieldName(path), i, v, x[i-1])
 		}
 	}
 	return nil

@@ -78,7 +78,8 @@ func (g Grid) resolve() (Grid, error) {
 		}
 		for _, v := range []float64{g.SigmaMin, g.SigmaMax, g.Rho} {
 			if !(v >= 0) || math.IsInf(v, 1) {
-				return g, failf("grid", "sigma_min %v, sigma_max %v, rho %v must be positive and finite", g.SigmaMin, g.SigmaMax, g.Rho)
+				return g, failf("grid", "sigma_min %v, sigma_max %v, rho %v must be positive and finite",
+					g.SigmaMin, g.SigmaMax, g.Rho)
 			}
 		}
 		if g.SigmaMax != 0 && g.SigmaMin >= g.SigmaMax {
@@ -223,13 +224,15 @@ func (g Grid) listed(sch *schedule.Schedule, row int) ([][]float64, error) {
 		return timesOnRow(g.Sigma[0], sch, row)
 	}
 	if len(g.Sigma) != sch.J() {
-		return nil, failf("grid", "%d lists of sigma, the schedule has %d subspaces; give one list, or one for each", len(g.Sigma), sch.J())
+		return nil, failf("grid", "%d lists of sigma, the schedule has %d subspaces; give one list, or one for each",
+			len(g.Sigma), sch.J())
 	}
 	out := make([][]float64, sch.J())
 	for j, list := range g.Sigma {
 		p := sch.At(row, j)
 		var err error
-		out[j], err = timesOf(list, math.Sqrt(p.G0()), math.Sqrt(p.GT()), func(s float64) float64 { return p.Inverse(s * s) })
+		timeOf := func(s float64) float64 { return p.Inverse(s * s) }
+		out[j], err = timesOf(list, math.Sqrt(p.G0()), math.Sqrt(p.GT()), timeOf)
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +242,8 @@ func (g Grid) listed(sch *schedule.Schedule, row int) ([][]float64, error) {
 
 // timesOnRow maps geometric-mean noise levels to times that all subspaces share.
 func timesOnRow(sigma []float64, sch *schedule.Schedule, row int) ([][]float64, error) {
-	t, err := timesOf(sigma, sch.Sigma(row, 0), sch.Sigma(row, sch.T()), func(s float64) float64 { return sch.TimeOf(row, s) })
+	timeOf := func(s float64) float64 { return sch.TimeOf(row, s) }
+	t, err := timesOf(sigma, sch.Sigma(row, 0), sch.Sigma(row, sch.T()), timeOf)
 	return [][]float64{t}, err
 }
 

@@ -66,14 +66,14 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> pd.DataFra
     gain = isotropic.minus(anisotropic)
     curves = client.schedule("patches-anisotropic").evaluate(points=512)
     ratio = curves[curves["subspace"] == 0]["g"].to_numpy() / curves[curves["subspace"] == 1]["g"].to_numpy()
-    checks.at_most("patches: E anisotropic / E plain", anisotropic.mean / isotropic.mean, 1.0)
+    checks.at_most("patches: E anisotropic / E plain", anisotropic.mean / isotropic.mean, 0.98)
     checks.at_least("patches: max g₁/g₂", ratio.max(), 2)
 
     bench = _bench(client, patches, seed)
     table = bench.measure(list(SAMPLERS.values()), NFES)
-    for name, other, most in ((ISOTROPIC, EDM, 0.5), (ANISOTROPIC, EDM, 0.5), (IPNDM, EDM, 0.3)):
-        quotient = value(table, name, 9, FD) / value(table, other, 9, FD)
-        checks.at_most(f"patches: FD {name} / {other}, NFE 9", quotient, most)
+    for name, most in ((ISOTROPIC, 0.75), (IPNDM, 0.4), (AB3_ANISOTROPIC, 0.4)):
+        quotient = value(table, name, 9, FD) / value(table, EDM, 9, FD)
+        checks.at_most(f"patches: FD {name} / {EDM}, NFE 9", quotient, most)
 
     train, references = patches.train.images, bench.references.values()
     drawn = clipped_gaussian(train, bench.count, seed)

@@ -69,11 +69,14 @@ class Network:
         return schedules.learned(self.client, self.problem, name, family, **options)
 
     def nodes(self, solver: str, nfe: int, *, refined: bool) -> str:
-        """Nodes for two bands, chosen on the data's own Gaussian, and moved on with this network where refined."""
+        """Nodes chosen on the data's own Gaussian, and moved on with this network where refined: one list for a plain
+        network, else one for each of two bands.
+        """
         effort = self._size.effort
         refine = {"latents": effort.latents, "iterations": effort.iterations} if refined else None
         options = {"refine": refine, "model": self.name}
-        return schedules.nodes(self.client, self.problem, solver, nfe, self._bands(), **options)
+        family = {} if self.kind == PLAIN else self._bands()
+        return schedules.nodes(self.client, self.problem, solver, nfe, family, **options)
 
     def _bands(self) -> dict[str, Any]:
         return {"basis": "dct", "k": self.problem.k}
@@ -96,11 +99,12 @@ def _edm(label: str, grid: str) -> dict[str, Any]:
     return {**SOLVERS[label], "grid": grid, "schedule": "edm"}
 
 
-def _on_nodes(label: str, *, refined: bool) -> Arm:
+def _on_nodes(kind: str, label: str, *, refined: bool) -> Arm:
     def options(network: Network, nfe: int) -> dict[str, Any]:
         return {**SOLVERS[label], "schedule": network.nodes(SOLVERS[label]["solver"], nfe, refined=refined)}
 
-    return Arm(ANISOTROPIC, f"{label}, nodes J = 2" + (", refined" if refined else ""), options)
+    paths = 1 if kind == PLAIN else 2
+    return Arm(kind, f"{label}, nodes J = {paths}" + (", refined" if refined else ""), options)
 
 
 BASELINE = "iPNDM-4, polynomial"
@@ -110,12 +114,10 @@ ARMS = (
     Arm(PLAIN, "Heun, learned", lambda network, _nfe: {**SOLVERS["Heun"], "schedule": network.learned()}),
     Arm(PLAIN, "AB3, learned", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
     Arm(PLAIN, "AB3, geodesic", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.geodesic()}),
+    _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
-    _on_nodes("UniPC-3", refined=False),
-    _on_nodes("2M", refined=False),
-    _on_nodes("UniPC-3", refined=True),
-    _on_nodes("2M", refined=True),
+    *(_on_nodes(ANISOTROPIC, label, refined=refined) for refined in (False, True) for label in ("UniPC-3", "2M")),
 )
 """Every sampler takes exactly the evaluations of its column; Heun's endpoint form takes odd numbers."""
 

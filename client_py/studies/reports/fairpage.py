@@ -23,8 +23,9 @@ DEFINED = """A row is a sampler of one kind of network. Grid `polynomial` has n 
 and `geodesic` are schedules made for that very network, sampled uniformly in their time; `nodes` suit the solver on the
 data's own Gaussian, `refined` those moved on with the network. An entry is **FD / edge FD**, mean ± standard deviation
 over networks: Fréchet distances to held-out images on 40 principal components, which see mean and covariance alone,
-and on 128 random convolutions with ReLU, which see edges (`client_py/studies/features.py`). All networks and samplers
-draw the same latents and labels."""
+and on 128 random convolutions with ReLU, which see edges (`client_py/studies/features.py`). A number behind an entry
+counts the networks where they are fewer. All networks and samplers draw the same latents and labels. `clipped Gaussian`
+draws from the training images' mean and covariance, without a network; `real` are training images."""
 
 FD, EDGES = "FD", "edge FD"
 BASELINE = ("plain", "iPNDM-4, polynomial")
@@ -46,22 +47,27 @@ def spread(values: Sequence[float] | pd.Series) -> str:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per kind of network and sampler, a column per NFE; bold the least mean FD of each column."""
+    """A row per kind of network and sampler, a column per NFE; bold the least mean FD over all networks of a kind."""
     nfes = sorted(set(rows["nfe"]) - {0})
-    least = {nfe: rows[rows["nfe"] == nfe].groupby(["network", "sampler"])[FD].mean().min() for nfe in nfes}
+    networks = rows.groupby("network")["seed"].nunique()
     found = []
     for (kind, sampler), part in rows.groupby(["network", "sampler"], sort=False):
-        row = {"network": kind, "sampler": sampler}
+        cells = {"network": kind, "sampler": sampler}
         for nfe in nfes:
             here = part[part["nfe"].isin([nfe, 0])]
-            if here.empty:
-                row[f"NFE {nfe}"] = ""
-                continue
-            first = spread(here[FD])
-            first = f"**{first}**" if kind != "none" and here[FD].mean() == least[nfe] else first
-            row[f"NFE {nfe}"] = f"{first} / {spread(here[EDGES])}"
-        found.append(row)
-    return pd.DataFrame(found)
+            fewer = f" ({len(here)})" if len(here) < networks[kind] else ""
+            cells[f"NFE {nfe}"] = f"{spread(here[FD])} / {spread(here[EDGES])}{fewer}" if len(here) else ""
+        found.append(cells)
+    table = pd.DataFrame(found)
+    for nfe in nfes:
+        part = rows[rows["nfe"] == nfe].groupby(["network", "sampler"])[FD].agg(["mean", "size"])
+        whole = part[part["size"] == networks.reindex(part.index.get_level_values("network")).to_numpy()]["mean"]
+        if len(whole):
+            kind, sampler = whole.idxmin()  # pyright: ignore[reportGeneralTypeIssues]
+            row = (table["network"] == kind) & (table["sampler"] == sampler)
+            first, rest = table.loc[row, f"NFE {nfe}"].iloc[0].split(" / ")
+            table.loc[row, f"NFE {nfe}"] = f"**{first}** / {rest}"
+    return table
 
 
 def less_baseline(rows: pd.DataFrame, kind: str, sampler: str, nfe: int, column: str) -> pd.Series:
@@ -70,8 +76,11 @@ def less_baseline(rows: pd.DataFrame, kind: str, sampler: str, nfe: int, column:
     """
     part = rows[rows["nfe"] == nfe].set_index("seed")
     ours = part[(part["network"] == kind) & (part["sampler"] == sampler)][column]
-    other = part[(part["network"] == BASELINE[0]) & (part["sampler"] == BASELINE[1])][column]
-    return (ours - other).dropna()
+    return (ours - _of_baseline(rows, nfe).set_index("seed")[column]).dropna()
+
+
+def _of_baseline(rows: pd.DataFrame, nfe: int) -> pd.DataFrame:
+    return rows[(rows["nfe"] == nfe) & (rows["network"] == BASELINE[0]) & (rows["sampler"] == BASELINE[1])]
 
 
 def standard_error(differences: pd.Series) -> float:
@@ -116,7 +125,9 @@ def verdict(rows: pd.DataFrame) -> str:
             side = "lower" if less.mean() < 0 else "higher"
             beyond = f"{side} by" if abs(less.mean()) > 2 * error else "no different beyond two standard errors,"
             words.append(f"{column} {beyond} {less.mean():+.2f} ± {error:.2f}")
-        sentences.append(f"NFE {nfe}: {name}: {', '.join(words)}.")
+        ours = part[part["sampler"] == name][FD].median()
+        medians = f"medians of FD {ours:.2f} and {_of_baseline(rows, nfe)[FD].median():.2f}"
+        sentences.append(f"NFE {nfe}: {name}: {', '.join(words)}; {medians}.")
     return "The best sampler of the anisotropic networks less iPNDM-4 of the plain ones. " + " ".join(sentences)
 
 
@@ -135,17 +146,19 @@ def energy_sentence(energies: pd.DataFrame) -> str:
     )
 
 
+_SEEN = {FD: "FD on 40 principal components", EDGES: "edge FD on random convolutions"}
 SHOWN = {
     BASELINE: "plain network, iPNDM-4 (the baseline)",
     ("plain", "AB3, learned"): "plain network, learned isotropic schedule, AB3",
+    ("plain", "2M, nodes J = 1, refined"): "plain network, refined isotropic nodes, 2M (NFE 5 alone)",
     ("anisotropic", "AB3, learned J = 2"): "anisotropic network, learned J = 2, AB3",
-    ("anisotropic", "UniPC-3, nodes J = 2"): "anisotropic network, nodes J = 2, UniPC-3",
+    ("anisotropic", "2M, nodes J = 2, refined"): "anisotropic network, refined nodes J = 2, 2M (NFE 5 alone)",
 }
 
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Both distances against NFE: a dot per network, a line through the means; the clipped Gaussian as a level."""
-    drawn = Figure(figsize=(9, 3.6))
+    drawn = Figure(figsize=(9, 4.6))
     nfes = sorted(set(rows["nfe"]) - {0})
     for i, column in enumerate((FD, EDGES)):
         axes = drawn.add_subplot(1, 2, i + 1)
@@ -154,21 +167,21 @@ def figure(rows: pd.DataFrame) -> Figure:
             if part.empty:
                 continue
             mean = part.groupby("nfe")[column].mean()
-            x = [nfes.index(nfe) + 0.06 * (k - 1.5) for nfe in mean.index]
+            x = [nfes.index(nfe) + 0.07 * (k - 2) for nfe in mean.index]
             line = axes.plot(x, mean, "-", lw=1.6, label=label)[0]
-            offsets = [nfes.index(nfe) + 0.06 * (k - 1.5) for nfe in part["nfe"]]
+            offsets = [nfes.index(nfe) + 0.07 * (k - 2) for nfe in part["nfe"]]
             axes.plot(offsets, part[column], "o", ms=4, color=line.get_color(), alpha=0.6)
         levels = rows[rows["network"] == "none"].groupby("sampler")[column].mean()
         for name, style in (("clipped Gaussian", "--"), ("real", ":")):
             if name in levels:
                 label = {"clipped Gaussian": "clipped Gaussian, no evaluation", "real": "real images"}[name]
                 axes.axhline(levels[name], color="black", ls=style, lw=0.9, label=label)
-        axes.set(xlabel="NFE", ylabel=column, yscale="log", xticks=range(len(nfes)))
+        axes.set(xlabel="evaluations of the network (NFE)", ylabel=_SEEN[column], yscale="log", xticks=range(len(nfes)))
         axes.set_xticklabels([str(nfe) for nfe in nfes])
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-    drawn.axes[-1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    drawn.tight_layout()
+    drawn.tight_layout(rect=(0, 0.16, 1, 1))
+    drawn.legend(*drawn.axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="lower center", ncols=2)
     return drawn
 
 
