@@ -27,7 +27,7 @@ def recipe(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def kitchen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def twins(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The data folder in which all twins have been done, and what was printed."""
     data = tmp_path_factory.mktemp("twins")
     return data, recipe("--data", data).stdout
@@ -53,8 +53,8 @@ def test_every_data_set_has_its_recipes() -> None:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=name)
-def test_twin(kitchen: tuple[Path, str], path: Path) -> None:
-    data, _ = kitchen
+def test_twin(twins: tuple[Path, str], path: Path) -> None:
+    data, _ = twins
     twin = f"{path.parent.name}-twin"
     model = data / "models" / f"{twin}-{path.stem}"
     status = json.loads((data / "runs" / model.name / "status.json").read_text(encoding="utf-8"))
@@ -74,8 +74,8 @@ def test_twin(kitchen: tuple[Path, str], path: Path) -> None:
         assert any(row[0] != row[1] for row in paths)
 
 
-def test_tables(kitchen: tuple[Path, str]) -> None:
-    _, printed = kitchen
+def test_tables(twins: tuple[Path, str]) -> None:
+    _, printed = twins
     for path in RECIPES:
         assert path.stem in printed
 
@@ -84,9 +84,9 @@ def plans(data: Path) -> list[dict[str, Any]]:
     return json.loads(recipe("--data", data, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
 
 
-def test_stopped_runs_go_on_to_the_same_end(kitchen: tuple[Path, str], tmp_path: Path) -> None:
+def test_stopped_runs_go_on_to_the_same_end(twins: tuple[Path, str], tmp_path: Path) -> None:
     """Every run of every twin is stopped in the middle; the recipes then end as if it had not been."""
-    done, _ = kitchen
+    done, _ = twins
     shutil.copytree(done, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / "runs")
     runs = {s["makes"]: s["settings"] for p in plans(tmp_path) for s in p["stages"] if "settings" in s}

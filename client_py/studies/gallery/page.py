@@ -65,7 +65,7 @@ class Length:
 
 
 @dataclass(frozen=True)
-class Workshop:
+class Session:
     """A data set with its network, on a server, and how schedules are made of it."""
 
     client: Client
@@ -113,24 +113,24 @@ def draw(client: Client, folder: Path, seed: int, scale: float) -> Path:
     gallery = Gallery(folder)
     digits = Length(network=76.8 * scale, schedule=6.4 * scale)
     patches = Length(network=51.2 * scale, schedule=9.6 * scale)
-    draw_digits(Workshop(client, PROBLEMS["digits"], digits, seed), gallery)
-    draw_patches(Workshop(client, PROBLEMS["patches16"], patches, seed), gallery)
+    draw_digits(Session(client, PROBLEMS["digits"], digits, seed), gallery)
+    draw_patches(Session(client, PROBLEMS["patches16"], patches, seed), gallery)
     return gallery.write()
 
 
-def draw_digits(shop: Workshop, gallery: Gallery) -> None:
+def draw_digits(session: Session, gallery: Gallery) -> None:
     """The handwritten digits: ten classes, 8 × 8 pixels, one channel."""
-    client, name = shop.client, shop.problem.name
-    data = shop.prepare()
+    client, name = session.client, session.problem.name
+    data = session.prepare()
     client.make_basis(f"{name}-pca", "pca", name, 16, replace=True)
     client.make_basis(f"{name}-pca-class", "pca_per_class", name, 16, replace=True)
-    classes = shop.learn("isotropic", "classes", basis="none", per_class=True)
+    classes = session.learn("isotropic", "classes", basis="none", per_class=True)
     per_class = client.schedule(classes).evaluate(points=figures.POINTS)
     edm, geodesic = client.schedule(f"{name}-edm"), client.schedule(f"{name}-geodesic")
     gallery.section(
         "Handwritten digits",
         "scikit-learn's 8 × 8 digits in ten classes. The network is EDM's SongUNet with 16 channels, trained for "
-        f"{shop.length.network:.3g} thousand images; schedules are learned with the network frozen.",
+        f"{session.length.network:.3g} thousand images; schedules are learned with the network frozen.",
     )
     gallery.add(
         "digits-variances",
@@ -162,17 +162,17 @@ def draw_digits(shop: Workshop, gallery: Gallery) -> None:
     )
 
 
-def draw_patches(shop: Workshop, gallery: Gallery) -> None:
+def draw_patches(session: Session, gallery: Gallery) -> None:
     """Patches of photographs: two classes, 16 × 16 pixels, three channels."""
-    client, name, k = shop.client, shop.problem.name, shop.problem.k
-    data = shop.prepare()
+    client, name, k = session.client, session.problem.name, session.problem.k
+    data = session.prepare()
     client.make_basis(f"{name}-pca", "pca", name, k, replace=True)
     client.make_basis(f"{name}-pca-class", "pca_per_class", name, k, replace=True)
-    isotropic = shop.learn("isotropic", "isotropic", basis="none")
-    dct = shop.learn("anisotropic", "dct", basis="dct", k=k)
-    pca = shop.learn("anisotropic", "pca", basis=f"{name}-pca")
-    dct_classes = shop.learn("anisotropic", "dct-classes", basis="dct", k=k, per_class=True)
-    pca_classes = shop.learn("anisotropic", "pca-classes", basis=f"{name}-pca-class", per_class=True)
+    isotropic = session.learn("isotropic", "isotropic", basis="none")
+    dct = session.learn("anisotropic", "dct", basis="dct", k=k)
+    pca = session.learn("anisotropic", "pca", basis=f"{name}-pca")
+    dct_classes = session.learn("anisotropic", "dct-classes", basis="dct", k=k, per_class=True)
+    pca_classes = session.learn("anisotropic", "pca-classes", basis=f"{name}-pca-class", per_class=True)
     curves = {
         key: client.schedule(model).evaluate(points=figures.POINTS)
         for key, model in {"isotropic": isotropic, "DCT": dct, "PCA": pca}.items()
@@ -182,7 +182,7 @@ def draw_patches(shop: Workshop, gallery: Gallery) -> None:
         "16 × 16 colour crops of scikit-learn's two sample photographs, downsampled by two; a class per photograph. "
         f"P₁ holds the {k} lowest frequencies, or the {k} leading components, of each channel; P₂ the rest. The "
         f"network is told the ratio of the two variances and was trained on anisotropic noise for "
-        f"{shop.length.network:.3g} thousand images.",
+        f"{session.length.network:.3g} thousand images.",
     )
     gallery.add(
         "patches-variances",
@@ -225,11 +225,11 @@ def draw_patches(shop: Workshop, gallery: Gallery) -> None:
         figures.components({-1: client.basis(f"{name}-pca")[-1], **client.basis(f"{name}-pca-class")}, 8, data.classes),
         "Leading principal components of all patches, and of those of each photograph.",
     )
-    gallery.add("patches-reconstructions", _reconstructions(shop, data, isotropic, dct), _RECONSTRUCTIONS)
+    gallery.add("patches-reconstructions", _reconstructions(session, data, isotropic, dct), _RECONSTRUCTIONS)
     channels = 3
     pixels = 16 * 16
-    c = shop.problem.c
-    levels = client.evaluate_model(name, name, schedule=dct, points=32, samples=128, c=c, seed=shop.seed)
+    c = session.problem.c
+    levels = client.evaluate_model(name, name, schedule=dct, points=32, samples=128, c=c, seed=session.seed)
     gallery.add(
         "patches-loss",
         figures.loss_by_level(levels, dims=[channels * k, channels * (pixels - k)]),
@@ -245,15 +245,15 @@ _RECONSTRUCTIONS = (
 )
 
 
-def _reconstructions(shop: Workshop, data: Data, isotropic: str, dct: str) -> Figure:
+def _reconstructions(session: Session, data: Data, isotropic: str, dct: str) -> Figure:
     contrast = data.test.images.std(axis=(1, 2, 3))
     chosen = int(np.argsort(contrast)[int(0.9 * len(contrast))])  # a patch with something in it
     image, label = data.test.images[chosen], int(data.test.labels[chosen])
-    noise = np.random.default_rng(shop.seed).standard_normal(image.shape)
-    times = TIMES * shop.problem.T
+    noise = np.random.default_rng(session.seed).standard_normal(image.shape)
+    times = TIMES * session.problem.T
     return figures.reconstructions(
         {
-            title: figures.reconstruct(shop.client, shop.problem.name, schedule, image, noise, times, label)
+            title: figures.reconstruct(session.client, session.problem.name, schedule, image, noise, times, label)
             for title, schedule in (("isotropic", isotropic), ("DCT", dct))
         }
     )

@@ -128,18 +128,18 @@ func removeFile(path string) error {
 
 // RemoveTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
 func RemoveTree(path string) error {
-	grave, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")
+	hiddenFolder, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(path, filepath.Join(grave, "x")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		os.Remove(grave)
+	if err := os.Rename(path, filepath.Join(hiddenFolder, "x")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		os.Remove(hiddenFolder)
 		return err
 	}
 	if err := syncFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return os.RemoveAll(grave)
+	return os.RemoveAll(hiddenFolder)
 }
 
 func syncFolder(path string) error {
