@@ -17,7 +17,7 @@ from anisoflight.run import Run, RunInterrupted
 def test_numbers_of_numpy_are_numbers(client: Client) -> None:
     options: dict[str, Any] = {
         "n": np.int32(2),
-        "nfe": np.int64(8),
+        "nfe": np.int64(7),
         "seed": np.uint64(2**64 - 1),
         "afs": np.bool_(False),
         "S_churn": np.float32(0),
