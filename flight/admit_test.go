@@ -56,7 +56,8 @@ func everyCall(s *testServer) map[string]func(context.Context) error {
 		Send(*flight.FlightData) error
 		CloseSend() error
 		RecvMsg(any) error
-	}, err error) error {
+	}, err error,
+	) error {
 		if err != nil {
 			return err
 		}

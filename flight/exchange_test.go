@@ -239,8 +239,10 @@ func TestExchangeErrors(t *testing.T) {
 		x := s.exchange(t.Context(), t, command, in.record(t).Schema())
 		_ = x.writer.Write(in.record(t))
 		_, _, err := x.rest()
-		code := map[string]codes.Code{"[OP_NOT_FOUND] ": codes.NotFound, "[BAD_REQUEST] ": codes.InvalidArgument,
-			"[BUSY] ": codes.ResourceExhausted, "[INTERNAL] ": codes.Internal}[want]
+		code := map[string]codes.Code{
+			"[OP_NOT_FOUND] ": codes.NotFound, "[BAD_REQUEST] ": codes.InvalidArgument,
+			"[BUSY] ": codes.ResourceExhausted, "[INTERNAL] ": codes.Internal,
+		}[want]
 		wantStatus(t, command, err, code, want)
 	}
 	// A batch that cannot be used is refused after the good ones before it were answered.

@@ -80,8 +80,10 @@ func (f *fakeEngine) Prepare(_ context.Context, call api.Call) (*api.Job, error)
 	}
 	req := *call.Request.(*fakeRequest)
 	s := sampleSchema(req.Size)
-	return &api.Job{Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting, BatchBytes: req.BatchBytes,
-		Run: func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) }}, nil
+	return &api.Job{
+		Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting, BatchBytes: req.BatchBytes,
+		Run: func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) },
+	}, nil
 }
 
 func (r fakeRequest) waiting() api.Meta {
@@ -161,7 +163,8 @@ func (f *fakeEngine) Exchange(_ context.Context, call api.Call, in api.Schema) (
 	}
 	f.working.Add(1)
 	var total float64
-	return &api.Exchange{Out: in, Window: 3, Close: func() { f.working.Add(-1) },
+	return &api.Exchange{
+		Out: in, Window: 3, Close: func() { f.working.Add(-1) },
 		Do: func(ctx context.Context, b api.Batch, emit func(api.Event) error) error {
 			if err := sleep(ctx, req.Tick); err != nil {
 				return err

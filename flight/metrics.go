@@ -22,14 +22,22 @@ type meters struct {
 // newMeters makes the meters of a server and registers them, unless at is nil, with what the engine tells of itself.
 func newMeters(s *Server, at prometheus.Registerer) *meters {
 	m := &meters{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_calls_total",
-			Help: "Calls that have ended, by the code of the contract, OK if all went well."}, []string{"method", "operation", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "anisoflight_call_seconds",
-			Help: "Time from a call's beginning to its end.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)}, []string{"method", "operation"}),
-		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_rows_total",
-			Help: "Rows given by operations, or stored by uploads."}, []string{"operation"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_bytes_total",
-			Help: "Bytes of messages on the wire."}, []string{"operation", "direction"}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "anisoflight_calls_total",
+			Help: "Calls that have ended, by the code of the contract, OK if all went well.",
+		}, []string{"method", "operation", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "anisoflight_call_seconds",
+			Help: "Time from a call's beginning to its end.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+		}, []string{"method", "operation"}),
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "anisoflight_rows_total",
+			Help: "Rows given by operations, or stored by uploads.",
+		}, []string{"operation"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "anisoflight_bytes_total",
+			Help: "Bytes of messages on the wire.",
+		}, []string{"operation", "direction"}),
 	}
 	if at == nil {
 		return m

@@ -223,8 +223,10 @@ func TestBombs(t *testing.T) {
 type messages struct{ list []*flight.FlightData }
 
 func (m *messages) Send(d *flight.FlightData) error {
-	m.list = append(m.list, &flight.FlightData{FlightDescriptor: d.GetFlightDescriptor(),
-		DataHeader: bytes.Clone(d.GetDataHeader()), DataBody: bytes.Clone(d.GetDataBody())})
+	m.list = append(m.list, &flight.FlightData{
+		FlightDescriptor: d.GetFlightDescriptor(),
+		DataHeader:       bytes.Clone(d.GetDataHeader()), DataBody: bytes.Clone(d.GetDataBody()),
+	})
 	return nil
 }
 

@@ -289,8 +289,12 @@ func (t *Terms) extend(more *Terms) {
 		dst *[]float64
 		src []float64
 	}{
-		{&t.Residual, more.Residual}, {&t.ExplicitX, more.ExplicitX}, {&t.Implicit1, more.Implicit1},
-		{&t.Implicit2, more.Implicit2}, {&t.Implicit3, more.Implicit3}, {&t.Backprop, more.Backprop},
+		{&t.Residual, more.Residual},
+		{&t.ExplicitX, more.ExplicitX},
+		{&t.Implicit1, more.Implicit1},
+		{&t.Implicit2, more.Implicit2},
+		{&t.Implicit3, more.Implicit3},
+		{&t.Backprop, more.Backprop},
 	} {
 		*p.dst = append(*p.dst, p.src...)
 	}

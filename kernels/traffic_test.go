@@ -47,10 +47,14 @@ func TestTrafficOfTraining(t *testing.T) {
 		up, down int64
 	}{
 		{"whole", toyStep(0), b*(toyPixels+1+2*j) + rng + rates, b*5*j + norm},
-		{"in parts", func() kernels.StepInput { in := toyStep(1); in.Part = 2; return in }(),
-			b*(toyPixels+1+2*j) + rng + 2*rng + rates, b*5*j + norm}, // and one random state per part
-		{"at the network's own levels", func() kernels.StepInput { in := toyStep(2); in.NetworkG = in.G; return in }(),
-			b*(toyPixels+2*(1+2*j)) + rng + rng + rates, b*(1+5)*j + norm}, // two programs on the same images
+		{
+			"in parts", func() kernels.StepInput { in := toyStep(1); in.Part = 2; return in }(),
+			b*(toyPixels+1+2*j) + rng + 2*rng + rates, b*5*j + norm,
+		}, // and one random state per part
+		{
+			"at the network's own levels", func() kernels.StepInput { in := toyStep(2); in.NetworkG = in.G; return in }(),
+			b*(toyPixels+2*(1+2*j)) + rng + rng + rates, b*(1+5)*j + norm,
+		}, // two programs on the same images
 	} {
 		up, down := traffic(dev, func() { mustStep(t, tr, c.in) })
 		if up != c.up || down != c.down {

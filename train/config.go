@@ -125,12 +125,24 @@ func (c Config) Unset() []string {
 		name string
 		zero bool
 	}{
-		{"batch", c.Batch == 0}, {"kimg", c.Kimg == 0},
-		{"lr", c.LR == 0}, {"beta1", c.Beta1 == 0}, {"beta2", c.Beta2 == 0}, {"ema_halflife_kimg", c.EMAHalflife == 0},
-		{"T", c.T == 0}, {"g0", c.G0 == 0}, {"knots", c.Knots == 0}, {"c", c.C == 0},
-		{"schedule_lr", c.ScheduleLR == 0}, {"schedule_beta1", c.ScheduleBeta1 == 0}, {"schedule_beta2", c.ScheduleBeta2 == 0},
-		{"probes", c.Probes == 0}, {"p_std", c.PStd == 0},
-		{"early_stop_window_kimg", c.EarlyStopWindow == 0}, {"eval_every_kimg", c.EvalEvery == 0}, {"eval_samples", c.EvalSamples == 0},
+		{"batch", c.Batch == 0},
+		{"kimg", c.Kimg == 0},
+		{"lr", c.LR == 0},
+		{"beta1", c.Beta1 == 0},
+		{"beta2", c.Beta2 == 0},
+		{"ema_halflife_kimg", c.EMAHalflife == 0},
+		{"T", c.T == 0},
+		{"g0", c.G0 == 0},
+		{"knots", c.Knots == 0},
+		{"c", c.C == 0},
+		{"schedule_lr", c.ScheduleLR == 0},
+		{"schedule_beta1", c.ScheduleBeta1 == 0},
+		{"schedule_beta2", c.ScheduleBeta2 == 0},
+		{"probes", c.Probes == 0},
+		{"p_std", c.PStd == 0},
+		{"early_stop_window_kimg", c.EarlyStopWindow == 0},
+		{"eval_every_kimg", c.EvalEvery == 0},
+		{"eval_samples", c.EvalSamples == 0},
 	} {
 		if f.zero {
 			names = append(names, f.name)

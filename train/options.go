@@ -32,8 +32,11 @@ func (c Config) checkOptions() error {
 		name string
 		v    float64
 	}{
-		{"clip", c.Clip}, {"schedule_clip", c.ScheduleClip}, {"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
-		{"early_stop_window_kimg", c.EarlyStopWindow}, {"eval_every_kimg", c.EvalEvery},
+		{"clip", c.Clip},
+		{"schedule_clip", c.ScheduleClip},
+		{"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
+		{"early_stop_window_kimg", c.EarlyStopWindow},
+		{"eval_every_kimg", c.EvalEvery},
 	} {
 		if !(f.v >= 0) || math.IsInf(f.v, 1) {
 			return setting.Errorf(f.name, "must be at least 0, got %g", f.v)

@@ -95,9 +95,14 @@ func (c Config) check() error {
 		low  float64 // not included
 		high float64 // not included; 0 means any
 	}{
-		{"kimg", c.Kimg, 0, 0}, {"ema_halflife_kimg", c.EMAHalflife, 0, 0}, {"c", c.C, 0, 0}, {"p_std", c.PStd, 0, 0},
-		{"beta1", c.Beta1, 0, 1}, {"beta2", c.Beta2, 0, 1},
-		{"schedule_beta1", c.ScheduleBeta1, 0, 1}, {"schedule_beta2", c.ScheduleBeta2, 0, 1},
+		{"kimg", c.Kimg, 0, 0},
+		{"ema_halflife_kimg", c.EMAHalflife, 0, 0},
+		{"c", c.C, 0, 0},
+		{"p_std", c.PStd, 0, 0},
+		{"beta1", c.Beta1, 0, 1},
+		{"beta2", c.Beta2, 0, 1},
+		{"schedule_beta1", c.ScheduleBeta1, 0, 1},
+		{"schedule_beta2", c.ScheduleBeta2, 0, 1},
 	} {
 		switch {
 		case f.high == 0 && !setting.Positive(f.v):

@@ -21,8 +21,12 @@ func everyColumn() (api.Schema, api.Batch) {
 			{Name: "f32", Type: api.Float32, Kind: api.Tensor, Shape: []int{2, 1}, DimNames: []string{"H", "W"}},
 			{Name: "f64", Type: api.Float64, Kind: api.List, Shape: []int{2}},
 		}, Metadata: map[string]string{"k": "v"}}, api.Batch{Rows: 3, Cols: []any{
-			[]uint8{1, 2, 3, 4, 5, 6}, []int32{-1, 0, 1}, []int64{-1 << 63, 0, 1}, []uint64{1<<64 - 1, 0, 1},
-			[]float32{1, 2, 3, 4, 5, 6}, []float64{1, 2, 3, 4, 5, 6},
+			[]uint8{1, 2, 3, 4, 5, 6},
+			[]int32{-1, 0, 1},
+			[]int64{-1 << 63, 0, 1},
+			[]uint64{1<<64 - 1, 0, 1},
+			[]float32{1, 2, 3, 4, 5, 6},
+			[]float64{1, 2, 3, 4, 5, 6},
 		}}
 }
 

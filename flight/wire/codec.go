@@ -1,11 +1,10 @@
 package wire
 
 import (
+	"github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
-
-	"github.com/apache/arrow-go/v18/arrow/flight"
 )
 
 // WriteBuffer is how many bytes gRPC should gather before it hands them to the socket, which is the one copy on the way

@@ -11,8 +11,10 @@ import (
 )
 
 func basisTable(h, w int) api.Schema {
-	return api.Schema{Columns: []api.Column{{Name: "label", Type: api.Int32},
-		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{h, w}, DimNames: []string{"H", "W"}}}}
+	return api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{h, w}, DimNames: []string{"H", "W"}},
+	}}
 }
 
 // axis is the unit vector along one pixel of an 8×8 image.

@@ -44,7 +44,8 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 		var rows []passes.EvaluationRow
 		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
 			rows, err = passes.Evaluate(ctx, on, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
-				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report})
+				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report,
+			})
 			return err
 		})
 		if err != nil {

@@ -19,7 +19,8 @@ func noise(n int, seed uint64) []float32 {
 func TestDenoise(t *testing.T) {
 	e := open(t)
 	in := api.Schema{Columns: []api.Column{
-		{Name: "sigma", Type: api.Float64}, {Name: "label", Type: api.Int32}, imageColumn("x", api.Float32, chw, 8, 8, 1)}}
+		{Name: "sigma", Type: api.Float64}, {Name: "label", Type: api.Int32}, imageColumn("x", api.Float32, chw, 8, 8, 1),
+	}}
 	x, err := openExchange(t.Context(), e, "Denoise", `{"model":"tiny"}`, in)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +61,11 @@ func TestDenoise(t *testing.T) {
 func TestDenoiseByVariances(t *testing.T) {
 	e := open(t)
 	open := func(body string, j int) (*api.Exchange, api.Schema, error) {
-		in := api.Schema{Columns: []api.Column{imageColumn("x", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32},
-			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{j}}}}
+		in := api.Schema{Columns: []api.Column{
+			imageColumn("x", api.Float32, hwc, 8, 8, 1),
+			{Name: "label", Type: api.Int32},
+			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{j}},
+		}}
 		x, err := openExchange(t.Context(), e, "Denoise", body, in)
 		return x, in, err
 	}
@@ -97,7 +101,10 @@ func TestScheduleGradient(t *testing.T) {
 	act(t, e, "MakeSchedule", `{"name":"s","kind":"log-linear","T":100,"knots":6}`)
 	in := api.Schema{Columns: []api.Column{
 		imageColumn("image", api.Float32, hwc, 8, 8, 1), imageColumn("noise", api.Float32, hwc, 8, 8, 1),
-		imageColumn("probe", api.Float32, hwc, 8, 8, 1), {Name: "t", Type: api.Float64}, {Name: "label", Type: api.Int32}}}
+		imageColumn("probe", api.Float32, hwc, 8, 8, 1),
+		{Name: "t", Type: api.Float64},
+		{Name: "label", Type: api.Int32},
+	}}
 	x, err := openExchange(t.Context(), e, "ScheduleGradient", `{"schedule":"s","model":"tiny"}`, in)
 	if err != nil {
 		t.Fatal(err)

@@ -184,8 +184,11 @@ func TestFamilyOfBands(t *testing.T) {
 		t.Errorf("its schedule: %+v", info)
 	}
 	get(t, again, "EvaluateModel", `{"model":"bands","dataset":"noise","points":2,"samples":2}`)
-	in := api.Schema{Columns: []api.Column{imageColumn("x", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32},
-		{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{3}}}}
+	in := api.Schema{Columns: []api.Column{
+		imageColumn("x", api.Float32, hwc, 8, 8, 1),
+		{Name: "label", Type: api.Int32},
+		{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{3}},
+	}}
 	x, err := openExchange(t.Context(), again, "Denoise", `{"model":"tiny","basis":"dct","cuts":[1,5]}`, in)
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,10 @@ func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, er
 	// A table takes ten times its room on the wire while it is checked, so it may have a tenth of it.
 	u := &scheduleUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes / 10}}
 	want := []api.Column{
-		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32},
-		{Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
+		{Name: "label", Type: api.Int32},
+		{Name: "subspace", Type: api.Int32},
+		{Name: "t", Type: api.Float64},
+		{Name: "g", Type: api.Float64},
 	}
 	if err := wantColumns(in, want, nil); err != nil {
 		return nil, err

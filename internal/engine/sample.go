@@ -132,14 +132,16 @@ func (e *Engine) prepareSample(_ context.Context, req api.Sample) (*api.Job, err
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
+	return &api.Job{
+		Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
 			if err := s.model.Hold(); err != nil {
 				return err
 			}
 			defer s.model.Release()
 			return s.runAll(ctx, n, emit)
-		}}, nil
+		},
+	}, nil
 }
 
 // check makes the plans of every label that may come and prices the reply.

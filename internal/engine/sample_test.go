@@ -260,7 +260,8 @@ func TestSamplingCompilesOnce(t *testing.T) {
 	act(t, e, "MakeSchedule", `{"name":"steep","kind":"log-linear","T":100,"knots":5}`)
 	in := api.Schema{Columns: []api.Column{{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64}}}
 	if _, err := put(e, `{"op":"PutSchedule","name":"by-class"}`, in, api.Batch{Rows: 6, Cols: []any{
-		[]int32{0, 0, 1, 1, 2, 2}, make([]int32, 6), []float64{0, 10, 0, 10, 0, 10}, []float64{1e-4, 10, 1e-3, 10, 1e-5, 10}}}); err != nil {
+		[]int32{0, 0, 1, 1, 2, 2}, make([]int32, 6), []float64{0, 10, 0, 10, 0, 10}, []float64{1e-4, 10, 1e-3, 10, 1e-5, 10},
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	get(t, e, "Sample", `{"model":"tiny","n":3,"solver":"euler","steps":2}`)
@@ -268,8 +269,10 @@ func TestSamplingCompilesOnce(t *testing.T) {
 	for _, solver := range api.Solvers {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0,-1,1],"nfe":7,"solver":"`+solver+`"}`)
 	}
-	for _, more := range []string{`"steps":3,"schedule":"steep"`, `"steps":4,"schedule":"by-class"`, `"steps":5,"afs":true,"every":2`,
-		`"steps":3,"S_churn":2`, `"solver":"ipndm","nfe":6,"warmup":"heun"`, `"nfe":5,"solver":"unipc","dtype":"float32"`} {
+	for _, more := range []string{
+		`"steps":3,"schedule":"steep"`, `"steps":4,"schedule":"by-class"`, `"steps":5,"afs":true,"every":2`,
+		`"steps":3,"S_churn":2`, `"solver":"ipndm","nfe":6,"warmup":"heun"`, `"nfe":5,"solver":"unipc","dtype":"float32"`,
+	} {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0],`+more+`}`)
 	}
 	if n := e.device.opened().Stats().Compiled; n != compiled {

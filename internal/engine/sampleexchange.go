@@ -33,7 +33,8 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 		return nil, err
 	}
 	received := 0
-	return &api.Exchange{Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: s.model.Release,
+	return &api.Exchange{
+		Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: s.model.Release,
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
 			labels := api.ColumnOf[int32](in, batch, "label")
 			latents := api.ColumnOf[float32](in, batch, "latent")
@@ -44,7 +45,8 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 			err := s.runLatents(ctx, received, labels, latents, emit)
 			received += batch.Rows
 			return err
-		}}, nil
+		},
+	}, nil
 }
 
 // runLatents takes one received batch to samples. Its rows count on from first.

@@ -89,8 +89,10 @@ func (s *sampling) batch(rows []batch.Row, images []float32, step, nfe int32) *a
 		index[i], seed[i], label[i], steps[i], nfes[i] = r.Index, r.Seed, r.Label, step, nfe
 	}
 	col := s.schema.Columns[len(s.schema.Columns)-1]
-	return &api.Batch{Rows: n, Cols: []any{index, seed, label, steps, nfes,
-		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c)}}
+	return &api.Batch{Rows: n, Cols: []any{
+		index, seed, label, steps, nfes,
+		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
+	}}
 }
 
 // imageValues turns images on the device's side, float32 HWC in [−1, 1], into a column of the requested type and

@@ -134,8 +134,10 @@ func TestTwinsDoTheSame(t *testing.T) {
 				continue
 			}
 			for name, v := range a.Settings {
-				differs := map[string]bool{"dataset": true, "model": true, "family": true, "batch": true, "microbatch": true, "kimg": true,
-					"lr_ramp": true, "schedule_lr_ramp": true}
+				differs := map[string]bool{
+					"dataset": true, "model": true, "family": true, "batch": true, "microbatch": true, "kimg": true,
+					"lr_ramp": true, "schedule_lr_ramp": true,
+				}
 				if !differs[name] && b.Settings[name] != v {
 					t.Errorf("%s: %s is %v, of its twin %v", file, name, v, b.Settings[name])
 				}

@@ -96,8 +96,10 @@ func (r *Recipe) network(p Place) Stage {
 	if n.Checkpoint == "" {
 		return r.run(p, KindNetwork, r.NetworkModel(), r.pretrainSettings())
 	}
-	return Stage{Kind: KindNetwork, Program: p.Python, Makes: r.NetworkModel(), Needs: n.Checkpoint, From: n.From,
-		Args: []string{"-m", "anisoflight.convert", n.Checkpoint, filepath.Join(p.Data, "models", r.NetworkModel())}}
+	return Stage{
+		Kind: KindNetwork, Program: p.Python, Makes: r.NetworkModel(), Needs: n.Checkpoint, From: n.From,
+		Args: []string{"-m", "anisoflight.convert", n.Checkpoint, filepath.Join(p.Data, "models", r.NetworkModel())},
+	}
 }
 
 // schedules are the stages that learn: those of the recipe that it starts from, then its own.

@@ -79,8 +79,13 @@ func read[T any](t *testing.T, b *device.Buffer) []T {
 func TestRunEveryDType(t *testing.T) {
 	backends(t, func(t *testing.T, dev *device.Device) {
 		for _, in := range []any{
-			[]float32{1, -2.5, 3}, []float64{1, -2.5, math.Pi}, []int32{1, -2, 3}, []int64{1, -2, 1 << 40},
-			[]uint32{1, 2, 1 << 31}, []uint64{1, 2, 1<<63 + 5}, []uint8{1, 2, 255},
+			[]float32{1, -2.5, 3},
+			[]float64{1, -2.5, math.Pi},
+			[]int32{1, -2, 3},
+			[]int64{1, -2, 1 << 40},
+			[]uint32{1, 2, 1 << 31},
+			[]uint64{1, 2, 1<<63 + 5},
+			[]uint8{1, 2, 255},
 		} {
 			dtype := dtypes.FromGoType(reflect.TypeOf(in).Elem())
 			t.Run(dtype.String(), func(t *testing.T) {

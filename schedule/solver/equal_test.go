@@ -20,8 +20,12 @@ func TestEqualClocks(t *testing.T) {
 	}
 	for _, name := range Names() {
 		for _, s := range []Settings{
-			{Steps: 6}, {Steps: 6, Grid: Grid{Kind: GridEDM}}, {Steps: 5, Grid: Grid{Kind: GridLogSNR}, AFS: true},
-			{Steps: 4, Grid: Grid{Kind: GridTable, Table: "ays-sdxl"}, DenoiseToZero: true}, {Steps: 6, SChurn: 2}, {Steps: 6, Warmup: WarmupHeun},
+			{Steps: 6},
+			{Steps: 6, Grid: Grid{Kind: GridEDM}},
+			{Steps: 5, Grid: Grid{Kind: GridLogSNR}, AFS: true},
+			{Steps: 4, Grid: Grid{Kind: GridTable, Table: "ays-sdxl"}, DenoiseToZero: true},
+			{Steps: 6, SChurn: 2},
+			{Steps: 6, Warmup: WarmupHeun},
 		} {
 			s.Solver = name
 			if m := methods[name]; s.SChurn > 0 && !m.churns || s.Warmup == WarmupHeun && !m.warms {

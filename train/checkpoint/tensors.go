@@ -68,8 +68,12 @@ type table struct {
 
 func (r *Run) tables() []table {
 	return []table{
-		{"theta_m", &r.ThetaM}, {"theta_v", &r.ThetaV}, {"theta_gradient", &r.ThetaGradient},
-		{"schedule_average", &r.ScheduleAverage}, {"window_sum", &r.WindowSum}, {"best_increments", &r.BestIncrements},
+		{"theta_m", &r.ThetaM},
+		{"theta_v", &r.ThetaV},
+		{"theta_gradient", &r.ThetaGradient},
+		{"schedule_average", &r.ScheduleAverage},
+		{"window_sum", &r.WindowSum},
+		{"best_increments", &r.BestIncrements},
 	}
 }
 

@@ -64,8 +64,10 @@ type Run struct {
 }
 
 func (s *Runs) newRun(name string, st status, cfg train.Config) *Run {
-	r := &Run{of: s, name: name, folder: filepath.Join(s.cfg.Catalog.Folders().Runs, name), stage: cfg.Stage, data: cfg.Dataset,
-		own: make(chan struct{}, 1), status: st, changed: make(chan struct{})}
+	r := &Run{
+		of: s, name: name, folder: filepath.Join(s.cfg.Catalog.Folders().Runs, name), stage: cfg.Stage, data: cfg.Dataset,
+		own: make(chan struct{}, 1), status: st, changed: make(chan struct{}),
+	}
 	r.own <- struct{}{}
 	return r
 }
@@ -113,8 +115,10 @@ func (r *Run) Info() api.RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
-	info := api.RunInfo{Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: s.Step, Kimg: s.Kimg,
-		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created}
+	info := api.RunInfo{
+		Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: s.Step, Kimg: s.Kimg,
+		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created,
+	}
 	if n := len(r.rows); n > 0 {
 		info.Last = map[string]any{}
 		for i, v := range r.rows[n-1] {

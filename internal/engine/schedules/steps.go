@@ -60,8 +60,10 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	told := &api.Steps{Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.Name, T: choice.Times,
-		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform}
+	told := &api.Steps{
+		Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.Name, T: choice.Times,
+		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform,
+	}
 	held := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
 	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule), nil); err != nil {
 		return nil, err

@@ -119,8 +119,15 @@ func TestRunConverges(t *testing.T) {
 		order  int
 		least  float64
 	}{
-		{"euler", 0, 1}, {"heun", 0, 2}, {"ab", 2, 2}, {"ipndm", 4, 2}, {"ipndm_v", 2, 2},
-		{"dpmpp2m", 0, 2}, {"dpmpp3m_taylor", 0, 2}, {"unipc", 3, 2}, {"deis", 3, 2},
+		{"euler", 0, 1},
+		{"heun", 0, 2},
+		{"ab", 2, 2},
+		{"ipndm", 4, 2},
+		{"ipndm_v", 2, 2},
+		{"dpmpp2m", 0, 2},
+		{"dpmpp3m_taylor", 0, 2},
+		{"unipc", 3, 2},
+		{"deis", 3, 2},
 	} {
 		var off [2][2]float64
 		for i, n := range []int{128, 512} {
