@@ -80,15 +80,16 @@ func (s *service) jsonAction(ctx context.Context, asked api.Call, send func([][]
 	}}
 	var reply any
 	next := time.Now().Add(quiet)
-	err := s.server.run(ctx, to, newQueue(api.Schema{}, actionQueueBytes, 0), nil, func(ctx context.Context, emit func(api.Event) error) (err error) {
-		reply, err = s.server.engine.Action(ctx, asked, func(meta api.Meta) {
-			if now := time.Now(); now.After(next) {
-				next = now.Add(betweenResults)
-				_ = emit(api.Event{Meta: meta}) // fails when ctx has ended, and then the action does
-			}
+	err := s.server.run(ctx, to, newQueue(api.Schema{}, actionQueueBytes, 0), nil,
+		func(ctx context.Context, emit func(api.Event) error) (err error) {
+			reply, err = s.server.engine.Action(ctx, asked, func(meta api.Meta) {
+				if now := time.Now(); now.After(next) {
+					next = now.Add(betweenResults)
+					_ = emit(api.Event{Meta: meta}) // fails when ctx has ended, and then the action does
+				}
+			})
+			return err
 		})
-		return err
-	})
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,8 @@ func (s *service) rowsAction(ctx context.Context, asked api.Call, send func([][]
 		room -= int64(len(piece))
 	}
 	if job.Schema.RowBytes() > room {
-		return api.Errorf(api.TooLarge, "One row has %d bytes and a result at most %d", job.Schema.RowBytes(), room).WithHint("Use DoGet.")
+		return api.Errorf(api.TooLarge, "One row has %d bytes and a result at most %d", job.Schema.RowBytes(), room).
+			WithHint("Use DoGet.")
 	}
 	to := &results{send: send, bodies: func(e api.Event) ([][][]byte, error) {
 		return streamBodies(as, job.Schema, e.Batch, rowsWithin(job.Schema, room))

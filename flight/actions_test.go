@@ -104,7 +104,8 @@ func TestJSONActions(t *testing.T) {
 			if err := json.Unmarshal(r, &object); err != nil {
 				t.Fatalf("%q: %s: %v", body, r, err)
 			}
-			if last := i == len(results)-1; last != (object["name"] == "MakeSchedule") || last == (object["event"] == "progress") {
+			if last := i == len(results)-1; last != (object["name"] == "MakeSchedule") ||
+				last == (object["event"] == "progress") {
 				t.Errorf("%q: result %d of %d is %s", body, i, len(results), r)
 			}
 		}

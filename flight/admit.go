@@ -76,7 +76,8 @@ func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, err
 		return who, err
 	}
 	if who.Principal = s.cfg.Tokens().Find(token); who.Principal == nil {
-		return who, api.Errorf(api.NoToken, "The token is not known").WithHint("Ask for a new one, or remove it from the headers.")
+		return who, api.Errorf(api.NoToken, "The token is not known").
+			WithHint("Ask for a new one, or remove it from the headers.")
 	}
 	who.key = "token " + who.Name
 	return who, nil
@@ -94,7 +95,8 @@ func bearer(header metadata.MD) (token string, given bool, err error) {
 			return token, true, nil
 		}
 	}
-	return "", true, api.Errorf(api.NoToken, "The header authorization is not understood").WithHint("Send \"authorization: Bearer TOKEN\" once.")
+	return "", true, api.Errorf(api.NoToken, "The header authorization is not understood").
+		WithHint("Send \"authorization: Bearer TOKEN\" once.")
 }
 
 func errNoToken() error {
@@ -201,7 +203,8 @@ func streamed(method string, d *flight.FlightDescriptor) (wanted, error) {
 	}
 	switch path := d.GetPath(); {
 	case d == nil:
-		return w, api.Errorf(api.BadRequest, "The stream has no descriptor").WithHint("Send a command or a path with the first message.")
+		return w, api.Errorf(api.BadRequest, "The stream has no descriptor").
+			WithHint("Send a command or a path with the first message.")
 	case d.GetType() != flight.DescriptorPATH:
 		return w, nil
 	case w.way == api.ByExchange:

@@ -166,7 +166,8 @@ func TestExemptions(t *testing.T) {
 	for _, name := range []string{"serverinfo", "ServerInfo ", "ServerInfo\x00", "", "Serverinfo/ListModels"} {
 		wantStatus(t, name, s.doAction(t.Context(), name), codes.Unauthenticated, "[NO_TOKEN] ")
 	}
-	wantStatus(t, "a wrong token", s.doAction(with(t.Context(), "Bearer x"), "ServerInfo"), codes.Unauthenticated, "[NO_TOKEN] ")
+	wantStatus(t, "a wrong token", s.doAction(with(t.Context(), "Bearer x"), "ServerInfo"), codes.Unauthenticated,
+		"[NO_TOKEN] ")
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +188,8 @@ func TestExemptions(t *testing.T) {
 	wantStatus(t, "health's List", err, codes.Unauthenticated, "[NO_TOKEN] ")
 	_, err = health.List(with(t.Context(), "Bearer "+tokens[api.AdminScope]), &grpc_health_v1.HealthListRequest{})
 	wantStatus(t, "health's List with a token", err, codes.NotFound, "[OP_NOT_FOUND] ")
-	err = conn.Invoke(t.Context(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &flight.Empty{}, &flight.Empty{})
+	err = conn.Invoke(t.Context(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &flight.Empty{},
+		&flight.Empty{})
 	wantStatus(t, "reflection", err, codes.Unauthenticated, "[NO_TOKEN] ")
 }
 
@@ -195,8 +197,10 @@ func TestExemptions(t *testing.T) {
 func TestScopes(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	needs := map[string]api.Scope{
-		"ListFlights": api.ReadScope, "ListActions": api.ReadScope, "GetFlightInfo": api.SampleScope, "GetSchema": api.SampleScope,
-		"PollFlightInfo": api.SampleScope, "DoGet": api.SampleScope, "DoExchange": api.SampleScope, "DoPut": api.TrainScope, "DoAction": api.ReadScope,
+		"ListFlights": api.ReadScope, "ListActions": api.ReadScope, "GetFlightInfo": api.SampleScope,
+		"GetSchema":      api.SampleScope,
+		"PollFlightInfo": api.SampleScope, "DoGet": api.SampleScope, "DoExchange": api.SampleScope, "DoPut": api.TrainScope,
+		"DoAction": api.ReadScope,
 	}
 	calls := everyCall(s)
 	for name, need := range needs {
@@ -209,7 +213,8 @@ func TestScopes(t *testing.T) {
 			}
 		}
 	}
-	for action, need := range map[string]api.Scope{"CreateRun": api.TrainScope, "DeleteModel": api.AdminScope, "LoadModel": api.AdminScope} {
+	for action, need := range map[string]api.Scope{"CreateRun": api.TrainScope, "DeleteModel": api.AdminScope,
+		"LoadModel": api.AdminScope} {
 		for scope, token := range tokens {
 			err := s.doAction(with(t.Context(), "Bearer "+token), action)
 			if scope == need && err != nil {
@@ -228,11 +233,13 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	forged := "x\nlevel=ERROR msg=forged\x1b[31m"
 	_ = s.doAction(with(t.Context(), "Bearer "+tokens[api.ReadScope]), forged)
 	_ = s.doAction(with(t.Context(), "Bearer aniso_guessed"), "ListModels")
-	if r := s.get(with(t.Context(), "Bearer "+tokens[api.SampleScope]), t, `{"op":"Sample","rows":1,"fail":"panic"}`); r.err == nil {
+	if r := s.get(with(t.Context(), "Bearer "+tokens[api.SampleScope]), t,
+		`{"op":"Sample","rows":1,"fail":"panic"}`); r.err == nil {
 		t.Error("no panic")
 	}
 	text := s.logs.String()
-	for _, secret := range append([]string{"aniso_guessed", "\nlevel=ERROR msg=forged", "\x1b"}, tokens[api.ReadScope], tokens[api.SampleScope]) {
+	for _, secret := range append([]string{"aniso_guessed", "\nlevel=ERROR msg=forged", "\x1b"}, tokens[api.ReadScope],
+		tokens[api.SampleScope]) {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log holds %q", secret)
 		}
@@ -264,7 +271,8 @@ func TestTLS(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.Certificate())
-	s.client, err = flight.NewClientWithMiddleware(s.address, nil, nil, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
+	s.client, err = flight.NewClientWithMiddleware(s.address, nil, nil,
+		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
 	if err != nil {
 		t.Fatal(err)
 	}

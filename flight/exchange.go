@@ -27,7 +27,8 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 		in.close()
 		return err
 	}
-	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, x.BatchBytes), api.Meta{"event": "start", "window": x.Window})
+	out, err := openStream(stream, x.Out, rowsPerMessage(x.Out, x.BatchBytes),
+		api.Meta{"event": "start", "window": x.Window})
 	if err != nil {
 		in.close()
 		x.Close()
@@ -36,7 +37,8 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 	out.waits = x.Waits
 	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
 	var end map[string]any
-	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context, emit func(api.Event) error) (err error) {
+	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context,
+		emit func(api.Event) error) (err error) {
 		batches := s.receive(ctx, in, x.Window)
 		if end, err = answerAll(ctx, batches, x, emit); err != nil {
 			go discard(ctx, batches)

@@ -67,7 +67,8 @@ func sampleSchema(size int) api.Schema {
 	return api.Schema{
 		Columns: []api.Column{
 			{Name: "index", Type: api.Int64},
-			{Name: "sample", Type: api.Float32, Kind: api.Tensor, Shape: []int{size, size, 3}, DimNames: []string{"H", "W", "C"}},
+			{Name: "sample", Type: api.Float32, Kind: api.Tensor, Shape: []int{size, size, 3},
+				DimNames: []string{"H", "W", "C"}},
 			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{2}},
 		},
 		Metadata: map[string]string{"op": "Sample", "hash": "abc"},
@@ -81,8 +82,9 @@ func (f *fakeEngine) Prepare(_ context.Context, call api.Call) (*api.Job, error)
 	req := *call.Request.(*fakeRequest)
 	s := sampleSchema(req.Size)
 	return &api.Job{
-		Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting, BatchBytes: req.BatchBytes,
-		Run: func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) },
+		Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting,
+		BatchBytes: req.BatchBytes,
+		Run:        func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) },
 	}, nil
 }
 
@@ -233,7 +235,8 @@ func (u *fakeUpload) Abort() {
 
 func (f *fakeEngine) List(context.Context) []api.Flight {
 	return []api.Flight{
-		{Path: []string{"datasets", "digits"}, Schema: sampleSchema(2), Records: 5, Bytes: 320, Ticket: []byte(`{"op":"Sample","rows":5}`)},
+		{Path: []string{"datasets", "digits"}, Schema: sampleSchema(2), Records: 5, Bytes: 320,
+			Ticket: []byte(`{"op":"Sample","rows":5}`)},
 		{Path: []string{"bases", "haar"}, Records: -1, Bytes: -1},
 	}
 }

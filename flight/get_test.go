@@ -189,7 +189,8 @@ func TestSilenceTellsOfCompilations(t *testing.T) {
 		t.Fatalf("%d messages, %v", len(r.messages), r.err)
 	}
 	for _, m := range r.messages[1 : len(r.messages)-1] {
-		if m.meta["event"] != "compiling" || m.meta["program"] != "evaluate" || m.meta["compile_s"] != 1.5 || m.meta["rows"] != 0.0 {
+		if m.meta["event"] != "compiling" || m.meta["program"] != "evaluate" || m.meta["compile_s"] != 1.5 ||
+			m.meta["rows"] != 0.0 {
 			t.Errorf("a heartbeat says %v", m.meta)
 		}
 	}
@@ -288,7 +289,8 @@ func TestCancellationStopsTheWork(t *testing.T) {
 func TestSlowReadersHoldLittle(t *testing.T) {
 	s := serve(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
-	stream, err := s.client.DoGet(ctx, &flight.Ticket{Ticket: []byte(`{"op":"Sample","rows":4096,"batch":16,"size":128}`)}) // 800 MB
+	// 800 MB
+	stream, err := s.client.DoGet(ctx, &flight.Ticket{Ticket: []byte(`{"op":"Sample","rows":4096,"batch":16,"size":128}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

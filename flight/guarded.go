@@ -63,7 +63,8 @@ func (g *guarded) within(did string, f func() error) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		e := api.Errorf(api.Cancelled, "The client has %s nothing for %s", did, stall).WithHint("Read a stream to its end, or cancel it.")
+		e := api.Errorf(api.Cancelled, "The client has %s nothing for %s", did, stall).
+			WithHint("Read a stream to its end, or cancel it.")
 		g.gone.Store(e)
 		return e
 	}

@@ -13,7 +13,8 @@ import (
 // TestStalledReaders: a client that takes nothing is given up, and holds up nobody meanwhile.
 func TestStalledReaders(t *testing.T) {
 	s := serve(t, Config{Stall: 300 * time.Millisecond})
-	stream, err := s.client.DoGet(t.Context(), &flight.Ticket{Ticket: []byte(`{"op":"Sample","rows":1000000,"batch":16,"size":64}`)})
+	stream, err := s.client.DoGet(t.Context(),
+		&flight.Ticket{Ticket: []byte(`{"op":"Sample","rows":1000000,"batch":16,"size":64}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ anisoflight_rows_total{operation="Sample"} 16
 # TYPE anisoflight_connections gauge
 anisoflight_connections 1
 `
-	if err := testutil.GatherAndCompare(at, strings.NewReader(want), "anisoflight_calls_total", "anisoflight_rows_total", "anisoflight_connections"); err != nil {
+	if err := testutil.GatherAndCompare(at, strings.NewReader(want), "anisoflight_calls_total", "anisoflight_rows_total",
+		"anisoflight_connections"); err != nil {
 		t.Error(err)
 	}
 	const row = 8 + 4*12 + 8*2
@@ -80,7 +81,8 @@ anisoflight_program_flops_total{kind="step"} 6e+09
 anisoflight_program_seconds_total{kind="evaluate"} 0.25
 anisoflight_program_seconds_total{kind="step"} 0.5
 `
-	names := []string{"anisoflight_matmul_peak_flops", "anisoflight_program_flops_total", "anisoflight_program_seconds_total"}
+	names := []string{"anisoflight_matmul_peak_flops", "anisoflight_program_flops_total",
+		"anisoflight_program_seconds_total"}
 	if err := testutil.CollectAndCompare(at, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}

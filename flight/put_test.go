@@ -149,11 +149,13 @@ func TestUploadErrorsAreToldAtTheEnd(t *testing.T) {
 		"dictionary": {`{"op":"PutDataset"}`, dictionary, codes.InvalidArgument, "[BAD_TENSOR] "},
 		"permuted":   {`{"op":"PutDataset"}`, permuted, codes.InvalidArgument, "[BAD_TENSOR] "},
 		"null":       {`{"op":"PutDataset"}`, nullLabels(t), codes.InvalidArgument, "[BAD_TENSOR] "},
-		"too large":  {`{"op":"PutDataset"}`, labels(make([]int32, 300_000)...).record(t), codes.ResourceExhausted, "[TOO_LARGE] "},
-		"busy":       {`{"op":"PutDataset","fail":"busy"}`, labels(1).record(t), codes.ResourceExhausted, "[BUSY] "},
-		"panic":      {`{"op":"PutDataset","fail":"panic"}`, labels(1).record(t), codes.Internal, "[INTERNAL] "},
+		"too large": {`{"op":"PutDataset"}`, labels(make([]int32, 300_000)...).record(t), codes.ResourceExhausted,
+			"[TOO_LARGE] "},
+		"busy":  {`{"op":"PutDataset","fail":"busy"}`, labels(1).record(t), codes.ResourceExhausted, "[BUSY] "},
+		"panic": {`{"op":"PutDataset","fail":"panic"}`, labels(1).record(t), codes.Internal, "[INTERNAL] "},
 	} {
-		p := s.put(t.Context(), t, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(c.command)}, c.record.Schema())
+		p := s.put(t.Context(), t, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(c.command)},
+			c.record.Schema())
 		for i := range 20 { // the server reads on after it has refused
 			if err := p.writer.Write(c.record); err != nil {
 				t.Fatalf("%s: batch %d: %v", name, i, err)
@@ -213,7 +215,8 @@ func TestBombs(t *testing.T) {
 	junk := &flight.FlightData{FlightDescriptor: target, DataHeader: []byte("not a flatbuffer")}
 	wantStatus(t, "junk", s.send(t, junk), codes.InvalidArgument, "[BAD_TENSOR] ")
 	wantStatus(t, "nothing", s.send(t), codes.InvalidArgument, "[BAD_TENSOR] ")
-	wantStatus(t, "no descriptor", s.send(t, &flight.FlightData{DataHeader: recorder.list[0].GetDataHeader()}), codes.InvalidArgument, "[BAD_REQUEST] ")
+	wantStatus(t, "no descriptor", s.send(t, &flight.FlightData{DataHeader: recorder.list[0].GetDataHeader()}),
+		codes.InvalidArgument, "[BAD_REQUEST] ")
 	if err := s.send(t, recorder.list...); err != nil {
 		t.Errorf("an honest upload afterwards: %v", err)
 	}
@@ -259,7 +262,8 @@ func nullLabels(t *testing.T) arrow.RecordBatch {
 	defer b.Release()
 	b.Append(1)
 	b.AppendNull()
-	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int32, Nullable: true}}, nil),
+	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int32,
+		Nullable: true}}, nil),
 		[]arrow.Array{b.NewArray()}, 2)
 }
 
@@ -273,7 +277,8 @@ func dictionaryRecord(t *testing.T) arrow.RecordBatch {
 			t.Fatal(err)
 		}
 	}
-	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "label", Type: typ}}, nil), []arrow.Array{b.NewArray()}, 3)
+	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "label", Type: typ}}, nil),
+		[]arrow.Array{b.NewArray()}, 3)
 }
 
 // permutedRecord holds a tensor column whose description has a permutation, written as plain metadata of the field.

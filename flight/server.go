@@ -102,12 +102,14 @@ type Server struct {
 // New makes a server of an engine. Serve starts it.
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(), active: map[string]int{}, idle: make(chan struct{})}
+	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(),
+		active: map[string]int{}, idle: make(chan struct{})}
 	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.Codec{}),
-		grpc.MaxRecvMsgSize(2 * cfg.MaxMessageBytes), // what lies between is refused by a code of the contract, the rest by gRPC
+		// what lies between is refused by a code of the contract, the rest by gRPC
+		grpc.MaxRecvMsgSize(2 * cfg.MaxMessageBytes),
 		grpc.MaxSendMsgSize(1<<31 - 1),
 		grpc.InitialWindowSize(4 << 20), // a batch or two may travel before the reader asks for more
 		grpc.InitialConnWindowSize(8 << 20),
@@ -193,7 +195,8 @@ func (s *Server) begin(who string) error {
 	}
 	switch n := s.active[who]; {
 	case who == noToken && n >= maxNoToken:
-		return api.Errorf(api.Busy, "%d calls without a token are under way", n).WithHint("Send a token, or wait for one to end.")
+		return api.Errorf(api.Busy, "%d calls without a token are under way", n).
+			WithHint("Send a token, or wait for one to end.")
 	case n >= s.cfg.MaxCalls:
 		return api.Errorf(api.Busy, "%d of your calls are under way", n).WithHint("Wait for one to end.")
 	}

@@ -69,7 +69,8 @@ func TestHealth(t *testing.T) {
 	}
 	defer conn.Close()
 	client := grpc_health_v1.NewHealthClient(conn)
-	watch, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "arrow.flight.protocol.FlightService"})
+	watch, err := client.Watch(t.Context(),
+		&grpc_health_v1.HealthCheckRequest{Service: "arrow.flight.protocol.FlightService"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,8 @@ func (s *source) explain(err error) error {
 	case s.from.err != nil:
 		return s.from.err
 	case s.from.ended:
-		return api.Errorf(api.BadTensor, "The stream ended before its schema").WithHint("Send a schema, even if no rows follow.")
+		return api.Errorf(api.BadTensor, "The stream ended before its schema").
+			WithHint("Send a schema, even if no rows follow.")
 	case s.mem.Refused() != nil:
 		return tooLarge(s.mem.Refused().Limit)
 	case errors.As(err, &kind):

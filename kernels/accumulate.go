@@ -58,7 +58,8 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOut
 
 // partJobs runs what has to be run on part k, adds the estimator's terms to terms and
 // returns the new sum in place of the one it is given.
-func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k, size int, noise []*device.Buffer, sum *device.Buffer) (*device.Buffer, error) {
+func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k, size int, noise []*device.Buffer,
+	sum *device.Buffer) (*device.Buffer, error) {
 	m := t.model
 	images, err := upload(m.dev, m.dtype, padded(part.Images, m.Pixels(), size), m.imageDims(size)...)
 	if err != nil {
@@ -165,13 +166,15 @@ func (c TrainerConfig) jobs(g, networkG []float64) []partJob {
 }
 
 // part returns the terms of a part, and the new sum in place of the one it is given.
-func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*device.Buffer, sum *device.Buffer) (*Terms, *device.Buffer, error) {
+func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*device.Buffer,
+	sum *device.Buffer) (*Terms, *device.Buffer, error) {
 	m, n := t.model, len(in.Images)/t.model.Pixels()
 	probes := 0
 	if job.mode.probed() {
 		probes = t.cfg.Probes
 	}
-	p, err := m.program(ctx, fmt.Sprintf("part %s %v %d %d", job.mode, job.train, probes, job.size), func(g *graph.Graph) []*Node { return m.partGraph(g, job, probes) })
+	p, err := m.program(ctx, fmt.Sprintf("part %s %v %d %d", job.mode, job.train, probes, job.size),
+		func(g *graph.Graph) []*Node { return m.partGraph(g, job, probes) })
 	if err != nil {
 		return nil, sum, err
 	}

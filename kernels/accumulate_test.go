@@ -36,7 +36,8 @@ func TestPartsAreTheBatch(t *testing.T) {
 	t.Parallel()
 	net := toy{}
 	m, _ := model64(t, net, toyBasis(t, 2), net.values(4))
-	cfg := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Gaussian, Probes: 2}
+	cfg := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Gaussian,
+		Probes: 2}
 	whole, parts := newTrainer(t, m, cfg, net.values(4)), newTrainer(t, m, cfg, net.values(4))
 	for step := range int64(3) {
 		in := toySteps(step)
@@ -61,7 +62,8 @@ func TestNetworkLevels(t *testing.T) {
 	t.Parallel()
 	net := toy{ratios: 1}
 	m, _ := model64(t, net, toyBasis(t, 2), net.values(4))
-	both := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}, net.values(4))
+	both := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop},
+		net.values(4))
 	alone := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true}, net.values(4))
 	frozen := newTrainer(t, m, kernels.TrainerConfig{Estimate: true, Mode: kernels.Backprop}, net.values(4))
 	in := toySteps(1)

@@ -102,7 +102,8 @@ func BenchmarkEvaluate(b *testing.B) {
 		alpha[i], beta[i] = 0.9, 0.01
 	}
 	stage := func() {
-		if err := errors.Join(t.Evaluate(context.Background(), in.G), t.Combine(context.Background(), alpha, beta)); err != nil {
+		if err := errors.Join(t.Evaluate(context.Background(), in.G),
+			t.Combine(context.Background(), alpha, beta)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,7 +27,8 @@ var ErrClosed = errors.New("kernels: used after Close")
 
 // ErrStateLost is returned by a Trainer whose state went down with a failed run
 // on the device. Restore it from the last exported state.
-var ErrStateLost = errors.New("kernels: the training state was lost in a failed step; restore it from the last exported state")
+var ErrStateLost = errors.New("kernels: the training state was lost in a failed step; restore it from the last " +
+	"exported state")
 
 // checkLength requires n values.
 func checkLength(field string, got, want int) error {

@@ -40,7 +40,8 @@ func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) 
 	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
 
-func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0, eps, probe []T, g, omega []float64, labels []int32) (*Terms, error) {
+func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0, eps, probe []T, g, omega []float64,
+	labels []int32) (*Terms, error) {
 	mode, err := m.Resolve(mode)
 	if err != nil {
 		return nil, err

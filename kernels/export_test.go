@@ -18,16 +18,18 @@ func (m *Model) Noise(seed uint64, step int64, batch int) ([]float64, error) {
 
 // Probe returns the probe of that index that a training step draws.
 func (m *Model) Probe(kind string, index int, seed uint64, step int64, batch int) ([]float64, error) {
-	return m.drawn(fmt.Sprintf("probe %s %d", kind, index), seed, step, batch, func(r *generator, shape shapes.Shape) *Node {
-		r.normal(shape)
-		for range index {
-			r.probe(kind, shape)
-		}
-		return r.probe(kind, shape)
-	})
+	return m.drawn(fmt.Sprintf("probe %s %d", kind, index), seed, step, batch,
+		func(r *generator, shape shapes.Shape) *Node {
+			r.normal(shape)
+			for range index {
+				r.probe(kind, shape)
+			}
+			return r.probe(kind, shape)
+		})
 }
 
-func (m *Model) drawn(name string, seed uint64, step int64, batch int, draw func(*generator, shapes.Shape) *Node) ([]float64, error) {
+func (m *Model) drawn(name string, seed uint64, step int64, batch int,
+	draw func(*generator, shapes.Shape) *Node) ([]float64, error) {
 	ctx := context.Background()
 	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, batch, m.key), func(g *graph.Graph) []*Node {
 		r := &generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
@@ -93,7 +95,8 @@ func (m *Model) LevelGradient(w *Weights, in EstimateInput64) ([]float64, error)
 	}, len(in.X0)/m.Pixels())
 }
 
-func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, build func(*frame, *estimator) *Node, n int) ([]float64, error) {
+func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, build func(*frame, *estimator) *Node,
+	n int) ([]float64, error) {
 	ctx := context.Background()
 	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, n, m.key), func(g *graph.Graph) []*Node {
 		f := m.frame(g, n)

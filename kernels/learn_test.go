@@ -31,7 +31,8 @@ func TestNetworkLearns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trainer := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}, net.Init(1))
+	trainer := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop},
+		net.Init(1))
 	rng := rand.New(rand.NewPCG(1, 0))
 	const n = 32
 	batch := func(step int64) kernels.StepInput {
@@ -54,7 +55,8 @@ func TestNetworkLearns(t *testing.T) {
 	}
 
 	// Dropout is a function of (seed, step) like all noise.
-	first, same := batch(0), newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}, net.Init(1))
+	first, same := batch(0), newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true,
+		Mode: kernels.Backprop}, net.Init(1))
 	start := mustStep(t, trainer, first)
 	if !reflect.DeepEqual(mustStep(t, same, first), start) {
 		t.Error("the same step from the same state differs")
@@ -80,7 +82,8 @@ func TestNetworkLearns(t *testing.T) {
 			}
 			defer tr.Close()
 			for range 10 {
-				if err := errors.Join(tr.Evaluate(context.Background(), []float64{1}), tr.Combine(context.Background(), []float64{1}, []float64{-0.1})); err != nil {
+				if err := errors.Join(tr.Evaluate(context.Background(), []float64{1}),
+					tr.Combine(context.Background(), []float64{1}, []float64{-0.1})); err != nil {
 					t.Error(err)
 				}
 			}

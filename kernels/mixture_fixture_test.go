@@ -82,7 +82,8 @@ func TestMixtureFixture(t *testing.T) {
 		_, a, b = exact.Assemble(c.g, c.gdot, weight)
 		expect(t, name+" A, exact trace", a, c.F64(name+"_A_full_exact_trace"), 1e-9)
 		expect(t, name+" dtheta, exact trace", c.dtheta(a, b), c.F64(name+"_dtheta_full_exact_trace"), 1e-9)
-		expect(t, name+" dtheta, exact trace, against finite differences", c.dtheta(a, b), c.F64(name+"_dtheta_finite_difference"), 1e-6)
+		expect(t, name+" dtheta, exact trace, against finite differences", c.dtheta(a, b),
+			c.F64(name+"_dtheta_finite_difference"), 1e-6)
 
 		in.Mode = kernels.Explicit
 		_, a, b = estimate64(t, c.m, c.w, in).Assemble(c.g, c.gdot, weight)

@@ -75,9 +75,11 @@ func (m *Model) check(b *basis.Basis) error {
 	case raw == flow:
 		return inputf("network", "%T must be either a RawNetwork or a FlowNetwork", m.net)
 	case b.H() != m.spec.Height || b.W() != m.spec.Width:
-		return inputf("basis", "it splits %d×%d images, the network's are %d×%d; make the basis for the network", b.H(), b.W(), m.spec.Height, m.spec.Width)
+		return inputf("basis", "it splits %d×%d images, the network's are %d×%d; make the basis for the network", b.H(),
+			b.W(), m.spec.Height, m.spec.Width)
 	case m.spec.Ratios != 0 && b.J() != 1 && m.spec.Ratios != b.J()-1:
-		return inputf("basis", "it has %d subspaces, the network takes %d log-ratios; it must take none or %d", b.J(), m.spec.Ratios, b.J()-1)
+		return inputf("basis", "it has %d subspaces, the network takes %d log-ratios; it must take none or %d", b.J(),
+			m.spec.Ratios, b.J()-1)
 	}
 	return nil
 }
@@ -115,7 +117,9 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 	mode, err := ParseMode(string(mode))
 	switch {
 	case mode == FiniteDifference && m.at == BFloat16:
-		return mode, inputf("mode", "finite differences at a step of one per cent drown in the rounding of bfloat16; choose full, or the precision float32")
+		return mode, inputf("mode",
+			"finite differences at a step of one per cent drown in the rounding of bfloat16; choose full, or the precision "+
+				"float32")
 	case err != nil || mode != Auto:
 		return mode, err
 	case m.SeesAll():

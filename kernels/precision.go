@@ -18,8 +18,9 @@ type Precision string
 
 // The precisions. Analytic networks (FlowNetwork) are computed in float32 at all of them.
 const (
-	Float32  Precision = "float32"  // the default: products of float32 numbers as such
-	TF32     Precision = "tf32"     // the network's products round their factors to TensorFloat-32 on NVIDIA GPUs; elsewhere float32
+	Float32 Precision = "float32" // the default: products of float32 numbers as such
+	// the network's products round their factors to TensorFloat-32 on NVIDIA GPUs; elsewhere float32
+	TF32     Precision = "tf32"
 	BFloat16 Precision = "bfloat16" // the network's activations and products
 	Float64  Precision = "float64"  // of everything, for tests: parameters are still given in float32
 )

@@ -74,7 +74,8 @@ func (onePass) Spec() kernels.Spec {
 }
 
 func (onePass) Params() []nn.Param {
-	return slices.Concat(onePassIn.Params(), onePassTime.Params(), onePassNorm.Params(), onePassMix.Params(), onePassOut.Params())
+	return slices.Concat(onePassIn.Params(), onePassTime.Params(), onePassNorm.Params(), onePassMix.Params(),
+		onePassOut.Params())
 }
 
 func (onePass) Raw(s *nn.Scope, z, noise, _, _ *graph.Node) *graph.Node {
@@ -231,7 +232,8 @@ func TestTrainingInBFloat16(t *testing.T) {
 		m, _ := modelAt(t, p, net, dct8(t), values)
 		tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true}, values)
 		for step := range int64(steps) {
-			out := mustStep(t, tr, kernels.StepInput{Images: images, G: in.G, Omega: in.Omega, Seed: 1, Step: step, LR: 3e-3, EMABeta: 0.9, Part: 4})
+			out := mustStep(t, tr, kernels.StepInput{Images: images, G: in.G, Omega: in.Omega, Seed: 1, Step: step, LR: 3e-3,
+				EMABeta: 0.9, Part: 4})
 			loss := floats.Sum(out.Loss) / float64(len(out.Loss))
 			if step < 4 {
 				first += loss / 4

@@ -12,7 +12,8 @@ import (
 )
 
 // drive runs one plan per sample to its end and returns x.
-func drive(t *testing.T, m *kernels.Model, w *kernels.Weights, latents []float32, labels []int32, plans []*solver.Plan) []float32 {
+func drive(t *testing.T, m *kernels.Model, w *kernels.Weights, latents []float32, labels []int32,
+	plans []*solver.Plan) []float32 {
 	t.Helper()
 	ctx := context.Background()
 	p := plans[0]
@@ -72,7 +73,8 @@ func TestIsotropicSamplers(t *testing.T) {
 	t.Parallel()
 	m, w, _ := unetModel(t, "none")
 	c := fixtures.Load(t, "samplers/isotropic")
-	sch, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{schedule.EDMTheta(32, 6400, 1e-9)}}, 6400, 1e-9)
+	sch, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil,
+		[][]schedule.Theta{{schedule.EDMTheta(32, 6400, 1e-9)}}, 6400, 1e-9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,8 @@ func TestIsotropicSamplers(t *testing.T) {
 	}
 	for _, n := range []int{5, 18} {
 		name := fmt.Sprintf("heun_%d", n)
-		run(name, name, solver.Settings{Solver: "heun", SecondPoint: "endpoint", Grid: solver.Grid{Kind: "edm"}, Steps: n, DenoiseToZero: true})
+		run(name, name, solver.Settings{Solver: "heun", SecondPoint: "endpoint", Grid: solver.Grid{Kind: "edm"}, Steps: n,
+			DenoiseToZero: true})
 	}
 	levels := solver.Grid{Kind: "sigma", Sigma: [][]float64{c.F64("multistep_sigmas")}}
 	for stored, name := range map[string]string{

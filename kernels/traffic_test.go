@@ -88,7 +88,8 @@ func TestTrainingStateStaysInPlace(t *testing.T) {
 		size += 4 * int64(len(v))
 	}
 	if ok && need.Aliased != 4*size {
-		t.Errorf("%d bytes of the outputs lie in the memory of the state, want %d: parameters, two moments and the average", need.Aliased, 4*size)
+		t.Errorf("%d bytes of the outputs lie in the memory of the state, want %d: parameters, two moments and the average",
+			need.Aliased, 4*size)
 	}
 	if !ok && dev.Name() != "go" {
 		t.Errorf("%s does not tell what programs need", dev.Name())
@@ -123,7 +124,11 @@ func TestTrafficOfSampling(t *testing.T) {
 		up, down int64
 		f        func() error
 	}{
-		{"start", b * (toyPixels + 1), 0, func() (err error) { path, err = m.NewTrajectory(ctx, w, latents, nil, h); return err }},
+		{"start", b * (toyPixels + 1), 0, func() (err error) {
+			path,
+				err = m.NewTrajectory(ctx, w, latents, nil, h)
+			return err
+		}},
 		{"evaluate", b * j, 0, func() error { return path.Evaluate(ctx, ones()) }},
 		{"combine", b * j * (1 + h), 0, func() error { return path.Combine(ctx, ones(), coefficients) }},
 		{"evaluate again", b * j, 0, func() error { return path.Evaluate(ctx, ones()) }},

@@ -49,7 +49,8 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 	case c.Probes < 0:
 		return c, inputf("Probes", "%d; at least 1", c.Probes)
 	case !(c.Beta1 > 0 && c.Beta1 < 1 && c.Beta2 > 0 && c.Beta2 < 1 && c.Eps > 0):
-		return c, inputf("Beta1, Beta2, Eps", "%g, %g, %g; the first two lie in (0, 1), the third is positive", c.Beta1, c.Beta2, c.Eps)
+		return c, inputf("Beta1, Beta2, Eps", "%g, %g, %g; the first two lie in (0, 1), the third is positive", c.Beta1,
+			c.Beta2, c.Eps)
 	case c.TrainNetwork && m.size == 0:
 		return c, inputf("TrainNetwork", "the network has no parameters")
 	case !c.TrainNetwork && !c.Estimate:

@@ -213,14 +213,16 @@ func TestFrozenTrainer(t *testing.T) {
 	net := toy{}
 	m, w := model64(t, net, toyBasis(t, 2), net.values(4))
 	for probe, count := range map[string]int{kernels.Rademacher: 1, kernels.Sphere: 2} {
-		tr := newTrainer(t, m, kernels.TrainerConfig{Estimate: true, Mode: kernels.Full, Probe: probe, Probes: count}, net.values(4))
+		tr := newTrainer(t, m, kernels.TrainerConfig{Estimate: true, Mode: kernels.Full, Probe: probe, Probes: count},
+			net.values(4))
 		in := toyStep(7)
 		out := mustStep(t, tr, in)
 		eps, err := m.Noise(in.Seed, in.Step, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		batch := kernels.EstimateInput64{Mode: kernels.LossOnly, X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega, Labels: in.Labels}
+		batch := kernels.EstimateInput64{Mode: kernels.LossOnly, X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega,
+			Labels: in.Labels}
 		expect(t, probe+" residual", out.Terms.Residual, estimate64(t, m, w, batch).Residual, 1e-12)
 		batch.Mode = kernels.Full
 		mean := make([]float64, len(in.G))
@@ -272,8 +274,10 @@ func TestDraws(t *testing.T) {
 			}
 		}
 		k := math.Sqrt(float64(len(z)))
-		if math.Abs(sum) > 5*k || math.Abs(square-k*k) > 5*math.Sqrt2*k || math.Abs(neighbours) > 5*k || math.Abs(cross) > 5*k {
-			t.Errorf("%s: Σz %.1f, Σz² %.1f of %.0f, Σz_i z_{i+1} %.1f, other step %.1f", kind, sum, square, k*k, neighbours, cross)
+		if math.Abs(sum) > 5*k || math.Abs(square-k*k) > 5*math.Sqrt2*k || math.Abs(neighbours) > 5*k ||
+			math.Abs(cross) > 5*k {
+			t.Errorf("%s: Σz %.1f, Σz² %.1f of %.0f, Σz_i z_{i+1} %.1f, other step %.1f", kind, sum, square, k*k, neighbours,
+				cross)
 		}
 		for b := range n {
 			var norm float64

@@ -33,7 +33,8 @@ type Trajectory struct {
 //	labels   [B], −1 for none; nil for all −1
 //
 // Starting noise of variance g is one Combine with α_j = √g_j.
-func (m *Model) NewTrajectory(ctx context.Context, w *Weights, latents []float32, labels []int32, history int) (*Trajectory, error) {
+func (m *Model) NewTrajectory(ctx context.Context, w *Weights, latents []float32, labels []int32,
+	history int) (*Trajectory, error) {
 	n := len(latents) / m.Pixels()
 	switch {
 	case n == 0 || len(latents) != n*m.Pixels():
@@ -174,7 +175,8 @@ func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []floa
 	if t.closed {
 		return ErrClosed
 	}
-	if err := errors.Join(checkLength("noise", len(noise), t.n*m.Pixels()), checkLength("scale", len(scale), rows), checkFinite("scale", scale)); err != nil {
+	if err := errors.Join(checkLength("noise", len(noise), t.n*m.Pixels()), checkLength("scale", len(scale), rows),
+		checkFinite("scale", scale)); err != nil {
 		return err
 	}
 	xi, err := upload(m.dev, m.dtype, padded(noise, m.Pixels(), t.batch), m.imageDims(t.batch)...)

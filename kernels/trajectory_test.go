@@ -122,7 +122,8 @@ func TestTrajectory(t *testing.T) {
 				if err := tr.Denoised(denoised); err != nil {
 					t.Fatal(err)
 				}
-				fixtures.Check(t, "denoised", fixtures.Widen(denoised), fixtures.Widen(d), fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
+				fixtures.Check(t, "denoised", fixtures.Widen(denoised), fixtures.Widen(d),
+					fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
 				evals = append([][]float64{fixtures.Widen(flow)}, evals...)
 				h := min(history, len(evals))
 				alpha, beta := make([]float64, n*b.J()), make([]float64, n*b.J()*h)
@@ -207,11 +208,13 @@ func TestBatchIndependence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		one, _, _, err := m.Denoise(context.Background(), w, narrow(in.X0[i*toyPixels:(i+1)*toyPixels]), in.G[2*i:2*i+2], in.Labels[i:i+1])
+		one, _, _, err := m.Denoise(context.Background(), w, narrow(in.X0[i*toyPixels:(i+1)*toyPixels]), in.G[2*i:2*i+2],
+			in.Labels[i:i+1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		fixtures.Check(t, "sample", fixtures.Widen(one), fixtures.Widen(all[i*toyPixels:(i+1)*toyPixels]), fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
+		fixtures.Check(t, "sample", fixtures.Widen(one), fixtures.Widen(all[i*toyPixels:(i+1)*toyPixels]),
+			fixtures.Tolerance{RelMax: 1e-5, RelL2: 1e-5})
 	}
 }
 
@@ -239,7 +242,8 @@ func TestBadInput(t *testing.T) {
 	}
 	_, short := m.Upload(toy{}.values(1)[1:])
 	_, wrongMode := m.Estimate(ctx, w, kernels.EstimateInput{Mode: "exact", X0: x, Eps: x})
-	_, noProbe := m.Estimate(ctx, w, kernels.EstimateInput{Mode: kernels.Full, X0: x, Eps: x, G: []float64{1, 1}, Omega: []float64{1, 1}, Labels: []int32{0}})
+	_, noProbe := m.Estimate(ctx, w, kernels.EstimateInput{Mode: kernels.Full, X0: x, Eps: x, G: []float64{1, 1},
+		Omega: []float64{1, 1}, Labels: []int32{0}})
 	for field, err := range map[string]error{
 		"x":       denoise(x[1:], []float64{1, 1}, 0),
 		"g":       denoise(x, []float64{1, math.NaN()}, 0),
@@ -256,7 +260,8 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: error %v, want an InputError", field, err)
 			continue
 		}
-		if want := map[bool]string{true: field, false: field[:len(field)-1]}[field[len(field)-1] != ' ']; input.Field != want {
+		if want := map[bool]string{true: field,
+			false: field[:len(field)-1]}[field[len(field)-1] != ' ']; input.Field != want {
 			t.Errorf("error names %q, want %q", input.Field, want)
 		}
 	}

@@ -18,7 +18,8 @@ func (s *Schedule) WithEnergy(f [][]*Density) (*Schedule, error) {
 	c.energy = nil
 	for r, row := range f {
 		if len(row) != s.J() || slices.Contains(row, nil) {
-			return nil, failf(-1, "there must be energy densities for the %d subspaces of the schedule, got %d in %s", s.J(), len(row), s.rowName(r))
+			return nil, failf(-1, "there must be energy densities for the %d subspaces of the schedule, got %d in %s", s.J(),
+				len(row), s.rowName(r))
 		}
 		c.energy = append(c.energy, slices.Clone(row))
 	}

@@ -34,7 +34,8 @@ func (e *LabelError) Error() string {
 
 // ErrNoEnergy is returned where a schedule is asked for its path length but
 // carries no energy density.
-var ErrNoEnergy = errors.New("schedule: no energy density is stored with this schedule; make one with a geodesic pass over a data set")
+var ErrNoEnergy = errors.New("schedule: no energy density is stored with this schedule; make one with a geodesic " +
+	"pass over a data set")
 
 func failf(row int, format string, args ...any) error {
 	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}

@@ -61,7 +61,9 @@ func (s *Schedule) WithTheta(knots int) (*Schedule, error) {
 	for r, row := range s.paths {
 		for j, p := range row {
 			if !sameEnd(p.G0(), g0) || !sameEnd(p.GT(), T) {
-				return nil, failf(-1, "%s, subspace %d runs from g = %v to %v; a schedule that is to be trained runs from one g0 to g(T) = T = %v", s.rowName(r), j, p.G0(), p.GT(), T)
+				return nil, failf(-1,
+					"%s, subspace %d runs from g = %v to %v; a schedule that is to be trained runs from one g0 to g(T) = T = %v",
+					s.rowName(r), j, p.G0(), p.GT(), T)
 			}
 			theta[r] = append(theta[r], ThetaFromPath(p, knots, T, g0))
 		}

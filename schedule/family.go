@@ -34,7 +34,8 @@ func (f Family) check(j int) error {
 	d, _ := basis.Lookup(f.Basis)
 	switch {
 	case f.Basis == "":
-		return failf(-1, "family.basis is missing; use %s or the name of a stored basis", strings.Join(basis.Names(nil), ", "))
+		return failf(-1, "family.basis is missing; use %s or the name of a stored basis",
+			strings.Join(basis.Names(nil), ", "))
 	case d.One && j != 1:
 		return failf(-1, "a schedule on basis %s must have one subspace, got %d", f.Basis, j)
 	case !d.One && j < 2:

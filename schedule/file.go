@@ -144,7 +144,8 @@ func (f *file) schedule() (*Schedule, error) {
 
 func (e *fileEnergy) density() (*Density, error) {
 	if len(e.F) != len(e.Sigma) || len(e.Stderr) != len(e.Sigma) {
-		return nil, failf(-1, "an energy density has %d noise levels, %d values and %d standard errors", len(e.Sigma), len(e.F), len(e.Stderr))
+		return nil, failf(-1, "an energy density has %d noise levels, %d values and %d standard errors", len(e.Sigma),
+			len(e.F), len(e.Stderr))
 	}
 	samples := make([]Sample, len(e.Sigma))
 	for i := range samples {

@@ -28,7 +28,8 @@ func TestFileRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	odd := Isotropic(path(t, []float64{0, math.Nextafter(0.1, 1), math.Pi * 1e5}, []float64{5e-324, math.Nextafter(0.3, 1), math.MaxFloat64}))
+	odd := Isotropic(path(t, []float64{0, math.Nextafter(0.1, 1), math.Pi * 1e5},
+		[]float64{5e-324, math.Nextafter(0.3, 1), math.MaxFloat64}))
 	measured, err := anisotropic(t).WithEnergy([][]*Density{{
 		density(t, gaussianDensity(0.25, 1, 5, 1e-3, 10)), density(t, gaussianDensity(0.04, 1, 7, 3e-3, 10)),
 	}})
@@ -36,7 +37,8 @@ func TestFileRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]*Schedule{
-		"parameters": theta, "knots": anisotropic(t), "odd numbers": odd, "per class": perClass(t), "energy": measured, "provenance": theta.WithProvenance(told()),
+		"parameters": theta, "knots": anisotropic(t), "odd numbers": odd, "per class": perClass(t), "energy": measured,
+		"provenance": theta.WithProvenance(told()),
 	} {
 		back, err := Decode(strings.NewReader(encode(t, s)))
 		if err != nil {
@@ -56,7 +58,8 @@ func TestFileRoundTrip(t *testing.T) {
 func told() Provenance {
 	seed := uint64(math.MaxUint64)
 	return Provenance{
-		Kind: "learned", Dataset: &Source{"digits", "ab12"}, Model: &Source{Name: "net"}, Stage: "isotropic", Steps: 200, Kimg: 12.8, Seed: &seed,
+		Kind: "learned", Dataset: &Source{"digits",
+			"ab12"}, Model: &Source{Name: "net"}, Stage: "isotropic", Steps: 200, Kimg: 12.8, Seed: &seed,
 		EnergyBefore: &Estimate{40.5, 0.5}, EnergyAfter: &Estimate{14.25, 0.25},
 		Program: "anisoflight 1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
@@ -72,7 +75,8 @@ func TestProvenance(t *testing.T) {
 	s = s.WithProvenance(told())
 	s.Provenance().Kind = "changed"
 	got := encode(t, s)
-	want := `"provenance":{"kind":"learned","dataset":{"name":"digits","hash":"ab12"},"model":{"name":"net"},"stage":"isotropic",` +
+	want := `"provenance":{"kind":"learned","dataset":{"name":"digits","hash":"ab12"},"model":{"name":"net"},` +
+		`"stage":"isotropic",` +
 		`"steps":200,"kimg":12.8,"seed":18446744073709551615,"energy_before":{"value":40.5,"stderr":0.5},` +
 		`"energy_after":{"value":14.25,"stderr":0.25},"program":"anisoflight 1.0","created":"2026-01-02T03:04:05Z"}}`
 	if !strings.HasSuffix(got, want) {
@@ -94,16 +98,19 @@ func TestDecodeVersion1(t *testing.T) {
 
 // The format, which other programs read: a change of these lines needs a new version.
 func TestFileFormat(t *testing.T) {
-	theta, err := FromTheta(Family{PerClass: true, Basis: "dct", K: 16}, []int{0, 2}, [][]Theta{{{0.5, -1}, {1, 2}}, {{0, 0}, {3, 4}}}, 6400, 1e-9)
+	theta, err := FromTheta(Family{PerClass: true, Basis: "dct", K: 16}, []int{0, 2},
+		[][]Theta{{{0.5, -1}, {1, 2}}, {{0, 0}, {3, 4}}}, 6400, 1e-9)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"format":"anisoflight-schedule","version":2,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +
+	want := `{"format":"anisoflight-schedule","version":2,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,` +
+		`2],` +
 		`"T":6400,"g0":1e-9,"theta":[[[0.5,-1],[1,2]],[[0,0],[3,4]]]}`
 	if got := encode(t, theta); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	table, err := Isotropic(path(t, []float64{0, 1.5}, []float64{0.1, 2})).WithEnergy([][]*Density{{density(t, []Sample{{1, 2, 0.1}, {0.5, 3, 0}})}})
+	table, err := Isotropic(path(t, []float64{0, 1.5}, []float64{0.1, 2})).
+		WithEnergy([][]*Density{{density(t, []Sample{{1, 2, 0.1}, {0.5, 3, 0}})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +147,8 @@ func TestFamilyOfBands(t *testing.T) {
 		{Family{Basis: "dct", Cuts: []int{4, 4}}, "[4 4]"},
 		{Family{Basis: "dct", Cuts: []int{0, 4}}, "[0 4]"},
 	} {
-		if _, err := FromTheta(q.fam, nil, [][]Theta{{th, th, th}}, 100, 1e-4); err == nil || !strings.Contains(err.Error(), q.says) {
+		if _, err := FromTheta(q.fam, nil, [][]Theta{{th, th, th}}, 100, 1e-4); err == nil ||
+			!strings.Contains(err.Error(), q.says) {
 			t.Errorf("%+v: %v, want %q", q.fam, err, q.says)
 		}
 	}
@@ -168,12 +176,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"wrong type":      {with(`"version":2`, `"version":"2"`), "version"},
 		"another format":  {with("anisoflight-schedule", "other"), "format"},
 		"a later version": {with(`"version":2`, `"version":3`), "version 3"},
-		"no paths":        {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`, "either theta or paths"},
-		"both":            {with(`"paths"`, `"theta":[[[1]]],"paths"`), "either theta or paths"},
-		"T with paths":    {with(`"paths"`, `"T":5,"paths"`), "their own ends"},
-		"a falling path":  {with("0.001", "2"), "strictly increasing"},
-		"an empty row":    {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"paths":[[]]}`, "at least one path"},
-		"theta, no ends":  {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"theta":[[[1]]]}`, "g0"},
+		"no paths": {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`,
+			"either theta or paths"},
+		"both":           {with(`"paths"`, `"theta":[[[1]]],"paths"`), "either theta or paths"},
+		"T with paths":   {with(`"paths"`, `"T":5,"paths"`), "their own ends"},
+		"a falling path": {with("0.001", "2"), "strictly increasing"},
+		"an empty row": {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},` +
+			`"paths":[[]]}`, "at least one path"},
+		"theta, no ends": {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},` +
+			`"theta":[[[1]]]}`, "g0"},
 		"an uneven density": {
 			with(`"paths"`, `"energy":[[{"sigma":[1,2],"f":[1],"stderr":[0,0]}]],"paths"`), "1 values",
 		},

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode reads schedule files. What is taken rises from its g0 to its end at every time and is written back as a file
+// FuzzDecode reads schedule files. What is taken rises from its g0 to its end at every time and is written back as a
+// file
 // that reads the same; what is refused is refused as an *Error.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{

@@ -45,7 +45,8 @@ func Geodesic(samples []Sample, T, g0 float64, knots int) (*Path, Report, error)
 	g[0], g[knots-1] = g0, T
 	p, err := NewPath(uniform(T, knots), g)
 	if err != nil {
-		return nil, Report{}, failf(-1, "the measured density is so uneven that neighbouring knots coincide; use fewer knots or fewer, smoother samples")
+		return nil, Report{}, failf(-1,
+			"the measured density is so uneven that neighbouring knots coincide; use fewer knots or fewer, smoother samples")
 	}
 	var r Report
 	r.Bound, r.BoundStderr = Bound([]*Density{d}, g0, T)

@@ -25,7 +25,9 @@ func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	switch kind {
 	case "edm":
 		if knots > 2 && !(edmVariance(1, knots, T) > g0 && math.Sqrt(T) > edmSigmaMin) {
-			return nil, failf(-1, "g0 must be below 0.002², the end of EDM's grid, and T above it, got g0 = %v, T = %v; or choose the log-linear start", g0, T)
+			return nil, failf(-1,
+				"g0 must be below 0.002², the end of EDM's grid, and T above it, got g0 = %v, T = %v; or choose the log-linear "+
+					"start", g0, T)
 		}
 		return EDMTheta(knots, T, g0), nil
 	case "log-linear":

@@ -42,7 +42,8 @@ func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 		return nil, failf(-1, "a shared schedule must have one row, got %d", len(paths))
 	}
 	if labels != nil && len(labels) != len(paths) {
-		return nil, failf(-1, "a per-class schedule must have one label per row, got %d labels for %d rows", len(labels), len(paths))
+		return nil, failf(-1, "a per-class schedule must have one label per row, got %d labels for %d rows", len(labels),
+			len(paths))
 	}
 	fam.Cuts = slices.Clone(fam.Cuts)
 	s := &Schedule{family: fam, labels: slices.Clone(labels), rowOf: map[int]int{}}
@@ -58,15 +59,18 @@ func New(fam Family, labels []int, paths [][]*Path) (*Schedule, error) {
 	first := paths[0][0]
 	for r, row := range paths {
 		if len(row) != len(paths[0]) {
-			return nil, failf(-1, "every row must have the %d subspaces of the first, got %d in %s", len(paths[0]), len(row), s.rowName(r))
+			return nil, failf(-1, "every row must have the %d subspaces of the first, got %d in %s", len(paths[0]), len(row),
+				s.rowName(r))
 		}
 		kept := make([]*Path, len(row))
 		for j, p := range row {
 			if !sameEnd(p.T(), first.T()) {
-				return nil, failf(-1, "all paths must end at one T, got %v after %v in %s, subspace %d", p.T(), first.T(), s.rowName(r), j)
+				return nil, failf(-1, "all paths must end at one T, got %v after %v in %s, subspace %d", p.T(), first.T(),
+					s.rowName(r), j)
 			}
 			if !sameEnd(p.GT(), first.GT()) {
-				return nil, failf(-1, "all paths must end at one g(T), got %v after %v in %s, subspace %d", p.GT(), first.GT(), s.rowName(r), j)
+				return nil, failf(-1, "all paths must end at one g(T), got %v after %v in %s, subspace %d", p.GT(), first.GT(),
+					s.rowName(r), j)
 			}
 			var err error
 			if kept[j], err = p.endingAt(first.T()); err != nil {
@@ -103,7 +107,8 @@ func FromTheta(fam Family, labels []int, theta [][]Theta, T, g0 float64) (*Sched
 	for r, row := range theta {
 		for j, th := range row {
 			if len(th) != len(theta[0][0]) {
-				return nil, failf(-1, "every path must have the %d parameters of the first, got %d in row %d, subspace %d", len(theta[0][0]), len(th), r, j)
+				return nil, failf(-1, "every path must have the %d parameters of the first, got %d in row %d, subspace %d",
+					len(theta[0][0]), len(th), r, j)
 			}
 			if !th.Finite() {
 				return nil, failf(-1, "parameters must be finite, got another in row %d, subspace %d", r, j)

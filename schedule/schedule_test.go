@@ -21,7 +21,8 @@ func path(t *testing.T, tau, g []float64) *Path {
 // perClass returns a schedule of two classes, labels 4 and 1, two subspaces each.
 func perClass(t *testing.T) *Schedule {
 	t.Helper()
-	s, err := FromTheta(Family{PerClass: true, Basis: "dct"}, []int{4, 1}, [][]Theta{{{0, 1, 2}, {1, 1, 0}}, {{3, 0, 0}, {-1, 0, 4}}}, 100, 1e-4)
+	s, err := FromTheta(Family{PerClass: true, Basis: "dct"}, []int{4, 1},
+		[][]Theta{{{0, 1, 2}, {1, 1, 0}}, {{3, 0, 0}, {-1, 0, 4}}}, 100, 1e-4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,8 @@ func TestNewRefuses(t *testing.T) {
 		})
 	}
 	for name, theta := range map[string][][]Theta{
-		"nothing": nil, "an empty row": {{}}, "no parameters": {{{}, {}}}, "uneven": {{{1}, {1, 2}}}, "not finite": {{{1}, {math.Inf(1)}}},
+		"nothing": nil, "an empty row": {{}}, "no parameters": {{{}, {}}}, "uneven": {{{1}, {1, 2}}}, "not finite": {{{1},
+			{math.Inf(1)}}},
 	} {
 		var bad *Error
 		if _, err := FromTheta(dct, nil, theta, 100, 0.1); !errors.As(err, &bad) {
@@ -203,7 +205,8 @@ func TestExpand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || !s.Family().Equal(q.fam) || (s.Theta() == nil) != (q.from.Theta() == nil) {
+			if s.J() != q.j || !slices.Equal(s.Labels(), q.labels) || !s.Family().Equal(q.fam) ||
+				(s.Theta() == nil) != (q.from.Theta() == nil) {
 				t.Errorf("J %d, labels %v, family %+v", s.J(), s.Labels(), s.Family())
 			}
 			for r := range s.Rows() {

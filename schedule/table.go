@@ -56,7 +56,8 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 		for j := range subspaces {
 			at := knots[[2]int{label, j}]
 			if at == nil {
-				return nil, failf(lastRow(rows, label, -1), "every label must have every subspace 0 … %d, got none for subspace %d of label %d", subspaces-1, j, label)
+				return nil, failf(lastRow(rows, label, -1),
+					"every label must have every subspace 0 … %d, got none for subspace %d of label %d", subspaces-1, j, label)
 			}
 			p, err := pathOfRows(rows, at)
 			if err != nil {
@@ -65,7 +66,9 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 			paths[r] = append(paths[r], p)
 			last, top := rows[at[len(at)-1]], paths[0][0]
 			if !sameEnd(last.T, top.T()) || !sameEnd(last.G, top.GT()) {
-				return nil, failf(at[len(at)-1], "all paths must end at one T and one g(T), got t = %v, g = %v after t = %v, g = %v (row %d)", last.T, last.G, top.T(), top.GT(), first)
+				return nil, failf(at[len(at)-1],
+					"all paths must end at one T and one g(T), got t = %v, g = %v after t = %v, g = %v (row %d)", last.T, last.G,
+					top.T(), top.GT(), first)
 			}
 		}
 	}

@@ -60,7 +60,8 @@ func (th Theta) Finite() bool {
 // or unless 0 < g0 < T.
 func (th Theta) Path(T, g0 float64) *Path {
 	if len(th) == 0 || !th.Finite() || !(0 < g0 && g0 < T) || math.IsInf(T, 1) {
-		panic(fmt.Sprintf("schedule: Theta.Path needs finite parameters and 0 < g0 < T (θ %v, T %v, g0 %v)", []float64(th), T, g0))
+		panic(fmt.Sprintf("schedule: Theta.Path needs finite parameters and 0 < g0 < T (θ %v, T %v, g0 %v)", []float64(th), T,
+			g0))
 	}
 	n := len(th)
 	c := th.increments()

@@ -70,10 +70,12 @@ type Config struct {
 	Clip      float64  `json:"clip,omitempty"` // largest norm of the network's gradient; default 0: none
 
 	// The schedule and its optimiser, Adam in float64.
-	T                float64  `json:"T,omitempty"`                  // end of time, g(T) = T; default that of the start, else 6400
-	G0               float64  `json:"g0,omitempty"`                 // g(0); default that of the start, else 1e-9
-	Knots            int      `json:"knots,omitempty"`              // default those of the start, else 32
-	Init             string   `json:"init,omitempty"`               // edm (default), log-linear, cosine, geodesic (measured before the first step) or table (Schedule)
+	// end of time, g(T) = T; default that of the start, else 6400
+	T     float64 `json:"T,omitempty"`
+	G0    float64 `json:"g0,omitempty"`    // g(0); default that of the start, else 1e-9
+	Knots int     `json:"knots,omitempty"` // default those of the start, else 32
+	// edm (default), log-linear, cosine, geodesic (measured before the first step) or table (Schedule)
+	Init             string   `json:"init,omitempty"`
 	C                float64  `json:"c,omitempty"`                  // Cov(x_0) ≈ c I in the loss weight; default 1
 	ScheduleLR       float64  `json:"schedule_lr,omitempty"`        // default 1e-2 in isotropic, 1e-4 in anisotropic
 	ScheduleBeta1    float64  `json:"schedule_beta1,omitempty"`     // default 0.9
@@ -82,8 +84,9 @@ type Config struct {
 	ScheduleLRWarmup float64  `json:"schedule_lr_warmup,omitempty"` // default 0
 	ScheduleLRHold   float64  `json:"schedule_lr_hold,omitempty"`   // default 0
 	ScheduleLRFinal  *float64 `json:"schedule_lr_final,omitempty"`  // default 0.1
-	Stratified       *bool    `json:"stratified,omitempty"`         // one t from each of batch equal parts of [0, T]; default true
-	ScheduleClip     float64  `json:"schedule_clip,omitempty"`      // largest |d_θH|; default 0: none
+	// one t from each of batch equal parts of [0, T]; default true
+	Stratified   *bool   `json:"stratified,omitempty"`
+	ScheduleClip float64 `json:"schedule_clip,omitempty"` // largest |d_θH|; default 0: none
 	// ScheduleEMAHalflife is that of the schedule that is published and saved: the moving
 	// average of ln g at the knots. Default 0: the schedule as it stands. ln g and not θ is
 	// averaged, because θ's common scale is free and drifts: see docs/method.md.

@@ -137,7 +137,10 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"early_stop_window_kimg":     func(c *Config) { c.EarlyStopWindow = -1 },
 		"schedule_ema_halflife_kimg": func(c *Config) { c.ScheduleEMAHalflife = -1 },
 		"network":                    func(c *Config) { c.Model = "digits" },
-		"network.label_dim":          func(c *Config) { c.Network = json.RawMessage(`{"img_resolution":4,"img_channels":1,"label_dim":-1}`) },
+		"network.label_dim": func(c *Config) {
+			c.Network = json.RawMessage(`{"img_resolution":4,"img_channels":1,` +
+				`"label_dim":-1}`)
+		},
 		"dataset": func(c *Config) {
 			c.Network = json.RawMessage(`{"model_type":"SongUNet","img_resolution":8,"img_channels":1}`)
 		},
@@ -184,7 +187,8 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		{"another T", func(c *Config, _ *Sources) { c.T = 100 }, 100, 32, ""},
 		{"init", func(c *Config, _ *Sources) { c.Init = "cosine" }, 6400, 32, ""},
 		{"named", func(c *Config, s *Sources) { c.Schedule, s.Schedule = "x", edm(t, 64, 1e-9) }, 64, 16, ""},
-		{"named, another T", func(c *Config, s *Sources) { c.Schedule, s.Schedule, c.T = "x", edm(t, 64, 1e-9), 100 }, 0, 0, "T"},
+		{"named, another T", func(c *Config, s *Sources) { c.Schedule, s.Schedule, c.T = "x", edm(t, 64, 1e-9), 100 }, 0, 0,
+			"T"},
 		{"named, two subspaces", func(c *Config, s *Sources) {
 			c.Schedule = "x"
 			s.Schedule, err = own.Expand(schedule.Family{Basis: "dct"}, nil, 2)

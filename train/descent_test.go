@@ -30,7 +30,8 @@ func TestDescentReachesTheGeodesic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{before, r.Schedule(), best.Schedule}, passes.EvaluateSettings{Points: 64, Samples: 32})
+			c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{before, r.Schedule(), best.Schedule},
+				passes.EvaluateSettings{Points: 64, Samples: 32})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,8 @@ func TestDescentReachesTheGeodesic(t *testing.T) {
 				t.Fatalf("the start, E = %v, is too near the best, %v, to test a descent", from, least)
 			}
 			if to > 1.05*least || to < best.Reports[0].Bound-4*stderr {
-				t.Errorf("E falls from %v to %v; the geodesic has %v ± %v, the bound is %v", from, to, least, stderr, best.Reports[0].Bound)
+				t.Errorf("E falls from %v to %v; the geodesic has %v ± %v, the bound is %v", from, to, least, stderr,
+					best.Reports[0].Bound)
 			}
 			if last := rows[len(rows)-1]; !math.IsNaN(last.GradNorm) || !math.IsNaN(last.LR) || !(last.ScheduleGradStderr > 0) {
 				t.Errorf("last row %+v", last)
@@ -66,12 +68,14 @@ func TestAnisotropicDescent(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Config{
-		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Batch: 64, Kimg: 6.4,
+		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct",
+			K: 1}, TrainNetwork: refuse(), Batch: 64, Kimg: 6.4,
 		ScheduleLR: 0.05,
 	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
 	first := r.Schedule()
 	step(t, r, 100)
-	c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, first, r.Schedule()}, passes.EvaluateSettings{Points: 64, Samples: 16})
+	c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, first, r.Schedule()},
+		passes.EvaluateSettings{Points: 64, Samples: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,21 +104,25 @@ func TestPredictionIsReached(t *testing.T) {
 	variances := []float64{0.05, 0.0005}
 	net, d := gaussian(t, b, variances, 4096)
 	plain, w := onDevice(t, traintest.Whole(t, b, variances), nil)
-	predicted, err := passes.Predict(t.Context(), plain, w, d, passes.PredictSettings{T: T, G0: g0, Samples: 64, Bases: []string{"dct"}})
+	predicted, err := passes.Predict(t.Context(), plain, w, d, passes.PredictSettings{T: T, G0: g0, Samples: 64,
+		Bases: []string{"dct"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, w := onDevice(t, net, b)
-	iso, err := passes.MakeGeodesic(t.Context(), plain, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 32, Samples: 64})
+	iso, err := passes.MakeGeodesic(t.Context(), plain, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 32,
+		Samples: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, Config{
-		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct", K: 1}, TrainNetwork: refuse(), Batch: 128, Kimg: 38.4,
+		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct",
+			K: 1}, TrainNetwork: refuse(), Batch: 128, Kimg: 38.4,
 		ScheduleLR: 0.05,
 	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
 	step(t, r, 300)
-	c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, r.Schedule()}, passes.EvaluateSettings{Points: 64, Samples: 64, Seed: 1})
+	c, err := passes.Compare(t.Context(), m, w, d, []*schedule.Schedule{iso.Schedule, r.Schedule()},
+		passes.EvaluateSettings{Points: 64, Samples: 64, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,12 @@ import (
 
 // Memory says how a run's steps fit the device's memory.
 type Memory struct {
-	Microbatch int   `json:"microbatch"`          // images of a batch on the device at a time; the batch's own number is all
-	Needed     int64 `json:"needed"`              // bytes, an estimate
-	Whole      int64 `json:"whole,omitempty"`     // bytes that the whole batch at a time would need, where that is not the case
-	Available  int64 `json:"available,omitempty"` // bytes when the run was opened; 0: unknown
+	// images of a batch on the device at a time; the batch's own number is all
+	Microbatch int   `json:"microbatch"`
+	Needed     int64 `json:"needed"` // bytes, an estimate
+	// bytes that the whole batch at a time would need, where that is not the case
+	Whole     int64 `json:"whole,omitempty"`
+	Available int64 `json:"available,omitempty"` // bytes when the run was opened; 0: unknown
 }
 
 // MemoryError says that a run's steps do not fit the device's memory, by estimate.
@@ -26,7 +28,8 @@ func (e *MemoryError) Error() string {
 	if e.Microbatch > 1 {
 		advice = "make microbatch smaller, or leave it out to have it chosen"
 	}
-	return fmt.Sprintf("a step of batch %d in microbatches of %d needs an estimated %s of device memory, %s are available; %s",
+	return fmt.Sprintf("a step of batch %d in microbatches of %d needs an estimated %s of device memory, %s are "+
+		"available; %s",
 		e.Batch, e.Microbatch, mib(e.Needed), mib(e.Available), advice)
 }
 

@@ -58,16 +58,19 @@ func TestMicrobatchIsTheLargestThatFits(t *testing.T) {
 		limit int64
 		want  int
 	}{
-		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {need(1), 1},
+		{need(batch), 24}, {need(batch) - 1, 12}, {need(12), 12}, {need(12) - 1, 8}, {need(6), 6}, {need(6) - 1, 5}, {need(1),
+			1},
 	} {
 		fit, err := cfg.Fit(model, c.limit)
-		if err != nil || fit.Microbatch != c.want || fit.Needed != need(c.want) || fit.Available != c.limit || (fit.Whole > 0) != (c.want < batch) {
+		if err != nil || fit.Microbatch != c.want || fit.Needed != need(c.want) || fit.Available != c.limit ||
+			(fit.Whole > 0) != (c.want < batch) {
 			t.Errorf("with %d bytes: %+v, %v, want %d", c.limit, fit, err, c.want)
 		}
 	}
 
 	var short *MemoryError
-	if _, err := cfg.Fit(model, need(1)-1); !errors.As(err, &short) || short.Needed != need(1) || short.Available != need(1)-1 {
+	if _, err := cfg.Fit(model, need(1)-1); !errors.As(err, &short) || short.Needed != need(1) ||
+		short.Available != need(1)-1 {
 		t.Errorf("too little for one image: %v", err)
 	}
 	cfg.Microbatch = 8

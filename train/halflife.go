@@ -30,6 +30,7 @@ func (c Config) Stale(kimg float64) string {
 	if share <= staleShare {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %% of the averaged network is still what the run started from: ema_halflife_kimg is %g, and the run has seen %g kimg; "+
+	return fmt.Sprintf("%.0f %% of the averaged network is still what the run started from: ema_halflife_kimg is %g, "+
+		"and the run has seen %g kimg; "+
 		"train longer, or give a shorter ema_halflife_kimg or ema_rampup 0.05", 100*share, c.EMAHalflife, kimg)
 }

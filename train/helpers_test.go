@@ -48,7 +48,8 @@ var (
 
 func tinyConfig(stage string) Config {
 	return Config{
-		Stage: stage, Network: json.RawMessage(tinyNetwork), Batch: 8, Kimg: 0.16, LR: 1e-3, ScheduleLR: 0.03, T: 100, Knots: 8,
+		Stage: stage, Network: json.RawMessage(tinyNetwork), Batch: 8, Kimg: 0.16, LR: 1e-3, ScheduleLR: 0.03, T: 100,
+		Knots:       8,
 		EMAHalflife: 0.02, Seed: 3, Flip: true,
 	}
 }

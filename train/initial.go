@@ -21,7 +21,8 @@ func (c Config) checkInit() error {
 	case c.Init == initTable && c.Schedule == "":
 		return setting.Errorf("schedule", "must name a schedule where init is table, got none")
 	case c.Init == initGeodesic && c.Schedule != "":
-		return setting.Errorf("init", "must be left out to start from the schedule %q, got geodesic, which is measured", c.Schedule)
+		return setting.Errorf("init", "must be left out to start from the schedule %q, got geodesic, which is measured",
+			c.Schedule)
 	case c.Init == initGeodesic && c.Stage == Pretrain:
 		return setting.Errorf("init", "must not be geodesic in the stage pretrain, which trains no schedule")
 	case c.Init == "" || c.Init == initTable || c.Init == initGeodesic:
@@ -46,7 +47,8 @@ func (r *Run) measureStart(ctx context.Context) error {
 	}
 	defer w.Release()
 	geodesic, err := passes.MakeGeodesic(ctx, r.model, w, r.data, passes.GeodesicSettings{
-		T: r.cfg.T, G0: r.cfg.G0, C: r.cfg.C, Knots: r.cfg.Knots, Seed: r.cfg.Seed, Family: schedule.Family{PerClass: r.cfg.Family.PerClass},
+		T: r.cfg.T, G0: r.cfg.G0, C: r.cfg.C, Knots: r.cfg.Knots, Seed: r.cfg.Seed,
+		Family: schedule.Family{PerClass: r.cfg.Family.PerClass},
 	})
 	if err != nil {
 		return err

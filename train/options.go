@@ -60,7 +60,8 @@ func (c Config) checkOptions() error {
 	case c.EvalSamples < 0 || c.EvalSamples == 1 || c.EvalSamples > maxEvalSamples:
 		return setting.Errorf("eval_samples", "must lie between 2 and %d, got %d", maxEvalSamples, c.EvalSamples)
 	case c.Stage == Pretrain && c.EarlyStop != StopNone:
-		return setting.Errorf("early_stop", "must be none in the stage pretrain, which trains no schedule, got %q", c.EarlyStop)
+		return setting.Errorf("early_stop", "must be none in the stage pretrain, which trains no schedule, got %q",
+			c.EarlyStop)
 	case c.Stage != Pretrain && c.PStdSubspace != 0 && !*c.TrainNetwork:
 		return setting.Errorf("p_std_subspace", "must be 0 while the network is frozen, got %g", c.PStdSubspace)
 	}
@@ -81,7 +82,8 @@ func newClassWeights(c Config, d *data.Dataset) (classWeights, error) {
 	for i := range d.Len() {
 		label := d.Label(i)
 		if label < 0 {
-			return nil, setting.Errorf("class_weighting", "must be none unless every image has a label, got balanced and no label for image %d", i)
+			return nil, setting.Errorf("class_weighting",
+				"must be none unless every image has a label, got balanced and no label for image %d", i)
 		}
 		counts[label]++
 	}

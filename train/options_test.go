@@ -117,7 +117,8 @@ func TestOptionsResumeExactly(t *testing.T) {
 
 // TestBalancedWeights: the weighted mean over the data is the mean over classes.
 func TestBalancedWeights(t *testing.T) {
-	im := data.Images{Height: 4, Width: 4, Channels: 1, Float32: make([]float32, 16*8), Labels: []int32{0, 0, 0, 0, 0, 0, 2, 2}}
+	im := data.Images{Height: 4, Width: 4, Channels: 1, Float32: make([]float32, 16*8),
+		Labels: []int32{0, 0, 0, 0, 0, 0, 2, 2}}
 	d, err := data.New(im)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,8 @@ func TestBalancedWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	var field *setting.Error
-	if _, err := newClassWeights(Config{ClassWeighting: WeightBalanced}, d); !errors.As(err, &field) || field.Field != "class_weighting" {
+	if _, err := newClassWeights(Config{ClassWeighting: WeightBalanced}, d); !errors.As(err, &field) ||
+		field.Field != "class_weighting" {
 		t.Errorf("an image without a class: %v", err)
 	}
 	if w, err := newClassWeights(Config{}, d); w.of(0) != 1 || err != nil {
@@ -192,7 +194,8 @@ func TestClippedGradient(t *testing.T) {
 	if got := clipped(d, 5, 10); &got[0][0][0] != &d[0][0][0] {
 		t.Error("a short gradient is copied")
 	}
-	if got := clipped(d, 5, 1); math.Abs(got[0][0][0]-0.6) > 1e-15 || math.Abs(got[1][0][1]-0.8) > 1e-15 || d[0][0][0] != 3 {
+	if got := clipped(d, 5, 1); math.Abs(got[0][0][0]-0.6) > 1e-15 || math.Abs(got[1][0][1]-0.8) > 1e-15 ||
+		d[0][0][0] != 3 {
 		t.Errorf("clipped to 1: %v", got)
 	}
 }
@@ -285,7 +288,8 @@ func TestDivergenceIsCaught(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stopped == nil || stopped.Reason != StopEnergy || stopped.Step != last.Step || !(last.EvalRise > 3*last.EvalRiseStderr) {
+	if stopped == nil || stopped.Reason != StopEnergy || stopped.Step != last.Step ||
+		!(last.EvalRise > 3*last.EvalRiseStderr) {
 		t.Fatalf("stopped: %+v, last evaluation %+v", stopped, last)
 	}
 	best := r.Best()

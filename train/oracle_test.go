@@ -51,7 +51,8 @@ func TestDescentAgainstTheOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, w := onDevice(t, net, basis.None(1, 2))
-	oracle, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Samples: 250, Batch: 1024, Seed: 1})
+	oracle, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Samples: 250,
+		Batch: 1024, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func TestDescentAgainstTheOracle(t *testing.T) {
 	reached := map[int]float64{}
 	for _, knots := range []int{32, 128} {
 		r := start(t, Config{
-			Stage: Isotropic, TrainNetwork: refuse(), Init: "log-linear", T: T, G0: g0, Knots: knots, Batch: 512, Kimg: 512 * 0.4,
+			Stage: Isotropic, TrainNetwork: refuse(), Init: "log-linear", T: T, G0: g0, Knots: knots, Batch: 512,
+			Kimg:       512 * 0.4,
 			ScheduleLR: 0.1, ScheduleLRWarmup: 5,
 		}, Sources{Dataset: d, Analytic: net})
 		first, _ := energy(r.Schedule())

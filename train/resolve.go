@@ -142,7 +142,8 @@ func (c Config) checkNames() error {
 	case c.Stage == Pretrain && !*c.TrainNetwork:
 		return setting.Errorf("train_network", "must be true in the stage pretrain, which trains nothing else")
 	case c.Stage == Isotropic && c.Family.Basis != "none":
-		return setting.Errorf("family", "must have basis none in the stage isotropic, got %q; use the stage anisotropic", c.Family.Basis)
+		return setting.Errorf("family", "must have basis none in the stage isotropic, got %q; use the stage anisotropic",
+			c.Family.Basis)
 	case c.Stage == Anisotropic && c.Family.Basis == "none":
 		return setting.Errorf("family", "must have basis %s or the name of a stored basis in the stage anisotropic, got none",
 			strings.Join(basis.Names(func(d basis.Definition) bool { return !d.One }), ", "))
@@ -151,7 +152,8 @@ func (c Config) checkNames() error {
 	case c.Family.K < 0:
 		return setting.Errorf("family.k", "must be positive, got %d", c.Family.K)
 	case c.RatioEmbedding && c.Family.Basis == "none":
-		return setting.Errorf("ratio_embedding", "must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
+		return setting.Errorf("ratio_embedding",
+			"must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
 	case c.Probe != kernels.Rademacher && c.Probe != kernels.Sphere && c.Probe != kernels.Gaussian:
 		return setting.Errorf("probe", "must be rademacher, sphere or gaussian, got %q", c.Probe)
 	}
@@ -162,7 +164,9 @@ func (c Config) checkNames() error {
 	case err != nil:
 		return setting.Errorf("precision", "must be float32, tf32 or bfloat16, got %q", c.Precision)
 	case at == kernels.BFloat16 && kernels.Mode(c.Estimator) == kernels.FiniteDifference:
-		return setting.Errorf("estimator", "must not be finite-difference in bfloat16, whose rounding drowns the differences; choose full, or the precision float32")
+		return setting.Errorf("estimator",
+			"must not be finite-difference in bfloat16, whose rounding drowns the differences; choose full, or the precision "+
+				"float32")
 	}
 	return c.checkInit()
 }
@@ -172,5 +176,6 @@ func (c Config) networkRamp() Ramp {
 }
 
 func (c Config) scheduleRamp() Ramp {
-	return Ramp{Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup, Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal}
+	return Ramp{Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup,
+		Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal}
 }

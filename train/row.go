@@ -40,7 +40,8 @@ type Row struct {
 // at the end: rows that were stored before lack them.
 var RowColumns = func() []string {
 	names := []string{
-		"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr", "seconds",
+		"step", "kimg", "loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr",
+		"seconds",
 		"schedule_grad_cosine",
 	}
 	for _, prefix := range []string{"share_", "stderr_"} {
@@ -63,7 +64,8 @@ func emptyRow() (r Row) {
 // fields points to the numbers of a row, in the order of RowColumns without the step.
 func (r *Row) fields() []*float64 {
 	fields := []*float64{
-		&r.Kimg, &r.Loss, &r.Energy, &r.GradNorm, &r.ScheduleGradNorm, &r.ScheduleGradStderr, &r.LR, &r.ScheduleLR, &r.Seconds,
+		&r.Kimg, &r.Loss, &r.Energy, &r.GradNorm, &r.ScheduleGradNorm, &r.ScheduleGradStderr, &r.LR, &r.ScheduleLR,
+		&r.Seconds,
 		&r.ScheduleGradCosine,
 	}
 	for i := range r.Share {

@@ -137,7 +137,8 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 	r.cfg.Precision = string(r.model.Precision())
 	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
 		r.model.Close()
-		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces", spec.Ratios, b.J())
+		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",
+			spec.Ratios, b.J())
 	}
 	available, _ := dev.Available()
 	if r.memory, err = r.cfg.Fit(r.model, available); err == nil {

@@ -93,7 +93,8 @@ func sameState(t *testing.T, a, b *checkpoint.Run) {
 			t.Errorf("%s differ", name)
 		}
 	}
-	if a.Step != b.Step || a.Seen != b.Seen || a.Position != b.Position || a.Updates != b.Updates || !slices.Equal(a.ThetaUpdates, b.ThetaUpdates) {
+	if a.Step != b.Step || a.Seen != b.Seen || a.Position != b.Position || a.Updates != b.Updates ||
+		!slices.Equal(a.ThetaUpdates, b.ThetaUpdates) {
 		t.Error("counters differ")
 	}
 	if string(a.Config) != string(b.Config) {
@@ -124,7 +125,8 @@ func TestPretrainingLowersTheLoss(t *testing.T) {
 		t.Errorf("loss %v at first, %v at last", first/40, last/40)
 	}
 	end := rows[399]
-	if end.Step != 400 || math.Abs(end.Kimg-3.2) > 1e-12 || !math.IsNaN(end.Energy) || !math.IsNaN(end.ScheduleLR) || !(end.GradNorm > 0) || !(end.LR > 0) {
+	if end.Step != 400 || math.Abs(end.Kimg-3.2) > 1e-12 || !math.IsNaN(end.Energy) || !math.IsNaN(end.ScheduleLR) ||
+		!(end.GradNorm > 0) || !(end.LR > 0) {
 		t.Errorf("last row %+v", end)
 	}
 	m, err := r.Model(t.Context())
@@ -188,10 +190,12 @@ func TestNonFiniteStepsAreSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after.Skipped != guardSkips || after.Step != guardSkips+1 || after.Updates != 1 || after.ThetaUpdates[0] != before.ThetaUpdates[0] {
+	if after.Skipped != guardSkips || after.Step != guardSkips+1 || after.Updates != 1 ||
+		after.ThetaUpdates[0] != before.ThetaUpdates[0] {
 		t.Errorf("skipped %d of %d steps, %d updates", after.Skipped, after.Step, after.Updates)
 	}
-	if !slices.EqualFunc(before.Params, after.Params, slices.Equal) || !slices.Equal(before.Schedule.Theta()[0][0], after.Schedule.Theta()[0][0]) {
+	if !slices.EqualFunc(before.Params, after.Params, slices.Equal) ||
+		!slices.Equal(before.Schedule.Theta()[0][0], after.Schedule.Theta()[0][0]) {
 		t.Error("a skipped step changed parameters")
 	}
 }

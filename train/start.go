@@ -27,11 +27,14 @@ func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
 	}
 	switch {
 	case b.H() != h || b.W() != w:
-		return nil, setting.Errorf("family", "must have a basis for images of %d×%d pixels, got %q for %d×%d", h, w, c.Family.Basis, b.H(), b.W())
+		return nil, setting.Errorf("family", "must have a basis for images of %d×%d pixels, got %q for %d×%d", h, w,
+			c.Family.Basis, b.H(), b.W())
 	case c.Stage == Anisotropic && b.J() < 2:
-		return nil, setting.Errorf("family", "must have two subspaces in the stage anisotropic, got basis %q of one", c.Family.Basis)
+		return nil, setting.Errorf("family", "must have two subspaces in the stage anisotropic, got basis %q of one",
+			c.Family.Basis)
 	case b.Kind() == basis.KindDense && c.Family.K != 0 && c.Family.K != b.K():
-		return nil, setting.Errorf("family.k", "must be the %d of basis %q or left out, got %d", b.K(), c.Family.Basis, c.Family.K)
+		return nil, setting.Errorf("family.k", "must be the %d of basis %q or left out, got %d", b.K(), c.Family.Basis,
+			c.Family.K)
 	}
 	return b, nil
 }
@@ -49,12 +52,14 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 			return nil, nil, networkError(err)
 		}
 	default:
-		return nil, nil, setting.Errorf("network", "must be the config.json of a network where no model is given to start from, got none")
+		return nil, nil, setting.Errorf("network",
+			"must be the config.json of a network where no model is given to start from, got none")
 	}
 	learned, ok := net.(kernels.Trainable)
 	switch {
 	case !ok && src.Model == nil:
-		return nil, nil, setting.Errorf("network", "must be one that learns, got a %s, which is exact; give it as a model", net.Shape().Type)
+		return nil, nil, setting.Errorf("network", "must be one that learns, got a %s, which is exact; give it as a model",
+			net.Shape().Type)
 	case !ok:
 		return net, values, c.checkFrozen()
 	}
@@ -140,7 +145,8 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 		if err != nil {
 			return nil, c, setting.Errorf("init", "cannot be used: %v", err)
 		}
-		if start, err = schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, c.T, c.G0); err != nil {
+		if start, err = schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, c.T,
+			c.G0); err != nil {
 			return nil, c, setting.Errorf("init", "cannot be used: %v", err)
 		}
 	}
@@ -199,11 +205,14 @@ func checkData(c Config, src Sources, b *basis.Basis, s kernels.Shape) error {
 		label := d.Label(i)
 		switch {
 		case label < 0 && c.Family.PerClass && c.Stage != Pretrain:
-			return setting.Errorf("dataset", "must have a label for each image for a schedule per class, got none for image %d", i)
+			return setting.Errorf("dataset", "must have a label for each image for a schedule per class, got none for image %d",
+				i)
 		case label < 0 && b.PerClass():
 			return setting.Errorf("dataset", "must have a label for each image for a basis per class, got none for image %d", i)
 		case b.PerClass() && !b.Knows(int(label)):
-			return setting.Errorf("family", "must have a basis with vectors for every class, got %q with none for class %d of image %d", c.Family.Basis, label, i)
+			return setting.Errorf("family",
+				"must have a basis with vectors for every class, got %q with none for class %d of image %d", c.Family.Basis, label,
+				i)
 		}
 	}
 	return nil

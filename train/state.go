@@ -55,7 +55,8 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		return nil, stateError("configuration: %v", err)
 	}
 	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
-		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images, src.Dataset.Len())
+		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images,
+			src.Dataset.Len())
 	}
 	orPointer(&cfg.EMARampup, 0) // a state of an older program
 	cfg.Network, cfg.Model = nil, ""

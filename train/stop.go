@@ -85,7 +85,8 @@ func (r *Run) watchNoise(d thetaGradient, row Row) error {
 		return nil
 	}
 	return &StoppedError{row.Step, StopNoise, fmt.Sprintf(
-		"the mean gradient of the schedule over the last %g kimg, %.3g, is below its standard error, %.3g: there is nothing left to learn at this batch and window",
+		"the mean gradient of the schedule over the last %g kimg, %.3g, is below its standard error, %.3g: there is "+
+			"nothing left to learn at this batch and window",
 		r.cfg.EarlyStopWindow, norm, stderr)}
 }
 
@@ -96,7 +97,8 @@ func (r *Run) risen(row Row) error {
 	}
 	best := r.watch.Best
 	return &StoppedError{row.Step, StopEnergy, fmt.Sprintf(
-		"the energy on the evaluation set has risen from %.4g (step %d) to %.4g, by %.3g ± %.2g; the schedule of step %d is kept. Lower schedule_lr or, if the stage is anisotropic, give the network ratio_embedding",
+		"the energy on the evaluation set has risen from %.4g (step %d) to %.4g, by %.3g ± %.2g; the schedule of step %d "+
+			"is kept. Lower schedule_lr or, if the stage is anisotropic, give the network ratio_embedding",
 		best.Energy, best.Step, row.EvalEnergy, row.EvalRise, row.EvalRiseStderr, best.Step)}
 }
 

@@ -11,7 +11,8 @@ import (
 func TestTimes(t *testing.T) {
 	const n, T = 50, 10.0
 	got := times(1, 7, n, T, true)
-	if !slices.Equal(got, times(1, 7, n, T, true)) || slices.Equal(got, times(1, 8, n, T, true)) || slices.Equal(got, times(2, 7, n, T, true)) {
+	if !slices.Equal(got, times(1, 7, n, T, true)) || slices.Equal(got, times(1, 8, n, T, true)) ||
+		slices.Equal(got, times(2, 7, n, T, true)) {
 		t.Error("times are no function of seed and step, or of one of them alone")
 	}
 	if slices.IsSorted(got) {

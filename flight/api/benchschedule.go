@@ -31,7 +31,8 @@ const MaxBench = 1 << 16
 
 // SetDefaults implements Request.
 func (r *BenchSchedule) SetDefaults() {
-	*r = BenchSchedule{Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"}, Grid: Grid{Kind: GridSchedule}, Covariance: "dct", Basis: "none", K: unset}
+	*r = BenchSchedule{Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"},
+		Grid: Grid{Kind: GridSchedule}, Covariance: "dct", Basis: "none", K: unset}
 }
 
 // Validate implements Request.
@@ -46,9 +47,11 @@ func (r *BenchSchedule) Validate() error {
 	case len(r.NFE) == 0:
 		return Errorf(BadRequest, "nfe is missing").WithHint("Give the numbers of evaluations, such as [5,9,17].")
 	case len(r.Schedules)*len(r.Solvers)*len(r.NFE) > MaxBench:
-		return Errorf(TooLarge, "schedules × solvers × nfe must be at most %d combinations, got %d", MaxBench, len(r.Schedules)*len(r.Solvers)*len(r.NFE))
+		return Errorf(TooLarge, "schedules × solvers × nfe must be at most %d combinations, got %d", MaxBench,
+			len(r.Schedules)*len(r.Solvers)*len(r.NFE))
 	case r.Grid.Explicit():
-		return Errorf(BadRequest, "grid must be one that any number of evaluations can take, got an explicit list").WithHint("Use the grids schedule, edm, polynomial or logsnr, or put the list in a schedule.")
+		return Errorf(BadRequest, "grid must be one that any number of evaluations can take, got an explicit list").
+			WithHint("Use the grids schedule, edm, polynomial or logsnr, or put the list in a schedule.")
 	case r.Basis == "none" && (r.K != 0 || r.Cuts != nil):
 		return Errorf(BadRequest, "k and cuts must be left out for basis none")
 	case r.K != 0 && r.Cuts != nil:
@@ -65,7 +68,8 @@ func (r *BenchSchedule) Validate() error {
 		}
 	}
 	if r.Covariance == "dct" && r.Basis != "none" && r.Basis != "dct" {
-		return Errorf(BadRequest, "basis must be none or dct where only variances are used, got %q", r.Basis).WithHint("Set covariance to full, or basis to none or dct.")
+		return Errorf(BadRequest, "basis must be none or dct where only variances are used, got %q", r.Basis).
+			WithHint("Set covariance to full, or basis to none or dct.")
 	}
 	return first(need("dataset", r.Dataset), oneOf("covariance", r.Covariance, "dct", "full"))
 }

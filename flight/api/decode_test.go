@@ -146,7 +146,8 @@ func TestScheduleForms(t *testing.T) {
 // What a request resolved to travels as JSON and must be a request itself.
 func TestResolvedRequestDecodesAgain(t *testing.T) {
 	for _, body := range []string{
-		`{"model":"m","labels":[-1,3],"nfe":9,"grid":{"edm":{"sigma_max":20}},"schedule":{"edm":{"T":400}},"seed":18446744073709551615}`,
+		`{"model":"m","labels":[-1,3],"nfe":9,"grid":{"edm":{"sigma_max":20}},"schedule":{"edm":{"T":400}},` +
+			`"seed":18446744073709551615}`,
 		`{"model":"m","n":1,"grid":{"sigma":[2,1]},"lower_order_final":false}`,
 	} {
 		var r, back Sample
@@ -168,7 +169,8 @@ func TestResolvedRequestDecodesAgain(t *testing.T) {
 
 func TestRowsOfSample(t *testing.T) {
 	for body, want := range map[string]int{
-		`"n":7`: 7, `"labels":[1,2]`: 2, `"n":0`: -1, `"n":-3`: -1, `"labels":[]`: -1, `"n":2,"labels":[1,2]`: -1, `"every":0`: -1,
+		`"n":7`: 7, `"labels":[1,2]`: 2, `"n":0`: -1, `"n":-3`: -1, `"labels":[]`: -1, `"n":2,"labels":[1,2]`: -1,
+		`"every":0`: -1,
 	} {
 		var r Sample
 		if err := Decode([]byte(`{"model":"m","steps":2,`+body+`}`), &r); err != nil {
@@ -190,7 +192,8 @@ func (e *Error) code() Code {
 
 func TestCreateRunKeepsTheConfiguration(t *testing.T) {
 	var r, back CreateRun
-	if err := Decode([]byte(`{"name":"r1","stage":"pretrain","lr":0.004,"network":{"model_type":"SongUNet"}}`), &r); err != nil {
+	if err := Decode([]byte(`{"name":"r1","stage":"pretrain","lr":0.004,"network":{"model_type":"SongUNet"}}`),
+		&r); err != nil {
 		t.Fatal(err)
 	}
 	var config struct {

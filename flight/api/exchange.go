@@ -41,5 +41,6 @@ func (r *ScheduleGradient) SetDefaults() { *r = ScheduleGradient{Mode: "auto", C
 
 // Validate implements Request.
 func (r *ScheduleGradient) Validate() error {
-	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model), oneOf("mode", r.Mode, Modes...))
+	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model),
+		oneOf("mode", r.Mode, Modes...))
 }

@@ -15,10 +15,13 @@ func FuzzRequests(f *testing.F) {
 		`{"model":"m","n":1,"grid":{"sigma":[[3,2,0],[4,1,0]]},"schedule":{"edm":{"T":400}}}`,
 		`{"model":"m","n":1,"grid":{"t":[1,0.5]},"solver":"unipc","order":3,"variant":"bh1"}`,
 		`{"name":"a","kind":"gaussian","dataset":"d","basis":"dct","k":9,"solver":"heun","nfe":9,"cuts":[1,2]}`,
-		`{"name":"a","stage":"anisotropic","dataset":"d","model":"m","family":{"per_class":true,"basis":"pca","k":4},"batch":8}`,
+		`{"name":"a","stage":"anisotropic","dataset":"d","model":"m","family":{"per_class":true,"basis":"pca","k":4},` +
+			`"batch":8}`,
 		`{"name":"a","stage":"pretrain","dataset":"d","network":{"model_type":"SongUNet","img_resolution":8},"kimg":1e-3}`,
-		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"steps","model":"m","solver":"ab","nfe":3}`,
-		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,"basis":"dct"}`,
+		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"steps","model":"m","solver":"ab",` +
+			`"nfe":3}`,
+		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,` +
+			`"basis":"dct"}`,
 		`{"schedule":"edm","points":256,"labels":[-1,0]}`, `{"run":"r","steps":3}`, `{"dataset":"d","offset":1,"limit":2}`,
 		`{"name":"b","kind":"pca_per_class","clusters":[[0,1],[2]],"dataset":"d","k":3,"replace":true}`,
 		`{"seed":1e400}`, `{"seed":-0}`, `{"":{"":[[[[[[]]]]]]}}`, "{\"\\u0000\":\"\\ud800\"}",
@@ -38,7 +41,8 @@ func FuzzRequests(f *testing.F) {
 				}
 				continue
 			}
-			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > MaxSteps || s.BatchBytes < 1 || s.BatchBytes > MaxBatchBytes) {
+			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > MaxSteps || s.BatchBytes < 1 ||
+				s.BatchBytes > MaxBatchBytes) {
 				t.Fatalf("%s passed as %+v", text, s)
 			}
 			written, err := json.Marshal(got)

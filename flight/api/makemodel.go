@@ -35,7 +35,8 @@ func (r *MakeModel) Validate() error {
 	given := r.Shape != nil || r.Weights != nil || r.Means != nil || r.Covariances != nil || r.Labels != nil
 	switch {
 	case r.Dataset != "" && given:
-		return Errorf(BadRequest, "dataset and laws must not both be given").WithHint("Leave out dataset, or shape, weights, means, covariances and labels.")
+		return Errorf(BadRequest, "dataset and laws must not both be given").
+			WithHint("Leave out dataset, or shape, weights, means, covariances and labels.")
 	case r.Dataset != "":
 		return r.checkMeasured()
 	case r.Covariance != "" || r.Floor != 0:
@@ -60,7 +61,8 @@ func (r *MakeModel) checkMeasured() error {
 func (r *MakeModel) checkLaws() error {
 	n := len(r.Means)
 	if n == 0 {
-		return Errorf(BadRequest, "means is missing").WithHint("Give dataset, or weights, means and covariances with one entry per component.")
+		return Errorf(BadRequest,
+			"means is missing").WithHint("Give dataset, or weights, means and covariances with one entry per component.")
 	}
 	d := len(r.Means[0])
 	if r.Weights == nil {
@@ -73,16 +75,22 @@ func (r *MakeModel) checkLaws() error {
 	}
 	switch {
 	case len(r.Weights) != n || len(r.Covariances) != n || r.Labels != nil && len(r.Labels) != n:
-		return Errorf(BadRequest, "means, covariances, weights and labels must have one entry per component, got %d, %d, %d and %d (labels may be left out)",
+		return Errorf(BadRequest,
+			"means, covariances, weights and labels must have one entry per component, got %d, %d, %d and %d (labels may be "+
+				"left out)",
 			n, len(r.Covariances), len(r.Weights), len(r.Labels))
-	case len(r.Shape) != 3 || min(r.Shape[0], r.Shape[1], r.Shape[2]) < 1 || max(r.Shape[0], r.Shape[1], r.Shape[2]) > 1<<12:
+	case len(r.Shape) != 3 || min(r.Shape[0], r.Shape[1], r.Shape[2]) < 1 ||
+		max(r.Shape[0], r.Shape[1], r.Shape[2]) > 1<<12:
 		return Errorf(BadRequest, "shape must be [H, W, C], each at least 1, got %v", r.Shape)
 	case r.Shape[0]*r.Shape[1]*r.Shape[2] != d:
-		return Errorf(BadRequest, "shape must have the %d values of the means, got %v, which has %d", d, r.Shape, r.Shape[0]*r.Shape[1]*r.Shape[2])
+		return Errorf(BadRequest, "shape must have the %d values of the means, got %v, which has %d", d, r.Shape,
+			r.Shape[0]*r.Shape[1]*r.Shape[2])
 	}
 	for i := range n {
 		if len(r.Means[i]) != d || len(r.Covariances[i]) != d {
-			return Errorf(BadRequest, "means[%d] and covariances[%d] must have %d values and rows as the first component, got %d and %d", i, i, d, len(r.Means[i]), len(r.Covariances[i]))
+			return Errorf(BadRequest,
+				"means[%d] and covariances[%d] must have %d values and rows as the first component, got %d and %d", i, i, d,
+				len(r.Means[i]), len(r.Covariances[i]))
 		}
 		for k, row := range r.Covariances[i] {
 			if len(row) != d {

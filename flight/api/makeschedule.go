@@ -133,7 +133,8 @@ func (r *GeodesicSchedule) SetDefaults() {
 
 // Validate implements Request.
 func (r *GeodesicSchedule) Validate() error {
-	return first(need("model", r.Model), need("dataset", r.Dataset), checkBands(&r.Basis, &r.K, r.Cuts), checkEnds(r.T, r.G0),
+	return first(need("model", r.Model), need("dataset", r.Dataset), checkBands(&r.Basis, &r.K, r.Cuts),
+		checkEnds(r.T, r.G0),
 		checkKnots(r.Knots), positive("c", r.C), atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
 		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples))
 }
@@ -166,7 +167,8 @@ func (r *GaussianSchedule) Validate() error {
 		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis).
 			WithHint("Bench schedules on other bases with BenchSchedule and the full covariance.")
 	}
-	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE), r.Refine.check(),
+	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE),
+		r.Refine.check(),
 		checkEnds(r.T, r.G0))
 }
 
@@ -191,7 +193,8 @@ func (r *StepsSchedule) SetDefaults() { *r = StepsSchedule{Samples: 24} }
 
 // Validate implements Request.
 func (r *StepsSchedule) Validate() error {
-	return first(need("model", r.Model), checkSampler(r.Solver, r.NFE), atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 4096))
+	return first(need("model", r.Model), checkSampler(r.Solver, r.NFE), atLeast("samples", r.Samples, 1),
+		atMost("samples", r.Samples, 4096))
 }
 
 // FormulaSchedule is isotropic and shared by all classes: edm, log-linear or cosine.
@@ -245,7 +248,8 @@ func checkKnots(knots int) error {
 }
 
 func checkSampler(solver string, nfe int) error {
-	return first(need("solver", solver), oneOf("solver", solver, Solvers...), atLeast("nfe", nfe, 1), atMost("nfe", nfe, 2*MaxSteps))
+	return first(need("solver", solver), oneOf("solver", solver, Solvers...), atLeast("nfe", nfe, 1),
+		atMost("nfe", nfe, 2*MaxSteps))
 }
 
 // Refine asks that the noise levels of a gaussian schedule be moved to where the solver errs less on a model: where its
@@ -274,11 +278,13 @@ func (r *Refine) check() error {
 	if r == nil {
 		return nil
 	}
-	return first(need("refine.model", r.Model), atLeast("refine.latents", r.Latents, 1), atMost("refine.latents", r.Latents, 4096),
+	return first(need("refine.model", r.Model), atLeast("refine.latents", r.Latents, 1),
+		atMost("refine.latents", r.Latents, 4096),
 		atLeast("refine.iterations", r.Iterations, 1), atMost("refine.iterations", r.Iterations, 100))
 }
 
-// Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference between
+// Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference
+// between
 // the solver's samples and the converged ones from the same latents along the same path, before and after.
 type Refined struct {
 	Model   string `json:"model"`

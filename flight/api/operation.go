@@ -35,7 +35,8 @@ const (
 	ByPut                      // DoPut
 )
 
-var wayNames = map[Way]string{ByAction: "action", ByGet: "operation that gives rows", ByExchange: "exchange", ByPut: "upload"}
+var wayNames = map[Way]string{ByAction: "action", ByGet: "operation that gives rows", ByExchange: "exchange",
+	ByPut: "upload"}
 
 // String says what an operation is that is reached by a way.
 func (w Way) String() string { return wayNames[w] }
@@ -111,7 +112,8 @@ var operations = Table{
 		Sentence: "Draw images from a model.",
 	},
 	{
-		Name: "EvaluateSchedule", Ways: ByAction | ByGet, Scope: ReadScope, New: of[EvaluateSchedule], Rows: true, Reads: true,
+		Name: "EvaluateSchedule", Ways: ByAction | ByGet, Scope: ReadScope, New: of[EvaluateSchedule], Rows: true,
+		Reads:    true,
 		Sentence: "Tabulate a schedule: g, its derivative and sigma by label, subspace and time.",
 	},
 	{
@@ -190,7 +192,8 @@ var operations = Table{
 	},
 	{
 		Name: "MakeModel", Ways: ByAction, Scope: TrainScope, New: of[MakeModel],
-		Sentence: "Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model.",
+		Sentence: "Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a " +
+			"model.",
 	},
 	{
 		Name: "ListSchedules", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
@@ -223,7 +226,8 @@ var operations = Table{
 	},
 	{
 		Name: "MakeBasis", Ways: ByAction, Scope: TrainScope, New: of[MakeBasis],
-		Sentence: "Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's.",
+		Sentence: "Make a basis from a data set: principal components of all images or of each class's, or the Haar " +
+			"wavelet's.",
 	},
 	{
 		Name: "DeleteBasis", Ways: ByAction, Scope: AdminScope, New: of[BasisName],

@@ -28,7 +28,8 @@ func TestCallFindsByWay(t *testing.T) {
 	if err != nil || call.Op.Name != "Dataset" || call.Request.(*Dataset).Dataset != "d" {
 		t.Errorf("%+v, %v", call, err)
 	}
-	for name, way := range map[string]Way{"Dataset": ByAction, "ServerInfo": ByGet, "Denoise": ByGet, "Dance": ByExchange} {
+	for name, way := range map[string]Way{"Dataset": ByAction, "ServerInfo": ByGet, "Denoise": ByGet,
+		"Dance": ByExchange} {
 		if _, err := Operations().Call(way, name, nil); ErrorOf(err).code() != OpNotFound {
 			t.Errorf("%s as an %s: %v", name, way, err)
 		}
@@ -40,9 +41,11 @@ func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"name":"s","kind":"edm","nfe":3}`: `[BAD_REQUEST] nfe must be left out of a schedule of kind edm; ` +
 			`only gaussian, steps take it.`,
-		`{"name":"s","kind":"steps","model":"m","solver":"ab","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a schedule of kind steps; ` +
+		`{"name":"s","kind":"steps","model":"m","solver":"ab","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a ` +
+			`schedule of kind steps; ` +
 			`only geodesic, gaussian, edm, log-linear, cosine take it.`,
-		`{"name":"s","kind":"cosine","colour":3}`: `[BAD_REQUEST] colour is not a field here. Known: T, g0, knots, name, replace.`,
+		`{"name":"s","kind":"cosine","colour":3}`: `[BAD_REQUEST] colour is not a field here. Known: T, g0, knots, name, ` +
+			`replace.`,
 		`{"name":"s"}`: `[BAD_REQUEST] kind is missing.`,
 	} {
 		if err := Decode([]byte(body), new(MakeSchedule)); err == nil || err.Error() != want {

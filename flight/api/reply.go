@@ -17,17 +17,19 @@ type ServerInfo struct {
 	Compiled       int64   `json:"compiled"`           // programs compiled since the start
 	FromDisk       int64   `json:"programs_from_disk"` // of the compiled ones, read from the cache on disk
 	CompileS       float64 `json:"compile_s"`
-	Waiting        int     `json:"waiting"`      // requests and runs that wait for a slot of the device
-	Turns          uint64  `json:"turns"`        // slots of the device given since the start: evaluations and steps
-	TrainSteps     int64   `json:"train_steps"`  // of them, training steps
-	Joined         uint64  `json:"joined"`       // evaluations that were made in the batch of another request for the same network
-	DeviceBytes    int64   `json:"device_bytes"` // in buffers on the device
-	HeapBytes      uint64  `json:"heap_bytes"`   // live Go heap
-	ResidentBytes  uint64  `json:"resident_bytes,omitempty"`
+	Waiting        int     `json:"waiting"`     // requests and runs that wait for a slot of the device
+	Turns          uint64  `json:"turns"`       // slots of the device given since the start: evaluations and steps
+	TrainSteps     int64   `json:"train_steps"` // of them, training steps
+	// evaluations that were made in the batch of another request for the same network
+	Joined        uint64 `json:"joined"`
+	DeviceBytes   int64  `json:"device_bytes"` // in buffers on the device
+	HeapBytes     uint64 `json:"heap_bytes"`   // live Go heap
+	ResidentBytes uint64 `json:"resident_bytes,omitempty"`
 
-	Work       map[string]Work `json:"work"`                  // by kind of program: evaluate, step, …
-	PeakGFLOPS float64         `json:"peak_gflops,omitempty"` // rate of a large matrix product in that precision, once it is measured
-	Warming    *Warming        `json:"warming,omitempty"`     // absent where serve was not told to warm anything up
+	Work map[string]Work `json:"work"` // by kind of program: evaluate, step, …
+	// rate of a large matrix product in that precision, once it is measured
+	PeakGFLOPS float64  `json:"peak_gflops,omitempty"`
+	Warming    *Warming `json:"warming,omitempty"` // absent where serve was not told to warm anything up
 }
 
 // Warming reports how far the compilation ahead of requests is.
@@ -70,7 +72,8 @@ type ModelInfo struct {
 	Precision  string        `json:"precision"`          // of its network: float32, tf32 or bfloat16
 	Schedule   *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config     any           `json:"config,omitempty"`   // DescribeModel alone
-	Warning    string        `json:"warning,omitempty"`  // SaveModel alone: why the saved average may be worse than the network
+	// SaveModel alone: why the saved average may be worse than the network
+	Warning string `json:"warning,omitempty"`
 }
 
 // ScheduleInfo describes a schedule.

@@ -10,7 +10,8 @@ const (
 )
 
 // Solvers lists the solvers by the names of the contract.
-var Solvers = []string{"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis"}
+var Solvers = []string{"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc",
+	"deis"}
 
 // Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
 // labels and both are absent. Sample i of a request depends on the model, the request and seed + i modulo 2⁶⁴ alone.
@@ -18,21 +19,23 @@ var Solvers = []string{"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dp
 // Rows out: index int64, seed uint64, label int32 (−1 none), step int32 (−1 for final rows, else the step of a
 // preview), nfe int32 (evaluations spent on that sample so far), sample fixed_shape_tensor.
 type Sample struct {
-	Model  string  `json:"model"`
-	N      *int    `json:"n,omitempty"`      // number of samples; labels of a conditional model are then drawn from seed + i
+	Model string `json:"model"`
+	// number of samples; labels of a conditional model are then drawn from seed + i
+	N      *int    `json:"n,omitempty"`
 	Labels []int32 `json:"labels,omitempty"` // one sample per label; −1 = none
 	Seed   uint64  `json:"seed"`
 
-	Steps           int    `json:"steps,omitempty"` // solver steps; this or nfe
-	NFE             int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
-	Solver          string `json:"solver"`          // default heun
-	Order           int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3
-	Variant         string `json:"variant"`         // of unipc: bh1 or bh2 (default)
-	SecondPoint     string `json:"second_point"`    // of heun: midpoint (default) or endpoint
-	Grid            Grid   `json:"grid"`            // default schedule
-	DenoiseToZero   bool   `json:"denoise_to_zero"`
-	AFS             bool   `json:"afs"`                         // take the first step with the analytic flow of the far end
-	LowerOrderFinal *bool  `json:"lower_order_final,omitempty"` // default true; acts on dpmpp* and unipc
+	Steps         int    `json:"steps,omitempty"` // solver steps; this or nfe
+	NFE           int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
+	Solver        string `json:"solver"`          // default heun
+	Order         int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3
+	Variant       string `json:"variant"`         // of unipc: bh1 or bh2 (default)
+	SecondPoint   string `json:"second_point"`    // of heun: midpoint (default) or endpoint
+	Grid          Grid   `json:"grid"`            // default schedule
+	DenoiseToZero bool   `json:"denoise_to_zero"`
+	// take the first step with the analytic flow of the far end
+	AFS             bool  `json:"afs"`
+	LowerOrderFinal *bool `json:"lower_order_final,omitempty"` // default true; acts on dpmpp* and unipc
 
 	Warmup string `json:"warmup"` // first step of multistep solvers: euler (default) or heun, at no cost
 
@@ -97,7 +100,8 @@ func (r *Sample) Validate() error {
 	case !r.Grid.Explicit() && r.Steps == 0 && r.NFE == 0:
 		return Errorf(BadRequest, "steps and nfe are both missing").WithHint("Give one of them.")
 	case !(r.SNoise > 0):
-		return Errorf(BadRequest, "S_noise must be positive, got %g", r.SNoise).WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
+		return Errorf(BadRequest, "S_noise must be positive, got %g", r.SNoise).
+			WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
 	case r.BatchBytes < 1:
 		return Errorf(BadRequest, "batch_bytes must be at least 1, got %d", r.BatchBytes)
 	case r.BatchBytes > MaxBatchBytes:

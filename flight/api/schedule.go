@@ -72,7 +72,8 @@ func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
 	return r.decodeTree("schedule", v)
 }
 
-// ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one, and
+// ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one,
+// and
 // the provenance.
 type ExportSchedule struct {
 	Schedule ScheduleRef `json:"schedule"`
@@ -86,10 +87,11 @@ func (r *ExportSchedule) Validate() error { return need("schedule", r.Schedule.N
 
 // ImportSchedule stores a schedule file.
 type ImportSchedule struct {
-	Name    string          `json:"name"`
-	File    json.RawMessage `json:"file"`  // a JSON object, as ExportSchedule answers
-	Basis   string          `json:"basis"` // a stored basis that takes the place of the file's own; default: the one it names
-	Replace bool            `json:"replace"`
+	Name string          `json:"name"`
+	File json.RawMessage `json:"file"` // a JSON object, as ExportSchedule answers
+	// a stored basis that takes the place of the file's own; default: the one it names
+	Basis   string `json:"basis"`
+	Replace bool   `json:"replace"`
 }
 
 // SetDefaults implements Request.

@@ -19,8 +19,9 @@ func (r *PutDataset) Validate() error { return CheckName("name", r.Name) }
 // Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g
 // > 0 rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
 type PutSchedule struct {
-	Name    string `json:"name"`
-	Basis   string `json:"basis"`          // none (default), dct, haar, a stored basis, or pca and pca_per_class: the model's own
+	Name string `json:"name"`
+	// none (default), dct, haar, a stored basis, or pca and pca_per_class: the model's own
+	Basis   string `json:"basis"`
 	K       int    `json:"k,omitempty"`    // dimensions of P_1 per channel; absent for none
 	Cuts    []int  `json:"cuts,omitempty"` // nested bands of dct, instead of k: J = len(cuts)+1
 	Replace bool   `json:"replace"`

@@ -31,7 +31,8 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := tokens.Find(token)
-	if p == nil || p.Name != "notebook" || !p.May(api.ReadScope) || !p.May(api.SampleScope) || p.May(api.TrainScope) || p.May(api.AdminScope) {
+	if p == nil || p.Name != "notebook" || !p.May(api.ReadScope) || !p.May(api.SampleScope) || p.May(api.TrainScope) ||
+		p.May(api.AdminScope) {
 		t.Errorf("%+v", p)
 	}
 	if p := tokens.Find(again); p == nil || p.Name != "ci" || p.May(api.ReadScope) {
@@ -248,7 +249,8 @@ func TestClientCertificates(t *testing.T) {
 func TestBadCertificateFiles(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, _ := files(t, dir, authority(t))
-	for _, paths := range [][3]string{{cert, "", ""}, {"", key, ""}, {key, cert, ""}, {cert, key, key}, {cert, filepath.Join(dir, "none"), ""}} {
+	for _, paths := range [][3]string{{cert, "", ""}, {"", key, ""}, {key, cert, ""}, {cert, key, key},
+		{cert, filepath.Join(dir, "none"), ""}} {
 		if _, err := ServerTLS(paths[0], paths[1], paths[2], slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%v are taken", paths)
 		}

@@ -12,9 +12,11 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// Action calls an operation that answers with JSON, by its name, with a request as [Client.Get] takes it: a DoAction. The
+// Action calls an operation that answers with JSON, by its name, with a request as [Client.Get] takes it: a DoAction.
+// The
 // last result is the reply; those before report its progress to the function progress, which may be nil.
-func (c *Client) Action(ctx context.Context, name string, req any, progress func(api.Meta)) (reply json.RawMessage, err error) {
+func (c *Client) Action(ctx context.Context, name string, req any, progress func(api.Meta)) (reply json.RawMessage,
+	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := encode("", req)

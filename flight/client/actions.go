@@ -31,7 +31,8 @@ func (c *Client) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInf
 	return act[api.ModelInfo](ctx, c, "LoadModel", req, nil)
 }
 
-// MakeModel makes a Gaussian mixture and serves it as a model. It may take long: progress, which may be nil, is called as it
+// MakeModel makes a Gaussian mixture and serves it as a model. It may take long: progress, which may be nil, is called
+// as it
 // goes on.
 func (c *Client) MakeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "MakeModel", req, progress)
@@ -59,7 +60,8 @@ func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) 
 
 // MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. It may take long: progress,
 // which may be nil, is called as it goes on.
-func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo, error) {
+func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo,
+	error) {
 	fields := map[string]any{"kind": req.Kind()}
 	gather(fields, reflect.ValueOf(req).Elem())
 	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
@@ -116,7 +118,8 @@ func (c *Client) ListDatasets(ctx context.Context) ([]api.DatasetInfo, error) {
 
 // MakeDataset draws a data set from a mixture. It may take long: progress, which may be nil, is called as it
 // goes on.
-func (c *Client) MakeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (api.DatasetInfo, error) {
+func (c *Client) MakeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (api.DatasetInfo,
+	error) {
 	return act[api.DatasetInfo](ctx, c, "MakeDataset", req, progress)
 }
 

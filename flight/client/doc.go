@@ -8,9 +8,11 @@
 //	var e *api.Error
 //	if errors.As(err, &e) && e.Code == api.ModelNotFound { … }
 //
-// Programs whose requests are data, such as the command line, call operations by name: [Client.Action], [Client.Get] and
+// Programs whose requests are data, such as the command line, call operations by name: [Client.Action], [Client.Get]
+// and
 // [Client.Put] take a map or JSON, which is sent as it is.
 //
-// It speaks plain Arrow Flight, by way of flight/wire and flight/columns, and imports nothing of the server. Begin reading
+// It speaks plain Arrow Flight, by way of flight/wire and flight/columns, and imports nothing of the server. Begin
+// reading
 // with Dial.
 package client

@@ -39,7 +39,8 @@ func (c *Client) Denoise(ctx context.Context, req api.Denoise, in Input) Rows {
 	return c.exchange(ctx, "Denoise", req, in)
 }
 
-// ScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule: columns image, noise, probe, t
+// ScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule: columns image, noise,
+// probe, t
 // and label. The last message's metadata carries d_logg and d_theta.
 func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient, in Input) Rows {
 	return c.exchange(ctx, "ScheduleGradient", req, in)
@@ -68,7 +69,8 @@ func (c *Client) Dataset(ctx context.Context, req api.Dataset) Rows {
 // Basis reads the vectors of a basis back.
 func (c *Client) Basis(ctx context.Context, req api.Basis) Rows { return c.Get(ctx, "Basis", req) }
 
-// PutDataset uploads images and labels: columns image and, if there are any, label. It returns the number of rows stored.
+// PutDataset uploads images and labels: columns image and, if there are any, label. It returns the number of rows
+// stored.
 func (c *Client) PutDataset(ctx context.Context, req api.PutDataset, in Input) (int64, error) {
 	return c.Put(ctx, "PutDataset", req, in)
 }

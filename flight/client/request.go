@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON, and the
+// encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON, and
+// the
 // operation's name unless that is empty.
 func encode(op string, req any) ([]byte, error) {
 	fields := map[string]any{}

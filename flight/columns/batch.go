@@ -76,7 +76,8 @@ func Record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, err
 		c := s.Columns[i]
 		typ, numbers, bytes := flatBytes(flat)
 		if typ != c.Type || numbers != b.Rows*c.Len() {
-			return nil, fmt.Errorf("column %q holds %d numbers of %s, want %d of %s", c.Name, numbers, typ, b.Rows*c.Len(), c.Type)
+			return nil, fmt.Errorf("column %q holds %d numbers of %s, want %d of %s", c.Name, numbers, typ, b.Rows*c.Len(),
+				c.Type)
 		}
 		data := array.NewData(arrowTypes[c.Type], numbers, []*memory.Buffer{nil, memory.NewBufferBytes(bytes)}, nil, 0, 0)
 		if c.Kind != api.Scalar {
@@ -137,7 +138,8 @@ func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 			}
 		}
 		if column.Len()-from < b.Rows*c.Len() {
-			return b, api.Errorf(api.BadTensor, "Column %q holds %d numbers, %d rows need %d", c.Name, column.Len()-from, b.Rows, b.Rows*c.Len())
+			return b, api.Errorf(api.BadTensor, "Column %q holds %d numbers, %d rows need %d", c.Name, column.Len()-from, b.Rows,
+				b.Rows*c.Len())
 		}
 		flat, ok := numbersOf(column, from, b.Rows*c.Len())
 		if !ok {

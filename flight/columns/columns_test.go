@@ -42,7 +42,8 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 	}
 	for i, c := range back.Columns {
 		want := s.Columns[i]
-		if c.Name != want.Name || c.Type != want.Type || c.Kind != want.Kind || !slices.Equal(c.Shape, want.Shape) || !slices.Equal(c.DimNames, want.DimNames) {
+		if c.Name != want.Name || c.Type != want.Type || c.Kind != want.Kind || !slices.Equal(c.Shape, want.Shape) ||
+			!slices.Equal(c.DimNames, want.DimNames) {
 			t.Errorf("column %+v came back as %+v", want, c)
 		}
 	}
@@ -54,7 +55,8 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 	if err != nil || got.Rows != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if &got.Cols[4].([]float32)[0] != &b.Cols[4].([]float32)[0] || !slices.Equal(got.Cols[3].([]uint64), b.Cols[3].([]uint64)) {
+	if &got.Cols[4].([]float32)[0] != &b.Cols[4].([]float32)[0] ||
+		!slices.Equal(got.Cols[3].([]uint64), b.Cols[3].([]uint64)) {
 		t.Error("the numbers were copied, or changed")
 	}
 	// A record that is a part of another, as readers may make them.
@@ -63,7 +65,8 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := Rows(s, b, 1, 3)
-	if !slices.Equal(part.Cols[5].([]float64), cut.Cols[5].([]float64)) || !slices.Equal(part.Cols[0].([]uint8), []uint8{3, 4, 5, 6}) ||
+	if !slices.Equal(part.Cols[5].([]float64), cut.Cols[5].([]float64)) ||
+		!slices.Equal(part.Cols[0].([]uint8), []uint8{3, 4, 5, 6}) ||
 		!slices.Equal(part.Cols[1].([]int32), []int32{0, 1}) {
 		t.Errorf("rows 1 and 2 are %v", part.Cols)
 	}
@@ -98,10 +101,13 @@ func TestInputsThatLie(t *testing.T) {
 	}
 	oneNull := memory.NewBufferBytes([]byte{0b101})
 	for name, data := range map[string]arrow.ArrayData{
-		"short list":   array.NewData(list, 3, []*memory.Buffer{nil}, []arrow.ArrayData{numbers(5)}, 0, 0),
-		"null list":    array.NewData(list, 3, []*memory.Buffer{oneNull}, []arrow.ArrayData{numbers(6)}, 1, 0),
-		"unsure list":  array.NewData(list, 3, []*memory.Buffer{oneNull}, []arrow.ArrayData{numbers(6)}, array.UnknownNullCount, 0),
-		"null numbers": array.NewData(list, 1, []*memory.Buffer{nil}, []arrow.ArrayData{array.NewData(f64, 2, []*memory.Buffer{oneNull, memory.NewBufferBytes(make([]byte, 16))}, nil, 1, 0)}, 0, 0),
+		"short list": array.NewData(list, 3, []*memory.Buffer{nil}, []arrow.ArrayData{numbers(5)}, 0, 0),
+		"null list":  array.NewData(list, 3, []*memory.Buffer{oneNull}, []arrow.ArrayData{numbers(6)}, 1, 0),
+		"unsure list": array.NewData(list, 3, []*memory.Buffer{oneNull}, []arrow.ArrayData{numbers(6)},
+			array.UnknownNullCount, 0),
+		"null numbers": array.NewData(list, 1, []*memory.Buffer{nil},
+			[]arrow.ArrayData{array.NewData(f64, 2, []*memory.Buffer{oneNull, memory.NewBufferBytes(make([]byte, 16))}, nil, 1,
+				0)}, 0, 0),
 	} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: list, Nullable: true}}, nil)
 		s, err := FromArrow(schema)
@@ -117,8 +123,10 @@ func TestInputsThatLie(t *testing.T) {
 
 func TestTypesThatNoOperationTakes(t *testing.T) {
 	for _, typ := range []arrow.DataType{
-		arrow.PrimitiveTypes.Int8, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Boolean, arrow.BinaryTypes.String, arrow.Null,
-		arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.FixedSizeListOf(2, arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
+		arrow.PrimitiveTypes.Int8, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Boolean, arrow.BinaryTypes.String,
+		arrow.Null,
+		arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.FixedSizeListOf(2,
+			arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
 		arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Float32}),
 		&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.PrimitiveTypes.Int32},
 	} {

@@ -62,7 +62,8 @@ func FromArrow(s *arrow.Schema) (api.Schema, error) {
 		c, ok := inputColumn(f)
 		if !ok {
 			return out, api.Errorf(api.BadTensor, "Column %q has the type %s, which no operation takes", f.Name, f.Type).
-				WithHint("Columns are uint8, int32, int64, uint64, float32 or float64: plain, fixed_size_list or arrow.fixed_shape_tensor.")
+				WithHint("Columns are uint8, int32, int64, uint64, float32 or float64: plain, fixed_size_list or " +
+					"arrow.fixed_shape_tensor.")
 		}
 		out.Columns = append(out.Columns, c)
 	}

@@ -92,7 +92,8 @@ func (t *Type) String() string {
 // ExtensionEquals implements arrow.ExtensionType: numbers, shape and names agree.
 func (t *Type) ExtensionEquals(other arrow.ExtensionType) bool {
 	o, ok := other.(*Type)
-	return ok && arrow.TypeEqual(t.value, o.value) && slices.Equal(t.shape, o.shape) && slices.Equal(t.dimNames, o.dimNames)
+	return ok && arrow.TypeEqual(t.value, o.value) && slices.Equal(t.shape, o.shape) &&
+		slices.Equal(t.dimNames, o.dimNames)
 }
 
 // metadata is the JSON that describes a tensor type beside its storage, as the specification of the canonical types has
@@ -128,7 +129,8 @@ func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionTy
 	}
 	for i, p := range m.Permutation {
 		if p != i || len(m.Permutation) != len(m.Shape) {
-			return nil, &Error{fmt.Sprintf("the permutation %v is not supported: send the tensor in the order of its memory", m.Permutation)}
+			return nil, &Error{fmt.Sprintf("the permutation %v is not supported: send the tensor in the order of its memory",
+				m.Permutation)}
 		}
 	}
 	t, err := New(list.Elem(), m.Shape, m.DimNames)

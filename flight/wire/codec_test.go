@@ -63,7 +63,8 @@ func parsed(t *testing.T, message mem.BufferSlice) *flight.FlightData {
 	return d
 }
 
-// TestMessagesAreThoseOfArrow compares what Writer sends with what arrow-go's own writer sends, both decoded by protobuf.
+// TestMessagesAreThoseOfArrow compares what Writer sends with what arrow-go's own writer sends, both decoded by
+// protobuf.
 // They differ in padding alone.
 func TestMessagesAreThoseOfArrow(t *testing.T) {
 	for _, rows := range []int{0, 1, 3, 1000} {
@@ -91,8 +92,10 @@ func TestMessagesAreThoseOfArrow(t *testing.T) {
 		var got, want []*flight.FlightData
 		for i := range ours.messages {
 			got, want = append(got, parsed(t, ours.messages[i])), append(want, parsed(t, stock.messages[i]))
-			if !proto.Equal(got[i].FlightDescriptor, want[i].FlightDescriptor) || !bytes.Equal(got[i].AppMetadata, want[i].AppMetadata) {
-				t.Errorf("message %d: %v %q, want %v %q", i, got[i].FlightDescriptor, got[i].AppMetadata, want[i].FlightDescriptor, want[i].AppMetadata)
+			if !proto.Equal(got[i].FlightDescriptor, want[i].FlightDescriptor) ||
+				!bytes.Equal(got[i].AppMetadata, want[i].AppMetadata) {
+				t.Errorf("message %d: %v %q, want %v %q", i, got[i].FlightDescriptor, got[i].AppMetadata, want[i].FlightDescriptor,
+					want[i].AppMetadata)
 			}
 		}
 		a, b := records(t, got), records(t, want)
@@ -116,10 +119,12 @@ func TestGoldenBytes(t *testing.T) {
 	}
 	d = &Data{Header: []byte("HH"), AppMetadata: []byte("m"), Body: [][]byte{[]byte("body")}}
 	got := d.encode().Materialize()
-	if len(got) != 16416+4 || string(got[:6]) != "\x12\x96\x80\x01HH" || string(got[len(got)-10:]) != "\x1a\x01m\xc2\x3e\x04body" {
+	if len(got) != 16416+4 || string(got[:6]) != "\x12\x96\x80\x01HH" ||
+		string(got[len(got)-10:]) != "\x1a\x01m\xc2\x3e\x04body" {
 		t.Errorf("%d bytes, %q … %q", len(got), got[:8], got[len(got)-10:])
 	}
-	if result := (&Result{Body: [][]byte{[]byte("a"), []byte("bc")}}).encode().Materialize(); string(result) != "\x0a\x03abc" {
+	if result := (&Result{Body: [][]byte{[]byte("a"),
+		[]byte("bc")}}).encode().Materialize(); string(result) != "\x0a\x03abc" {
 		t.Errorf("result %q", result)
 	}
 }
@@ -238,7 +243,8 @@ func TestReceivedAsProtobufDoes(t *testing.T) {
 	}
 }
 
-// TestResultsAreReceivedAligned receives an IPC stream as the body of a Result: the bytes are those sent, and each body of
+// TestResultsAreReceivedAligned receives an IPC stream as the body of a Result: the bytes are those sent, and each body
+// of
 // its messages begins at a multiple of Alignment in memory.
 func TestResultsAreReceivedAligned(t *testing.T) {
 	for _, rows := range []int{1, 100, 30_000} {

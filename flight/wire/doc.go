@@ -1,7 +1,9 @@
-// Package wire knows bytes alone: how Arrow messages travel and how much memory a message may claim. It has no idea what
+// Package wire knows bytes alone: how Arrow messages travel and how much memory a message may claim. It has no idea
+// what
 // the columns mean.
 //
-// Codec is gRPC's codec. Tables are sent from the memory in which they lie, up to the socket's buffer, and received by one
+// Codec is gRPC's codec. Tables are sent from the memory in which they lie, up to the socket's buffer, and received by
+// one
 // copy; Writer and Stream make the messages that it sends so. What is on the wire is Flight as every other client and
 // server speaks it: one FlightData is
 //
@@ -12,7 +14,8 @@
 //
 // The zeros behind the header let the buffers arrive aligned: see align.go.
 //
-// Allocator bounds the live memory of one IPC reader, so that a small message cannot claim more than its reader was given.
+// Allocator bounds the live memory of one IPC reader, so that a small message cannot claim more than its reader was
+// given.
 // CheckHeader looks over the description of a message before arrow-go reads it, since arrow-go makes room for as many
 // fields as a description claims to have.
 //

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzCodec decodes bytes as messages that carry tables, in one piece and cut in two. What protobuf takes, Codec takes with
+// FuzzCodec decodes bytes as messages that carry tables, in one piece and cut in two. What protobuf takes, Codec takes
+// with
 // the same fields, except for groups; what protobuf refuses, Codec refuses.
 func FuzzCodec(f *testing.F) {
 	s := &sent{t: f}
@@ -34,7 +35,8 @@ func FuzzCodec(f *testing.F) {
 		} {
 			got, want := new(flight.FlightData), new(flight.FlightData)
 			if bothTake(t, message, b, got, want) && (!proto.Equal(got.FlightDescriptor, want.FlightDescriptor) ||
-				!bytes.Equal(got.DataHeader, want.DataHeader) || !bytes.Equal(got.AppMetadata, want.AppMetadata) || !bytes.Equal(got.DataBody, want.DataBody)) {
+				!bytes.Equal(got.DataHeader, want.DataHeader) || !bytes.Equal(got.AppMetadata, want.AppMetadata) ||
+				!bytes.Equal(got.DataBody, want.DataBody)) {
 				t.Fatalf("%v, want %v", got, want)
 			}
 			result, wanted := new(flight.Result), new(flight.Result)
@@ -69,7 +71,8 @@ func hasGroup(message []byte) bool {
 	return false
 }
 
-// FuzzStream reads bytes as an Arrow stream, as uploads are read: descriptions are looked over first, and what is allocated
+// FuzzStream reads bytes as an Arrow stream, as uploads are read: descriptions are looked over first, and what is
+// allocated
 // is bounded.
 func FuzzStream(f *testing.F) {
 	for _, options := range [][]ipc.Option{nil, {ipc.WithLZ4()}, {ipc.WithZstd()}} {

@@ -28,7 +28,8 @@ func message(payload ipc.Payload) (header []byte, body pieces, err error) {
 	return header, body, err
 }
 
-// Stream returns records of one schema as an Arrow IPC stream, in pieces of which the largest are the records' own memory;
+// Stream returns records of one schema as an Arrow IPC stream, in pieces of which the largest are the records' own
+// memory;
 // see Data. The bodies begin at resultResidue mod Alignment.
 func Stream(schema *arrow.Schema, records ...arrow.RecordBatch) ([][]byte, error) {
 	var s streamed

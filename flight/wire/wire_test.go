@@ -97,7 +97,8 @@ func TestHeadersThatClaimTooMuchAreRefused(t *testing.T) {
 	}
 }
 
-// TestDamagedHeadersAreErrors reads descriptions with bytes changed: whatever CheckHeader lets through, arrow-go reads or
+// TestDamagedHeadersAreErrors reads descriptions with bytes changed: whatever CheckHeader lets through, arrow-go reads
+// or
 // refuses without harm.
 func TestDamagedHeadersAreErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

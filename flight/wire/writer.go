@@ -8,13 +8,15 @@ import (
 // Sender sends messages of every kind that Codec knows: a grpc.ServerStream or grpc.ClientStream with this codec.
 type Sender interface{ SendMsg(m any) error }
 
-// Writer writes records to a stream of FlightData, from the memory in which they lie: see Data. It is for one goroutine.
+// Writer writes records to a stream of FlightData, from the memory in which they lie: see Data. It is for one
+// goroutine.
 type Writer struct {
 	ipc *ipc.Writer
 	out sending
 }
 
-// NewWriter returns a writer of records of the schema. descriptor, encoded, goes out with the first message; replies have
+// NewWriter returns a writer of records of the schema. descriptor, encoded, goes out with the first message; replies
+// have
 // none.
 func NewWriter(to Sender, schema *arrow.Schema, descriptor []byte) *Writer {
 	w := &Writer{out: sending{to: to, descriptor: descriptor}}

@@ -31,7 +31,8 @@ func TestUploadedBasis(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	// A schedule on it samples, and survives a restart with it.
-	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 4, 1}, knot{-1, 1, 10, 100})
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 4, 1},
+		knot{-1, 1, 10, 100})
 	if _, err := put(e, `{"op":"PutSchedule","name":"s","basis":"corner"}`, scheduleTable, table); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func TestUploadedBasis(t *testing.T) {
 	// It can be read back, by its own name and by the schedule's.
 	for _, body := range []string{`{"basis":"corner"}`, `{"schedule":"s"}`} {
 		back := get(t, e, "Basis", body)
-		if !slices.Equal(column[int32](back, "label"), []int32{-1, -1}) || !slices.Equal(column[float64](back, "vector"), two.Cols[1].([]float64)) {
+		if !slices.Equal(column[int32](back, "label"), []int32{-1, -1}) ||
+			!slices.Equal(column[float64](back, "vector"), two.Cols[1].([]float64)) {
 			t.Errorf("the basis of %s comes back different", body)
 		}
 	}
@@ -65,7 +67,8 @@ func TestUploadedBasis(t *testing.T) {
 		t.Fatal(err)
 	}
 	act(t, e, "DeleteBasis", `{"basis":"corner"}`)
-	for name, e := range map[string]*Engine{"now": e, "after a restart": reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})} {
+	for name, e := range map[string]*Engine{"now": e, "after a restart": reopen(t,
+		filepath.Dir(e.catalog.Folders().Models), Config{})} {
 		if !slices.Equal(column[float32](get(t, e, "Sample", body), "sample"), column[float32](a, "sample")) {
 			t.Errorf("%s: the schedule has changed with its basis", name)
 		}
@@ -94,8 +97,9 @@ func TestBasisUploadRejects(t *testing.T) {
 		"not unit":       {api.BadSchedule, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, long}}},
 		"not orthogonal": {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(3), axis(3)...)}}},
 		"both":           {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, 0}, append(axis(3), axis(4)...)}}},
-		"NaN":            {api.BadTensor, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, append([]float64{math.NaN()}, axis(0)[1:]...)}}},
-		"none":           {api.BadTensor, api.Batch{Rows: 0, Cols: []any{[]int32{}, []float64{}}}},
+		"NaN": {api.BadTensor, api.Batch{Rows: 1, Cols: []any{[]int32{-1},
+			append([]float64{math.NaN()}, axis(0)[1:]...)}}},
+		"none": {api.BadTensor, api.Batch{Rows: 0, Cols: []any{[]int32{}, []float64{}}}},
 	} {
 		_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(8, 8), c.batch)
 		wantCode(t, name, err, c.code)

@@ -12,9 +12,12 @@ import (
 func TestBenchAgreesWithMakeSchedule(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
-	want := makeGaussian(t, e, `{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`).Bench
+	want := makeGaussian(t, e,
+		`{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`).Bench
 	nodes := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["two"],"solvers":["dpmpp2m"],"nfe":[5]}`)
-	edm := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":[{"edm":{"T":400}}],"solvers":["dpmpp2m"],"nfe":[5],"grid":"edm","basis":"dct","k":16}`)
+	edm := get(t, e, "BenchSchedule",
+		`{"dataset":"smooth","schedules":[{"edm":{"T":400}}],"solvers":["dpmpp2m"],"nfe":[5],"grid":"edm","basis":"dct",`+
+			`"k":16}`)
 	for name, c := range map[string]struct {
 		got   *rows
 		whole float64
@@ -32,7 +35,8 @@ func TestBenchAgreesWithMakeSchedule(t *testing.T) {
 				t.Errorf("%s, subspace %d: %g, want %g", name, subspace[i], w2[i], v)
 			}
 		}
-		if spread, shift := column[float64](c.got, "spread")[0], column[float64](c.got, "shift")[0]; math.Abs(spread+shift-w2[0]) > 1e-12*w2[0] {
+		if spread, shift := column[float64](c.got, "spread")[0], column[float64](c.got,
+			"shift")[0]; math.Abs(spread+shift-w2[0]) > 1e-12*w2[0] {
 			t.Errorf("%s: %g and %g do not add up to %g", name, spread, shift, w2[0])
 		}
 	}
@@ -42,10 +46,12 @@ func TestBenchAgreesWithMakeSchedule(t *testing.T) {
 func TestBenchRows(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
-	r := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["edm",{"edm":{"T":400}}],"solvers":["euler","heun"],"nfe":[5,8]}`)
+	r := get(t, e, "BenchSchedule",
+		`{"dataset":"smooth","schedules":["edm",{"edm":{"T":400}}],"solvers":["euler","heun"],"nfe":[5,8]}`)
 	var order []string
 	for i := range r.n {
-		order = append(order, fmt.Sprint(column[int32](r, "schedule")[i], column[int32](r, "solver")[i], column[int32](r, "nfe")[i], column[int32](r, "subspace")[i]))
+		order = append(order, fmt.Sprint(column[int32](r, "schedule")[i], column[int32](r, "solver")[i],
+			column[int32](r, "nfe")[i], column[int32](r, "subspace")[i]))
 	}
 	if r.n != 16 || order[0] != "0 0 5 -1" || order[1] != "0 0 5 0" || order[7] != "0 1 8 0" || order[15] != "1 1 8 0" {
 		t.Errorf("rows %q", order)

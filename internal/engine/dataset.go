@@ -22,19 +22,21 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Schema: schema, Rows: int64(to - from), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		most := rowsPerBatch(schema, api.DefaultBatchBytes)
-		for i := from; i < to; i += most {
-			if err := ctx.Err(); err != nil {
-				return err
+	return &api.Job{Schema: schema, Rows: int64(to - from), Bytes: bytes,
+		Run: func(ctx context.Context, emit func(api.Event) error) error {
+			most := rowsPerBatch(schema, api.DefaultBatchBytes)
+			for i := from; i < to; i += most {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				end := min(i+most, to)
+				if err := emit(api.Event{Batch: datasetRows(d, i, end), Meta: api.Done(int64(end-from),
+					int64(to-from))}); err != nil {
+					return err
+				}
 			}
-			end := min(i+most, to)
-			if err := emit(api.Event{Batch: datasetRows(d, i, end), Meta: api.Done(int64(end-from), int64(to-from))}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}, nil
+			return nil
+		}}, nil
 }
 
 func datasetSchema(d *data.Dataset) api.Schema {

@@ -15,7 +15,8 @@ import (
 // putImages uploads n random images of 8×8 with labels 0, 1, 2, 0, …
 func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
 	t.Helper()
-	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Float32, hwc, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Float32, hwc, 8, 8, 1),
+		{Name: "label", Type: api.Int32}}}
 	x, labels := noise(n, 77), make([]int32, n)
 	for i := range x {
 		x[i] = float32(math.Tanh(float64(x[i])))
@@ -35,7 +36,8 @@ func TestDatasetComesBackAsItWent(t *testing.T) {
 	x := putImages(t, e, "noise", 20)
 	for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})} {
 		r := get(t, e, "Dataset", `{"dataset":"noise"}`)
-		if !slices.Equal(column[float32](r, "image"), x) || column[int32](r, "label")[4] != 1 || column[int64](r, "index")[19] != 19 {
+		if !slices.Equal(column[float32](r, "image"), x) || column[int32](r, "label")[4] != 1 ||
+			column[int64](r, "index")[19] != 19 {
 			t.Error("the rows differ from what was uploaded")
 		}
 		part := get(t, e, "Dataset", `{"dataset":"noise","offset":18,"limit":5}`)
@@ -65,7 +67,8 @@ func TestDatasetComesBackAsItWent(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := get(t, e, "Dataset", `{"dataset":"bytes"}`)
-	if !slices.Equal(column[uint8](r, "image"), pixels) || !slices.Equal(r.schema.Columns[0].Shape, []int{3, 2, 3}) || column[int32](r, "label")[0] != -1 {
+	if !slices.Equal(column[uint8](r, "image"), pixels) || !slices.Equal(r.schema.Columns[0].Shape, []int{3, 2, 3}) ||
+		column[int32](r, "label")[0] != -1 {
 		t.Errorf("came back as %+v", r.schema.Columns[0])
 	}
 	act(t, e, "DeleteDataset", `{"dataset":"bytes"}`)
@@ -89,7 +92,8 @@ func TestDatasetUploadRejects(t *testing.T) {
 		_, err := put(e, `{"op":"PutDataset","name":"bad"}`, in, b)
 		wantCode(t, name, err, api.BadTensor)
 	}
-	if _, err := put(e, `{"op":"PutDataset","name":"edge"}`, in, api.Batch{Rows: 1, Cols: []any{[]float32{1.0000005, -1}, []int32{-1}}}); err != nil {
+	if _, err := put(e, `{"op":"PutDataset","name":"edge"}`, in,
+		api.Batch{Rows: 1, Cols: []any{[]float32{1.0000005, -1}, []int32{-1}}}); err != nil {
 		t.Errorf("a value within the tolerance: %v", err)
 	}
 	for name, columns := range map[string][]api.Column{

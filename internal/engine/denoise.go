@@ -74,7 +74,8 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 	if !d.sigma {
 		level = api.Column{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{d.on.J()}}
 	}
-	err = wantColumns(d.in, []api.Column{{Name: "x", Type: api.Float32, Kind: api.Tensor}, {Name: "label", Type: api.Int32}, level}, nil)
+	err = wantColumns(d.in, []api.Column{{Name: "x", Type: api.Float32, Kind: api.Tensor},
+		{Name: "label", Type: api.Int32}, level}, nil)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,8 @@ func (d *denoising) levels(b api.Batch) ([]float64, error) {
 	levels := api.ColumnOf[float64](d.in, b, name)
 	for i, v := range levels {
 		if !(v > 0) || math.IsInf(v, 1) {
-			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", name, v, i/j).WithHint("A noise level is positive and finite.")
+			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", name, v, i/j).
+				WithHint("A noise level is positive and finite.")
 		}
 	}
 	if !d.sigma {

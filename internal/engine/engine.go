@@ -24,9 +24,10 @@ type Config struct {
 	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
 	Slots          int64             // evaluations, or compilations, that may use the device at a time; default 4
-	Warm           []string          // models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
-	Apart          bool              // evaluate every request by itself, though others wait for the same network
-	Logger         *slog.Logger      // default slog.Default()
+	// models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
+	Warm   []string
+	Apart  bool         // evaluate every request by itself, though others wait for the same network
+	Logger *slog.Logger // default slog.Default()
 
 	// Device is the device, which stays the caller's to close. Where it is nil OpenDevice opens one when an operation
 	// first needs it, and the engine closes that.
@@ -82,12 +83,14 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
 	e.catalog, err = catalog.Open(ctx, catalog.Config{
-		Dir: cfg.Dir, Program: "anisoflight " + cfg.Version, Precision: cfg.Precision, Device: e.device.get, ModelBytes: cfg.ModelBytes, Logger: cfg.Logger,
+		Dir: cfg.Dir, Program: "anisoflight " + cfg.Version, Precision: cfg.Precision, Device: e.device.get,
+		ModelBytes: cfg.ModelBytes, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.runs = runs.Open(runs.Config{Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision, Logger: cfg.Logger})
+	e.runs = runs.Open(runs.Config{Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
+		Logger: cfg.Logger})
 	e.warm()
 	return e, nil
 }

@@ -40,7 +40,8 @@ func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSche
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
+	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context,
+		emit func(api.Event) error) error {
 		return tabulate(ctx, s.Schedule, labels, grid, emit)
 	}}, nil
 }

@@ -138,7 +138,8 @@ func TestFamilyOfClasses(t *testing.T) {
 	}
 
 	// Uploaded schedules may name the model's own basis, which other models do not have.
-	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 100, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 40, 1}, knot{-1, 1, 100, 100})
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 100, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 40, 1},
+		knot{-1, 1, 100, 100})
 	if _, err := put(again, `{"op":"PutSchedule","name":"s","basis":"pca_per_class"}`, scheduleTable, table); err != nil {
 		t.Fatal(err)
 	}
@@ -153,14 +154,17 @@ func TestFamilyOfClasses(t *testing.T) {
 			rows = append(rows, knot{label, j, 0, 1e-6}, knot{label, j, 30, 0.5}, knot{label, j, 100, 100})
 		}
 	}
-	if _, err := put(again, `{"op":"PutSchedule","name":"equal","basis":"pca_per_class","k":3}`, scheduleTable, knots(rows...)); err != nil {
+	if _, err := put(again, `{"op":"PutSchedule","name":"equal","basis":"pca_per_class","k":3}`, scheduleTable,
+		knots(rows...)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := put(again, `{"op":"PutSchedule","name":"one"}`, scheduleTable, knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 30, 0.5}, knot{-1, 0, 100, 100})); err != nil {
+	if _, err := put(again, `{"op":"PutSchedule","name":"one"}`, scheduleTable,
+		knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 30, 0.5}, knot{-1, 0, 100, 100})); err != nil {
 		t.Fatal(err)
 	}
 	sample := func(s string) []float32 {
-		return column[float32](get(t, again, "Sample", `{"model":"own","labels":[2,0,1],"steps":3,"dtype":"float32","schedule":"`+s+`"}`), "sample")
+		return column[float32](get(t, again, "Sample",
+			`{"model":"own","labels":[2,0,1],"steps":3,"dtype":"float32","schedule":"`+s+`"}`), "sample")
 	}
 	one := sample("one")
 	for i, x := range sample("equal") {
@@ -196,7 +200,8 @@ func TestFamilyOfBands(t *testing.T) {
 	x.Close()
 	_, err = openExchange(t.Context(), again, "Denoise", `{"model":"tiny","basis":"dct","cuts":[2,8]}`, in)
 	wantCode(t, "a cut of every frequency", err, api.BadRequest)
-	info := makeGaussian(t, again, `{"name":"g","kind":"gaussian","dataset":"noise","solver":"ab","nfe":3,"basis":"dct","cuts":[2,4],"T":400}`)
+	info := makeGaussian(t, again,
+		`{"name":"g","kind":"gaussian","dataset":"noise","solver":"ab","nfe":3,"basis":"dct","cuts":[2,4],"T":400}`)
 	if info.J != 3 || len(info.Bench.Bands) != 3 || !slices.Equal(info.Cuts, []int{2, 4}) {
 		t.Errorf("a gaussian schedule of bands: %+v", info)
 	}

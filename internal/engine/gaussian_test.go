@@ -24,7 +24,8 @@ func putSmooth(t *testing.T, e *Engine, name string, n int) {
 		smooth[i] = float32(math.Tanh(float64(smooth[i]) / 3))
 	}
 	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Float32, hwc, 8, 8, 1)}}
-	if rows, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in, api.Batch{Rows: n, Cols: []any{smooth}}); err != nil || rows != int64(n) {
+	if rows, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
+		api.Batch{Rows: n, Cols: []any{smooth}}); err != nil || rows != int64(n) {
 		t.Fatalf("%d rows, %v", rows, err)
 	}
 }
@@ -43,8 +44,10 @@ func TestGaussianScheduleBench(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
 	one := makeGaussian(t, e, `{"name":"one","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5}`)
-	two := makeGaussian(t, e, `{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`)
-	if one.J != 1 || one.Basis != "none" || one.T != 6400 || two.J != 2 || two.Basis != "dct" || two.K != 16 || two.T != 400 {
+	two := makeGaussian(t, e,
+		`{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`)
+	if one.J != 1 || one.Basis != "none" || one.T != 6400 || two.J != 2 || two.Basis != "dct" || two.K != 16 ||
+		two.T != 400 {
 		t.Errorf("made %+v and %+v", one, two)
 	}
 	for _, info := range []api.ScheduleInfo{one, two} {
@@ -84,20 +87,23 @@ func TestGaussianScheduleSamples(t *testing.T) {
 		nfe, steps    int
 	}{{"ipndm", "dct", 4, 4}, {"heun", "dct", 5, 2}, {"unipc", "none", 12, 12}} {
 		name := fmt.Sprintf("s%d", i)
-		info := makeGaussian(t, e, fmt.Sprintf(`{"name":%q,"kind":"gaussian","dataset":"smooth","solver":%q,"nfe":%d,"basis":%q,"T":400,"g0":1e-6}`,
-			name, c.solver, c.nfe, c.basis))
+		info := makeGaussian(t, e,
+			fmt.Sprintf(`{"name":%q,"kind":"gaussian","dataset":"smooth","solver":%q,"nfe":%d,"basis":%q,"T":400,"g0":1e-6}`,
+				name, c.solver, c.nfe, c.basis))
 		if info.Bench.Nodes.Steps != c.steps {
 			t.Errorf("%s: %d steps, want %d", c.solver, info.Bench.Nodes.Steps, c.steps)
 		}
 		for _, e := range []*Engine{e, reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})} {
-			r := get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","labels":[0,1],"schedule":%q,"solver":%q,"nfe":%d}`, name, c.solver, c.nfe))
+			r := get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","labels":[0,1],"schedule":%q,"solver":%q,"nfe":%d}`, name,
+				c.solver, c.nfe))
 			for _, nfe := range column[int32](r, "nfe") {
 				if int(nfe) != info.Bench.Nodes.NFE {
 					t.Errorf("%s: %d evaluations, the schedule is made for %d", c.solver, nfe, info.Bench.Nodes.NFE)
 				}
 			}
 		}
-		levels := column[float64](get(t, e, "EvaluateSchedule", fmt.Sprintf(`{"schedule":%q,"points":%d}`, name, c.steps+1)), "g")
+		levels := column[float64](get(t, e, "EvaluateSchedule", fmt.Sprintf(`{"schedule":%q,"points":%d}`, name, c.steps+1)),
+			"g")
 		if len(levels) != info.J*(c.steps+1) {
 			t.Fatalf("%s: levels %v", c.solver, levels)
 		}
@@ -114,11 +120,13 @@ func TestGaussianScheduleErrors(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 8)
 	flat := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 1, 2, 1)}}
-	if _, err := put(e, `{"op":"PutDataset","name":"flat"}`, flat, api.Batch{Rows: 2, Cols: []any{[]uint8{1, 2, 1, 2}}}); err != nil {
+	if _, err := put(e, `{"op":"PutDataset","name":"flat"}`, flat,
+		api.Batch{Rows: 2, Cols: []any{[]uint8{1, 2, 1, 2}}}); err != nil {
 		t.Fatal(err)
 	}
 	wide := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 1, 5000, 1)}}
-	if _, err := put(e, `{"op":"PutDataset","name":"wide"}`, wide, api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}}); err != nil {
+	if _, err := put(e, `{"op":"PutDataset","name":"wide"}`, wide,
+		api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}}); err != nil {
 		t.Fatal(err)
 	}
 	for body, code := range map[string]api.Code{
@@ -137,7 +145,8 @@ func TestGaussianScheduleErrors(t *testing.T) {
 		wantCode(t, body, err, code)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := perform(ctx, e, "MakeSchedule", `{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`, func(api.Meta) { cancel() })
+	_, err := perform(ctx, e, "MakeSchedule", `{"name":"s","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3}`,
+		func(api.Meta) { cancel() })
 	wantCode(t, "cancelled", err, api.Cancelled)
 	_, err = perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
 	wantCode(t, "nothing was stored", err, api.ScheduleNotFound)
@@ -158,7 +167,8 @@ func TestRefinedSchedule(t *testing.T) {
 	}
 	// The schedule's samples are those whose error was told.
 	sample := func(body string) []float32 {
-		return column[float32](get(t, e, "Sample", `{"model":"tiny","n":6,"seed":3,"schedule":"fine","dtype":"float32",`+body+`}`), "sample")
+		return column[float32](get(t, e, "Sample",
+			`{"model":"tiny","n":6,"seed":3,"schedule":"fine","dtype":"float32",`+body+`}`), "sample")
 	}
 	var sum float64
 	x, want := sample(`"solver":"dpmpp2m","nfe":3`), sample(`"steps":90`)
@@ -176,7 +186,8 @@ func TestRefinedSchedule(t *testing.T) {
 		`"refine":true`:                             api.BadRequest,
 		`"refine":{"model":"tiny","iterations":-1}`: api.BadRequest,
 	} {
-		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3,`+body+`}`, nil)
+		_, err := perform(t.Context(), e, "MakeSchedule",
+			`{"name":"x","kind":"gaussian","dataset":"smooth","solver":"ab","nfe":3,`+body+`}`, nil)
 		wantCode(t, body, err, code)
 	}
 }

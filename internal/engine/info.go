@@ -45,7 +45,8 @@ func describeDevice(info *api.ServerInfo, dev *device.Device) error {
 	}
 	stats := dev.Stats()
 	info.Device = api.Device{Name: dev.Name(), Details: details}
-	info.Compiled, info.FromDisk, info.CompileS, info.DeviceBytes = stats.Compiled, stats.FromDisk, stats.CompileSeconds, stats.BufferBytes
+	info.Compiled, info.FromDisk, info.CompileS, info.DeviceBytes = stats.Compiled, stats.FromDisk, stats.CompileSeconds,
+		stats.BufferBytes
 	peak, known := dev.Peak()
 	info.PeakGFLOPS = peak / 1e9
 	for kind, w := range dev.Work() {

@@ -148,7 +148,8 @@ func fits(m *catalog.Model, col api.Column) (pixels.Layout, error) {
 	}
 	mh, mw, mc := m.ImageSize()
 	if h != mh || w != mw || c != mc {
-		return "", api.Errorf(api.BadTensor, "Column %q holds images of %d×%d pixels in %d channels, the model's have %d×%d in %d",
+		return "", api.Errorf(api.BadTensor,
+			"Column %q holds images of %d×%d pixels in %d channels, the model's have %d×%d in %d",
 			col.Name, h, w, c, mh, mw, mc).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
 	}
 	return l, nil

@@ -21,7 +21,8 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 		return nil, err
 	}
 	if req.Clusters != nil && !kind.PerClass {
-		return nil, api.Errorf(api.BadRequest, "clusters must be left out for kind %s; only a basis per class takes it", req.Kind)
+		return nil, api.Errorf(api.BadRequest, "clusters must be left out for kind %s; only a basis per class takes it",
+			req.Kind)
 	}
 	d, err := e.catalog.Dataset(req.Dataset)
 	if err != nil {
@@ -33,7 +34,8 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 		b, err = e.vectors(schedule.Family{Basis: req.Kind, K: req.K}, d.Height(), d.Width())
 	} else {
 		b, spans, err = passes.PCA(ctx, d, passes.PCASettings{
-			K: req.K, PerClass: kind.PerClass, Components: kind.Components, Clusters: req.Clusters, Progress: api.Sparsely(progress),
+			K: req.K, PerClass: kind.PerClass, Components: kind.Components, Clusters: req.Clusters,
+			Progress: api.Sparsely(progress),
 		})
 	}
 	if err != nil {

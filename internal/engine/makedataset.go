@@ -21,7 +21,8 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	}
 	net, ok := m.Net.(kernels.Sampler)
 	if !ok {
-		return nil, api.Errorf(api.BadRequest, "The model %q is no mixture: images of a known law are drawn from one", req.Model).WithHint("MakeModel makes mixtures.")
+		return nil, api.Errorf(api.BadRequest, "The model %q is no mixture: images of a known law are drawn from one",
+			req.Model).WithHint("MakeModel makes mixtures.")
 	}
 	values, err := m.Values()
 	if err != nil {
@@ -29,7 +30,8 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	}
 	h, w, c := m.ImageSize()
 	if bytes := api.Times(api.Times(int64(h)*int64(w), int64(c)*4), int64(req.N)); bytes > e.cfg.MaxUploadBytes {
-		return nil, api.Errorf(api.TooLarge, "%d images have %d bytes, a data set may have %d", req.N, bytes, e.cfg.MaxUploadBytes)
+		return nil, api.Errorf(api.TooLarge, "%d images have %d bytes, a data set may have %d", req.N, bytes,
+			e.cfg.MaxUploadBytes)
 	}
 	images, err := e.catalog.CreateDataset(req.Name, data.Form{
 		Height: h, Width: w, Channels: c, Float: true, Labels: m.Shape.Labels > 0, Unbounded: true,

@@ -16,7 +16,8 @@ const two = `{"name":"two","weights":[3,1],"means":[[0.5,0],[-0.5,0.25]],
 func TestMixtureIsAModel(t *testing.T) {
 	e := open(t)
 	info := act(t, e, "MakeModel", two)
-	if info["model_type"] != "Mixture" || info["img_resolution"] != 1.0 || info["img_width"] != 2.0 || info["label_dim"] != 2.0 || info["parameters"] != 16.0 {
+	if info["model_type"] != "Mixture" || info["img_resolution"] != 1.0 || info["img_width"] != 2.0 ||
+		info["label_dim"] != 2.0 || info["parameters"] != 16.0 {
 		t.Errorf("made %v", info)
 	}
 	act(t, e, "MakeDataset", `{"name":"clouds","model":"two","n":4000,"seed":1}`)
@@ -36,13 +37,15 @@ func TestMixtureIsAModel(t *testing.T) {
 	}
 
 	// Where the noise is far above the data the residual of class 0 tends to nothing, far below to the dimension.
-	r := get(t, e, "EvaluateModel", `{"model":"two","dataset":"clouds","schedule":{"edm":{"T":400}},"points":8,"samples":64}`)
+	r := get(t, e, "EvaluateModel",
+		`{"model":"two","dataset":"clouds","schedule":{"edm":{"T":400}},"points":8,"samples":64}`)
 	residual := column[float64](r, "residual")
 	if first, last := residual[0], residual[7]; !(first > last) || last > 0.05 {
 		t.Errorf("residuals %v", residual)
 	}
 
-	samples := get(t, e, "Sample", `{"model":"two","labels":[0,0,0,0,1,1,1,1],"nfe":15,"dtype":"float32","schedule":{"edm":{"T":400}}}`)
+	samples := get(t, e, "Sample",
+		`{"model":"two","labels":[0,0,0,0,1,1,1,1],"nfe":15,"dtype":"float32","schedule":{"edm":{"T":400}}}`)
 	for i, v := range column[float32](samples, "sample") {
 		want := []float64{0.5, -0.5}[i/8]
 		if i%2 == 0 && math.Abs(float64(v)-want) > 1 {
@@ -56,7 +59,8 @@ func TestMixtureIsAModel(t *testing.T) {
 	act(t, e, "CreateRun", `{"name":"r",`+run+`,"train_network":false,"family":{"per_class":true,"basis":"none"}}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":3}`)
 	saved := act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
-	if saved["model_type"] != "Mixture" || saved["hash"] != info["hash"] || saved["schedule"].(map[string]any)["per_class"] != true {
+	if saved["model_type"] != "Mixture" || saved["hash"] != info["hash"] ||
+		saved["schedule"].(map[string]any)["per_class"] != true {
 		t.Errorf("saved %v, made %v", saved, info)
 	}
 	again := reopen(t, e.cfg.Dir, Config{})
@@ -77,7 +81,9 @@ func TestMixtureOfADataSet(t *testing.T) {
 		}
 	}
 	// The anisotropic noise of a run: exact on the covariance that is diagonal in the DCT.
-	act(t, e, "CreateRun", `{"name":"a","stage":"anisotropic","dataset":"smooth","model":"gmm-dct","train_network":false,"T":400,"knots":8,"batch":16,"kimg":0.032}`)
+	act(t, e, "CreateRun",
+		`{"name":"a","stage":"anisotropic","dataset":"smooth","model":"gmm-dct","train_network":false,"T":400,"knots":8,`+
+			`"batch":16,"kimg":0.032}`)
 	get(t, e, "TrainStep", `{"run":"a","steps":2}`)
 	for name, c := range map[string]struct {
 		body string

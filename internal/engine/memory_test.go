@@ -61,7 +61,8 @@ func TestRunsFitTheMemory(t *testing.T) {
 	newRun(t, tight, "parts", "")
 	parts := memory(t, tight, "parts")
 	config := act(t, tight, "GetRun", `{"run":"parts"}`)["config"].(map[string]any)
-	if parts.Microbatch != 4 || parts.NeededBytes > parts.AvailableBytes || parts.WholeBytes != whole.NeededBytes || config["microbatch"] != 4.0 {
+	if parts.Microbatch != 4 || parts.NeededBytes > parts.AvailableBytes || parts.WholeBytes != whole.NeededBytes ||
+		config["microbatch"] != 4.0 {
 		t.Errorf("with three quarters: %+v, microbatch %v", parts, config["microbatch"])
 	}
 	if r := get(t, tight, "TrainStep", `{"run":"parts","steps":2}`); r.n != 2 {
@@ -70,9 +71,11 @@ func TestRunsFitTheMemory(t *testing.T) {
 
 	scarce := within(t, 64<<10)
 	putImages(t, scarce, "noise", 24)
-	_, err := perform(t.Context(), scarce, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny","batch":8}`, nil)
+	_, err := perform(t.Context(), scarce, "CreateRun",
+		`{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny","batch":8}`, nil)
 	wantCode(t, "a run that cannot fit", err, api.TooLarge)
-	if text := err.Error(); !strings.Contains(text, "in microbatches of 1 needs an estimated 0.4 MiB") || !strings.Contains(text, "memory_limit") {
+	if text := err.Error(); !strings.Contains(text, "in microbatches of 1 needs an estimated 0.4 MiB") ||
+		!strings.Contains(text, "memory_limit") {
 		t.Errorf("it says %q", text)
 	}
 }

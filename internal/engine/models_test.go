@@ -52,7 +52,8 @@ func TestLoadModelFollowsNoLinkOut(t *testing.T) {
 	if err := os.Remove(filepath.Join(half, "model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(outside, "model.safetensors"), filepath.Join(half, "model.safetensors")); err != nil {
+	if err := os.Symlink(filepath.Join(outside, "model.safetensors"),
+		filepath.Join(half, "model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("tiny", filepath.Join(e.catalog.Folders().Models, "alias")); err != nil {
@@ -75,7 +76,9 @@ func TestBadModelsAreRefusedAndLeaveTheRest(t *testing.T) {
 		"truncated":  func(f string) error { return os.Truncate(filepath.Join(f, "model.safetensors"), 1000) },
 		"not-json":   func(f string) error { return os.WriteFile(filepath.Join(f, "config.json"), []byte("{"), 0o644) },
 		"other-size": func(f string) error {
-			return os.WriteFile(filepath.Join(f, "config.json"), []byte(`{"model_type":"SongUNet","img_resolution":8,"img_channels":3,"model_channels":8,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[]}`), 0o644)
+			return os.WriteFile(filepath.Join(f, "config.json"),
+				[]byte(`{"model_type":"SongUNet","img_resolution":8,"img_channels":3,"model_channels":8,"channel_mult":[1],`+
+					`"num_blocks":1,"attn_resolutions":[]}`), 0o644)
 		},
 		"bad-schedule": func(f string) error {
 			return os.WriteFile(filepath.Join(f, "schedule.json"), []byte(`{"version":99}`), 0o644)
@@ -123,7 +126,8 @@ func TestUnloadAndDeleteModel(t *testing.T) {
 func TestServerInfo(t *testing.T) {
 	e := open(t)
 	info := act(t, e, "ServerInfo", "")
-	if info["version"] != "test" || info["active_requests"] != 0.0 || info["models"] != 1.0 || info["heap_bytes"].(float64) <= 0 {
+	if info["version"] != "test" || info["active_requests"] != 0.0 || info["models"] != 1.0 ||
+		info["heap_bytes"].(float64) <= 0 {
 		t.Errorf("got %v", info)
 	}
 	if info["device"].(map[string]any)["name"] == "" {

@@ -57,14 +57,18 @@ func TestRegisteredBasis(t *testing.T) {
 		t.Errorf("its schedule: %+v", info)
 	}
 	get(t, again, "EvaluateModel", `{"model":"squares","dataset":"noise","points":2,"samples":2}`)
-	act(t, again, "MakeSchedule", `{"name":"geodesic","kind":"geodesic","model":"tiny","dataset":"noise","basis":"checkerboard","points":4,"samples":2,"T":100}`)
+	act(t, again, "MakeSchedule",
+		`{"name":"geodesic","kind":"geodesic","model":"tiny","dataset":"noise","basis":"checkerboard","points":4,`+
+			`"samples":2,"T":100}`)
 
-	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 100, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 40, 1}, knot{-1, 1, 100, 100})
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 100, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 40, 1},
+		knot{-1, 1, 100, 100})
 	if _, err := put(again, `{"op":"PutSchedule","name":"s","basis":"checkerboard"}`, scheduleTable, table); err != nil {
 		t.Fatal(err)
 	}
 	sample := func(schedule string) []float32 {
-		return column[float32](get(t, again, "Sample", `{"model":"tiny","n":2,"steps":2,"dtype":"float32","schedule":"`+schedule+`"}`), "sample")
+		return column[float32](get(t, again, "Sample",
+			`{"model":"tiny","n":2,"steps":2,"dtype":"float32","schedule":"`+schedule+`"}`), "sample")
 	}
 	act(t, again, "MakeBasis", `{"name":"stored","kind":"checkerboard","dataset":"noise"}`)
 	if _, err := put(again, `{"op":"PutSchedule","name":"on-stored","basis":"stored"}`, scheduleTable, table); err != nil {
@@ -91,7 +95,8 @@ func TestRegisteredBasis(t *testing.T) {
 		_, err := put(again, body, scheduleTable, table)
 		wantCode(t, body, err, api.BadRequest)
 	}
-	if _, err := put(again, `{"op":"PutSchedule","name":"c","basis":"checkerboard","k":3}`, scheduleTable, table); err == nil {
+	if _, err := put(again, `{"op":"PutSchedule","name":"c","basis":"checkerboard","k":3}`, scheduleTable,
+		table); err == nil {
 		t.Error("an odd k is taken")
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 // handler does one operation, by each of the ways that the contract's table lists for it.
 type handler struct {
-	action   func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) // that speaks JSON
+	// that speaks JSON
+	action   func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error)
 	job      func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error)
 	exchange func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error)
 	upload   func(e *Engine, req api.Request, in api.Schema) (api.Upload, error)
@@ -82,7 +83,8 @@ func given[R any, P request[R]](req api.Request) (R, error) {
 	return *p, nil
 }
 
-func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Meta)) (any, error)) func(*Engine, context.Context, api.Request, func(api.Meta)) (any, error) {
+func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Meta)) (any, error)) func(*Engine,
+	context.Context, api.Request, func(api.Meta)) (any, error) {
 	return func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -93,11 +95,16 @@ func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Me
 }
 
 // ask is an action without progress.
-func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) func(*Engine, context.Context, api.Request, func(api.Meta)) (any, error) {
-	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any, error) { return f(e, ctx, req) })
+func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) func(*Engine, context.Context,
+	api.Request, func(api.Meta)) (any, error) {
+	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any,
+		error) {
+		return f(e, ctx, req)
+	})
 }
 
-func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, error)) func(*Engine, context.Context, api.Request) (*api.Job, error) {
+func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, error)) func(*Engine, context.Context,
+	api.Request) (*api.Job, error) {
 	return func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -107,7 +114,8 @@ func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, err
 	}
 }
 
-func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schema) (*api.Exchange, error)) func(*Engine, context.Context, api.Request, api.Schema) (*api.Exchange, error) {
+func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schema) (*api.Exchange, error)) func(*Engine,
+	context.Context, api.Request, api.Schema) (*api.Exchange, error) {
 	return func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -117,7 +125,8 @@ func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schem
 	}
 }
 
-func upload[R any, P request[R]](f func(*Engine, R, api.Schema) (api.Upload, error)) func(*Engine, api.Request, api.Schema) (api.Upload, error) {
+func upload[R any, P request[R]](f func(*Engine, R, api.Schema) (api.Upload, error)) func(*Engine, api.Request,
+	api.Schema) (api.Upload, error) {
 	return func(e *Engine, req api.Request, in api.Schema) (api.Upload, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -240,7 +249,8 @@ func (u explained) Commit() (int64, error) {
 func (e *Engine) enter() (leave func(), err error) {
 	if e.active.Add(1) > e.cfg.MaxRequests {
 		e.active.Add(-1)
-		return nil, api.Errorf(api.Busy, "The server is at work on %d requests", e.cfg.MaxRequests).WithHint("Try again in a moment.")
+		return nil, api.Errorf(api.Busy, "The server is at work on %d requests", e.cfg.MaxRequests).
+			WithHint("Try again in a moment.")
 	}
 	return func() { e.active.Add(-1) }, nil
 }

@@ -35,7 +35,8 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 	}
 	out := api.Plan{
 		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.Name, Label: label, Family: api.Family(s.Family()),
-		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T, Init: p.Init,
+		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T,
+		Init: p.Init,
 	}
 	if p.Data {
 		out.Predicts = api.PredictsDenoised
@@ -51,7 +52,8 @@ func settingsOf(r api.Sample) solver.Settings {
 	g := r.Grid
 	return solver.Settings{
 		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant,
-		Grid:  solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho, T: g.T, Sigma: g.Sigma, Table: g.Table},
+		Grid: solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho, T: g.T, Sigma: g.Sigma,
+			Table: g.Table},
 		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
 		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}

@@ -24,7 +24,8 @@ func TestPlanSampler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Solver != "euler" || p.Steps != 2 || p.NFE != 2 || p.History != 1 || p.Predicts != "flow" || p.Label != int32(label) {
+		if p.Solver != "euler" || p.Steps != 2 || p.NFE != 2 || p.History != 1 || p.Predicts != "flow" ||
+			p.Label != int32(label) {
 			t.Errorf("%+v", p)
 		}
 		want := []float64{10, 10, 5, 0, 10, 100, 1, 10 - math.Sqrt(middle), 5, middle, 1, math.Sqrt(middle) - 0.01}
@@ -38,7 +39,8 @@ func TestPlanSampler(t *testing.T) {
 			}
 		}
 	}
-	if p, err := plan(`{"model":"tiny","solver":"dpmpp2m","nfe":3}`); err != nil || p.Schedule != "edm" || p.Predicts != "denoised" || p.History != 2 {
+	if p, err := plan(`{"model":"tiny","solver":"dpmpp2m","nfe":3}`); err != nil || p.Schedule != "edm" ||
+		p.Predicts != "denoised" || p.History != 2 {
 		t.Errorf("of a model without a schedule: %v, %+v", err, p)
 	}
 	for body, code := range map[string]api.Code{

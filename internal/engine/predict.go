@@ -59,7 +59,8 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 		var rows []passes.Prediction
 		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
 			rows, err = passes.Predict(ctx, on, m.Weights(), d, passes.PredictSettings{
-				T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases, Progress: report,
+				T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases,
+				Progress: report,
 			})
 			return err
 		})

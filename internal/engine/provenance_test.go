@@ -50,7 +50,8 @@ func TestProvenanceOfSchedules(t *testing.T) {
 		t.Errorf("log-linear: %+v", p)
 	}
 
-	act(t, e, "MakeSchedule", `{"name":"geo","kind":"geodesic","model":"tiny","dataset":"bars","T":400,"points":6,"samples":3,"seed":7}`)
+	act(t, e, "MakeSchedule",
+		`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"bars","T":400,"points":6,"samples":3,"seed":7}`)
 	p := provenance(t, e, "geo")
 	if p.Kind != "geodesic" || *p.Dataset != data || *p.Model != net || *p.Seed != 7 {
 		t.Errorf("geodesic: %+v", p)
@@ -59,7 +60,8 @@ func TestProvenanceOfSchedules(t *testing.T) {
 		t.Errorf("the geodesic's energy is %+v, EDM's %+v", p.EnergyAfter, p.EnergyBefore)
 	}
 
-	if _, err := put(e, `{"op":"PutSchedule","name":"mine"}`, scheduleTable, knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})); err != nil {
+	if _, err := put(e, `{"op":"PutSchedule","name":"mine"}`, scheduleTable,
+		knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})); err != nil {
 		t.Fatal(err)
 	}
 	if p := provenance(t, e, "mine"); p.Kind != "upload" || p.EnergyAfter != nil {
@@ -75,12 +77,15 @@ func TestProvenanceOfSchedules(t *testing.T) {
 func TestProvenanceOfRuns(t *testing.T) {
 	e := open(t)
 	putImages(t, e, "bars", 24)
-	act(t, e, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"bars","model":"tiny","train_network":false,"batch":2,"T":400,"knots":8,"seed":5}`)
+	act(t, e, "CreateRun",
+		`{"name":"r","stage":"isotropic","dataset":"bars","model":"tiny","train_network":false,"batch":2,"T":400,`+
+			`"knots":8,"seed":5}`)
 	get(t, e, "TrainStep", `{"run":"r","steps":4}`)
 	act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
 	check := func(when, name string, p schedule.Provenance) {
 		t.Helper()
-		if p.Kind != "learned" || p.Stage != train.Isotropic || p.Steps != 4 || p.Kimg != 0.008 || *p.Seed != 5 || p.Dataset.Name != "bars" || len(p.Dataset.Hash) != 64 {
+		if p.Kind != "learned" || p.Stage != train.Isotropic || p.Steps != 4 || p.Kimg != 0.008 || *p.Seed != 5 ||
+			p.Dataset.Name != "bars" || len(p.Dataset.Hash) != 64 {
 			t.Errorf("%s: %+v", when, p)
 		}
 		if p.Model.Name != name || p.EnergyBefore == nil || p.EnergyAfter == nil {
@@ -118,7 +123,8 @@ func TestImportSchedule(t *testing.T) {
 	if p := provenance(t, e, "copy"); p.Kind != "log-linear" {
 		t.Errorf("the copy's provenance is %+v", p)
 	}
-	if got := get(t, e, "EvaluateSchedule", `{"schedule":"copy","knots":true}`); got.n != 4 || column[float64](got, "t")[1] != 400./3 {
+	if got := get(t, e, "EvaluateSchedule", `{"schedule":"copy","knots":true}`); got.n != 4 ||
+		column[float64](got, "t")[1] != 400./3 {
 		t.Errorf("the copy's knots are %v", column[float64](got, "t"))
 	}
 	for name, c := range map[string]struct {
@@ -131,8 +137,10 @@ func TestImportSchedule(t *testing.T) {
 		"no object":      {`{"name":"x","file":[1]}`, api.BadRequest},
 		"another object": {`{"name":"x","file":{"format":"other","version":1}}`, api.BadSchedule},
 		"basis of none":  {`{"name":"x","basis":"b","file":` + string(file) + `}`, api.BadRequest},
-		"no such basis":  {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`, api.BasisNotFound},
-		"falling":        {`{"name":"x","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`, api.BadSchedule},
+		"no such basis": {`{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,` +
+			`"basis":"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`, api.BasisNotFound},
+		"falling": {`{"name":"x","file":{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,` +
+			`"basis":"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`, api.BadSchedule},
 	} {
 		_, err := perform(t.Context(), e, "ImportSchedule", c.body, nil)
 		wantCode(t, name, err, c.code)

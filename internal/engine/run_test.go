@@ -21,7 +21,9 @@ func newRun(t *testing.T, e *Engine, name, more string) {
 	if _, err := e.catalog.Dataset("noise"); err != nil {
 		putImages(t, e, "noise", 24)
 	}
-	act(t, e, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,"kimg":1%s}`, name, more))
+	act(t, e, "CreateRun",
+		fmt.Sprintf(`{"name":%q,"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,"kimg":1%s}`,
+			name, more))
 }
 
 func state(t *testing.T, e *Engine, name string) string {
@@ -44,7 +46,8 @@ func TestRunLifeCycle(t *testing.T) {
 			t.Errorf("kimg %v after step %d of 8 images", kimg, i+1)
 		}
 	}
-	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr", "seconds"} {
+	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr",
+		"schedule_lr", "seconds"} {
 		if v := column[float64](r, name); math.IsNaN(v[0]) || len(v) != 3 {
 			t.Errorf("%s is %v", name, v)
 		}
@@ -186,7 +189,8 @@ func TestSaveModelRules(t *testing.T) {
 	if info["version"] != 2.0 || info["schedule"].(map[string]any)["T"] != 100.0 {
 		t.Errorf("saved as %v", info)
 	}
-	_, err := put(e, `{"op":"PutSchedule","name":"m","replace":true}`, scheduleTable, knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2}))
+	_, err := put(e, `{"op":"PutSchedule","name":"m","replace":true}`, scheduleTable,
+		knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2}))
 	wantCode(t, "a schedule of the model's name", err, api.NameTaken)
 	learned := get(t, e, "EvaluateSchedule", `{"schedule":"m","points":3}`)
 	if g := column[float64](learned, "g"); g[2] != 100 {
@@ -231,14 +235,16 @@ func TestCreateRunRejects(t *testing.T) {
 func TestTrainStepOnTheCallersImages(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 8, 1),
+		{Name: "label", Type: api.Int32}}}
 	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := &rows{schema: x.Out, cols: map[string]any{}}
 	for range 2 {
-		if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]uint8, 512), make([]int32, 8)}}, got.add); err != nil {
+		if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]uint8, 512), make([]int32, 8)}},
+			got.add); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,7 +255,8 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	if s := state(t, e, "r"); s != runs.Paused {
 		t.Errorf("the run is %s", s)
 	}
-	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
+	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`,
+		api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
 	wantCode(t, "size", err, api.BadTensor)
 	if _, err := collectNow(t, e, "TrainStep", `{"run":"r"}`); err != nil { // the refused exchange let go of the run
 		t.Error(err)
@@ -328,7 +335,8 @@ func TestWatchIsCancelled(t *testing.T) {
 func TestEvaluateModelAndGeodesic(t *testing.T) {
 	e := open(t)
 	putImages(t, e, "noise", 24)
-	r := get(t, e, "EvaluateModel", `{"model":"tiny","dataset":"noise","schedule":{"edm":{"T":100}},"points":8,"samples":4}`)
+	r := get(t, e, "EvaluateModel",
+		`{"model":"tiny","dataset":"noise","schedule":{"edm":{"T":100}},"points":8,"samples":4}`)
 	if r.n != 8 {
 		t.Fatalf("%d rows for 8 points", r.n)
 	}
@@ -338,7 +346,9 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 		}
 	}
 	var events int
-	reply, err := perform(t.Context(), e, "MakeSchedule", `{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise","T":100,"knots":8,"points":20,"samples":4}`, func(m api.Meta) { events++ })
+	reply, err := perform(t.Context(), e, "MakeSchedule",
+		`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise","T":100,"knots":8,"points":20,"samples":4}`,
+		func(m api.Meta) { events++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +369,8 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 		wantCode(t, body, err, code)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = perform(ctx, e, "MakeSchedule", `{"name":"g","kind":"geodesic","model":"tiny","dataset":"noise","samples":10000}`, func(api.Meta) { cancel() })
+	_, err = perform(ctx, e, "MakeSchedule",
+		`{"name":"g","kind":"geodesic","model":"tiny","dataset":"noise","samples":10000}`, func(api.Meta) { cancel() })
 	wantCode(t, "cancelled", err, api.Cancelled)
 	if n := e.active.Load(); n != 0 {
 		t.Errorf("%d requests are active", n)

@@ -81,7 +81,8 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 		return nil, err
 	}
 	if !s.on.Basis().Knows(int(label)) {
-		return nil, api.Errorf(api.BadRequest, "The basis %q has vectors for each class and none for label %d", s.sched.Family().Basis, label).
+		return nil, api.Errorf(api.BadRequest, "The basis %q has vectors for each class and none for label %d",
+			s.sched.Family().Basis, label).
 			WithHint("Choose among its classes: %v.", s.on.Basis().Classes())
 	}
 	if p, ok := s.plans[row]; ok {

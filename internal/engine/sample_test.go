@@ -24,7 +24,8 @@ func TestSampleTwiceGivesTheSameBytes(t *testing.T) {
 		t.Errorf("nfe %v, want 6 each: Heun's midpoint form costs two a step", column[int32](a, "nfe"))
 	}
 	for i := range 11 {
-		if column[int64](a, "index")[i] != int64(i) || column[uint64](a, "seed")[i] != 42+uint64(i) || column[int32](a, "step")[i] != -1 {
+		if column[int64](a, "index")[i] != int64(i) || column[uint64](a, "seed")[i] != 42+uint64(i) ||
+			column[int32](a, "step")[i] != -1 {
 			t.Fatalf("row %d: index, seed and step are wrong", i)
 		}
 		if got, want := column[int32](a, "label")[i], latent.Label(42+uint64(i), 3); got != want {
@@ -67,7 +68,8 @@ func TestSampleFormats(t *testing.T) {
 	const body = `{"model":"tiny","labels":[0,-1,2],"steps":2,"dtype":%q,"layout":%q}`
 	raw := get(t, e, "Sample", fmt.Sprintf(body, "float32", "HWC"))
 	bytes := get(t, e, "Sample", fmt.Sprintf(body, "uint8", "CHW"))
-	if got := bytes.schema.Columns[5]; !slices.Equal(got.Shape, []int{1, 8, 8}) || !slices.Equal(got.DimNames, []string{"C", "H", "W"}) {
+	if got := bytes.schema.Columns[5]; !slices.Equal(got.Shape, []int{1, 8, 8}) ||
+		!slices.Equal(got.DimNames, []string{"C", "H", "W"}) {
 		t.Errorf("column %+v", got)
 	}
 	if !slices.Equal(column[int32](raw, "label"), []int32{0, -1, 2}) {
@@ -166,7 +168,8 @@ func collectUntil(ctx context.Context, job *api.Job, look func(api.Event)) (*row
 func TestSampleExchange(t *testing.T) {
 	e := open(t)
 	ref := get(t, e, "Sample", `{"model":"tiny","labels":[2,0,1],"seed":9,"steps":2,"dtype":"float32"}`)
-	in := api.Schema{Columns: []api.Column{imageColumn("latent", api.Float32, chw, 8, 8, 1), {Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{imageColumn("latent", api.Float32, chw, 8, 8, 1),
+		{Name: "label", Type: api.Int32}}}
 	x, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +187,8 @@ func TestSampleExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !reflect.DeepEqual(got.cols["index"], ref.cols["index"]) || !reflect.DeepEqual(got.cols["label"], ref.cols["label"]) {
+	if !reflect.DeepEqual(got.cols["index"], ref.cols["index"]) ||
+		!reflect.DeepEqual(got.cols["label"], ref.cols["label"]) {
 		t.Error("index or label differ from the request by seed")
 	}
 	for i, v := range column[float32](got, "sample") {
@@ -195,7 +199,8 @@ func TestSampleExchange(t *testing.T) {
 	bad := slices.Clone(latents[:64])
 	bad[5] = float32(math.NaN())
 	wantCode(t, "NaN", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{bad, []int32{0}}}, got.add), api.BadTensor)
-	wantCode(t, "label", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{latents[:64], []int32{7}}}, got.add), api.BadRequest)
+	wantCode(t, "label", x.Do(t.Context(), api.Batch{Rows: 1, Cols: []any{latents[:64], []int32{7}}}, got.add),
+		api.BadRequest)
 }
 
 func TestExchangeRejectsColumns(t *testing.T) {
@@ -208,7 +213,8 @@ func TestExchangeRejectsColumns(t *testing.T) {
 		"size":    {imageColumn("latent", api.Float32, hwc, 8, 9, 1), label},
 		"rank":    {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{64}}, label},
 		"scalar":  {{Name: "latent", Type: api.Float32}, label},
-		"dims":    {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{8, 8, 1}, DimNames: []string{"W", "H", "C"}}, label},
+		"dims": {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{8, 8, 1},
+			DimNames: []string{"W", "H", "C"}}, label},
 		"unknown": {ok, label, {Name: "more", Type: api.Int32}},
 		"twice":   {ok, label, label},
 	} {
@@ -230,7 +236,8 @@ func TestChurnedSamplesAgreeAcrossN(t *testing.T) {
 	e := open(t)
 	request := func(n int, seed uint64, churn float64) *rows {
 		return get(t, e, "Sample", fmt.Sprintf(
-			`{"model":"tiny","n":%d,"seed":%d,"steps":3,"solver":"heun","grid":"edm","S_churn":%g,"S_min":0.01,"S_noise":1.003,"dtype":"float32"}`, n, seed, churn))
+			`{"model":"tiny","n":%d,"seed":%d,"steps":3,"solver":"heun","grid":"edm","S_churn":%g,"S_min":0.01,`+
+				`"S_noise":1.003,"dtype":"float32"}`, n, seed, churn))
 	}
 	many := request(40, 7, 1)
 	if again := request(40, 7, 1); !reflect.DeepEqual(many.cols, again.cols) {
@@ -258,7 +265,8 @@ func TestChurnedSamplesAgreeAcrossN(t *testing.T) {
 func TestSamplingCompilesOnce(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"steep","kind":"log-linear","T":100,"knots":5}`)
-	in := api.Schema{Columns: []api.Column{{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64}}}
+	in := api.Schema{Columns: []api.Column{{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32},
+		{Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64}}}
 	if _, err := put(e, `{"op":"PutSchedule","name":"by-class"}`, in, api.Batch{Rows: 6, Cols: []any{
 		[]int32{0, 0, 1, 1, 2, 2}, make([]int32, 6), []float64{0, 10, 0, 10, 0, 10}, []float64{1e-4, 10, 1e-3, 10, 1e-5, 10},
 	}}); err != nil {
@@ -285,9 +293,11 @@ func TestSamplingCompilesOnce(t *testing.T) {
 func TestPreviewsAreDenoised(t *testing.T) {
 	e := open(t)
 	for options, nfe := range map[string]int32{
-		`"solver":"ab","warmup":"heun"`: 3, `"solver":"dpmpp2m"`: 3, `"solver":"heun","S_churn":1`: 6, `"solver":"ipndm","afs":true`: 2,
+		`"solver":"ab","warmup":"heun"`: 3, `"solver":"dpmpp2m"`: 3, `"solver":"heun","S_churn":1`: 6, `"solver":"ipndm",` +
+			`"afs":true`: 2,
 	} {
-		r := get(t, e, "Sample", `{"model":"tiny","n":1,"steps":3,"every":1,"denoise_to_zero":true,"dtype":"float32",`+options+`}`)
+		r := get(t, e, "Sample",
+			`{"model":"tiny","n":1,"steps":3,"every":1,"denoise_to_zero":true,"dtype":"float32",`+options+`}`)
 		last := r.n - 1
 		if step := column[int32](r, "step"); step[last] != -1 || step[last-1] != 2 {
 			t.Fatalf("%s: steps %v", options, step)

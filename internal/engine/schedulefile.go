@@ -44,7 +44,8 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any,
 func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {
 	family := s.Family()
 	if basis.ByFormula(family.Basis) && name != "" {
-		return nil, nil, api.Errorf(api.BadRequest, "The schedule's basis is %s, which needs no stored one", family.Basis).WithHint("Leave out basis.")
+		return nil, nil, api.Errorf(api.BadRequest, "The schedule's basis is %s, which needs no stored one", family.Basis).
+			WithHint("Leave out basis.")
 	}
 	if name != "" {
 		family.Basis = name
@@ -57,10 +58,12 @@ func (e *Engine) onBasis(s *schedule.Schedule, name string) (*schedule.Schedule,
 		return nil, nil, err
 	}
 	if b.J() != s.J() {
-		return nil, nil, api.Errorf(api.BadSchedule, "The schedule has %d subspaces, its basis %q splits images into %d", s.J(), family.Basis, b.J())
+		return nil, nil, api.Errorf(api.BadSchedule, "The schedule has %d subspaces, its basis %q splits images into %d",
+			s.J(), family.Basis, b.J())
 	}
 	if family.K != 0 && family.K != b.K() {
-		return nil, nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K, family.Basis, b.K())
+		return nil, nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K,
+			family.Basis, b.K())
 	}
 	s, err = s.On(family.Basis, b.K())
 	return s, b, err

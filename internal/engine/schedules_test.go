@@ -12,7 +12,8 @@ import (
 )
 
 var scheduleTable = api.Schema{Columns: []api.Column{
-	{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
+	{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g",
+		Type: api.Float64},
 }}
 
 // knot is one row of an uploaded schedule.
@@ -48,12 +49,14 @@ func put(e *Engine, command string, in api.Schema, batches ...api.Batch) (int64,
 func TestEvaluateScheduleOfEDM(t *testing.T) {
 	e := open(t)
 	r := get(t, e, "EvaluateSchedule", `{"schedule":"edm","points":33}`)
-	times, g, gdot, sigma := column[float64](r, "t"), column[float64](r, "g"), column[float64](r, "gdot"), column[float64](r, "sigma")
+	times, g, gdot, sigma := column[float64](r, "t"), column[float64](r, "g"), column[float64](r,
+		"gdot"), column[float64](r, "sigma")
 	if times[0] != 0 || times[32] != 6400 || g[32] != 6400 || math.Abs(g[0]/schedule.DefaultG0-1) > 1e-12 {
 		t.Errorf("ends: t %v … %v, g %v … %v", times[0], times[32], g[0], g[32])
 	}
 	for i := range times {
-		if math.Abs(times[i]-200*float64(i)) > 1e-9 || sigma[i] != math.Sqrt(g[i]) || gdot[i] <= 0 || column[int32](r, "label")[i] != -1 {
+		if math.Abs(times[i]-200*float64(i)) > 1e-9 || sigma[i] != math.Sqrt(g[i]) || gdot[i] <= 0 ||
+			column[int32](r, "label")[i] != -1 {
 			t.Fatalf("row %d: t %v g %v gdot %v sigma %v", i, times[i], g[i], gdot[i], sigma[i])
 		}
 	}
@@ -62,15 +65,18 @@ func TestEvaluateScheduleOfEDM(t *testing.T) {
 		t.Error("the model's own schedule is not edm")
 	}
 	short := get(t, e, "EvaluateSchedule", `{"schedule":{"edm":{"T":400}},"t":[400,0,100]}`)
-	if got := column[float64](short, "t"); !slices.Equal(got, []float64{0, 100, 400}) || column[float64](short, "g")[2] != 400 {
+	if got := column[float64](short, "t"); !slices.Equal(got, []float64{0, 100, 400}) ||
+		column[float64](short, "g")[2] != 400 {
 		t.Errorf("t %v", got)
 	}
 }
 
 func TestUploadedSchedule(t *testing.T) {
 	e := open(t)
-	rows := []knot{{1, 0, 0, 1e-6}, {1, 0, 3, 1}, {1, 0, 10, 100}, {0, 0, 0, 1e-5}, {0, 0, 10, 100}, {2, 0, 0, 1e-5}, {2, 0, 10, 100}}
-	n, err := put(e, `{"op":"PutSchedule","name":"mine","basis":"none"}`, scheduleTable, knots(rows[:3]...), knots(rows[3:]...))
+	rows := []knot{{1, 0, 0, 1e-6}, {1, 0, 3, 1}, {1, 0, 10, 100}, {0, 0, 0, 1e-5}, {0, 0, 10, 100}, {2, 0, 0, 1e-5},
+		{2, 0, 10, 100}}
+	n, err := put(e, `{"op":"PutSchedule","name":"mine","basis":"none"}`, scheduleTable, knots(rows[:3]...),
+		knots(rows[3:]...))
 	if err != nil || n != 7 {
 		t.Fatalf("%d rows, %v", n, err)
 	}
@@ -114,13 +120,14 @@ func TestScheduleUploadRejects(t *testing.T) {
 		rows    []knot
 		code    api.Code
 	}{
-		"taken":             {`"name":"first"`, ok, api.NameTaken},
-		"model's name":      {`"name":"tiny","replace":true`, ok, api.NameTaken},
-		"reserved":          {`"name":"edm"`, ok, api.BadRequest},
-		"capital":           {`"name":"Mine"`, ok, api.BadRequest},
-		"unknown basis":     {`"name":"s","basis":"nobody"`, ok, api.BasisNotFound},
-		"k of none":         {`"name":"s","k":4`, ok, api.BadRequest},
-		"k no square":       {`"name":"s","basis":"dct","k":5`, []knot{{-1, 0, 0, 1}, {-1, 0, 1, 2}, {-1, 1, 0, 1}, {-1, 1, 1, 2}}, api.BadSchedule},
+		"taken":         {`"name":"first"`, ok, api.NameTaken},
+		"model's name":  {`"name":"tiny","replace":true`, ok, api.NameTaken},
+		"reserved":      {`"name":"edm"`, ok, api.BadRequest},
+		"capital":       {`"name":"Mine"`, ok, api.BadRequest},
+		"unknown basis": {`"name":"s","basis":"nobody"`, ok, api.BasisNotFound},
+		"k of none":     {`"name":"s","k":4`, ok, api.BadRequest},
+		"k no square": {`"name":"s","basis":"dct","k":5`, []knot{{-1, 0, 0, 1}, {-1, 0, 1, 2}, {-1, 1, 0, 1},
+			{-1, 1, 1, 2}}, api.BadSchedule},
 		"empty":             {`"name":"s"`, nil, api.BadSchedule},
 		"one subspace":      {`"name":"s","basis":"dct"`, ok, api.BadSchedule},
 		"starts late":       {`"name":"s"`, []knot{{-1, 0, 1, 1}, {-1, 0, 10, 100}}, api.BadSchedule},

@@ -14,7 +14,8 @@ func TestSolversAgreeWhenConverged(t *testing.T) {
 	e := open(t)
 	request := func(solver string, steps int) []float32 {
 		return column[float32](get(t, e, "Sample", fmt.Sprintf(
-			`{"model":"tiny","labels":[0,1],"seed":5,"solver":%q,"steps":%d,"grid":"edm","dtype":"float32"}`, solver, steps)), "sample")
+			`{"model":"tiny","labels":[0,1],"seed":5,"solver":%q,"steps":%d,"grid":"edm","dtype":"float32"}`, solver,
+			steps)), "sample")
 	}
 	want := request("heun", 160)
 	var size float64
@@ -33,7 +34,8 @@ func TestSolversAgreeWhenConverged(t *testing.T) {
 		}
 		t.Logf("%s: relative distance %.2g", solver, math.Sqrt(diff/size))
 		if !(math.Sqrt(diff/size) <= most) {
-			t.Errorf("%s with %d steps is %.2g away from the converged sample, relative; at most %g", solver, steps, math.Sqrt(diff/size), most)
+			t.Errorf("%s with %d steps is %.2g away from the converged sample, relative; at most %g", solver, steps,
+				math.Sqrt(diff/size), most)
 		}
 	}
 }

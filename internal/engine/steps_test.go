@@ -12,9 +12,12 @@ import (
 // schedule is the same path.
 func TestChosenSteps(t *testing.T) {
 	e := open(t)
-	info := makeGaussian(t, e, `{"name":"five","kind":"steps","model":"tiny","solver":"dpmpp2m","nfe":5,"samples":6,"seed":3,"schedule":{"edm":{"T":400}}}`)
+	info := makeGaussian(t, e,
+		`{"name":"five","kind":"steps","model":"tiny","solver":"dpmpp2m","nfe":5,"samples":6,"seed":3,`+
+			`"schedule":{"edm":{"T":400}}}`)
 	s := info.Steps
-	if s == nil || s.Steps != 5 || s.NFE != 5 || s.Samples != 6 || len(s.T) != 6 || s.T[0] != 400 || s.T[5] != 0 || info.T != 400 {
+	if s == nil || s.Steps != 5 || s.NFE != 5 || s.Samples != 6 || len(s.T) != 6 || s.T[0] != 400 || s.T[5] != 0 ||
+		info.T != 400 {
 		t.Fatalf("reply %+v, %+v", info, s)
 	}
 	if !(s.Predicted < s.PredictedUniform && s.Error < 1.05*s.ErrorUniform) {

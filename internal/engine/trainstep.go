@@ -23,18 +23,19 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		if err := r.Begin(); err != nil {
-			return err
-		}
-		defer r.End()
-		for i := range req.Steps {
-			if err := r.TakeStep(ctx, r.Step, emit, int64(i+1), int64(req.Steps)); err != nil {
+	return &api.Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes,
+		Run: func(ctx context.Context, emit func(api.Event) error) error {
+			if err := r.Begin(); err != nil {
 				return err
 			}
-		}
-		return nil
-	}}, nil
+			defer r.End()
+			for i := range req.Steps {
+				if err := r.TakeStep(ctx, r.Step, emit, int64(i+1), int64(req.Steps)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}, nil
 }
 
 // prepareWatchRun follows a run's rows.
@@ -101,8 +102,10 @@ func (s *stepping) check() (err error) {
 		return err
 	}
 	if s.h != d.Height() || s.w != d.Width() || s.c != d.Channels() {
-		return api.Errorf(api.BadTensor, "Column \"image\" holds images of %d×%d pixels in %d channels, the run's have %d×%d in %d",
-			s.h, s.w, s.c, d.Height(), d.Width(), d.Channels()).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+		return api.Errorf(api.BadTensor,
+			"Column \"image\" holds images of %d×%d pixels in %d channels, the run's have %d×%d in %d",
+			s.h, s.w, s.c, d.Height(), d.Width(), d.Channels()).WithHint("dim_names tell the order of the axes: [H W C] or " +
+			"[C H W].")
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (e *Engine) warm() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	e.warming = &warming{stop: stop, ended: make(chan struct{}), info: api.Warming{Total: len(warmBatches) * len(e.cfg.Warm)}}
+	e.warming = &warming{stop: stop, ended: make(chan struct{}),
+		info: api.Warming{Total: len(warmBatches) * len(e.cfg.Warm)}}
 	go func() {
 		defer close(e.warming.ended)
 		e.warmAll(ctx)
@@ -66,7 +67,8 @@ func (e *Engine) warmAll(ctx context.Context) {
 		}
 	}
 	after := dev.Stats()
-	e.log.Info("the warm-up is done", "programs", after.Compiled-before.Compiled, "from_disk", after.FromDisk-before.FromDisk,
+	e.log.Info("the warm-up is done", "programs", after.Compiled-before.Compiled, "from_disk",
+		after.FromDisk-before.FromDisk,
 		"seconds", time.Since(start).Seconds())
 }
 

@@ -23,11 +23,13 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
 func (r *Recipe) check() error {
 	switch {
 	case !nameForm.MatchString(r.Name):
-		return r.errorf("name", "%q; it is made of a-z, 0-9, dot, dash and underscore, and heads the names of what is made", r.Name)
+		return r.errorf("name", "%q; it is made of a-z, 0-9, dot, dash and underscore, and heads the names of what is made",
+			r.Name)
 	case !nameForm.MatchString(r.Method()):
 		return r.errorf("", "its name becomes that of the model; it is made of a-z, 0-9, dot, dash and underscore")
 	}
-	for _, check := range []func() error{r.checkDataset, r.checkNetwork, r.checkBasis, r.checkTrain, r.checkParent, r.checkFID} {
+	for _, check := range []func() error{r.checkDataset, r.checkNetwork, r.checkBasis, r.checkTrain, r.checkParent,
+		r.checkFID} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -49,7 +51,8 @@ func (r *Recipe) checkDataset() error {
 	case d.Transform != "" && !slices.Contains(transforms, d.Transform):
 		return r.errorf("dataset.transform", "there is no %q; choose one of %s", d.Transform, strings.Join(transforms, ", "))
 	case d.Generate != "" && !slices.Contains(Formats, d.Generate):
-		return r.errorf("dataset.generate", "there is no format %q; choose one of %s", d.Generate, strings.Join(Formats, ", "))
+		return r.errorf("dataset.generate", "there is no format %q; choose one of %s", d.Generate,
+			strings.Join(Formats, ", "))
 	case d.Source == "" && d.Generate == "":
 		return r.errorf("dataset.source", "it is missing: the file or folder with the images, as it was downloaded")
 	}
@@ -69,13 +72,16 @@ func (r *Recipe) checkNetwork() error {
 	case err != nil:
 		return r.errorf("network.config", "%v", err)
 	case c.ImgResolution != r.Dataset.Resolution:
-		return r.errorf("network.config.img_resolution", "%d, but dataset.resolution is %d", c.ImgResolution, r.Dataset.Resolution)
+		return r.errorf("network.config.img_resolution", "%d, but dataset.resolution is %d", c.ImgResolution,
+			r.Dataset.Resolution)
 	case c.ImgChannels != r.Dataset.Channels:
 		return r.errorf("network.config.img_channels", "%d, but dataset.channels is %d", c.ImgChannels, r.Dataset.Channels)
 	case c.LabelDim != 0 && c.LabelDim != r.Dataset.Classes:
-		return r.errorf("network.config.label_dim", "%d, but dataset.classes is %d; 0 is a network without classes", c.LabelDim, r.Dataset.Classes)
+		return r.errorf("network.config.label_dim", "%d, but dataset.classes is %d; 0 is a network without classes",
+			c.LabelDim, r.Dataset.Classes)
 	case (r.Network.Checkpoint == "") == (len(r.Network.Pretrain) == 0):
-		return r.errorf("network", "give either checkpoint, a pickle of EDM's, or pretrain, the stage that trains the network")
+		return r.errorf("network",
+			"give either checkpoint, a pickle of EDM's, or pretrain, the stage that trains the network")
 	case r.Network.Checkpoint == "":
 		_, err := r.config("network.pretrain", r.pretrainSettings())
 		return err
@@ -106,16 +112,19 @@ func (r *Recipe) checkBasis() error {
 	case b.Kind != "pca" && b.Kind != perClass:
 		return r.errorf("basis.kind", "there is no %q; choose pca or pca_per_class", b.Kind)
 	case b.Kind == perClass && !r.conditional():
-		return r.errorf("basis.kind", "%q needs classes, and the network knows none (network.config.label_dim is 0); choose pca", b.Kind)
+		return r.errorf("basis.kind",
+			"%q needs classes, and the network knows none (network.config.label_dim is 0); choose pca", b.Kind)
 	case b.K < 0 || b.K >= r.Dataset.Resolution*r.Dataset.Resolution:
-		return r.errorf("basis.k", "%d; it lies between 1 and %d, 0 being a quarter of the pixels", b.K, r.Dataset.Resolution*r.Dataset.Resolution-1)
+		return r.errorf("basis.k", "%d; it lies between 1 and %d, 0 being a quarter of the pixels", b.K,
+			r.Dataset.Resolution*r.Dataset.Resolution-1)
 	case b.ClusterSize != 0 && b.Kind != perClass:
 		return r.errorf("basis.cluster_size", "it goes with kind pca_per_class only")
 	case b.ClusterSize < 0 || b.ClusterSize > r.Dataset.Classes:
 		return r.errorf("basis.cluster_size", "%d; there are %d classes", b.ClusterSize, r.Dataset.Classes)
 	}
 	if f, ok := r.Train["family"].(map[string]any); ok && f["basis"] != nil {
-		return r.errorf("train.family.basis", "%q, but the recipe makes a basis of its own; leave one of the two out", f["basis"])
+		return r.errorf("train.family.basis", "%q, but the recipe makes a basis of its own; leave one of the two out",
+			f["basis"])
 	}
 	return nil
 }
@@ -134,9 +143,11 @@ func (r *Recipe) checkTrain() error {
 	case err != nil:
 		return err
 	case c.Stage == train.Pretrain:
-		return r.errorf("train.stage", "a recipe learns a schedule: isotropic or anisotropic; pretrain is an entry of network")
+		return r.errorf("train.stage",
+			"a recipe learns a schedule: isotropic or anisotropic; pretrain is an entry of network")
 	case c.Family.PerClass && !r.conditional():
-		return r.errorf("train.family.per_class", "it needs classes, and the network knows none (network.config.label_dim is 0)")
+		return r.errorf("train.family.per_class",
+			"it needs classes, and the network knows none (network.config.label_dim is 0)")
 	}
 	return nil
 }
@@ -163,7 +174,8 @@ func (r *Recipe) config(entry string, settings map[string]any) (c train.Config, 
 // checkParent: what it starts from must be of the same data and network.
 func (r *Recipe) checkParent() error {
 	if p := r.parent; p != nil && p.NetworkModel() != r.NetworkModel() {
-		return r.errorf("after", "%s starts from the network %s, this recipe from %s; give both the same base", r.After, p.NetworkModel(), r.NetworkModel())
+		return r.errorf("after", "%s starts from the network %s, this recipe from %s; give both the same base", r.After,
+			p.NetworkModel(), r.NetworkModel())
 	}
 	return nil
 }

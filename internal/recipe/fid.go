@@ -81,7 +81,8 @@ func (r *Recipe) measures(p Place) []Stage {
 	ref.Kind, ref.Makes = KindReference, r.reference(p)
 	stages := []Stage{ref}
 	calc := func(model, method, solver string, more ...string) {
-		s := fid("calc", append(more, "--model", model, "--solver", solver, "--nfe", list(r.FID.NFE), "--seeds", strings.Join(r.FID.Seeds, ","),
+		s := fid("calc", append(more, "--model", model, "--solver", solver, "--nfe", list(r.FID.NFE), "--seeds",
+			strings.Join(r.FID.Seeds, ","),
 			"--ref", r.reference(p), "--benchmark", r.Name, "--method", method, "--out", r.Results(p))...)
 		if r.FID.SecondPoint != "" && solver == "heun" {
 			s.Args = append(s.Args, "--second-point", r.FID.SecondPoint)
@@ -103,7 +104,8 @@ func (r *Recipe) measures(p Place) []Stage {
 		calc(r.NetworkModel(), method, solver, "--grid", grid)
 	}
 	calc(r.Model(), r.Method(), r.FID.Solver)
-	return append(stages, Stage{Kind: KindTable, Program: p.Python, Args: []string{"-m", "anisoflight.fid.table", r.Results(p)}})
+	return append(stages, Stage{Kind: KindTable, Program: p.Python,
+		Args: []string{"-m", "anisoflight.fid.table", r.Results(p)}})
 }
 
 // few tells whether a block is too small for a distance to be compared with published ones.

@@ -16,7 +16,8 @@ import (
 func (r *Recipe) CheckDataset(images int, shape []int, classes int) error {
 	d := r.Dataset
 	differs := func(entry string, want, have any) error {
-		return r.errorf("dataset."+entry, "%v, but the data set %s that is there has %v; correct the entry, or convert the right images", want, r.Name, have)
+		return r.errorf("dataset."+entry,
+			"%v, but the data set %s that is there has %v; correct the entry, or convert the right images", want, r.Name, have)
 	}
 	height, width, channels := shape[0], shape[1], shape[2] // HWC, unless the channels come first
 	if height == d.Channels && width == shape[2] {
@@ -48,7 +49,9 @@ func (r *Recipe) CheckModel(config []byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Network.Config)) {
 		if !reflect.DeepEqual(want[name], have[name]) {
-			return r.errorf("network.config."+name, "%v, but the model %s that is there has %v; correct the entry, or convert the right checkpoint", want[name], r.NetworkModel(), have[name])
+			return r.errorf("network.config."+name,
+				"%v, but the model %s that is there has %v; correct the entry, or convert the right checkpoint", want[name],
+				r.NetworkModel(), have[name])
 		}
 	}
 	return nil
@@ -66,7 +69,8 @@ func (s Stage) CheckRun(config []byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		if !reflect.DeepEqual(want[name], have[name]) {
-			return fmt.Errorf("the run %s that is there has %s %v, the recipe %v; delete the run and its model to begin it anew", s.Makes, name, have[name], want[name])
+			return fmt.Errorf("the run %s that is there has %s %v, the recipe %v; delete the run and its model to begin it anew",
+				s.Makes, name, have[name], want[name])
 		}
 	}
 	return nil

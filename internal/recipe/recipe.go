@@ -60,14 +60,17 @@ type Network struct {
 	Checkpoint string         `yaml:"checkpoint"` // EDM's pickle, to be converted
 	From       string         `yaml:"from"`       // where Checkpoint comes from, for people
 	Config     map[string]any `yaml:"config"`     // EDM's keyword arguments
-	Pretrain   map[string]any `yaml:"pretrain"`   // without a checkpoint: the stage that trains it, fields of [train.Config]
+	// without a checkpoint: the stage that trains it, fields of [train.Config]
+	Pretrain map[string]any `yaml:"pretrain"`
 }
 
 // Basis says what basis is made of the data set.
 type Basis struct {
-	Kind        string `yaml:"kind"`         // pca or pca_per_class; empty: none is made
-	K           int    `yaml:"k"`            // dimensions of the first subspace per channel; default a quarter of the pixels
-	ClusterSize int    `yaml:"cluster_size"` // of pca_per_class: so many consecutive classes share components; default each has its own
+	Kind string `yaml:"kind"` // pca or pca_per_class; empty: none is made
+	// dimensions of the first subspace per channel; default a quarter of the pixels
+	K int `yaml:"k"`
+	// of pca_per_class: so many consecutive classes share components; default each has its own
+	ClusterSize int `yaml:"cluster_size"`
 }
 
 // FID says what is sampled and compared with the data set.

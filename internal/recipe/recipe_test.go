@@ -64,7 +64,10 @@ func TestRecipesAreThePapers(t *testing.T) {
 				stage, c, lr = "isotropic", 1, 1e-2
 			}
 			stages := r.Stages(recipe.Place{Data: "data"})
-			run := stages[slices.IndexFunc(stages, func(s recipe.Stage) bool { return s.Makes == want.name+"-"+method && s.Settings != nil })]
+			run := stages[slices.IndexFunc(stages, func(s recipe.Stage) bool {
+				return s.Makes == want.name+"-"+method &&
+					s.Settings != nil
+			})]
 			got, err := run.Resolved()
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +76,8 @@ func TestRecipesAreThePapers(t *testing.T) {
 			for what, pair := range map[string][2]any{
 				"parameters": {net.ParamCount(), want.parameters}, "images": {r.Dataset.Images, want.images},
 				"batch": {got["batch"], float64(want.batch)}, "kimg": {got["kimg"], 1200.0}, "flip": {got["flip"], true},
-				"stage": {got["stage"], stage}, "c": {got["c"], c}, "lr": {got["lr"], 1e-5}, "schedule_lr": {got["schedule_lr"], lr},
+				"stage": {got["stage"], stage}, "c": {got["c"], c}, "lr": {got["lr"], 1e-5}, "schedule_lr": {got["schedule_lr"],
+					lr},
 				"lr_ramp": {got["lr_ramp"], "published"}, "schedule_lr_ramp": {got["schedule_lr_ramp"], "published"},
 				"half-life": {got["ema_halflife_kimg"], float64(want.halflife)},
 				"beta2":     {got["beta2"], 0.999}, "train_network": {got["train_network"], true},
@@ -162,7 +166,8 @@ func write(t *testing.T, entries string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte("base: base.yaml\nname: other\ntrain: {stage: isotropic}\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "other.yaml"),
+		[]byte("base: base.yaml\nname: other\ntrain: {stage: isotropic}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "mine.yaml")
@@ -191,14 +196,17 @@ func TestMistakesAreNamed(t *testing.T) {
 		{good + "basis: {kind: pca, cluster_size: 2}\n", "basis.cluster_size", "pca_per_class"},
 		{good + "basis: {kind: pca, k: 1024}\n", "basis.k", "1023"},
 		{good + "basis: {kind: haar}\n", "basis.kind", "haar"},
-		{"base: base.yaml\nbasis: {kind: pca}\ntrain: {stage: anisotropic, family: {basis: dct}}\n", "train.family.basis", "dct"},
+		{"base: base.yaml\nbasis: {kind: pca}\ntrain: {stage: anisotropic, family: {basis: dct}}\n", "train.family.basis",
+			"dct"},
 		{"base: base.yaml\ntrain: {stage: isotropic, batch: none}\n", "train", "batch"},
 		{"base: base.yaml\ntrain: {stage: isotropic, batchsize: 3}\n", "train", "batchsize"},
 		{"base: base.yaml\ntrain: {stage: isotropic, family: {basis: dct}}\n", "train.family", "isotropic"},
 		{"base: base.yaml\ntrain: {stage: pretrain}\n", "train.stage", "pretrain"},
 		{"base: base.yaml\ntrain: {stage: isotropic, model: x}\n", "train.model", "elsewhere"},
-		{"base: base.yaml\nnetwork: {config: {label_dim: 0}}\ntrain: {stage: isotropic, family: {per_class: true}}\n", "train.family.per_class", "label_dim"},
-		{"base: base.yaml\nnetwork: {config: {label_dim: 0}}\nbasis: {kind: pca_per_class}\ntrain: {stage: anisotropic}\n", "basis.kind", "label_dim"},
+		{"base: base.yaml\nnetwork: {config: {label_dim: 0}}\ntrain: {stage: isotropic, family: {per_class: true}}\n",
+			"train.family.per_class", "label_dim"},
+		{"base: base.yaml\nnetwork: {config: {label_dim: 0}}\nbasis: {kind: pca_per_class}\ntrain: {stage: anisotropic}\n",
+			"basis.kind", "label_dim"},
 		{good + "fid: {solver: hein}\n", "fid.solver", "heun"},
 		{good + "fid: {baselines: [rk]}\n", "fid.baselines", "rk"},
 		{good + "fid: {nfe: [0]}\n", "fid.nfe", "0"},
@@ -242,14 +250,17 @@ func TestWhatIsThereIsHeldToTheRecipe(t *testing.T) {
 	names(r.CheckDataset(50000, []int{32, 32, 1}, 10), "dataset.channels")
 	names(r.CheckDataset(49999, []int{32, 32, 3}, 10), "dataset.images")
 	names(r.CheckDataset(50000, []int{32, 32, 3}, 0), "dataset.classes")
-	const config = `{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":10,"augment_dim":9,"channel_mult":[2,2,2],"dropout":0.13}`
+	const config = `{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":10,"augment_dim":9,` +
+		`"channel_mult":[2,2,2],"dropout":0.13}`
 	names(r.CheckModel([]byte(config)), "")
 	names(r.CheckModel([]byte(strings.Replace(config, "0.13", "0.1", 1))), "network.config.dropout")
 	names(r.CheckModel([]byte(strings.Replace(config, "[2,2,2]", "[1,2,2]", 1))), "network.config.channel_mult")
 	for _, s := range r.Stages(recipe.Place{}) {
 		if s.Makes == "cifar10-dct" && s.Settings != nil {
-			const run = `{"stage":"anisotropic","dataset":"cifar10","model":"cifar10-isotropic","family":{"per_class":false,"basis":"dct"},"batch":256,"microbatch":128,` +
-				`"kimg":1200,"flip":true,"lr":1e-5,"lr_ramp":"published","schedule_lr_ramp":"published","ema_halflife_kimg":500,"c":0.5,"schedule_lr":1e-4,"T":6400}`
+			const run = `{"stage":"anisotropic","dataset":"cifar10","model":"cifar10-isotropic","family":{"per_class":false,` +
+				`"basis":"dct"},"batch":256,"microbatch":128,` +
+				`"kimg":1200,"flip":true,"lr":1e-5,"lr_ramp":"published","schedule_lr_ramp":"published","ema_halflife_kimg":500,` +
+				`"c":0.5,"schedule_lr":1e-4,"T":6400}`
 			names(s.CheckRun([]byte(run)), "")
 			names(s.CheckRun([]byte(strings.Replace(run, "256", "512", 1))), "batch")
 			names(s.CheckRun([]byte(strings.Replace(run, "dct", "haar", 1))), "family")

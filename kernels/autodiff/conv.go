@@ -92,8 +92,9 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 
 	inputAxes := graph.ConvolveAxesConfig{
 		InputBatch: ax.OutputBatch, InputChannels: ax.OutputChannels, InputSpatial: ax.OutputSpatial,
-		KernelInputChannels: ax.KernelOutputChannels, KernelOutputChannels: ax.KernelInputChannels, KernelSpatial: ax.KernelSpatial,
-		OutputBatch: ax.InputBatch, OutputChannels: ax.InputChannels, OutputSpatial: ax.InputSpatial,
+		KernelInputChannels: ax.KernelOutputChannels, KernelOutputChannels: ax.KernelInputChannels,
+		KernelSpatial: ax.KernelSpatial,
+		OutputBatch:   ax.InputBatch, OutputChannels: ax.InputChannels, OutputSpatial: ax.InputSpatial,
 	}
 	toX := toInput.conv(v, backwards(w, ax.KernelSpatial...), inputAxes)
 	if exchange {
@@ -138,7 +139,8 @@ func at(values []int, i int) int {
 func axesOf(a nodes.Attributes) graph.ConvolveAxesConfig {
 	return graph.ConvolveAxesConfig{
 		InputBatch: a.Int("InputBatch"), InputChannels: a.Int("InputChannels"), InputSpatial: a.Ints("InputSpatial"),
-		KernelInputChannels: a.Int("KernelInputChannels"), KernelOutputChannels: a.Int("KernelOutputChannels"), KernelSpatial: a.Ints("KernelSpatial"),
-		OutputBatch: a.Int("OutputBatch"), OutputChannels: a.Int("OutputChannels"), OutputSpatial: a.Ints("OutputSpatial"),
+		KernelInputChannels: a.Int("KernelInputChannels"), KernelOutputChannels: a.Int("KernelOutputChannels"),
+		KernelSpatial: a.Ints("KernelSpatial"),
+		OutputBatch:   a.Int("OutputBatch"), OutputChannels: a.Int("OutputChannels"), OutputSpatial: a.Ints("OutputSpatial"),
 	}
 }

@@ -55,7 +55,8 @@ func groupMemory(root string) (left []int64) {
 		}
 		dir, limit, usage, cached := "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
 		if parts[1] == "memory" {
-			dir, limit, usage, cached = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+			dir, limit, usage, cached = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+				"total_inactive_file"
 		} else if parts[1] != "" {
 			continue
 		}

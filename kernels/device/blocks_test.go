@@ -15,7 +15,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/blocks/blockstest"
 )
 
-// The memory that a program takes while it runs is kept for its next run: the kernel has no pages to clear and map again.
+// The memory that a program takes while it runs is kept for its next run: the kernel has no pages to clear and map
+// again.
 func TestTemporariesAreKept(t *testing.T) {
 	dev := devicetest.Open(t)
 	const n = 4096 // a temporary of n² values, 64 MiB

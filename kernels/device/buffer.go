@@ -188,7 +188,8 @@ func (b *Buffer) fits(dst any) error {
 		return fmt.Errorf("device read: buffer holds %s, got %T", b.shape.DType, dst)
 	}
 	if v.Len() != b.Size() {
-		return fmt.Errorf("device read: buffer of shape %v holds %d values, got room for %d", b.shape.Dimensions, b.Size(), v.Len())
+		return fmt.Errorf("device read: buffer of shape %v holds %d values, got room for %d", b.shape.Dimensions, b.Size(),
+			v.Len())
 	}
 	return nil
 }

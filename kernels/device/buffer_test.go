@@ -54,7 +54,8 @@ func TestReleasedBufferIsUnusable(t *testing.T) {
 			t.Errorf("Read after release: %v", err)
 		}
 		var ae *device.ArgumentError
-		if _, err := p.Run(t.Context(), device.Use(b)); !errors.Is(err, device.ErrReleased) || !errors.As(err, &ae) || ae.Index != 0 {
+		if _, err := p.Run(t.Context(), device.Use(b)); !errors.Is(err, device.ErrReleased) || !errors.As(err, &ae) ||
+			ae.Index != 0 {
 			t.Errorf("Run after release: %v", err)
 		}
 	})
@@ -76,14 +77,15 @@ func TestMisfitArgumentsKeepBuffers(t *testing.T) {
 			index int
 			says  string
 		}{
-			"too few":        {[]device.Arg{device.Donate(a)}, -1, "got 1 arguments, want 2"},
-			"nil":            {[]device.Arg{device.Donate(a), device.Use(nil)}, 1, "nil"},
-			"another shape":  {[]device.Arg{device.Donate(a), device.Use(upload(t, dev, []float32{1, 2, 3}, 3))}, 1, "[3]"},
-			"another type":   {[]device.Arg{device.Donate(a), device.Use(upload(t, dev, []float64{1, 2}, 2))}, 1, "Float64"},
-			"another device": {[]device.Arg{device.Donate(a), device.Use(upload(t, other, []float32{1, 2}, 2))}, 1, "another device"},
-			"donated twice":  {[]device.Arg{device.Donate(a), device.Donate(a)}, 1, "again"},
-			"used, donated":  {[]device.Arg{device.Use(a), device.Donate(a)}, 1, "again"},
-			"a dead one":     {[]device.Arg{device.Donate(a), device.Use(dead)}, 1, "released"},
+			"too few":       {[]device.Arg{device.Donate(a)}, -1, "got 1 arguments, want 2"},
+			"nil":           {[]device.Arg{device.Donate(a), device.Use(nil)}, 1, "nil"},
+			"another shape": {[]device.Arg{device.Donate(a), device.Use(upload(t, dev, []float32{1, 2, 3}, 3))}, 1, "[3]"},
+			"another type":  {[]device.Arg{device.Donate(a), device.Use(upload(t, dev, []float64{1, 2}, 2))}, 1, "Float64"},
+			"another device": {[]device.Arg{device.Donate(a), device.Use(upload(t, other, []float32{1, 2}, 2))}, 1,
+				"another device"},
+			"donated twice": {[]device.Arg{device.Donate(a), device.Donate(a)}, 1, "again"},
+			"used, donated": {[]device.Arg{device.Use(a), device.Donate(a)}, 1, "again"},
+			"a dead one":    {[]device.Arg{device.Donate(a), device.Use(dead)}, 1, "released"},
 		} {
 			_, err := p.Run(t.Context(), c.args...)
 			var ae *device.ArgumentError

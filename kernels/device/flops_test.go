@@ -49,7 +49,8 @@ func TestFLOPs(t *testing.T) {
 			return []*graph.Node{graph.Dot(param(g, "a", 5), param(g, "b", 5))}
 		}},
 		{"batched product", 2 * 4 * 3 * 5 * 7, func(g *graph.Graph) []*graph.Node {
-			return []*graph.Node{graph.DotGeneral(param(g, "a", 5, 4, 3), []int{0}, []int{1}, param(g, "b", 4, 7, 5), []int{2}, []int{0})}
+			return []*graph.Node{graph.DotGeneral(param(g, "a", 5, 4, 3), []int{0}, []int{1}, param(g, "b", 4, 7, 5), []int{2},
+				[]int{0})}
 		}},
 		{"elementwise", 0, func(g *graph.Graph) []*graph.Node {
 			return []*graph.Node{graph.Tanh(param(g, "a", 5, 4, 3))}
@@ -112,7 +113,8 @@ func TestWorkAddsUpByKind(t *testing.T) {
 		out[0].Release()
 	}
 	work := dev.Work()
-	if len(work) != 2 || work["square"].Runs != 2 || work["square"].FLOPs != 2*128 || work["other"].FLOPs != 128 || !(work["square"].Seconds > 0) {
+	if len(work) != 2 || work["square"].Runs != 2 || work["square"].FLOPs != 2*128 || work["other"].FLOPs != 128 ||
+		!(work["square"].Seconds > 0) {
 		t.Errorf("work %+v", work)
 	}
 }

@@ -51,7 +51,8 @@ func (d *Device) Peak() (flops float64, ok bool) {
 }
 
 // timeProduct returns the shortest time that a product of n×n matrices took.
-func (d *Device) timeProduct(ctx context.Context, n int, dtype dtypes.DType, options []ProgramOption) (time.Duration, error) {
+func (d *Device) timeProduct(ctx context.Context, n int, dtype dtypes.DType, options []ProgramOption) (time.Duration,
+	error) {
 	p := &Program{}
 	for _, option := range options {
 		option(p)

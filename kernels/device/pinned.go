@@ -35,7 +35,8 @@ func (p pin) isAt(path string) bool {
 // second, so the verdict is remembered until the file changes.
 func (p pin) check(path string, info fs.FileInfo, known *verdicts) error {
 	wrong := func(what string) error {
-		return &PluginError{Path: path, Reason: fmt.Sprintf("%s; reinstall it with `pip install --force-reinstall %s`", what, p.wheel)}
+		return &PluginError{Path: path, Reason: fmt.Sprintf("%s; reinstall it with `pip install --force-reinstall %s`", what,
+			p.wheel)}
 	}
 	if info.Size() != p.size {
 		return wrong(fmt.Sprintf("it has %d bytes, the pinned wheel's has %d", info.Size(), p.size))

@@ -85,23 +85,31 @@ func TestBadPluginIsAnError(t *testing.T) {
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, c := range map[string]struct{ path, says string }{
-		"missing":                     {at("missing.so"), "no such file"},
-		"a folder":                    {dir, "not a regular file"},
-		"text":                        {write(t, at("text.so"), "#!/bin/sh\necho no plugin\n"), "not an ELF"},
-		"empty":                       {write(t, at("empty.so"), ""), "not an ELF"},
-		"an ELF magic":                {write(t, at("magic.so"), "\x7fELF\x02\x01\x01"), "ELF"},
-		"cut short":                   {copyHead(t, xla, at("short.so"), 8<<20, 8<<20), "cut short"},
-		"zeros inside":                {copyHead(t, xla, at("zeros.so"), 8<<20, info.Size()), "not a usable shared library"},
-		"an executable":               {func() string { exe, _ := os.Executable(); return exe }(), "not"},
-		"another library":             {library(t, at("other.so"), "int f(void) { return 1; }"), "does not export GetPjrtApi"},
-		"a variable":                  {library(t, at("variable.so"), "int GetPjrtApi = 1;"), "does not export GetPjrtApi"},
-		"a null table":                {library(t, at("null.so"), "void *GetPjrtApi(void) { return 0; }"), "null pointer"},
-		"an old table":                {library(t, at("old.so"), "static long api[8] = {64}; void *GetPjrtApi(void) { return api; }"), "older"},
-		"a table of null functions":   {library(t, at("zerotable.so"), "static long api[200] = {1600}; void *GetPjrtApi(void) { return api; }"), "kills the process"},
-		"a crash at loading":          {library(t, at("crash.so"), "__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 1; } void *GetPjrtApi(void) { return 0; }"), "kills the process"},
-		"an abort with a message":     {library(t, at("abort.so"), "#include <stdio.h>\n#include <stdlib.h>\nvoid *GetPjrtApi(void) { fputs(\"Fatal: wrong driver\\n\", stderr); abort(); }"), "wrong driver"},
-		"a missing dependency":        {library(t, at("undefined.so"), "extern int nowhere; int *p = &nowhere; void *GetPjrtApi(void) { return p; }"), "dynamic loader refuses"},
-		"the pinned wheel, cut short": {copyHead(t, xla, at("fastatomstruct_xla_cpu/libpjrt_cpu.so"), 8<<20, 8<<20), "cut short"},
+		"missing":       {at("missing.so"), "no such file"},
+		"a folder":      {dir, "not a regular file"},
+		"text":          {write(t, at("text.so"), "#!/bin/sh\necho no plugin\n"), "not an ELF"},
+		"empty":         {write(t, at("empty.so"), ""), "not an ELF"},
+		"an ELF magic":  {write(t, at("magic.so"), "\x7fELF\x02\x01\x01"), "ELF"},
+		"cut short":     {copyHead(t, xla, at("short.so"), 8<<20, 8<<20), "cut short"},
+		"zeros inside":  {copyHead(t, xla, at("zeros.so"), 8<<20, info.Size()), "not a usable shared library"},
+		"an executable": {func() string { exe, _ := os.Executable(); return exe }(), "not"},
+		"another library": {library(t, at("other.so"), "int f(void) { return 1; }"),
+			"does not export GetPjrtApi"},
+		"a variable":   {library(t, at("variable.so"), "int GetPjrtApi = 1;"), "does not export GetPjrtApi"},
+		"a null table": {library(t, at("null.so"), "void *GetPjrtApi(void) { return 0; }"), "null pointer"},
+		"an old table": {library(t, at("old.so"),
+			"static long api[8] = {64}; void *GetPjrtApi(void) { return api; }"), "older"},
+		"a table of null functions": {library(t, at("zerotable.so"),
+			"static long api[200] = {1600}; void *GetPjrtApi(void) { return api; }"), "kills the process"},
+		"a crash at loading": {library(t, at("crash.so"),
+			"__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 1; } void *GetPjrtApi(void) { return 0; }"), "kills the process"},
+		"an abort with a message": {library(t, at("abort.so"),
+			"#include <stdio.h>\n#include <stdlib.h>\nvoid *GetPjrtApi(void) { fputs(\"Fatal: wrong driver\\n\", stderr); "+
+				"abort(); }"), "wrong driver"},
+		"a missing dependency": {library(t, at("undefined.so"),
+			"extern int nowhere; int *p = &nowhere; void *GetPjrtApi(void) { return p; }"), "dynamic loader refuses"},
+		"the pinned wheel, cut short": {copyHead(t, xla, at("fastatomstruct_xla_cpu/libpjrt_cpu.so"), 8<<20, 8<<20),
+			"cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev, err := device.Open(device.Config{Plugin: c.path})
@@ -169,7 +177,8 @@ func TestUnknownXLAFlagIsAnError(t *testing.T) {
 // one warning tells of the slow fallback.
 func TestFallback(t *testing.T) {
 	project := t.TempDir()
-	bad := write(t, filepath.Join(project, ".venv/lib/python3.11/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"), "nothing")
+	bad := write(t, filepath.Join(project, ".venv/lib/python3.11/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"),
+		"nothing")
 	t.Setenv("PATH", "")
 	t.Setenv("VIRTUAL_ENV", "")
 	t.Setenv("CONDA_PREFIX", "")
@@ -181,7 +190,8 @@ func TestFallback(t *testing.T) {
 		t.Fatalf("opened %s, want go", dev.Name())
 	}
 	r := dev.Report()
-	if len(r.Candidates) != 1 || r.Candidates[0].Path != bad || r.Candidates[0].Used || !strings.Contains(r.Candidates[0].Reason, "ELF") {
+	if len(r.Candidates) != 1 || r.Candidates[0].Path != bad || r.Candidates[0].Used ||
+		!strings.Contains(r.Candidates[0].Reason, "ELF") {
 		t.Errorf("candidates %+v, want %s refused as no ELF file", r.Candidates, bad)
 	}
 	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "level=WARN") {

@@ -50,7 +50,8 @@ func (p *Program) module() string {
 // Callers of one key wait for one compilation. When ctx ends first, Program
 // returns its error, and the compilation goes on for the next caller. Other
 // errors are [*MemoryError], [*ProgramError] and [ErrClosed].
-func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node, options ...ProgramOption) (*Program, error) {
+func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node,
+	options ...ProgramOption) (*Program, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
@@ -153,7 +154,8 @@ func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 	return res, nil
 }
 
-func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool) (out []backends.Buffer, err error) {
+func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool) (out []backends.Buffer,
+	err error) {
 	defer recovered(key, "run", &err)
 	out, err = exec.Execute(in, donate, 0)
 	if err != nil {

@@ -283,11 +283,13 @@ func TestGraphErrors(t *testing.T) {
 			says  string
 		}{
 			"shapes that do not match": {func(g *graph.Graph) []*graph.Node {
-				return []*graph.Node{graph.Add(graph.Parameter(g, "a", f32), graph.Parameter(g, "b", shapes.Make(dtypes.Float32, 3)))}
+				return []*graph.Node{graph.Add(graph.Parameter(g, "a", f32),
+					graph.Parameter(g, "b", shapes.Make(dtypes.Float32, 3)))}
 			}, "build", "shape"},
 			"a panic with a string": {func(*graph.Graph) []*graph.Node { panic("no such layer") }, "build", "no such layer"},
 			"a nil pointer":         {func(*graph.Graph) []*graph.Node { var n *graph.Node; return []*graph.Node{n.Graph().Nodes()[0]} }, "build", "nil pointer"},
-			"no outputs":            {func(g *graph.Graph) []*graph.Node { graph.Parameter(g, "a", f32); return nil }, "build", "no outputs"},
+			"no outputs": {func(g *graph.Graph) []*graph.Node { graph.Parameter(g, "a", f32); return nil }, "build",
+				"no outputs"},
 			"another graph's node": {func(g *graph.Graph) []*graph.Node {
 				return []*graph.Node{graph.Parameter(graph.NewGraph(g.Backend(), "other"), "a", f32)}
 			}, "compile", "different graph"},

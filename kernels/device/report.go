@@ -18,13 +18,14 @@ const (
 
 // Report tells which backend was opened and what became of every candidate.
 type Report struct {
-	Name       string      `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
-	Plugin     string      `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
-	APIVersion string      `json:"api_version"` // the plugin's PJRT API, such as "0.106"
-	Devices    []string    `json:"devices"`     // descriptions of the devices that the backend shows, of GPUs the chosen one alone; the first is used
-	GPU        bool        `json:"gpu"`         // the machine has an NVIDIA GPU
-	Plugins    bool        `json:"plugins"`     // this build can load plugins
-	Candidates []Candidate `json:"candidates"`  // best first
+	Name       string `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
+	Plugin     string `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
+	APIVersion string `json:"api_version"` // the plugin's PJRT API, such as "0.106"
+	// descriptions of the devices that the backend shows, of GPUs the chosen one alone; the first is used
+	Devices    []string    `json:"devices"`
+	GPU        bool        `json:"gpu"`        // the machine has an NVIDIA GPU
+	Plugins    bool        `json:"plugins"`    // this build can load plugins
+	Candidates []Candidate `json:"candidates"` // best first
 	// Memory is what may be taken of a GPU's memory; nil on other backends, which take what they need.
 	Memory *MemoryShare `json:"memory,omitempty"`
 	// KeepsBlocks is true where memory that programs on the host free is kept for their next run.
@@ -45,7 +46,8 @@ type Candidate struct {
 	Source string `json:"source"` // where it was found, such as "project .venv"
 	Kind   Kind   `json:"kind"`
 	Used   bool   `json:"used"`
-	Reason string `json:"reason,omitempty"` // why it was not used; empty if it was, and if a better one was used before its turn
+	// why it was not used; empty if it was, and if a better one was used before its turn
+	Reason string `json:"reason,omitempty"`
 }
 
 func (r Report) clone() Report {

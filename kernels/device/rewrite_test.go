@@ -25,7 +25,8 @@ func TestProgramsKeepTheirMeaning(t *testing.T) {
 	norm := func(x *graph.Node) *graph.Node {
 		mean := func(v *graph.Node) *graph.Node {
 			v = graph.ReduceSum(graph.Reshape(graph.ReduceSum(v, 1, 2), batch, groups, size), 2)
-			v = graph.BroadcastToDims(graph.Reshape(graph.MulScalar(v, 1.0/(side*side*size)), batch, groups, 1), batch, groups, size)
+			v = graph.BroadcastToDims(graph.Reshape(graph.MulScalar(v, 1.0/(side*side*size)), batch, groups, 1), batch, groups,
+				size)
 			return graph.Reshape(v, batch, 1, 1, channels)
 		}
 		centred := graph.Sub(x, mean(x))

@@ -80,7 +80,8 @@ func TestSearchOrder(t *testing.T) {
 	if got := paths(root, found, true); !slices.Equal(got, inOrder) || only {
 		t.Errorf("without a GPU: %q (only %v), want %q", got, only, inOrder)
 	}
-	if i := slices.IndexFunc(found, func(c Candidate) bool { return c.Kind == CUDA }); i < 0 || !strings.Contains(found[i].Reason, "no NVIDIA GPU") {
+	if i := slices.IndexFunc(found, func(c Candidate) bool { return c.Kind == CUDA }); i < 0 ||
+		!strings.Contains(found[i].Reason, "no NVIDIA GPU") {
 		t.Errorf("the CUDA plugin is not listed with its reason: %+v", found)
 	}
 

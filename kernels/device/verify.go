@@ -66,7 +66,8 @@ func wholeELF(path string, size int64) (err error) {
 		}
 	}
 	for _, s := range f.Sections {
-		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL && (s.Offset > uint64(size) || s.FileSize > uint64(size)-s.Offset) {
+		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL && (s.Offset > uint64(size) ||
+			s.FileSize > uint64(size)-s.Offset) {
 			return fmt.Errorf("cut short: section %s ends at byte %d of %d", s.Name, s.Offset+s.FileSize, size)
 		}
 	}

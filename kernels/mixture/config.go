@@ -93,11 +93,13 @@ func (c Config) Validate() error {
 	case h < 1 || w < 1 || c.ImgChannels < 1:
 		return bad("img_resolution", "images of %d×%d pixels in %d channels; every size is at least 1", h, w, c.ImgChannels)
 	case h > maxPixels || w > maxPixels || c.ImgChannels > maxPixels || h*w > maxPixels || h*w*c.ImgChannels > maxPixels:
-		return bad("img_resolution", "images of %d×%d pixels in %d channels; a mixture takes up to %d values", h, w, c.ImgChannels, maxPixels)
+		return bad("img_resolution", "images of %d×%d pixels in %d channels; a mixture takes up to %d values", h, w,
+			c.ImgChannels, maxPixels)
 	case n == 0:
 		return bad("components", "there are none")
 	case n*c.Pixels()*c.Pixels() > maxValues:
-		return bad("components", "%d of %d values each are too large: all axes together may have %d", n, c.Pixels(), maxValues)
+		return bad("components", "%d of %d values each are too large: all axes together may have %d", n, c.Pixels(),
+			maxValues)
 	case c.LabelDim < 0:
 		return bad("label_dim", "is %d; it is at least 0", c.LabelDim)
 	case !(c.SigmaData >= 0) || math.IsInf(c.SigmaData, 1):

@@ -39,7 +39,8 @@ func Build(c Config, laws []Law, floor float64) (*Net, [][]float32, error) {
 	values := make([][]float32, 3)
 	for i, l := range laws {
 		if len(l.Mean) != c.Pixels() || len(l.Cov) != c.Pixels()*c.Pixels() {
-			return nil, nil, fmt.Errorf("mixture: component %d has %d means and %d covariances; images of %d values need %d and %d",
+			return nil, nil, fmt.Errorf("mixture: component %d has %d means and %d covariances; images of %d values need %d "+
+				"and %d",
 				i, len(l.Mean), len(l.Cov), c.Pixels(), c.Pixels(), c.Pixels()*c.Pixels())
 		}
 		variances, axes, err := l.principal(floor)

@@ -54,7 +54,8 @@ func New(s Settings, b *basis.Basis) (*Mixture, error) {
 	case b.PerClass():
 		return nil, fmt.Errorf("mixture: a basis per class has no one mixture")
 	case len(s.Weights) == 0 || len(s.Means) != len(s.Weights) || len(s.Covs) != len(s.Weights):
-		return nil, fmt.Errorf("mixture: %d weights, %d means, %d covariances; want one of each per component", len(s.Weights), len(s.Means), len(s.Covs))
+		return nil, fmt.Errorf("mixture: %d weights, %d means, %d covariances; want one of each per component",
+			len(s.Weights), len(s.Means), len(s.Covs))
 	}
 	m := &Mixture{d: d, means: s.Means, covs: s.Covs}
 	var sum float64

@@ -15,7 +15,8 @@ import (
 
 // built returns the settings as a net with parameters, and the settings as they are
 // after the rounding of these to float32.
-func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32, mixture.Settings) {
+func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32,
+	mixture.Settings) {
 	t.Helper()
 	c := mixture.Config{ImgResolution: mixture.Resolution{Height: s.Height, Width: s.Width}, ImgChannels: s.Channels}
 	if labelled {
@@ -52,7 +53,8 @@ func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) 
 	return net, values, out
 }
 
-func flowAt(t *testing.T, net kernels.Network, values [][]float32, b *basis.Basis, x, g []float64, labels []int32) []float64 {
+func flowAt(t *testing.T, net kernels.Network, values [][]float32, b *basis.Basis, x, g []float64,
+	labels []int32) []float64 {
 	t.Helper()
 	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Open(t), net, b)
 	if err != nil {
@@ -199,12 +201,14 @@ func TestNetRefusals(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"unknown field":  `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"components":[{"weight":1}],"dropout":0}`,
-		"no components":  `{"model_type":"Mixture","img_resolution":2,"img_channels":1}`,
-		"weight":         `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"components":[{"weight":0}]}`,
-		"class left out": `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"label_dim":2,"components":[{"weight":1}]}`,
-		"too large":      `{"model_type":"Mixture","img_resolution":128,"img_channels":3,"components":[{"weight":1}]}`,
-		"resolution":     `{"model_type":"Mixture","img_resolution":[2],"img_channels":1,"components":[{"weight":1}]}`,
+		"unknown field": `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"components":[{"weight":1}],` +
+			`"dropout":0}`,
+		"no components": `{"model_type":"Mixture","img_resolution":2,"img_channels":1}`,
+		"weight":        `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"components":[{"weight":0}]}`,
+		"class left out": `{"model_type":"Mixture","img_resolution":2,"img_channels":1,"label_dim":2,` +
+			`"components":[{"weight":1}]}`,
+		"too large":  `{"model_type":"Mixture","img_resolution":128,"img_channels":3,"components":[{"weight":1}]}`,
+		"resolution": `{"model_type":"Mixture","img_resolution":[2],"img_channels":1,"components":[{"weight":1}]}`,
 	} {
 		var e *nn.ConfigError
 		if _, err := mixture.ParseConfig([]byte(text)); !errors.As(err, &e) {

@@ -46,7 +46,8 @@ var _ kernels.FlowNetwork = (*principal)(nil)
 func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 	c := n.cfg
 	if b.H() != c.ImgResolution.Height || b.W() != c.ImgResolution.Width {
-		return nil, fmt.Errorf("mixture: the basis splits %d×%d images, these are %d×%d", b.H(), b.W(), c.ImgResolution.Height, c.ImgResolution.Width)
+		return nil, fmt.Errorf("mixture: the basis splits %d×%d images, these are %d×%d", b.H(), b.W(),
+			c.ImgResolution.Height, c.ImgResolution.Width)
 	}
 	if b.PerClass() && c.LabelDim == 0 {
 		return nil, fmt.Errorf("mixture: a basis per class needs a mixture with classes")
@@ -59,7 +60,8 @@ func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 		}
 		if axis >= 0 {
 			if b.PerClass() || c.Pixels() > maxDense {
-				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; images of more than %d values, and bases per class, need covariances made of the basis' own blocks", outside, axis, maxDense)
+				return nil, fmt.Errorf("mixture: %.2g of axis %d lies outside its subspace; images of more than %d values, and "+
+					"bases per class, need covariances made of the basis' own blocks", outside, axis, maxDense)
 			}
 			p.member = nil
 			if p.dense, err = projectors(b, c.ImgChannels); err != nil {
@@ -160,11 +162,14 @@ func (p *principal) separate(diff, g, variances, axes *graph.Node) (density, flo
 	} else {
 		noise = graph.DotGeneral(g, []int{1}, nil, constant(g.Graph(), g.DType(), p.member), []int{2}, nil)
 	}
-	total := graph.Add(graph.InsertAxes(variances, 0), noise)                                                     // λ + g
-	y := graph.TransposeAllAxes(graph.DotGeneral(diff, []int{2}, []int{1}, axes, []int{2}, []int{0}), 1, 0, 2)    // [B, n, a]
-	density = graph.ReduceSum(graph.Add(graph.Div(graph.Square(y), total), graph.Log(total)), 2)                  // [B, n]
-	along := graph.Neg(graph.Div(graph.Mul(graph.Sqrt(noise), y), total))                                         // [B, n, a]
-	flow = graph.TransposeAllAxes(graph.DotGeneral(along, []int{2}, []int{1}, axes, []int{1}, []int{0}), 1, 0, 2) // [B, n, d]
+	total := graph.Add(graph.InsertAxes(variances, 0), noise) // λ + g
+	// [B, n, a]
+	y := graph.TransposeAllAxes(graph.DotGeneral(diff, []int{2}, []int{1}, axes, []int{2}, []int{0}), 1, 0, 2)
+	density = graph.ReduceSum(graph.Add(graph.Div(graph.Square(y), total), graph.Log(total)), 2) // [B, n]
+	// [B, n, a]
+	along := graph.Neg(graph.Div(graph.Mul(graph.Sqrt(noise), y), total))
+	// [B, n, d]
+	flow = graph.TransposeAllAxes(graph.DotGeneral(along, []int{2}, []int{1}, axes, []int{1}, []int{0}), 1, 0, 2)
 	return graph.MulScalar(density, -0.5), flow
 }
 

@@ -46,7 +46,10 @@ func TestScopeRefusesWhatDoesNotFit(t *testing.T) {
 	for name, f := range map[string]func(x *nn.Node){
 		"1 nodes for 0 parameters": func(x *nn.Node) { nn.NewScope(nil, []*nn.Node{x}) },
 		"parameter p":              func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{4}}}, []*nn.Node{x}) },
-		"no parameter q":           func(x *nn.Node) { nn.NewScope([]nn.Param{{Name: "p", Shape: []int{3}}}, []*nn.Node{x}).Param("q") },
+		"no parameter q": func(x *nn.Node) {
+			nn.NewScope([]nn.Param{{Name: "p", Shape: []int{3}}},
+				[]*nn.Node{x}).Param("q")
+		},
 	} {
 		_, err := devicetest.PureGo(t).Program(t.Context(), name, func(g *graph.Graph) []*nn.Node {
 			x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 3))

@@ -64,7 +64,8 @@ func TestResampler(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, filter), func(t *testing.T) {
 				got := eval(t, dev, c.x, nil, nil, func(_ *nn.Scope, x *nn.Node) *nn.Node { return c.op(x) })
 				equal(t, c.name, got, c.want.v)
-				gradcheck.Check(t, dev, fmt.Sprint(c.name, filter), [][]int{{1, c.x.h, c.x.w, 1}}, func(in []*nn.Node) *nn.Node { return c.op(in[0]) })
+				gradcheck.Check(t, dev, fmt.Sprint(c.name, filter), [][]int{{1, c.x.h, c.x.w, 1}},
+					func(in []*nn.Node) *nn.Node { return c.op(in[0]) })
 			})
 		}
 	}

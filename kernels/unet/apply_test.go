@@ -54,7 +54,8 @@ func apply(t *testing.T, dev *device.Device, net *unet.Net, values [][]float32, 
 	if c.rng != nil {
 		upload(c.rng, len(c.rng))
 	}
-	program, err := dev.Program(t.Context(), fmt.Sprint("apply ", cfg, len(c.ratios), len(c.label), len(c.augment), len(c.rng)), func(g *graph.Graph) []*node {
+	program, err := dev.Program(t.Context(), fmt.Sprint("apply ", cfg, len(c.ratios), len(c.label), len(c.augment),
+		len(c.rng)), func(g *graph.Graph) []*node {
 		var params []*node
 		for _, p := range net.Params() {
 			params = append(params, graph.Parameter(g, p.Name, f32(p.DeviceShape()...)))

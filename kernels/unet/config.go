@@ -36,11 +36,12 @@ type Config struct {
 	LabelDropout    float64 `json:"label_dropout"`    // rate of dropping the class, in training
 
 	// SongUNet only.
-	EmbeddingType    string    `json:"embedding_type,omitempty"`     // "positional" (DDPM++) or "fourier" (NCSN++)
-	ChannelMultNoise int       `json:"channel_mult_noise,omitempty"` // width of the noise embedding / ModelChannels: 1 or 2
-	EncoderType      string    `json:"encoder_type,omitempty"`       // "standard" (DDPM++), "residual" (NCSN++) or "skip"
-	DecoderType      string    `json:"decoder_type,omitempty"`       // "standard" or "skip"
-	ResampleFilter   []float64 `json:"resample_filter,omitempty"`    // [1, 1] (DDPM++) or [1, 3, 3, 1] (NCSN++)
+	EmbeddingType string `json:"embedding_type,omitempty"` // "positional" (DDPM++) or "fourier" (NCSN++)
+	// width of the noise embedding / ModelChannels: 1 or 2
+	ChannelMultNoise int       `json:"channel_mult_noise,omitempty"`
+	EncoderType      string    `json:"encoder_type,omitempty"`    // "standard" (DDPM++), "residual" (NCSN++) or "skip"
+	DecoderType      string    `json:"decoder_type,omitempty"`    // "standard" or "skip"
+	ResampleFilter   []float64 `json:"resample_filter,omitempty"` // [1, 1] (DDPM++) or [1, 3, 3, 1] (NCSN++)
 
 	// Classes names the labels: none, or LabelDim names. Not an argument of EDM's.
 	Classes []string `json:"classes,omitempty"`

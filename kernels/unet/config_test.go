@@ -13,7 +13,8 @@ import (
 )
 
 func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
-	got, err := unet.ParseConfig([]byte(`{"model_type": "SongUNet", "img_resolution": 32, "img_channels": 3, "label_dim": 2, "classes": ["cat", "dog"]}`))
+	got, err := unet.ParseConfig([]byte(`{"model_type": "SongUNet", "img_resolution": 32, "img_channels": 3, ` +
+		`"label_dim": 2, "classes": ["cat", "dog"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
 	}
 
 	// model_type has a default too.
-	got, err = unet.ParseConfig([]byte(`{"img_resolution": 64, "img_channels": 3, "use_fp16": true, "sigma_max": 80, "attn_resolutions": []}`))
+	got, err = unet.ParseConfig([]byte(`{"img_resolution": 64, "img_channels": 3, "use_fp16": true, "sigma_max": 80, ` +
+		`"attn_resolutions": []}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +101,11 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"filter without mean", song(`, "resample_filter": [1, -1]`), "resample_filter", "nonzero sum"},
 		{"attention at zero", song(`, "attn_resolutions": [0]`), "attn_resolutions", "got 0"},
 		{"ratios", song(`, "ratio_embedding": -1`), "ratio_embedding", "got -1"},
-		{"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "skip"}`, "encoder_type", "DhariwalUNet"},
-		{"heads that do not divide", `{"img_resolution": 8, "img_channels": 3, "model_channels": 224, "channel_mult": [1], "attn_resolutions": [8]}`, "model_channels", "heads"},
+		{"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "skip"}`,
+			"encoder_type", "DhariwalUNet"},
+		{"heads that do not divide",
+			`{"img_resolution": 8, "img_channels": 3, "model_channels": 224, "channel_mult": [1], "attn_resolutions": [8]}`,
+			"model_channels", "heads"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := unet.ParseConfig([]byte(c.json))
@@ -117,7 +122,8 @@ func TestParseConfigRefuses(t *testing.T) {
 
 // FuzzParseConfig: whatever the text, an error or a network, never a panic.
 func FuzzParseConfig(f *testing.F) {
-	f.Add([]byte(`{"model_type": "SongUNet", "img_resolution": 16, "img_channels": 3, "num_blocks": 1, "channel_mult": [1]}`))
+	f.Add([]byte(`{"model_type": "SongUNet", "img_resolution": 16, "img_channels": 3, "num_blocks": 1, "channel_mult": ` +
+		`[1]}`))
 	f.Add([]byte(`{"img_resolution": 8, "img_channels": 1, "model_channels": 64, "sigma_max": "inf"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := unet.ParseConfig(data)

@@ -22,14 +22,21 @@ func TestFLOPsOfPublishedNetworks(t *testing.T) {
 		config        string
 		flops, params int64
 	}{
-		{"CIFAR-10, DDPM++, conditional", `{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":10,"channel_mult":[2,2,2]}`, 42380429824, 55734147},
-		{"CIFAR-10, DDPM++, unconditional", `{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":0,"channel_mult":[2,2,2]}`, 42380427264, 55732739},
-		{"FFHQ 64, DDPM++", `{"model_type":"SongUNet","img_resolution":64,"img_channels":3,"label_dim":0,"channel_mult":[1,2,2,2]}`, 83722895360, 61804419},
-		{"ImageNet-64, ADM", `{"model_type":"DhariwalUNet","img_resolution":64,"img_channels":3,"label_dim":1000}`, 219315105792, 295899267},
+		{"CIFAR-10, DDPM++, conditional",
+			`{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":10,"channel_mult":[2,2,2]}`, 42380429824,
+			55734147},
+		{"CIFAR-10, DDPM++, unconditional",
+			`{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":0,"channel_mult":[2,2,2]}`, 42380427264,
+			55732739},
+		{"FFHQ 64, DDPM++", `{"model_type":"SongUNet","img_resolution":64,"img_channels":3,"label_dim":0,` +
+			`"channel_mult":[1,2,2,2]}`, 83722895360, 61804419},
+		{"ImageNet-64, ADM", `{"model_type":"DhariwalUNet","img_resolution":64,"img_channels":3,"label_dim":1000}`,
+			219315105792, 295899267},
 	} {
 		net := build(t, parse(t, c.config))
 		if net.FLOPs() != c.flops || int64(net.ParamCount()) != c.params {
-			t.Errorf("%s: %d operations and %d parameters, want %d and %d", c.name, net.FLOPs(), net.ParamCount(), c.flops, c.params)
+			t.Errorf("%s: %d operations and %d parameters, want %d and %d", c.name, net.FLOPs(), net.ParamCount(), c.flops,
+				c.params)
 		}
 	}
 }
@@ -41,10 +48,15 @@ func TestFLOPsAreTheGraphs(t *testing.T) {
 	const small = `"img_resolution":16,"img_channels":3,"model_channels":16,"channel_mult":[1,2],"attn_resolutions":[8]`
 	for _, c := range []struct{ name, config string }{
 		{"DDPM++", `{"model_type":"SongUNet",` + small + `,"label_dim":0,"num_blocks":2}`},
-		{"DDPM++ with classes and ratios", `{"model_type":"SongUNet",` + small + `,"label_dim":10,"num_blocks":1,"ratio_embedding":2}`},
-		{"NCSN++", `{"model_type":"SongUNet",` + small + `,"label_dim":10,"num_blocks":1,"embedding_type":"fourier","channel_mult_noise":2,"encoder_type":"residual","resample_filter":[1,3,3,1]}`},
-		{"skips", `{"model_type":"SongUNet",` + small + `,"label_dim":0,"num_blocks":1,"encoder_type":"skip","decoder_type":"skip"}`},
-		{"ADM", `{"model_type":"DhariwalUNet","img_resolution":16,"img_channels":3,"model_channels":64,"channel_mult":[1,2],"attn_resolutions":[8],"label_dim":5,"num_blocks":1}`},
+		{"DDPM++ with classes and ratios", `{"model_type":"SongUNet",` + small +
+			`,"label_dim":10,"num_blocks":1,"ratio_embedding":2}`},
+		{"NCSN++", `{"model_type":"SongUNet",` + small +
+			`,"label_dim":10,"num_blocks":1,"embedding_type":"fourier","channel_mult_noise":2,"encoder_type":"residual",` +
+			`"resample_filter":[1,3,3,1]}`},
+		{"skips", `{"model_type":"SongUNet",` + small +
+			`,"label_dim":0,"num_blocks":1,"encoder_type":"skip","decoder_type":"skip"}`},
+		{"ADM", `{"model_type":"DhariwalUNet","img_resolution":16,"img_channels":3,"model_channels":64,"channel_mult":[1,` +
+			`2],"attn_resolutions":[8],"label_dim":5,"num_blocks":1}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			net := build(t, parse(t, c.config))

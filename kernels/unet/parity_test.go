@@ -293,7 +293,8 @@ func (p *parity) outputs(t *testing.T, which ...string) {
 			v := graph.AddScalar(graph.Square(s), 0.25)
 			y := in.at["y"]
 			f := p.net.Apply(in.scope, graph.Div(y, graph.Sqrt(v)), graph.MulScalar(graph.Log(sigma), 0.25), nil, label, nil)
-			return graph.Add(graph.Div(graph.MulScalar(y, 0.25), v), graph.Mul(graph.Div(graph.MulScalar(s, 0.5), graph.Sqrt(v)), f))
+			return graph.Add(graph.Div(graph.MulScalar(y, 0.25), v), graph.Mul(graph.Div(graph.MulScalar(s, 0.5), graph.Sqrt(v)),
+				f))
 		}
 		var out []*node
 		for _, name := range which {

@@ -68,7 +68,8 @@ func (c *Config) targets() map[string]any {
 
 func unknown(key, modelType string) error {
 	if _, ok := (&Config{ModelType: SongUNet}).targets()[key]; ok {
-		return &nn.ConfigError{Field: key, Reason: "is no argument of " + modelType + "; remove it, or set model_type to " + SongUNet}
+		return &nn.ConfigError{Field: key, Reason: "is no argument of " + modelType + "; remove it, or set model_type to " +
+			SongUNet}
 	}
 	var names []string
 	for name := range (&Config{ModelType: modelType}).targets() {

@@ -61,7 +61,10 @@ func TestLoadFillsInRatiosAndConstants(t *testing.T) {
 	cfg := small()
 	cfg.RatioEmbedding = 1
 	with := build(t, cfg)
-	state := slices.DeleteFunc(plain.State(values), func(s nn.Tensor) bool { return strings.HasSuffix(s.Name, "resample_filter") })
+	state := slices.DeleteFunc(plain.State(values), func(s nn.Tensor) bool {
+		return strings.HasSuffix(s.Name,
+			"resample_filter")
+	})
 	got, err := with.Load(state)
 	if err != nil {
 		t.Fatal(err)
@@ -92,12 +95,17 @@ func TestLoadRefuses(t *testing.T) {
 		{"transposed", victim, "shape", func(s []nn.Tensor, i int) []nn.Tensor { slices.Reverse(s[i].Shape); return s }},
 		{"short", victim, "values", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data = s[i].Data[1:]; return s }},
 		{"NaN", victim, "NaN", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data[3] = float32(math.NaN()); return s }},
-		{"infinite", victim, "-Inf", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data[3] = float32(math.Inf(-1)); return s }},
-		{"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter", func(s []nn.Tensor, _ int) []nn.Tensor {
-			k := slices.IndexFunc(s, func(t nn.Tensor) bool { return t.Name == "model.enc.2x2_down.conv0.resample_filter" })
-			s[k].Data[0] = 0.5
+		{"infinite", victim, "-Inf", func(s []nn.Tensor,
+			i int) []nn.Tensor {
+			s[i].Data[3] = float32(math.Inf(-1))
 			return s
 		}},
+		{"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter",
+			func(s []nn.Tensor, _ int) []nn.Tensor {
+				k := slices.IndexFunc(s, func(t nn.Tensor) bool { return t.Name == "model.enc.2x2_down.conv0.resample_filter" })
+				s[k].Data[0] = 0.5
+				return s
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state := net.State(net.Init(2))

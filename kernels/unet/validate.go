@@ -43,15 +43,18 @@ func (c Config) check() error {
 		{"ratio_embedding", c.RatioEmbedding, 0, maxSize},
 	} {
 		if f.value < f.lo || f.value > f.hi {
-			return &nn.ConfigError{Field: f.name, Reason: fmt.Sprintf("want an integer from %d to %d, got %d", f.lo, f.hi, f.value)}
+			return &nn.ConfigError{Field: f.name, Reason: fmt.Sprintf("want an integer from %d to %d, got %d", f.lo, f.hi,
+				f.value)}
 		}
 	}
 	if n := len(c.ChannelMult); n < 1 || n > 16 {
-		return &nn.ConfigError{Field: "channel_mult", Reason: fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n)}
+		return &nn.ConfigError{Field: "channel_mult",
+			Reason: fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n)}
 	}
 	for _, m := range c.ChannelMult {
 		if m < 1 || m > maxBlocks {
-			return &nn.ConfigError{Field: "channel_mult", Reason: fmt.Sprintf("want integers from 1 to %d, got %d", maxBlocks, m)}
+			return &nn.ConfigError{Field: "channel_mult", Reason: fmt.Sprintf("want integers from 1 to %d, got %d", maxBlocks,
+				m)}
 		}
 	}
 	if step := 1 << (len(c.ChannelMult) - 1); c.ImgResolution%step != 0 {
@@ -59,7 +62,8 @@ func (c Config) check() error {
 			"is halved %d times, so it must be a multiple of %d, got %d", len(c.ChannelMult)-1, step, c.ImgResolution)}
 	}
 	if c.ModelChannels%2 != 0 {
-		return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf("must be even for the noise embedding, got %d", c.ModelChannels)}
+		return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf("must be even for the noise embedding, got %d",
+			c.ModelChannels)}
 	}
 	for _, r := range c.AttnResolutions {
 		if r < 1 {
@@ -77,7 +81,8 @@ func (c Config) check() error {
 
 func (c Config) checkType() error {
 	if c.ModelType != SongUNet && c.ModelType != DhariwalUNet {
-		return &nn.ConfigError{Field: "model_type", Reason: fmt.Sprintf("want %s or %s, got %q", SongUNet, DhariwalUNet, c.ModelType)}
+		return &nn.ConfigError{Field: "model_type", Reason: fmt.Sprintf("want %s or %s, got %q", SongUNet, DhariwalUNet,
+			c.ModelType)}
 	}
 	return nil
 }
@@ -90,7 +95,8 @@ func (c Config) checkNumbers() error {
 		return &nn.ConfigError{Field: "sigma_min", Reason: fmt.Sprintf("want a number from 0, got %v", float64(c.SigmaMin))}
 	}
 	if !(c.SigmaMax > c.SigmaMin) {
-		return &nn.ConfigError{Field: "sigma_max", Reason: fmt.Sprintf("want a number above sigma_min, or \"inf\", got %v", float64(c.SigmaMax))}
+		return &nn.ConfigError{Field: "sigma_max", Reason: fmt.Sprintf("want a number above sigma_min, or \"inf\", got %v",
+			float64(c.SigmaMax))}
 	}
 	if !(c.Dropout >= 0 && c.Dropout < 1) {
 		return &nn.ConfigError{Field: "dropout", Reason: fmt.Sprintf("want a rate in [0, 1), got %v", c.Dropout)}
@@ -103,7 +109,8 @@ func (c Config) checkNumbers() error {
 
 func (c Config) checkClasses() error {
 	if n := len(c.Classes); n != 0 && n != c.LabelDim {
-		return &nn.ConfigError{Field: "classes", Reason: fmt.Sprintf("want no names or label_dim = %d of them, got %d", c.LabelDim, n)}
+		return &nn.ConfigError{Field: "classes", Reason: fmt.Sprintf("want no names or label_dim = %d of them, got %d",
+			c.LabelDim, n)}
 	}
 	for i, name := range c.Classes {
 		if name == "" || slices.Contains(c.Classes[:i], name) {
@@ -135,18 +142,21 @@ func (c Config) checkSong() error {
 		{"decoder_type", c.DecoderType, []string{"standard", "skip"}},
 	} {
 		if !slices.Contains(f.allowed, f.value) {
-			return &nn.ConfigError{Field: f.name, Reason: fmt.Sprintf("want %s, got %q", strings.Join(f.allowed, " or "), f.value)}
+			return &nn.ConfigError{Field: f.name, Reason: fmt.Sprintf("want %s, got %q", strings.Join(f.allowed, " or "),
+				f.value)}
 		}
 	}
 	if c.ChannelMultNoise < 1 || c.ChannelMultNoise > maxBlocks {
-		return &nn.ConfigError{Field: "channel_mult_noise", Reason: fmt.Sprintf("want an integer from 1 to %d, got %d", maxBlocks, c.ChannelMultNoise)}
+		return &nn.ConfigError{Field: "channel_mult_noise", Reason: fmt.Sprintf("want an integer from 1 to %d, got %d",
+			maxBlocks, c.ChannelMultNoise)}
 	}
 	sum := 0.0
 	for _, f := range c.ResampleFilter {
 		sum += f
 	}
 	if n := len(c.ResampleFilter); n == 0 || n%2 != 0 || n > maxBlocks || !(math.Abs(sum) > 0) || math.IsInf(sum, 0) {
-		return &nn.ConfigError{Field: "resample_filter", Reason: fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter)}
+		return &nn.ConfigError{Field: "resample_filter",
+			Reason: fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter)}
 	}
 	return nil
 }

@@ -120,7 +120,8 @@ func DCTBands(h, w int, cuts ...int) (*Basis, error) {
 		case i > 0 && c <= cuts[i-1]:
 			return nil, failf(Shared, -1, "cut %d after %d; cuts must increase", c, cuts[i-1])
 		case c >= h && c >= w:
-			return nil, failf(Shared, -1, "cut %d keeps every frequency of a %d×%d plane; nothing is left for the last subspace", c, h, w)
+			return nil, failf(Shared, -1, "cut %d keeps every frequency of a %d×%d plane; nothing is left for the last subspace",
+				c, h, w)
 		}
 		spans[i] = newCut(h, w, min(c, h), min(c, w))
 	}

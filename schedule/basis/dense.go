@@ -52,9 +52,11 @@ func Clusters(h, w int, clusters [][]int, v [][][]float64) (*Basis, error) {
 		}
 		switch rows := len(v[i]); {
 		case rows < 1 || rows >= h*w:
-			return nil, failf(first, -1, "%d vectors for a %d×%d plane; the first subspace needs 1 … %d of them", rows, h, w, h*w-1)
+			return nil, failf(first, -1, "%d vectors for a %d×%d plane; the first subspace needs 1 … %d of them", rows, h, w,
+				h*w-1)
 		case rows != k:
-			return nil, failf(first, -1, "label %d has %d vectors, label %d has %d; all need the same number", first, rows, clusters[0][0], k)
+			return nil, failf(first, -1, "label %d has %d vectors, label %d has %d; all need the same number", first, rows,
+				clusters[0][0], k)
 		}
 		if err := checkOrthonormal(first, h*w, v[i]); err != nil {
 			return nil, err
@@ -83,9 +85,11 @@ func checkOrthonormal(label, n int, rows [][]float64) error {
 			switch {
 			case math.Abs(got-want) <= orthonormalTolerance:
 			case i == j:
-				return failf(label, i, "its length is %v; vectors must be orthonormal within %v", math.Sqrt(got), orthonormalTolerance)
+				return failf(label, i, "its length is %v; vectors must be orthonormal within %v", math.Sqrt(got),
+					orthonormalTolerance)
 			default:
-				return failf(label, i, "its product with vector %d is %v; vectors must be orthonormal within %v", j, got, orthonormalTolerance)
+				return failf(label, i, "its product with vector %d is %v; vectors must be orthonormal within %v", j, got,
+					orthonormalTolerance)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ type point struct {
 //	σ̂ = σ (1 + γ),  γ = min(S_churn/N, √2 − 1) where S_min ≤ σ ≤ S_max, else 0,
 //	x̂ = x + S_noise Σ_j √(g_j(t̂) − g_j(t)) P_j ξ,
 //
-// with fresh unit noise ξ. t̂ is the time of σ̂. Beyond the schedule's end, and where each subspace has nodes of its own and
+// with fresh unit noise ξ. t̂ is the time of σ̂. Beyond the schedule's end, and where each subspace has nodes of its
+// own and
 // so no time in common, every √g_j grows by 1 + γ instead, which is the same for J = 1. With afs the first step, which
 // has no evaluation to start with, is not churned.
 func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock, own bool) {
@@ -76,7 +77,8 @@ func (s *Settings) resolveChurn(m method) error {
 	}
 	switch {
 	case s.SChurn > 0 && !m.churns:
-		return failf("S_churn", "must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose euler or heun", s.Solver)
+		return failf("S_churn",
+			"must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose euler or heun", s.Solver)
 	case s.SMax > 0 && s.SMin > s.SMax:
 		return failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
 	}

@@ -162,7 +162,8 @@ func classicUniPC(bh1, lowered bool) func(denoiser, vec, []float64) (vec, int) {
 // cramer3 solves Σ_k r_k^q x_k = b_q for three distinct r.
 func cramer3(r, b [3]float64) []float64 {
 	det := func(a [3][3]float64) float64 {
-		return a[0][0]*(a[1][1]*a[2][2]-a[1][2]*a[2][1]) - a[0][1]*(a[1][0]*a[2][2]-a[1][2]*a[2][0]) + a[0][2]*(a[1][0]*a[2][1]-a[1][1]*a[2][0])
+		return a[0][0]*(a[1][1]*a[2][2]-a[1][2]*a[2][1]) - a[0][1]*(a[1][0]*a[2][2]-a[1][2]*a[2][0]) +
+			a[0][2]*(a[1][0]*a[2][1]-a[1][1]*a[2][0])
 	}
 	m := [3][3]float64{{1, 1, 1}, r, {r[0] * r[0], r[1] * r[1], r[2] * r[2]}}
 	whole := det(m)

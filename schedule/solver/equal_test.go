@@ -9,12 +9,14 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// With equal clocks every solver is its isotropic form: all subspaces have the numbers that the one subspace of the same
+// With equal clocks every solver is its isotropic form: all subspaces have the numbers that the one subspace of the
+// same
 // path has, with every option and grid.
 func TestEqualClocks(t *testing.T) {
 	one := edm(t, schedule.DefaultT)
 	path := one.At(0, 0)
-	three, err := schedule.New(schedule.Family{Basis: "dct", Cuts: []int{1, 2}}, nil, [][]*schedule.Path{{path, path, path}})
+	three, err := schedule.New(schedule.Family{Basis: "dct", Cuts: []int{1, 2}}, nil,
+		[][]*schedule.Path{{path, path, path}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func TestScheduleGrid(t *testing.T) {
 
 // EDM's levels end where the schedule does unless the user says otherwise.
 func TestEDMGridFitsTheSchedule(t *testing.T) {
-	for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7}, {Kind: GridLogSNR}, {Kind: GridPolynomial}} {
+	for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		{Kind: GridLogSNR}, {Kind: GridPolynomial}} {
 		p := plan(t, Settings{Solver: "euler", Steps: 3, Grid: grid}, edm(t, 400))
 		if p.T[0] != 400 || p.Init[0] != 20 {
 			t.Errorf("starts at t = %v, σ = %v; want the schedule's end, 20", p.T[0], p.Init[0])
@@ -47,7 +48,8 @@ func TestEDMGridFitsTheSchedule(t *testing.T) {
 	p := plan(t, Settings{Solver: "euler", Steps: 3, Grid: Grid{Kind: GridEDM}}, edm(t, 1e6))
 	near(t, "first level on a wider schedule", p.Init[0], 80, 1e-12)
 
-	p = plan(t, Settings{Solver: "euler", Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: 0.01, SigmaMax: 10, Rho: 3}}, edm(t, 6400))
+	p = plan(t, Settings{Solver: "euler", Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: 0.01, SigmaMax: 10, Rho: 3}},
+		edm(t, 6400))
 	mid := math.Pow((math.Cbrt(10)+math.Cbrt(0.01))/2, 3)
 	for i, want := range []float64{10, mid, 0.01} {
 		near(t, "level", math.Sqrt(p.Stages[i].G[0]), want, 1e-12)
@@ -130,7 +132,8 @@ func TestExplicitLevels(t *testing.T) {
 		t.Errorf("start %v, times %v", p.Init[0], p.T)
 	}
 	near(t, "level", math.Sqrt(p.Stages[1].G[0]), 3, 1e-12)
-	p = plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{3, math.Sqrt(1e-9) * (1 - 9e-7)}}}}, sch)
+	p = plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma,
+		Sigma: [][]float64{{3, math.Sqrt(1e-9) * (1 - 9e-7)}}}}, sch)
 	if p.T[1] != 0 {
 		t.Errorf("ends at %v, want 0", p.T[1])
 	}
@@ -168,7 +171,8 @@ func TestExplicitLevels(t *testing.T) {
 func TestLastStepIsEuler(t *testing.T) {
 	sch := edm(t, 6400)
 	for _, name := range Names() {
-		for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridLogSNR}, {Kind: GridT, T: []float64{6400, 900, 60, 8, 1, 0}}} {
+		for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridLogSNR},
+			{Kind: GridT, T: []float64{6400, 900, 60, 8, 1, 0}}} {
 			s := Settings{Solver: name, Grid: grid, Steps: 5}
 			p := plan(t, s, sch)
 			st := p.Stages[len(p.Stages)-1]
@@ -231,7 +235,8 @@ func TestTableGrid(t *testing.T) {
 	}
 	levels := func(name string, n int, T float64) []float64 {
 		var out []float64
-		for _, st := range plan(t, Settings{Solver: "dpmpp2m", Steps: n, Grid: Grid{Kind: GridTable, Table: name}}, edm(t, T)).Stages {
+		for _, st := range plan(t, Settings{Solver: "dpmpp2m", Steps: n, Grid: Grid{Kind: GridTable, Table: name}},
+			edm(t, T)).Stages {
 			out = append(out, math.Sqrt(st.G[0]))
 		}
 		return out

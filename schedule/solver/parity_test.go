@@ -112,7 +112,8 @@ func TestMultistepSolvers(t *testing.T) {
 func TestDEISCoefficients(t *testing.T) {
 	c := fixtures.Load(t, "samplers/isotropic")
 	want := c.F64("deis_tab3_coefficients") // [10, 4], of dx/dσ = −flow, the current one first
-	p := plan(t, Settings{Solver: "deis", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{c.F64("multistep_sigmas")}}}, edm(t, schedule.DefaultT))
+	p := plan(t, Settings{Solver: "deis", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{c.F64("multistep_sigmas")}}},
+		edm(t, schedule.DefaultT))
 	if len(p.Stages) != 10 {
 		t.Fatalf("%d stages, want 10", len(p.Stages))
 	}

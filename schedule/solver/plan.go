@@ -16,7 +16,8 @@ type Stage struct {
 	Alpha []float64   // [J] factor of the running x
 	Beta  [][]float64 // [J][history] factors of the evaluations, newest first; Beta[j][0] multiplies the one just made
 	Step  int         // solver step, from 0, that this stage ends; −1 for an inner stage
-	Noise []float64   // [J] standard deviations of fresh noise, x ← x + Σ_j Noise_j P_j ξ, before the evaluation; nil for none
+	// [J] standard deviations of fresh noise, x ← x + Σ_j Noise_j P_j ξ, before the evaluation; nil for none
+	Noise []float64
 }
 
 // Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, then the
@@ -84,7 +85,8 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 		}
 		for j, chain := range chains {
 			if !finite(chain[i]) {
-				return nil, failf("grid", "must have longer steps for solver %s than at noise level %v; take fewer steps", s.Solver, math.Sqrt(chain[i].g))
+				return nil, failf("grid", "must have longer steps for solver %s than at noise level %v; take fewer steps", s.Solver,
+					math.Sqrt(chain[i].g))
 			}
 			st.G = append(st.G, chain[i].g)
 			st.Alpha = append(st.Alpha, chain[i].alpha)
@@ -107,7 +109,8 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 func (c *clock) check() error {
 	for i := 1; i < len(c.u); i++ {
 		if !(c.u[i] < c.u[i-1]) {
-			return failf("grid", "must have distinct steps, got steps %d and %d both at noise level %v; take fewer steps or move sigma_min", i-1, i, c.u[i])
+			return failf("grid", "must have distinct steps, got steps %d and %d both at noise level %v; take fewer steps or "+
+				"move sigma_min", i-1, i, c.u[i])
 		}
 	}
 	return nil

@@ -148,7 +148,8 @@ func (s Settings) count(m method) (Settings, error) {
 	}
 	switch {
 	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
-		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps, s.Solver, nfe), TooLarge: true}
+		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps,
+			s.Solver, nfe), TooLarge: true}
 	case s.Steps > MaxSteps:
 		return s, &Error{Field: "steps", Msg: fmt.Sprintf("must be at most %d, got %d", MaxSteps, s.Steps), TooLarge: true}
 	}

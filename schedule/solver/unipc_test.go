@@ -7,7 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// Steps of very different lengths make the equations of UniPC's weights as good as singular, but not their solution. The
+// Steps of very different lengths make the equations of UniPC's weights as good as singular, but not their solution.
+// The
 // weights of the images still add up to what a constant image needs, x′ = U′/U x + (1 − U′/U) m.
 func TestUniPCOnUnevenSteps(t *testing.T) {
 	p, err := schedule.NewPath([]float64{0, 100}, []float64{1e-6, 100})
@@ -20,7 +21,8 @@ func TestUniPCOnUnevenSteps(t *testing.T) {
 		"long after short": {5, 5 - 1e-8, 5 - 2e-8, 5 - 3e-8, 1e-3},
 	} {
 		for _, variant := range []string{BH1, BH2} {
-			plan, err := New(Settings{Solver: "unipc", Variant: variant, Grid: Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}}, schedule.Isotropic(p), 0)
+			plan, err := New(Settings{Solver: "unipc", Variant: variant, Grid: Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}},
+				schedule.Isotropic(p), 0)
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, variant, err)
 				continue
@@ -47,7 +49,8 @@ func TestUniPCOnEqualSteps(t *testing.T) {
 	}
 	near := math.Nextafter(1, 0)
 	for _, sigma := range [][]float64{{10, 1, near, math.Nextafter(near, 0), 0.1, 1e-3}, {10, 1, near, 0.5, 1e-3}} {
-		plan, err := New(Settings{Solver: "unipc", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}}, schedule.Isotropic(p), 0)
+		plan, err := New(Settings{Solver: "unipc", Grid: Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}},
+			schedule.Isotropic(p), 0)
 		if err != nil {
 			t.Log(err)
 			continue

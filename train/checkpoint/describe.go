@@ -11,7 +11,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// DescribeModel reads the model folder dir but for the values of its weights, whose names and shapes it compares with the
+// DescribeModel reads the model folder dir but for the values of its weights, whose names and shapes it compares with
+// the
 // configuration; the hash is left out, too. What is missing or cannot be used is an *[Error]. [LoadModel] looks closer.
 func DescribeModel(dir string) (*Model, error) {
 	m := &Model{}

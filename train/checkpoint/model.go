@@ -115,7 +115,8 @@ func (m *Model) OnBasis(b *basis.Basis) (kernels.Network, error) { return m.Net.
 func tensorOf(t *safetensors.Tensor) (nn.Tensor, error) {
 	data, err := t.Float32s()
 	if err != nil {
-		return nn.Tensor{}, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) + "; a network's tensors are F32, F64, F16 or BF16", Err: err}
+		return nn.Tensor{}, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) +
+			"; a network's tensors are F32, F64, F16 or BF16", Err: err}
 	}
 	return nn.Tensor{Name: t.Name, Shape: t.Shape, Data: data}, nil
 }

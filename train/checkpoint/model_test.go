@@ -20,7 +20,8 @@ import (
 
 func tinyModel(tb testing.TB) *Model {
 	tb.Helper()
-	cfg, err := unet.ParseConfig([]byte(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"model_channels":8,"channel_mult":[1,1],"num_blocks":1,"attn_resolutions":[]}`))
+	cfg, err := unet.ParseConfig([]byte(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,` +
+		`"model_channels":8,"channel_mult":[1,1],"num_blocks":1,"attn_resolutions":[]}`))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -150,10 +151,14 @@ func TestBrokenModels(t *testing.T) {
 		change       func(map[string][]byte)
 		file, tensor string
 	}{
-		"no config":      {func(f map[string][]byte) { delete(f, configFile) }, configFile, ""},
-		"unknown key":    {func(f map[string][]byte) { f[configFile] = []byte(`{"img_resolution":4,"img_channels":1,"colour":3}`) }, configFile, ""},
-		"no weights":     {func(f map[string][]byte) { delete(f, weightsFile) }, weightsFile, ""},
-		"cut short":      {func(f map[string][]byte) { f[weightsFile] = f[weightsFile][:len(f[weightsFile])/2] }, weightsFile, "*"},
+		"no config": {func(f map[string][]byte) { delete(f, configFile) }, configFile, ""},
+		"unknown key": {func(f map[string][]byte) {
+			f[configFile] = []byte(`{"img_resolution":4,"img_channels":1,` +
+				`"colour":3}`)
+		}, configFile, ""},
+		"no weights": {func(f map[string][]byte) { delete(f, weightsFile) }, weightsFile, ""},
+		"cut short": {func(f map[string][]byte) { f[weightsFile] = f[weightsFile][:len(f[weightsFile])/2] }, weightsFile,
+			"*"},
 		"no safetensors": {func(f map[string][]byte) { f[weightsFile] = []byte("hello") }, weightsFile, ""},
 		"missing tensor": {weights(func(f *safetensors.File) {
 			f.Tensors = slices.DeleteFunc(f.Tensors, func(t safetensors.Tensor) bool { return t.Name == conv })
@@ -246,7 +251,9 @@ func TestHalfPrecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	const bias = "model.enc.4x4_conv.bias"
-	*f.Lookup(bias) = safetensors.Tensor{Name: bias, DType: safetensors.F16, Shape: []int{8}, Data: bytes.Repeat([]byte{0x00, 0x3e}, 8)} // 1.5
+	// 1.5
+	*f.Lookup(bias) = safetensors.Tensor{Name: bias, DType: safetensors.F16, Shape: []int{8},
+		Data: bytes.Repeat([]byte{0x00, 0x3e}, 8)}
 	if files[weightsFile], err = encode(f); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +282,8 @@ func TestStateDictOfPyTorch(t *testing.T) {
 	}
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
-	if err := writeFolder(first, map[string][]byte{configFile: c.Raw("config"), weightsFile: b.Bytes()}, false); err != nil {
+	if err := writeFolder(first, map[string][]byte{configFile: c.Raw("config"), weightsFile: b.Bytes()},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	m, err := LoadModel(first)
@@ -306,7 +314,8 @@ func TestRunRoundTrip(t *testing.T) {
 	r := &Run{
 		Config: json.RawMessage(`{"stage":"isotropic","seed":18446744073709551615}`), Network: m.Net,
 		Step: 5, Seen: 320, Position: 300, Skipped: 1, Images: 1297,
-		Params: m.Values, M: m.Net.(*unet.Net).Init(1), V: m.Net.(*unet.Net).Init(2), EMA: m.Net.(*unet.Net).Init(3), Updates: 4,
+		Params: m.Values, M: m.Net.(*unet.Net).Init(1), V: m.Net.(*unet.Net).Init(2), EMA: m.Net.(*unet.Net).Init(3),
+		Updates:  4,
 		Schedule: m.Schedule, Basis: m.Basis, ThetaM: moments(0.1), ThetaV: moments(0.2), ThetaUpdates: []int64{4},
 		Rows: [][]float64{{1, 0.5}, {2, 0.25}},
 	}
@@ -325,7 +334,8 @@ func TestRunRoundTrip(t *testing.T) {
 		t.Error("the same state has other bytes")
 	}
 	var before, after any
-	if json.Unmarshal(r.Config, &before) != nil || json.Unmarshal(got.Config, &after) != nil || !reflect.DeepEqual(before, after) {
+	if json.Unmarshal(r.Config, &before) != nil || json.Unmarshal(got.Config, &after) != nil ||
+		!reflect.DeepEqual(before, after) {
 		t.Errorf("configuration %s", got.Config)
 	}
 	got.Config, got.Schedule, got.Basis, got.Network = r.Config, r.Schedule, r.Basis, r.Network
@@ -334,7 +344,8 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 
 	// A basis of the family beside that of the schedule, whose vectors clusters share.
-	if r.Family, err = basis.Clusters(2, 2, [][]int{{0, 2}, {1}}, [][][]float64{{{1, 0, 0, 0}}, {{0, 0, 0, 1}}}); err != nil {
+	if r.Family, err = basis.Clusters(2, 2, [][]int{{0, 2}, {1}},
+		[][][]float64{{{1, 0, 0, 0}}, {{0, 0, 0, 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := SaveRun(a, r); err != nil {
@@ -348,7 +359,8 @@ func TestRunRoundTrip(t *testing.T) {
 	if err := SaveRun(a, frozen); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = LoadRun(a); err != nil || got.M != nil || got.EMA != nil || got.ThetaM != nil || got.Schedule != nil || got.Rows != nil {
+	if got, err = LoadRun(a); err != nil || got.M != nil || got.EMA != nil || got.ThetaM != nil || got.Schedule != nil ||
+		got.Rows != nil {
 		t.Errorf("a frozen network: %+v, error %v", got, err)
 	}
 	frozen.Params = frozen.Params[1:]

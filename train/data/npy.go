@@ -59,9 +59,11 @@ func readNPY(r io.Reader) (*Array, error) {
 	case "<u8":
 		a.Values, err = readValues(r, n, 8, binary.LittleEndian.Uint64)
 	case "<f4":
-		a.Values, err = readValues(r, n, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+		a.Values, err = readValues(r, n, 4,
+			func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
 	case "<f8":
-		a.Values, err = readValues(r, n, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+		a.Values, err = readValues(r, n, 8,
+			func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
 	default:
 		return nil, fmt.Errorf("npy: dtype %q is not read; whole numbers, float32 and float64 are, little-endian", descr)
 	}

@@ -17,7 +17,8 @@ import (
 // at once.
 func TestWriter(t *testing.T) {
 	for name, im := range map[string]Images{
-		"bytes":     {Height: 2, Width: 3, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, Labels: []int32{4, -1}},
+		"bytes": {Height: 2, Width: 3, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+			Labels: []int32{4, -1}},
 		"floats":    {Height: 2, Width: 1, Channels: 1, Layout: pixels.CHW, Float32: []float32{0.5, -1, 1, 0.25}},
 		"unbounded": {Height: 1, Width: 1, Channels: 1, Unbounded: true, Float32: []float32{3, -7}, Labels: []int32{0, 2}},
 	} {
@@ -48,7 +49,8 @@ func TestWriter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Hash() != want.Hash() || got.computeHash() != want.Hash() || got.Form() != want.Form() || got.Classes() != want.Classes() {
+		if got.Hash() != want.Hash() || got.computeHash() != want.Hash() || got.Form() != want.Form() ||
+			got.Classes() != want.Classes() {
 			t.Errorf("%s: hash %s, computed %s, want %s", name, got.Hash(), got.computeHash(), want.Hash())
 		}
 		if _, err := Create(filepath.Join(path, "absent", "x"), want.Form()); !errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +221,8 @@ func TestRowsOutliveTheDataset(t *testing.T) {
 func BenchmarkBatch(b *testing.B) {
 	const n, size = 2048, 32 * 32 * 3
 	dir := filepath.Join(b.TempDir(), "x")
-	if err := Save(dir, mustNew(b, Images{Height: 32, Width: 32, Channels: 3, Uint8: make([]uint8, n*size)}), false); err != nil {
+	if err := Save(dir, mustNew(b, Images{Height: 32, Width: 32, Channels: 3, Uint8: make([]uint8, n*size)}),
+		false); err != nil {
 		b.Fatal(err)
 	}
 	d, err := Load(dir)

@@ -63,7 +63,8 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	for i := range all {
 		p := all[i].Prediction
 		p.Energy, p.Stderr = schedule.Jackknife(s.parts, func(left int) float64 { return energies[left+1][i] })
-		p.Gain, p.GainStderr = schedule.Jackknife(s.parts, func(left int) float64 { return 1 - energies[left+1][i]/energies[left+1][0] })
+		p.Gain, p.GainStderr = schedule.Jackknife(s.parts,
+			func(left int) float64 { return 1 - energies[left+1][i]/energies[left+1][0] })
 		out[i] = p
 	}
 	slices.SortStableFunc(out, func(a, b Prediction) int {

@@ -41,7 +41,8 @@ type EvaluationRow struct {
 // tell, T² times the mean over t of Σ_j loss_j, is free of bias. Image, noise and place
 // in [0, 1] of every sample depend on the seed alone, so evaluations of two schedules,
 // or of two networks, are paired; see Compare. Rows are sorted by label, subspace and t.
-func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule, set EvaluateSettings) ([]EvaluationRow, error) {
+func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
+	set EvaluateSettings) ([]EvaluationRow, error) {
 	set = set.resolved()
 	labels := s.Labels()
 	if labels == nil {
@@ -68,7 +69,8 @@ func (set EvaluateSettings) resolved() EvaluateSettings {
 // along measures the residuals |P_j r|² of every row of s at Points·Samples stratified
 // times and hands them over row by row, both flat [samples*J]: the weights ω_j, and the
 // residuals.
-func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule, set EvaluateSettings, take func(row int, weight, residual []float64)) error {
+func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
+	set EvaluateSettings, take func(row int, weight, residual []float64)) error {
 	if s.J() != m.J() && s.J() != 1 {
 		return setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
 	}
@@ -78,7 +80,8 @@ func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Da
 		var pool []int
 		if labels := s.Labels(); labels != nil {
 			if pool = poolOf(d, labels[row]); pool == nil {
-				return setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d", labels[row])
+				return setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d",
+					labels[row])
 			}
 		}
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
@@ -100,7 +103,8 @@ func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Da
 }
 
 // partRows averages the samples of each part.
-func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, weight, residual []float64) []EvaluationRow {
+func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, weight,
+	residual []float64) []EvaluationRow {
 	rows := make([]EvaluationRow, 0, set.Points*subspaces)
 	loss, part := make([]float64, set.Samples), make([]float64, set.Samples)
 	for j := range subspaces {

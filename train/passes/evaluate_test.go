@@ -146,7 +146,8 @@ func TestCompareIsPaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	near := schedule.Isotropic(schedule.EDMTheta(17, 25, 1e-6).Path(25, 1e-6))
-	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{iso, same, near}, EvaluateSettings{Points: 32, Samples: 16})
+	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{iso, same, near},
+		EvaluateSettings{Points: 32, Samples: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

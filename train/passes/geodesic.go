@@ -42,7 +42,8 @@ type Geodesic struct {
 // energy: ġ √F constant. A model of several subspaces is measured with the same g in
 // each; its schedule is isotropic, or has ġ_j √F_j constant in every subspace, which is
 // the best as far as F_j depends on its own g_j alone.
-func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings) (*Geodesic, error) {
+func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
+	set GeodesicSettings) (*Geodesic, error) {
 	setting.Default(&set.T, schedule.DefaultT)
 	setting.Default(&set.G0, schedule.DefaultG0)
 	setting.Default(&set.C, 1)
@@ -61,7 +62,8 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	setting.Default(&set.Family.Basis, "none")
 	split := set.Family.Basis != "none"
 	if split && m.J() < 2 {
-		return nil, setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s", set.Family.Basis)
+		return nil, setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
+			set.Family.Basis)
 	}
 	labels, pools := []int(nil), [][]int{nil}
 	if set.Family.PerClass {

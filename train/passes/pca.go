@@ -64,11 +64,13 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 	}
 	switch {
 	case h*w > maxPlane:
-		return nil, nil, setting.Errorf("dataset", "must have images of at most %d pixels for components, got %d×%d", maxPlane, h, w)
+		return nil, nil, setting.Errorf("dataset", "must have images of at most %d pixels for components, got %d×%d",
+			maxPlane, h, w)
 	case h*w < 4:
 		return nil, nil, setting.Errorf("dataset", "must have images of at least 4 pixels for components, got %d×%d", h, w)
 	case set.K < 1 || set.K >= h*w:
-		return nil, nil, setting.Errorf("k", "must lie between 1 and %d for images of %d×%d pixels, got %d", h*w-1, h, w, set.K)
+		return nil, nil, setting.Errorf("k", "must lie between 1 and %d for images of %d×%d pixels, got %d", h*w-1, h, w,
+			set.K)
 	case set.Clusters != nil && !set.PerClass:
 		return nil, nil, setting.Errorf("clusters", "must be left out unless components are per class, got %v", set.Clusters)
 	}
@@ -190,12 +192,14 @@ func clusters(images Images, set PCASettings) ([]Span, error) {
 	for i := range images.Len() {
 		label := images.Label(i)
 		if label < 0 {
-			return nil, setting.Errorf("dataset", "must have a label for each image for components per class, got none for image %d", i)
+			return nil, setting.Errorf("dataset",
+				"must have a label for each image for components per class, got none for image %d", i)
 		}
 		count[label]++
 	}
 	if empty := slices.Index(count, 0); empty >= 0 {
-		return nil, setting.Errorf("dataset", "must hold images of every class for components per class, got none of class %d of %d", empty, n)
+		return nil, setting.Errorf("dataset",
+			"must hold images of every class for components per class, got none of class %d of %d", empty, n)
 	}
 	taken := make([]bool, n)
 	var spans []Span

@@ -61,7 +61,8 @@ func vectors(t *testing.T, b *basis.Basis, label int) [][]float64 {
 func TestPCAPerClass(t *testing.T) {
 	d := coloured(t, 60, classes(60))
 	var told [][2]int
-	b, spans, err := PCA(t.Context(), d, PCASettings{K: 1, PerClass: true, Progress: func(done, total int) { told = append(told, [2]int{done, total}) }})
+	b, spans, err := PCA(t.Context(), d, PCASettings{K: 1, PerClass: true,
+		Progress: func(done, total int) { told = append(told, [2]int{done, total}) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,8 @@ func TestPCAOfClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(spans) != 2 || !slices.Equal(spans[0].Labels, []int{0, 2}) || spans[0].Images != 40 || !slices.Equal(spans[1].Labels, []int{1}) {
+	if len(spans) != 2 || !slices.Equal(spans[0].Labels, []int{0, 2}) || spans[0].Images != 40 ||
+		!slices.Equal(spans[1].Labels, []int{1}) {
 		t.Fatalf("%+v", spans)
 	}
 	for _, y := range []int{0, 2} {
@@ -161,10 +163,11 @@ func TestPCARefused(t *testing.T) {
 		field string
 		says  string
 	}{
-		"k":                  {d, PCASettings{K: 16}, "k", "must lie between 1 and 15 for images of 4×4 pixels, got 16"},
-		"negative k":         {d, PCASettings{K: -1}, "k", "-1"},
-		"no labels":          {coloured(t, 6, nil), PCASettings{PerClass: true}, "dataset", "got none"},
-		"a class without":    {coloured(t, 3, []int32{0, 1, 0}), PCASettings{PerClass: true, Classes: 3}, "dataset", "got none of class 2 of 3"},
+		"k":          {d, PCASettings{K: 16}, "k", "must lie between 1 and 15 for images of 4×4 pixels, got 16"},
+		"negative k": {d, PCASettings{K: -1}, "k", "-1"},
+		"no labels":  {coloured(t, 6, nil), PCASettings{PerClass: true}, "dataset", "got none"},
+		"a class without": {coloured(t, 3, []int32{0, 1, 0}), PCASettings{PerClass: true, Classes: 3}, "dataset",
+			"got none of class 2 of 3"},
 		"clusters of all":    {d, PCASettings{Clusters: [][]int{{0}}}, "clusters", "per class"},
 		"empty cluster":      {d, PCASettings{PerClass: true, Clusters: [][]int{{}}}, "clusters", "empty cluster 0"},
 		"unknown label":      {d, PCASettings{PerClass: true, Clusters: [][]int{{0, 3}}}, "clusters", "got 3 in cluster 0"},

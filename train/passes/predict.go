@@ -56,7 +56,8 @@ type Prediction struct {
 // alone would seem to gain.
 //
 // A model of one subspace is measured.
-func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set PredictSettings) ([]Prediction, error) {
+func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
+	set PredictSettings) ([]Prediction, error) {
 	setting.Default(&set.T, schedule.DefaultT)
 	setting.Default(&set.G0, schedule.DefaultG0)
 	setting.Default(&set.C, 1)
@@ -75,7 +76,8 @@ func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 		return nil, err
 	}
 	if len(s.ladders) == 0 {
-		return nil, setting.Errorf("dataset", "must have images that one of the bases splits, got %d×%d pixels", d.Height(), d.Width())
+		return nil, setting.Errorf("dataset", "must have images that one of the bases splits, got %d×%d pixels", d.Height(),
+			d.Width())
 	}
 	if err := s.measure(ctx, m, w, d); err != nil {
 		return nil, err

@@ -77,7 +77,8 @@ func TestPredict(t *testing.T) {
 		}
 		seen++
 		if math.Abs(p.Energy-e) > 4*p.Stderr || p.Stderr > 0.05*e || math.Abs(p.Gain-(1-e/iso)) > 4*p.GainStderr+1e-3 {
-			t.Errorf("%s: energy %.4f ± %.4f, gain %.4f ± %.4f; want %.4f, %.4f", name(p), p.Energy, p.Stderr, p.Gain, p.GainStderr, e, 1-e/iso)
+			t.Errorf("%s: energy %.4f ± %.4f, gain %.4f ± %.4f; want %.4f, %.4f", name(p), p.Energy, p.Stderr, p.Gain,
+				p.GainStderr, e, 1-e/iso)
 		}
 	}
 	if seen != len(want) || name(got[0]) != "dct [1 2]" && got[0].Gain > 1-want["dct [1 2]"]/iso+4*got[0].GainStderr {
@@ -91,7 +92,8 @@ func TestPredictRefuses(t *testing.T) {
 	m, w := onDevice(t, net, b)
 	for field, set := range map[string]PredictSettings{
 		"dataset": {Bases: []string{"pca_per_class"}}, // it has one class
-		"T":       {T: -1}, "g0": {G0: 1e9}, "c": {C: -1}, "points": {Points: 3}, "samples": {Samples: 1}, "bases": {Bases: []string{"dst"}},
+		"T":       {T: -1}, "g0": {G0: 1e9}, "c": {C: -1}, "points": {Points: 3}, "samples": {Samples: 1},
+		"bases": {Bases: []string{"dst"}},
 	} {
 		var bad *setting.Error
 		if _, err := Predict(t.Context(), m, w, d, set); !errors.As(err, &bad) || bad.Field != field {

@@ -53,7 +53,8 @@ func gaussianOn(tb testing.TB, b, noise *basis.Basis, variances []float64, n int
 		}
 	}
 	net, err := mixture.New(mixture.Settings{
-		Height: b.H(), Width: b.W(), Channels: 1, Weights: []float64{1}, Means: [][]float64{make([]float64, d)}, Covs: [][]float64{cov},
+		Height: b.H(), Width: b.W(), Channels: 1, Weights: []float64{1}, Means: [][]float64{make([]float64,
+			d)}, Covs: [][]float64{cov},
 	}, noise)
 	if err != nil {
 		tb.Fatal(err)
@@ -103,7 +104,8 @@ func Within(tb testing.TB, what string, got, want, tol float64) {
 // EDM returns EDM's schedule with parameters on 16 knots.
 func EDM(tb testing.TB, T, g0 float64) *schedule.Schedule {
 	tb.Helper()
-	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{schedule.EDMTheta(16, T, g0)}}, T, g0)
+	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{schedule.EDMTheta(16, T, g0)}},
+		T, g0)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -60,7 +60,8 @@ func (c *Catalog) BasisFor(f schedule.Family, h, w int, own *basis.Basis, m *Mod
 	}
 	switch {
 	case b.H() != h || b.W() != w:
-		return nil, api.Errorf(api.BadRequest, "Basis %q is made for %d×%d pixels, the images have %d×%d", f.Basis, b.H(), b.W(), h, w)
+		return nil, api.Errorf(api.BadRequest, "Basis %q is made for %d×%d pixels, the images have %d×%d", f.Basis, b.H(),
+			b.W(), h, w)
 	case f.K != 0 && f.K != b.K():
 		return nil, api.Errorf(api.BadRequest, "Basis %q has k = %d, not %d", f.Basis, b.K(), f.K)
 	}
@@ -109,7 +110,8 @@ func Made(d basis.Definition) bool { return d.Made }
 func BasisKind(field, name string, keep func(basis.Definition) bool) (basis.Definition, error) {
 	d, ok := basis.Lookup(name)
 	if !ok || !keep(d) {
-		return d, api.Errorf(api.BadRequest, "%s must be one of %s, got %q", field, strings.Join(basis.Names(keep), ", "), name)
+		return d, api.Errorf(api.BadRequest, "%s must be one of %s, got %q", field, strings.Join(basis.Names(keep), ", "),
+			name)
 	}
 	return d, nil
 }
@@ -135,7 +137,8 @@ func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
 	return nil, api.Errorf(api.BasisNotFound, "No basis is called %q", name).
-		WithHint("There are %s, and what is stored: %s.", strings.Join(basis.Names(basis.Definition.ByFormula), ", "), Listed(c.bases))
+		WithHint("There are %s, and what is stored: %s.", strings.Join(basis.Names(basis.Definition.ByFormula), ", "),
+			Listed(c.bases))
 }
 
 // Listed names the keys of a catalogue for a hint.

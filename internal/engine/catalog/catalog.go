@@ -15,11 +15,12 @@ import (
 
 // Config configures a catalogue.
 type Config struct {
-	Dir        string                         // holds models/ schedules/ bases/ datasets/ runs/; created if missing
-	Program    string                         // that signs new schedules, such as "anisoflight 1.2"
-	Precision  kernels.Precision              // of models that name none
-	Device     func() (*device.Device, error) // the device, opened where it is first needed
-	ModelBytes int64                          // bytes of weights that may be loaded at a time; 0: what the device's memory allows
+	Dir       string                         // holds models/ schedules/ bases/ datasets/ runs/; created if missing
+	Program   string                         // that signs new schedules, such as "anisoflight 1.2"
+	Precision kernels.Precision              // of models that name none
+	Device    func() (*device.Device, error) // the device, opened where it is first needed
+	// bytes of weights that may be loaded at a time; 0: what the device's memory allows
+	ModelBytes int64
 	Logger     *slog.Logger
 }
 

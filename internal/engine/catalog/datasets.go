@@ -25,7 +25,8 @@ func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 		head, err = os.Stat(data.Head(c.datasetPath(name)))
 	}
 	if Missing(err) {
-		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).WithHint("Stored: %s.", listedNames(c.datasetNames()))
+		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).
+			WithHint("Stored: %s.", listedNames(c.datasetNames()))
 	}
 	if err != nil {
 		return nil, err
@@ -126,11 +127,13 @@ func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
 	}
 	h, w, channels := m.ImageSize()
 	if d.Height() != h || d.Width() != w || d.Channels() != channels {
-		return nil, api.Errorf(api.BadRequest, "The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
+		return nil, api.Errorf(api.BadRequest,
+			"The images of %q have %d×%d pixels in %d channels, those of model %q %d×%d in %d",
 			name, d.Height(), d.Width(), d.Channels(), m.Name, h, w, channels)
 	}
 	if d.Classes() > m.Shape.Labels && m.Shape.Labels > 0 {
-		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name, m.Shape.Labels)
+		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name,
+			m.Shape.Labels)
 	}
 	return d, nil
 }

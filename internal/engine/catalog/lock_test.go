@@ -40,7 +40,8 @@ func TestOneHolderAtATime(t *testing.T) {
 	if err := l.Publish("grpc://127.0.0.1:8815"); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("the data folder %q is in use by process %d (test, grpc://127.0.0.1:8815); stop it, or choose another --data", dir, os.Getpid())
+	want := fmt.Sprintf("the data folder %q is in use by process %d (test, grpc://127.0.0.1:8815); stop it, or choose "+
+		"another --data", dir, os.Getpid())
 	if got := held(t, dir).Error(); got != want {
 		t.Errorf("says %s\nwant %s", got, want)
 	}

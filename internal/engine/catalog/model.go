@@ -118,7 +118,8 @@ func (m *Model) read() (*checkpoint.Model, error) {
 		return nil, api.Errorf(api.BadModel, "The folder of the model %q cannot be loaded: %w", m.Name, notes(err))
 	}
 	if stored.Hash != m.Hash {
-		return nil, api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).WithHint("UnloadModel and LoadModel it.")
+		return nil, api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
+			WithHint("UnloadModel and LoadModel it.")
 	}
 	if m.analytic() {
 		m.values = stored.Values
@@ -218,7 +219,8 @@ func (m *Model) on(b *basis.Basis) (*kernels.Model, error) {
 	}
 	net, err := (&checkpoint.Model{Net: m.Net, Values: m.values}).OnBasis(b)
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.Name, err)
+		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.Name,
+			err)
 	}
 	k, err := kernels.NewModelAt(m.asked, dev, net, b)
 	if err != nil {

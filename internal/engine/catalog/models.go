@@ -44,7 +44,8 @@ func (c *Catalog) ScheduleOn(ref api.ScheduleRef, m *Model) (s Schedule, on *ker
 		return s, nil, err
 	}
 	if b.J() != s.J() {
-		return s, nil, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis %q splits images into %d", s.Name, s.J(), family.Basis, b.J())
+		return s, nil, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis %q splits images into %d",
+			s.Name, s.J(), family.Basis, b.J())
 	}
 	on, err = m.On(b)
 	return s, on, err
@@ -125,7 +126,8 @@ func (c *Catalog) describe(name, folder, path string, at kernels.Precision) (*Mo
 		return nil, err
 	}
 	return &Model{
-		Name: name, Path: path, Hash: hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule, Basis: stored.Basis,
+		Name: name, Path: path, Hash: hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
+		Basis:   stored.Basis,
 		catalog: c, folder: folder, asked: at, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}, nil
 }
@@ -200,10 +202,12 @@ func (c *Catalog) nameFree(name, path string) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if m := c.models[name]; m != nil && m.Path != path {
-		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).WithHint("Choose another name, or UnloadModel first.")
+		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).
+			WithHint("Choose another name, or UnloadModel first.")
 	}
 	if _, taken := c.schedules[name]; taken {
-		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).WithHint("Choose another name.")
+		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).
+			WithHint("Choose another name.")
 	}
 	return nil
 }

@@ -12,12 +12,14 @@ import (
 func CheckReserved(name string) error {
 	reserved := append([]string{"edm"}, basis.Names(nil)...)
 	if slices.Contains(reserved, name) {
-		return api.Errorf(api.BadRequest, "name must not be one of the reserved names %s, got %q", strings.Join(reserved, " "), name)
+		return api.Errorf(api.BadRequest, "name must not be one of the reserved names %s, got %q",
+			strings.Join(reserved, " "), name)
 	}
 	return nil
 }
 
 // NameTaken returns the error of a name that is in use.
 func NameTaken(what, name string) error {
-	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).WithHint("Choose another name, or set replace.")
+	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).
+		WithHint("Choose another name, or set replace.")
 }

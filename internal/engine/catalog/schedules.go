@@ -90,7 +90,8 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 // DescribeSchedule says what lists say about s.
 func DescribeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInfo {
 	family := s.Family()
-	info := api.ScheduleInfo{Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass, Basis: family.Basis, K: family.K, Cuts: family.Cuts}
+	info := api.ScheduleInfo{Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
+		Basis: family.Basis, K: family.K, Cuts: family.Cuts}
 	for _, label := range s.Labels() {
 		info.Labels = append(info.Labels, int32(label))
 	}
@@ -161,7 +162,8 @@ func (c *Catalog) FreeSchedule(name string, replace bool) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if _, model := c.models[name]; model {
-		return api.Errorf(api.NameTaken, "A model is called %q, and its name means its own schedule", name).WithHint("Choose another name.")
+		return api.Errorf(api.NameTaken, "A model is called %q, and its name means its own schedule", name).
+			WithHint("Choose another name.")
 	}
 	if _, taken := c.schedules[name]; taken && !replace {
 		return NameTaken("schedule", name)
@@ -179,7 +181,8 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	c.mu.RUnlock()
 	switch {
 	case model && !stored:
-		return api.Errorf(api.BadRequest, "The schedule %q belongs to the model of that name", name).WithHint("It goes with DeleteModel.")
+		return api.Errorf(api.BadRequest, "The schedule %q belongs to the model of that name", name).
+			WithHint("It goes with DeleteModel.")
 	case !stored:
 		return api.Errorf(api.ScheduleNotFound, "No schedule is called %q", name)
 	}

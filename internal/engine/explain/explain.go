@@ -67,7 +67,8 @@ func Error(err error) error {
 	case errors.As(err, &step):
 		return api.Errorf(api.TooLarge, "%s", upperFirst(step.Error())).WithHint("%s", memoryHint)
 	case errors.As(err, &program):
-		return api.Errorf(api.TooLarge, "A program on the device needs an estimated %.1f MiB of its memory, %.1f MiB are available",
+		return api.Errorf(api.TooLarge,
+			"A program on the device needs an estimated %.1f MiB of its memory, %.1f MiB are available",
 			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &failed) && failed.OutOfMemory():
 		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
@@ -80,7 +81,8 @@ func Error(err error) error {
 }
 
 // memoryHint says what an operator can do about memory.
-const memoryHint = "Other runs, models and processes share the memory; the server's memory_limit overrides what it finds available."
+const memoryHint = "Other runs, models and processes share the memory; the server's memory_limit overrides what it " +
+	"finds available."
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 

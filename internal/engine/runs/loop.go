@@ -65,13 +65,16 @@ func (r *Run) mayWork(start bool) error {
 	defer r.mu.Unlock()
 	switch st := r.status.State; {
 	case r.stop != nil:
-		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).WithHint("PauseRun it first.")
+		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).
+			WithHint("PauseRun it first.")
 	case start && r.stepping > 0:
-		return api.Errorf(api.RunNotRunnable, "The run %q is being stepped", r.name).WithHint("Wait for its TrainStep to end.")
+		return api.Errorf(api.RunNotRunnable, "The run %q is being stepped", r.name).
+			WithHint("Wait for its TrainStep to end.")
 	case st == Created, st == Paused, st == Done && start:
 		return nil
 	default:
-		return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, st).WithHint("Create a new run; SaveModel keeps what this one has learned.")
+		return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, st).
+			WithHint("Create a new run; SaveModel keeps what this one has learned.")
 	}
 }
 

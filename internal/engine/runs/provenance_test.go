@@ -14,7 +14,8 @@ func TestRunEnergies(t *testing.T) {
 	}
 	rows[1][3] = math.NaN() // a skipped step
 	before, after := energies(rows)
-	if math.Abs(before.Value-5./3) > 1e-12 || math.Abs(before.Stderr-math.Sqrt(7./9)) > 1e-12 || math.Abs(after.Value-38) > 1e-12 || math.Abs(after.Stderr-math.Sqrt(1./3)) > 1e-12 {
+	if math.Abs(before.Value-5./3) > 1e-12 || math.Abs(before.Stderr-math.Sqrt(7./9)) > 1e-12 ||
+		math.Abs(after.Value-38) > 1e-12 || math.Abs(after.Stderr-math.Sqrt(1./3)) > 1e-12 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if before, after = energies(rows[:3]); before != nil || after != nil {

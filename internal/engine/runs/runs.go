@@ -86,7 +86,8 @@ func readConfig(body json.RawMessage) (cfg train.Config, err error) {
 	}
 	for _, name := range cfg.Unset() {
 		if value, ok := sent[name]; ok {
-			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).WithHint("Leave it out for its default.")
+			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
+				WithHint("Leave it out for its default.")
 		}
 	}
 	return cfg, nil
@@ -98,7 +99,8 @@ func (s *Runs) Named(name string) (*Run, error) {
 	defer s.mu.RUnlock()
 	r, ok := s.runs[name]
 	if !ok {
-		return nil, api.Errorf(api.RunNotFound, "No run is called %q", name).WithHint("There are: %s.", catalog.Listed(s.runs))
+		return nil, api.Errorf(api.RunNotFound, "No run is called %q", name).
+			WithHint("There are: %s.", catalog.Listed(s.runs))
 	}
 	return r, nil
 }
@@ -156,7 +158,8 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 		training.Close()
 		return nil, err
 	}
-	r := s.newRun(req.Name, status{State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Config: text}, full)
+	r := s.newRun(req.Name, status{State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Config: text},
+		full)
 	r.train, r.dirty, r.read = training, true, true
 	if err := r.storeNew(ctx); err != nil {
 		training.Close()
@@ -253,7 +256,8 @@ func (s *Runs) familyBasis(
 	}
 	d, _ := basis.Lookup(family.Basis)
 	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
-		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg, src), Progress: api.Sparsely(progress),
+		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg,
+			src), Progress: api.Sparsely(progress),
 	})
 	var field *setting.Error
 	if errors.As(err, &field) && field.Field == "k" {

@@ -73,13 +73,15 @@ func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *d
 		return out, err
 	}
 	if kind := out.Basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
-		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.Name).WithHint("Set covariance to full.")
+		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.Name).
+			WithHint("Set covariance to full.")
 	}
 	if out.Basis.J() == s.J() {
 		return out, nil
 	}
 	if s.J() != 1 {
-		return out, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis splits images into %d", s.Name, s.J(), out.Basis.J())
+		return out, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis splits images into %d", s.Name,
+			s.J(), out.Basis.J())
 	}
 	// The same path in each subspace is the isotropic schedule, seen by subspace.
 	paths := make([][]*schedule.Path, s.Rows())
@@ -126,7 +128,8 @@ func (b *Bench) checkLabels(s benched) error {
 // measurable bounds the memory and the time that the data's moments take.
 func (b *Bench) measurable() error {
 	if b.req.Covariance == "full" && b.data.Pixels() > gaussian.MaxFull {
-		return api.Errorf(api.TooLarge, "The images of %q have %d values; the whole covariance serves up to %d", b.req.Dataset, b.data.Pixels(), gaussian.MaxFull)
+		return api.Errorf(api.TooLarge, "The images of %q have %d values; the whole covariance serves up to %d",
+			b.req.Dataset, b.data.Pixels(), gaussian.MaxFull)
 	}
 	return checkMeasurable(b.req.Dataset, b.data)
 }
@@ -140,7 +143,8 @@ func (b *Bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error)
 
 // Run measures and sends the rows, whose columns are BenchColumns.
 func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
-	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) }) // fails when ctx has ended, and then measuring does
+	// fails when ctx has ended, and then measuring does
+	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) })
 	laws := laws{bench: b, report: progress}
 	out := benchRows{}
 	for i, s := range b.schedules {

@@ -75,11 +75,13 @@ func checkMeasurable(name string, d *data.Dataset) error {
 	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
 		return nil
 	}
-	return api.Errorf(api.TooLarge, "The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
+	return api.Errorf(api.TooLarge,
+		"The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
 }
 
 // measured returns the law of a data set, or of one class of it; −1 stands for all.
-func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int), measure func(h, w, c int, images iter.Seq[[]float32]) (L, error)) (L, error) {
+func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int),
+	measure func(h, w, c int, images iter.Seq[[]float32]) (L, error)) (L, error) {
 	im := make([]float32, d.Pixels())
 	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
 		for i := range d.Len() {
@@ -105,7 +107,8 @@ func benchOf(
 		return nil, err
 	}
 	// The same path in each subspace is the isotropic schedule, seen by subspace.
-	split, err := schedule.New(nodes.Schedule.Family(), nil, [][]*schedule.Path{slices.Repeat([]*schedule.Path{edm.At(0, 0)}, b.J())})
+	split, err := schedule.New(nodes.Schedule.Family(), nil, [][]*schedule.Path{slices.Repeat([]*schedule.Path{edm.At(0,
+		0)}, b.J())})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +130,8 @@ func benchOf(
 		Baseline: api.BenchSampler{Steps: sampler.Steps, NFE: sampler.NFE, W2: plain.W2},
 	}
 	for j, band := range nodes.Report.Bands {
-		bench.Bands = append(bench.Bands, api.BenchBand{Dims: band.Dims, Variance: band.Variance, Nodes: band.W2, Baseline: plain.Bands[j].W2})
+		bench.Bands = append(bench.Bands, api.BenchBand{Dims: band.Dims, Variance: band.Variance, Nodes: band.W2,
+			Baseline: plain.Bands[j].W2})
 	}
 	return bench, nil
 }

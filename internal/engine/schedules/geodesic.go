@@ -48,7 +48,8 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	var g *passes.Geodesic
 	err = k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
 		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
-			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Family: family, Progress: report,
+			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed,
+			Family: family, Progress: report,
 		})
 		return err
 	})

@@ -14,7 +14,8 @@ import (
 const mostJacobian = 1 << 24
 
 // refine moves nodes to where their solver errs less on a model, and measures the gain.
-func (k *Maker) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis, nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
+func (k *Maker) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis,
+	nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
 	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, nil, err
@@ -29,10 +30,12 @@ func (k *Maker) refine(ctx context.Context, req api.Refine, law *gaussian.Spectr
 	}
 	net := batch.Network{On: on, Weights: m.Weights()}
 	if api.Times(api.Times(int64(req.Latents), int64(on.Pixels())), int64(b.J()*nodes.Sampler.Steps)) > mostJacobian {
-		return nil, nil, api.Errorf(api.TooLarge, "Refining %d noise levels in %d subspaces on %d latents of %d pixels takes too much memory",
+		return nil, nil, api.Errorf(api.TooLarge,
+			"Refining %d noise levels in %d subspaces on %d latents of %d pixels takes too much memory",
 			nodes.Sampler.Steps, b.J(), req.Latents, on.Pixels()).WithHint("Ask for fewer latents.")
 	}
-	out, err := gaussian.Refine(ctx, nodes, k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Latents).Sample, gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
+	out, err := gaussian.Refine(ctx, nodes, k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Latents).Sample,
+		gaussian.RefineSettings{Iterations: req.Iterations, Progress: report})
 	if err != nil {
 		return nil, nil, err
 	}

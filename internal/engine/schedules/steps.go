@@ -65,7 +65,8 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform,
 	}
 	held := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
-	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule), nil); err != nil {
+	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule),
+		nil); err != nil {
 		return nil, err
 	}
 	if told.Error, err = errorOf(ctx, held, set, choice.Schedule, end); err != nil {
@@ -80,36 +81,38 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 func teach(
 	ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candidates int, report func(done, total int),
 ) (*steps.Teacher, []float32, error) {
-	out := &steps.Teacher{Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1), D: make([][]float32, 2*candidates)}
+	out := &steps.Teacher{Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1),
+		D: make([][]float32, 2*candidates)}
 	for _, r := range e.Rows {
 		out.Labels = append(out.Labels, r.Label)
 	}
 	// The state at the end of time is the latent times √g(T), which is the same in all subspaces.
 	start := math.Sqrt(sch.At(0, 0).GT())
 	size, done, total := e.Pixels(), 0, 4*candidates*len(e.Rows)
-	end, err := e.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, sch), func(k int, latents []float32, rows int, t *kernels.Trajectory) error {
-		at := make([]float32, len(latents))
-		if k == 0 {
-			for i, v := range latents {
-				at[i] = float32(start * float64(v))
+	end, err := e.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, sch),
+		func(k int, latents []float32, rows int, t *kernels.Trajectory) error {
+			at := make([]float32, len(latents))
+			if k == 0 {
+				for i, v := range latents {
+					at[i] = float32(start * float64(v))
+				}
+				out.X[0] = append(out.X[0], at[:rows*size]...)
 			}
-			out.X[0] = append(out.X[0], at[:rows*size]...)
-		}
-		done += rows
-		report(done, total)
-		if k%2 == 0 { // the first of a step's two evaluations, at its state
-			if err := t.Denoised(at); err != nil {
+			done += rows
+			report(done, total)
+			if k%2 == 0 { // the first of a step's two evaluations, at its state
+				if err := t.Denoised(at); err != nil {
+					return err
+				}
+				out.D[k/2] = append(out.D[k/2], at[:rows*size]...)
+				return nil
+			}
+			if err := t.X(at); err != nil {
 				return err
 			}
-			out.D[k/2] = append(out.D[k/2], at[:rows*size]...)
+			out.X[k/2+1] = append(out.X[k/2+1], at[:rows*size]...)
 			return nil
-		}
-		if err := t.X(at); err != nil {
-			return err
-		}
-		out.X[k/2+1] = append(out.X[k/2+1], at[:rows*size]...)
-		return nil
-	})
+		})
 	return out, end, err
 }
 

@@ -26,13 +26,15 @@ type Full struct {
 // Measure; images of more than MaxFull values are one, too.
 func MeasureFull[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Full, error) {
 	if h < 1 || w < 1 || c < 1 || h*w*c > MaxFull {
-		return nil, failf("dataset", "must hold images of 1 … %d values for the whole covariance, got %d×%d pixels in %d channels", MaxFull, h, w, c)
+		return nil, failf("dataset",
+			"must hold images of 1 … %d values for the whole covariance, got %d×%d pixels in %d channels", MaxFull, h, w, c)
 	}
 	m := basis.NewMoments(h, w*c)
 	row := make([]float64, h*w*c)
 	for im := range images {
 		if len(im) != len(row) {
-			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, len(row), len(im), m.N())
+			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, len(row),
+				len(im), m.N())
 		}
 		for i, v := range im {
 			row[i] = float64(v)

@@ -93,7 +93,8 @@ func (s *SplitLaw) evaluate(x *mat.Dense, g []float64, denoised bool) (*mat.Dens
 	})
 	var factor mat.Cholesky
 	if !factor.Factorize(noisy) {
-		return nil, failf("grid", "must end at a higher noise level: the data's covariance and noise of the variances %v have no Cholesky factors", g)
+		return nil, failf("grid",
+			"must end at a higher noise level: the data's covariance and noise of the variances %v have no Cholesky factors", g)
 	}
 	var e mat.Dense
 	if err := factor.SolveTo(&e, off); err != nil && !errors.As(err, new(mat.Condition)) {
@@ -131,6 +132,7 @@ func (s *SplitLaw) distance(j int, x *mat.Dense) (Band, error) {
 	spread := max(0, variance+norm*norm-2*floats.Sum(svd.Values(nil)))
 	return Band{
 		Dims: span[1] - span[0], Variance: variance / s.total,
-		Distance: Distance{W2: (spread + shift) / s.total, Spread: spread / s.total, Shift: shift / s.total, Noise: math.NaN()},
+		Distance: Distance{W2: (spread + shift) / s.total, Spread: spread / s.total, Shift: shift / s.total,
+			Noise: math.NaN()},
 	}, nil
 }

@@ -18,11 +18,13 @@ func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum,
 	}
 	m := moments{
 		c: c, mean: make([]float64, h*w*c), products: make([]float64, h*w*c*c),
-		rows: basis.DCTRows(h, h), cols: basis.DCTRows(w, w), half: make([]float64, h*w*c), coef: make([]float64, h*w*c), off: make([]float64, c),
+		rows: basis.DCTRows(h, h), cols: basis.DCTRows(w, w), half: make([]float64, h*w*c), coef: make([]float64,
+			h*w*c), off: make([]float64, c),
 	}
 	for im := range images {
 		if len(im) != h*w*c {
-			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, h*w*c, len(im), m.n)
+			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, h*w*c, len(im),
+				m.n)
 		}
 		transform(&m, h, w, im)
 		if bad := m.add(); bad {
@@ -105,7 +107,8 @@ func (m *moments) spectrum(h, w int) (*Spectrum, error) {
 			}
 		}
 		if !eigen.Factorize(cov, true) {
-			return nil, failf("dataset", "must have covariances with eigenvalues, got none for the channels at frequency (%d, %d)", f/w, f%w)
+			return nil, failf("dataset",
+				"must have covariances with eigenvalues, got none for the channels at frequency (%d, %d)", f/w, f%w)
 		}
 		eigen.VectorsTo(&axes)
 		values := eigen.Values(nil) // increasing

@@ -30,12 +30,15 @@ type Choice struct {
 // one, for as long as the measured error falls.
 //
 // progress may be nil. Errors are *solver.Error, *schedule.Error, of measure or the context.
-func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure, progress func(done, total int)) (*Choice, error) {
+func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure,
+	progress func(done, total int)) (*Choice, error) {
 	if s.Solver == "heun" && s.SecondPoint != solver.Midpoint {
-		return nil, &solver.Error{Field: "second_point", Msg: "the endpoint lies too far from the trajectory for its error to be known; steps are chosen for the midpoint"}
+		return nil, &solver.Error{Field: "second_point",
+			Msg: "the endpoint lies too far from the trajectory for its error to be known; steps are chosen for the midpoint"}
 	}
 	if s.Steps > MaxSteps {
-		return nil, &solver.Error{Field: "nfe", Msg: fmt.Sprintf("%d steps; they are chosen for at most %d", s.Steps, MaxSteps), TooLarge: true}
+		return nil, &solver.Error{Field: "nfe", Msg: fmt.Sprintf("%d steps; they are chosen for at most %d", s.Steps,
+			MaxSteps), TooLarge: true}
 	}
 	p, err := t.measure()
 	if err != nil {
@@ -108,7 +111,8 @@ func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure,
 }
 
 // better descends from the better of two sets of nodes.
-func better(ctx context.Context, t *Teacher, a, b []int, measure Measure, progress func(done, total int)) ([]int, error) {
+func better(ctx context.Context, t *Teacher, a, b []int, measure Measure, progress func(done, total int)) ([]int,
+	error) {
 	var errs [2]float64
 	for i, nodes := range [][]int{a, b} {
 		sch, err := Retimed(t.Schedule, t.times(nodes))

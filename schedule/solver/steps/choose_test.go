@@ -62,7 +62,8 @@ func latents(n int) [][]float64 {
 // teach follows n trajectories with Heun's method on 2M steps, each from times of the teacher to the next.
 func teach(t *testing.T, sch *schedule.Schedule, b *basis.Basis, m, n int) *Teacher {
 	t.Helper()
-	out := &Teacher{Schedule: sch, Basis: b, Labels: make([]int32, n), X: make([][]float32, 2*m+1), D: make([][]float32, 2*m)}
+	out := &Teacher{Schedule: sch, Basis: b, Labels: make([]int32, n), X: make([][]float32, 2*m+1),
+		D: make([][]float32, 2*m)}
 	p, err := solver.New(solver.Settings{Solver: "heun", Steps: 2 * m}, sch, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,8 @@ func basisOf(t *testing.T, sch *schedule.Schedule) *basis.Basis {
 	return b
 }
 
-// The chosen steps bring the solver closer to the converged solution than uniform ones do (iPNDM, whose weights are those
+// The chosen steps bring the solver closer to the converged solution than uniform ones do (iPNDM, whose weights are
+// those
 // of uniform steps, by nothing), and the sum of their errors is less.
 func TestChoose(t *testing.T) {
 	for name, sch := range schedules(t) {
@@ -145,11 +147,16 @@ func TestChoose(t *testing.T) {
 				return math.Sqrt(sum / 48)
 			}
 			chosen, uniform := truth(c.Schedule), truth(sch)
-			t.Logf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Predicted, uniform, c.PredictedUniform)
+			t.Logf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Predicted, uniform,
+				c.PredictedUniform)
 			if !(c.Predicted < c.PredictedUniform && chosen < 1.02*uniform) {
-				t.Errorf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Predicted, uniform, c.PredictedUniform)
+				t.Errorf("%s, %s: error %.4f (sum %.4f), uniform %.4f (sum %.4f)", name, set.Solver, chosen, c.Predicted, uniform,
+					c.PredictedUniform)
 			}
-			c, err = Choose(t.Context(), set, teacher, func(_ context.Context, sch *schedule.Schedule) (float64, error) { return truth(sch), nil }, nil)
+			c, err = Choose(t.Context(), set, teacher, func(_ context.Context, sch *schedule.Schedule) (float64,
+				error) {
+				return truth(sch), nil
+			}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

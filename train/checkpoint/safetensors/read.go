@@ -42,7 +42,8 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
-// ReadHeader returns the tensors of the file at path without their data. What is wrong with the file, its size included, is
+// ReadHeader returns the tensors of the file at path without their data. What is wrong with the file, its size
+// included, is
 // a [*FormatError].
 func ReadHeader(path string) (*File, error) {
 	file, err := os.Open(path)
@@ -135,7 +136,8 @@ func checkLayout(tensors []Tensor, entries []entry, size uint64) error {
 		case elements(e.Shape) < 0:
 			return &FormatError{t.Name, fmt.Sprintf("impossible shape %v", e.Shape)}
 		case e.Offsets[0] != end:
-			return &FormatError{t.Name, fmt.Sprintf("begins at %d where the one before ends at %d: a gap or an overlap", e.Offsets[0], end)}
+			return &FormatError{t.Name, fmt.Sprintf("begins at %d where the one before ends at %d: a gap or an overlap",
+				e.Offsets[0], end)}
 		case e.Offsets[1] < e.Offsets[0] || e.Offsets[1] > size:
 			return &FormatError{t.Name, fmt.Sprintf("offsets %v in %d bytes of data: truncated", e.Offsets, size)}
 		case e.Offsets[1]-e.Offsets[0] != uint64(t.bytes()):

@@ -29,7 +29,8 @@ func TestGoldenBytes(t *testing.T) {
 	if err := Write(&got, f); err != nil {
 		t.Fatal(err)
 	}
-	header := `{"__metadata__":{"a":"1","b":"2"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"n":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}`
+	header := `{"__metadata__":{"a":"1","b":"2"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},` +
+		`"n":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}`
 	for (len(header)+8)%8 != 0 {
 		header += " "
 	}
@@ -93,10 +94,11 @@ func TestRefusals(t *testing.T) {
 		"backwards":        {raw(`{"a":` + f32("0", "-1") + `}`), "header"},
 		"truncated data":   {raw(`{"a":`+f32("0", "4")+`}`, 0, 0), "truncated"},
 		"wrong size":       {raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 0, 0, 0, 0), "4 bytes for"},
-		"overflowing":      {raw(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`), "impossible shape"},
-		"negative size":    {raw(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}`), "impossible shape"},
-		"unknown dtype":    {raw(`{"a":{"dtype":"Q4","shape":[],"data_offsets":[0,4]}}`, 0, 0, 0, 0), "unknown dtype"},
-		"trailing":         {raw(`{}`, 1), "after the last"},
+		"overflowing": {raw(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`),
+			"impossible shape"},
+		"negative size": {raw(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}`), "impossible shape"},
+		"unknown dtype": {raw(`{"a":{"dtype":"Q4","shape":[],"data_offsets":[0,4]}}`, 0, 0, 0, 0), "unknown dtype"},
+		"trailing":      {raw(`{}`, 1), "after the last"},
 	} {
 		_, err := Decode(c.file)
 		var fe *FormatError
@@ -127,7 +129,8 @@ func scanAll(t *testing.T, file []byte) (tensors []Tensor, err error) {
 
 // TestScan: what Scan yields is what Decode returns.
 func TestScan(t *testing.T) {
-	f := &File{Tensors: []Tensor{FromFloat32s("w", []int{2}, []float32{1, -2}), FromFloat32s("none", []int{0}, nil), FromInt64s("n", nil, []int64{7})}}
+	f := &File{Tensors: []Tensor{FromFloat32s("w", []int{2}, []float32{1, -2}), FromFloat32s("none", []int{0}, nil),
+		FromInt64s("n", nil, []int64{7})}}
 	var b bytes.Buffer
 	if err := Write(&b, f); err != nil {
 		t.Fatal(err)
@@ -142,7 +145,8 @@ func TestScan(t *testing.T) {
 }
 
 func TestEmptyTensorsAndUnsortedHeader(t *testing.T) {
-	f, err := Decode(raw(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"F32","shape":[0,3],"data_offsets":[0,0]}}`, 9))
+	f, err := Decode(raw(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"F32","shape":[0,3],`+
+		`"data_offsets":[0,0]}}`, 9))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 
 const mib = 1 << 20
 
-// served opens a library, checks that it takes its large blocks from malloc until it is served, and begins with none kept.
+// served opens a library, checks that it takes its large blocks from malloc until it is served, and begins with none
+// kept.
 func served(t *testing.T, options ...string) *blockstest.Library {
 	t.Helper()
 	l := blockstest.Open(t, options...)

@@ -4,7 +4,8 @@
 // training step. malloc maps such blocks and unmaps them when they are freed, so that each run has the kernel clear and
 // map every page again, at its first touch: a quarter of the time of a gradient (docs/benchmarks/model.md has the
 // figures). [Serve] puts functions of this package in the place of those that one library, the plugin, allocates and
-// frees by. Blocks from 1 MiB on are mapped here; a freed one is kept for the next request of its size or up to a fifth less.
+// frees by. Blocks from 1 MiB on are mapped here; a freed one is kept for the next request of its size or up to a fifth
+// less.
 //
 // A kept block costs nobody anything: the kernel is told that it may take its pages (MADV_FREE), so it counts as
 // available memory, and after a minute without use it is unmapped as soon as the library allocates or frees again.

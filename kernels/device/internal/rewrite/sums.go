@@ -9,8 +9,10 @@ import (
 
 const (
 	sumParts = 4
-	// sumSpan is the number of values from which on it pays, between the first and the last that a sum takes in: 32 KiB, what
-	// a processor has at hand. It says nothing of the batch where that is no axis of the sum, so that an image's values do not
+	// sumSpan is the number of values from which on it pays, between the first and the last that a sum takes in: 32 KiB,
+	// what
+	// a processor has at hand. It says nothing of the batch where that is no axis of the sum, so that an image's values do
+	// not
 	// depend on those beside it.
 	sumSpan = 1 << 13
 )
@@ -61,14 +63,16 @@ func sums(code []byte) (out []byte, n int) {
 			from, to := make([]int, len(dims)), slices.Clone(dims)
 			from[axis], to[axis] = i*length, (i+1)*length
 			name := fmt.Sprintf("%%part.%d.%d", n, i)
-			fmt.Fprintf(&b, "%s%s = \"stablehlo.slice\"(%%%s) { limit_indices = %s, start_indices = %s, strides = %s } : (%s) -> %s\n",
+			fmt.Fprintf(&b, "%s%s = \"stablehlo.slice\"(%%%s) { limit_indices = %s, start_indices = %s, strides = %s } : "+
+				"(%s) -> %s\n",
 				indent, name, terms, array(to), array(from), array(slices.Repeat([]int{1}, len(dims))), whole, short)
 			if i == 0 {
 				total = name
 				continue
 			}
 			next := fmt.Sprintf("%%parts.%d.%d", n, i)
-			fmt.Fprintf(&b, "%s%s = \"stablehlo.add\"(%s, %s) : (%s, %s) -> %s\n", indent, next, total, name, short, short, short)
+			fmt.Fprintf(&b, "%s%s = \"stablehlo.add\"(%s, %s) : (%s, %s) -> %s\n", indent, next, total, name, short, short,
+				short)
 			total = next
 		}
 		fmt.Fprintf(&b, "%s%s%s%s%s%s%s%s", indent, m[2], total, m[4], m[5], m[6], short, m[9])

@@ -49,7 +49,8 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 		view(args.options, args.options_size),
 	)
 	if saved := store.Get(key); saved != nil {
-		if exe := C.shim_deserialize(slot, args.client, (*C.char)(unsafe.Pointer(&saved[0])), C.size_t(len(saved))); exe != nil {
+		if exe := C.shim_deserialize(slot, args.client, (*C.char)(unsafe.Pointer(&saved[0])),
+			C.size_t(len(saved))); exe != nil {
 			args.executable = exe
 			plugin.fromDisk.Add(1)
 			return nil

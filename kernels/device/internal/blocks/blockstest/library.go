@@ -1,6 +1,7 @@
 //go:build cgo && linux
 
-// Package blockstest loads a small library that allocates and frees, to be served by package blocks. Only tests import it.
+// Package blockstest loads a small library that allocates and frees, to be served by package blocks. Only tests import
+// it.
 package blockstest
 
 // #cgo LDFLAGS: -ldl
@@ -57,7 +58,8 @@ func Open(t testing.TB, options ...string) *Library {
 	if err := os.WriteFile(src, []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cc", append([]string{"-shared", "-fPIC", "-o", path, src}, options...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", append([]string{"-shared", "-fPIC", "-o", path, src},
+		options...)...).CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	c := C.CString(path)
@@ -85,9 +87,10 @@ func Open(t testing.TB, options ...string) *Library {
 	}
 	resize, usable := symbol("resize"), symbol("usable")
 	return &Library{
-		Handle: handle, Posix: taker("by_posix"), C11: taker("by_c11"), Give: giver("give"), GiveByAddress: giver("give_by_address"),
-		Resize: func(at unsafe.Pointer, size int) unsafe.Pointer { return C.call_resize(resize, at, C.size_t(size)) },
-		Usable: func(at unsafe.Pointer) int { return int(C.call_usable(usable, at)) },
+		Handle: handle, Posix: taker("by_posix"), C11: taker("by_c11"), Give: giver("give"),
+		GiveByAddress: giver("give_by_address"),
+		Resize:        func(at unsafe.Pointer, size int) unsafe.Pointer { return C.call_resize(resize, at, C.size_t(size)) },
+		Usable:        func(at unsafe.Pointer) int { return int(C.call_usable(usable, at)) },
 	}
 }
 
