@@ -204,28 +204,42 @@ func TestSaveModelRules(t *testing.T) {
 func TestCreateRunRejects(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	for body, code := range map[string]api.Code{
-		`{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`:                                   api.NameTaken,
-		`{"name":"R","stage":"isotropic","dataset":"noise","model":"tiny"}`:                                   api.BadRequest,
-		`{"name":"s","dataset":"noise","model":"tiny"}`:                                                       api.BadRequest,
-		`{"name":"s","stage":"isotropic","model":"tiny"}`:                                                     api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"noise"}`:                                                  api.BadRequest,
-		`{"name":"s","stage":"sideways","dataset":"noise","model":"tiny"}`:                                    api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"none-here","model":"tiny"}`:                               api.DatasetNotFound,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"nobody"}`:                                 api.ModelNotFound,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"}`:               api.ScheduleNotFound,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","lr":"fast"}`:                       api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":-1}`:                        api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":0}`:                         api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","c":0.0}`:                           api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","colour":"red"}`:                    api.BadRequest,
-		`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}}`:   api.BadRequest,
-		`{"name":"s","stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}}`:     api.BasisNotFound,
-		`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}}`:                api.BadRequest,
-		`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"SongUNet","img_size":32}}`: api.BadRequest,
+	for code, bodies := range map[api.Code][]string{
+		api.NameTaken: {
+			`{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`,
+		},
+		api.BadRequest: {
+			`{"name":"R","stage":"isotropic","dataset":"noise","model":"tiny"}`,
+			`{"name":"s","dataset":"noise","model":"tiny"}`,
+			`{"name":"s","stage":"isotropic","model":"tiny"}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise"}`,
+			`{"name":"s","stage":"sideways","dataset":"noise","model":"tiny"}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","lr":"fast"}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":-1}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","batch":0}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","c":0.0}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","colour":"red"}`,
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}}`,
+			`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}}`,
+			`{"name":"s","stage":"pretrain","dataset":"noise","network":{"model_type":"SongUNet","img_size":32}}`,
+		},
+		api.DatasetNotFound: {
+			`{"name":"s","stage":"isotropic","dataset":"none-here","model":"tiny"}`,
+		},
+		api.ModelNotFound: {
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"nobody"}`,
+		},
+		api.ScheduleNotFound: {
+			`{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"}`,
+		},
+		api.BasisNotFound: {
+			`{"name":"s","stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}}`,
+		},
 	} {
-		_, err := perform(t.Context(), e, "CreateRun", body, nil)
-		wantCode(t, body, err, code)
+		for _, body := range bodies {
+			_, err := perform(t.Context(), e, "CreateRun", body, nil)
+			wantCode(t, body, err, code)
+		}
 	}
 	if left, err := os.ReadDir(e.catalog.Folders().Runs); err != nil || len(left) != 1 {
 		t.Errorf("runs folder: %v, %v", left, err)

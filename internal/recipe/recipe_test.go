@@ -303,7 +303,8 @@ func TestCostsOfStages(t *testing.T) {
 		if !(c.FLOPs <= (1+slack/5)*want && c.FLOPs >= (1-slack)*want) {
 			t.Errorf("%s %s: %g operations, want %g", s.Kind, s.Makes, c.FLOPs, want)
 		}
-		if math.Abs(c.Hours*3600*rate-c.FLOPs) > 1e-6*c.FLOPs || math.Abs(c.PerSec*c.FLOPs-rate*float64(c.Images)) > 1e-6*rate*float64(c.Images) {
+		if math.Abs(c.Hours*3600*rate-c.FLOPs) > 1e-6*c.FLOPs ||
+			math.Abs(c.PerSec*c.FLOPs-rate*float64(c.Images)) > 1e-6*rate*float64(c.Images) {
 			t.Errorf("%s %s: %g hours, %g images a second for %d images", s.Kind, s.Makes, c.Hours, c.PerSec, c.Images)
 		}
 		if c.Memory <= 0 {

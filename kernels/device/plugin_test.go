@@ -102,7 +102,8 @@ func TestBadPluginIsAnError(t *testing.T) {
 		"a table of null functions": {library(t, at("zerotable.so"),
 			"static long api[200] = {1600}; void *GetPjrtApi(void) { return api; }"), "kills the process"},
 		"a crash at loading": {library(t, at("crash.so"),
-			"__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 1; } void *GetPjrtApi(void) { return 0; }"), "kills the process"},
+			"__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 1; } "+
+				"void *GetPjrtApi(void) { return 0; }"), "kills the process"},
 		"an abort with a message": {library(t, at("abort.so"),
 			"#include <stdio.h>\n#include <stdlib.h>\nvoid *GetPjrtApi(void) { fputs(\"Fatal: wrong driver\\n\", stderr); "+
 				"abort(); }"), "wrong driver"},

@@ -287,7 +287,10 @@ func TestGraphErrors(t *testing.T) {
 					graph.Parameter(g, "b", shapes.Make(dtypes.Float32, 3)))}
 			}, "build", "shape"},
 			"a panic with a string": {func(*graph.Graph) []*graph.Node { panic("no such layer") }, "build", "no such layer"},
-			"a nil pointer":         {func(*graph.Graph) []*graph.Node { var n *graph.Node; return []*graph.Node{n.Graph().Nodes()[0]} }, "build", "nil pointer"},
+			"a nil pointer": {func(*graph.Graph) []*graph.Node {
+				var n *graph.Node
+				return []*graph.Node{n.Graph().Nodes()[0]}
+			}, "build", "nil pointer"},
 			"no outputs": {func(g *graph.Graph) []*graph.Node { graph.Parameter(g, "a", f32); return nil }, "build",
 				"no outputs"},
 			"another graph's node": {func(g *graph.Graph) []*graph.Node {

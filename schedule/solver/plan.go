@@ -25,10 +25,12 @@ type Stage struct {
 type Plan struct {
 	Init    []float64 // [J], √g_j where the steps start
 	Stages  []Stage
-	NFE     int       // evaluations of the network: len(Stages)
-	History int       // length of the longest Beta
-	Data    bool      // the history holds denoised images D = x + Σ_j √g_j P_j flow instead of flows
-	T       []float64 // times of the steps' ends, the start first; of their geometric-mean noise level where each subspace has nodes of its own
+	NFE     int  // evaluations of the network: len(Stages)
+	History int  // length of the longest Beta
+	Data    bool // the history holds denoised images D = x + Σ_j √g_j P_j flow instead of flows
+	// T lists the times of the steps' ends, the start first; of their geometric-mean noise
+	// level where each subspace has nodes of its own.
+	T []float64
 }
 
 // New returns the plan of one row of a schedule. Settings need not be resolved. Plans
