@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -130,7 +131,7 @@ func (s *testServer) doAction(ctx context.Context, name string) error {
 	for err == nil {
 		_, err = stream.Recv()
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
@@ -213,8 +214,10 @@ func TestScopes(t *testing.T) {
 			}
 		}
 	}
-	for action, need := range map[string]api.Scope{"CreateRun": api.TrainScope, "DeleteModel": api.AdminScope,
-		"LoadModel": api.AdminScope} {
+	for action, need := range map[string]api.Scope{
+		"CreateRun": api.TrainScope, "DeleteModel": api.AdminScope,
+		"LoadModel": api.AdminScope,
+	} {
 		for scope, token := range tokens {
 			err := s.doAction(with(t.Context(), "Bearer "+token), action)
 			if scope == need && err != nil {

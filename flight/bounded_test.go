@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -38,7 +39,7 @@ func TestBounded(t *testing.T) {
 	first, second := <-accepted, <-accepted
 	third := dial()
 	_ = third.SetReadDeadline(time.Now().Add(2 * time.Second))
-	if _, err := third.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := third.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the third connection: %v", err)
 	}
 	_ = first.Close()

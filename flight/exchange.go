@@ -38,7 +38,8 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
 	var end map[string]any
 	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context,
-		emit func(api.Event) error) (err error) {
+		emit func(api.Event) error,
+	) (err error) {
 		batches := s.receive(ctx, in, x.Window)
 		if end, err = answerAll(ctx, batches, x, emit); err != nil {
 			go discard(ctx, batches)

@@ -67,8 +67,10 @@ func sampleSchema(size int) api.Schema {
 	return api.Schema{
 		Columns: []api.Column{
 			{Name: "index", Type: api.Int64},
-			{Name: "sample", Type: api.Float32, Kind: api.Tensor, Shape: []int{size, size, 3},
-				DimNames: []string{"H", "W", "C"}},
+			{
+				Name: "sample", Type: api.Float32, Kind: api.Tensor, Shape: []int{size, size, 3},
+				DimNames: []string{"H", "W", "C"},
+			},
 			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{2}},
 		},
 		Metadata: map[string]string{"op": "Sample", "hash": "abc"},
@@ -235,8 +237,10 @@ func (u *fakeUpload) Abort() {
 
 func (f *fakeEngine) List(context.Context) []api.Flight {
 	return []api.Flight{
-		{Path: []string{"datasets", "digits"}, Schema: sampleSchema(2), Records: 5, Bytes: 320,
-			Ticket: []byte(`{"op":"Sample","rows":5}`)},
+		{
+			Path: []string{"datasets", "digits"}, Schema: sampleSchema(2), Records: 5, Bytes: 320,
+			Ticket: []byte(`{"op":"Sample","rows":5}`),
+		},
 		{Path: []string{"bases", "haar"}, Records: -1, Bytes: -1},
 	}
 }

@@ -82,17 +82,23 @@ func FuzzUpload(f *testing.F) {
 	two.Cols[0] = []float32{1, -1, 0, 0.5, 1, -1, 0, 0.5}
 	seed(`{"op":"PutDataset","name":"d","replace":true}`, images, two)
 	seed(`{"op":"PutSchedule","name":"s","basis":"none","replace":true}`, api.Schema{Columns: []api.Column{
-		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g",
-			Type: api.Float64},
+		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {
+			Name: "g",
+			Type: api.Float64,
+		},
 	}}, api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, []int32{0, 0}, []float64{0, 1}, []float64{1e-9, 400}}})
 	seed(`{"op":"PutBasis","name":"b","replace":true}`, api.Schema{Columns: []api.Column{
-		{Name: "label", Type: api.Int32}, {Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{2, 2},
-			DimNames: []string{"H", "W"}},
+		{Name: "label", Type: api.Int32}, {
+			Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{2, 2},
+			DimNames: []string{"H", "W"},
+		},
 	}}, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, []float64{0.5, 0.5, 0.5, 0.5}}})
 
 	log := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(f.Context(), engine.Config{Dir: f.TempDir(), MaxUploadBytes: 1 << 20, Logger: log,
-		Device: devicetest.PureGo(f)})
+	e, err := engine.Open(f.Context(), engine.Config{
+		Dir: f.TempDir(), MaxUploadBytes: 1 << 20, Logger: log,
+		Device: devicetest.PureGo(f),
+	})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestStalledReaders(t *testing.T) {
 	for err == nil { // what was on its way is still read
 		_, err = stream.Recv()
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		t.Error("the stream ended well")
 	}
 	wantStatus(t, "the stalled reader", err, codes.Canceled, "[CANCELLED] The client has taken nothing")

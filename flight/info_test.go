@@ -23,8 +23,10 @@ func path(parts ...string) *flight.FlightDescriptor {
 // TestInfoIsPricedAndItsTicketWorks, for a command and for a path.
 func TestInfoIsPricedAndItsTicketWorks(t *testing.T) {
 	s := serve(t, Config{})
-	for rows, d := range map[int64]*flight.FlightDescriptor{7: cmd(`{"op":"Sample","rows":7}`),
-		5: path("datasets", "digits")} {
+	for rows, d := range map[int64]*flight.FlightDescriptor{
+		7: cmd(`{"op":"Sample","rows":7}`),
+		5: path("datasets", "digits"),
+	} {
 		info, err := s.client.GetFlightInfo(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
@@ -72,8 +74,10 @@ func TestInfoErrors(t *testing.T) {
 
 func TestFlightsAreListed(t *testing.T) {
 	s := serve(t, Config{})
-	for criteria, want := range map[string][]string{"": {"datasets/digits", "bases/haar"}, "bases": {"bases/haar"},
-		"runs/": nil} {
+	for criteria, want := range map[string][]string{
+		"": {"datasets/digits", "bases/haar"}, "bases": {"bases/haar"},
+		"runs/": nil,
+	} {
 		stream, err := s.client.ListFlights(t.Context(), &flight.Criteria{Expression: []byte(criteria)})
 		if err != nil {
 			t.Fatal(err)

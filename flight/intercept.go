@@ -45,8 +45,10 @@ func askedOf(ctx context.Context) api.Call {
 
 func (s *Server) newCall(ctx context.Context, method string) *call {
 	id := newID()
-	return &call{server: s, ctx: ctx, who: callerOf(ctx), method: method, id: id,
-		log: s.log.With("request", id, "method", method), started: time.Now()}
+	return &call{
+		server: s, ctx: ctx, who: callerOf(ctx), method: method, id: id,
+		log: s.log.With("request", id, "method", method), started: time.Now(),
+	}
 }
 
 // context returns the context of the call's work.

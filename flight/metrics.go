@@ -83,8 +83,10 @@ func (m *meters) count(c *call, err error, took time.Duration) {
 const flightService = "/arrow.flight.protocol.FlightService/"
 
 // methods are Flight's calls.
-var methods = []string{"Handshake", "ListFlights", "GetFlightInfo", "PollFlightInfo", "GetSchema", "DoGet", "DoPut",
-	"DoExchange", "DoAction", "ListActions"}
+var methods = []string{
+	"Handshake", "ListFlights", "GetFlightInfo", "PollFlightInfo", "GetSchema", "DoGet", "DoPut",
+	"DoExchange", "DoAction", "ListActions",
+}
 
 // engineMeters tell what the engine says of itself when Prometheus asks.
 type engineMeters struct{ engine Engine }
@@ -95,38 +97,65 @@ var engineValues = []struct {
 	kind  prometheus.ValueType
 	value func(api.ServerInfo) float64
 }{
-	{describe("requests_active", "Operations under way."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.ActiveRequests) }},
-	{describe("device_waiting", "Requests and runs that wait for a slot of the device."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.Waiting) }},
-	{describe("device_turns_total", "Slots of the device given: evaluations of networks and training steps."),
-		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Turns) }},
-	{describe("device_joined_total", "Evaluations that were made in the batch of another request for the same network."),
-		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Joined) }},
-	{describe("device_bytes", "Bytes in buffers on the device."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.DeviceBytes) }},
-	{describe("train_steps_total", "Training steps taken."), prometheus.CounterValue,
-		func(i api.ServerInfo) float64 { return float64(i.TrainSteps) }},
-	{describe("compiled_total", "Programs compiled, or read from the cache on disk."), prometheus.CounterValue,
-		func(i api.ServerInfo) float64 { return float64(i.Compiled) }},
-	{describe("programs_from_disk_total", "Of the programs compiled, those read from the cache on disk."),
-		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.FromDisk) }},
-	{describe("warm_up_pending", "Batches of the configured models for which nothing has been compiled ahead yet."),
+	{
+		describe("requests_active", "Operations under way."), prometheus.GaugeValue,
+		func(i api.ServerInfo) float64 { return float64(i.ActiveRequests) },
+	},
+	{
+		describe("device_waiting", "Requests and runs that wait for a slot of the device."), prometheus.GaugeValue,
+		func(i api.ServerInfo) float64 { return float64(i.Waiting) },
+	},
+	{
+		describe("device_turns_total", "Slots of the device given: evaluations of networks and training steps."),
+		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Turns) },
+	},
+	{
+		describe("device_joined_total", "Evaluations that were made in the batch of another request for the same network."),
+		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Joined) },
+	},
+	{
+		describe("device_bytes", "Bytes in buffers on the device."), prometheus.GaugeValue,
+		func(i api.ServerInfo) float64 { return float64(i.DeviceBytes) },
+	},
+	{
+		describe("train_steps_total", "Training steps taken."), prometheus.CounterValue,
+		func(i api.ServerInfo) float64 { return float64(i.TrainSteps) },
+	},
+	{
+		describe("compiled_total", "Programs compiled, or read from the cache on disk."), prometheus.CounterValue,
+		func(i api.ServerInfo) float64 { return float64(i.Compiled) },
+	},
+	{
+		describe("programs_from_disk_total", "Of the programs compiled, those read from the cache on disk."),
+		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.FromDisk) },
+	},
+	{
+		describe("warm_up_pending", "Batches of the configured models for which nothing has been compiled ahead yet."),
 		prometheus.GaugeValue, func(i api.ServerInfo) float64 {
 			if i.Warming == nil {
 				return 0
 			}
 			return float64(i.Warming.Total - i.Warming.Done)
-		}},
-	{describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue,
-		func(i api.ServerInfo) float64 { return i.CompileS }},
-	{describe("matmul_peak_flops",
-		"FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return i.PeakGFLOPS * 1e9 }},
-	{describe("models", "Models served."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.Models) }},
-	{describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.RunningRuns) }},
+		},
+	},
+	{
+		describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue,
+		func(i api.ServerInfo) float64 { return i.CompileS },
+	},
+	{
+		describe("matmul_peak_flops",
+			"FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured."),
+		prometheus.GaugeValue,
+		func(i api.ServerInfo) float64 { return i.PeakGFLOPS * 1e9 },
+	},
+	{
+		describe("models", "Models served."), prometheus.GaugeValue,
+		func(i api.ServerInfo) float64 { return float64(i.Models) },
+	},
+	{
+		describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue,
+		func(i api.ServerInfo) float64 { return float64(i.RunningRuns) },
+	},
 }
 
 // workValues are the metrics of each kind of program that the device runs.
@@ -134,12 +163,18 @@ var workValues = []struct {
 	desc  *prometheus.Desc
 	value func(api.Work) float64
 }{
-	{describe("program_runs_total", "Runs of compiled programs.", "kind"),
-		func(w api.Work) float64 { return float64(w.Runs) }},
-	{describe("program_flops_total", "Floating-point operations of convolutions and matrix products.", "kind"),
-		func(w api.Work) float64 { return w.GFLOP * 1e9 }},
-	{describe("program_seconds_total", "Time that runs took; runs side by side count each.", "kind"),
-		func(w api.Work) float64 { return w.Seconds }},
+	{
+		describe("program_runs_total", "Runs of compiled programs.", "kind"),
+		func(w api.Work) float64 { return float64(w.Runs) },
+	},
+	{
+		describe("program_flops_total", "Floating-point operations of convolutions and matrix products.", "kind"),
+		func(w api.Work) float64 { return w.GFLOP * 1e9 },
+	},
+	{
+		describe("program_seconds_total", "Time that runs took; runs side by side count each.", "kind"),
+		func(w api.Work) float64 { return w.Seconds },
+	},
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {

@@ -81,8 +81,10 @@ anisoflight_program_flops_total{kind="step"} 6e+09
 anisoflight_program_seconds_total{kind="evaluate"} 0.25
 anisoflight_program_seconds_total{kind="step"} 0.5
 `
-	names := []string{"anisoflight_matmul_peak_flops", "anisoflight_program_flops_total",
-		"anisoflight_program_seconds_total"}
+	names := []string{
+		"anisoflight_matmul_peak_flops", "anisoflight_program_flops_total",
+		"anisoflight_program_seconds_total",
+	}
 	if err := testutil.CollectAndCompare(at, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}

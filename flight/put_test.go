@@ -149,8 +149,10 @@ func TestUploadErrorsAreToldAtTheEnd(t *testing.T) {
 		"dictionary": {`{"op":"PutDataset"}`, dictionary, codes.InvalidArgument, "[BAD_TENSOR] "},
 		"permuted":   {`{"op":"PutDataset"}`, permuted, codes.InvalidArgument, "[BAD_TENSOR] "},
 		"null":       {`{"op":"PutDataset"}`, nullLabels(t), codes.InvalidArgument, "[BAD_TENSOR] "},
-		"too large": {`{"op":"PutDataset"}`, labels(make([]int32, 300_000)...).record(t), codes.ResourceExhausted,
-			"[TOO_LARGE] "},
+		"too large": {
+			`{"op":"PutDataset"}`, labels(make([]int32, 300_000)...).record(t), codes.ResourceExhausted,
+			"[TOO_LARGE] ",
+		},
 		"busy":  {`{"op":"PutDataset","fail":"busy"}`, labels(1).record(t), codes.ResourceExhausted, "[BUSY] "},
 		"panic": {`{"op":"PutDataset","fail":"panic"}`, labels(1).record(t), codes.Internal, "[INTERNAL] "},
 	} {
@@ -262,8 +264,10 @@ func nullLabels(t *testing.T) arrow.RecordBatch {
 	defer b.Release()
 	b.Append(1)
 	b.AppendNull()
-	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int32,
-		Nullable: true}}, nil),
+	return array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{
+		Name: "label", Type: arrow.PrimitiveTypes.Int32,
+		Nullable: true,
+	}}, nil),
 		[]arrow.Array{b.NewArray()}, 2)
 }
 

@@ -24,8 +24,10 @@ const maxWaiting = 1024
 
 // newQueue returns a queue of at most so many bytes of rows. If no room comes up within patience, push fails.
 func newQueue(s api.Schema, most int64, patience time.Duration) *queue {
-	return &queue{events: make(chan api.Event, maxWaiting), room: semaphore.NewWeighted(most), most: most,
-		patience: patience, schema: s}
+	return &queue{
+		events: make(chan api.Event, maxWaiting), room: semaphore.NewWeighted(most), most: most,
+		patience: patience, schema: s,
+	}
 }
 
 // weight counts an event's bytes, so that not more of them wait than the channel holds.

@@ -102,8 +102,10 @@ type Server struct {
 // New makes a server of an engine. Serve starts it.
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(),
-		active: map[string]int{}, idle: make(chan struct{})}
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(),
+		active: map[string]int{}, idle: make(chan struct{}),
+	}
 	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
 	options := []grpc.ServerOption{

@@ -22,7 +22,8 @@ type sink interface {
 // evaluation; until then it keeps Shutdown and Stop waiting. release, which may be nil, is called when the work has
 // ended.
 func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
-	work func(ctx context.Context, emit func(api.Event) error) error) error {
+	work func(ctx context.Context, emit func(api.Event) error) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workErr error

@@ -59,7 +59,8 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOut
 // partJobs runs what has to be run on part k, adds the estimator's terms to terms and
 // returns the new sum in place of the one it is given.
 func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k, size int, noise []*device.Buffer,
-	sum *device.Buffer) (*device.Buffer, error) {
+	sum *device.Buffer,
+) (*device.Buffer, error) {
 	m := t.model
 	images, err := upload(m.dev, m.dtype, padded(part.Images, m.Pixels(), size), m.imageDims(size)...)
 	if err != nil {
@@ -167,7 +168,8 @@ func (c TrainerConfig) jobs(g, networkG []float64) []partJob {
 
 // part returns the terms of a part, and the new sum in place of the one it is given.
 func (t *Trainer) part(ctx context.Context, job partJob, in StepInput, noise []*device.Buffer,
-	sum *device.Buffer) (*Terms, *device.Buffer, error) {
+	sum *device.Buffer,
+) (*Terms, *device.Buffer, error) {
 	m, n := t.model, len(in.Images)/t.model.Pixels()
 	probes := 0
 	if job.mode.probed() {

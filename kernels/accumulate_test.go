@@ -36,8 +36,10 @@ func TestPartsAreTheBatch(t *testing.T) {
 	t.Parallel()
 	net := toy{}
 	m, _ := model64(t, net, toyBasis(t, 2), net.values(4))
-	cfg := kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Gaussian,
-		Probes: 2}
+	cfg := kernels.TrainerConfig{
+		TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Gaussian,
+		Probes: 2,
+	}
 	whole, parts := newTrainer(t, m, cfg, net.values(4)), newTrainer(t, m, cfg, net.values(4))
 	for step := range int64(3) {
 		in := toySteps(step)

@@ -12,7 +12,8 @@ import (
 // combine is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
 // Where fewer have been made, their coefficients are zero and x stands in.
 func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *device.Buffer, history []*device.Buffer,
-	alpha, beta []float64) (*device.Buffer, error) {
+	alpha, beta []float64,
+) (*device.Buffer, error) {
 	p, err := m.combineProgram(ctx, batch, h)
 	if err != nil {
 		return nil, err

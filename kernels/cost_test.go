@@ -40,8 +40,12 @@ func TestCostsOfStepsAreMultiplesOfTheNetworks(t *testing.T) {
 		{"backprop", kernels.TrainerConfig{Estimate: true, Mode: kernels.Backprop, TrainNetwork: true}, 2.9, 3},
 		{"frozen full", kernels.TrainerConfig{Estimate: true, Mode: kernels.Full}, 3.7, 4},
 		{"full", kernels.TrainerConfig{Estimate: true, Mode: kernels.Full, TrainNetwork: true}, 4.7, 5},
-		{"full, two probes", kernels.TrainerConfig{Estimate: true, Mode: kernels.Full, TrainNetwork: true, Probes: 2}, 6.5,
-			7},
+		{
+			"full, two probes",
+			kernels.TrainerConfig{Estimate: true, Mode: kernels.Full, TrainNetwork: true, Probes: 2},
+			6.5,
+			7,
+		},
 		{"frozen finite difference", kernels.TrainerConfig{Estimate: true, Mode: kernels.FiniteDifference}, 5.8, 6},
 	} {
 		cost, err := m.StepCost(c.cfg, n)

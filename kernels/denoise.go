@@ -18,18 +18,21 @@ import (
 //	flow      M^{-1/2}(D(x) − x), computed directly
 //	raw       the network's own output F (the flow for a [FlowNetwork])
 func (m *Model) Denoise(ctx context.Context, w *Weights, x []float32, g []float64, labels []int32) (denoised, flow,
-	raw []float32, err error) {
+	raw []float32, err error,
+) {
 	return denoise(ctx, m, w, x, g, labels)
 }
 
 // Denoise64 is Denoise with images in float64, for models of that precision.
 func (m *Model) Denoise64(ctx context.Context, w *Weights, x, g []float64, labels []int32) (denoised, flow,
-	raw []float64, err error) {
+	raw []float64, err error,
+) {
 	return denoise(ctx, m, w, x, g, labels)
 }
 
 func denoise[T float](ctx context.Context, m *Model, w *Weights, x []T, g []float64, labels []int32) (denoised, flow,
-	raw []T, err error) {
+	raw []T, err error,
+) {
 	n := len(x) / m.Pixels()
 	switch {
 	case n == 0 || len(x) != n*m.Pixels():
@@ -82,7 +85,8 @@ func (e evaluation) release() { releaseAll([]*device.Buffer{e.denoised, e.flow, 
 
 // evaluate runs the network at x for variances g, which are padded here.
 func (m *Model) evaluate(ctx context.Context, w *Weights, args *batchArgs, batch int, x *device.Buffer,
-	g []float64) (evaluation, error) {
+	g []float64,
+) (evaluation, error) {
 	p, err := m.evaluateProgram(ctx, batch)
 	if err != nil {
 		return evaluation{}, err

@@ -41,7 +41,8 @@ func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) 
 }
 
 func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0, eps, probe []T, g, omega []float64,
-	labels []int32) (*Terms, error) {
+	labels []int32,
+) (*Terms, error) {
 	mode, err := m.Resolve(mode)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ func (m *Model) Probe(kind string, index int, seed uint64, step int64, batch int
 }
 
 func (m *Model) drawn(name string, seed uint64, step int64, batch int,
-	draw func(*generator, shapes.Shape) *Node) ([]float64, error) {
+	draw func(*generator, shapes.Shape) *Node,
+) ([]float64, error) {
 	ctx := context.Background()
 	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, batch, m.key), func(g *graph.Graph) []*Node {
 		r := &generator{graph.Parameter(g, "rng", shapes.Make(dtypes.Uint64, 3))}
@@ -96,7 +97,8 @@ func (m *Model) LevelGradient(w *Weights, in EstimateInput64) ([]float64, error)
 }
 
 func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, build func(*frame, *estimator) *Node,
-	n int) ([]float64, error) {
+	n int,
+) ([]float64, error) {
 	ctx := context.Background()
 	p, err := m.dev.Program(ctx, fmt.Sprintf("test %s %d|%s", name, n, m.key), func(g *graph.Graph) []*Node {
 		f := m.frame(g, n)

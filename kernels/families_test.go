@@ -69,8 +69,10 @@ func TestOwnBasis(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer trainer.Close()
-		out, err := trainer.Step(ctx, kernels.StepInput{Images: narrow(in.X0), Labels: in.Labels, G: in.G, Omega: in.Omega,
-			Seed: 5, Step: 1})
+		out, err := trainer.Step(ctx, kernels.StepInput{
+			Images: narrow(in.X0), Labels: in.Labels, G: in.G, Omega: in.Omega,
+			Seed: 5, Step: 1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

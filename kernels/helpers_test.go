@@ -83,7 +83,8 @@ func model64(t *testing.T, net kernels.Network, b *basis.Basis, values [][]float
 }
 
 func modelAt(t *testing.T, p kernels.Precision, net kernels.Network, b *basis.Basis,
-	values [][]float32) (*kernels.Model, *kernels.Weights) {
+	values [][]float32,
+) (*kernels.Model, *kernels.Weights) {
 	t.Helper()
 	m, err := kernels.NewModelAt(p, devicetest.Open(t), net, b)
 	if err != nil {

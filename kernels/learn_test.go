@@ -55,8 +55,10 @@ func TestNetworkLearns(t *testing.T) {
 	}
 
 	// Dropout is a function of (seed, step) like all noise.
-	first, same := batch(0), newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true, Estimate: true,
-		Mode: kernels.Backprop}, net.Init(1))
+	first, same := batch(0), newTrainer(t, m, kernels.TrainerConfig{
+		TrainNetwork: true, Estimate: true,
+		Mode: kernels.Backprop,
+	}, net.Init(1))
 	start := mustStep(t, trainer, first)
 	if !reflect.DeepEqual(mustStep(t, same, first), start) {
 		t.Error("the same step from the same state differs")

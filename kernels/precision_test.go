@@ -232,8 +232,10 @@ func TestTrainingInBFloat16(t *testing.T) {
 		m, _ := modelAt(t, p, net, dct8(t), values)
 		tr := newTrainer(t, m, kernels.TrainerConfig{TrainNetwork: true}, values)
 		for step := range int64(steps) {
-			out := mustStep(t, tr, kernels.StepInput{Images: images, G: in.G, Omega: in.Omega, Seed: 1, Step: step, LR: 3e-3,
-				EMABeta: 0.9, Part: 4})
+			out := mustStep(t, tr, kernels.StepInput{
+				Images: images, G: in.G, Omega: in.Omega, Seed: 1, Step: step, LR: 3e-3,
+				EMABeta: 0.9, Part: 4,
+			})
 			loss := floats.Sum(out.Loss) / float64(len(out.Loss))
 			if step < 4 {
 				first += loss / 4

@@ -13,7 +13,8 @@ import (
 
 // drive runs one plan per sample to its end and returns x.
 func drive(t *testing.T, m *kernels.Model, w *kernels.Weights, latents []float32, labels []int32,
-	plans []*solver.Plan) []float32 {
+	plans []*solver.Plan,
+) []float32 {
 	t.Helper()
 	ctx := context.Background()
 	p := plans[0]
@@ -90,8 +91,10 @@ func TestIsotropicSamplers(t *testing.T) {
 	}
 	for _, n := range []int{5, 18} {
 		name := fmt.Sprintf("heun_%d", n)
-		run(name, name, solver.Settings{Solver: "heun", SecondPoint: "endpoint", Grid: solver.Grid{Kind: "edm"}, Steps: n,
-			DenoiseToZero: true})
+		run(name, name, solver.Settings{
+			Solver: "heun", SecondPoint: "endpoint", Grid: solver.Grid{Kind: "edm"}, Steps: n,
+			DenoiseToZero: true,
+		})
 	}
 	levels := solver.Grid{Kind: "sigma", Sigma: [][]float64{c.F64("multistep_sigmas")}}
 	for stored, name := range map[string]string{

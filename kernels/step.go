@@ -270,7 +270,8 @@ func (m *Model) copyFlat(ctx context.Context, b *device.Buffer) (*device.Buffer,
 
 // flatBy runs a small program that gives a flat tensor.
 func (m *Model) flatBy(ctx context.Context, name string, build func(g *graph.Graph) *Node,
-	args ...device.Arg) (*device.Buffer, error) {
+	args ...device.Arg,
+) (*device.Buffer, error) {
 	p, err := m.dev.Program(ctx, fmt.Sprintf("%s %s %d", name, m.dtype, m.size),
 		func(g *graph.Graph) []*Node { return []*Node{build(g)} })
 	if err != nil {

@@ -221,8 +221,10 @@ func TestFrozenTrainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		batch := kernels.EstimateInput64{Mode: kernels.LossOnly, X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega,
-			Labels: in.Labels}
+		batch := kernels.EstimateInput64{
+			Mode: kernels.LossOnly, X0: widen(in.Images), Eps: eps, G: in.G, Omega: in.Omega,
+			Labels: in.Labels,
+		}
 		expect(t, probe+" residual", out.Terms.Residual, estimate64(t, m, w, batch).Residual, 1e-12)
 		batch.Mode = kernels.Full
 		mean := make([]float64, len(in.G))

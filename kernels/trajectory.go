@@ -33,8 +33,9 @@ type Trajectory struct {
 //	labels   [B], −1 for none; nil for all −1
 //
 // Starting noise of variance g is one Combine with α_j = √g_j.
-func (m *Model) NewTrajectory(ctx context.Context, w *Weights, latents []float32, labels []int32,
-	history int) (*Trajectory, error) {
+func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, labels []int32,
+	history int,
+) (*Trajectory, error) {
 	n := len(latents) / m.Pixels()
 	switch {
 	case n == 0 || len(latents) != n*m.Pixels():

@@ -242,8 +242,10 @@ func TestBadInput(t *testing.T) {
 	}
 	_, short := m.Upload(toy{}.values(1)[1:])
 	_, wrongMode := m.Estimate(ctx, w, kernels.EstimateInput{Mode: "exact", X0: x, Eps: x})
-	_, noProbe := m.Estimate(ctx, w, kernels.EstimateInput{Mode: kernels.Full, X0: x, Eps: x, G: []float64{1, 1},
-		Omega: []float64{1, 1}, Labels: []int32{0}})
+	_, noProbe := m.Estimate(ctx, w, kernels.EstimateInput{
+		Mode: kernels.Full, X0: x, Eps: x, G: []float64{1, 1},
+		Omega: []float64{1, 1}, Labels: []int32{0},
+	})
 	for field, err := range map[string]error{
 		"x":       denoise(x[1:], []float64{1, 1}, 0),
 		"g":       denoise(x, []float64{1, math.NaN()}, 0),
@@ -260,8 +262,10 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: error %v, want an InputError", field, err)
 			continue
 		}
-		if want := map[bool]string{true: field,
-			false: field[:len(field)-1]}[field[len(field)-1] != ' ']; input.Field != want {
+		if want := map[bool]string{
+			true:  field,
+			false: field[:len(field)-1],
+		}[field[len(field)-1] != ' ']; input.Field != want {
 			t.Errorf("error names %q, want %q", input.Field, want)
 		}
 	}

@@ -178,8 +178,10 @@ func TestEstimatorFixture(t *testing.T) {
 		c.JSON("T", &T)
 		c.JSON("g0", &g0)
 		g, gdot := interleave(c.F64("g"), c.F64("h")), interleave(c.F64("gdot"), c.F64("hdot"))
-		in := kernels.EstimateInput64{X0: image(c, "x0"), Eps: image(c, "eps"), Probe: image(c, "z"), G: g,
-			Labels: labelsOf(c)}
+		in := kernels.EstimateInput64{
+			X0: image(c, "x0"), Eps: image(c, "eps"), Probe: image(c, "z"), G: g,
+			Labels: labelsOf(c),
+		}
 		dtheta := func(a, b []float64) []float64 {
 			shape := c.Shape("theta_g")
 			row, at := c.I64("schedule_row"), c.F64("t")
@@ -234,8 +236,10 @@ func TestIsotropicFixture(t *testing.T) {
 		c.JSON("T", &T)
 		c.JSON("g0", &g0)
 		g, gdot := c.F64("g"), c.F64("gdot")
-		in := kernels.EstimateInput64{X0: image(c, "x0"), Eps: image(c, "eps"), G: g, Omega: omegas(g, gdot, 1),
-			Labels: labelsOf(c)}
+		in := kernels.EstimateInput64{
+			X0: image(c, "x0"), Eps: image(c, "eps"), G: g, Omega: omegas(g, gdot, 1),
+			Labels: labelsOf(c),
+		}
 		terms := estimateFive(t, m, w, in)
 		if terms.Mode != kernels.Backprop {
 			t.Errorf("auto resolved to %s for one subspace", terms.Mode)
@@ -262,8 +266,10 @@ func estimateFive(t *testing.T, m *kernels.Model, w *kernels.Weights, in kernels
 	t.Helper()
 	n := len(in.Labels)
 	terms := estimate64(t, m, w, lengthened(in, 5))
-	for _, part := range []*[]float64{&terms.Residual, &terms.ExplicitX, &terms.Implicit1, &terms.Implicit2,
-		&terms.Implicit3, &terms.Backprop} {
+	for _, part := range []*[]float64{
+		&terms.Residual, &terms.ExplicitX, &terms.Implicit1, &terms.Implicit2,
+		&terms.Implicit3, &terms.Backprop,
+	} {
 		if *part != nil {
 			*part = (*part)[:n*m.J()]
 		}
@@ -291,7 +297,8 @@ func lengthened(in kernels.EstimateInput64, n int) kernels.EstimateInput64 {
 // checkParameterGradient compares stored entries of the gradient of every
 // parameter; over divides the gradient of the sum.
 func checkParameterGradient(t *testing.T, name string, c *fixtures.Case, m *kernels.Model, w *kernels.Weights,
-	params []string, in kernels.EstimateInput64, over float64) {
+	params []string, in kernels.EstimateInput64, over float64,
+) {
 	t.Helper()
 	grads, err := m.ParameterGradient(w, lengthened(in, 5))
 	if err != nil {

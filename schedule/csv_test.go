@@ -13,8 +13,10 @@ import (
 func TestCSVRoundTrip(t *testing.T) {
 	odd := Isotropic(path(t, []float64{0, math.Nextafter(0.1, 1), math.Pi * 1e5},
 		[]float64{5e-324, math.Nextafter(0.3, 1), math.MaxFloat64}))
-	for name, s := range map[string]*Schedule{"odd numbers": odd, "two subspaces": anisotropic(t),
-		"per class": perClass(t)} {
+	for name, s := range map[string]*Schedule{
+		"odd numbers": odd, "two subspaces": anisotropic(t),
+		"per class": perClass(t),
+	} {
 		var text strings.Builder
 		if err := WriteCSV(&text, s.Table()); err != nil {
 			t.Fatal(err)

@@ -58,8 +58,10 @@ func TestFileRoundTrip(t *testing.T) {
 func told() Provenance {
 	seed := uint64(math.MaxUint64)
 	return Provenance{
-		Kind: "learned", Dataset: &Source{"digits",
-			"ab12"}, Model: &Source{Name: "net"}, Stage: "isotropic", Steps: 200, Kimg: 12.8, Seed: &seed,
+		Kind: "learned", Dataset: &Source{
+			"digits",
+			"ab12",
+		}, Model: &Source{Name: "net"}, Stage: "isotropic", Steps: 200, Kimg: 12.8, Seed: &seed,
 		EnergyBefore: &Estimate{40.5, 0.5}, EnergyAfter: &Estimate{14.25, 0.25},
 		Program: "anisoflight 1.0", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
@@ -176,8 +178,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"wrong type":      {with(`"version":2`, `"version":"2"`), "version"},
 		"another format":  {with("anisoflight-schedule", "other"), "format"},
 		"a later version": {with(`"version":2`, `"version":3`), "version 3"},
-		"no paths": {`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`,
-			"either theta or paths"},
+		"no paths": {
+			`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`,
+			"either theta or paths",
+		},
 		"both":           {with(`"paths"`, `"theta":[[[1]]],"paths"`), "either theta or paths"},
 		"T with paths":   {with(`"paths"`, `"T":5,"paths"`), "their own ends"},
 		"a falling path": {with("0.001", "2"), "strictly increasing"},

@@ -132,8 +132,10 @@ func TestNewRefuses(t *testing.T) {
 		})
 	}
 	for name, theta := range map[string][][]Theta{
-		"nothing": nil, "an empty row": {{}}, "no parameters": {{{}, {}}}, "uneven": {{{1}, {1, 2}}}, "not finite": {{{1},
-			{math.Inf(1)}}},
+		"nothing": nil, "an empty row": {{}}, "no parameters": {{{}, {}}}, "uneven": {{{1}, {1, 2}}}, "not finite": {{
+			{1},
+			{math.Inf(1)},
+		}},
 	} {
 		var bad *Error
 		if _, err := FromTheta(dct, nil, theta, 100, 0.1); !errors.As(err, &bad) {

@@ -187,8 +187,10 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		{"another T", func(c *Config, _ *Sources) { c.T = 100 }, 100, 32, ""},
 		{"init", func(c *Config, _ *Sources) { c.Init = "cosine" }, 6400, 32, ""},
 		{"named", func(c *Config, s *Sources) { c.Schedule, s.Schedule = "x", edm(t, 64, 1e-9) }, 64, 16, ""},
-		{"named, another T", func(c *Config, s *Sources) { c.Schedule, s.Schedule, c.T = "x", edm(t, 64, 1e-9), 100 }, 0, 0,
-			"T"},
+		{
+			"named, another T", func(c *Config, s *Sources) { c.Schedule, s.Schedule, c.T = "x", edm(t, 64, 1e-9), 100 }, 0, 0,
+			"T",
+		},
 		{"named, two subspaces", func(c *Config, s *Sources) {
 			c.Schedule = "x"
 			s.Schedule, err = own.Expand(schedule.Family{Basis: "dct"}, nil, 2)

@@ -68,8 +68,10 @@ func TestAnisotropicDescent(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Config{
-		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct",
-			K: 1}, TrainNetwork: refuse(), Batch: 64, Kimg: 6.4,
+		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{
+			Basis: "dct",
+			K:     1,
+		}, TrainNetwork: refuse(), Batch: 64, Kimg: 6.4,
 		ScheduleLR: 0.05,
 	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
 	first := r.Schedule()
@@ -104,20 +106,26 @@ func TestPredictionIsReached(t *testing.T) {
 	variances := []float64{0.05, 0.0005}
 	net, d := gaussian(t, b, variances, 4096)
 	plain, w := onDevice(t, traintest.Whole(t, b, variances), nil)
-	predicted, err := passes.Predict(t.Context(), plain, w, d, passes.PredictSettings{T: T, G0: g0, Samples: 64,
-		Bases: []string{"dct"}})
+	predicted, err := passes.Predict(t.Context(), plain, w, d, passes.PredictSettings{
+		T: T, G0: g0, Samples: 64,
+		Bases: []string{"dct"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, w := onDevice(t, net, b)
-	iso, err := passes.MakeGeodesic(t.Context(), plain, w, d, passes.GeodesicSettings{T: T, G0: g0, Knots: 32,
-		Samples: 64})
+	iso, err := passes.MakeGeodesic(t.Context(), plain, w, d, passes.GeodesicSettings{
+		T: T, G0: g0, Knots: 32,
+		Samples: 64,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, Config{
-		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{Basis: "dct",
-			K: 1}, TrainNetwork: refuse(), Batch: 128, Kimg: 38.4,
+		Stage: Anisotropic, Schedule: "iso", Family: schedule.Family{
+			Basis: "dct",
+			K:     1,
+		}, TrainNetwork: refuse(), Batch: 128, Kimg: 38.4,
 		ScheduleLR: 0.05,
 	}, Sources{Dataset: d, Analytic: net, Schedule: iso.Schedule})
 	step(t, r, 300)

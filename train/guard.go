@@ -40,8 +40,10 @@ func (w *guard) watch(row Row, skipped bool) error {
 			return nil
 		}
 		w.skips = 0
-		return &DivergedError{row.Step,
-			fmt.Sprintf("the gradients of %d steps in a row were not finite; lower the learning rates", guardSkips)}
+		return &DivergedError{
+			row.Step,
+			fmt.Sprintf("the gradients of %d steps in a row were not finite; lower the learning rates", guardSkips),
+		}
 	}
 	w.skips = 0
 	w.steps++
@@ -55,9 +57,11 @@ func (w *guard) watch(row Row, skipped bool) error {
 	if average <= guardBlowUp*w.lowest {
 		return nil
 	}
-	err := &DivergedError{row.Step,
+	err := &DivergedError{
+		row.Step,
 		fmt.Sprintf("the loss has risen from %.4g to %.4g; lower the learning rates or, if the stage is anisotropic, give "+
-			"the network ratio_embedding", w.lowest, average)}
+			"the network ratio_embedding", w.lowest, average),
+	}
 	*w = guard{decay: w.decay, lowest: math.Inf(1)}
 	return err
 }

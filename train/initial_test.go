@@ -21,8 +21,10 @@ func TestInitGeodesic(t *testing.T) {
 	}
 	net, d := gaussian(t, b, []float64{0.04, 0.004}, 512)
 	cfg := Config{
-		Stage: Anisotropic, Family: schedule.Family{Basis: "dct",
-			K: 1}, TrainNetwork: refuse(), Init: "geodesic", T: T, G0: g0, Knots: 8,
+		Stage: Anisotropic, Family: schedule.Family{
+			Basis: "dct",
+			K:     1,
+		}, TrainNetwork: refuse(), Init: "geodesic", T: T, G0: g0, Knots: 8,
 		Batch: 16, Kimg: 0.16, ScheduleLR: 1e-12, ScheduleEMAHalflife: 1, Seed: 3, // what is published is the average
 	}
 	r := start(t, cfg, Sources{Dataset: d, Analytic: net})

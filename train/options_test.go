@@ -117,8 +117,10 @@ func TestOptionsResumeExactly(t *testing.T) {
 
 // TestBalancedWeights: the weighted mean over the data is the mean over classes.
 func TestBalancedWeights(t *testing.T) {
-	im := data.Images{Height: 4, Width: 4, Channels: 1, Float32: make([]float32, 16*8),
-		Labels: []int32{0, 0, 0, 0, 0, 0, 2, 2}}
+	im := data.Images{
+		Height: 4, Width: 4, Channels: 1, Float32: make([]float32, 16*8),
+		Labels: []int32{0, 0, 0, 0, 0, 0, 2, 2},
+	}
 	d, err := data.New(im)
 	if err != nil {
 		t.Fatal(err)

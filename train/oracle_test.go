@@ -51,8 +51,10 @@ func TestDescentAgainstTheOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, w := onDevice(t, net, basis.None(1, 2))
-	oracle, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{T: T, G0: g0, Samples: 250,
-		Batch: 1024, Seed: 1})
+	oracle, err := passes.MakeGeodesic(t.Context(), m, w, d, passes.GeodesicSettings{
+		T: T, G0: g0, Samples: 250,
+		Batch: 1024, Seed: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,6 +176,8 @@ func (c Config) networkRamp() Ramp {
 }
 
 func (c Config) scheduleRamp() Ramp {
-	return Ramp{Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup,
-		Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal}
+	return Ramp{
+		Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup,
+		Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal,
+	}
 }

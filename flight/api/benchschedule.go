@@ -31,8 +31,10 @@ const MaxBench = 1 << 16
 
 // SetDefaults implements Request.
 func (r *BenchSchedule) SetDefaults() {
-	*r = BenchSchedule{Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"},
-		Grid: Grid{Kind: GridSchedule}, Covariance: "dct", Basis: "none", K: unset}
+	*r = BenchSchedule{
+		Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"},
+		Grid: Grid{Kind: GridSchedule}, Covariance: "dct", Basis: "none", K: unset,
+	}
 }
 
 // Validate implements Request.

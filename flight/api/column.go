@@ -16,8 +16,10 @@ const (
 )
 
 var (
-	typeNames = map[Type]string{Uint8: "uint8", Int32: "int32", Int64: "int64", Uint64: "uint64", Float32: "float32",
-		Float64: "float64"}
+	typeNames = map[Type]string{
+		Uint8: "uint8", Int32: "int32", Int64: "int64", Uint64: "uint64", Float32: "float32",
+		Float64: "float64",
+	}
 	typeSizes = map[Type]int{Uint8: 1, Int32: 4, Int64: 8, Uint64: 8, Float32: 4, Float64: 8}
 )
 

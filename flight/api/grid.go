@@ -59,7 +59,8 @@ func (g *Grid) decodeTree(path string, v tree) error {
 		return wrongType(path,
 			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
-	for g.Kind = range object {
+	for kind := range object { // the only one
+		g.Kind = kind
 	}
 	inside, v := join(path, g.Kind), object[g.Kind]
 	var err error

@@ -35,8 +35,10 @@ const (
 	ByPut                      // DoPut
 )
 
-var wayNames = map[Way]string{ByAction: "action", ByGet: "operation that gives rows", ByExchange: "exchange",
-	ByPut: "upload"}
+var wayNames = map[Way]string{
+	ByAction: "action", ByGet: "operation that gives rows", ByExchange: "exchange",
+	ByPut: "upload",
+}
 
 // String says what an operation is that is reached by a way.
 func (w Way) String() string { return wayNames[w] }

@@ -28,8 +28,10 @@ func TestCallFindsByWay(t *testing.T) {
 	if err != nil || call.Op.Name != "Dataset" || call.Request.(*Dataset).Dataset != "d" {
 		t.Errorf("%+v, %v", call, err)
 	}
-	for name, way := range map[string]Way{"Dataset": ByAction, "ServerInfo": ByGet, "Denoise": ByGet,
-		"Dance": ByExchange} {
+	for name, way := range map[string]Way{
+		"Dataset": ByAction, "ServerInfo": ByGet, "Denoise": ByGet,
+		"Dance": ByExchange,
+	} {
 		if _, err := Operations().Call(way, name, nil); ErrorOf(err).code() != OpNotFound {
 			t.Errorf("%s as an %s: %v", name, way, err)
 		}

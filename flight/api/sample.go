@@ -10,8 +10,10 @@ const (
 )
 
 // Solvers lists the solvers by the names of the contract.
-var Solvers = []string{"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc",
-	"deis"}
+var Solvers = []string{
+	"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc",
+	"deis",
+}
 
 // Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
 // labels and both are absent. Sample i of a request depends on the model, the request and seed + i modulo 2⁶⁴ alone.

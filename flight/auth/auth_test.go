@@ -249,8 +249,13 @@ func TestClientCertificates(t *testing.T) {
 func TestBadCertificateFiles(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, _ := files(t, dir, authority(t))
-	for _, paths := range [][3]string{{cert, "", ""}, {"", key, ""}, {key, cert, ""}, {cert, key, key},
-		{cert, filepath.Join(dir, "none"), ""}} {
+	for _, paths := range [][3]string{
+		{cert, "", ""},
+		{"", key, ""},
+		{key, cert, ""},
+		{cert, key, key},
+		{cert, filepath.Join(dir, "none"), ""},
+	} {
 		if _, err := ServerTLS(paths[0], paths[1], paths[2], slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%v are taken", paths)
 		}

@@ -16,7 +16,8 @@ import (
 // The
 // last result is the reply; those before report its progress to the function progress, which may be nil.
 func (c *Client) Action(ctx context.Context, name string, req any, progress func(api.Meta)) (reply json.RawMessage,
-	err error) {
+	err error,
+) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := encode("", req)

@@ -61,7 +61,8 @@ func (c *Client) ListSchedules(ctx context.Context) ([]api.ScheduleInfo, error) 
 // MakeSchedule makes a schedule of a kind, such as an *api.GeodesicSchedule, and stores it. It may take long: progress,
 // which may be nil, is called as it goes on.
 func (c *Client) MakeSchedule(ctx context.Context, req api.ScheduleKind, progress func(api.Meta)) (api.ScheduleInfo,
-	error) {
+	error,
+) {
 	fields := map[string]any{"kind": req.Kind()}
 	gather(fields, reflect.ValueOf(req).Elem())
 	return act[api.ScheduleInfo](ctx, c, "MakeSchedule", fields, progress)
@@ -119,7 +120,8 @@ func (c *Client) ListDatasets(ctx context.Context) ([]api.DatasetInfo, error) {
 // MakeDataset draws a data set from a mixture. It may take long: progress, which may be nil, is called as it
 // goes on.
 func (c *Client) MakeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (api.DatasetInfo,
-	error) {
+	error,
+) {
 	return act[api.DatasetInfo](ctx, c, "MakeDataset", req, progress)
 }
 

@@ -108,8 +108,10 @@ func TestTheRoundOfARun(t *testing.T) {
 	}
 	network := `{"model_type":"SongUNet","img_resolution":2,"img_channels":1,"label_dim":2,"model_channels":8,` +
 		`"channel_mult":[1],"num_blocks":1,"attn_resolutions":[]}`
-	run, err := c.CreateRun(ctx, api.CreateRun{Name: "r",
-		Config: []byte(`{"stage":"pretrain","dataset":"shades","batch":2,"network":` + network + `}`)})
+	run, err := c.CreateRun(ctx, api.CreateRun{
+		Name:   "r",
+		Config: []byte(`{"stage":"pretrain","dataset":"shades","batch":2,"network":` + network + `}`),
+	})
 	if err != nil || run.Name != "r" || run.State != "created" {
 		t.Fatalf("%+v, %v", run, err)
 	}
@@ -153,8 +155,10 @@ func TestLeavingALoopCancels(t *testing.T) {
 		}
 	}
 	endless.Schema = api.Schema{Columns: []api.Column{
-		{Name: "x", Type: api.Float32, Kind: api.Tensor, Shape: []int{1, 1, 1}}, {Name: "label",
-			Type: api.Int32}, {Name: "sigma", Type: api.Float64},
+		{Name: "x", Type: api.Float32, Kind: api.Tensor, Shape: []int{1, 1, 1}}, {
+			Name: "label",
+			Type: api.Int32,
+		}, {Name: "sigma", Type: api.Float64},
 	}}
 	for m, err := range c.Denoise(ctx, api.Denoise{Model: "two"}, endless) {
 		if err != nil {
@@ -216,8 +220,10 @@ func TestTokenOverTLS(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.Certificate())
-	cfg := flight.Config{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
-		Tokens: func() *auth.Tokens { return tokens }}
+	cfg := flight.Config{
+		TLS:    &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		Tokens: func() *auth.Tokens { return tokens },
+	}
 	c := dial(t, cfg, client.Options{Token: token, TLS: &tls.Config{RootCAs: roots}})
 	if models, err := c.ListModels(t.Context()); err != nil || len(models) != 1 || models[0].Name != "two" {
 		t.Errorf("%+v, %v", models, err)
@@ -240,8 +246,10 @@ func TestTokenOverTLS(t *testing.T) {
 // TestOperationsByName: requests that are data are sent as they are, zeros included, and stay as they were.
 func TestOperationsByName(t *testing.T) {
 	c, ctx := dial(t, flight.Config{}, client.Options{}), t.Context()
-	_, typed, _, err := client.ReadAll(c.EvaluateSchedule(ctx, api.EvaluateSchedule{Schedule: api.ScheduleRef{Name: "edm"},
-		Points: 5}))
+	_, typed, _, err := client.ReadAll(c.EvaluateSchedule(ctx, api.EvaluateSchedule{
+		Schedule: api.ScheduleRef{Name: "edm"},
+		Points:   5,
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

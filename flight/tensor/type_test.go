@@ -91,8 +91,10 @@ func TestEqualityLooksAtEverything(t *testing.T) {
 		return typ
 	}
 	base := of(f32, []int{2, 3}, "H", "W")
-	for _, other := range []*Type{of(f64, []int{2, 3}, "H", "W"), of(f32, []int{3, 2}, "H", "W"),
-		of(f32, []int{2, 3}, "W", "H"), of(f32, []int{2, 3})} {
+	for _, other := range []*Type{
+		of(f64, []int{2, 3}, "H", "W"), of(f32, []int{3, 2}, "H", "W"),
+		of(f32, []int{2, 3}, "W", "H"), of(f32, []int{2, 3}),
+	} {
 		if base.ExtensionEquals(other) {
 			t.Errorf("%s equals %s", base, other)
 		}

@@ -123,8 +123,10 @@ func TestGoldenBytes(t *testing.T) {
 		string(got[len(got)-10:]) != "\x1a\x01m\xc2\x3e\x04body" {
 		t.Errorf("%d bytes, %q … %q", len(got), got[:8], got[len(got)-10:])
 	}
-	if result := (&Result{Body: [][]byte{[]byte("a"),
-		[]byte("bc")}}).encode().Materialize(); string(result) != "\x0a\x03abc" {
+	if result := (&Result{Body: [][]byte{
+		[]byte("a"),
+		[]byte("bc"),
+	}}).encode().Materialize(); string(result) != "\x0a\x03abc" {
 		t.Errorf("result %q", result)
 	}
 }

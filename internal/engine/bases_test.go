@@ -97,8 +97,10 @@ func TestBasisUploadRejects(t *testing.T) {
 		"not unit":       {api.BadSchedule, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, long}}},
 		"not orthogonal": {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(3), axis(3)...)}}},
 		"both":           {api.BadSchedule, api.Batch{Rows: 2, Cols: []any{[]int32{-1, 0}, append(axis(3), axis(4)...)}}},
-		"NaN": {api.BadTensor, api.Batch{Rows: 1, Cols: []any{[]int32{-1},
-			append([]float64{math.NaN()}, axis(0)[1:]...)}}},
+		"NaN": {api.BadTensor, api.Batch{Rows: 1, Cols: []any{
+			[]int32{-1},
+			append([]float64{math.NaN()}, axis(0)[1:]...),
+		}}},
 		"none": {api.BadTensor, api.Batch{Rows: 0, Cols: []any{[]int32{}, []float64{}}}},
 	} {
 		_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(8, 8), c.batch)

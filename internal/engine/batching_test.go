@@ -44,8 +44,10 @@ func TestTogetherAsAlone(t *testing.T) {
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
 	alone, e := reopen(t, dir, Config{Apart: true}), reopen(t, dir, Config{Slots: 1})
 	var bodies []string
-	for i, more := range []string{`"steps":4`, `"nfe":9,"solver":"ab"`, `"steps":5,"solver":"dpmpp2m","every":2`,
-		`"steps":3,"S_churn":2`, `"nfe":6,"solver":"unipc"`, `"steps":4`} {
+	for i, more := range []string{
+		`"steps":4`, `"nfe":9,"solver":"ab"`, `"steps":5,"solver":"dpmpp2m","every":2`,
+		`"steps":3,"S_churn":2`, `"nfe":6,"solver":"unipc"`, `"steps":4`,
+	} {
 		bodies = append(bodies, fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"dtype":"float32",%s}`, 1+i%4, 10*i, more))
 	}
 	got := make([]*rows, len(bodies))

@@ -22,7 +22,8 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Schema: schema, Rows: int64(to - from), Bytes: bytes,
+	return &api.Job{
+		Schema: schema, Rows: int64(to - from), Bytes: bytes,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
 			most := rowsPerBatch(schema, api.DefaultBatchBytes)
 			for i := from; i < to; i += most {
@@ -36,7 +37,8 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 				}
 			}
 			return nil
-		}}, nil
+		},
+	}, nil
 }
 
 func datasetSchema(d *data.Dataset) api.Schema {

@@ -15,8 +15,10 @@ import (
 // putImages uploads n random images of 8×8 with labels 0, 1, 2, 0, …
 func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
 	t.Helper()
-	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Float32, hwc, 8, 8, 1),
-		{Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{
+		imageColumn("image", api.Float32, hwc, 8, 8, 1),
+		{Name: "label", Type: api.Int32},
+	}}
 	x, labels := noise(n, 77), make([]int32, n)
 	for i := range x {
 		x[i] = float32(math.Tanh(float64(x[i])))

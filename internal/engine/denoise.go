@@ -74,8 +74,11 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 	if !d.sigma {
 		level = api.Column{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{d.on.J()}}
 	}
-	err = wantColumns(d.in, []api.Column{{Name: "x", Type: api.Float32, Kind: api.Tensor},
-		{Name: "label", Type: api.Int32}, level}, nil)
+	err = wantColumns(d.in, []api.Column{
+		{Name: "x", Type: api.Float32, Kind: api.Tensor},
+		{Name: "label", Type: api.Int32},
+		level,
+	}, nil)
 	if err != nil {
 		return err
 	}

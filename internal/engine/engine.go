@@ -89,8 +89,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.runs = runs.Open(runs.Config{Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
-		Logger: cfg.Logger})
+	e.runs = runs.Open(runs.Config{
+		Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
+		Logger: cfg.Logger,
+	})
 	e.warm()
 	return e, nil
 }

@@ -41,7 +41,8 @@ func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSche
 		return nil, err
 	}
 	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context,
-		emit func(api.Event) error) error {
+		emit func(api.Event) error,
+	) error {
 		return tabulate(ctx, s.Schedule, labels, grid, emit)
 	}}, nil
 }

@@ -52,8 +52,11 @@ func TestDenoise(t *testing.T) {
 	for name, b := range map[string]api.Batch{
 		"zero sigma": {Rows: 1, Cols: []any{[]float64{0}, []int32{0}, noise(1, 1)}},
 		"NaN sigma":  {Rows: 1, Cols: []any{[]float64{math.NaN()}, []int32{0}, noise(1, 1)}},
-		"Inf in x": {Rows: 1, Cols: []any{[]float64{1}, []int32{0},
-			append([]float32{float32(math.Inf(1))}, noise(1, 1)[1:]...)}},
+		"Inf in x": {Rows: 1, Cols: []any{
+			[]float64{1},
+			[]int32{0},
+			append([]float32{float32(math.Inf(1))}, noise(1, 1)[1:]...),
+		}},
 	} {
 		wantCode(t, name, x.Do(t.Context(), b, got.add), api.BadTensor)
 	}
@@ -115,8 +118,10 @@ func TestScheduleGradient(t *testing.T) {
 	times := []float64{3, 50, 99, 41, 77}
 	for i, part := range [][2]int{{0, 2}, {2, 5}} {
 		n := part[1] - part[0]
-		b := api.Batch{Rows: n, Cols: []any{noise(n, uint64(10+i)), noise(n, uint64(20+i)), noise(n, uint64(30+i)),
-			times[part[0]:part[1]], make([]int32, n)}}
+		b := api.Batch{Rows: n, Cols: []any{
+			noise(n, uint64(10+i)), noise(n, uint64(20+i)), noise(n, uint64(30+i)),
+			times[part[0]:part[1]], make([]int32, n),
+		}}
 		if err := x.Do(t.Context(), b, got.add); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ func (e *Engine) prepareBasis(_ context.Context, req api.Basis) (*api.Job, error
 		return nil, err
 	}
 	return &api.Job{Schema: schema, Rows: total, Bytes: size, Run: func(ctx context.Context,
-		emit func(api.Event) error) error {
+		emit func(api.Event) error,
+	) error {
 		var done int64
 		most := rowsPerBatch(schema, api.DefaultBatchBytes)
 		for _, label := range labels {

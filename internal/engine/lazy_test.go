@@ -18,10 +18,12 @@ func TestMetadataNeedsNoDevice(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
 	want := act(t, reopen(t, dir, Config{}), "DescribeModel", `{"model":"tiny"}`)
-	e, err := Open(t.Context(), Config{Dir: dir, Logger: slog.New(slog.DiscardHandler),
+	e, err := Open(t.Context(), Config{
+		Dir: dir, Logger: slog.New(slog.DiscardHandler),
 		OpenDevice: func() (*device.Device, error) {
 			return nil, errors.New("there is no device")
-		}})
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

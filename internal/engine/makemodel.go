@@ -31,12 +31,16 @@ func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func
 
 // mixtureBy makes the mixture of the request's own laws.
 func mixtureBy(req api.MakeModel) (*checkpoint.Model, error) {
-	c := mixture.Config{ImgResolution: mixture.Resolution{Height: req.Shape[0], Width: req.Shape[1]},
-		ImgChannels: req.Shape[2]}
+	c := mixture.Config{
+		ImgResolution: mixture.Resolution{Height: req.Shape[0], Width: req.Shape[1]},
+		ImgChannels:   req.Shape[2],
+	}
 	laws := make([]mixture.Law, len(req.Means))
 	for i := range laws {
-		laws[i] = mixture.Law{Component: mixture.Component{Weight: req.Weights[i]}, Mean: req.Means[i],
-			Cov: slices.Concat(req.Covariances[i]...)}
+		laws[i] = mixture.Law{
+			Component: mixture.Component{Weight: req.Weights[i]}, Mean: req.Means[i],
+			Cov: slices.Concat(req.Covariances[i]...),
+		}
 		if req.Labels != nil {
 			laws[i].Label = req.Labels[i]
 			c.LabelDim = max(c.LabelDim, req.Labels[i]+1)
@@ -61,8 +65,10 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	}
 	h, w, channels := d.Height(), d.Width(), d.Channels()
 	c := mixture.Config{
-		ModelType: mixture.ModelType, ImgResolution: mixture.Resolution{Height: h,
-			Width: w}, ImgChannels: channels, LabelDim: d.Classes(),
+		ModelType: mixture.ModelType, ImgResolution: mixture.Resolution{
+			Height: h,
+			Width:  w,
+		}, ImgChannels: channels, LabelDim: d.Classes(),
 		Components: slices.Repeat([]mixture.Component{{Weight: 1}}, max(d.Classes(), 1)),
 	}
 	for label := range d.Classes() {

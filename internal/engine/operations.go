@@ -98,7 +98,8 @@ func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Me
 func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) func(*Engine, context.Context,
 	api.Request, func(api.Meta)) (any, error) {
 	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any,
-		error) {
+		error,
+	) {
 		return f(e, ctx, req)
 	})
 }

@@ -52,8 +52,10 @@ func settingsOf(r api.Sample) solver.Settings {
 	g := r.Grid
 	return solver.Settings{
 		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant,
-		Grid: solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho, T: g.T, Sigma: g.Sigma,
-			Table: g.Table},
+		Grid: solver.Grid{
+			Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho, T: g.T, Sigma: g.Sigma,
+			Table: g.Table,
+		},
 		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
 		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}

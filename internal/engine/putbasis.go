@@ -21,8 +21,10 @@ type basisUpload struct {
 // putBasis opens the upload of a basis.
 func (e *Engine) putBasis(req api.PutBasis, in api.Schema) (api.Upload, error) {
 	u := &basisUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes}, vectors: map[int][][]float64{}}
-	err := wantColumns(in, []api.Column{{Name: "label", Type: api.Int32},
-		{Name: "vector", Type: api.Float64, Kind: api.Tensor}}, nil)
+	err := wantColumns(in, []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "vector", Type: api.Float64, Kind: api.Tensor},
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

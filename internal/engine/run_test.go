@@ -46,8 +46,10 @@ func TestRunLifeCycle(t *testing.T) {
 			t.Errorf("kimg %v after step %d of 8 images", kimg, i+1)
 		}
 	}
-	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr",
-		"schedule_lr", "seconds"} {
+	for _, name := range []string{
+		"loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr",
+		"schedule_lr", "seconds",
+	} {
 		if v := column[float64](r, name); math.IsNaN(v[0]) || len(v) != 3 {
 			t.Errorf("%s is %v", name, v)
 		}
@@ -249,8 +251,10 @@ func TestCreateRunRejects(t *testing.T) {
 func TestTrainStepOnTheCallersImages(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
-	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 8, 1),
-		{Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{
+		imageColumn("image", api.Uint8, chw, 8, 8, 1),
+		{Name: "label", Type: api.Int32},
+	}}
 	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +366,7 @@ func TestEvaluateModelAndGeodesic(t *testing.T) {
 	var events int
 	reply, err := perform(t.Context(), e, "MakeSchedule",
 		`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"noise","T":100,"knots":8,"points":20,"samples":4}`,
-		func(m api.Meta) { events++ })
+		func(api.Meta) { events++ })
 	if err != nil {
 		t.Fatal(err)
 	}

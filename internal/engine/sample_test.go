@@ -168,8 +168,10 @@ func collectUntil(ctx context.Context, job *api.Job, look func(api.Event)) (*row
 func TestSampleExchange(t *testing.T) {
 	e := open(t)
 	ref := get(t, e, "Sample", `{"model":"tiny","labels":[2,0,1],"seed":9,"steps":2,"dtype":"float32"}`)
-	in := api.Schema{Columns: []api.Column{imageColumn("latent", api.Float32, chw, 8, 8, 1),
-		{Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{
+		imageColumn("latent", api.Float32, chw, 8, 8, 1),
+		{Name: "label", Type: api.Int32},
+	}}
 	x, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
 	if err != nil {
 		t.Fatal(err)
@@ -213,8 +215,10 @@ func TestExchangeRejectsColumns(t *testing.T) {
 		"size":    {imageColumn("latent", api.Float32, hwc, 8, 9, 1), label},
 		"rank":    {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{64}}, label},
 		"scalar":  {{Name: "latent", Type: api.Float32}, label},
-		"dims": {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{8, 8, 1},
-			DimNames: []string{"W", "H", "C"}}, label},
+		"dims": {{
+			Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{8, 8, 1},
+			DimNames: []string{"W", "H", "C"},
+		}, label},
 		"unknown": {ok, label, {Name: "more", Type: api.Int32}},
 		"twice":   {ok, label, label},
 	} {
@@ -265,8 +269,12 @@ func TestChurnedSamplesAgreeAcrossN(t *testing.T) {
 func TestSamplingCompilesOnce(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"steep","kind":"log-linear","T":100,"knots":5}`)
-	in := api.Schema{Columns: []api.Column{{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32},
-		{Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64}}}
+	in := api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "subspace", Type: api.Int32},
+		{Name: "t", Type: api.Float64},
+		{Name: "g", Type: api.Float64},
+	}}
 	if _, err := put(e, `{"op":"PutSchedule","name":"by-class"}`, in, api.Batch{Rows: 6, Cols: []any{
 		[]int32{0, 0, 1, 1, 2, 2}, make([]int32, 6), []float64{0, 10, 0, 10, 0, 10}, []float64{1e-4, 10, 1e-3, 10, 1e-5, 10},
 	}}); err != nil {

@@ -16,8 +16,10 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 	if err := req.CheckExchange(); err != nil {
 		return nil, err
 	}
-	err := wantColumns(in, []api.Column{{Name: "latent", Type: api.Float32, Kind: api.Tensor},
-		{Name: "label", Type: api.Int32}}, nil)
+	err := wantColumns(in, []api.Column{
+		{Name: "latent", Type: api.Float32, Kind: api.Tensor},
+		{Name: "label", Type: api.Int32},
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

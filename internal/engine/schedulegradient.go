@@ -145,8 +145,10 @@ type levels struct {
 
 func (x *gradient) levels(t []float64, labels []int32) (levels, error) {
 	j, T := x.sched.J(), x.sched.T()
-	at := levels{g: make([]float64, len(t)*j), gdot: make([]float64, len(t)*j), omega: make([]float64, len(t)*j),
-		row: make([]int, len(t))}
+	at := levels{
+		g: make([]float64, len(t)*j), gdot: make([]float64, len(t)*j), omega: make([]float64, len(t)*j),
+		row: make([]int, len(t)),
+	}
 	for i := range t {
 		if !(t[i] >= 0 && t[i] <= T) {
 			return at, api.Errorf(api.BadTensor, "Column \"t\" holds %v in row %d, outside 0 … %g", t[i], i, T)

@@ -12,8 +12,10 @@ import (
 )
 
 var scheduleTable = api.Schema{Columns: []api.Column{
-	{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g",
-		Type: api.Float64},
+	{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {
+		Name: "g",
+		Type: api.Float64,
+	},
 }}
 
 // knot is one row of an uploaded schedule.
@@ -73,8 +75,15 @@ func TestEvaluateScheduleOfEDM(t *testing.T) {
 
 func TestUploadedSchedule(t *testing.T) {
 	e := open(t)
-	rows := []knot{{1, 0, 0, 1e-6}, {1, 0, 3, 1}, {1, 0, 10, 100}, {0, 0, 0, 1e-5}, {0, 0, 10, 100}, {2, 0, 0, 1e-5},
-		{2, 0, 10, 100}}
+	rows := []knot{
+		{1, 0, 0, 1e-6},
+		{1, 0, 3, 1},
+		{1, 0, 10, 100},
+		{0, 0, 0, 1e-5},
+		{0, 0, 10, 100},
+		{2, 0, 0, 1e-5},
+		{2, 0, 10, 100},
+	}
 	n, err := put(e, `{"op":"PutSchedule","name":"mine","basis":"none"}`, scheduleTable, knots(rows[:3]...),
 		knots(rows[3:]...))
 	if err != nil || n != 7 {
@@ -126,8 +135,12 @@ func TestScheduleUploadRejects(t *testing.T) {
 		"capital":       {`"name":"Mine"`, ok, api.BadRequest},
 		"unknown basis": {`"name":"s","basis":"nobody"`, ok, api.BasisNotFound},
 		"k of none":     {`"name":"s","k":4`, ok, api.BadRequest},
-		"k no square": {`"name":"s","basis":"dct","k":5`, []knot{{-1, 0, 0, 1}, {-1, 0, 1, 2}, {-1, 1, 0, 1},
-			{-1, 1, 1, 2}}, api.BadSchedule},
+		"k no square": {`"name":"s","basis":"dct","k":5`, []knot{
+			{-1, 0, 0, 1},
+			{-1, 0, 1, 2},
+			{-1, 1, 0, 1},
+			{-1, 1, 1, 2},
+		}, api.BadSchedule},
 		"empty":             {`"name":"s"`, nil, api.BadSchedule},
 		"one subspace":      {`"name":"s","basis":"dct"`, ok, api.BadSchedule},
 		"starts late":       {`"name":"s"`, []knot{{-1, 0, 1, 1}, {-1, 0, 10, 100}}, api.BadSchedule},

@@ -20,8 +20,10 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	for i := range im.Labels {
 		im.Labels[i] = int32(i % 3)
 	}
-	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 8, 8, 1),
-		{Name: "label", Type: api.Int32}}}
+	in := api.Schema{Columns: []api.Column{
+		imageColumn("image", api.Uint8, hwc, 8, 8, 1),
+		{Name: "label", Type: api.Int32},
+	}}
 	if _, err := put(e, `{"op":"PutDataset","name":"noise"}`, in,
 		api.Batch{Rows: n, Cols: []any{im.Uint8, im.Labels}}); err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	for _, name := range []string{"loss", "energy", "grad_norm", "schedule_grad_norm"} {
 		a, b := column[float64](got, name), column[float64](want, name)
 		if len(b) != 3 || !slices.EqualFunc(a, b, func(a,
-			b float64) bool {
+			b float64,
+		) bool {
 			return math.Float64bits(a) == math.Float64bits(b)
 		}) {
 			t.Errorf("%s: %v on bytes that were sent, %v on the run's own", name, a, b)

@@ -23,7 +23,8 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Schema: schema, Rows: int64(req.Steps), Bytes: bytes,
+	return &api.Job{
+		Schema: schema, Rows: int64(req.Steps), Bytes: bytes,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
 			if err := r.Begin(); err != nil {
 				return err
@@ -35,7 +36,8 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 				}
 			}
 			return nil
-		}}, nil
+		},
+	}, nil
 }
 
 // prepareWatchRun follows a run's rows.

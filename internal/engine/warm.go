@@ -34,8 +34,10 @@ func (e *Engine) warm() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	e.warming = &warming{stop: stop, ended: make(chan struct{}),
-		info: api.Warming{Total: len(warmBatches) * len(e.cfg.Warm)}}
+	e.warming = &warming{
+		stop: stop, ended: make(chan struct{}),
+		info: api.Warming{Total: len(warmBatches) * len(e.cfg.Warm)},
+	}
 	go func() {
 		defer close(e.warming.ended)
 		e.warmAll(ctx)

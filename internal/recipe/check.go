@@ -28,8 +28,10 @@ func (r *Recipe) check() error {
 	case !nameForm.MatchString(r.Method()):
 		return r.errorf("", "its name becomes that of the model; it is made of a-z, 0-9, dot, dash and underscore")
 	}
-	for _, check := range []func() error{r.checkDataset, r.checkNetwork, r.checkBasis, r.checkTrain, r.checkParent,
-		r.checkFID} {
+	for _, check := range []func() error{
+		r.checkDataset, r.checkNetwork, r.checkBasis, r.checkTrain, r.checkParent,
+		r.checkFID,
+	} {
 		if err := check(); err != nil {
 			return err
 		}

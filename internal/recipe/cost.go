@@ -86,7 +86,8 @@ func (r *Recipe) Cost(dev *device.Device, s Stage, on Hardware) (c Cost, ok bool
 // stepCost counts the part of a step that the device sees at a time. A basis of components
 // is counted as the DCT one is: its products are next to nothing beside the network's.
 func stepCost(dev *device.Device, net *unet.Net, cfg train.Config, available int64) (part int, bytes int64,
-	c device.Cost, err error) {
+	c device.Cost, err error,
+) {
 	size := net.Config().ImgResolution
 	b := basis.None(size, size)
 	if cfg.Stage == train.Anisotropic {

@@ -104,8 +104,10 @@ func (r *Recipe) measures(p Place) []Stage {
 		calc(r.NetworkModel(), method, solver, "--grid", grid)
 	}
 	calc(r.Model(), r.Method(), r.FID.Solver)
-	return append(stages, Stage{Kind: KindTable, Program: p.Python,
-		Args: []string{"-m", "anisoflight.fid.table", r.Results(p)}})
+	return append(stages, Stage{
+		Kind: KindTable, Program: p.Python,
+		Args: []string{"-m", "anisoflight.fid.table", r.Results(p)},
+	})
 }
 
 // few tells whether a block is too small for a distance to be compared with published ones.

@@ -81,8 +81,10 @@ func (r *Recipe) Stages(p Place) []Stage {
 func (r *Recipe) convert(p Place) Stage {
 	d := r.Dataset
 	s := Stage{Kind: KindData, Program: p.Python, Makes: r.Name, Needs: d.Source, From: d.From}
-	s.Args = []string{"-m", "anisoflight.data", "convert", r.source(p), "--data", p.Data, "--name", r.Name, "--resolution",
-		strconv.Itoa(d.Resolution)}
+	s.Args = []string{
+		"-m", "anisoflight.data", "convert", r.source(p), "--data", p.Data, "--name", r.Name, "--resolution",
+		strconv.Itoa(d.Resolution),
+	}
 	if d.Transform != "" {
 		s.Args = append(s.Args, "--transform", d.Transform)
 	}
@@ -111,8 +113,10 @@ func (r *Recipe) schedules(p Place) []Stage {
 		stages = r.parent.schedules(p)
 	}
 	if r.Basis.Kind != "" {
-		args := []string{"basis", "make", "--data", p.Data, "--name", r.basisName(), "--kind", r.Basis.Kind, "--dataset",
-			r.Name}
+		args := []string{
+			"basis", "make", "--data", p.Data, "--name", r.basisName(), "--kind", r.Basis.Kind, "--dataset",
+			r.Name,
+		}
 		if r.Basis.K != 0 {
 			args = append(args, "--k", strconv.Itoa(r.Basis.K))
 		}

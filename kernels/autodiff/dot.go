@@ -60,7 +60,8 @@ func (p product) adjoints(v *graph.Node) []*graph.Node {
 // left of x are its contracted axes xKeep; they pair off with toSum, v's keep
 // with toFree and the batch axes with toBatch in the result.
 func other(v *graph.Node, sum, batch, keep []int, x *graph.Node, xSum, xBatch, xKeep, toBatch, toFree,
-	toSum []int) *graph.Node {
+	toSum []int,
+) *graph.Node {
 	y := graph.DotGeneral(v, sum, batch, x, xSum, xBatch)
 	// Axes of y: batch, keep, then x's remaining axes in ascending order.
 	perm := make([]int, y.Rank())

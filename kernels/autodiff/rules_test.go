@@ -80,10 +80,13 @@ func TestDerivatives(t *testing.T) {
 		{"product transposed", [][]int{{3, 4}, {2, 4}}, binary(func(a, b *node) *node {
 			return graph.DotGeneral(a, []int{1}, nil, b, []int{1}, nil)
 		})},
-		{"product two sums, two batches, any order", [][]int{{2, 4, 3, 2, 5}, {3, 5, 2, 3, 2}},
+		{
+			"product two sums, two batches, any order",
+			[][]int{{2, 4, 3, 2, 5}, {3, 5, 2, 3, 2}},
 			binary(func(a, b *node) *node {
 				return graph.DotGeneral(a, []int{4, 2}, []int{3, 0}, b, []int{1, 0}, []int{4, 2})
-			})},
+			}),
+		},
 		{"product outer", [][]int{{2, 3}, {2, 2}}, binary(func(a, b *node) *node {
 			return graph.DotGeneral(a, nil, []int{0}, b, nil, []int{0})
 		})},
@@ -115,8 +118,11 @@ func TestDerivatives(t *testing.T) {
 		{"reduce sum", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return graph.ReduceSum(graph.Square(x), 0, 2) })},
 		{"reduce mean", [][]int{{2, 3, 2}}, unary(func(x *node) *node { return graph.ReduceMean(graph.Exp(x), 1) })},
 		{"reduce max", [][]int{{2, 5}}, unary(func(x *node) *node { return graph.ReduceMax(graph.Square(positive(x)), 1) })},
-		{"reduce all min", [][]int{{2, 5}},
-			unary(func(x *node) *node { return graph.ReduceAllMin(graph.Square(positive(x))) })},
+		{
+			"reduce all min",
+			[][]int{{2, 5}},
+			unary(func(x *node) *node { return graph.ReduceAllMin(graph.Square(positive(x))) }),
+		},
 		{"max and min", [][]int{{6}, {6}}, binary(func(a, b *node) *node {
 			return graph.Mul(graph.Max(a, b),
 				graph.Min(graph.Square(a), b))

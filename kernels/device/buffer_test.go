@@ -81,8 +81,11 @@ func TestMisfitArgumentsKeepBuffers(t *testing.T) {
 			"nil":           {[]device.Arg{device.Donate(a), device.Use(nil)}, 1, "nil"},
 			"another shape": {[]device.Arg{device.Donate(a), device.Use(upload(t, dev, []float32{1, 2, 3}, 3))}, 1, "[3]"},
 			"another type":  {[]device.Arg{device.Donate(a), device.Use(upload(t, dev, []float64{1, 2}, 2))}, 1, "Float64"},
-			"another device": {[]device.Arg{device.Donate(a), device.Use(upload(t, other, []float32{1, 2}, 2))}, 1,
-				"another device"},
+			"another device": {
+				[]device.Arg{device.Donate(a), device.Use(upload(t, other, []float32{1, 2}, 2))},
+				1,
+				"another device",
+			},
 			"donated twice": {[]device.Arg{device.Donate(a), device.Donate(a)}, 1, "again"},
 			"used, donated": {[]device.Arg{device.Use(a), device.Donate(a)}, 1, "again"},
 			"a dead one":    {[]device.Arg{device.Donate(a), device.Use(dead)}, 1, "released"},

@@ -88,7 +88,8 @@ func (c *capturing) Builder(name string) backends.Builder {
 
 // Compile keeps what the watched builder compiles.
 func (b *capturingBuilder) Compile(outputs []backends.Op, shardings []*backends.ShardingSpec) (backends.Executable,
-	error) {
+	error,
+) {
 	exec, err := b.Builder.Compile(outputs, shardings)
 	b.into.exec = exec
 	return exec, err

@@ -22,8 +22,8 @@ type host struct {
 func thisHost() host {
 	h := host{env: os.Getenv, gpu: nvidiaGPU("/"), python: pythonSitePackages}
 	if exe, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(exe); err == nil {
-			exe = real
+		if resolved, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = resolved
 		}
 		h.executable = exe
 	}

@@ -62,8 +62,10 @@ func TestMemoryFollowsTheBuffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := device.Memory{Arguments: c.arguments * unit, Outputs: c.outputs * unit,
-			Temporary: int64(unfused * float64(c.temporary*unit))}
+		want := device.Memory{
+			Arguments: c.arguments * unit, Outputs: c.outputs * unit,
+			Temporary: int64(unfused * float64(c.temporary*unit)),
+		}
 		if cost.Memory != want {
 			t.Errorf("%s: %+v, want %+v", c.name, cost.Memory, want)
 		}

@@ -52,7 +52,8 @@ func (d *Device) Peak() (flops float64, ok bool) {
 
 // timeProduct returns the shortest time that a product of n×n matrices took.
 func (d *Device) timeProduct(ctx context.Context, n int, dtype dtypes.DType, options []ProgramOption) (time.Duration,
-	error) {
+	error,
+) {
 	p := &Program{}
 	for _, option := range options {
 		option(p)

@@ -93,8 +93,10 @@ func TestBadPluginIsAnError(t *testing.T) {
 		"cut short":     {copyHead(t, xla, at("short.so"), 8<<20, 8<<20), "cut short"},
 		"zeros inside":  {copyHead(t, xla, at("zeros.so"), 8<<20, info.Size()), "not a usable shared library"},
 		"an executable": {func() string { exe, _ := os.Executable(); return exe }(), "not"},
-		"another library": {library(t, at("other.so"), "int f(void) { return 1; }"),
-			"does not export GetPjrtApi"},
+		"another library": {
+			library(t, at("other.so"), "int f(void) { return 1; }"),
+			"does not export GetPjrtApi",
+		},
 		"a variable":   {library(t, at("variable.so"), "int GetPjrtApi = 1;"), "does not export GetPjrtApi"},
 		"a null table": {library(t, at("null.so"), "void *GetPjrtApi(void) { return 0; }"), "null pointer"},
 		"an old table": {library(t, at("old.so"),
@@ -109,8 +111,10 @@ func TestBadPluginIsAnError(t *testing.T) {
 				"abort(); }"), "wrong driver"},
 		"a missing dependency": {library(t, at("undefined.so"),
 			"extern int nowhere; int *p = &nowhere; void *GetPjrtApi(void) { return p; }"), "dynamic loader refuses"},
-		"the pinned wheel, cut short": {copyHead(t, xla, at("fastatomstruct_xla_cpu/libpjrt_cpu.so"), 8<<20, 8<<20),
-			"cut short"},
+		"the pinned wheel, cut short": {
+			copyHead(t, xla, at("fastatomstruct_xla_cpu/libpjrt_cpu.so"), 8<<20, 8<<20),
+			"cut short",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev, err := device.Open(device.Config{Plugin: c.path})

@@ -51,7 +51,8 @@ func (p *Program) module() string {
 // returns its error, and the compilation goes on for the next caller. Other
 // errors are [*MemoryError], [*ProgramError] and [ErrClosed].
 func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Graph) []*graph.Node,
-	options ...ProgramOption) (*Program, error) {
+	options ...ProgramOption,
+) (*Program, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
@@ -155,7 +156,8 @@ func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 }
 
 func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool) (out []backends.Buffer,
-	err error) {
+	err error,
+) {
 	defer recovered(key, "run", &err)
 	out, err = exec.Execute(in, donate, 0)
 	if err != nil {

@@ -291,8 +291,10 @@ func TestGraphErrors(t *testing.T) {
 				var n *graph.Node
 				return []*graph.Node{n.Graph().Nodes()[0]}
 			}, "build", "nil pointer"},
-			"no outputs": {func(g *graph.Graph) []*graph.Node { graph.Parameter(g, "a", f32); return nil }, "build",
-				"no outputs"},
+			"no outputs": {
+				func(g *graph.Graph) []*graph.Node { graph.Parameter(g, "a", f32); return nil }, "build",
+				"no outputs",
+			},
 			"another graph's node": {func(g *graph.Graph) []*graph.Node {
 				return []*graph.Node{graph.Parameter(graph.NewGraph(g.Backend(), "other"), "a", f32)}
 			}, "compile", "different graph"},

@@ -95,8 +95,10 @@ func TestInverseDerivatives(t *testing.T) {
 	}
 	var square mat.Dense
 	square.Mul(&xe, &xe)
-	want := []float64{inner(&x), -inner(&xex), 2 * inner(&xexex), math.Log(mat.Det(&s)), mat.Trace(&xe),
-		-mat.Trace(&square)}
+	want := []float64{
+		inner(&x), -inner(&xex), 2 * inner(&xexex), math.Log(mat.Det(&s)), mat.Trace(&xe),
+		-mat.Trace(&square),
+	}
 	for i, name := range []string{"inverse", "inverse′", "inverse″", "ln det", "ln det′", "ln det″"} {
 		got := make([]float64, 1)
 		if err := out[i].Read(got); err != nil {

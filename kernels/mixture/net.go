@@ -51,8 +51,10 @@ func NewNet(c Config) (*Net, error) {
 	return &Net{cfg: c, Layout: nn.Layout{
 		{Param: nn.Param{Name: meansName, Shape: []int{count, d}, Frozen: true}},
 		{Param: nn.Param{Name: variancesName, Shape: []int{count, d}, Frozen: true}, Check: checkVariances},
-		{Param: nn.Param{Name: axesName, Shape: []int{count, d, d}, Frozen: true},
-			Check: func(axes []float32) string { return checkAxes(axes, d) }},
+		{
+			Param: nn.Param{Name: axesName, Shape: []int{count, d, d}, Frozen: true},
+			Check: func(axes []float32) string { return checkAxes(axes, d) },
+		},
 	}}, nil
 }
 

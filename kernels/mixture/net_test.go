@@ -16,7 +16,8 @@ import (
 // built returns the settings as a net with parameters, and the settings as they are
 // after the rounding of these to float32.
 func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32,
-	mixture.Settings) {
+	mixture.Settings,
+) {
 	t.Helper()
 	c := mixture.Config{ImgResolution: mixture.Resolution{Height: s.Height, Width: s.Width}, ImgChannels: s.Channels}
 	if labelled {
@@ -54,7 +55,8 @@ func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) 
 }
 
 func flowAt(t *testing.T, net kernels.Network, values [][]float32, b *basis.Basis, x, g []float64,
-	labels []int32) []float64 {
+	labels []int32,
+) []float64 {
 	t.Helper()
 	m, err := kernels.NewModelAt(kernels.Float64, devicetest.Open(t), net, b)
 	if err != nil {

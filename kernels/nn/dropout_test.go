@@ -17,7 +17,8 @@ import (
 // draw applies f to ones [rows, columns] in training, and returns the result and
 // the random state afterwards.
 func draw(t *testing.T, dev *device.Device, key string, rows, columns int, rng []uint64,
-	f func(s *nn.Scope, x *nn.Node) *nn.Node) ([]float32, []uint64) {
+	f func(s *nn.Scope, x *nn.Node) *nn.Node,
+) ([]float32, []uint64) {
 	t.Helper()
 	program, err := dev.Program(t.Context(), t.Name()+key, func(g *graph.Graph) []*nn.Node {
 		s := nn.NewScope(nil, nil)

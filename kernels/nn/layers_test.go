@@ -62,7 +62,8 @@ func random(rng *rand.Rand, n int) []float64 {
 
 // eval runs f of an image and some parameters in float64.
 func eval(t *testing.T, dev *device.Device, x image, params []nn.Param, values tensors,
-	f func(s *nn.Scope, x *nn.Node) *nn.Node) []float64 {
+	f func(s *nn.Scope, x *nn.Node) *nn.Node,
+) []float64 {
 	t.Helper()
 	var args []device.Arg
 	upload := func(v []float64, dims []int) {
@@ -134,16 +135,36 @@ func TestLayers(t *testing.T) {
 		x       image
 		defined func(x image, w tensors) image
 	}{
-		{"conv 3x3", nn.Conv2D{Name: "l", In: 3, Out: 2, Kernel: 3}, newImage(2, 4, 3, 3),
-			func(x image, w tensors) image { return convolution(x, w, 2, 3) }},
-		{"conv 1x1", nn.Conv2D{Name: "l", In: 3, Out: 2, Kernel: 1}, newImage(2, 2, 3, 3),
-			func(x image, w tensors) image { return convolution(x, w, 2, 1) }},
-		{"group norm", nn.GroupNorm{Name: "l", Channels: 12, Eps: 0.1}, newImage(2, 3, 2, 12),
-			func(x image, w tensors) image { return groupNorm(x, w, 3, 0.1) }},
-		{"attention", nn.Attention{Name: "l", Channels: 4, Heads: 2}, newImage(2, 2, 3, 4),
-			func(x image, w tensors) image { return attention(x, w, 2) }},
-		{"attention, one head", nn.Attention{Name: "l", Channels: 3, Heads: 1}, newImage(1, 2, 2, 3),
-			func(x image, w tensors) image { return attention(x, w, 1) }},
+		{
+			"conv 3x3",
+			nn.Conv2D{Name: "l", In: 3, Out: 2, Kernel: 3},
+			newImage(2, 4, 3, 3),
+			func(x image, w tensors) image { return convolution(x, w, 2, 3) },
+		},
+		{
+			"conv 1x1",
+			nn.Conv2D{Name: "l", In: 3, Out: 2, Kernel: 1},
+			newImage(2, 2, 3, 3),
+			func(x image, w tensors) image { return convolution(x, w, 2, 1) },
+		},
+		{
+			"group norm",
+			nn.GroupNorm{Name: "l", Channels: 12, Eps: 0.1},
+			newImage(2, 3, 2, 12),
+			func(x image, w tensors) image { return groupNorm(x, w, 3, 0.1) },
+		},
+		{
+			"attention",
+			nn.Attention{Name: "l", Channels: 4, Heads: 2},
+			newImage(2, 2, 3, 4),
+			func(x image, w tensors) image { return attention(x, w, 2) },
+		},
+		{
+			"attention, one head",
+			nn.Attention{Name: "l", Channels: 3, Heads: 1},
+			newImage(1, 2, 2, 3),
+			func(x image, w tensors) image { return attention(x, w, 1) },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
@@ -256,7 +277,8 @@ func TestConvolvePadded(t *testing.T) {
 	w := tensors{"l.weight": random(rng, 54), "l.bias": make([]float64, 3)}
 	wide := newImage(1, 5, 6, 2).each(func(b, y, col, c int) float64 { return x.at(b, y-1, col-1, c) })
 	got := eval(t, devicetest.PureGo(t), x, p, w, func(s *nn.Scope,
-		x *nn.Node) *nn.Node {
+		x *nn.Node,
+	) *nn.Node {
 		return nn.Convolve(x, s.Param("l.weight"), 2)
 	})
 	equal(t, "convolve", got, convolution(wide, w, 3, 3).v)

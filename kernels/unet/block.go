@@ -40,8 +40,11 @@ func (b block) norm(i string, channels int) nn.GroupNorm {
 }
 
 func (b block) conv0() conv {
-	return conv{nn.Conv2D{Name: b.name + ".conv0", In: b.in, Out: b.out, Kernel: 3, Init: b.family.initial}, b.dir,
-		b.family.filter}
+	return conv{
+		nn.Conv2D{Name: b.name + ".conv0", In: b.in, Out: b.out, Kernel: 3, Init: b.family.initial},
+		b.dir,
+		b.family.filter,
+	}
 }
 
 func (b block) conv1() nn.Conv2D {
@@ -65,14 +68,19 @@ func (b block) skip() (c conv, ok bool) {
 	if b.family.resampleProj || b.in != b.out {
 		kernel = 1
 	}
-	return conv{nn.Conv2D{Name: b.name + ".skip", In: b.in, Out: b.out, Kernel: kernel, Init: b.family.initial}, b.dir,
-		b.family.filter}, true
+	return conv{
+		nn.Conv2D{Name: b.name + ".skip", In: b.in, Out: b.out, Kernel: kernel, Init: b.family.initial},
+		b.dir,
+		b.family.filter,
+	}, true
 }
 
 // attention is without meaning where heads returns 0.
 func (b block) attention() nn.Attention {
-	return nn.Attention{Name: b.name, Channels: b.out, Heads: b.heads(), InitQKV: b.family.initialQKV,
-		InitProj: b.family.initialLast}
+	return nn.Attention{
+		Name: b.name, Channels: b.out, Heads: b.heads(), InitQKV: b.family.initialQKV,
+		InitProj: b.family.initialLast,
+	}
 }
 
 func (b block) heads() int {

@@ -101,11 +101,15 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"filter without mean", song(`, "resample_filter": [1, -1]`), "resample_filter", "nonzero sum"},
 		{"attention at zero", song(`, "attn_resolutions": [0]`), "attn_resolutions", "got 0"},
 		{"ratios", song(`, "ratio_embedding": -1`), "ratio_embedding", "got -1"},
-		{"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "skip"}`,
-			"encoder_type", "DhariwalUNet"},
-		{"heads that do not divide",
+		{
+			"SongUNet's arguments elsewhere", `{"img_resolution": 64, "img_channels": 3, "encoder_type": "skip"}`,
+			"encoder_type", "DhariwalUNet",
+		},
+		{
+			"heads that do not divide",
 			`{"img_resolution": 8, "img_channels": 3, "model_channels": 224, "channel_mult": [1], "attn_resolutions": [8]}`,
-			"model_channels", "heads"},
+			"model_channels", "heads",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := unet.ParseConfig([]byte(c.json))

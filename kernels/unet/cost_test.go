@@ -22,16 +22,22 @@ func TestFLOPsOfPublishedNetworks(t *testing.T) {
 		config        string
 		flops, params int64
 	}{
-		{"CIFAR-10, DDPM++, conditional",
+		{
+			"CIFAR-10, DDPM++, conditional",
 			`{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":10,"channel_mult":[2,2,2]}`, 42380429824,
-			55734147},
-		{"CIFAR-10, DDPM++, unconditional",
+			55734147,
+		},
+		{
+			"CIFAR-10, DDPM++, unconditional",
 			`{"model_type":"SongUNet","img_resolution":32,"img_channels":3,"label_dim":0,"channel_mult":[2,2,2]}`, 42380427264,
-			55732739},
+			55732739,
+		},
 		{"FFHQ 64, DDPM++", `{"model_type":"SongUNet","img_resolution":64,"img_channels":3,"label_dim":0,` +
 			`"channel_mult":[1,2,2,2]}`, 83722895360, 61804419},
-		{"ImageNet-64, ADM", `{"model_type":"DhariwalUNet","img_resolution":64,"img_channels":3,"label_dim":1000}`,
-			219315105792, 295899267},
+		{
+			"ImageNet-64, ADM", `{"model_type":"DhariwalUNet","img_resolution":64,"img_channels":3,"label_dim":1000}`,
+			219315105792, 295899267,
+		},
 	} {
 		net := build(t, parse(t, c.config))
 		if net.FLOPs() != c.flops || int64(net.ParamCount()) != c.params {

@@ -43,12 +43,16 @@ func newEmbedder(c Config, channels, width int, initial, initialLabel, initialAu
 		}
 	}
 	if c.AugmentDim > 0 {
-		e.augment = &nn.Linear{Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true,
-			Init: initialAugment}
+		e.augment = &nn.Linear{
+			Name: prefix + "map_augment", In: c.AugmentDim, Out: channels, NoBias: true,
+			Init: initialAugment,
+		}
 	}
 	for i := range c.RatioEmbedding {
-		e.ratios = append(e.ratios, nn.Linear{Name: fmt.Sprintf("%smap_ratio%d", prefix, i), In: channels, Out: channels,
-			NoBias: true})
+		e.ratios = append(e.ratios, nn.Linear{
+			Name: fmt.Sprintf("%smap_ratio%d", prefix, i), In: channels, Out: channels,
+			NoBias: true,
+		})
 	}
 	return e
 }
@@ -63,8 +67,10 @@ func (e embedder) entries() []nn.Entry {
 		}
 	}
 	if e.fourier {
-		out = append(out, nn.Entry{Param: nn.Param{Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16),
-			Frozen: true}})
+		out = append(out, nn.Entry{Param: nn.Param{
+			Name: freqs, Shape: []int{e.channels / 2}, Init: nn.Normal(16),
+			Frozen: true,
+		}})
 	}
 	if e.song {
 		add(e.label)

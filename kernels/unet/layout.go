@@ -38,8 +38,10 @@ func (l *layout) block(name string, in, out int, dir direction, attend bool) blo
 // on level 0 and a halving block below.
 func (l *layout) enter(lv, out int) {
 	if lv == 0 {
-		l.add(first{conv{Conv2D: nn.Conv2D{Name: l.name("enc", 0, "conv"), In: l.cfg.ImgChannels, Out: out, Kernel: 3,
-			Init: l.family.initial}}})
+		l.add(first{conv{Conv2D: nn.Conv2D{
+			Name: l.name("enc", 0, "conv"), In: l.cfg.ImgChannels, Out: out, Kernel: 3,
+			Init: l.family.initial,
+		}}})
 		l.channels = out
 	} else {
 		l.add(encode{l.block(l.name("enc", lv, "down"), l.channels, l.channels, down, false)})

@@ -46,11 +46,15 @@ func (l *layout) pyramid(lv, channels int) int {
 	switch l.cfg.EncoderType {
 	case "skip":
 		l.add(shrink{conv{nn.Conv2D{Name: l.name("enc", lv, "aux_down"), In: channels, Out: channels}, down, f.filter}},
-			addSkip{conv{Conv2D: nn.Conv2D{Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1,
-				Init: f.initial}}})
+			addSkip{conv{Conv2D: nn.Conv2D{
+				Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1,
+				Init: f.initial,
+			}}})
 	case "residual":
-		l.add(addResidual{conv{nn.Conv2D{Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3,
-			Init: f.initial}, down, f.filter}})
+		l.add(addResidual{conv{nn.Conv2D{
+			Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3,
+			Init: f.initial,
+		}, down, f.filter}})
 		return l.channels
 	}
 	return channels

@@ -89,23 +89,26 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		{"missing", victim, "missing", func(s []nn.Tensor, i int) []nn.Tensor { return slices.Delete(s, i, i+1) }},
 		{"twice", victim, "twice", func(s []nn.Tensor, i int) []nn.Tensor { return append(s, s[i]) }},
-		{"unknown", "model.map_ratio0.weight", "unknown", func(s []nn.Tensor, i int) []nn.Tensor {
+		{"unknown", "model.map_ratio0.weight", "unknown", func(s []nn.Tensor, _ int) []nn.Tensor {
 			return append(s, nn.Tensor{Name: "model.map_ratio0.weight", Shape: []int{1}, Data: []float32{0}})
 		}},
 		{"transposed", victim, "shape", func(s []nn.Tensor, i int) []nn.Tensor { slices.Reverse(s[i].Shape); return s }},
 		{"short", victim, "values", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data = s[i].Data[1:]; return s }},
 		{"NaN", victim, "NaN", func(s []nn.Tensor, i int) []nn.Tensor { s[i].Data[3] = float32(math.NaN()); return s }},
 		{"infinite", victim, "-Inf", func(s []nn.Tensor,
-			i int) []nn.Tensor {
+			i int,
+		) []nn.Tensor {
 			s[i].Data[3] = float32(math.Inf(-1))
 			return s
 		}},
-		{"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter",
+		{
+			"another filter", "model.enc.2x2_down.conv0.resample_filter", "resample_filter",
 			func(s []nn.Tensor, _ int) []nn.Tensor {
 				k := slices.IndexFunc(s, func(t nn.Tensor) bool { return t.Name == "model.enc.2x2_down.conv0.resample_filter" })
 				s[k].Data[0] = 0.5
 				return s
-			}},
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state := net.State(net.Init(2))

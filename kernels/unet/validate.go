@@ -48,8 +48,10 @@ func (c Config) check() error {
 		}
 	}
 	if n := len(c.ChannelMult); n < 1 || n > 16 {
-		return &nn.ConfigError{Field: "channel_mult",
-			Reason: fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n)}
+		return &nn.ConfigError{
+			Field:  "channel_mult",
+			Reason: fmt.Sprintf("want one integer per level, 1 to 16 levels, got %d", n),
+		}
 	}
 	for _, m := range c.ChannelMult {
 		if m < 1 || m > maxBlocks {
@@ -155,8 +157,10 @@ func (c Config) checkSong() error {
 		sum += f
 	}
 	if n := len(c.ResampleFilter); n == 0 || n%2 != 0 || n > maxBlocks || !(math.Abs(sum) > 0) || math.IsInf(sum, 0) {
-		return &nn.ConfigError{Field: "resample_filter",
-			Reason: fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter)}
+		return &nn.ConfigError{
+			Field:  "resample_filter",
+			Reason: fmt.Sprintf("want an even number of taps with a nonzero sum, got %v", c.ResampleFilter),
+		}
 	}
 	return nil
 }

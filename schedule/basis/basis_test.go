@@ -361,34 +361,54 @@ func TestRefused(t *testing.T) {
 		{"no vectors", func() (*Basis, error) { return Dense(4, 4, nil) }, Shared, -1, "no vectors"},
 		{"no rows", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{2: nil}) }, 2, -1, "1 … 15"},
 		{"all rows", func() (*Basis, error) { return Dense(1, 3, map[int][][]float64{2: rows}) }, 2, -1, "1 … 2"},
-		{"mixed labels", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: rows, 1: rows}) }, Shared,
-			-1, "not both"},
-		{"strange label", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{-2: rows}) }, -2, -1,
-			"label is -2"},
-		{"uneven classes", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 1: rows[:2]}) }, 1, -1,
-			"same number"},
-		{"long row", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 4: long}) }, 4, 1,
-			"17 entries"},
-		{"long vector", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: stretched}) }, Shared, 2,
-			"length"},
-		{"twice the same", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: skew}) }, Shared, 2,
-			"vector 0"},
+		{
+			"mixed labels", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: rows, 1: rows}) }, Shared,
+			-1, "not both",
+		},
+		{
+			"strange label", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{-2: rows}) }, -2, -1,
+			"label is -2",
+		},
+		{
+			"uneven classes", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 1: rows[:2]}) }, 1, -1,
+			"same number",
+		},
+		{
+			"long row", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{0: rows, 4: long}) }, 4, 1,
+			"17 entries",
+		},
+		{
+			"long vector", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: stretched}) }, Shared, 2,
+			"length",
+		},
+		{
+			"twice the same", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: skew}) }, Shared, 2,
+			"vector 0",
+		},
 		{"shared twice", func() (*Basis, error) {
 			return Clusters(4, 4, [][]int{{0, 3}, {3}}, [][][]float64{rows, rows})
 		}, 3, -1, "two clusters"},
-		{"no labels", func() (*Basis, error) { return Clusters(4, 4, [][]int{{}}, [][][]float64{rows}) }, Shared, -1,
-			"cluster 0"},
+		{
+			"no labels", func() (*Basis, error) { return Clusters(4, 4, [][]int{{}}, [][][]float64{rows}) }, Shared, -1,
+			"cluster 0",
+		},
 		{"vectors without labels", func() (*Basis, error) {
 			return Clusters(4, 4, [][]int{{1}}, [][][]float64{rows, rows})
 		}, Shared, -1, "1 clusters"},
 		{"odd haar", func() (*Basis, error) { return Haar(5, 4, 0) }, Shared, -1, "even"},
 		{"k of haar", func() (*Basis, error) { return Haar(8, 8, 8) }, Shared, -1, "[16 4 1]"},
-		{"cuts of haar", func() (*Basis, error) { b, _, err := Formula("haar", 8, 8, 0, []int{2}); return b, err }, Shared,
-			-1, "cuts must be left out"},
-		{"cuts and k", func() (*Basis, error) { b, _, err := Formula("dct", 8, 8, 4, []int{2}); return b, err }, Shared, -1,
-			"k and cuts"},
-		{"k of none", func() (*Basis, error) { b, _, err := Formula("none", 8, 8, 4, nil); return b, err }, Shared, -1,
-			"k must be left out"},
+		{
+			"cuts of haar", func() (*Basis, error) { b, _, err := Formula("haar", 8, 8, 0, []int{2}); return b, err }, Shared,
+			-1, "cuts must be left out",
+		},
+		{
+			"cuts and k", func() (*Basis, error) { b, _, err := Formula("dct", 8, 8, 4, []int{2}); return b, err }, Shared, -1,
+			"k and cuts",
+		},
+		{
+			"k of none", func() (*Basis, error) { b, _, err := Formula("none", 8, 8, 4, nil); return b, err }, Shared, -1,
+			"k must be left out",
+		},
 		{"not a number", func() (*Basis, error) { return Dense(4, 4, map[int][][]float64{Shared: nan}) }, Shared, 1, "NaN"},
 	} {
 		t.Run(q.name, func(t *testing.T) {

@@ -31,8 +31,10 @@ func Haar(h, w, k int) (*Basis, error) {
 	for side := 2; h%side == 0 && w%side == 0; side *= 2 {
 		rank := h / side * (w / side)
 		if rank == k {
-			return bands(KindHaar, h, w, cut{h: h, w: w, nu: h / side, nv: w / side, ah: haarRows(h, side),
-				aw: haarRows(w, side)}), nil
+			return bands(KindHaar, h, w, cut{
+				h: h, w: w, nu: h / side, nv: w / side, ah: haarRows(h, side),
+				aw: haarRows(w, side),
+			}), nil
 		}
 		ranks = append(ranks, rank)
 	}

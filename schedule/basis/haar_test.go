@@ -7,8 +7,13 @@ import (
 
 // P_1 of the Haar basis replaces every block of pixels by its mean.
 func TestHaarIsTheMeanOfBlocks(t *testing.T) {
-	for _, q := range []struct{ h, w, k, side int }{{4, 6, 0, 2}, {8, 8, 16, 2}, {8, 8, 4, 4}, {8, 8, 1, 8},
-		{4, 12, 3, 4}} {
+	for _, q := range []struct{ h, w, k, side int }{
+		{4, 6, 0, 2},
+		{8, 8, 16, 2},
+		{8, 8, 4, 4},
+		{8, 8, 1, 8},
+		{4, 12, 3, 4},
+	} {
 		b, err := Haar(q.h, q.w, q.k)
 		must(t, b, err)
 		if b.K() != q.h/q.side*(q.w/q.side) || b.Kind() != KindHaar {

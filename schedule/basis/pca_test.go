@@ -156,8 +156,10 @@ func TestComponentsKeepMost(t *testing.T) {
 	dct, err := DCT(h, w, k)
 	must(t, dct, err)
 	v, _ := dct.Vectors(Shared)
-	for name, rows := range map[string][][]float64{"dct": slices.Collect(slices.Chunk(v, h*w)),
-		"random": orthonormal(8, k, h*w)} {
+	for name, rows := range map[string][][]float64{
+		"dct":    slices.Collect(slices.Chunk(v, h*w)),
+		"random": orthonormal(8, k, h*w),
+	} {
 		if kept(rows) >= most {
 			t.Errorf("%s keeps %v of %v", name, kept(rows), most)
 		}

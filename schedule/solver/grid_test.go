@@ -32,8 +32,12 @@ func TestScheduleGrid(t *testing.T) {
 
 // EDM's levels end where the schedule does unless the user says otherwise.
 func TestEDMGridFitsTheSchedule(t *testing.T) {
-	for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
-		{Kind: GridLogSNR}, {Kind: GridPolynomial}} {
+	for _, grid := range []Grid{
+		{Kind: GridEDM},
+		{Kind: GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+		{Kind: GridLogSNR},
+		{Kind: GridPolynomial},
+	} {
 		p := plan(t, Settings{Solver: "euler", Steps: 3, Grid: grid}, edm(t, 400))
 		if p.T[0] != 400 || p.Init[0] != 20 {
 			t.Errorf("starts at t = %v, σ = %v; want the schedule's end, 20", p.T[0], p.Init[0])
@@ -132,8 +136,10 @@ func TestExplicitLevels(t *testing.T) {
 		t.Errorf("start %v, times %v", p.Init[0], p.T)
 	}
 	near(t, "level", math.Sqrt(p.Stages[1].G[0]), 3, 1e-12)
-	p = plan(t, Settings{Solver: "euler", Grid: Grid{Kind: GridSigma,
-		Sigma: [][]float64{{3, math.Sqrt(1e-9) * (1 - 9e-7)}}}}, sch)
+	p = plan(t, Settings{Solver: "euler", Grid: Grid{
+		Kind:  GridSigma,
+		Sigma: [][]float64{{3, math.Sqrt(1e-9) * (1 - 9e-7)}},
+	}}, sch)
 	if p.T[1] != 0 {
 		t.Errorf("ends at %v, want 0", p.T[1])
 	}
@@ -171,8 +177,11 @@ func TestExplicitLevels(t *testing.T) {
 func TestLastStepIsEuler(t *testing.T) {
 	sch := edm(t, 6400)
 	for _, name := range Names() {
-		for _, grid := range []Grid{{Kind: GridEDM}, {Kind: GridLogSNR},
-			{Kind: GridT, T: []float64{6400, 900, 60, 8, 1, 0}}} {
+		for _, grid := range []Grid{
+			{Kind: GridEDM},
+			{Kind: GridLogSNR},
+			{Kind: GridT, T: []float64{6400, 900, 60, 8, 1, 0}},
+		} {
 			s := Settings{Solver: name, Grid: grid, Steps: 5}
 			p := plan(t, s, sch)
 			st := p.Stages[len(p.Stages)-1]

@@ -198,8 +198,10 @@ func TestAnalyticFirstStep(t *testing.T) {
 
 // History is what a device has to keep.
 func TestHistory(t *testing.T) {
-	for name, want := range map[string]int{"euler": 1, "heun": 2, "ab": 3, "ipndm": 4, "ipndm_v": 4, "dpmpp2m": 2,
-		"dpmpp3m": 3, "unipc": 4, "deis": 4} {
+	for name, want := range map[string]int{
+		"euler": 1, "heun": 2, "ab": 3, "ipndm": 4, "ipndm_v": 4, "dpmpp2m": 2,
+		"dpmpp3m": 3, "unipc": 4, "deis": 4,
+	} {
 		p := plan(t, Settings{Solver: name, Steps: 9}, edm(t, schedule.DefaultT))
 		if p.History != want {
 			t.Errorf("%s keeps %d evaluations, want %d", name, p.History, want)

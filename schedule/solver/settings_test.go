@@ -69,13 +69,17 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes := true
-	want := Settings{Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3,
-		NFE: 6, LowerOrderFinal: &yes, Warmup: "euler", SNoise: 1}
+	want := Settings{
+		Solver: "heun", SecondPoint: "midpoint", Variant: "bh2", Grid: Grid{Kind: "schedule"}, Steps: 3,
+		NFE: 6, LowerOrderFinal: &yes, Warmup: "euler", SNoise: 1,
+	}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v", r)
 	}
-	for name, order := range map[string]int{"ab": 3, "ipndm": 4, "ipndm_v": 4, "unipc": 3, "deis": 3, "euler": 0,
-		"dpmpp2m": 0} {
+	for name, order := range map[string]int{
+		"ab": 3, "ipndm": 4, "ipndm_v": 4, "unipc": 3, "deis": 3, "euler": 0,
+		"dpmpp2m": 0,
+	} {
 		r, err := Settings{Solver: name, Steps: 3}.Resolve()
 		if err != nil || r.Order != order {
 			t.Errorf("%s: order %d, %v; want %d", name, r.Order, err, order)
@@ -111,8 +115,12 @@ func TestRefusedSettings(t *testing.T) {
 		{"short list", Settings{Grid: Grid{Kind: GridT, T: []float64{2}}}, "grid", "two entries"},
 		{"no list", Settings{Grid: Grid{Kind: GridSigma}}, "grid", "empty"},
 		{"rising list", Settings{Grid: Grid{Kind: GridT, T: []float64{1, 2}}}, "grid", "strictly decreasing"},
-		{"repeated level", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, 2, 1}}}}, "grid",
-			"strictly decreasing"},
+		{
+			"repeated level",
+			Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, 2, 1}}}},
+			"grid",
+			"strictly decreasing",
+		},
 		{"not a number", Settings{Grid: Grid{Kind: GridT, T: []float64{2, math.NaN()}}}, "grid", "NaN"},
 		{"infinite level", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{inf, 1}}}}, "grid", "Inf"},
 		{"negative level", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, -1}}}}, "grid", "not negative"},
@@ -120,8 +128,12 @@ func TestRefusedSettings(t *testing.T) {
 		{"one list to zero", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{2, 1}, {2, 0}}}}, "grid", "together"},
 		{"levels for schedule", Settings{Steps: 3, Grid: Grid{SigmaMax: 3}}, "grid", "takes no"},
 		{"rho for logsnr", Settings{Steps: 3, Grid: Grid{Kind: GridLogSNR, Rho: 7}}, "grid", "takes no"},
-		{"list for polynomial", Settings{Steps: 3, Grid: Grid{Kind: GridPolynomial, T: []float64{2, 1}}}, "grid",
-			"takes no list"},
+		{
+			"list for polynomial",
+			Settings{Steps: 3, Grid: Grid{Kind: GridPolynomial, T: []float64{2, 1}}},
+			"grid",
+			"takes no list",
+		},
 		{"polynomial above", Settings{Steps: 3, Grid: Grid{Kind: GridPolynomial, SigmaMax: 100}}, "grid", "outside"},
 		{"list for edm", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, T: []float64{2, 1}}}, "grid", "takes no list"},
 		{"unknown table", Settings{Steps: 3, Grid: Grid{Kind: GridTable, Table: "ays-sd3"}}, "grid", "ays-sdxl"},
@@ -144,8 +156,12 @@ func TestRefusedSettings(t *testing.T) {
 		{"below sigma", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{80, 1e-5}}}}, "grid", "outside"},
 		{"edm above", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMax: 100}}, "grid", "outside"},
 		{"edm at the end", Settings{Steps: 3, Grid: Grid{Kind: GridEDM, SigmaMin: math.Sqrt(1e-9)}}, "grid", "distinct"},
-		{"one list too many", Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{80, 1}, {80, 1}}}}, "grid",
-			"1 subspaces"},
+		{
+			"one list too many",
+			Settings{Grid: Grid{Kind: GridSigma, Sigma: [][]float64{{80, 1}, {80, 1}}}},
+			"grid",
+			"1 subspaces",
+		},
 		{"no energy", Settings{Steps: 3, Grid: Grid{Kind: GridGeodesic}}, "grid", "energy density"},
 	} {
 		t.Run(q.name, func(t *testing.T) {

@@ -157,8 +157,10 @@ func TestBrokenModels(t *testing.T) {
 				`"colour":3}`)
 		}, configFile, ""},
 		"no weights": {func(f map[string][]byte) { delete(f, weightsFile) }, weightsFile, ""},
-		"cut short": {func(f map[string][]byte) { f[weightsFile] = f[weightsFile][:len(f[weightsFile])/2] }, weightsFile,
-			"*"},
+		"cut short": {
+			func(f map[string][]byte) { f[weightsFile] = f[weightsFile][:len(f[weightsFile])/2] }, weightsFile,
+			"*",
+		},
 		"no safetensors": {func(f map[string][]byte) { f[weightsFile] = []byte("hello") }, weightsFile, ""},
 		"missing tensor": {weights(func(f *safetensors.File) {
 			f.Tensors = slices.DeleteFunc(f.Tensors, func(t safetensors.Tensor) bool { return t.Name == conv })
@@ -252,8 +254,10 @@ func TestHalfPrecision(t *testing.T) {
 	}
 	const bias = "model.enc.4x4_conv.bias"
 	// 1.5
-	*f.Lookup(bias) = safetensors.Tensor{Name: bias, DType: safetensors.F16, Shape: []int{8},
-		Data: bytes.Repeat([]byte{0x00, 0x3e}, 8)}
+	*f.Lookup(bias) = safetensors.Tensor{
+		Name: bias, DType: safetensors.F16, Shape: []int{8},
+		Data: bytes.Repeat([]byte{0x00, 0x3e}, 8),
+	}
 	if files[weightsFile], err = encode(f); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,10 @@ func mustNew(tb testing.TB, im Images) *Dataset {
 }
 
 func TestImage(t *testing.T) {
-	hwc := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Uint8: []uint8{0, 255, 51, 102, 1, 2, 3, 4},
-		Labels: []int32{1, -1}})
+	hwc := mustNew(t, Images{
+		Height: 1, Width: 2, Channels: 2, Uint8: []uint8{0, 255, 51, 102, 1, 2, 3, 4},
+		Labels: []int32{1, -1},
+	})
 	chw := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Layout: pixels.CHW, Float32: []float32{-1, -0.6, 1, -0.2}})
 	got := make([]float32, 4)
 	for _, c := range []struct {
@@ -84,8 +86,10 @@ func TestRefusals(t *testing.T) {
 func TestSaveLoad(t *testing.T) {
 	dir := t.TempDir()
 	for name, d := range map[string]*Dataset{
-		"floats": mustNew(t, Images{Height: 1, Width: 3, Channels: 2, Layout: pixels.CHW,
-			Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1}}),
+		"floats": mustNew(t, Images{
+			Height: 1, Width: 3, Channels: 2, Layout: pixels.CHW,
+			Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1},
+		}),
 		"bytes": mustNew(t, Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 255}}),
 	} {
 		path := filepath.Join(dir, name)

@@ -52,8 +52,10 @@ func Create(dir string, form Form) (*Writer, error) {
 	if form.Layout == "" {
 		form.Layout = pixels.HWC
 	}
-	like := &Dataset{images: Images{Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout,
-		Unbounded: form.Unbounded}}
+	like := &Dataset{images: Images{
+		Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout,
+		Unbounded: form.Unbounded,
+	}}
 	if err := like.checkForm(); err != nil {
 		return nil, err
 	}
@@ -65,8 +67,10 @@ func Create(dir string, form Form) (*Writer, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Abort())
 	}
-	w := &Writer{form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20),
-		sum: newHash(form)}
+	w := &Writer{
+		form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20),
+		sum: newHash(form),
+	}
 	w.head, _ = w.images.Write(w.header(math.MaxInt)) // an error stays until Commit
 	return w, nil
 }
@@ -155,8 +159,10 @@ func (w *Writer) Commit(replace bool) error {
 			return err
 		}
 	}
-	head, err := json.Marshal(storeHead{storeFormat, storeVersion, w.form.Layout, w.form.Unbounded,
-		hex.EncodeToString(w.sum.Sum(nil))})
+	head, err := json.Marshal(storeHead{
+		storeFormat, storeVersion, w.form.Layout, w.form.Unbounded,
+		hex.EncodeToString(w.sum.Sum(nil)),
+	})
 	if err != nil {
 		return err
 	}

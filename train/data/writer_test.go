@@ -17,8 +17,10 @@ import (
 // at once.
 func TestWriter(t *testing.T) {
 	for name, im := range map[string]Images{
-		"bytes": {Height: 2, Width: 3, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
-			Labels: []int32{4, -1}},
+		"bytes": {
+			Height: 2, Width: 3, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+			Labels: []int32{4, -1},
+		},
 		"floats":    {Height: 2, Width: 1, Channels: 1, Layout: pixels.CHW, Float32: []float32{0.5, -1, 1, 0.25}},
 		"unbounded": {Height: 1, Width: 1, Channels: 1, Unbounded: true, Float32: []float32{3, -7}, Labels: []int32{0, 2}},
 	} {

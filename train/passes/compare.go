@@ -18,7 +18,8 @@ type Comparison struct {
 // one subspace may stand beside those of the model's. Classes of a schedule per class
 // count alike.
 func Compare(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, schedules []*schedule.Schedule,
-	set EvaluateSettings) (*Comparison, error) {
+	set EvaluateSettings,
+) (*Comparison, error) {
 	set = set.resolved()
 	c := &Comparison{samples: make([][]float64, len(schedules))}
 	for i, s := range schedules {

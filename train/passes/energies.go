@@ -20,7 +20,8 @@ type EnergySettings struct {
 // sample: of images as the data set has them, each with the row of its class, at stratified
 // times. The energies of two schedules are paired; see [stats.StratifiedMean].
 func Energies(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
-	set EnergySettings) ([]float64, error) {
+	set EnergySettings,
+) ([]float64, error) {
 	n, j := set.Samples, m.J()
 	meter := newMeter(m, w, d, nil, set.Seed, min(n, 128))
 	g, gdot, scale := make([]float64, n*j), make([]float64, n*j), make([]float64, n)

@@ -42,7 +42,8 @@ type EvaluationRow struct {
 // in [0, 1] of every sample depend on the seed alone, so evaluations of two schedules,
 // or of two networks, are paired; see Compare. Rows are sorted by label, subspace and t.
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
-	set EvaluateSettings) ([]EvaluationRow, error) {
+	set EvaluateSettings,
+) ([]EvaluationRow, error) {
 	set = set.resolved()
 	labels := s.Labels()
 	if labels == nil {
@@ -70,7 +71,8 @@ func (set EvaluateSettings) resolved() EvaluateSettings {
 // times and hands them over row by row, both flat [samples*J]: the weights ω_j, and the
 // residuals.
 func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
-	set EvaluateSettings, take func(row int, weight, residual []float64)) error {
+	set EvaluateSettings, take func(row int, weight, residual []float64),
+) error {
 	if s.J() != m.J() && s.J() != 1 {
 		return setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
 	}
@@ -104,7 +106,8 @@ func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Da
 
 // partRows averages the samples of each part.
 func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, weight,
-	residual []float64) []EvaluationRow {
+	residual []float64,
+) []EvaluationRow {
 	rows := make([]EvaluationRow, 0, set.Points*subspaces)
 	loss, part := make([]float64, set.Samples), make([]float64, set.Samples)
 	for j := range subspaces {

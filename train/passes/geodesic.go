@@ -43,7 +43,8 @@ type Geodesic struct {
 // each; its schedule is isotropic, or has ġ_j √F_j constant in every subspace, which is
 // the best as far as F_j depends on its own g_j alone.
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
-	set GeodesicSettings) (*Geodesic, error) {
+	set GeodesicSettings,
+) (*Geodesic, error) {
 	setting.Default(&set.T, schedule.DefaultT)
 	setting.Default(&set.G0, schedule.DefaultG0)
 	setting.Default(&set.C, 1)

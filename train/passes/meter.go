@@ -76,7 +76,8 @@ func (r *meter) residuals(ctx context.Context, g []float64) ([]float64, error) {
 // residualImages hands over the residuals flow(x_t) + ε as images [H·W·C], sample by
 // sample: per images at each noise level, the same in all directions.
 func (r *meter) residualImages(ctx context.Context, sigma []float64, per int,
-	take func(sample int, residual []float64)) error {
+	take func(sample int, residual []float64),
+) error {
 	pixels, n := r.model.Pixels(), len(sigma)*per
 	residual := make([]float64, pixels)
 	x, eps := make([]float32, r.batch*pixels), make([]float32, r.batch*pixels)

@@ -61,8 +61,10 @@ func vectors(t *testing.T, b *basis.Basis, label int) [][]float64 {
 func TestPCAPerClass(t *testing.T) {
 	d := coloured(t, 60, classes(60))
 	var told [][2]int
-	b, spans, err := PCA(t.Context(), d, PCASettings{K: 1, PerClass: true,
-		Progress: func(done, total int) { told = append(told, [2]int{done, total}) }})
+	b, spans, err := PCA(t.Context(), d, PCASettings{
+		K: 1, PerClass: true,
+		Progress: func(done, total int) { told = append(told, [2]int{done, total}) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +168,12 @@ func TestPCARefused(t *testing.T) {
 		"k":          {d, PCASettings{K: 16}, "k", "must lie between 1 and 15 for images of 4×4 pixels, got 16"},
 		"negative k": {d, PCASettings{K: -1}, "k", "-1"},
 		"no labels":  {coloured(t, 6, nil), PCASettings{PerClass: true}, "dataset", "got none"},
-		"a class without": {coloured(t, 3, []int32{0, 1, 0}), PCASettings{PerClass: true, Classes: 3}, "dataset",
-			"got none of class 2 of 3"},
+		"a class without": {
+			coloured(t, 3, []int32{0, 1, 0}),
+			PCASettings{PerClass: true, Classes: 3},
+			"dataset",
+			"got none of class 2 of 3",
+		},
 		"clusters of all":    {d, PCASettings{Clusters: [][]int{{0}}}, "clusters", "per class"},
 		"empty cluster":      {d, PCASettings{PerClass: true, Clusters: [][]int{{}}}, "clusters", "empty cluster 0"},
 		"unknown label":      {d, PCASettings{PerClass: true, Clusters: [][]int{{0, 3}}}, "clusters", "got 3 in cluster 0"},

@@ -57,7 +57,8 @@ type Prediction struct {
 //
 // A model of one subspace is measured.
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
-	set PredictSettings) ([]Prediction, error) {
+	set PredictSettings,
+) ([]Prediction, error) {
 	setting.Default(&set.T, schedule.DefaultT)
 	setting.Default(&set.G0, schedule.DefaultG0)
 	setting.Default(&set.C, 1)

@@ -110,7 +110,8 @@ func (l *laboratory) levels(th thetas) (v levels) {
 
 // step runs a training step with the network frozen; its noise depends on the seed alone.
 func (l *laboratory) step(ctx context.Context, cfg kernels.TrainerConfig, v levels, optimal bool) (kernels.StepOutput,
-	error) {
+	error,
+) {
 	t, err := l.model.NewTrainer(cfg, nil)
 	if err != nil {
 		return kernels.StepOutput{}, err

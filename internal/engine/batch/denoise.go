@@ -11,8 +11,10 @@ func (b *Batcher) Denoise(
 	for done := 0; done < len(labels); {
 		bucket := BucketFor(net.On, len(labels)-done)
 		n := min(bucket, len(labels)-done)
-		p := &denoisePart{net: net, n: n, x: Pad(x, size, done, n, bucket), g: Pad(g, j, done, n, bucket),
-			labels: Pad(labels, 1, done, n, bucket)}
+		p := &denoisePart{
+			net: net, n: n, x: Pad(x, size, done, n, bucket), g: Pad(g, j, done, n, bucket),
+			labels: Pad(labels, 1, done, n, bucket),
+		}
 		if err := b.evaluate(ctx, net, p); err != nil {
 			return nil, nil, nil, err
 		}

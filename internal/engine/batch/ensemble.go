@@ -42,7 +42,8 @@ func (e *Ensemble) Sample(ctx context.Context, p *solver.Plan) ([]float32, error
 // Along returns the samples of each row along the plan of its label. after, which may be nil, sees every stage of every
 // batch, with the latents of the batch and the number of its rows.
 func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Plan, error),
-	after func(stage int, latents []float32, rows int, t *kernels.Trajectory) error) ([]float32, error) {
+	after func(stage int, latents []float32, rows int, t *kernels.Trajectory) error,
+) ([]float32, error) {
 	size := e.net.On.Pixels()
 	out := make([]float32, 0, len(e.Rows)*size)
 	for rest := e.Rows; len(rest) > 0; {

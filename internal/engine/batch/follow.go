@@ -18,7 +18,8 @@ type Row struct {
 // Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to
 // samples. Padding follows the last row. after, which may be nil, is called when a stage is done.
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32,
-	after func(stage int, t *kernels.Trajectory) error) ([]float32, error) {
+	after func(stage int, t *kernels.Trajectory) error,
+) ([]float32, error) {
 	size := net.On.Pixels()
 	bucket := len(latents) / size
 	labels, padded := make([]int32, bucket), make([]*solver.Plan, bucket)
@@ -44,8 +45,10 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		return nil, err
 	}
 	for k := range first.Stages {
-		st := &stage{t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha,
-			beta: stageNumbers(padded, k, g, alpha)}
+		st := &stage{
+			t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha,
+			beta: stageNumbers(padded, k, g, alpha),
+		}
 		st.noise, st.scale = churn(rows, padded, k, size)
 		err := b.evaluate(ctx, net, st)
 		if err == nil && after != nil {

@@ -40,8 +40,14 @@ func TestClientsTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var order []string
-	for _, w := range [][2]string{{"many", "m1"}, {"many", "m2"}, {"many", "m3"}, {"few", "f1"}, {"one", "o1"},
-		{"few", "f2"}} {
+	for _, w := range [][2]string{
+		{"many", "m1"},
+		{"many", "m2"},
+		{"many", "m3"},
+		{"few", "f1"},
+		{"one", "o1"},
+		{"few", "f2"},
+	} {
 		queueUp(t, s, &order, w[0], w[1])
 	}
 	s.Release()

@@ -75,8 +75,10 @@ func Acquire(dir, program string) (*Lock, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("data folder: cannot lock %s: %w", file.Name(), err), file.Close())
 	}
-	l := &Lock{file: file, holder: Holder{PID: os.Getpid(), Program: program,
-		Started: time.Now().UTC().Truncate(time.Second)}}
+	l := &Lock{file: file, holder: Holder{
+		PID: os.Getpid(), Program: program,
+		Started: time.Now().UTC().Truncate(time.Second),
+	}}
 	if err := l.write(l.holder); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

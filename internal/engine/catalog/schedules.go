@@ -90,8 +90,10 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 // DescribeSchedule says what lists say about s.
 func DescribeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInfo {
 	family := s.Family()
-	info := api.ScheduleInfo{Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
-		Basis: family.Basis, K: family.K, Cuts: family.Cuts}
+	info := api.ScheduleInfo{
+		Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
+		Basis: family.Basis, K: family.K, Cuts: family.Cuts,
+	}
 	for _, label := range s.Labels() {
 		info.Labels = append(info.Labels, int32(label))
 	}

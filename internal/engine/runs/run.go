@@ -189,8 +189,10 @@ func (r *Run) open(ctx context.Context) error {
 // memoryOf says how a run's steps fit the device.
 func memoryOf(t *train.Run) *api.RunMemory {
 	m := t.Memory()
-	return &api.RunMemory{Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
-		AvailableBytes: m.Available}
+	return &api.RunMemory{
+		Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
+		AvailableBytes: m.Available,
+	}
 }
 
 // remember takes over the rows of a stored state.

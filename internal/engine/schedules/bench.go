@@ -215,11 +215,11 @@ func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, erro
 }
 
 // cached returns an entry of *m, made where there is none.
-func cached[K comparable, V any](m *map[K]V, key K, make func() (V, error)) (V, error) {
+func cached[K comparable, V any](m *map[K]V, key K, compute func() (V, error)) (V, error) {
 	if v, ok := (*m)[key]; ok {
 		return v, nil
 	}
-	v, err := make()
+	v, err := compute()
 	if err == nil {
 		if *m == nil {
 			*m = map[K]V{}

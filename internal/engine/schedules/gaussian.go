@@ -81,7 +81,8 @@ func checkMeasurable(name string, d *data.Dataset) error {
 
 // measured returns the law of a data set, or of one class of it; −1 stands for all.
 func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int),
-	measure func(h, w, c int, images iter.Seq[[]float32]) (L, error)) (L, error) {
+	measure func(h, w, c int, images iter.Seq[[]float32]) (L, error),
+) (L, error) {
 	im := make([]float32, d.Pixels())
 	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
 		for i := range d.Len() {
@@ -130,8 +131,10 @@ func benchOf(
 		Baseline: api.BenchSampler{Steps: sampler.Steps, NFE: sampler.NFE, W2: plain.W2},
 	}
 	for j, band := range nodes.Report.Bands {
-		bench.Bands = append(bench.Bands, api.BenchBand{Dims: band.Dims, Variance: band.Variance, Nodes: band.W2,
-			Baseline: plain.Bands[j].W2})
+		bench.Bands = append(bench.Bands, api.BenchBand{
+			Dims: band.Dims, Variance: band.Variance, Nodes: band.W2,
+			Baseline: plain.Bands[j].W2,
+		})
 	}
 	return bench, nil
 }

@@ -51,8 +51,10 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	info := catalog.DescribeSchedule(as.Name, "schedule", s)
 	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
 	for _, r := range made.energies {
-		info.Energies = append(info.Energies, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
-			BoundStderr: r.BoundStderr})
+		info.Energies = append(info.Energies, api.Energy{
+			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
+			BoundStderr: r.BoundStderr,
+		})
 	}
 	return info, nil
 }

@@ -15,7 +15,8 @@ const mostJacobian = 1 << 24
 
 // refine moves nodes to where their solver errs less on a model, and measures the gain.
 func (k *Maker) refine(ctx context.Context, req api.Refine, law *gaussian.Spectrum, b *basis.Basis,
-	nodes *gaussian.Nodes, report func(done, total int)) (*gaussian.Nodes, *api.Refined, error) {
+	nodes *gaussian.Nodes, report func(done, total int),
+) (*gaussian.Nodes, *api.Refined, error) {
 	m, err := k.Catalog.Model(req.Model)
 	if err != nil {
 		return nil, nil, err

@@ -81,8 +81,10 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 func teach(
 	ctx context.Context, e *batch.Ensemble, sch *schedule.Schedule, candidates int, report func(done, total int),
 ) (*steps.Teacher, []float32, error) {
-	out := &steps.Teacher{Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1),
-		D: make([][]float32, 2*candidates)}
+	out := &steps.Teacher{
+		Schedule: sch, Basis: e.Basis(), X: make([][]float32, 2*candidates+1),
+		D: make([][]float32, 2*candidates),
+	}
 	for _, r := range e.Rows {
 		out.Labels = append(out.Labels, r.Label)
 	}

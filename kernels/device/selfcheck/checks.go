@@ -162,7 +162,7 @@ func donation(ctx context.Context, dev *device.Device) (string, error) {
 	}
 	res[0].Release()
 	if _, err := p.Run(ctx, device.Use(b)); !errors.Is(err, device.ErrDonated) {
-		return "", fmt.Errorf("using it again gave %v, want %w", err, device.ErrDonated)
+		return "", fmt.Errorf("using it again gave %w, want %w", err, device.ErrDonated)
 	}
 	return "using it again is an error, not a crash", nil
 }

@@ -49,7 +49,8 @@ func Run(ctx context.Context, dev *device.Device) []Result {
 
 // evaluate runs a program on freshly uploaded inputs and reads its first output.
 func evaluate[T float32 | float64](ctx context.Context, dev *device.Device, key string,
-	build func(*graph.Graph) []*graph.Node, in ...input[T]) ([]T, error) {
+	build func(*graph.Graph) []*graph.Node, in ...input[T],
+) ([]T, error) {
 	p, err := dev.Program(ctx, "selfcheck "+key, build)
 	if err != nil {
 		return nil, err

@@ -36,8 +36,10 @@ func TestBenchOfFreeSolvers(t *testing.T) {
 		for _, st := range plan(t, set, sch).Stages {
 			list = append(list, math.Sqrt(st.G[0]))
 		}
-		set = solver.Settings{Solver: c.solver, LowerOrderFinal: &no,
-			Grid: solver.Grid{Kind: solver.GridSigma, Sigma: [][]float64{append(list, math.Sqrt(1e-9))}}}
+		set = solver.Settings{
+			Solver: c.solver, LowerOrderFinal: &no,
+			Grid: solver.Grid{Kind: solver.GridSigma, Sigma: [][]float64{append(list, math.Sqrt(1e-9))}},
+		}
 		near(t, "without lower_order_final", 1e4*bench(t, s, split(t), plan(t, set, sch)).W2,
 			map[int]float64{5: 757.2, 9: 312.5}[c.nfe], 2e-3)
 	}

@@ -132,7 +132,9 @@ func (s *SplitLaw) distance(j int, x *mat.Dense) (Band, error) {
 	spread := max(0, variance+norm*norm-2*floats.Sum(svd.Values(nil)))
 	return Band{
 		Dims: span[1] - span[0], Variance: variance / s.total,
-		Distance: Distance{W2: (spread + shift) / s.total, Spread: spread / s.total, Shift: shift / s.total,
-			Noise: math.NaN()},
+		Distance: Distance{
+			W2: (spread + shift) / s.total, Spread: spread / s.total, Shift: shift / s.total,
+			Noise: math.NaN(),
+		},
 	}, nil
 }

@@ -125,8 +125,10 @@ func newObjective(s *Spectrum, set Settings) (o objective, err error) {
 		return o, err
 	}
 	if n := o.sampler.Steps; n > maxSteps {
-		return o, &solver.Error{Field: "steps", Msg: fmt.Sprintf("%d steps; nodes are chosen for at most %d", n, maxSteps),
-			TooLarge: true}
+		return o, &solver.Error{
+			Field: "steps", Msg: fmt.Sprintf("%d steps; nodes are chosen for at most %d", n, maxSteps),
+			TooLarge: true,
+		}
 	}
 	return o, nil
 }

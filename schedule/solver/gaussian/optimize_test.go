@@ -141,8 +141,10 @@ func TestOptimizeIsDeterministic(t *testing.T) {
 
 // TestOneStep has no node to choose.
 func TestOneStep(t *testing.T) {
-	n := optimize(t, patches(t), split(t, 2), Settings{Sampler: solver.Settings{Solver: "euler", NFE: 1}, T: 400,
-		G0: 1e-4})
+	n := optimize(t, patches(t), split(t, 2), Settings{
+		Sampler: solver.Settings{Solver: "euler", NFE: 1}, T: 400,
+		G0: 1e-4,
+	})
 	for _, list := range n.Sigma {
 		if len(list) != 2 || list[0] != 20 || list[1] != 0.01 {
 			t.Errorf("nodes %v, want the ends 20 and 0.01", list)

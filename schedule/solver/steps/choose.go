@@ -31,10 +31,13 @@ type Choice struct {
 //
 // progress may be nil. Errors are *solver.Error, *schedule.Error, of measure or the context.
 func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure,
-	progress func(done, total int)) (*Choice, error) {
+	progress func(done, total int),
+) (*Choice, error) {
 	if s.Solver == "heun" && s.SecondPoint != solver.Midpoint {
-		return nil, &solver.Error{Field: "second_point",
-			Msg: "the endpoint lies too far from the trajectory for its error to be known; steps are chosen for the midpoint"}
+		return nil, &solver.Error{
+			Field: "second_point",
+			Msg:   "the endpoint lies too far from the trajectory for its error to be known; steps are chosen for the midpoint",
+		}
 	}
 	if s.Steps > MaxSteps {
 		return nil, &solver.Error{Field: "nfe", Msg: fmt.Sprintf("%d steps; they are chosen for at most %d", s.Steps,
@@ -112,7 +115,8 @@ func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure,
 
 // better descends from the better of two sets of nodes.
 func better(ctx context.Context, t *Teacher, a, b []int, measure Measure, progress func(done, total int)) ([]int,
-	error) {
+	error,
+) {
 	var errs [2]float64
 	for i, nodes := range [][]int{a, b} {
 		sch, err := Retimed(t.Schedule, t.times(nodes))

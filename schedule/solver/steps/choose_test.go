@@ -62,8 +62,10 @@ func latents(n int) [][]float64 {
 // teach follows n trajectories with Heun's method on 2M steps, each from times of the teacher to the next.
 func teach(t *testing.T, sch *schedule.Schedule, b *basis.Basis, m, n int) *Teacher {
 	t.Helper()
-	out := &Teacher{Schedule: sch, Basis: b, Labels: make([]int32, n), X: make([][]float32, 2*m+1),
-		D: make([][]float32, 2*m)}
+	out := &Teacher{
+		Schedule: sch, Basis: b, Labels: make([]int32, n), X: make([][]float32, 2*m+1),
+		D: make([][]float32, 2*m),
+	}
 	p, err := solver.New(solver.Settings{Solver: "heun", Steps: 2 * m}, sch, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +156,8 @@ func TestChoose(t *testing.T) {
 					c.PredictedUniform)
 			}
 			c, err = Choose(t.Context(), set, teacher, func(_ context.Context, sch *schedule.Schedule) (float64,
-				error) {
+				error,
+			) {
 				return truth(sch), nil
 			}, nil)
 			if err != nil {

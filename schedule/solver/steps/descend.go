@@ -16,7 +16,8 @@ type Measure func(ctx context.Context, sch *schedule.Schedule) (float64, error)
 // descend moves one node at a time by a few candidates, then by fewer, for as long as
 // the measured error falls. It returns the nodes and their error.
 func descend(ctx context.Context, t *Teacher, nodes []int, best float64, measure Measure,
-	progress func(done, total int)) ([]int, float64, error) {
+	progress func(done, total int),
+) ([]int, float64, error) {
 	trials := 0
 	for stride := max(1, t.M()/len(nodes)/2); stride > 0; stride /= 2 {
 		for moved := true; moved; {

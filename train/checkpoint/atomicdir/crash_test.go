@@ -140,8 +140,10 @@ func TestNothingIsRenamedUnflushed(t *testing.T) {
 		if err := write(c, path, true, fillTwo("new")); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"mkdirtemp", "mkdir tmp/new", "sync tmp/new", "sync tmp/new/a", "sync tmp/new/b", move, "sync .",
-			"remove tmp"}
+		want := []string{
+			"mkdirtemp", "mkdir tmp/new", "sync tmp/new", "sync tmp/new/a", "sync tmp/new/b", move, "sync .",
+			"remove tmp",
+		}
 		if !slices.Equal(c.log, want) {
 			t.Errorf("did %q, want %q", c.log, want)
 		}

@@ -94,8 +94,10 @@ func TestRefusals(t *testing.T) {
 		"backwards":        {raw(`{"a":` + f32("0", "-1") + `}`), "header"},
 		"truncated data":   {raw(`{"a":`+f32("0", "4")+`}`, 0, 0), "truncated"},
 		"wrong size":       {raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 0, 0, 0, 0), "4 bytes for"},
-		"overflowing": {raw(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`),
-			"impossible shape"},
+		"overflowing": {
+			raw(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`),
+			"impossible shape",
+		},
 		"negative size": {raw(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}`), "impossible shape"},
 		"unknown dtype": {raw(`{"a":{"dtype":"Q4","shape":[],"data_offsets":[0,4]}}`, 0, 0, 0, 0), "unknown dtype"},
 		"trailing":      {raw(`{}`, 1), "after the last"},
@@ -129,8 +131,10 @@ func scanAll(t *testing.T, file []byte) (tensors []Tensor, err error) {
 
 // TestScan: what Scan yields is what Decode returns.
 func TestScan(t *testing.T) {
-	f := &File{Tensors: []Tensor{FromFloat32s("w", []int{2}, []float32{1, -2}), FromFloat32s("none", []int{0}, nil),
-		FromInt64s("n", nil, []int64{7})}}
+	f := &File{Tensors: []Tensor{
+		FromFloat32s("w", []int{2}, []float32{1, -2}), FromFloat32s("none", []int{0}, nil),
+		FromInt64s("n", nil, []int64{7}),
+	}}
 	var b bytes.Buffer
 	if err := Write(&b, f); err != nil {
 		t.Fatal(err)

@@ -81,10 +81,10 @@ func TestFreedBlockServesAgain(t *testing.T) {
 // The smallest block that is large enough is taken.
 func TestSmallestThatFits(t *testing.T) {
 	l := served(t)
-	wide, close := l.Posix(64, 10*mib), l.Posix(64, 9*mib)
+	wide, near := l.Posix(64, 10*mib), l.Posix(64, 9*mib)
 	l.Give(wide)
-	l.Give(close)
-	if at := l.Posix(64, 9*mib-4096); at != close {
+	l.Give(near)
+	if at := l.Posix(64, 9*mib-4096); at != near {
 		t.Error("a block of 10 MiB was taken where one of 9 was kept")
 	} else {
 		l.Give(at)

@@ -166,8 +166,10 @@ func TestTheLimitHoldsAmongSeveralWriters(t *testing.T) {
 func TestWhatDeadWritersLeftGoes(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir, 1<<20)
-	for name, age := range map[string]time.Duration{"new-old": 2 * time.Hour, "new-young": time.Minute,
-		"other": 48 * time.Hour} {
+	for name, age := range map[string]time.Duration{
+		"new-old": 2 * time.Hour, "new-young": time.Minute,
+		"other": 48 * time.Hour,
+	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte("half a program"), 0o600); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,10 @@ func TestDonorsAreMarked(t *testing.T) {
 			"func.func @main(%donated_m: tensor<4xf32> {jax.buffer_donor = true}, %b: tensor<f32>) -> tensor<4xf32> {\n%0 = " +
 				"add(%donated_m, %b) : (tensor<4xf32>) -> x",
 		},
-		{"none", "func.func @main(%m: tensor<4xf32>) -> tensor<4xf32> {",
-			"func.func @main(%m: tensor<4xf32>) -> tensor<4xf32> {"},
+		{
+			"none", "func.func @main(%m: tensor<4xf32>) -> tensor<4xf32> {",
+			"func.func @main(%m: tensor<4xf32>) -> tensor<4xf32> {",
+		},
 		{"no function", "%donated_m: tensor<4xf32>", "%donated_m: tensor<4xf32>"},
 	} {
 		if got := string(withDonors([]byte(c.code))); got != c.want {

@@ -93,8 +93,10 @@ func Load(path string) (*Plugin, error) {
 // TuneMalloc sets glibc's allocator up for large tensors that come and go, unless
 // the user has set MALLOC_* variables. Programs run 5–14 % faster.
 var TuneMalloc = sync.OnceFunc(func() {
-	for _, name := range []string{"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_",
-		"GLIBC_TUNABLES"} {
+	for _, name := range []string{
+		"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_",
+		"GLIBC_TUNABLES",
+	} {
 		if os.Getenv(name) != "" {
 			return
 		}
