@@ -6,13 +6,15 @@
         upload(client, "afhqv2", Conversion(source, size=(64, 64)))
 
 ``python -m anisoflight.data`` is the same as a command; docs/data.md says what is read. Images come one after the
-other and are never held all at once. Begin with `source`; formats are the modules `files`, `arrays`, `cifar`, `tables`.
+other and are never held all at once. Begin with `opening`; formats are the modules `files`, `arrays`, `cifar` and
+`tables`.
 """
 
 from .conversion import Conversion
 from .errors import DataError
 from .inspection import inspect
-from .source import Item, Source, open_source
+from .opening import open_source
+from .source import Item, Source
 from .targets import upload, write_folder, write_zip
 from .transforms import TRANSFORMS
 

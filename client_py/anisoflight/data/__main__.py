@@ -16,7 +16,7 @@ from ..client import connect
 from ..errors import AnisoflightError
 from .conversion import Conversion
 from .inspection import inspect
-from .source import LABELS, open_source
+from .opening import LABELS, open_source
 from .targets import server_of, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
 

@@ -1,21 +1,15 @@
-"""Images of a file or folder, whatever its format."""
+"""What every reader of images returns."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from .errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .pictures import Picture
-
-LABELS = ("auto", "folder", "none")
-"""Where labels come from: what the format has, the folder that an image lies in, nowhere."""
 
 
 @dataclass(frozen=True)
@@ -49,54 +43,3 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def open_source(path: str | os.PathLike[str], labels: str = "auto") -> Source:
-    """The images at a path, whose format its content tells.
-
-    >>> np.savez(folder / "two.npz", images=np.zeros((2, 8, 8, 3), np.uint8), labels=[4, 7])
-    >>> with open_source(folder / "two.npz") as source:
-    ...     source.format, [(item.name, item.label, item.read().shape) for item in source.items()]
-    ('.npz', [('images.npy row 0', 4, (8, 8, 3)), ('images.npy row 1', 7, (8, 8, 3))])
-    """
-    if labels not in LABELS:
-        raise ValueError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
-    source = _open(Path(path), labels)
-    if labels == "folder" and source.format not in ("folder of images", "zip of images"):
-        source.close()
-        raise DataError(path, "", f"labels by folder are for images in folders and zips; this is a {source.format}")
-    if labels == "none" and source.labelled:
-        items = source.items
-        return replace(source, labelled=False, classes=(), items=lambda: (replace(i, label=-1) for i in items()))
-    return source
-
-
-def _open(path: Path, labels: str) -> Source:
-    from . import arrays, cifar, files, tables
-
-    if path.is_dir():
-        if arrays.is_stored(path):
-            return arrays.stored(path)
-        if batches := sorted(path.glob("data_batch_*")):
-            return cifar.from_files(path, batches)
-        return files.folder(path, labels)
-    with path.open("rb") as file:
-        head = file.read(512)
-    match head[:4]:
-        case b"":
-            raise DataError(path, "", "is empty")
-        case b"PK\x03\x04" | b"PK\x05\x06":
-            return files.archive(path, labels)
-        case b"PAR1":
-            return tables.parquet(path)
-        case b"ARRO" | b"\xff\xff\xff\xff":
-            return tables.arrow(path)
-    if head.startswith(b"\x1f\x8b") or head[257:262] == b"ustar":
-        return cifar.from_tar(path)
-    if head.startswith(b"\x80") or path.suffix == ".bin":
-        return cifar.from_files(path.parent, [path])
-    raise DataError(
-        path,
-        "",
-        "has no format that is read: folders and zips of PNG, JPEG or WebP, .npz, CIFAR-10's batches, Parquet, Arrow",
-    )
