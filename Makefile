@@ -35,7 +35,7 @@ test: build $(BENCH) $(VENV)/.dev ## all tests: Go, then Python against the real
 	$(PY) -m pytest -q client_py/tests
 
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
-	CGO_ENABLED=1 go build -ldflags "$(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli.version=$(VERSION)" -o bin/anisoflight .
+	CGO_ENABLED=1 go build -ldflags "$(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)" -o bin/anisoflight .
 
 lint: $(VENV)/.dev ## golangci-lint, ruff, pyright
 	$(GOLANGCI) run ./...

@@ -11,6 +11,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -21,23 +23,29 @@ func newBasis() *cobra.Command {
 		Example: `  anisoflight basis make --name digits-pca --kind pca_per_class --dataset digits
   anisoflight basis list
   anisoflight basis delete --name digits-pca`,
-		Args: commandNamed,
+		Args: command.GroupArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, s := range []spec{basisMakeSpec, basisListSpec, basisDeleteSpec} {
-		cmd.AddCommand(s.command())
+	for _, s := range []command.Spec{basisMakeSpec, basisListSpec, basisDeleteSpec} {
+		cmd.AddCommand(s.Command())
 	}
 	return cmd
 }
 
 // basisRequest are the fields of MakeBasis.
-var basisRequest = []option{
-	{name: "name", needed: true, usage: "`name` of the new basis"},
-	{name: "kind", needed: true, usage: strings.Join(basis.Names(madeBasis), ", ")},
-	{name: "dataset", needed: true, usage: "`name` of the data set to make it of"},
-	{name: "k", kind: whole, usage: "dimensions of the first subspace per channel (default a quarter of the pixels)"},
-	{name: "clusters", kind: object, usage: "of pca_per_class: classes that share components, `JSON` such as [[0,6,8],[1,7]]"},
-	{name: "replace", kind: toggle, usage: "replace a basis of that name"},
+var basisRequest = []command.Option{
+	{Name: "name", Required: true, Usage: "`name` of the new basis"},
+	{Name: "kind", Required: true, Usage: strings.Join(basis.Names(madeBasis), ", ")},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set to make it of"},
+	{
+		Name: "k", Kind: command.Whole,
+		Usage: "dimensions of the first subspace per channel (default a quarter of the pixels)",
+	},
+	{
+		Name: "clusters", Kind: command.Object,
+		Usage: "of pca_per_class: classes that share components, `JSON` such as [[0,6,8],[1,7]]",
+	},
+	{Name: "replace", Kind: command.Toggle, Usage: "replace a basis of that name"},
 }
 
 func madeBasis(d basis.Definition) bool { return d.Made }
@@ -51,10 +59,10 @@ func basisKinds() string {
 	return b.String()
 }
 
-var basisMakeSpec = spec{
-	use:   "make",
-	short: "Make a basis from a data set",
-	long: `Make takes the leading principal components of a data set's images for the first
+var basisMakeSpec = command.Spec{
+	Use:   "make",
+	Short: "Make a basis from a data set",
+	Long: `Make takes the leading principal components of a data set's images for the first
 subspace and leaves the rest to the second.
 
 ` + basisKinds() + `
@@ -62,23 +70,24 @@ Of a basis per class, --clusters lists classes that share components.
 The planes are the mean over the channels of images in [−1, 1], about the mean of the
 images that the components are taken of. The table says how much of their variance
 lies in the first subspace.`,
-	example: `  anisoflight basis make --name digits-pca --kind pca --dataset digits
+	Example: `  anisoflight basis make --name digits-pca --kind pca --dataset digits
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
-	options: slices.Concat(basisRequest, folderOptions),
-	json:    true,
-	run: func(ctx context.Context, e env) error {
+	Options: slices.Concat(basisRequest, connect.FolderOptions),
+	JSON:    true,
+	Run: func(ctx context.Context, e command.Env) error {
 		var reply api.BasisInfo
-		if err := perform(ctx, e, "MakeBasis", e.request(basisRequest), "measuring", &reply); err != nil {
+		if err := connect.Perform(ctx, e, "MakeBasis", e.Request(basisRequest), "measuring", &reply); err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, reply)
+		if e.JSON {
+			return command.PrintJSON(e.Out, reply)
 		}
-		fmt.Fprintf(e.out, "%s: %d×%d pixels, %d dimensions of %d in the first subspace\n", reply.Name, reply.Height, reply.Width, reply.K, reply.Height*reply.Width)
+		fmt.Fprintf(e.Out, "%s: %d×%d pixels, %d dimensions of %d in the first subspace\n", reply.Name, reply.Height,
+			reply.Width, reply.K, reply.Height*reply.Width)
 		if reply.Spans == nil {
 			return nil
 		}
-		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "CLASSES\tIMAGES\tVARIANCE IN THE FIRST")
 		for _, s := range reply.Spans {
 			classes := "all"
@@ -91,35 +100,36 @@ lies in the first subspace.`,
 	},
 }
 
-var basisListSpec = spec{
-	use:     "list",
-	short:   "List the stored bases",
-	example: "  anisoflight basis list --data data",
-	options: folderOptions,
-	json:    true,
-	run: func(ctx context.Context, e env) error {
-		bases, err := list(ctx, e, (*client.Client).ListBases)
+var basisListSpec = command.Spec{
+	Use:     "list",
+	Short:   "List the stored bases",
+	Example: "  anisoflight basis list --data data",
+	Options: connect.FolderOptions,
+	JSON:    true,
+	Run: func(ctx context.Context, e command.Env) error {
+		bases, err := connect.List(ctx, e, (*client.Client).ListBases)
 		if err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, bases)
+		if e.JSON {
+			return command.PrintJSON(e.Out, bases)
 		}
-		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "NAME\tPIXELS\tK\tPER CLASS")
 		for _, b := range bases {
-			fmt.Fprintf(t, "%s\t%d×%d\t%d\t%s\n", b.Name, b.Height, b.Width, b.K, yesNo(b.PerClass))
+			fmt.Fprintf(t, "%s\t%d×%d\t%d\t%s\n", b.Name, b.Height, b.Width, b.K, command.YesNo(b.PerClass))
 		}
 		return t.Flush()
 	},
 }
 
-var basisDeleteSpec = spec{
-	use:     "delete",
-	short:   "Delete a stored basis; schedules, runs and models keep their copies",
-	example: "  anisoflight basis delete --name digits-pca",
-	options: slices.Concat([]option{{name: "name", needed: true, usage: "`name` of the basis"}}, folderOptions),
-	run: func(ctx context.Context, e env) error {
-		return withServer(ctx, e, func(c connection) error { return c.DeleteBasis(ctx, e.text("name")) })
+var basisDeleteSpec = command.Spec{
+	Use:     "delete",
+	Short:   "Delete a stored basis; schedules, runs and models keep their copies",
+	Example: "  anisoflight basis delete --name digits-pca",
+	Options: slices.Concat([]command.Option{{Name: "name", Required: true, Usage: "`name` of the basis"}},
+		connect.FolderOptions),
+	Run: func(ctx context.Context, e command.Env) error {
+		return connect.WithServer(ctx, e, func(c connect.Connection) error { return c.DeleteBasis(ctx, e.Text("name")) })
 	},
 }

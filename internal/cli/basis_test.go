@@ -10,7 +10,8 @@ import (
 
 func TestBasisCommands(t *testing.T) {
 	dir := folder(t)
-	got := must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset", "bars", "--k", "2", "--clusters", "[[0,2]]")
+	got := must(t, dir, "basis", "make", "--name", "pairs", "--kind", "pca_per_class", "--dataset", "bars", "--k", "2",
+		"--clusters", "[[0,2]]")
 	for _, want := range []string{"pairs: 8×8 pixels, 2 dimensions of 64", "0 2      32", "1        16", "100.0 %"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
@@ -25,7 +26,8 @@ func TestBasisCommands(t *testing.T) {
 		t.Errorf("listed %+v", listed)
 	}
 	must(t, dir, "basis", "delete", "--name", "pairs")
-	if got := must(t, dir, "basis", "list"); strings.Contains(got, "pairs") || !strings.Contains(got, "coarse  8×8     16  no") {
+	if got := must(t, dir, "basis", "list"); strings.Contains(got, "pairs") ||
+		!strings.Contains(got, "coarse  8×8     16  no") {
 		t.Errorf("after the deletion:\n%s", got)
 	}
 	for want, args := range map[string][]string{

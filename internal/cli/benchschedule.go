@@ -10,50 +10,56 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
 // benchRequest are the fields of BenchSchedule.
-var benchRequest = []option{
-	{name: "dataset", needed: true, usage: "`name` of the data set whose Gaussian is sampled"},
-	{name: "schedules", kind: object, usage: "`list` of schedules, such as edm,digits-5 (default edm)"},
-	{name: "solvers", kind: object, usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
-	{name: "nfe", needed: true, kind: object, usage: "`list` of evaluations, such as 5,9,17"},
-	{name: "grid", kind: object, usage: "grid: schedule (default), edm, polynomial, logsnr, geodesic, or JSON"},
-	{name: "covariance", usage: "of the Gaussian: dct (default), diagonal in frequency, or full, which serves any basis"},
-	{name: "basis", usage: "subspaces that isotropic schedules are seen by: none (default), dct, or with full covariance any"},
-	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square"},
-	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, such as [1,2,4]"},
-	{name: "per_class", kind: toggle, usage: "measure on each class's own Gaussian"},
+var benchRequest = []command.Option{
+	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is sampled"},
+	{Name: "schedules", Kind: command.Object, Usage: "`list` of schedules, such as edm,digits-5 (default edm)"},
+	{Name: "solvers", Kind: command.Object, Usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
+	{Name: "nfe", Required: true, Kind: command.Object, Usage: "`list` of evaluations, such as 5,9,17"},
+	{Name: "grid", Kind: command.Object, Usage: "grid: schedule (default), edm, polynomial, logsnr, geodesic, or JSON"},
+	{Name: "covariance", Usage: "of the Gaussian: dct (default), diagonal in frequency, or full, which serves any basis"},
+	{
+		Name:  "basis",
+		Usage: "subspaces that isotropic schedules are seen by: none (default), dct, or with full covariance any",
+	},
+	{Name: "k", Kind: command.Whole, Usage: "of dct: dimensions of the low frequencies per channel, a square"},
+	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
+	{Name: "per_class", Kind: command.Toggle, Usage: "measure on each class's own Gaussian"},
 }
 
-var scheduleBenchSpec = spec{
-	use:   "bench",
-	short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
-	long: `Bench replaces the data by the normal law of its mean and spectrum, on which a
+var scheduleBenchSpec = command.Spec{
+	Use:   "bench",
+	Short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
+	Long: `Bench replaces the data by the normal law of its mean and spectrum, on which a
 sampler's output is known exactly: no model, no samples, no noise. The table has its
 squared 2-Wasserstein distance to that law over the law's total variance, in all and by
 subspace, and how much of it is the shift that comes of starting from noise without the
 data's mean, which no solver can help.`,
-	example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
+	Example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
   anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct
   anisoflight schedule bench --dataset digits --nfe 9 --covariance full --basis haar`,
-	options: slices.Concat(benchRequest, folderOptions),
-	json:    true,
-	run: func(ctx context.Context, e env) error {
-		table := benchTable{request: e.request(benchRequest)}
+	Options: slices.Concat(benchRequest, connect.FolderOptions),
+	JSON:    true,
+	Run: func(ctx context.Context, e command.Env) error {
+		table := benchTable{request: e.Request(benchRequest)}
 		for _, list := range []string{"schedules", "solvers", "nfe"} {
 			if err := spread(table.request, list); err != nil {
-				return usagef(e.cmd, "--%s: %w", list, err)
+				return command.Usagef(e.Cmd, "--%s: %w", list, err)
 			}
 		}
-		err := collect(ctx, e, "BenchSchedule", table.request, "measuring", func(m client.Message) { table.take(m.Schema, m.Batch) })
+		err := connect.Collect(ctx, e, "BenchSchedule", table.request, "measuring",
+			func(m client.Message) { table.take(m.Schema, m.Batch) })
 		if err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, table.rows)
+		if e.JSON {
+			return command.PrintJSON(e.Out, table.rows)
 		}
-		return table.print(e.out)
+		return table.print(e.Out)
 	},
 }
 
@@ -64,8 +70,8 @@ func spread(fields map[string]any, name string) error {
 		fields[name] = []any{v}
 	case string:
 		list := []any{}
-		for _, word := range words(v) {
-			one, err := object.parse(word)
+		for _, word := range command.Words(v) {
+			one, err := command.Object.Parse(word)
 			if err != nil {
 				return err
 			}
@@ -106,9 +112,12 @@ func (b *benchTable) take(s api.Schema, batch api.Batch) {
 			noise = &v
 		}
 		b.rows = append(b.rows, benchRow{
-			Schedule: entry(b.request["schedules"], int(whole("schedule")[i]), "edm"), Solver: entry(b.request["solvers"], int(whole("solver")[i]), "heun"),
-			NFE: whole("nfe")[i], Steps: whole("steps")[i], Label: whole("label")[i], Subspace: whole("subspace")[i], Dims: whole("dims")[i],
-			Variance: numbers("variance")[i], W2: numbers("w2_squared")[i], Spread: numbers("spread")[i], Shift: numbers("shift")[i], Noise: noise,
+			Schedule: entry(b.request["schedules"], int(whole("schedule")[i]), "edm"),
+			Solver:   entry(b.request["solvers"], int(whole("solver")[i]), "heun"),
+			NFE:      whole("nfe")[i], Steps: whole("steps")[i], Label: whole("label")[i], Subspace: whole("subspace")[i],
+			Dims:     whole("dims")[i],
+			Variance: numbers("variance")[i], W2: numbers("w2_squared")[i], Spread: numbers("spread")[i],
+			Shift: numbers("shift")[i], Noise: noise,
 		})
 	}
 }

@@ -7,40 +7,42 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/train/schedulecheck"
 )
 
-var scheduleCheckSpec = spec{
-	use:   "check",
-	short: "Test the gradient with respect to the schedule where the truth is known",
-	long: `Check runs every mode of the estimator, with every law of probes, on a mixture of
+var scheduleCheckSpec = command.Spec{
+	Use:   "check",
+	Short: "Test the gradient with respect to the schedule where the truth is known",
+	Long: `Check runs every mode of the estimator, with every law of probes, on a mixture of
 Gaussians whose flow is exact, and compares with finite differences of the loss.
 Exact modes are compared sample by sample, the others in the mean, within their own
 error bars; false_alarm is the probability that a sound estimator fails anywhere.
 
 It takes the programs of a training step, on the device that training would use.
 The exit status is 1 if a comparison fails.`,
-	example: `  anisoflight schedule check
+	Example: `  anisoflight schedule check
   anisoflight schedule check --samples 65536 --seed 7
   anisoflight schedule check --json | jq .ok`,
-	options: []option{
-		{name: "samples", kind: whole, def: "8192", usage: "`draws` of time, image, noise and probe"},
-		{name: "seed", kind: seed, def: "0", usage: "of the draws"},
-		{name: "false_alarm", kind: number, def: "1e-4", usage: "`probability` that a sound estimator fails"},
-		deviceOption,
+	Options: []command.Option{
+		{Name: "samples", Kind: command.Whole, Default: "8192", Usage: "`draws` of time, image, noise and probe"},
+		{Name: "seed", Kind: command.Seed, Default: "0", Usage: "of the draws"},
+		{Name: "false_alarm", Kind: command.Number, Default: "1e-4", Usage: "`probability` that a sound estimator fails"},
+		connect.DeviceOption,
 	},
-	json: true,
-	run:  runScheduleCheck,
+	JSON: true,
+	Run:  runScheduleCheck,
 }
 
-func runScheduleCheck(ctx context.Context, e env) error {
+func runScheduleCheck(ctx context.Context, e command.Env) error {
 	set := schedulecheck.Settings{
-		Samples: int(e.whole("samples")), Seed: e.get("seed").value.(uint64), FalseAlarm: e.number("false_alarm"),
+		Samples: int(e.Whole("samples")), Seed: e.Get("seed").Value.(uint64), FalseAlarm: e.Number("false_alarm"),
 	}
 	if err := set.Check(); err != nil {
-		return usagef(e.cmd, "%w", err)
+		return command.Usagef(e.Cmd, "%w", err)
 	}
-	dev, err := openDevice(e)
+	dev, err := connect.OpenDevice(e)
 	if err != nil {
 		return err
 	}
@@ -49,10 +51,10 @@ func runScheduleCheck(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	if e.json {
-		err = printJSON(e.out, report)
+	if e.JSON {
+		err = command.PrintJSON(e.Out, report)
 	} else {
-		err = printCheck(e.out, report)
+		err = printCheck(e.Out, report)
 	}
 	if err == nil && !report.OK {
 		err = errors.New("the estimator does not give the gradient of the loss")

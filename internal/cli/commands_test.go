@@ -24,13 +24,17 @@ import (
 )
 
 // The smallest network that is conditional on three classes.
-const tinyNetwork = `{"img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
+const tinyNetwork = `{"img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,"channel_mult":[1],` +
+	`"num_blocks":1,"attn_resolutions":[],"dropout":0}`
 
 // folder makes a data folder with the data set "bars": images 8×8 of one of three bars.
 func folder(t *testing.T) string {
 	t.Helper()
 	const n = 48
-	images := data.Images{Height: 8, Width: 8, Channels: 1, Layout: pixels.HWC, Uint8: make([]uint8, n*64), Labels: make([]int32, n)}
+	images := data.Images{
+		Height: 8, Width: 8, Channels: 1, Layout: pixels.HWC, Uint8: make([]uint8, n*64),
+		Labels: make([]int32, n),
+	}
 	for i := range n {
 		images.Labels[i] = int32(i % 3)
 		for y := range 8 {
@@ -64,25 +68,33 @@ func must(t *testing.T, dir string, args ...string) string {
 
 func pretrain(t *testing.T, dir, name string, more ...string) string {
 	t.Helper()
-	return must(t, dir, append([]string{"train", "--name", name, "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork, "--batch", "8", "--kimg", "0.024"}, more...)...)
+	return must(t, dir, append([]string{
+		"train", "--name", name, "--stage", "pretrain", "--dataset", "bars", "--network",
+		tinyNetwork, "--batch", "8", "--kimg", "0.024",
+	}, more...)...)
 }
 
 // From a data set to pictures, as the README walks through it.
 func TestWalkThrough(t *testing.T) {
 	dir, out := folder(t), t.TempDir()
-	if got := pretrain(t, dir, "bars"); !strings.Contains(got, "run bars: done after step 3, 0.024 kimg; saved as model bars") {
+	if got := pretrain(t, dir, "bars"); !strings.Contains(got,
+		"run bars: done after step 3, 0.024 kimg; saved as model bars") {
 		t.Errorf("pretrain says %q", got)
 	}
-	file := configFile(t, "name: learned\nstage: isotropic\ndataset: bars\nmodel: bars\ntrain_network: false\nbatch: 8\nkimg: 0.016\nT: 400\nknots: 8\n")
+	file := configFile(t,
+		"name: learned\nstage: isotropic\ndataset: bars\nmodel: bars\ntrain_network: false\nbatch: 8\nkimg: 0.016\nT: "+
+			"400\nknots: 8\n")
 	if got := must(t, dir, "train", "--config", file); !strings.Contains(got, "done after step 2") {
 		t.Errorf("isotropic says %q", got)
 	}
-	if got := must(t, dir, "train", "--config", file, "--resume", "--kimg", "0.032"); !strings.Contains(got, "done after step 4") {
+	if got := must(t, dir, "train", "--config", file, "--resume", "--kimg", "0.032"); !strings.Contains(got,
+		"done after step 4") {
 		t.Errorf("resumed run says %q", got)
 	}
 
 	picture := filepath.Join(out, "bars.png")
-	if got := must(t, dir, "sample", "--model", "learned", "--labels", "0-2", "--steps", "2", "--out", picture); !strings.Contains(got, "3 images of 8×8×1, 4 evaluations each") {
+	if got := must(t, dir, "sample", "--model", "learned", "--labels", "0-2", "--steps", "2", "--out",
+		picture); !strings.Contains(got, "3 images of 8×8×1, 4 evaluations each") {
 		t.Errorf("sample says %q", got)
 	}
 	if info, err := os.Stat(picture); err != nil || info.Size() == 0 {
@@ -98,7 +110,8 @@ func TestWalkThrough(t *testing.T) {
 			t.Errorf("%q does not warn of %s", got, want)
 		}
 	}
-	must(t, dir, "sample", "--model", "learned", "--n", "5", "--seed", "7", "--nfe", "3", "--second-point", "endpoint", "--out", arrays)
+	must(t, dir, "sample", "--model", "learned", "--n", "5", "--seed", "7", "--nfe", "3", "--second-point", "endpoint",
+		"--out", arrays)
 	got, err := data.ReadNPZ(arrays, "images", "labels", "seeds")
 	if err != nil {
 		t.Fatal(err)
@@ -107,17 +120,21 @@ func TestWalkThrough(t *testing.T) {
 		t.Errorf("seeds are %v, want 7 … 11", seeds)
 	}
 
-	must(t, dir, "schedule", "geodesic", "--name", "geo", "--model", "learned", "--dataset", "bars", "--points", "8", "--samples", "4", "--knots", "4")
+	must(t, dir, "schedule", "geodesic", "--name", "geo", "--model", "learned", "--dataset", "bars", "--points", "8",
+		"--samples", "4", "--knots", "4")
 	list := must(t, dir, "schedule", "list")
 	for _, name := range []string{"geo", "learned"} {
 		if !strings.Contains(list, name) {
 			t.Errorf("list lacks %s:\n%s", name, list)
 		}
 	}
-	if table := must(t, dir, "schedule", "show", "--schedule", "geo", "--points", "5"); !strings.HasPrefix(table, "kind      geodesic, seed 0\ndataset   bars ") || strings.Count(table, "\n") != 12 {
-		t.Errorf("table has %d lines, want 5 of provenance, an empty one, a head and 5:\n%s", strings.Count(table, "\n"), table)
+	if table := must(t, dir, "schedule", "show", "--schedule", "geo", "--points", "5"); !strings.HasPrefix(table,
+		"kind      geodesic, seed 0\ndataset   bars ") || strings.Count(table, "\n") != 12 {
+		t.Errorf("table has %d lines, want 5 of provenance, an empty one, a head and 5:\n%s", strings.Count(table, "\n"),
+			table)
 	}
-	if shown := must(t, dir, "schedule", "show", "--schedule", "learned"); !strings.Contains(shown, "stage isotropic, 4 steps") || !strings.Contains(shown, "dataset   bars") {
+	if shown := must(t, dir, "schedule", "show", "--schedule", "learned"); !strings.Contains(shown,
+		"stage isotropic, 4 steps") || !strings.Contains(shown, "dataset   bars") {
 		t.Errorf("show says\n%s", shown)
 	}
 }
@@ -125,7 +142,8 @@ func TestWalkThrough(t *testing.T) {
 // The table shows how much nearer to the data's Gaussian the nodes are, and the schedule samples as it says.
 func TestScheduleNodes(t *testing.T) {
 	dir := folder(t)
-	got := must(t, dir, "schedule", "nodes", "--name", "bars-4", "--dataset", "bars", "--basis", "dct", "--k", "4", "--solver", "dpmpp2m", "--nfe", "4", "--T", "400")
+	got := must(t, dir, "schedule", "nodes", "--name", "bars-4", "--dataset", "bars", "--basis", "dct", "--k", "4",
+		"--solver", "dpmpp2m", "--nfe", "4", "--T", "400")
 	var rows [2]struct {
 		name, grid     string
 		steps, nfe     int
@@ -145,7 +163,8 @@ func TestScheduleNodes(t *testing.T) {
 			t.Errorf("row %+v; want 4 steps, 4 evaluations, and parts that add up", r)
 		}
 	}
-	if !strings.Contains(head, "SUBSPACE 1 (60 dims") || rows[0].name != "bars-4" || rows[1].name != "edm" || !(rows[0].all < rows[1].all/2) {
+	if !strings.Contains(head, "SUBSPACE 1 (60 dims") || rows[0].name != "bars-4" || rows[1].name != "edm" ||
+		!(rows[0].all < rows[1].all/2) {
 		t.Errorf("nodes says\n%s", got)
 	}
 	if says != "sample with: --schedule bars-4 --solver dpmpp2m --nfe 4" {
@@ -153,12 +172,14 @@ func TestScheduleNodes(t *testing.T) {
 	}
 	pretrain(t, dir, "bars")
 	picture := filepath.Join(t.TempDir(), "bars.png")
-	if got := must(t, dir, "sample", "--model", "bars", "--n", "2", "--schedule", "bars-4", "--solver", "dpmpp2m", "--nfe", "4", "--out", picture); !strings.Contains(got, "4 evaluations each") {
+	if got := must(t, dir, "sample", "--model", "bars", "--n", "2", "--schedule", "bars-4", "--solver", "dpmpp2m", "--nfe",
+		"4", "--out", picture); !strings.Contains(got, "4 evaluations each") {
 		t.Errorf("sample says %q", got)
 	}
 
 	var info api.ScheduleInfo
-	if err := json.Unmarshal([]byte(must(t, dir, "schedule", "nodes", "--name", "bars-4", "--replace", "--dataset", "bars", "--solver", "ab", "--nfe", "3", "--json")), &info); err != nil {
+	if err := json.Unmarshal([]byte(must(t, dir, "schedule", "nodes", "--name", "bars-4", "--replace", "--dataset", "bars",
+		"--solver", "ab", "--nfe", "3", "--json")), &info); err != nil {
 		t.Fatal(err)
 	}
 	if info.J != 1 || info.Bench == nil || info.Bench.Nodes.NFE != 3 {
@@ -173,7 +194,8 @@ func TestInterruptedTrainingIsKept(t *testing.T) {
 	defer cancel()
 	go func() { // interrupt once steps have been taken
 		for ctx.Err() == nil {
-			if raw, err := os.ReadFile(filepath.Join(dir, "runs", "long", "status.json")); err == nil && strings.Contains(string(raw), `"running"`) {
+			if raw, err := os.ReadFile(filepath.Join(dir, "runs", "long", "status.json")); err == nil &&
+				strings.Contains(string(raw), `"running"`) {
 				time.Sleep(300 * time.Millisecond)
 				cancel()
 			}
@@ -181,8 +203,12 @@ func TestInterruptedTrainingIsKept(t *testing.T) {
 		}
 	}()
 	var stdout, stderr bytes.Buffer
-	status := run(ctx, []string{"train", "--name", "long", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork, "--batch", "8", "--kimg", "1000", "--data", dir, "--device", "go"}, &stdout, &stderr)
-	if status != 130 || !strings.Contains(stdout.String(), "run long: paused after step") || !strings.Contains(stdout.String(), "--resume") {
+	status := run(ctx, []string{
+		"train", "--name", "long", "--stage", "pretrain", "--dataset", "bars", "--network",
+		tinyNetwork, "--batch", "8", "--kimg", "1000", "--data", dir, "--device", "go",
+	}, &stdout, &stderr)
+	if status != 130 || !strings.Contains(stdout.String(), "run long: paused after step") ||
+		!strings.Contains(stdout.String(), "--resume") {
 		t.Fatalf("status %d, output %q, errors %q", status, stdout.String(), stderr.String())
 	}
 	must(t, dir, "sample", "--model", "long", "--n", "1", "--steps", "1", "--out", filepath.Join(t.TempDir(), "a.png"))
@@ -191,7 +217,8 @@ func TestInterruptedTrainingIsKept(t *testing.T) {
 		t.Fatalf("%q: step %d, %v", stdout.String(), step, err)
 	}
 	more := fmt.Sprintf("done after step %d", step+2)
-	if got := must(t, dir, "train", "--name", "long", "--resume", "--kimg", fmt.Sprint(0.008*float64(step+2))); !strings.Contains(got, more) {
+	if got := must(t, dir, "train", "--name", "long", "--resume", "--kimg",
+		fmt.Sprint(0.008*float64(step+2))); !strings.Contains(got, more) {
 		t.Errorf("resumed run says %q, want %q", got, more)
 	}
 }
@@ -211,7 +238,8 @@ func TestScheduleCheck(t *testing.T) {
 	if err := printCheck(&table, &report); err != nil {
 		t.Fatal(err)
 	}
-	if got := table.String(); strings.Count(got, "\n") != len(report.Rows)+2 || strings.Count(got, "FAIL\n") != 1 || strings.Count(got, "ok\n") != len(report.Rows)-1 {
+	if got := table.String(); strings.Count(got, "\n") != len(report.Rows)+2 || strings.Count(got, "FAIL\n") != 1 ||
+		strings.Count(got, "ok\n") != len(report.Rows)-1 {
 		t.Errorf("table\n%s", got)
 	}
 }
@@ -223,15 +251,36 @@ func TestCommandErrors(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no such model":        {[]string{"sample", "--model", "nobody"}, "nobody"},
-		"no such data set":     {[]string{"train", "--name", "x", "--stage", "pretrain", "--dataset", "none", "--network", tinyNetwork}, "none"},
-		"no such field":        {[]string{"train", "--name", "x", "--stage", "pretrain", "--dataset", "bars", "--network", `{"img_size":8}`}, "img_size"},
-		"no such schedule":     {[]string{"schedule", "show", "--schedule", "nothing"}, "nothing"},
-		"no such images":       {[]string{"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab", "--nfe", "3"}, "nothing"},
-		"no such solver":       {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "rk4", "--nfe", "3"}, "dpmpp2m"},
-		"too few evaluations":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun", "--nfe", "1"}, "--nfe must be at least 2"},
-		"model name taken":     {[]string{"train", "--name", "y", "--save", "taken", "--stage", "pretrain", "--dataset", "bars"}, "--replace"},
-		"run name taken":       {[]string{"train", "--name", "taken", "--save", "z", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork}, "taken"},
+		"no such model": {[]string{"sample", "--model", "nobody"}, "nobody"},
+		"no such data set": {[]string{
+			"train", "--name", "x", "--stage", "pretrain", "--dataset", "none", "--network",
+			tinyNetwork,
+		}, "none"},
+		"no such field": {[]string{
+			"train", "--name", "x", "--stage", "pretrain", "--dataset", "bars", "--network",
+			`{"img_size":8}`,
+		}, "img_size"},
+		"no such schedule": {[]string{"schedule", "show", "--schedule", "nothing"}, "nothing"},
+		"no such images": {[]string{
+			"schedule", "nodes", "--name", "s", "--dataset", "nothing", "--solver", "ab",
+			"--nfe", "3",
+		}, "nothing"},
+		"no such solver": {[]string{
+			"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "rk4", "--nfe",
+			"3",
+		}, "dpmpp2m"},
+		"too few evaluations": {[]string{
+			"schedule", "nodes", "--name", "s", "--dataset", "bars", "--solver", "heun",
+			"--nfe", "1",
+		}, "--nfe must be at least 2"},
+		"model name taken": {[]string{
+			"train", "--name", "y", "--save", "taken", "--stage", "pretrain", "--dataset",
+			"bars",
+		}, "--replace"},
+		"run name taken": {[]string{
+			"train", "--name", "taken", "--save", "z", "--stage", "pretrain", "--dataset",
+			"bars", "--network", tinyNetwork,
+		}, "taken"},
 		"nothing to resume":    {[]string{"train", "--name", "unheard", "--resume"}, "unheard"},
 		"unusable plugin":      {[]string{"doctor", "--device", "nowhere.so"}, "no such file"},
 		"address in use twice": {[]string{"serve", "--listen", "256.0.0.1:1"}, "cannot listen"},
@@ -258,7 +307,8 @@ func TestModelCheck(t *testing.T) {
 	if status != 0 || !strings.Contains(stdout, "every tensor fits") {
 		t.Errorf("status %d, %q, %q", status, stdout, stderr)
 	}
-	if err := os.WriteFile(filepath.Join(path, "config.json"), []byte(strings.Replace(tinyNetwork, `"num_blocks":1`, `"num_blocks":2`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(path, "config.json"),
+		[]byte(strings.Replace(tinyNetwork, `"num_blocks":1`, `"num_blocks":2`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	status, stdout, stderr = call(t, "model", "check", "--json", path)
@@ -266,7 +316,10 @@ func TestModelCheck(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatal(err)
 	}
-	missing := modelFault{"model.safetensors", "model.enc.8x8_block1.norm0.weight", "is missing; config.json asks for it with shape [8]"}
+	missing := modelFault{
+		"model.safetensors", "model.enc.8x8_block1.norm0.weight",
+		"is missing; config.json asks for it with shape [8]",
+	}
 	if status != 1 || report.Faults[0] != missing || !strings.Contains(stderr, "cannot be served") {
 		t.Errorf("status %d, faults %v, %q", status, report.Faults, stderr)
 	}
@@ -326,7 +379,8 @@ func (l *lines) await(t *testing.T, marker string) string {
 }
 
 func TestServe(t *testing.T) {
-	for name, listen := range map[string]string{"tcp": "127.0.0.1:0", "unix": "unix:" + filepath.Join(t.TempDir(), "a.sock")} {
+	for name, listen := range map[string]string{"tcp": "127.0.0.1:0", "unix": "unix:" +
+		filepath.Join(t.TempDir(), "a.sock")} {
 		t.Run(name, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()

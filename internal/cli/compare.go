@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-var compareSpec = spec{
-	use:   "compare",
-	short: "Measure solvers, grids and schedules side by side",
-	long: `Compare samples with every solver on every grid of every schedule at every number of
+var compareSpec = command.Spec{
+	Use:   "compare",
+	Short: "Measure solvers, grids and schedules side by side",
+	Long: `Compare samples with every solver on every grid of every schedule at every number of
 evaluations, from the same latents, and prints a row for each:
 
   ODE ERROR  100 × the rms distance per pixel to the converged solution of the same path
@@ -32,23 +34,31 @@ solver cannot do, such as too few evaluations, is said in its row.
 
 The figures are those of Client.compare in the Python package, which does the work: it
 must be installed (ANISOFLIGHT_PYTHON names the interpreter).`,
-	example: `  anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 --grids schedule,edm
-  anisoflight compare --model digits --solvers ab:order=2 --nfe 5 --schedules own,fast --dataset digits --out table.csv`,
-	options: slices.Concat([]option{
-		{name: "model", needed: true, usage: "`name` of the model"},
-		{name: "solvers", def: "heun,ab,ipndm,dpmpp2m", usage: "`list` of " + strings.Join(api.Solvers, " ")},
-		{name: "nfe", kind: text, def: "5,9", usage: "`list` of evaluations of the network"},
-		{name: "grids", def: "schedule", usage: "`list` of " + strings.Join(append(slices.Clone(api.GridNames), api.Tables...), ", ")},
-		{name: "schedules", def: "own", usage: "`list` of schedules: names, edm, own (the model's own)"},
-		{name: "probes", kind: whole, def: "256", usage: "`number` of latents of the ODE error"},
-		{name: "dataset", usage: "`name` of the data set of the Fréchet distance; without one it is left out"},
-		{name: "components", kind: whole, def: "40", usage: "`number` of principal components of the Fréchet distance"},
-		{name: "samples", kind: whole, def: "2000", usage: "`number` of images per seed of the Fréchet distance"},
-		{name: "seeds", kind: whole, def: "3", usage: "`number` of repetitions of the Fréchet distance"},
-		{name: "out", usage: "`file` for the table as CSV"},
-	}, folderOptions),
-	json: true,
-	run:  runCompare,
+	Example: `  anisoflight compare --model digits --solvers heun:second_point=endpoint,ipndm,ab --nfe 5,9 \
+    --grids schedule,edm
+  anisoflight compare --model digits --solvers ab:order=2 --nfe 5 --schedules own,fast \
+    --dataset digits --out table.csv`,
+	Options: slices.Concat([]command.Option{
+		{Name: "model", Required: true, Usage: "`name` of the model"},
+		{Name: "solvers", Default: "heun,ab,ipndm,dpmpp2m", Usage: "`list` of " + strings.Join(api.Solvers, " ")},
+		{Name: "nfe", Kind: command.Text, Default: "5,9", Usage: "`list` of evaluations of the network"},
+		{
+			Name: "grids", Default: "schedule",
+			Usage: "`list` of " + strings.Join(append(slices.Clone(api.GridNames), api.Tables...), ", "),
+		},
+		{Name: "schedules", Default: "own", Usage: "`list` of schedules: names, edm, own (the model's own)"},
+		{Name: "probes", Kind: command.Whole, Default: "256", Usage: "`number` of latents of the ODE error"},
+		{Name: "dataset", Usage: "`name` of the data set of the Fréchet distance; without one it is left out"},
+		{
+			Name: "components", Kind: command.Whole, Default: "40",
+			Usage: "`number` of principal components of the Fréchet distance",
+		},
+		{Name: "samples", Kind: command.Whole, Default: "2000", Usage: "`number` of images per seed of the Fréchet distance"},
+		{Name: "seeds", Kind: command.Whole, Default: "3", Usage: "`number` of repetitions of the Fréchet distance"},
+		{Name: "out", Usage: "`file` for the table as CSV"},
+	}, connect.FolderOptions),
+	JSON: true,
+	Run:  runCompare,
 }
 
 // comparePlan is what python -m anisoflight.compare reads from its standard input.
@@ -76,67 +86,70 @@ type choice struct {
 	Value any    `json:"value"`
 }
 
-func runCompare(ctx context.Context, e env) error {
+func runCompare(ctx context.Context, e command.Env) error {
 	plan, err := newComparePlan(e)
 	if err != nil {
-		return usagef(e.cmd, "%w", err)
+		return command.Usagef(e.Cmd, "%w", err)
 	}
-	cmd, err := pythonCommand(ctx, e, "anisoflight.compare")
+	cmd, err := command.Python(ctx, e, "anisoflight.compare")
 	if err != nil {
 		return err
 	}
-	return withServer(ctx, e, func(c connection) error {
-		plan.Location = c.location
+	return connect.WithServer(ctx, e, func(c connect.Connection) error {
+		plan.Location = c.Location
 		text, err := json.Marshal(plan)
 		if err != nil {
 			return err
 		}
 		cmd.Stdin = bytes.NewReader(text)
-		return wait(ctx, cmd)
+		return command.Wait(ctx, cmd)
 	})
 }
 
 // newComparePlan reads the lists.
-func newComparePlan(e env) (comparePlan, error) {
+func newComparePlan(e command.Env) (comparePlan, error) {
 	p := comparePlan{
-		Token: e.text("token"), TLSCA: e.text("tls_ca"), Model: e.text("model"), Dataset: e.text("dataset"), Out: e.text("out"), JSON: e.json,
-		Probes: e.whole("probes"), Components: e.whole("components"), Samples: e.whole("samples"), Seeds: e.whole("seeds"),
+		Token: e.Text("token"), TLSCA: e.Text("tls_ca"), Model: e.Text("model"), Dataset: e.Text("dataset"),
+		Out: e.Text("out"), JSON: e.JSON,
+		Probes: e.Whole("probes"), Components: e.Whole("components"), Samples: e.Whole("samples"), Seeds: e.Whole("seeds"),
 	}
-	if e.get("client_cert").given {
-		return p, errors.New("compare cannot reach servers that ask for --client-cert: the Python package has no such setting")
+	if e.Get("client_cert").Given {
+		return p, errors.New(
+			"compare cannot reach servers that ask for --client-cert: the Python package has no such setting",
+		)
 	}
 	for name, least := range map[string]int64{"probes": 1, "samples": 2, "seeds": 1, "components": 1} {
-		if e.whole(name) < least {
-			return p, fmt.Errorf("--%s must be at least %d, got %d", name, least, e.whole(name))
+		if e.Whole(name) < least {
+			return p, fmt.Errorf("--%s must be at least %d, got %d", name, least, e.Whole(name))
 		}
 	}
 	for _, name := range []string{"nfe", "grids", "schedules", "solvers"} {
-		if len(words(e.text(name))) == 0 {
-			return p, fmt.Errorf("--%s must be a list of at least one, got %q", name, e.text(name))
+		if len(command.Words(e.Text(name))) == 0 {
+			return p, fmt.Errorf("--%s must be a list of at least one, got %q", name, e.Text(name))
 		}
 	}
-	for _, word := range words(e.text("nfe")) {
+	for _, word := range command.Words(e.Text("nfe")) {
 		n, err := strconv.Atoi(word)
 		if err != nil {
 			return p, fmt.Errorf("--nfe must be a list of numbers such as 5,9, got %q", word)
 		}
 		p.NFE = append(p.NFE, n)
 	}
-	for _, word := range words(e.text("grids")) {
+	for _, word := range command.Words(e.Text("grids")) {
 		grid, err := parseGrid(word)
 		if err != nil {
 			return p, err
 		}
 		p.Grids = append(p.Grids, grid)
 	}
-	for _, word := range words(e.text("schedules")) {
+	for _, word := range command.Words(e.Text("schedules")) {
 		c := choice{Name: word}
 		if word != "own" {
 			c.Value = word
 		}
 		p.Schedules = append(p.Schedules, c)
 	}
-	for _, word := range words(e.text("solvers")) {
+	for _, word := range command.Words(e.Text("solvers")) {
 		solver, err := parseSolver(word)
 		if err != nil {
 			return p, err
@@ -154,7 +167,8 @@ func parseGrid(word string) (choice, error) {
 	case slices.Contains(api.Tables, word):
 		return choice{word, map[string]any{api.GridTable: word}}, nil
 	}
-	return choice{}, fmt.Errorf("--grids must be of %s %s, got %q", strings.Join(api.GridNames, " "), strings.Join(api.Tables, " "), word)
+	return choice{}, fmt.Errorf("--grids must be of %s %s, got %q", strings.Join(api.GridNames, " "),
+		strings.Join(api.Tables, " "), word)
 }
 
 // parseSolver reads NAME:FIELD=VALUE:…; a value that is JSON, such as a number, is taken as that.
@@ -171,15 +185,11 @@ func parseSolver(word string) (choice, error) {
 		if !ok || field == "" {
 			return choice{}, fmt.Errorf("--solvers must be NAME:FIELD=VALUE:… such as ab:order=2, got %q", word)
 		}
-		v, err := object.parse(value)
+		v, err := command.Object.Parse(value)
 		if err != nil {
 			return choice{}, fmt.Errorf("--solvers: %s of %s: %w", field, name, err)
 		}
 		options[field] = v
 	}
 	return choice{word, options}, nil
-}
-
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

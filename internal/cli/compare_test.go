@@ -19,7 +19,8 @@ func TestCompareRefuses(t *testing.T) {
 		`--solvers must be of`:       {"--model", "bars", "--solvers", "ab,rk4:order=2"},
 		"geodesic ays-sd15":          {"--model", "bars", "--grids", "edm,karras"},
 	} {
-		if status, _, stderr := call(t, append([]string{"compare", "--data", dir, "--device", "go"}, args...)...); status == 0 || !strings.Contains(strings.ToLower(stderr), strings.ToLower(want)) {
+		if status, _, stderr := call(t, append([]string{"compare", "--data", dir, "--device", "go"},
+			args...)...); status == 0 || !strings.Contains(strings.ToLower(stderr), strings.ToLower(want)) {
 			t.Errorf("compare %v: status %d, says %q, want %q", args, status, stderr, want)
 		}
 	}
@@ -37,7 +38,10 @@ func TestListsOfWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := map[string]any{"nfe": []any{5.0, 9.0}, "solvers": []any{"ab"}, "schedules": []any{"edm"}}; !reflect.DeepEqual(fields, want) {
+	if want := map[string]any{
+		"nfe": []any{5.0, 9.0}, "solvers": []any{"ab"},
+		"schedules": []any{"edm"},
+	}; !reflect.DeepEqual(fields, want) {
 		t.Errorf("fields %v, want %v", fields, want)
 	}
 }

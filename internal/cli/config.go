@@ -7,12 +7,15 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/serve"
 )
 
 // newConfig makes the command that shows settings: one subcommand for each command
 // that has some, with the same flags. Without a subcommand it shows serve's.
 func newConfig() *cobra.Command {
-	parent := showSettings(serveSpec)
+	parent := showSettings(serve.Spec)
 	parent.Use = "config [command]"
 	parent.Short = "Print the settings in force and where each comes from"
 	parent.Long = `Config resolves a command's settings as that command would (flag, then environment,
@@ -24,48 +27,48 @@ command's own flags and does nothing else. Without a command it shows serve's.`
   anisoflight config --json`
 	for _, s := range specs() {
 		child := showSettings(s)
-		child.Short = "Print the settings of " + s.use
+		child.Short = "Print the settings of " + s.Use
 		parent.AddCommand(child)
 	}
 	return parent
 }
 
-func showSettings(s spec) *cobra.Command {
+func showSettings(s command.Spec) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     s.use,
-		Example: "  anisoflight config " + s.use,
-		Args:    noArgs,
+		Use:     s.Use,
+		Example: "  anisoflight config " + s.Use,
+		Args:    command.NoArgs,
 	}
-	s.flags(cmd)
+	s.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		e, err := s.prepare(cmd)
+		e, err := s.Prepare(cmd)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return printJSON(e.out, settingsJSON(e.values))
+			return command.PrintJSON(e.Out, settingsJSON(e.Values))
 		}
-		return printSettings(e.out, e.values)
+		return printSettings(e.Out, e.Values)
 	}
 	return cmd
 }
 
-func printSettings(w io.Writer, values []value) error {
+func printSettings(w io.Writer, values []command.Value) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "SETTING\tVALUE\tSOURCE")
 	for _, v := range values {
 		shown := "(unset)"
-		if v.value != nil && v.secret {
+		if v.Value != nil && v.Secret {
 			shown = "(secret)"
-		} else if v.value != nil {
-			raw, err := json.Marshal(v.value)
+		} else if v.Value != nil {
+			raw, err := json.Marshal(v.Value)
 			if err != nil {
 				return err
 			}
 			shown = string(raw)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", v.name, shown, v.source)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", v.Name, shown, v.Source)
 	}
 	return t.Flush()
 }
@@ -75,20 +78,14 @@ type settingJSON struct {
 	Source string `json:"source"`
 }
 
-func settingsJSON(values []value) map[string]settingJSON {
+func settingsJSON(values []command.Value) map[string]settingJSON {
 	out := map[string]settingJSON{}
 	for _, v := range values {
-		shown := v.value
-		if shown != nil && v.secret {
+		shown := v.Value
+		if shown != nil && v.Secret {
 			shown = "(secret)"
 		}
-		out[v.name] = settingJSON{shown, v.source}
+		out[v.Name] = settingJSON{shown, v.Source}
 	}
 	return out
-}
-
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
 
@@ -36,7 +38,7 @@ func startServer(t *testing.T, dir string, more ...string) served {
 	status := make(chan int, 1)
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go"}, more...)
 	go func() { status <- run(ctx, args, s.log, s.log) }()
-	s.location = locationOf(s.log.await(t, "listening on "))
+	s.location = connect.LocationOf(s.log.await(t, "listening on "))
 	s.stop = func() int {
 		interrupt()
 		return <-status
@@ -60,7 +62,8 @@ func TestOneServerOfAFolder(t *testing.T) {
 	s := startServer(t, dir)
 
 	status, _, stderr := call(t, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "nowhere.so")
-	want := fmt.Sprintf("anisoflight: the data folder %q is in use by process %d (anisoflight serve, %s); stop it, or choose another --data\n", dir, os.Getpid(), s.location)
+	want := fmt.Sprintf("anisoflight: the data folder %q is in use by process %d (anisoflight serve, %s); stop it, or "+
+		"choose another --data\n", dir, os.Getpid(), s.location)
 	if status != 1 || stderr != want {
 		t.Errorf("a second server: status %d, says %q, want %q", status, stderr, want)
 	}
@@ -77,7 +80,8 @@ func TestOneServerOfAFolder(t *testing.T) {
 	if _, list, stderr := call(t, "schedule", "list", "--data", dir); !strings.Contains(list, "two") {
 		t.Errorf("the list is %q, %q", list, stderr)
 	}
-	if _, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go"); !strings.Contains(stderr, "--device is not used") {
+	if _, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go"); !strings.Contains(stderr,
+		"--device is not used") {
 		t.Errorf("of a device that the server does not use the command says %q", stderr)
 	}
 	if status := s.stop(); status != 0 {
@@ -99,7 +103,7 @@ func TestServerWithoutAFolder(t *testing.T) {
 	if status != 0 || !strings.Contains(list, "two") {
 		t.Errorf("status %d, the list is %q, %q", status, list, stderr)
 	}
-	if exists(nowhere) {
+	if command.Exists(nowhere) {
 		t.Error("a folder was made")
 	}
 	if status := s.stop(); status != 0 {
@@ -132,10 +136,12 @@ func TestTrainingOnAServer(t *testing.T) {
 		"train", "--name", "long", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork, "--batch", "8",
 		"--kimg", "1000", "--server", s.location,
 	}, &out, io.Discard)
-	if status != 130 || !strings.Contains(out.String(), "run long: paused after step") || !strings.Contains(out.String(), "--resume --server "+s.location) {
+	if status != 130 || !strings.Contains(out.String(), "run long: paused after step") ||
+		!strings.Contains(out.String(), "--resume --server "+s.location) {
 		t.Errorf("status %d, says %q", status, out.String())
 	}
-	if _, list, _ := call(t, "model", "list", "--data", dir); !strings.Contains(list, "long") || !strings.Contains(list, "bars") {
+	if _, list, _ := call(t, "model", "list", "--data", dir); !strings.Contains(list, "long") ||
+		!strings.Contains(list, "bars") {
 		t.Errorf("the models are\n%s", list)
 	}
 	if status := s.stop(); status != 0 {
@@ -146,7 +152,8 @@ func TestTrainingOnAServer(t *testing.T) {
 // A folder whose server was killed is free, whatever its lock says.
 func TestKilledServer(t *testing.T) {
 	dir := folder(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device",
+		"go")
 	cmd.Env = append(os.Environ(), "ANISOFLIGHT_TEST_COMMAND=1")
 	var log lines
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -177,7 +184,8 @@ func TestFolderInUseByACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go")
-	if status != 1 || !strings.Contains(stderr, fmt.Sprintf("is in use by process %d (anisoflight train); stop it", os.Getpid())) {
+	if status != 1 || !strings.Contains(stderr, fmt.Sprintf("is in use by process %d (anisoflight train); stop it",
+		os.Getpid())) {
 		t.Errorf("status %d, %q", status, stderr)
 	}
 	done := make(chan string)
@@ -195,12 +203,16 @@ func TestFolderInUseByACommand(t *testing.T) {
 
 func TestFolderThatIsMissing(t *testing.T) {
 	for _, args := range [][]string{
-		{"schedule", "list"}, {"model", "list"}, {"basis", "list"}, {"schedule", "show", "--schedule", "edm"},
+		{"schedule", "list"},
+		{"model", "list"},
+		{"basis", "list"},
+		{"schedule", "show", "--schedule", "edm"},
 		{"sample", "--model", "digits"},
 	} {
 		dir := filepath.Join(t.TempDir(), "dtaa")
 		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
-		if status != 1 || !strings.Contains(stderr, fmt.Sprintf("the data folder %q does not exist", dir)) || exists(dir) {
+		if status != 1 || !strings.Contains(stderr, fmt.Sprintf("the data folder %q does not exist", dir)) ||
+			command.Exists(dir) {
 			t.Errorf("%v: status %d, %q", args, status, stderr)
 		}
 	}
@@ -218,16 +230,19 @@ func TestServerWithTLS(t *testing.T) {
 	if status, _, stderr := call(t, "certificate", "--out", certs); status != 0 {
 		t.Fatal(stderr)
 	}
-	s := startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", file("server.pem"), "--tls-key", file("server-key.pem"), "--client-ca", file("ca.pem"))
+	s := startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", file("server.pem"), "--tls-key",
+		file("server-key.pem"), "--client-ca", file("ca.pem"))
 	list := []string{"schedule", "list", "--data", dir}
 	if status, _, stderr := call(t, list...); status != 1 || !strings.Contains(stderr, "certificate") {
 		t.Errorf("without the authority: status %d, %q", status, stderr)
 	}
-	list = append(list, "--tls-ca", file("ca.pem"), "--client-cert", file("client.pem"), "--client-key", file("client-key.pem"))
+	list = append(list, "--tls-ca", file("ca.pem"), "--client-cert", file("client.pem"), "--client-key",
+		file("client-key.pem"))
 	if status, got, stderr := call(t, list...); status != 0 || !strings.HasPrefix(got, "NAME") {
 		t.Errorf("status %d, %q, %q", status, got, stderr)
 	}
-	if status, _, stderr := call(t, append(list[:4:4], "--tls-ca", file("server-key.pem"))...); status != 1 || !strings.Contains(stderr, "holds no certificate") {
+	if status, _, stderr := call(t, append(list[:4:4], "--tls-ca", file("server-key.pem"))...); status != 1 ||
+		!strings.Contains(stderr, "holds no certificate") {
 		t.Errorf("a key instead of the authority: status %d, %q", status, stderr)
 	}
 	if status := s.stop(); status != 0 {
@@ -264,13 +279,15 @@ func TestTokens(t *testing.T) {
 	_, line, told := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
 	token := strings.Fields(told[strings.Index(told, "\n\n"):])[0]
 	s := startServer(t, folder(t), "--tokens", write(t, filepath.Join(t.TempDir(), "tokens"), line))
-	if status, _, stderr := call(t, "schedule", "list", "--server", s.location); status != 1 || !strings.Contains(stderr, "token") {
+	if status, _, stderr := call(t, "schedule", "list", "--server", s.location); status != 1 ||
+		!strings.Contains(stderr, "token") {
 		t.Errorf("without a token: status %d, %q", status, stderr)
 	}
 	if status, _, stderr := call(t, "schedule", "list", "--server", s.location, "--token", token); status != 0 {
 		t.Errorf("with a token: status %d, %q", status, stderr)
 	}
-	if _, shown, _ := call(t, "config", "sample", "--token", token); strings.Contains(shown, token) || !strings.Contains(shown, "(secret)") {
+	if _, shown, _ := call(t, "config", "sample", "--token", token); strings.Contains(shown, token) ||
+		!strings.Contains(shown, "(secret)") {
 		t.Errorf("config shows\n%s", shown)
 	}
 	if status := s.stop(); status != 0 {

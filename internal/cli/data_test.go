@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -16,9 +17,10 @@ import (
 func TestData(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.npz"), filepath.Join(dir, "out.zip")
-	err := writeFile(in, func(w io.Writer) error {
+	err := command.WriteFile(in, func(w io.Writer) error {
 		return data.WriteNPZ(w, map[string]*data.Array{
-			"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}, "labels": {Shape: []int{3}, Values: []int64{1, 0, 1}},
+			"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)},
+			"labels": {Shape: []int{3}, Values: []int64{1, 0, 1}},
 		})
 	})
 	if err != nil {
@@ -46,7 +48,7 @@ func TestData(t *testing.T) {
 // A data set goes to the server that works on the folder, and to one of the command's own where there is none.
 func TestDataGoesThroughTheFoldersServer(t *testing.T) {
 	dir, in := t.TempDir(), filepath.Join(t.TempDir(), "in.npz")
-	err := writeFile(in, func(w io.Writer) error {
+	err := command.WriteFile(in, func(w io.Writer) error {
 		return data.WriteNPZ(w, map[string]*data.Array{"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}})
 	})
 	if err != nil {

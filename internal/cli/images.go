@@ -1,18 +1,16 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"image"
 	"image/color"
 	"image/png"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -57,12 +55,12 @@ func writePNG(path string, g images, columns, scale int) error {
 	if scale <= 0 {
 		scale = max(1, 64/max(g.h, 1))
 	}
-	return writeFile(path, func(w io.Writer) error { return png.Encode(w, g.grid(columns, scale)) })
+	return command.WriteFile(path, func(w io.Writer) error { return png.Encode(w, g.grid(columns, scale)) })
 }
 
 // writeNPZ writes the arrays images [n, h, w, c], labels [n] and seeds [n].
 func writeNPZ(path string, g images) error {
-	return writeFile(path, func(w io.Writer) error {
+	return command.WriteFile(path, func(w io.Writer) error {
 		return data.WriteNPZ(w, map[string]*data.Array{
 			"images": {Shape: []int{g.n, g.h, g.w, g.c}, Values: g.pixels},
 			"labels": {Shape: []int{g.n}, Values: g.labels},
@@ -93,32 +91,4 @@ func (g images) grid(columns, scale int) image.Image {
 		}
 	}
 	return img
-}
-
-// writeFile writes a file that appears whole or not at all.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	w := bufio.NewWriter(f)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

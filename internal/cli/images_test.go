@@ -12,13 +12,17 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // sampled are the rows of three images of 2×1 pixels, the second a preview.
 func sampled(channels int) images {
 	s := api.Schema{Columns: []api.Column{
-		{Name: "seed", Type: api.Uint64}, {Name: "label", Type: api.Int32}, {Name: "step", Type: api.Int32}, {Name: "nfe", Type: api.Int32},
+		{Name: "seed", Type: api.Uint64},
+		{Name: "label", Type: api.Int32},
+		{Name: "step", Type: api.Int32},
+		{Name: "nfe", Type: api.Int32},
 		{Name: "sample", Type: api.Uint8, Kind: api.Tensor, Shape: []int{2, 1, channels}},
 	}}
 	pixels := make([]uint8, 3*2*channels)
@@ -26,13 +30,22 @@ func sampled(channels int) images {
 		pixels[i] = uint8(10 * (i + 1))
 	}
 	var g images
-	g.add(client.Message{Schema: s, Batch: api.Batch{Rows: 3, Cols: []any{[]uint64{5, 6, 7}, []int32{-1, 0, 1}, []int32{-1, 4, -1}, []int32{9, 4, 9}, pixels}}})
+	g.add(client.Message{Schema: s, Batch: api.Batch{Rows: 3, Cols: []any{
+		[]uint64{5, 6, 7},
+		[]int32{-1, 0, 1},
+		[]int32{-1, 4, -1},
+		[]int32{9, 4, 9},
+		pixels,
+	}}})
 	return g
 }
 
 func TestPreviewsAreLeftOut(t *testing.T) {
 	g := sampled(1)
-	want := images{n: 2, h: 2, w: 1, c: 1, pixels: []uint8{10, 20, 50, 60}, labels: []int32{-1, 1}, seeds: []uint64{5, 7}, nfe: 9}
+	want := images{
+		n: 2, h: 2, w: 1, c: 1, pixels: []uint8{10, 20, 50, 60}, labels: []int32{-1, 1}, seeds: []uint64{5, 7},
+		nfe: 9,
+	}
 	if diff := cmp.Diff(want, g, cmp.AllowUnexported(images{})); diff != "" {
 		t.Errorf("final rows differ (-want +got):\n%s", diff)
 	}
@@ -95,11 +108,15 @@ func TestNPZRoundTrip(t *testing.T) {
 func TestWriteFileIsWholeOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	if err := writeFile(path, func(w io.Writer) error { _, err := io.WriteString(w, "old"); return err }); err != nil {
+	if err := command.WriteFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w,
+			"old")
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	stop := errors.New("stop")
-	err := writeFile(path, func(w io.Writer) error { _, _ = io.WriteString(w, "new"); return stop })
+	err := command.WriteFile(path, func(w io.Writer) error { _, _ = io.WriteString(w, "new"); return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}

@@ -6,23 +6,24 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-var modelCheckSpec = spec{
-	use:   "check",
-	args:  "FOLDER",
-	short: "Compare a model folder's weights with its configuration, without a device",
-	long: `Check says everything that keeps the folder from being served: files that are missing
+var modelCheckSpec = command.Spec{
+	Use:   "check",
+	Args:  "FOLDER",
+	Short: "Compare a model folder's weights with its configuration, without a device",
+	Long: `Check says everything that keeps the folder from being served: files that are missing
 or cannot be read, and each tensor that the network of config.json asks for and the
 weights lack, that it does not know, or that has another shape, type or values that
 are not finite. Nothing is compiled, and one tensor is in memory at a time.
 
 The exit status is 1 if anything is wrong.`,
-	example: `  anisoflight model check data/models/cifar10
+	Example: `  anisoflight model check data/models/cifar10
   anisoflight model check --json data/models/cifar10 | jq .parameters`,
-	json: true,
-	run:  runModelCheck,
+	JSON: true,
+	Run:  runModelCheck,
 }
 
 // modelFault is one thing that is wrong with a model folder.
@@ -40,8 +41,8 @@ type modelReport struct {
 	Faults     []modelFault `json:"faults"`
 }
 
-func runModelCheck(_ context.Context, e env) error {
-	net, faults := checkpoint.CheckModel(e.args[0])
+func runModelCheck(_ context.Context, e command.Env) error {
+	net, faults := checkpoint.CheckModel(e.Args[0])
 	report := modelReport{Faults: []modelFault{}}
 	if net != nil {
 		report.Type, report.Parameters, report.Config = net.Shape().Type, net.ParamCount(), net
@@ -55,13 +56,13 @@ func runModelCheck(_ context.Context, e env) error {
 		report.Faults = append(report.Faults, fault)
 	}
 	var err error
-	if e.json {
-		err = printJSON(e.out, report)
+	if e.JSON {
+		err = command.PrintJSON(e.Out, report)
 	} else {
-		err = report.print(e.out)
+		err = report.print(e.Out)
 	}
 	if err == nil && len(faults) > 0 {
-		err = fmt.Errorf("%s cannot be served", e.args[0])
+		err = fmt.Errorf("%s cannot be served", e.Args[0])
 	}
 	return err
 }

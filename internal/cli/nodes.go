@@ -9,27 +9,39 @@ import (
 	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
 // nodesRequest are the fields of MakeSchedule that a gaussian schedule takes.
-var nodesRequest = []option{
-	{name: "name", needed: true, usage: "`name` of the new schedule"},
-	{name: "dataset", needed: true, usage: "`name` of the data set whose Gaussian is measured"},
-	{name: "solver", needed: true, usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
-	{name: "nfe", needed: true, kind: whole, usage: "evaluations of the network: takes the most steps that fit"},
-	{name: "basis", usage: "none (default), or dct for noise levels by frequency"},
-	{name: "k", kind: whole, usage: "of dct: dimensions of the low frequencies per channel, a square (default: half of each axis)"},
-	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, `JSON` such as [2,4] for three subspaces"},
-	{name: "T", kind: number, usage: "end of time, a variance (default 6400)"},
-	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
-	{name: "refine", kind: object, usage: "move the levels to where the solver errs less on a model: JSON such as {\"model\":\"digits\",\"latents\":64,\"iterations\":4,\"seed\":0}"},
-	{name: "replace", kind: toggle, usage: "replace a schedule of that name"},
+var nodesRequest = []command.Option{
+	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is measured"},
+	{Name: "solver", Required: true, Usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
+	{Name: "nfe", Required: true, Kind: command.Whole, Usage: "evaluations of the network: takes the most steps that fit"},
+	{Name: "basis", Usage: "none (default), or dct for noise levels by frequency"},
+	{
+		Name: "k", Kind: command.Whole,
+		Usage: "of dct: dimensions of the low frequencies per channel, a square (default: half of each axis)",
+	},
+	{
+		Name: "cuts", Kind: command.Object,
+		Usage: "of dct: nested bands instead of k, `JSON` such as [2,4] for three subspaces",
+	},
+	{Name: "T", Kind: command.Number, Usage: "end of time, a variance (default 6400)"},
+	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0 (default 1e-9)"},
+	{
+		Name: "refine", Kind: command.Object,
+		Usage: "move the levels to where the solver errs less on a model: JSON such as " +
+			"{\"model\":\"digits\",\"latents\":64,\"iterations\":4,\"seed\":0}",
+	},
+	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleNodesSpec = spec{
-	use:   "nodes",
-	short: "Choose a solver's noise levels on a data set's own Gaussian, without a model",
-	long: `Nodes measures the mean and the spectrum of a data set and chooses the noise levels at
+var scheduleNodesSpec = command.Spec{
+	Use:   "nodes",
+	Short: "Choose a solver's noise levels on a data set's own Gaussian, without a model",
+	Long: `Nodes measures the mean and the spectrum of a data set and chooses the noise levels at
 which a solver with so few evaluations comes closest to the normal law that has them,
 in each subspace of a basis its own. It stores them as a schedule for that solver and
 that number of evaluations, for any model of such images.
@@ -40,25 +52,26 @@ variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).
 With --refine the noise levels are moved further, to where the solver's samples of a
 model come closer to the converged ones from the same latents along the same path. The
 gain is measured on those latents and on as many others.`,
-	example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
+	Example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
   anisoflight schedule nodes --name fine-5 --dataset digits --solver dpmpp2m --nfe 5 --refine '{"model":"digits"}'
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
-	options: slices.Concat(nodesRequest, folderOptions),
-	json:    true,
-	run: func(ctx context.Context, e env) error {
-		fields := e.request(nodesRequest)
+	Options: slices.Concat(nodesRequest, connect.FolderOptions),
+	JSON:    true,
+	Run: func(ctx context.Context, e command.Env) error {
+		fields := e.Request(nodesRequest)
 		fields["kind"] = "gaussian"
 		var reply api.ScheduleInfo
-		if err := perform(ctx, e, "MakeSchedule", fields, "choosing", &reply); err != nil {
+		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "choosing", &reply); err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, reply)
+		if e.JSON {
+			return command.PrintJSON(e.Out, reply)
 		}
 		if r := reply.Refined; r != nil {
-			fmt.Fprintf(e.out, "ODE error on %s: %.4g before refining, %.4g after; on other latents %.4g and %.4g\n", r.Model, r.Before, r.After, r.HeldBefore, r.HeldAfter)
+			fmt.Fprintf(e.Out, "ODE error on %s: %.4g before refining, %.4g after; on other latents %.4g and %.4g\n", r.Model,
+				r.Before, r.After, r.HeldBefore, r.HeldAfter)
 		}
-		return printBench(e.out, reply.Name, *reply.Bench)
+		return printBench(e.Out, reply.Name, *reply.Bench)
 	},
 }
 

@@ -10,48 +10,56 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // predictRequest are the fields of Predict.
-var predictRequest = []option{
-	{name: "model", needed: true, usage: "`name` of the model whose residual is measured"},
-	{name: "dataset", needed: true, usage: "`name` of the data set to measure it on"},
-	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
-	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
-	{name: "c", kind: number, usage: "of the weight ġ²/(g(c+g)) (default 1)"},
-	{name: "points", kind: whole, usage: "noise levels measured (default 64)"},
-	{name: "samples", kind: whole, usage: "images per noise level and class (default 32)"},
-	{name: "seed", kind: seed, usage: "of the images and the noise (default 0)"},
-	{name: "bases", kind: object, usage: "list of " + strings.Join(basis.Names(basis.Definition.Predicted), ", ") + " (default all)"},
+var predictRequest = []command.Option{
+	{Name: "model", Required: true, Usage: "`name` of the model whose residual is measured"},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on"},
+	{Name: "T", Kind: command.Number, Usage: "end of time, a variance (default: the model's own)"},
+	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0 (default 1e-9)"},
+	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g)) (default 1)"},
+	{Name: "points", Kind: command.Whole, Usage: "noise levels measured (default 64)"},
+	{Name: "samples", Kind: command.Whole, Usage: "images per noise level and class (default 32)"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the images and the noise (default 0)"},
+	{
+		Name: "bases", Kind: command.Object,
+		Usage: "list of " + strings.Join(basis.Names(basis.Definition.Predicted), ", ") + " (default all)",
+	},
 }
 
-var schedulePredictSpec = spec{
-	use:   "predict",
-	short: "Predict how much energy each basis, and schedules per class, can save",
-	long: `Predict measures a model's residual by noise level and direction in one pass over a data
+var schedulePredictSpec = command.Spec{
+	Use:   "predict",
+	Short: "Predict how much energy each basis, and schedules per class, can save",
+	Long: `Predict measures a model's residual by noise level and direction in one pass over a data
 set, and estimates how far each family of schedules can get below the best isotropic one,
 before anything is trained. Gains have standard errors; gains within two of them are
 no gains. The most promising come first.`,
-	example: `  anisoflight schedule predict --model digits --dataset digits
+	Example: `  anisoflight schedule predict --model digits --dataset digits
   anisoflight schedule predict --model patches --dataset patches --c 16 --samples 128 --top 40`,
-	options: slices.Concat(predictRequest, []option{{name: "top", kind: whole, def: "20", usage: "rows to print; 0 prints all"}}, folderOptions),
-	json:    true,
-	run: func(ctx context.Context, e env) error {
+	Options: slices.Concat(predictRequest, []command.Option{{
+		Name: "top", Kind: command.Whole, Default: "20",
+		Usage: "rows to print; 0 prints all",
+	}}, connect.FolderOptions),
+	JSON: true,
+	Run: func(ctx context.Context, e command.Env) error {
 		var rows []prediction
-		err := collect(ctx, e, "Predict", e.request(predictRequest), "measuring", func(m client.Message) {
+		err := connect.Collect(ctx, e, "Predict", e.Request(predictRequest), "measuring", func(m client.Message) {
 			rows = append(rows, predictions(m.Schema, m.Batch)...)
 		})
 		if err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, rows)
+		if e.JSON {
+			return command.PrintJSON(e.Out, rows)
 		}
-		if top := int(e.whole("top")); top > 0 && top < len(rows) {
+		if top := int(e.Whole("top")); top > 0 && top < len(rows) {
 			rows = rows[:top]
 		}
-		return printPredictions(e.out, rows)
+		return printPredictions(e.Out, rows)
 	},
 }
 
@@ -74,7 +82,8 @@ func predictions(s api.Schema, b api.Batch) []prediction {
 	for i := range out {
 		out[i] = prediction{
 			Basis: bases[whole("basis")[i]], PerClass: whole("per_class")[i] == 1, K: whole("k")[i],
-			Energy: numbers("energy")[i], Stderr: numbers("stderr")[i], Gain: numbers("gain")[i], GainStderr: numbers("gain_stderr")[i],
+			Energy: numbers("energy")[i], Stderr: numbers("stderr")[i], Gain: numbers("gain")[i],
+			GainStderr: numbers("gain_stderr")[i],
 		}
 		for _, name := range []string{"cut", "cut_2"} {
 			if v := whole(name)[i]; v > 0 {
@@ -94,7 +103,8 @@ func printPredictions(w io.Writer, rows []prediction) error {
 			k = fmt.Sprint(p.K)
 		}
 		cuts := strings.Trim(fmt.Sprint(p.Cuts), "[]")
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g ± %.2g\t%.2f ± %.2f %%\n", p.Basis, k, cuts, yesNo(p.PerClass), p.Energy, p.Stderr, 100*p.Gain, 100*p.GainStderr)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g ± %.2g\t%.2f ± %.2f %%\n", p.Basis, k, cuts, command.YesNo(p.PerClass), p.Energy,
+			p.Stderr, 100*p.Gain, 100*p.GainStderr)
 	}
 	return t.Flush()
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/recipes"
 	"github.com/anisoflight/anisoflight/internal/recipe"
 )
 
@@ -34,12 +36,12 @@ func TestCommandsOfRecipesCanBeTyped(t *testing.T) {
 				continue
 			}
 			if s.Kind == recipe.KindTrain || s.Kind == recipe.KindNetwork {
-				set, err := resolve(trainSpec.all(), cmd.Flags())
+				set, err := command.Resolve(trainSpec.All(), cmd.Flags())
 				if err != nil {
 					t.Errorf("%s: %s: %v", file, s, err)
 					continue
 				}
-				got, _ := json.Marshal(set.request(trainRequest))
+				got, _ := json.Marshal(set.Request(trainRequest))
 				want, _ := json.Marshal(s.Settings)
 				if string(got) != string(want) {
 					t.Errorf("%s: the command line says\n%s, the recipe\n%s", file, got, want)
@@ -50,11 +52,12 @@ func TestCommandsOfRecipesCanBeTyped(t *testing.T) {
 }
 
 func TestRecipeTellsWhatItWouldDo(t *testing.T) {
-	status, out, stderr := call(t, "recipe", "../../configs/cifar10/dct.yaml", "--dry-run", "--flops-per-second", "1e14", "--json")
+	status, out, stderr := call(t, "recipe", "../../configs/cifar10/dct.yaml", "--dry-run", "--flops-per-second", "1e14",
+		"--json")
 	if status != 0 {
 		t.Fatal(stderr)
 	}
-	var plans []plan
+	var plans []recipes.Plan
 	if err := json.Unmarshal([]byte(out), &plans); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +73,8 @@ func TestRecipeTellsWhatItWouldDo(t *testing.T) {
 		t.Errorf("stages %s", got)
 	}
 	status, out, _ = call(t, "recipe", "../../configs/cifar10/dct.yaml", "--dry-run", "--flops-per-second", "1e14")
-	if status != 0 || !strings.Contains(out, "55735299 parameters") || !strings.Contains(out, "train --data data --name cifar10-dct --stage anisotropic") {
+	if status != 0 || !strings.Contains(out, "55735299 parameters") ||
+		!strings.Contains(out, "train --data data --name cifar10-dct --stage anisotropic") {
 		t.Errorf("status %d\n%s", status, out)
 	}
 }
@@ -80,10 +84,16 @@ func TestRecipeSaysWhatIsMissing(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"../../configs/ffhq/dct-per-class.yaml"}, "in that folder are base.yaml, dct.yaml, isotropic.yaml, pca.yaml"},
+		{
+			[]string{"../../configs/ffhq/dct-per-class.yaml"},
+			"in that folder are base.yaml, dct.yaml, isotropic.yaml, pca.yaml",
+		},
 		{[]string{"../../configs/digits-pretrain.yaml"}, "stage"},
 		{[]string{"../../configs/cifar10/dct.yaml", "--dry-run", "--flops-per-second", "-1"}, "positive"},
-		{[]string{"../../configs/cifar10/dct.yaml", "--device", "go", "--data", t.TempDir()}, "downloads/cifar-10-python.tar.gz is missing"},
+		{
+			[]string{"../../configs/cifar10/dct.yaml", "--device", "go", "--data", t.TempDir()},
+			"downloads/cifar-10-python.tar.gz is missing",
+		},
 		{nil, "FILE is missing"},
 	} {
 		status, _, stderr := call(t, append([]string{"recipe"}, c.args...)...)

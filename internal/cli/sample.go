@@ -9,69 +9,90 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
 // sampleRequest are the fields of the request Sample, by their own names.
-var sampleRequest = []option{
-	{name: "model", needed: true, usage: "`name` of the model"},
-	{name: "n", kind: whole, usage: "`number` of images; a conditional model draws their labels (default 64 without --labels)"},
-	{name: "labels", kind: object, usage: "one image per label: a `list` such as 0,1,2 or 0-9"},
-	{name: "seed", kind: seed, usage: "image i is made from seed + i alone (default 0)"},
-	{name: "steps", kind: whole, usage: "solver steps (default 18 without --nfe)"},
-	{name: "nfe", kind: whole, usage: "evaluations of the network, instead of steps: takes the most steps that fit (9 of heun needs --second-point endpoint)"},
-	{name: "solver", usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default heun)"},
-	{name: "order", kind: whole, usage: "of ab, ipndm, unipc and deis"},
-	{name: "variant", usage: "of unipc: bh1 or bh2 (default)"},
-	{name: "second_point", usage: "of heun: midpoint (default) or endpoint"},
-	{name: "grid", kind: object, usage: "schedule (default), edm, polynomial, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or {\"table\":\"ays-sd15\"}"},
-	{name: "schedule", kind: object, usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)"},
-	{name: "lower_order_final", kind: toggle, usage: "of dpmpp and unipc: lower the order towards the end (default true)"},
-	{name: "denoise_to_zero", kind: toggle, usage: "end with one denoising step to t = 0"},
-	{name: "warmup", usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},
-	{name: "S_churn", kind: number, usage: "of euler and heun: EDM's stochastic churn (default 0: none)"},
-	{name: "S_min", kind: number, usage: "churn from this noise level on (default 0)"},
-	{name: "S_max", kind: number, usage: "churn up to this noise level (default: no bound)"},
-	{name: "S_noise", kind: number, usage: "standard deviation of the noise that churn adds (default 1)"},
-	{name: "afs", kind: toggle, usage: "take the first step without the network"},
+var sampleRequest = []command.Option{
+	{Name: "model", Required: true, Usage: "`name` of the model"},
+	{
+		Name: "n", Kind: command.Whole,
+		Usage: "`number` of images; a conditional model draws their labels (default 64 without --labels)",
+	},
+	{Name: "labels", Kind: command.Object, Usage: "one image per label: a `list` such as 0,1,2 or 0-9"},
+	{Name: "seed", Kind: command.Seed, Usage: "image i is made from seed + i alone (default 0)"},
+	{Name: "steps", Kind: command.Whole, Usage: "solver steps (default 18 without --nfe)"},
+	{
+		Name: "nfe", Kind: command.Whole,
+		Usage: "evaluations of the network, instead of steps: takes the most steps that fit (9 of heun needs " +
+			"--second-point endpoint)",
+	},
+	{Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default heun)"},
+	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc and deis"},
+	{Name: "variant", Usage: "of unipc: bh1 or bh2 (default)"},
+	{Name: "second_point", Usage: "of heun: midpoint (default) or endpoint"},
+	{
+		Name: "grid", Kind: command.Object,
+		Usage: "schedule (default), edm, polynomial, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or " +
+			"{\"table\":\"ays-sd15\"}",
+	},
+	{
+		Name: "schedule", Kind: command.Object,
+		Usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)",
+	},
+	{
+		Name: "lower_order_final", Kind: command.Toggle,
+		Usage: "of dpmpp and unipc: lower the order towards the end (default true)",
+	},
+	{Name: "denoise_to_zero", Kind: command.Toggle, Usage: "end with one denoising step to t = 0"},
+	{Name: "warmup", Usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},
+	{Name: "S_churn", Kind: command.Number, Usage: "of euler and heun: EDM's stochastic churn (default 0: none)"},
+	{Name: "S_min", Kind: command.Number, Usage: "churn from this noise level on (default 0)"},
+	{Name: "S_max", Kind: command.Number, Usage: "churn up to this noise level (default: no bound)"},
+	{Name: "S_noise", Kind: command.Number, Usage: "standard deviation of the noise that churn adds (default 1)"},
+	{Name: "afs", Kind: command.Toggle, Usage: "take the first step without the network"},
 }
 
-var sampleSpec = spec{
-	use:   "sample",
-	short: "Draw images from a model into a PNG or NPZ file",
-	long: `Sample draws images and writes them to one file: a PNG with all of
+var sampleSpec = command.Spec{
+	Use:   "sample",
+	Short: "Draw images from a model into a PNG or NPZ file",
+	Long: `Sample draws images and writes them to one file: a PNG with all of
 them in a grid, or an NPZ with the arrays images (NHWC), labels and seeds. Image i
 depends on the model, the settings and seed + i alone, not on how many are drawn.`,
-	example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
+	Example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
   anisoflight sample --model digits --labels 0-9 --solver ab --nfe 5
   anisoflight sample --model digits --n 10000 --nfe 9 --second-point endpoint --out digits.npz`,
-	options: slices.Concat(sampleRequest, []option{
-		{name: "out", def: "samples.png", usage: "`file` to write: .png or .npz"},
-		{name: "columns", kind: whole, usage: "images in a row of the PNG (default: as square as possible)"},
-		{name: "scale", kind: whole, usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
-		precisionOption,
-	}, folderOptions, gpuOptions),
-	run: runSample,
+	Options: slices.Concat(sampleRequest, []command.Option{
+		{Name: "out", Default: "samples.png", Usage: "`file` to write: .png or .npz"},
+		{Name: "columns", Kind: command.Whole, Usage: "images in a row of the PNG (default: as square as possible)"},
+		{Name: "scale", Kind: command.Whole, Usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
+		connect.PrecisionOption,
+	}, connect.FolderOptions, connect.GPUOptions),
+	Run: runSample,
 }
 
-func runSample(ctx context.Context, e env) error {
-	write, err := writerFor(e.text("out"))
+func runSample(ctx context.Context, e command.Env) error {
+	write, err := writerFor(e.Text("out"))
 	if err != nil {
-		return usagef(e.cmd, "%w", err)
+		return command.Usagef(e.Cmd, "%w", err)
 	}
-	fields := e.request(sampleRequest)
+	fields := e.Request(sampleRequest)
 	if err := completeSample(fields); err != nil {
-		return usagef(e.cmd, "%w", err)
+		return command.Usagef(e.Cmd, "%w", err)
 	}
 	var got images
-	if err := collect(ctx, e, "Sample", fields, "sampling", got.add); err != nil {
+	if err := connect.Collect(ctx, e, "Sample", fields, "sampling", got.add); err != nil {
 		return err
 	}
-	if err := write(e.text("out"), got, int(e.whole("columns")), int(e.whole("scale"))); err != nil {
+	if err := write(e.Text("out"), got, int(e.Whole("columns")), int(e.Whole("scale"))); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "%s: %d images of %d×%d×%d, %d evaluations each\n", e.text("out"), got.n, got.h, got.w, got.c, got.nfe)
-	if asked := e.whole("nfe"); asked > int64(got.nfe) {
-		fmt.Fprintf(e.out, "warning: --nfe %d: whole steps of the solver take %d evaluations; %s\n", asked, got.nfe, cure(fields, asked, got.nfe))
+	fmt.Fprintf(e.Out, "%s: %d images of %d×%d×%d, %d evaluations each\n", e.Text("out"), got.n, got.h, got.w, got.c,
+		got.nfe)
+	if asked := e.Whole("nfe"); asked > int64(got.nfe) {
+		fmt.Fprintf(e.Out, "warning: --nfe %d: whole steps of the solver take %d evaluations; %s\n", asked, got.nfe,
+			cure(fields, asked, got.nfe))
 	}
 	return nil
 }
@@ -146,24 +167,4 @@ func writerFor(path string) (imageWriter, error) {
 		return func(path string, got images, _, _ int) error { return writeNPZ(path, got) }, nil
 	}
 	return nil, fmt.Errorf("--out must end in .png or .npz, got %q", path)
-}
-
-// showMeta moves a bar by the progress that an operation reports: the steps of the
-// part in work, with the parts done in words, or what has been sent.
-func showMeta(p *progress, m api.Meta) {
-	switch m["event"] {
-	case "progress":
-		note := ""
-		if total := integer(m["total"]); total > 0 {
-			note = fmt.Sprintf("%d/%d", integer(m["done"]), total)
-		}
-		p.set(integer(m["step"]), integer(m["steps"]), note)
-	case "batch":
-		p.set(integer(m["done"]), integer(m["total"]), "")
-	}
-}
-
-func integer(v any) int64 {
-	n, _ := v.(float64) // as every number in JSON
-	return int64(n)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -26,64 +28,68 @@ func newSchedule() *cobra.Command {
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
   anisoflight schedule check`,
-		Args: commandNamed,
+		Args: command.GroupArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, s := range []spec{
-		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec, scheduleStepsSpec,
+	for _, s := range []command.Spec{
+		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
+		scheduleStepsSpec,
 		scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
 	} {
-		cmd.AddCommand(s.command())
+		cmd.AddCommand(s.Command())
 	}
 	return cmd
 }
 
-var scheduleOption = option{name: "schedule", needed: true, kind: object, usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}"}
+var scheduleOption = command.Option{
+	Name: "schedule", Required: true, Kind: command.Object,
+	Usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}",
+}
 
-var scheduleListSpec = spec{
-	use:     "list",
-	short:   "List the schedules, those of models included",
-	example: "  anisoflight schedule list --data data",
-	options: folderOptions,
-	json:    true,
-	run: func(ctx context.Context, e env) error {
-		schedules, err := list(ctx, e, (*client.Client).ListSchedules)
+var scheduleListSpec = command.Spec{
+	Use:     "list",
+	Short:   "List the schedules, those of models included",
+	Example: "  anisoflight schedule list --data data",
+	Options: connect.FolderOptions,
+	JSON:    true,
+	Run: func(ctx context.Context, e command.Env) error {
+		schedules, err := connect.List(ctx, e, (*client.Client).ListSchedules)
 		if err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, schedules)
+		if e.JSON {
+			return command.PrintJSON(e.Out, schedules)
 		}
-		t := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "NAME\tOF\tT\tJ\tPER CLASS\tBASIS")
 		for _, s := range schedules {
-			fmt.Fprintf(t, "%s\t%s\t%g\t%d\t%s\t%s\n", s.Name, s.Source, s.T, s.J, yesNo(s.PerClass), s.Basis)
+			fmt.Fprintf(t, "%s\t%s\t%g\t%d\t%s\t%s\n", s.Name, s.Source, s.T, s.J, command.YesNo(s.PerClass), s.Basis)
 		}
 		return t.Flush()
 	},
 }
 
-var scheduleShowSpec = spec{
-	use:   "show",
-	short: "Print where a schedule came from, and g, its derivative and sigma by time",
-	example: `  anisoflight schedule show --schedule digits
+var scheduleShowSpec = command.Spec{
+	Use:   "show",
+	Short: "Print where a schedule came from, and g, its derivative and sigma by time",
+	Example: `  anisoflight schedule show --schedule digits
   anisoflight schedule show --schedule edm --points 5`,
-	options: slices.Concat([]option{
+	Options: slices.Concat([]command.Option{
 		scheduleOption,
-		{name: "points", kind: whole, def: "17", usage: "times, uniform from 0 to T"},
-	}, folderOptions),
-	json: true,
-	run: func(ctx context.Context, e env) error {
-		ref := e.get("schedule")
+		{Name: "points", Kind: command.Whole, Default: "17", Usage: "times, uniform from 0 to T"},
+	}, connect.FolderOptions),
+	JSON: true,
+	Run: func(ctx context.Context, e command.Env) error {
+		ref := e.Get("schedule")
 		var shown struct {
 			scheduleTable
 			Provenance *schedule.Provenance `json:"provenance,omitempty"`
 		}
-		err := withServer(ctx, e, func(c connection) (err error) {
-			if shown.scheduleTable, err = evaluate(ctx, c, ref.value, e.whole("points")); err != nil {
+		err := connect.WithServer(ctx, e, func(c connect.Connection) (err error) {
+			if shown.scheduleTable, err = evaluate(ctx, c, ref.Value, e.Whole("points")); err != nil {
 				return err
 			}
-			s, err := exported(ctx, c, ref.value)
+			s, err := exported(ctx, c, ref.Value)
 			if err != nil {
 				return err
 			}
@@ -93,13 +99,13 @@ var scheduleShowSpec = spec{
 		if err != nil {
 			return err
 		}
-		if e.json {
-			return printJSON(e.out, shown)
+		if e.JSON {
+			return command.PrintJSON(e.Out, shown)
 		}
 		if p := shown.Provenance; p != nil {
-			printProvenance(e.out, *p)
+			printProvenance(e.Out, *p)
 		}
-		return shown.print(e.out)
+		return shown.print(e.Out)
 	},
 }
 
@@ -114,14 +120,16 @@ type scheduleTable struct {
 }
 
 // evaluate tabulates a schedule.
-func evaluate(ctx context.Context, c connection, ref any, points int64) (scheduleTable, error) {
+func evaluate(ctx context.Context, c connect.Connection, ref any, points int64) (scheduleTable, error) {
 	s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", map[string]any{"schedule": ref, "points": points}))
 	if err != nil {
 		return scheduleTable{}, err
 	}
 	return scheduleTable{
-		Label: api.ColumnOf[int32](s, b, "label"), Subspace: api.ColumnOf[int32](s, b, "subspace"), T: api.ColumnOf[float64](s, b, "t"),
-		G: api.ColumnOf[float64](s, b, "g"), Gdot: api.ColumnOf[float64](s, b, "gdot"), Sigma: api.ColumnOf[float64](s, b, "sigma"),
+		Label: api.ColumnOf[int32](s, b, "label"), Subspace: api.ColumnOf[int32](s, b, "subspace"),
+		T: api.ColumnOf[float64](s, b, "t"),
+		G: api.ColumnOf[float64](s, b, "g"), Gdot: api.ColumnOf[float64](s, b, "gdot"),
+		Sigma: api.ColumnOf[float64](s, b, "sigma"),
 	}, nil
 }
 
@@ -139,40 +147,40 @@ func (s scheduleTable) print(w io.Writer) error {
 }
 
 // geodesicRequest are the fields of MakeSchedule that a geodesic takes.
-var geodesicRequest = []option{
-	{name: "name", needed: true, usage: "`name` of the new schedule"},
-	{name: "model", needed: true, usage: "`name` of the model whose residual is the metric"},
-	{name: "dataset", needed: true, usage: "`name` of the data set to measure it on"},
-	{name: "T", kind: number, usage: "end of time, a variance (default: the model's own)"},
-	{name: "g0", kind: number, usage: "variance at t = 0 (default 1e-9)"},
-	{name: "knots", kind: whole, usage: "knots of the path (default 32)"},
-	{name: "c", kind: number, usage: "of the weight ġ²/(g(c+g)) (default 1)"},
-	{name: "basis", usage: "none (default), or a basis: each subspace has its own path"},
-	{name: "k", kind: whole, usage: "of dct and haar: dimensions of P_1 per channel"},
-	{name: "cuts", kind: object, usage: "of dct: nested bands instead of k, such as [1,2,4]"},
-	{name: "per_class", kind: toggle, usage: "each class has its own paths"},
-	{name: "points", kind: whole, usage: "noise levels measured (default 160)"},
-	{name: "samples", kind: whole, usage: "images per noise level (default 24)"},
-	{name: "seed", kind: seed, usage: "of the noise (default 0)"},
-	{name: "replace", kind: toggle, usage: "replace a schedule of that name"},
+var geodesicRequest = []command.Option{
+	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
+	{Name: "model", Required: true, Usage: "`name` of the model whose residual is the metric"},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on"},
+	{Name: "T", Kind: command.Number, Usage: "end of time, a variance (default: the model's own)"},
+	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0 (default 1e-9)"},
+	{Name: "knots", Kind: command.Whole, Usage: "knots of the path (default 32)"},
+	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g)) (default 1)"},
+	{Name: "basis", Usage: "none (default), or a basis: each subspace has its own path"},
+	{Name: "k", Kind: command.Whole, Usage: "of dct and haar: dimensions of P_1 per channel"},
+	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
+	{Name: "per_class", Kind: command.Toggle, Usage: "each class has its own paths"},
+	{Name: "points", Kind: command.Whole, Usage: "noise levels measured (default 160)"},
+	{Name: "samples", Kind: command.Whole, Usage: "images per noise level (default 24)"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the noise (default 0)"},
+	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleGeodesicSpec = spec{
-	use:   "geodesic",
-	short: "Make the schedule of least energy for a model, in one pass over a data set",
-	long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
+var scheduleGeodesicSpec = command.Spec{
+	Use:   "geodesic",
+	Short: "Make the schedule of least energy for a model, in one pass over a data set",
+	Long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
 √F dg passes at constant speed: the path of least energy T·∫ ġ² F dt. With a basis every
 subspace has its own F_j and its own path.`,
-	example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
-	options: slices.Concat(geodesicRequest, folderOptions),
-	run: func(ctx context.Context, e env) error {
-		fields := e.request(geodesicRequest)
+	Example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
+	Options: slices.Concat(geodesicRequest, connect.FolderOptions),
+	Run: func(ctx context.Context, e command.Env) error {
+		fields := e.Request(geodesicRequest)
 		fields["kind"] = "geodesic"
 		reply := map[string]any{}
-		if err := perform(ctx, e, "MakeSchedule", fields, "measuring", &reply); err != nil {
+		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "measuring", &reply); err != nil {
 			return err
 		}
-		return printJSON(e.out, reply)
+		return command.PrintJSON(e.Out, reply)
 	},
 }
 

@@ -39,7 +39,8 @@ func TestScheduleFiles(t *testing.T) {
 	table := write(t, filepath.Join(out, "two.csv"), twoPaths)
 	must(t, dir, "schedule", "import", "--name", "two", "--file", table, "--basis", "dct", "--k", "16")
 	again := filepath.Join(out, "again.csv")
-	if got := must(t, dir, "schedule", "export", "--schedule", "two", "--out", again); got != again+": 5 rows\n" || read(t, again) != twoPaths {
+	if got := must(t, dir, "schedule", "export", "--schedule", "two", "--out", again); got != again+": 5 rows\n" ||
+		read(t, again) != twoPaths {
 		t.Errorf("export says %q and writes\n%s", got, read(t, again))
 	}
 	uniform := filepath.Join(out, "uniform")
@@ -71,12 +72,14 @@ func TestScheduleFileWithBasis(t *testing.T) {
 	}
 	file := filepath.Join(out, "mine", "schedule.json")
 	write(t, filepath.Join(filepath.Dir(file), "basis.safetensors"), string(vectors))
-	write(t, file, `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pca_per_class","k":1},
+	write(t, file, `{"format":"anisoflight-schedule","version":1,
+		"family":{"per_class":false,"basis":"pca_per_class","k":1},
 		"paths":[[{"t":[0,4],"g":[0.1,4]},{"t":[0,1,4],"g":[0.1,2,4]}]]}`)
 	must(t, dir, "schedule", "import", "--name", "pets", "--file", file)
 	again := filepath.Join(out, "again", "schedule.json")
 	write(t, filepath.Join(filepath.Dir(again), "basis.safetensors"), string(vectors)) // the same basis may be there
-	if got := must(t, dir, "schedule", "export", "--schedule", "pets", "--out", again); !strings.Contains(got, "basis.safetensors: its basis") {
+	if got := must(t, dir, "schedule", "export", "--schedule", "pets", "--out", again); !strings.Contains(got,
+		"basis.safetensors: its basis") {
 		t.Errorf("export says %q", got)
 	}
 	if got := read(t, filepath.Join(filepath.Dir(again), "basis.safetensors")); got != string(vectors) {
@@ -86,7 +89,8 @@ func TestScheduleFileWithBasis(t *testing.T) {
 		t.Errorf("the schedule comes back as\n%s", got)
 	}
 	write(t, filepath.Join(filepath.Dir(again), "basis.safetensors"), "another")
-	if status, _, says := call(t, "schedule", "export", "--schedule", "pets", "--out", again, "--data", dir, "--device", "go"); status != 1 || !strings.Contains(says, "another basis") {
+	if status, _, says := call(t, "schedule", "export", "--schedule", "pets", "--out", again, "--data", dir, "--device",
+		"go"); status != 1 || !strings.Contains(says, "another basis") {
 		t.Errorf("status %d, %q", status, says)
 	}
 }
@@ -97,23 +101,38 @@ func TestScheduleImportRefuses(t *testing.T) {
 		file, text, says string
 		more             []string
 	}{
-		"a falling path":   {"a.csv", "t,g\n0,1\n5,2\n6,1\n", "Row 2", nil},
-		"t stands still":   {"a.csv", "t,g\n0,1\n5,2\n5,3\n", "Row 2", nil},
-		"a word":           {"a.csv", "t,g\n0,1\nfive,2\n", `row 1: t must be a number, got "five"`, nil},
-		"no g":             {"a.csv", "t\n0\n", `no column "g"`, nil},
-		"two subspaces":    {"a.csv", twoPaths, "basis none", nil},
-		"no such basis":    {"a.csv", twoPaths, "nobody", []string{"--basis", "nobody"}},
-		"k is no square":   {"a.csv", twoPaths, "--k must be a perfect square for basis dct, got 5", []string{"--basis", "dct", "--k", "5"}},
+		"a falling path": {"a.csv", "t,g\n0,1\n5,2\n6,1\n", "Row 2", nil},
+		"t stands still": {"a.csv", "t,g\n0,1\n5,2\n5,3\n", "Row 2", nil},
+		"a word":         {"a.csv", "t,g\n0,1\nfive,2\n", `row 1: t must be a number, got "five"`, nil},
+		"no g":           {"a.csv", "t\n0\n", `no column "g"`, nil},
+		"two subspaces":  {"a.csv", twoPaths, "basis none", nil},
+		"no such basis":  {"a.csv", twoPaths, "nobody", []string{"--basis", "nobody"}},
+		"k is no square": {
+			"a.csv", twoPaths, "--k must be a perfect square for basis dct, got 5",
+			[]string{"--basis", "dct", "--k", "5"},
+		},
 		"an unknown field": {"a.json", `{"format":"anisoflight-schedule","version":1,"colour":1}`, "colour", nil},
-		"its basis":        {"a.json", `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pets"},"paths":[[{"t":[0,4],"g":[1,4]},{"t":[0,4],"g":[1,4]}]]}`, "pets", nil},
-		"no vectors":       {"b/a.json", `{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pets"},"paths":[[{"t":[0,4],"g":[1,4]},{"t":[0,4],"g":[1,4]}]]}`, "basis.safetensors", nil},
+		"its basis": {
+			"a.json",
+			`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pets"},` +
+				`"paths":[[{"t":[0,4],"g":[1,4]},{"t":[0,4],"g":[1,4]}]]}`, "pets", nil,
+		},
+		"no vectors": {
+			"b/a.json",
+			`{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":"pets"},` +
+				`"paths":[[{"t":[0,4],"g":[1,4]},{"t":[0,4],"g":[1,4]}]]}`, "basis.safetensors", nil,
+		},
 	} {
 		file := write(t, filepath.Join(out, c.file), c.text)
 		if name == "no vectors" {
 			write(t, filepath.Join(filepath.Dir(file), "basis.safetensors"), "nothing")
 		}
-		args := append([]string{"schedule", "import", "--name", "x", "--file", file, "--data", dir, "--device", "go", "--log-level", "error"}, c.more...)
-		if status, _, says := call(t, args...); status != 1 || !strings.Contains(says, c.says) || !strings.Contains(says, file) {
+		args := append([]string{
+			"schedule", "import", "--name", "x", "--file", file, "--data", dir, "--device", "go",
+			"--log-level", "error",
+		}, c.more...)
+		if status, _, says := call(t, args...); status != 1 || !strings.Contains(says, c.says) ||
+			!strings.Contains(says, file) {
 			t.Errorf("%s: status %d, %q; want %q of %s", name, status, says, c.says, file)
 		}
 	}

@@ -13,59 +13,68 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // importRequest are the fields of PutSchedule and ImportSchedule.
-var importRequest = []option{
-	{name: "name", needed: true, usage: "`name` of the new schedule"},
-	{name: "basis", usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are stored under (default: the schedule's)"},
-	{name: "k", kind: whole, usage: "of csv: dimensions of P_1 per channel"},
-	{name: "replace", kind: toggle, usage: "replace a schedule, and a basis, of that name"},
+var importRequest = []command.Option{
+	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
+	{
+		Name: "basis",
+		Usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are stored " +
+			"under (default: the schedule's)",
+	},
+	{Name: "k", Kind: command.Whole, Usage: "of csv: dimensions of P_1 per channel"},
+	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule, and a basis, of that name"},
 }
 
-var scheduleImportSpec = spec{
-	use:   "import",
-	short: "Store a schedule from a file",
-	long: `Import stores what export wrote, or a table of one's own: the columns t and g, and where
+var scheduleImportSpec = command.Spec{
+	Use:   "import",
+	Short: "Store a schedule from a file",
+	Long: `Import stores what export wrote, or a table of one's own: the columns t and g, and where
 needed label (−1, the default: all) and subspace (from 0, which is P_1). Per label and
 subspace t rises from 0 and g > 0 rises; all paths end at one T and one g(T).
 
 The vectors in basis.safetensors beside a json file are stored as a basis first.`,
-	example: `  anisoflight schedule import --name mine --file digits.csv
+	Example: `  anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule import --name two --file two.csv --basis dct --k 16
   anisoflight schedule import --name pets --file pets/schedule.json`,
-	options: slices.Concat([]option{{name: "file", needed: true, usage: "`file` to read: .json or .csv"}, formatOption}, importRequest, folderOptions),
-	stores:  true,
-	run: func(ctx context.Context, e env) error {
-		format, err := formatOf(e, e.text("file"))
+	Options: slices.Concat([]command.Option{
+		{Name: "file", Required: true, Usage: "`file` to read: .json or .csv"},
+		formatOption,
+	}, importRequest, connect.FolderOptions),
+	Stores: true,
+	Run: func(ctx context.Context, e command.Env) error {
+		format, err := formatOf(e, e.Text("file"))
 		if err != nil {
 			return err
 		}
-		if format == "json" && e.get("k").given {
-			return usagef(e.cmd, "--k belongs to csv; a json file knows its own")
+		if format == "json" && e.Get("k").Given {
+			return command.Usagef(e.Cmd, "--k belongs to csv; a json file knows its own")
 		}
-		text, err := os.ReadFile(e.text("file"))
+		text, err := os.ReadFile(e.Text("file"))
 		if err != nil {
 			return err
 		}
-		err = withServer(ctx, e, func(c connection) error {
+		err = connect.WithServer(ctx, e, func(c connect.Connection) error {
 			if format == "csv" {
 				return importTable(ctx, e, c, text)
 			}
 			return importFile(ctx, e, c, text)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %s", e.text("file"), plain(e.nameFlag(err)))
+			return fmt.Errorf("%s: %s", e.Text("file"), command.Plain(e.NameFlag(err)))
 		}
-		fmt.Fprintf(e.out, "%s: stored as schedule %s\n", e.text("file"), e.text("name"))
+		fmt.Fprintf(e.Out, "%s: stored as schedule %s\n", e.Text("file"), e.Text("name"))
 		return nil
 	},
 }
 
-func importTable(ctx context.Context, e env, c connection, text []byte) error {
+func importTable(ctx context.Context, e command.Env, c connect.Connection, text []byte) error {
 	rows, err := schedule.ReadCSV(bytes.NewReader(text))
 	if err != nil {
 		return err
@@ -77,24 +86,27 @@ func importTable(ctx context.Context, e env, c connection, text []byte) error {
 		label[i], subspace[i], t[i], g[i] = int32(r.Label), int32(r.Subspace), r.T, r.G
 	}
 	b.Cols = []any{label, subspace, t, g}
-	return upload(ctx, c, "PutSchedule", e.request(importRequest), api.Schema{Columns: []api.Column{
-		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64}, {Name: "g", Type: api.Float64},
+	return upload(ctx, c, "PutSchedule", e.Request(importRequest), api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "subspace", Type: api.Int32},
+		{Name: "t", Type: api.Float64},
+		{Name: "g", Type: api.Float64},
 	}}, b)
 }
 
-func importFile(ctx context.Context, e env, c connection, text []byte) error {
-	fields := e.request(importRequest)
+func importFile(ctx context.Context, e command.Env, c connect.Connection, text []byte) error {
+	fields := e.Request(importRequest)
 	s, err := schedule.Decode(bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
 	fields["file"] = json.RawMessage(text)
 	if name := s.Family().Basis; !basis.ByFormula(name) {
-		vectors, err := os.ReadFile(filepath.Join(filepath.Dir(e.text("file")), basisFile))
+		vectors, err := os.ReadFile(filepath.Join(filepath.Dir(e.Text("file")), basisFile))
 		switch {
 		case err == nil:
 			if _, given := fields["basis"]; !given {
-				fields["basis"] = e.text("name")
+				fields["basis"] = e.Text("name")
 			}
 			if err := importBasis(ctx, c, fields, vectors); err != nil {
 				return err
@@ -103,11 +115,11 @@ func importFile(ctx context.Context, e env, c connection, text []byte) error {
 			return err
 		}
 	}
-	return act(ctx, c, "ImportSchedule", fields, nil, nil)
+	return connect.Act(ctx, c, "ImportSchedule", fields, nil, nil)
 }
 
 // importBasis stores the vectors of a basis file under the name that the fields of the schedule's import give it.
-func importBasis(ctx context.Context, c connection, fields map[string]any, file []byte) error {
+func importBasis(ctx context.Context, c connect.Connection, fields map[string]any, file []byte) error {
 	b, err := checkpoint.DecodeBasis(file)
 	if err != nil {
 		return err
@@ -141,7 +153,9 @@ func importBasis(ctx context.Context, c connection, fields map[string]any, file 
 }
 
 // upload stores a table of one batch.
-func upload(ctx context.Context, c connection, op string, fields map[string]any, in api.Schema, rows api.Batch) error {
+func upload(ctx context.Context, c connect.Connection, op string, fields map[string]any, in api.Schema,
+	rows api.Batch,
+) error {
 	_, err := c.Put(ctx, op, fields, client.Input{Schema: in, Batches: slices.Values([]api.Batch{rows})})
 	return err
 }

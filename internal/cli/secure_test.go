@@ -32,7 +32,12 @@ func TestNewToken(t *testing.T) {
 	if who == nil || who.Name != "notebook" || !who.May(api.SampleScope) || who.May(api.AdminScope) {
 		t.Errorf("%+v from %q and %q", who, line, told)
 	}
-	for _, wrong := range [][]string{{"new"}, {"new", "--name", "a b"}, {"new", "--name", "a", "--scopes", "write"}, {"old"}} {
+	for _, wrong := range [][]string{
+		{"new"},
+		{"new", "--name", "a b"},
+		{"new", "--name", "a", "--scopes", "write"},
+		{"old"},
+	} {
 		if status, _, told := call(t, append([]string{"token"}, wrong...)...); status == 0 {
 			t.Errorf("%v: %s", wrong, told)
 		}
@@ -45,7 +50,8 @@ func TestCertificate(t *testing.T) {
 		t.Fatalf("status %d: %s", status, told)
 	}
 	for _, name := range []string{"server", "client"} {
-		if _, err := tls.LoadX509KeyPair(filepath.Join(folder, name+".pem"), filepath.Join(folder, name+"-key.pem")); err != nil {
+		if _, err := tls.LoadX509KeyPair(filepath.Join(folder, name+".pem"),
+			filepath.Join(folder, name+"-key.pem")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -73,7 +79,8 @@ func TestServeRefusesToBeExposed(t *testing.T) {
 		"rubbish: line 1":           {"--tokens", rubbish},
 		"no such file or directory": {"--tokens", rubbish + "2"},
 	} {
-		status, _, told := call(t, append([]string{"serve", "--data", dir, "--device", "go", "--log-level", "error"}, args...)...)
+		status, _, told := call(t, append([]string{"serve", "--data", dir, "--device", "go", "--log-level", "error"},
+			args...)...)
 		if status != 1 || !strings.Contains(told, says) {
 			t.Errorf("%v: status %d, %q; want %q", args, status, told, says)
 		}
@@ -88,7 +95,10 @@ func TestServeTellsMetrics(t *testing.T) {
 	var log lines
 	status := make(chan int, 1)
 	go func() {
-		status <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", dir, "--device", "go"}, &log, &log)
+		status <- run(ctx, []string{
+			"serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", dir, "--device",
+			"go",
+		}, &log, &log)
 	}()
 	at := log.await(t, "metrics on ")
 	reply, err := http.Get("http://" + at + "/metrics")
@@ -100,7 +110,10 @@ func TestServeTellsMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"anisoflight_calls_active 0", "anisoflight_device_turns_total 0", "anisoflight_compiled_total", "go_goroutines", "process_resident_memory_bytes"} {
+	for _, name := range []string{
+		"anisoflight_calls_active 0", "anisoflight_device_turns_total 0",
+		"anisoflight_compiled_total", "go_goroutines", "process_resident_memory_bytes",
+	} {
 		if !strings.Contains(string(text), "\n"+name) {
 			t.Errorf("there is no %s", name)
 		}
@@ -109,7 +122,8 @@ func TestServeTellsMetrics(t *testing.T) {
 	if s := <-status; s != 0 {
 		t.Errorf("status %d:\n%s", s, &log)
 	}
-	if s, _, told := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go", "--log-level", "error"); s != 1 || !strings.Contains(told, "loopback") {
+	if s, _, told := call(t, "serve", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--data", dir, "--device", "go",
+		"--log-level", "error"); s != 1 || !strings.Contains(told, "loopback") {
 		t.Errorf("metrics for everybody: status %d, %q", s, told)
 	}
 }

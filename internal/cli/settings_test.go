@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/pflag"
 )
 
 // call runs the command line and returns its exit status and output.
@@ -83,112 +80,34 @@ func TestEnvironmentNamesTheFile(t *testing.T) {
 	}
 }
 
-// One option of each kind, under the same value from every place.
-func TestKindsFromEveryPlace(t *testing.T) {
-	options := []option{
-		{name: "text", kind: text}, {name: "number", kind: number}, {name: "whole", kind: whole},
-		{name: "seed", kind: seed}, {name: "toggle", kind: toggle}, {name: "object", kind: object}, {name: "T", kind: number},
-	}
-	given := map[string]string{
-		"text": "a,b: c", "number": "1e-9", "whole": "-3", "seed": "18446744073709551615",
-		"toggle": "true", "object": `{"Nested":{"K":[1,2]}}`, "T": "6400",
-	}
-	want := map[string]any{
-		"text": "a,b: c", "number": 1e-9, "whole": int64(-3), "seed": uint64(1<<64 - 1),
-		"toggle": true, "object": map[string]any{"Nested": map[string]any{"K": []any{1.0, 2.0}}}, "T": 6400.0,
-	}
-	flagsFor := func(t *testing.T, args ...string) *pflag.FlagSet {
-		t.Helper()
-		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-		flags.String("config", "", "")
-		for _, o := range options {
-			o.register(flags)
-		}
-		if err := flags.Parse(args); err != nil {
-			t.Fatal(err)
-		}
-		return flags
-	}
-	check := func(t *testing.T, flags *pflag.FlagSet) {
-		t.Helper()
-		s, err := resolve(options, flags)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]any{}
-		for _, v := range s.values {
-			if !v.given {
-				t.Errorf("%s is not given", v.name)
-			}
-			got[v.name] = v.value
-		}
-		// YAML tells whole numbers from others inside objects, JSON does not.
-		if raw, err := json.Marshal(got["object"]); err != nil || string(raw) != given["object"] {
-			t.Errorf("object is %s, want %s", raw, given["object"])
-		}
-		got["object"] = want["object"]
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("values differ (-want +got):\n%s", diff)
-		}
-	}
-	t.Run("flags", func(t *testing.T) {
-		var args []string
-		for name, v := range given {
-			args = append(args, "--"+name+"="+v)
-		}
-		check(t, flagsFor(t, args...))
-	})
-	t.Run("environment", func(t *testing.T) {
-		for name, v := range given {
-			t.Setenv("ANISOFLIGHT_"+strings.ToUpper(name), v)
-		}
-		check(t, flagsFor(t))
-	})
-	t.Run("file", func(t *testing.T) {
-		file := configFile(t, `
-text: "a,b: c"
-number: 1.0e-9
-whole: -3
-seed: 18446744073709551615
-toggle: true
-object: {Nested: {K: [1, 2]}}
-T: 6400
-`)
-		check(t, flagsFor(t, "--config", file))
-	})
-	t.Run("nowhere", func(t *testing.T) {
-		s, err := resolve(options, flagsFor(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fields := s.request(options); len(fields) != 0 {
-			t.Errorf("a request of nothing given holds %v", fields)
-		}
-	})
-}
-
 func TestWrongUsage(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"unknown command":      {[]string{"nonsense"}, "nonsense"},
-		"unknown flag":         {[]string{"doctor", "--nonsense"}, "--nonsense"},
-		"stray argument":       {[]string{"serve", "here"}, `"here"`},
-		"not a number":         {[]string{"schedule", "show", "--points", "many"}, "--points must be a whole number, got"},
-		"no such log level":    {[]string{"config", "--log-level", "loud"}, "loud"},
-		"no such log format":   {[]string{"config", "--log-format", "xml"}, "xml"},
-		"missing file":         {[]string{"config", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
-		"unknown setting":      {[]string{"config", "--config", configFile(t, "listne: :1\n")}, `unknown setting "listne"; known here: config`[:31]},
-		"not YAML":             {[]string{"config", "--config", configFile(t, "a: [\n")}, "configuration file"},
-		"a list for a text":    {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
-		"model is missing":     {[]string{"sample"}, "--model"},
-		"name is missing":      {[]string{"train"}, "--name"},
-		"nodes for no solver":  {[]string{"schedule", "nodes", "--name", "s", "--dataset", "d", "--nfe", "3"}, "--solver"},
-		"schedule is missing":  {[]string{"schedule", "show"}, "--schedule"},
-		"unwritable image":     {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
-		"broken JSON":          {[]string{"sample", "--model", "m", "--grid", "{"}, "--grid must be JSON"},
-		"too few to check":     {[]string{"schedule", "check", "--samples", "3"}, "samples must lie between 64 and 1048576, got 3"},
+		"unknown command":    {[]string{"nonsense"}, "nonsense"},
+		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},
+		"stray argument":     {[]string{"serve", "here"}, `"here"`},
+		"not a number":       {[]string{"schedule", "show", "--points", "many"}, "--points must be a whole number, got"},
+		"no such log level":  {[]string{"config", "--log-level", "loud"}, "loud"},
+		"no such log format": {[]string{"config", "--log-format", "xml"}, "xml"},
+		"missing file":       {[]string{"config", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
+		"unknown setting": {
+			[]string{"config", "--config", configFile(t, "listne: :1\n")},
+			`unknown setting "listne"; known here: config`[:31],
+		},
+		"not YAML":            {[]string{"config", "--config", configFile(t, "a: [\n")}, "configuration file"},
+		"a list for a text":   {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
+		"model is missing":    {[]string{"sample"}, "--model"},
+		"name is missing":     {[]string{"train"}, "--name"},
+		"nodes for no solver": {[]string{"schedule", "nodes", "--name", "s", "--dataset", "d", "--nfe", "3"}, "--solver"},
+		"schedule is missing": {[]string{"schedule", "show"}, "--schedule"},
+		"unwritable image":    {[]string{"sample", "--model", "m", "--out", "a.gif"}, ".png or .npz"},
+		"broken JSON":         {[]string{"sample", "--model", "m", "--grid", "{"}, "--grid must be JSON"},
+		"too few to check": {
+			[]string{"schedule", "check", "--samples", "3"},
+			"samples must lie between 64 and 1048576, got 3",
+		},
 		"no false alarm":       {[]string{"schedule", "check", "--false-alarm", "0"}, "must lie between 0 and 1, got 0"},
 		"labels in a bad list": {[]string{"sample", "--model", "m", "--labels", "3-1"}, "labels"},
 	} {
@@ -228,11 +147,23 @@ func TestParseLabels(t *testing.T) {
 
 func TestCompleteSample(t *testing.T) {
 	for name, c := range map[string]struct{ in, want map[string]any }{
-		"nothing":       {map[string]any{}, map[string]any{"n": 64, "steps": 18}},
-		"labels":        {map[string]any{"labels": "0-1", "nfe": int64(5)}, map[string]any{"labels": []int32{0, 1}, "nfe": int64(5)}},
-		"one label":     {map[string]any{"labels": 7.0, "nfe": int64(5)}, map[string]any{"labels": []int32{7}, "nfe": int64(5)}},
-		"explicit grid": {map[string]any{"n": int64(1), "grid": map[string]any{"t": []any{1.0, 0.0}}}, map[string]any{"n": int64(1), "grid": map[string]any{"t": []any{1.0, 0.0}}}},
-		"edm grid":      {map[string]any{"n": int64(1), "grid": "edm"}, map[string]any{"n": int64(1), "grid": "edm", "steps": 18}},
+		"nothing": {map[string]any{}, map[string]any{"n": 64, "steps": 18}},
+		"labels": {
+			map[string]any{"labels": "0-1", "nfe": int64(5)},
+			map[string]any{"labels": []int32{0, 1}, "nfe": int64(5)},
+		},
+		"one label": {
+			map[string]any{"labels": 7.0, "nfe": int64(5)},
+			map[string]any{"labels": []int32{7}, "nfe": int64(5)},
+		},
+		"explicit grid": {
+			map[string]any{"n": int64(1), "grid": map[string]any{"t": []any{1.0, 0.0}}},
+			map[string]any{"n": int64(1), "grid": map[string]any{"t": []any{1.0, 0.0}}},
+		},
+		"edm grid": {
+			map[string]any{"n": int64(1), "grid": "edm"},
+			map[string]any{"n": int64(1), "grid": "edm", "steps": 18},
+		},
 	} {
 		if err := completeSample(c.in); err != nil || !reflect.DeepEqual(c.in, c.want) {
 			t.Errorf("%s: %v (%v), want %v", name, c.in, err, c.want)

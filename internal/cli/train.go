@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-var trainSpec = spec{
-	use:   "train",
-	short: "Train a network or learn a schedule, and save the result as a model",
-	long: `Train makes a run on the data folder and trains it, with the settings of a file, of
+var trainSpec = command.Spec{
+	Use:   "train",
+	Short: "Train a network or learn a schedule, and save the result as a model",
+	Long: `Train makes a run on the data folder and trains it, with the settings of a file, of
 flags, or both: on the server of --server, or that of the folder, if there is one, else
 in this process. Stages:
 
@@ -24,27 +26,29 @@ in this process. Stages:
 
 Ctrl-C ends it after the current step: the run is paused, what was learned is saved
 as a model, and --resume goes on from there.`,
-	example: `  anisoflight train --name digits --config configs/digits-pretrain.yaml
-  anisoflight train --name digits --stage pretrain --dataset digits --kimg 150 --network '{"img_resolution":8,"img_channels":1}'
+	Example: `  anisoflight train --name digits --config configs/digits-pretrain.yaml
+  anisoflight train --name digits --stage pretrain --dataset digits --kimg 150 \
+    --network '{"img_resolution":8,"img_channels":1}'
   anisoflight train --name learned --stage isotropic --dataset digits --model digits --kimg 12
   anisoflight train --name learned --resume --kimg 24`,
-	options: slices.Concat([]option{
-		{name: "name", needed: true, usage: "`name` of the run"},
-		{name: "save", usage: "`name` of the model that is saved (default: the run's)"},
-		{name: "resume", kind: toggle, usage: "go on with a run of that name"},
-		{name: "replace", kind: toggle, usage: "replace a run and a model of that name"},
-	}, trainRequest, []option{measurePeakOption, memoryLimitOption}, folderOptions, gpuOptions),
-	stores: true,
-	run:    runTrain,
+	Options: slices.Concat([]command.Option{
+		{Name: "name", Required: true, Usage: "`name` of the run"},
+		{Name: "save", Usage: "`name` of the model that is saved (default: the run's)"},
+		{Name: "resume", Kind: command.Toggle, Usage: "go on with a run of that name"},
+		{Name: "replace", Kind: command.Toggle, Usage: "replace a run and a model of that name"},
+	}, trainRequest, []command.Option{connect.MeasurePeakOption, connect.MemoryLimitOption}, connect.FolderOptions,
+		connect.GPUOptions),
+	Stores: true,
+	Run:    runTrain,
 }
 
-func runTrain(ctx context.Context, e env) error {
-	run := e.text("name")
-	model := e.text("save")
+func runTrain(ctx context.Context, e command.Env) error {
+	run := e.Text("name")
+	model := e.Text("save")
 	if model == "" {
 		model = run
 	}
-	return withServer(ctx, e, func(c connection) error {
+	return connect.WithServer(ctx, e, func(c connect.Connection) error {
 		if err := mayWrite(ctx, c, e, model); err != nil {
 			return err
 		}
@@ -52,10 +56,10 @@ func runTrain(ctx context.Context, e env) error {
 			return err
 		}
 		start := map[string]any{"run": run}
-		if kimg := e.get("kimg"); kimg.given {
-			start["kimg"] = kimg.value // of a resumed run a new length, else the configured one
+		if kimg := e.Get("kimg"); kimg.Given {
+			start["kimg"] = kimg.Value // of a resumed run a new length, else the configured one
 		}
-		if err := act(ctx, c, "StartRun", start, nil, nil); err != nil {
+		if err := connect.Act(ctx, c, "StartRun", start, nil, nil); err != nil {
 			return err
 		}
 		watchErr := watch(ctx, c, e, run)
@@ -63,8 +67,8 @@ func runTrain(ctx context.Context, e env) error {
 		// From here on an interrupt must not lose what was learned.
 		kept := context.WithoutCancel(ctx)
 		if ctx.Err() != nil {
-			e.log.Info("stopping after the current step")
-			if _, err := c.PauseRun(kept, run); err != nil && !isCode(err, api.RunNotRunnable) {
+			e.Log.Info("stopping after the current step")
+			if _, err := c.PauseRun(kept, run); err != nil && !command.IsCode(err, api.RunNotRunnable) {
 				return err
 			}
 		} else if watchErr != nil {
@@ -74,58 +78,58 @@ func runTrain(ctx context.Context, e env) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return errInterrupted
+			return command.ErrInterrupted
 		}
 		return nil
 	})
 }
 
 // mayWrite refuses a taken name before the training, not after it.
-func mayWrite(ctx context.Context, c connection, e env, model string) error {
-	if e.toggle("replace") || e.toggle("resume") {
+func mayWrite(ctx context.Context, c connect.Connection, e command.Env, model string) error {
+	if e.Toggle("replace") || e.Toggle("resume") {
 		return nil
 	}
 	_, err := c.DescribeModel(ctx, model)
 	switch {
 	case err == nil:
 		return fmt.Errorf("a model %q exists already; choose another name with --save, or give --replace", model)
-	case isCode(err, api.ModelNotFound):
+	case command.IsCode(err, api.ModelNotFound):
 		return nil
 	}
 	return err
 }
 
 // openRun creates the run, or finds the one to go on with.
-func openRun(ctx context.Context, c connection, e env, run string) error {
-	if e.toggle("resume") {
+func openRun(ctx context.Context, c connect.Connection, e command.Env, run string) error {
+	if e.Toggle("resume") {
 		for _, o := range trainRequest {
-			if v := e.get(o.name); o.name != "kimg" && strings.HasPrefix(v.source, "flag ") {
-				return usagef(e.cmd, "--%s cannot go with --resume: a run keeps its settings", o.flag())
+			if v := e.Get(o.Name); o.Name != "kimg" && strings.HasPrefix(v.Source, "flag ") {
+				return command.Usagef(e.Cmd, "--%s cannot go with --resume: a run keeps its settings", o.Flag())
 			}
 		}
 		_, err := c.GetRun(ctx, run)
 		return err
 	}
-	fields := e.request(trainRequest)
+	fields := e.Request(trainRequest)
 	fields["name"] = run
-	if e.toggle("replace") {
+	if e.Toggle("replace") {
 		fields["replace"] = true
 	}
-	return act(ctx, c, "CreateRun", fields, nil, nil)
+	return connect.Act(ctx, c, "CreateRun", fields, nil, nil)
 }
 
 // watch shows the run's rows until it ends.
-func watch(ctx context.Context, c connection, e env, run string) error {
+func watch(ctx context.Context, c connect.Connection, e command.Env, run string) error {
 	info, err := c.GetRun(ctx, run)
 	if err != nil {
 		return err
 	}
 	if m := info.Memory; m != nil && m.WholeBytes > 0 {
-		e.log.Info("the batch does not fit the device's memory at once", "microbatch", m.Microbatch,
+		e.Log.Info("the batch does not fit the device's memory at once", "microbatch", m.Microbatch,
 			"needed_bytes", m.NeededBytes, "whole_bytes", m.WholeBytes, "available_bytes", m.AvailableBytes)
 	}
-	p := newProgress(e.err, e.log, run)
-	defer p.close()
+	p := command.NewProgress(e.Err, e.Log, run)
+	defer p.Close()
 	for m, err := range c.WatchRun(ctx, api.WatchRun{Run: run}) {
 		if err != nil {
 			return err
@@ -144,13 +148,13 @@ func watch(ctx context.Context, c connection, e env, run string) error {
 		if mfu := column("mfu"); !math.IsNaN(mfu) {
 			note += fmt.Sprintf("(%.0f %% of peak) ", 100*mfu)
 		}
-		p.set(int64(1000*column("kimg")), int64(1000*info.Target), note)
+		p.Set(int64(1000*column("kimg")), int64(1000*info.Target), note)
 	}
 	return nil
 }
 
 // keep saves the run's model and says what there is now.
-func keep(ctx context.Context, c connection, e env, run, model string) error {
+func keep(ctx context.Context, c connect.Connection, e command.Env, run, model string) error {
 	info, err := c.GetRun(ctx, run)
 	if err != nil {
 		return err
@@ -159,27 +163,28 @@ func keep(ctx context.Context, c connection, e env, run, model string) error {
 	case info.State == "failed":
 		return errors.New("the run failed: " + info.Error)
 	case info.Step == 0:
-		fmt.Fprintf(e.out, "run %s: %s before its first step; nothing to save\n", run, info.State)
+		fmt.Fprintf(e.Out, "run %s: %s before its first step; nothing to save\n", run, info.State)
 		return nil
 	}
-	save := api.SaveModel{Run: run, Name: model, Replace: e.toggle("replace") || e.toggle("resume")}
+	save := api.SaveModel{Run: run, Name: model, Replace: e.Toggle("replace") || e.Toggle("resume")}
 	saved, err := c.SaveModel(ctx, save)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg, model)
+	fmt.Fprintf(e.Out, "run %s: %s after step %d, %.4g kimg; saved as model %s\n", run, info.State, info.Step, info.Kimg,
+		model)
 	if saved.Warning != "" {
-		fmt.Fprintf(e.out, "warning: %s\n", saved.Warning)
+		fmt.Fprintf(e.Out, "warning: %s\n", saved.Warning)
 	}
 	if s := info.Stopped; s != nil && s.Step == info.Step {
-		fmt.Fprintf(e.out, "stopped early (%s): %s\n", s.Reason, s.Message)
+		fmt.Fprintf(e.Out, "stopped early (%s): %s\n", s.Reason, s.Message)
 	}
 	if info.State == "paused" {
-		where := "--data " + e.text("data")
-		if at := e.text("server"); at != "" {
+		where := "--data " + e.Text("data")
+		if at := e.Text("server"); at != "" {
 			where = "--server " + at
 		}
-		fmt.Fprintf(e.out, "go on with: anisoflight train --name %s --resume %s\n", run, where)
+		fmt.Fprintf(e.Out, "go on with: anisoflight train --name %s --resume %s\n", run, where)
 	}
 	return nil
 }

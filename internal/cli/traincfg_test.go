@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/train"
 )
 
 // kindsOf returns the settings that a request's fields need, by name.
-func kindsOf(request reflect.Type) map[string]kind {
-	kinds := map[string]kind{}
+func kindsOf(request reflect.Type) map[string]command.Kind {
+	kinds := map[string]command.Kind{}
 	for i := range request.NumField() {
 		f := request.Field(i)
 		if f.Anonymous {
@@ -30,26 +31,26 @@ func kindsOf(request reflect.Type) map[string]kind {
 		}
 		switch t.Kind() {
 		case reflect.String:
-			kinds[name] = text
+			kinds[name] = command.Text
 		case reflect.Float64:
-			kinds[name] = number
+			kinds[name] = command.Number
 		case reflect.Int:
-			kinds[name] = whole
+			kinds[name] = command.Whole
 		case reflect.Uint64:
-			kinds[name] = seed
+			kinds[name] = command.Seed
 		case reflect.Bool:
-			kinds[name] = toggle
+			kinds[name] = command.Toggle
 		default:
-			kinds[name] = object
+			kinds[name] = command.Object
 		}
 	}
 	return kinds
 }
 
-func kindsIn(options []option) map[string]kind {
-	kinds := map[string]kind{}
+func kindsIn(options []command.Option) map[string]command.Kind {
+	kinds := map[string]command.Kind{}
 	for _, o := range options {
-		kinds[o.name] = o.kind
+		kinds[o.Name] = o.Kind
 	}
 	return kinds
 }
@@ -97,15 +98,16 @@ func TestBasisSettingsAreTheRequest(t *testing.T) {
 
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
-	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec, scheduleNodesSpec, scheduleStepsSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
+	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec,
+		scheduleNodesSpec, scheduleStepsSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
-		for _, o := range s.all() {
-			if seen[o.name] {
-				t.Errorf("%s has %s twice", s.use, o.name)
+		for _, o := range s.All() {
+			if seen[o.Name] {
+				t.Errorf("%s has %s twice", s.Use, o.Name)
 			}
-			seen[o.name] = true
-			if strings.ToLower(o.name) != o.name && seen[strings.ToLower(o.name)] {
-				t.Errorf("%s: %s differs from another setting in case alone", s.use, o.name)
+			seen[o.Name] = true
+			if strings.ToLower(o.Name) != o.Name && seen[strings.ToLower(o.Name)] {
+				t.Errorf("%s: %s differs from another setting in case alone", s.Use, o.Name)
 			}
 		}
 	}
@@ -119,16 +121,16 @@ func TestConfigurationFiles(t *testing.T) {
 		t.Fatalf("no files in configs/: %v", err)
 	}
 	for _, file := range files {
-		cmd := trainSpec.command()
+		cmd := trainSpec.Command()
 		if err := cmd.ParseFlags([]string{"--config", file}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := resolve(trainSpec.all(), cmd.Flags())
+		s, err := command.Resolve(trainSpec.All(), cmd.Flags())
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		body, err := json.Marshal(s.request(trainRequest))
+		body, err := json.Marshal(s.Request(trainRequest))
 		if err != nil {
 			t.Fatal(err)
 		}

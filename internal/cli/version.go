@@ -3,43 +3,21 @@ package cli
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
-
-// version is set by the linker (see the Makefile).
-var version string
-
-// Version says which build this is: the linker's word, else the module's version
-// or commit as the Go tool recorded it.
-func Version() string {
-	if version != "" {
-		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return "unknown"
-}
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "anisoflight %s %s %s/%s\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(cmd.OutOrStdout(), "anisoflight %s %s %s/%s\n", command.Version(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 		},
 	}
 }

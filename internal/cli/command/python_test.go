@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"os"
@@ -20,7 +20,8 @@ func interpreter(t *testing.T, script string) string {
 func TestPythonMustHaveThePackage(t *testing.T) {
 	t.Setenv("ANISOFLIGHT_PYTHON", interpreter(t, "exit 1"))
 	_, err := findPython(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not have the package anisoflight; install it with `pip install") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "does not have the package anisoflight; install it with `pip install") {
 		t.Errorf("says %v", err)
 	}
 	t.Setenv("ANISOFLIGHT_PYTHON", filepath.Join(t.TempDir(), "none"))

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -11,36 +11,31 @@ import (
 	"time"
 )
 
-// pythonCommand returns the command `python -m MODULE ARGS`, with the input and output of this one. An interrupt is
-// passed on. The module says itself what is wrong: wait makes its exit status this program's.
-func pythonCommand(ctx context.Context, e env, module string, args ...string) (*exec.Cmd, error) {
+// Python returns the command `python -m MODULE ARGS`, with the input and output of this one. An interrupt is
+// passed on. The module says itself what is wrong: Wait makes its exit status this program's.
+func Python(ctx context.Context, e Env, module string, args ...string) (*exec.Cmd, error) {
 	program, err := findPython(ctx)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, append([]string{"-m", module}, args...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.cmd.InOrStdin(), e.out, e.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Cmd.InOrStdin(), e.Out, e.Err
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second // then it is killed
 	return cmd, nil
 }
 
-// exitError is the exit status of a program that has said itself what is wrong.
-type exitError int
-
-func (s exitError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// wait runs the command to its end.
-func wait(ctx context.Context, cmd *exec.Cmd) error {
+// Wait runs the command to its end.
+func Wait(ctx context.Context, cmd *exec.Cmd) error {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errInterrupted
+		return ErrInterrupted
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return exitError(exit.ExitCode())
+		return ExitError(exit.ExitCode())
 	}
 	return fmt.Errorf("%s: %w", cmd.Path, err)
 }

@@ -1,4 +1,4 @@
-package cli
+package recipes
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/internal/recipe"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
-// plan is what a recipe would do.
-type plan struct {
+// Plan is what a recipe would do.
+type Plan struct {
 	Recipe     string      `json:"recipe"`
 	Dataset    string      `json:"dataset"`
 	Images     int         `json:"images"`
@@ -40,17 +42,17 @@ type stagePlan struct {
 }
 
 // printPlans prints what recipes would do.
-func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
+func printPlans(ctx context.Context, e command.Env, recipes []*recipe.Recipe) error {
 	on, err := hardware(ctx, e)
 	if err != nil {
 		return err
 	}
-	counter, err := device.Open(device.Config{Plugin: "go", Logger: e.log}) // it draws programs and runs none
+	counter, err := device.Open(device.Config{Plugin: "go", Logger: e.Log}) // it draws programs and runs none
 	if err != nil {
 		return err
 	}
 	defer counter.Close()
-	plans := []plan{}
+	plans := []Plan{}
 	for _, r := range recipes {
 		p, err := planOf(e, r, counter, on)
 		if err != nil {
@@ -58,14 +60,14 @@ func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
 		}
 		plans = append(plans, p)
 	}
-	if e.json {
-		return printJSON(e.out, plans)
+	if e.JSON {
+		return command.PrintJSON(e.Out, plans)
 	}
 	for i, p := range plans {
 		if i > 0 {
-			fmt.Fprintln(e.out)
+			fmt.Fprintln(e.Out)
 		}
-		if err := p.print(e.out); err != nil {
+		if err := p.print(e.Out); err != nil {
 			return err
 		}
 	}
@@ -74,17 +76,17 @@ func printPlans(ctx context.Context, e env, recipes []*recipe.Recipe) error {
 
 // hardware is what costs are estimated for: what is given, else this machine's device, with
 // the rate that it reaches in a large matrix product.
-func hardware(ctx context.Context, e env) (on recipe.Hardware, err error) {
-	on = recipe.Hardware{Rate: e.number("flops_per_second"), Memory: int64(e.number("memory") * (1 << 30))}
+func hardware(ctx context.Context, e command.Env) (on recipe.Hardware, err error) {
+	on = recipe.Hardware{Rate: e.Number("flops_per_second"), Memory: int64(e.Number("memory") * (1 << 30))}
 	for _, name := range []string{"flops_per_second", "memory"} {
-		if v := e.get(name); v.given && e.number(name) <= 0 {
-			return on, usagef(e.cmd, "--%s is %g; it is positive", v.flag(), e.number(name))
+		if v := e.Get(name); v.Given && e.Number(name) <= 0 {
+			return on, command.Usagef(e.Cmd, "--%s is %g; it is positive", v.Flag(), e.Number(name))
 		}
 	}
 	if on.Rate > 0 {
 		return on, nil
 	}
-	dev, err := openDevice(e)
+	dev, err := connect.OpenDevice(e)
 	if err != nil {
 		return on, err
 	}
@@ -96,16 +98,18 @@ func hardware(ctx context.Context, e env) (on recipe.Hardware, err error) {
 	return on, err
 }
 
-func planOf(e env, r *recipe.Recipe, counter *device.Device, on recipe.Hardware) (plan, error) {
+func planOf(e command.Env, r *recipe.Recipe, counter *device.Device, on recipe.Hardware) (Plan, error) {
 	net, err := r.Net()
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
 	d, c := r.Dataset, net.Config()
-	p := plan{
-		Recipe: r.File, Dataset: r.Name, Images: d.Images, Shape: []int{d.Resolution, d.Resolution, d.Channels}, Classes: d.Classes,
-		Network: r.NetworkModel(), Type: c.ModelType, Parameters: net.ParamCount(), FLOPs: net.FLOPs(), Rate: on.Rate, Memory: on.Memory,
-		Serve: serveCommand(place(e, defaultServer)),
+	p := Plan{
+		Recipe: r.File, Dataset: r.Name, Images: d.Images, Shape: []int{d.Resolution, d.Resolution, d.Channels},
+		Classes: d.Classes,
+		Network: r.NetworkModel(), Type: c.ModelType, Parameters: net.ParamCount(), FLOPs: net.FLOPs(), Rate: on.Rate,
+		Memory: on.Memory,
+		Serve:  serveCommand(place(e, defaultServer)),
 	}
 	for _, s := range r.Stages(place(e, defaultServer)) {
 		sp := stagePlan{Kind: s.Kind, Makes: s.Makes, Command: s.String()}
@@ -125,19 +129,22 @@ func planOf(e env, r *recipe.Recipe, counter *device.Device, on recipe.Hardware)
 	return p, nil
 }
 
-func (p plan) print(w io.Writer) error {
+func (p Plan) print(w io.Writer) error {
 	fmt.Fprintf(w, "recipe %s\n", p.Recipe)
 	classes := "without classes"
 	if p.Classes > 0 {
 		classes = fmt.Sprintf("in %d classes", p.Classes)
 	}
-	fmt.Fprintf(w, "data set %s: %d images of %d×%d×%d, %s\n", p.Dataset, p.Images, p.Shape[0], p.Shape[1], p.Shape[2], classes)
-	fmt.Fprintf(w, "network %s: %s, %d parameters, %.4g GFLOP per image\n", p.Network, p.Type, p.Parameters, float64(p.FLOPs)/1e9)
+	fmt.Fprintf(w, "data set %s: %d images of %d×%d×%d, %s\n", p.Dataset, p.Images, p.Shape[0], p.Shape[1], p.Shape[2],
+		classes)
+	fmt.Fprintf(w, "network %s: %s, %d parameters, %.4g GFLOP per image\n", p.Network, p.Type, p.Parameters,
+		float64(p.FLOPs)/1e9)
 	room := ""
 	if p.Memory > 0 {
 		room = fmt.Sprintf(" and %.3g GiB", float64(p.Memory)/(1<<30))
 	}
-	fmt.Fprintf(w, "\nestimates for %.4g TFLOP/s%s, if all of the rate were reached; half of it is a good share\n", p.Rate/1e12, room)
+	fmt.Fprintf(w, "\nestimates for %.4g TFLOP/s%s, if all of the rate were reached; half of it is a good share\n",
+		p.Rate/1e12, room)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "STAGE\tMAKES\tIMAGES\tGFLOP/IMAGE\tIMAGES/S\tHOURS\tON THE DEVICE")
 	for i, s := range p.Stages {

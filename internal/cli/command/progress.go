@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress shows how far a long command is: a bar on a terminal, else a log line
+// Progress shows how far a long command is: a bar on a terminal, else a log line
 // now and then.
-type progress struct {
+type Progress struct {
 	bar  *progressbar.ProgressBar
 	out  io.Writer
 	log  *slog.Logger
@@ -22,8 +22,9 @@ type progress struct {
 
 const logEvery = 10 * time.Second
 
-func newProgress(w io.Writer, log *slog.Logger, what string) *progress {
-	p := &progress{out: w, log: log, what: what, next: time.Now().Add(logEvery)}
+// NewProgress shows what is being done on w: a bar where that is a terminal, else lines of the log.
+func NewProgress(w io.Writer, log *slog.Logger, what string) *Progress {
+	p := &Progress{out: w, log: log, what: what, next: time.Now().Add(logEvery)}
 	if onTerminal(w) {
 		p.bar = progressbar.NewOptions64(-1,
 			progressbar.OptionSetWriter(w),
@@ -39,8 +40,8 @@ func newProgress(w io.Writer, log *slog.Logger, what string) *progress {
 	return p
 }
 
-// set moves to done of total; total ≤ 0 is unknown. note is shown beside it.
-func (p *progress) set(done, total int64, note string) {
+// Set moves to done of total; total ≤ 0 is unknown. note is shown beside it.
+func (p *Progress) Set(done, total int64, note string) {
 	p.full = total > 0 && done >= total
 	if p.bar == nil {
 		if now := time.Now(); now.After(p.next) {
@@ -58,8 +59,8 @@ func (p *progress) set(done, total int64, note string) {
 	_ = p.bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 }
 
-// close leaves the bar where it is and ends its line.
-func (p *progress) close() {
+// Close leaves the bar where it is and ends its line.
+func (p *Progress) Close() {
 	if p.bar == nil {
 		return
 	}

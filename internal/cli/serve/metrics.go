@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
 
-// serveMetrics answers GET /metrics on an address of its own, which has no tokens and no TLS: it must be reached from this
-// machine alone, unless forced. Without an address it does nothing.
-func serveMetrics(ctx context.Context, e env) (at prometheus.Registerer, stop func(), err error) {
-	address := e.text("metrics")
+// serveMetrics answers GET /metrics on an address of its own, which has no tokens and no TLS: it must be reached from
+// this machine alone, unless forced. Without an address it does nothing.
+func serveMetrics(ctx context.Context, e command.Env) (at prometheus.Registerer, stop func(), err error) {
+	address := e.Text("metrics")
 	if address == "" {
 		return nil, func() {}, nil
 	}
@@ -26,15 +27,19 @@ func serveMetrics(ctx context.Context, e env) (at prometheus.Registerer, stop fu
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot listen on %s for metrics: %w", address, err)
 	}
-	if !flight.Local(listener.Addr()) && !e.toggle("insecure") {
-		return nil, nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s: give --metrics a loopback address, or force it with --insecure", address))
+	if !flight.Local(listener.Addr()) && !e.Toggle("insecure") {
+		return nil, nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s: give --metrics a loopback "+
+			"address, or force it with --insecure", address))
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{
+		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute,
+	}
 	go func() { _ = server.Serve(listener) }() // ends with stop
-	e.log.Info("metrics on " + listener.Addr().String())
+	e.Log.Info("metrics on " + listener.Addr().String())
 	return registry, func() { _ = server.Close() }, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"fmt"
@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/auth"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
 
-// newCertificate makes the command that writes certificates for serve --tls-cert.
-func newCertificate() *cobra.Command {
+// NewCertificate makes the command that writes certificates for serve --tls-cert.
+func NewCertificate() *cobra.Command {
 	var hosts, client, out string
 	var days int
 	cmd := &cobra.Command{
@@ -30,15 +31,16 @@ The authority's own key is not kept: run the command again before the certificat
 and give clients the new ca.pem.`,
 		Example: `  anisoflight certificate --hosts gpu1.lab,10.0.0.5,localhost --out certs
   anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 {
-				return usagef(cmd, "--days must be at least 1, got %d", days)
+				return command.Usagef(cmd, "--days must be at least 1, got %d", days)
 			}
 			return writeCertificates(out, strings.Split(hosts, ","), client, time.Duration(days)*24*time.Hour)
 		},
 	}
-	cmd.Flags().StringVar(&hosts, "hosts", "localhost,127.0.0.1,::1", "`names` and addresses that clients reach the server by")
+	cmd.Flags().StringVar(&hosts, "hosts", "localhost,127.0.0.1,::1",
+		"`names` and addresses that clients reach the server by")
 	cmd.Flags().StringVar(&client, "client", "client", "`name` of the client")
 	cmd.Flags().StringVar(&out, "out", "certs", "`folder` to write to, which must not exist")
 	cmd.Flags().IntVar(&days, "days", 365, "`days` for which the certificates are good")
@@ -62,7 +64,8 @@ func writeCertificates(folder string, hosts []string, client string, life time.D
 		return err
 	}
 	for name, text := range map[string][]byte{
-		"ca.pem": authority.Certificate(), "server.pem": server, "server-key.pem": serverKey, "client.pem": user, "client-key.pem": userKey,
+		"ca.pem": authority.Certificate(), "server.pem": server, "server-key.pem": serverKey, "client.pem": user,
+		"client-key.pem": userKey,
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			return err

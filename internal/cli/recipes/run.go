@@ -1,4 +1,4 @@
-package cli
+package recipes
 
 import (
 	"context"
@@ -8,24 +8,32 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/internal/recipe"
 )
 
 // kitchen is where recipes are done.
 type kitchen struct {
-	env
+	command.Env
+	root    func() *cobra.Command // of the whole command line
 	place   recipe.Place
 	done    map[string]bool // command lines that need not be looked at again
-	server  connection
+	server  connect.Connection
 	measure bool // there are features to take distances with
 }
 
 // cook does the stages of the recipes, all on one server.
-func cook(ctx context.Context, e env, recipes []*recipe.Recipe) error {
-	return withServer(ctx, e, func(c connection) error {
-		k := &kitchen{env: e, server: c, place: place(e, c.location), done: map[string]bool{}, measure: e.measures()}
-		return k.cook(context.WithValue(ctx, connectionKey{}, c), recipes)
+func cook(ctx context.Context, e command.Env, root func() *cobra.Command, recipes []*recipe.Recipe) error {
+	return connect.WithServer(ctx, e, func(c connect.Connection) error {
+		k := &kitchen{
+			Env: e, root: root, server: c, place: place(e, c.Location), done: map[string]bool{},
+			measure: measures(e),
+		}
+		return k.cook(connect.WithConnection(ctx, c), recipes)
 	})
 }
 
@@ -63,9 +71,9 @@ func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, h
 		return err
 	}
 	if args == nil {
-		fmt.Fprintf(k.err, "%s: %s is there\n", heading, s.Makes)
+		fmt.Fprintf(k.Err, "%s: %s is there\n", heading, s.Makes)
 	} else {
-		fmt.Fprintf(k.err, "%s: %s\n", heading, recipe.Stage{Program: s.Program, Args: args})
+		fmt.Fprintf(k.Err, "%s: %s\n", heading, recipe.Stage{Program: s.Program, Args: args})
 		if err := k.do(ctx, s, args); err != nil {
 			return fmt.Errorf("%s: %w", heading, err)
 		}
@@ -76,34 +84,34 @@ func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, h
 
 // sayHowToMeasure prints the commands that are left where no features are named.
 func (k *kitchen) sayHowToMeasure(recipes []*recipe.Recipe) {
-	fmt.Fprintf(k.out, "The models are there. To measure them, serve the folder, and name a network of features:\n  %s\n",
+	fmt.Fprintf(k.Out, "The models are there. To measure them, serve the folder, and name a network of features:\n  %s\n",
 		serveCommand(k.place))
 	said := map[string]bool{}
 	for _, r := range recipes {
-		for _, s := range r.Stages(place(k.env, defaultServer)) {
+		for _, s := range r.Stages(place(k.Env, defaultServer)) {
 			if line := s.String(); s.Measures() && !said[line] {
-				fmt.Fprintf(k.out, "  %s\n", line)
+				fmt.Fprintf(k.Out, "  %s\n", line)
 				said[line] = true
 			}
 		}
 	}
 }
 
-// left gives the arguments of the command that does what is left of a stage; none if
+// left returns the arguments of the command that does what is left of a stage; none if
 // nothing is.
 func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([]string, error) {
 	switch {
 	case s.Settings != nil:
 		return k.leftOfRun(ctx, s)
-	case s.Kind == recipe.KindData && exists(filepath.Join(k.place.Data, "datasets", s.Makes)),
-		s.Kind == recipe.KindNetwork && exists(k.modelFolder(s.Makes)),
-		s.Kind == recipe.KindReference && exists(s.Makes):
+	case s.Kind == recipe.KindData && command.Exists(filepath.Join(k.place.Data, "datasets", s.Makes)),
+		s.Kind == recipe.KindNetwork && command.Exists(k.modelFolder(s.Makes)),
+		s.Kind == recipe.KindReference && command.Exists(s.Makes):
 		return nil, nil
 	case s.Kind == recipe.KindBasis:
 		var reply struct {
 			Bases []api.BasisInfo `json:"bases"`
 		}
-		if err := act(ctx, k.server, "ListBases", nil, nil, &reply); err != nil {
+		if err := connect.Act(ctx, k.server, "ListBases", nil, nil, &reply); err != nil {
 			return nil, err
 		}
 		if slices.ContainsFunc(reply.Bases, func(b api.BasisInfo) bool { return b.Name == s.Makes }) {
@@ -111,8 +119,9 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 		}
 	case s.Kind == recipe.KindData && r.Dataset.Generate != "":
 		return s.Args, r.Generate(k.place)
-	case s.Needs != "" && !exists(s.Needs):
-		return nil, fmt.Errorf("%s is missing, with which %s begins: it is to be had from %s. What follows then is\n%s", s.Needs, r.File, s.From, s)
+	case s.Needs != "" && !command.Exists(s.Needs):
+		return nil, fmt.Errorf("%s is missing, with which %s begins: it is to be had from %s. What follows then is\n%s",
+			s.Needs, r.File, s.From, s)
 	}
 	return s.Args, nil
 }
@@ -120,12 +129,12 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 // leftOfRun looks at how far a run is.
 func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, error) {
 	var run api.RunInfo
-	err := act(ctx, k.server, "GetRun", map[string]any{"run": s.Makes}, nil, &run)
-	saved := exists(k.modelFolder(s.Makes))
+	err := connect.Act(ctx, k.server, "GetRun", map[string]any{"run": s.Makes}, nil, &run)
+	saved := command.Exists(k.modelFolder(s.Makes))
 	switch {
-	case isCode(err, api.RunNotFound) && saved: // somebody has tidied up
+	case command.IsCode(err, api.RunNotFound) && saved: // somebody has tidied up
 		return nil, nil
-	case isCode(err, api.RunNotFound):
+	case command.IsCode(err, api.RunNotFound):
 		return s.Args, nil
 	case err != nil:
 		return nil, err
@@ -137,7 +146,8 @@ func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, erro
 	case run.State == "done" && saved:
 		return nil, nil
 	case run.State == "failed" || run.State == "cancelled":
-		return nil, fmt.Errorf("the run %s is %s %s; delete the folder %s to begin it anew", s.Makes, run.State, run.Error, filepath.Join(k.place.Data, "runs", s.Makes))
+		return nil, fmt.Errorf("the run %s is %s %s; delete the folder %s to begin it anew", s.Makes, run.State, run.Error,
+			filepath.Join(k.place.Data, "runs", s.Makes))
 	}
 	return []string{"train", "--data", k.place.Data, "--name", s.Makes, "--resume"}, nil
 }
@@ -145,17 +155,17 @@ func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, erro
 // do runs a stage's command line: of this program within this process, of Python's in its own.
 func (k *kitchen) do(ctx context.Context, s recipe.Stage, args []string) error {
 	if s.Program == k.place.Anisoflight {
-		root := newRoot()
-		root.SetArgs(append(args, "--log-level", k.text("log_level"), "--log-format", k.text("log_format")))
-		root.SetOut(k.out)
-		root.SetErr(k.err)
+		root := k.root()
+		root.SetArgs(append(args, "--log-level", k.Text("log_level"), "--log-format", k.Text("log_format")))
+		root.SetOut(k.Out)
+		root.SetErr(k.Err)
 		return root.ExecuteContext(ctx)
 	}
 	if s.Kind == recipe.KindData {
 		args = append(slices.Clone(args), "--server", k.place.Server) // that of the folder
 	}
 	cmd := exec.CommandContext(ctx, s.Program, args...)
-	cmd.Stdout, cmd.Stderr = k.out, k.err
+	cmd.Stdout, cmd.Stderr = k.Out, k.Err
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
@@ -179,7 +189,7 @@ func (k *kitchen) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) e
 		var reply struct {
 			Datasets []api.DatasetInfo `json:"datasets"`
 		}
-		if err := act(ctx, k.server, "ListDatasets", nil, nil, &reply); err != nil {
+		if err := connect.Act(ctx, k.server, "ListDatasets", nil, nil, &reply); err != nil {
 			return err
 		}
 		for _, d := range reply.Datasets {
@@ -194,18 +204,13 @@ func (k *kitchen) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) e
 
 func (k *kitchen) modelFolder(name string) string { return filepath.Join(k.place.Data, "models", name) }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // python is the program that has the Python package.
-func (e env) python() string {
+func python(e command.Env) string {
 	const own = ".venv/bin/python"
-	switch p := e.text("python"); {
+	switch p := e.Text("python"); {
 	case p != "":
 		return p
-	case exists(own):
+	case command.Exists(own):
 		return own
 	}
 	return "python3"

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/auth"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
 )
 
-// newToken makes the command group for the tokens of serve --tokens.
-func newToken() *cobra.Command {
+// NewToken makes the command group for the tokens of serve --tokens.
+func NewToken() *cobra.Command {
 	group := &cobra.Command{
 		Use:   "token",
 		Short: "Make tokens for serve --tokens",
@@ -21,7 +22,7 @@ and without a restart.
 The scopes: read looks at what is stored; sample evaluates networks; train makes and
 changes runs, data sets, schedules, bases and models; admin loads, unloads and deletes.`,
 		Example: `  anisoflight token new --name notebook --scopes read,sample`,
-		Args:    commandNamed,
+		Args:    command.GroupArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var name, scopes string
@@ -30,17 +31,18 @@ changes runs, data sets, schedules, bases and models; admin loads, unloads and d
 		Short: "Print a new token, and the line for the file",
 		Example: `  anisoflight token new --name notebook --scopes read,sample
   anisoflight token new --name notebook --scopes read,sample >>tokens`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := auth.ParseScopes(scopes)
 			if err != nil {
-				return usagef(cmd, "%w", err)
+				return command.Usagef(cmd, "%w", err)
 			}
 			token, line, err := auth.NewToken(name, list)
 			if err != nil {
-				return usagef(cmd, "%w", err)
+				return command.Usagef(cmd, "%w", err)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "The token, which is not shown again:\n\n  %s\n\nThe line for the file of serve --tokens:\n\n", token)
+			fmt.Fprintf(cmd.ErrOrStderr(),
+				"The token, which is not shown again:\n\n  %s\n\nThe line for the file of serve --tokens:\n\n", token)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
 			return err
 		},

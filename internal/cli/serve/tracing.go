@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -24,12 +24,14 @@ func startTracing(ctx context.Context) (handler stats.Handler, stop func(), err 
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: %w", err)
 	}
-	described, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithProcessExecutableName())
+	described, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(),
+		resource.WithProcessExecutableName())
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: %w", err)
 	}
 	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(described))
-	handler = otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagation.TraceContext{}))
+	handler = otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider),
+		otelgrpc.WithPropagators(propagation.TraceContext{}))
 	return handler, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Kind is the type of a setting's value.
+type Kind int
+
+// The kinds, with the Go types of their values.
+const (
+	Text   Kind = iota // a string
+	Number             // a float64
+	Whole              // an int64
+	Seed               // a uint64
+	Toggle             // a bool
+	Object             // JSON on the command line and in the environment, a mapping in the file
+)
+
+// Option is one setting. Its name is the key in the configuration file; the flag
+// has dashes for underscores, the environment variable is ANISOFLIGHT_NAME.
+type Option struct {
+	Name     string
+	Kind     Kind
+	Default  string // default as text; empty where another package decides
+	Usage    string // `word` in backquotes names the value in the help
+	Required bool   // the command does nothing without it
+	Secret   bool   // not to be shown
+	Local    bool   // of the process that has the device
+}
+
+// Flag returns the name of the flag, without dashes before it.
+func (o Option) Flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
+func (o Option) env() string  { return "ANISOFLIGHT_" + strings.ToUpper(o.Name) }
+
+// register defines the option's flag. Its value is kept as text, so that flag,
+// environment and file go through the same parser, with the same errors.
+func (o Option) register(flags *pflag.FlagSet) {
+	if o.Kind == Toggle {
+		flags.Bool(o.Flag(), o.Default == "true", o.Usage)
+		return
+	}
+	usage := o.Usage
+	if o.Required {
+		usage += " (required)"
+	}
+	flags.Var(&unparsed{text: o.Default, kind: o.Kind}, o.Flag(), usage)
+}
+
+// unparsed is a flag's value before it is parsed.
+type unparsed struct {
+	text string
+	kind Kind
+}
+
+func (r *unparsed) String() string     { return r.text }
+func (r *unparsed) Set(s string) error { r.text = s; return nil }
+func (r *unparsed) Type() string       { return r.kind.String() }
+
+func (k Kind) String() string {
+	switch k {
+	case Number:
+		return "number"
+	case Whole, Seed:
+		return "integer"
+	case Toggle:
+		return "bool"
+	case Object:
+		return "JSON"
+	}
+	return "string"
+}
+
+// Parse reads a value given as text.
+func (k Kind) Parse(s string) (any, error) {
+	switch k {
+	case Number:
+		if x, err := strconv.ParseFloat(s, 64); err == nil {
+			return x, nil
+		}
+		return nil, fmt.Errorf("must be a number, got %q", s)
+	case Whole:
+		if x, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return x, nil
+		}
+		return nil, fmt.Errorf("must be a whole number, got %q", s)
+	case Seed:
+		if x, err := strconv.ParseUint(s, 10, 64); err == nil {
+			return x, nil
+		}
+		return nil, fmt.Errorf("must be a whole number between 0 and 2⁶⁴ − 1, got %q", s)
+	case Toggle:
+		if x, err := strconv.ParseBool(s); err == nil {
+			return x, nil
+		}
+		return nil, fmt.Errorf("must be true or false, got %q", s)
+	case Object:
+		var x any
+		if err := json.Unmarshal([]byte(s), &x); err != nil {
+			// A bare word stands for a string: --grid edm.
+			if !strings.ContainsAny(s, "{}[]\"") {
+				return s, nil
+			}
+			return nil, fmt.Errorf("must be JSON, got %q: %w", s, err)
+		}
+		return x, nil
+	}
+	return s, nil
+}
+
+// Words splits a list at commas and spaces.
+func Words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}

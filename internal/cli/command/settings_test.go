@@ -1,0 +1,105 @@
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// One option of each kind, under the same value from every place.
+func TestKindsFromEveryPlace(t *testing.T) {
+	options := []Option{
+		{Name: "text", Kind: Text},
+		{Name: "number", Kind: Number},
+		{Name: "whole", Kind: Whole},
+		{Name: "seed", Kind: Seed},
+		{Name: "toggle", Kind: Toggle},
+		{Name: "object", Kind: Object},
+		{Name: "T", Kind: Number},
+	}
+	given := map[string]string{
+		"text": "a,b: c", "number": "1e-9", "whole": "-3", "seed": "18446744073709551615",
+		"toggle": "true", "object": `{"Nested":{"K":[1,2]}}`, "T": "6400",
+	}
+	want := map[string]any{
+		"text": "a,b: c", "number": 1e-9, "whole": int64(-3), "seed": uint64(1<<64 - 1),
+		"toggle": true, "object": map[string]any{"Nested": map[string]any{"K": []any{1.0, 2.0}}}, "T": 6400.0,
+	}
+	flagsFor := func(t *testing.T, args ...string) *pflag.FlagSet {
+		t.Helper()
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		flags.String("config", "", "")
+		for _, o := range options {
+			o.register(flags)
+		}
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return flags
+	}
+	check := func(t *testing.T, flags *pflag.FlagSet) {
+		t.Helper()
+		s, err := Resolve(options, flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		for _, v := range s.Values {
+			if !v.Given {
+				t.Errorf("%s is not given", v.Name)
+			}
+			got[v.Name] = v.Value
+		}
+		// YAML tells whole numbers from others inside objects, JSON does not.
+		if raw, err := json.Marshal(got["object"]); err != nil || string(raw) != given["object"] {
+			t.Errorf("object is %s, want %s", raw, given["object"])
+		}
+		got["object"] = want["object"]
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("values differ (-want +got):\n%s", diff)
+		}
+	}
+	t.Run("flags", func(t *testing.T) {
+		var args []string
+		for name, v := range given {
+			args = append(args, "--"+name+"="+v)
+		}
+		check(t, flagsFor(t, args...))
+	})
+	t.Run("environment", func(t *testing.T) {
+		for name, v := range given {
+			t.Setenv("ANISOFLIGHT_"+strings.ToUpper(name), v)
+		}
+		check(t, flagsFor(t))
+	})
+	t.Run("file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "settings.yaml")
+		content := `
+text: "a,b: c"
+number: 1.0e-9
+whole: -3
+seed: 18446744073709551615
+toggle: true
+object: {Nested: {K: [1, 2]}}
+T: 6400
+`
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check(t, flagsFor(t, "--config", file))
+	})
+	t.Run("nowhere", func(t *testing.T) {
+		s, err := Resolve(options, flagsFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fields := s.Request(options); len(fields) != 0 {
+			t.Errorf("a request of nothing given holds %v", fields)
+		}
+	})
+}

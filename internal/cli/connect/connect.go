@@ -1,0 +1,195 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+)
+
+// DataOption names the data folder.
+var DataOption = command.Option{
+	Name: "data", Default: "data",
+	Usage: "`folder` of models, schedules, bases, datasets and runs",
+}
+
+// FolderOptions are those of every command that works on a data folder.
+var FolderOptions = []command.Option{
+	DataOption,
+	{
+		Name: "server",
+		Usage: "`address` of the server that does the work: HOST:PORT, unix:PATH or grpc+tls://HOST:PORT (default: the " +
+			"server of the data folder, if there is one, else this process)",
+	},
+	{Name: "token", Secret: true, Usage: "`token` for the server"},
+	{
+		Name:  "tls_ca",
+		Usage: "PEM `file` of the authorities that the server's certificate may be of (default: the system's)",
+	},
+	{Name: "client_cert", Usage: "PEM `file` of this client's certificate, for servers with --client-ca"},
+	{Name: "client_key", Usage: "PEM `file` of its key"},
+	DeviceOption,
+}
+
+// Connection is a client of the server that works on the data folder.
+type Connection struct {
+	*client.Client
+	Location string
+}
+
+// connectionKey is that of a context's connection.
+type connectionKey struct{}
+
+// WithConnection returns a context under which WithServer uses the connection.
+func WithConnection(ctx context.Context, c Connection) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// patience is how long a command waits for a folder in use: for a server that starts, or another command that ends.
+const patience = 5 * time.Second
+
+// WithServer calls f with a connection to the server of the data folder: that of --server; else the one that serves the
+// folder; else one in this process, for the length of f. Under a context that has a connection, as the commands of a
+// recipe's stages run, it is that one.
+func WithServer(ctx context.Context, e command.Env, f func(Connection) error) error {
+	if c, ok := ctx.Value(connectionKey{}).(Connection); ok {
+		return f(c)
+	}
+	if at := e.Text("server"); at != "" {
+		return withRemote(ctx, e, LocationOf(at), f)
+	}
+	var last catalog.Holder
+	for end := time.Now().Add(patience); ; {
+		lock, err := LockFolder(e)
+		var held *catalog.Held
+		switch {
+		case err == nil:
+			return withOwn(ctx, e, lock, f)
+		case !errors.As(err, &held):
+			return err
+		case held.Address != "" && held.Holder == last: // no remains of a process that was killed a moment ago
+			return withRemote(ctx, e, held.Address, f)
+		case held.Address == "" && time.Now().After(end):
+			return held
+		}
+		last = held.Holder
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// LockFolder takes the lock of the data folder, which commands that store something make if it is missing.
+func LockFolder(e command.Env) (*catalog.Lock, error) {
+	dir := e.Text("data")
+	if e.Stores {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("data folder: %w", err)
+		}
+	} else if !command.Exists(dir) {
+		return nil, fmt.Errorf("the data folder %q does not exist; choose another --data, or make it with anisoflight serve",
+			dir)
+	}
+	return catalog.Acquire(dir, e.Cmd.CommandPath())
+}
+
+// withRemote connects to a running server.
+func withRemote(ctx context.Context, e command.Env, location string, f func(Connection) error) error {
+	for _, v := range e.Values {
+		if v.Local && strings.HasPrefix(v.Source, "flag ") {
+			e.Log.Warn("the server has a device of its own: --"+v.Flag()+" is not used", "server", location)
+		}
+	}
+	secure, err := clientTLS(e)
+	if err != nil {
+		return err
+	}
+	c, err := client.Dial(ctx, location, client.Options{Token: e.Text("token"), TLS: secure})
+	if err != nil {
+		if command.IsCode(err, api.NoToken) {
+			return fmt.Errorf("%s: %s; give it with --token or ANISOFLIGHT_TOKEN", location, command.Plain(err))
+		}
+		return err
+	}
+	return errors.Join(f(Connection{c, location}), c.Close())
+}
+
+// clientTLS returns the configuration of connections to locations grpc+tls.
+func clientTLS(e command.Env) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := e.Text("tls_ca"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-ca: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--tls-ca: %s holds no certificate in PEM", file)
+		}
+	}
+	if cert, key := e.Text("client_cert"), e.Text("client_key"); cert+key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("--client-cert, --client-key: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
+
+// withOwn serves the data folder in this process, on a socket that this user alone can reach.
+func withOwn(ctx context.Context, e command.Env, lock *catalog.Lock, f func(Connection) error) (err error) {
+	eng, err := OpenEngine(ctx, e, lock)
+	if err != nil {
+		return err
+	}
+	// The runs' states are stored even after an interrupt.
+	kept := context.WithoutCancel(ctx)
+	defer func() { err = errors.Join(err, eng.Release(kept)) }()
+	dir, err := os.MkdirTemp("", "anisoflight-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	listener, err := flight.Listen(ctx, "unix:"+filepath.Join(dir, "socket"))
+	if err != nil {
+		return err
+	}
+	server := flight.New(eng, flight.Config{Logger: e.Log})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	defer func() {
+		server.Stop()
+		err = errors.Join(err, <-served)
+	}()
+	location := flight.Location(listener, false)
+	c, err := client.Dial(kept, location, client.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(Connection{c, location}), c.Close())
+}
+
+// LocationOf returns the location of an address as --listen takes it; a location stays what it is.
+func LocationOf(address string) string {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return "grpc+unix://" + path
+	}
+	if strings.Contains(address, "://") {
+		return address
+	}
+	return "grpc://" + address
+}

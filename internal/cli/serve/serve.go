@@ -1,0 +1,216 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight"
+	"github.com/anisoflight/anisoflight/flight/auth"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+)
+
+// Spec is the command.
+var Spec = command.Spec{
+	Use:   "serve",
+	Short: "Serve models, schedules and training over Arrow Flight",
+	Long: `Serve answers Arrow Flight requests on the folder given by --data until it is
+interrupted. It logs "listening on ADDRESS" once it is ready. No other process may work
+on the folder meanwhile; commands on it find the server and go through it. On SIGTERM or Ctrl-C it
+takes no new requests, lets those in progress end within the grace period, and pauses
+and stores the runs. A second signal cuts off what is in progress, a third kills.
+
+Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
+"anisoflight certificate --help") unless --insecure is given. With --tokens every
+request needs a token of that file, but ServerInfo and health checks (see "anisoflight
+token --help"). Tokens and certificates are read anew when their files change.
+
+What XLA compiles for a model's first request is compiled ahead with --warm, in the
+background, and kept on disk for the next start (ANISOFLIGHT_PROGRAM_CACHE).
+
+With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics. Where
+OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector there.`,
+	Example: `  anisoflight serve --data data
+  anisoflight serve --listen unix:anisoflight.sock
+  anisoflight serve --warm digits
+  ANISOFLIGHT_LISTEN=127.0.0.1:9000 anisoflight serve --log-format json
+  anisoflight serve --listen :8815 --tls-cert certs/server.pem --tls-key certs/server-key.pem --tokens tokens`,
+	Options: slices.Concat([]command.Option{
+		{Name: "listen", Default: "127.0.0.1:8815", Usage: "`address`: HOST:PORT (port 0: any free one) or unix:PATH"},
+		connect.DataOption, connect.DeviceOption,
+		{Name: "tls_cert", Usage: "PEM `file` of the server's certificate chain"},
+		{Name: "tls_key", Usage: "PEM `file` of its key"},
+		{Name: "client_ca", Usage: "PEM `file` of the authorities that clients' certificates must be of"},
+		{Name: "tokens", Usage: "`file` of the tokens that are good"},
+		{Name: "metrics", Usage: "`address` to answer Prometheus on, at /metrics; default nowhere"},
+		{Name: "insecure", Kind: command.Toggle, Usage: "allow addresses that other machines reach without TLS"},
+		{Name: "max_bytes", Kind: command.Whole, Usage: "`bytes` that one reply may have (default 1 GiB)"},
+		{Name: "max_upload_bytes", Kind: command.Whole, Usage: "`bytes` that one upload may have (default 4 GiB)"},
+		{Name: "max_requests", Kind: command.Whole, Usage: "`number` of operations under way at a time (default 256)"},
+		{Name: "max_calls", Kind: command.Whole, Usage: "`number` of calls of one caller under way at a time (default 128)"},
+		{Name: "max_connections", Kind: command.Whole, Default: "1024", Usage: "`number` of connections at a time"},
+		{
+			Name: "max_message_bytes", Kind: command.Whole,
+			Usage: "`bytes` that one message of a client may have (default 256 MiB)",
+		},
+		{
+			Name: "stall", Kind: command.Number,
+			Usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)",
+		},
+		connect.MeasurePeakOption, connect.MemoryLimitOption,
+		{Name: "seats", Kind: command.Whole, Usage: "`number` of requests that may use the device at a time (default 4)"},
+		{
+			Name: "join", Kind: command.Toggle, Default: "true",
+			Usage: "evaluate requests that wait for the same network in one batch",
+		},
+		{
+			Name: "warm",
+			Usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as " +
+				"digits,faces:edm (MODEL or MODEL:SCHEDULE)",
+		},
+		{Name: "grace", Kind: command.Number, Default: "30", Usage: "`seconds` that requests in progress get at the end"},
+	}, []command.Option{connect.PrecisionOption}, connect.GPUOptions),
+	Stores: true,
+	Run:    runServe,
+}
+
+func runServe(ctx context.Context, e command.Env) (err error) {
+	cfg, err := serverConfig(e)
+	if err != nil {
+		return err
+	}
+	lock, err := connect.LockFolder(e)
+	if err != nil {
+		return err
+	}
+	eng, err := connect.OpenEngine(ctx, e, lock)
+	if err != nil {
+		return err
+	}
+	// The runs' states are stored even after an interrupt.
+	defer func() { err = errors.Join(err, eng.Release(context.WithoutCancel(ctx))) }()
+	listener, err := listen(ctx, e, cfg.TLS != nil)
+	if err != nil {
+		return err
+	}
+	metrics, stopMetrics, err := serveMetrics(ctx, e)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopMetrics()
+	tracing, stopTracing, err := startTracing(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopTracing()
+	cfg.Metrics, cfg.Stats = metrics, tracing
+	server := flight.New(eng, cfg)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	if err := lock.Publish(locationHere(listener, cfg.TLS != nil)); err != nil {
+		server.Stop()
+		return errors.Join(err, <-served)
+	}
+	e.Log.Info("listening on "+address(listener.Addr()), "location", flight.Location(listener, cfg.TLS != nil), "data",
+		e.Text("data"))
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	// New commands wait until the folder is free.
+	if err := lock.Publish(""); err != nil {
+		e.Log.Warn("the folder's lock still names this server", "error", err)
+	}
+	shutdown(ctx, e, server)
+	return <-served
+}
+
+// locationHere returns the location of a listener for programs of this machine, wherever they run.
+func locationHere(l net.Listener, secure bool) string {
+	location := flight.Location(l, secure)
+	switch a := l.Addr().(type) {
+	case *net.UnixAddr:
+		if path, err := filepath.Abs(a.Name); err == nil {
+			return "grpc+unix://" + path
+		}
+	case *net.TCPAddr:
+		if a.IP.IsUnspecified() { // every address, that of this machine to itself among them
+			return strings.Replace(location, a.String(), net.JoinHostPort("localhost", strconv.Itoa(a.Port)), 1)
+		}
+	}
+	return location
+}
+
+// serverConfig returns the server's configuration, whose files have been read.
+func serverConfig(e command.Env) (flight.Config, error) {
+	cfg := flight.Config{
+		Logger: e.Log, MaxMessageBytes: int(e.Whole("max_message_bytes")), MaxCalls: int(e.Whole("max_calls")),
+		Stall: seconds(e.Number("stall")),
+	}
+	if cert, key, ca := e.Text("tls_cert"), e.Text("tls_key"), e.Text("client_ca"); cert+key+ca != "" {
+		var err error
+		if cfg.TLS, err = auth.ServerTLS(cert, key, ca, e.Log); err != nil {
+			return cfg, err
+		}
+	}
+	if path := e.Text("tokens"); path != "" {
+		tokens, err := auth.WatchTokens(path, e.Log)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Tokens = tokens.Get
+	}
+	return cfg, nil
+}
+
+// listen opens the address, if it may be served as it is.
+func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, error) {
+	listener, err := flight.Listen(ctx, e.Text("listen"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", e.Text("listen"), err)
+	}
+	if !secure && !e.Toggle("insecure") && !flight.Local(listener.Addr()) {
+		return nil, errors.Join(listener.Close(), fmt.Errorf("other machines reach %s, which needs TLS: give --tls-cert and "+
+			"--tls-key "+
+			"(anisoflight certificate makes them), listen on 127.0.0.1, or force it with --insecure", e.Text("listen")))
+	}
+	if !flight.Local(listener.Addr()) && e.Text("tokens")+e.Text("client_ca") == "" {
+		e.Log.Warn("whoever reaches this address may do everything: neither --tokens nor --client-ca is given")
+	}
+	return flight.Bounded(listener, int(e.Whole("max_connections"))), nil
+}
+
+// shutdown drains the server until the grace ends or a second signal comes; a third one kills.
+func shutdown(ctx context.Context, e command.Env, server *flight.Server) {
+	grace := seconds(e.Number("grace"))
+	e.Log.Info("shutting down", "grace", grace)
+	end, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(end, stop)
+	defer stop()
+	end, cancel := context.WithTimeout(end, grace)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil {
+		e.Log.Warn("requests in progress were cut off", "reason", context.Cause(end))
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// address returns a listener's address as --listen takes it.
+func address(a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
+}
