@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -43,7 +44,7 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 
 func datasetSchema(d *data.Dataset) api.Schema {
 	return api.Schema{Columns: []api.Column{
-		imageColumn("image", catalog.ImageType(d), d.Layout(), d.Height(), d.Width(), d.Channels()),
+		input.ImageColumn("image", catalog.ImageType(d), d.Layout(), d.Height(), d.Width(), d.Channels()),
 		{Name: "label", Type: api.Int32},
 		{Name: "index", Type: api.Int64},
 	}}

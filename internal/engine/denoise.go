@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -36,7 +37,7 @@ func (e *Engine) exchangeDenoise(_ context.Context, req api.Denoise, in api.Sche
 	h, w, c := m.ImageSize()
 	out := api.Schema{Metadata: modelMetadata(m, "Denoise", req)}
 	for _, name := range []string{"denoised", "flow", "raw"} {
-		out.Columns = append(out.Columns, imageColumn(name, api.Float32, d.from, h, w, c))
+		out.Columns = append(out.Columns, input.ImageColumn(name, api.Float32, d.from, h, w, c))
 	}
 	if len(x.DimNames) == 0 {
 		for i := range out.Columns {
@@ -74,7 +75,7 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 	if !d.sigma {
 		level = api.Column{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{d.on.J()}}
 	}
-	err = wantColumns(d.in, []api.Column{
+	err = input.Want(d.in, []api.Column{
 		{Name: "x", Type: api.Float32, Kind: api.Tensor},
 		{Name: "label", Type: api.Int32},
 		level,
@@ -82,7 +83,7 @@ func (d *denoising) prepare(req api.Denoise) (err error) {
 	if err != nil {
 		return err
 	}
-	d.from, err = fits(d.model, d.in.Columns[d.in.Index("x")])
+	d.from, err = input.Fits(d.model, d.in.Columns[d.in.Index("x")])
 	return err
 }
 
@@ -117,10 +118,10 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 	labels := api.ColumnOf[int32](d.in, in, "label")
 	h, w, c := d.model.ImageSize()
 	size := h * w * c
-	if err := finite("x", x, size); err != nil {
+	if err := input.Finite("x", x, size); err != nil {
 		return err
 	}
-	if err := checkLabels(labels, d.model.Shape.Labels); err != nil {
+	if err := input.CheckLabels(labels, d.model.Shape.Labels); err != nil {
 		return err
 	}
 	g, err := d.levels(in)
@@ -135,7 +136,7 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 	cols := make([]any, 3)
 	for k, v := range [][]float32{denoised, flow, raw} {
 		out := make([]float32, len(v))
-		pixels.Reorder(out, v, hwc, d.from, h, w, c)
+		pixels.Reorder(out, v, pixels.HWC, d.from, h, w, c)
 		cols[k] = out
 	}
 	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: cols}, Meta: api.Done(int64(in.Rows), -1)})

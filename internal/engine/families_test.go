@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 func TestMakeBasis(t *testing.T) {
@@ -189,7 +191,7 @@ func TestFamilyOfBands(t *testing.T) {
 	}
 	get(t, again, "EvaluateModel", `{"model":"bands","dataset":"noise","points":2,"samples":2}`)
 	in := api.Schema{Columns: []api.Column{
-		imageColumn("x", api.Float32, hwc, 8, 8, 1),
+		input.ImageColumn("x", api.Float32, pixels.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 		{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{3}},
 	}}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // putSmooth uploads n images of 8×8 pixels whose variance falls with frequency: noise, averaged over 3×3 pixels.
@@ -23,7 +25,7 @@ func putSmooth(t *testing.T, e *Engine, name string, n int) {
 		}
 		smooth[i] = float32(math.Tanh(float64(smooth[i]) / 3))
 	}
-	in := api.Schema{Columns: []api.Column{imageColumn("image", api.Float32, hwc, 8, 8, 1)}}
+	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, pixels.HWC, 8, 8, 1)}}
 	if rows, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
 		api.Batch{Rows: n, Cols: []any{smooth}}); err != nil || rows != int64(n) {
 		t.Fatalf("%d rows, %v", rows, err)
@@ -119,12 +121,12 @@ func TestGaussianScheduleSamples(t *testing.T) {
 func TestGaussianScheduleErrors(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 8)
-	flat := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 1, 2, 1)}}
+	flat := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.HWC, 1, 2, 1)}}
 	if _, err := put(e, `{"op":"PutDataset","name":"flat"}`, flat,
 		api.Batch{Rows: 2, Cols: []any{[]uint8{1, 2, 1, 2}}}); err != nil {
 		t.Fatal(err)
 	}
-	wide := api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, hwc, 1, 5000, 1)}}
+	wide := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.HWC, 1, 5000, 1)}}
 	if _, err := put(e, `{"op":"PutDataset","name":"wide"}`, wide,
 		api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}}); err != nil {
 		t.Fatal(err)

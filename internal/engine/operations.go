@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/engine/uploads"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -34,9 +36,9 @@ var handlers = map[string]handler{
 	"Dataset":          {job: job((*Engine).prepareDataset)},
 	"Basis":            {job: job((*Engine).prepareBasis)},
 
-	"PutDataset":  {upload: upload((*Engine).putDataset)},
-	"PutSchedule": {upload: upload((*Engine).putSchedule)},
-	"PutBasis":    {upload: upload((*Engine).putBasis)},
+	"PutDataset":  {upload: upload(uploads.Dataset)},
+	"PutSchedule": {upload: upload(uploads.Schedule)},
+	"PutBasis":    {upload: upload(uploads.Basis)},
 
 	"ServerInfo":     {action: ask((*Engine).serverInfo)},
 	"ListModels":     {action: ask((*Engine).listModels)},
@@ -126,14 +128,15 @@ func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schem
 	}
 }
 
-func upload[R any, P request[R]](f func(*Engine, R, api.Schema) (api.Upload, error)) func(*Engine, api.Request,
-	api.Schema) (api.Upload, error) {
+func upload[R any, P request[R]](
+	f func(c *catalog.Catalog, limit int64, req R, in api.Schema) (api.Upload, error),
+) func(*Engine, api.Request, api.Schema) (api.Upload, error) {
 	return func(e *Engine, req api.Request, in api.Schema) (api.Upload, error) {
 		r, err := given[R, P](req)
 		if err != nil {
 			return nil, err
 		}
-		return f(e, r, in)
+		return f(e.catalog, e.cfg.MaxUploadBytes, r, in)
 	}
 }
 

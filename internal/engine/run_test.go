@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // newRun creates a run on fresh images.
@@ -252,7 +254,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
 	in := api.Schema{Columns: []api.Column{
-		imageColumn("image", api.Uint8, chw, 8, 8, 1),
+		input.ImageColumn("image", api.Uint8, pixels.CHW, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
@@ -274,7 +276,8 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 		t.Errorf("the run is %s", s)
 	}
 	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`,
-		api.Schema{Columns: []api.Column{imageColumn("image", api.Uint8, chw, 8, 9, 1), {Name: "label", Type: api.Int32}}})
+		api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.CHW, 8, 9, 1),
+			{Name: "label", Type: api.Int32}}})
 	wantCode(t, "size", err, api.BadTensor)
 	if _, err := collectNow(t, e, "TrainStep", `{"run":"r"}`); err != nil { // the refused exchange let go of the run
 		t.Error(err)

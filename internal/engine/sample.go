@@ -6,6 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -55,7 +56,7 @@ func (s *sampling) prepare() (err error) {
 			{Name: "label", Type: api.Int32},
 			{Name: "step", Type: api.Int32},
 			{Name: "nfe", Type: api.Int32},
-			imageColumn("sample", t, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
+			input.ImageColumn("sample", t, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
 		},
 		Metadata: modelMetadata(s.model, "Sample", s.resolved()),
 	}
@@ -152,7 +153,7 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 		return 0, 0, err
 	}
 	classes := s.classes()
-	if err := checkLabels(s.req.Labels, classes); err != nil {
+	if err := input.CheckLabels(s.req.Labels, classes); err != nil {
 		return 0, 0, err
 	}
 	labels := s.req.Labels

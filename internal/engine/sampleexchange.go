@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -16,7 +17,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 	if err := req.CheckExchange(); err != nil {
 		return nil, err
 	}
-	err := wantColumns(in, []api.Column{
+	err := input.Want(in, []api.Column{
 		{Name: "latent", Type: api.Float32, Kind: api.Tensor},
 		{Name: "label", Type: api.Int32},
 	}, nil)
@@ -28,7 +29,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 		return nil, err
 	}
 	col := in.Columns[in.Index("latent")]
-	from, err := fits(s.model, col)
+	from, err := input.Fits(s.model, col)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
 			labels := api.ColumnOf[int32](in, batch, "label")
 			latents := api.ColumnOf[float32](in, batch, "latent")
-			if err := finite("latent", latents, col.Len()); err != nil {
+			if err := input.Finite("latent", latents, col.Len()); err != nil {
 				return err
 			}
 			latents = pixels.ToHWC(latents, from, s.h, s.w, s.c)
@@ -56,7 +57,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 func (s *sampling) runLatents(
 	ctx context.Context, first int, labels []int32, latents []float32, emit func(api.Event) error,
 ) error {
-	if err := checkLabels(labels, s.classes()); err != nil {
+	if err := input.CheckLabels(labels, s.classes()); err != nil {
 		return err
 	}
 	if err := s.planAll(labels); err != nil {

@@ -100,10 +100,10 @@ func (s *sampling) batch(rows []batch.Row, images []float32, step, nfe int32) *a
 func imageValues(images []float32, t api.Type, l pixels.Layout, h, w, c int) any {
 	if t == api.Float32 {
 		out := make([]float32, len(images))
-		pixels.Reorder(out, images, hwc, l, h, w, c)
+		pixels.Reorder(out, images, pixels.HWC, l, h, w, c)
 		return out
 	}
 	out := make([]uint8, len(images))
-	pixels.Convert(out, images, hwc, l, h, w, c, pixels.ToUint8)
+	pixels.Convert(out, images, pixels.HWC, l, h, w, c, pixels.ToUint8)
 	return out
 }

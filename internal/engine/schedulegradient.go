@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -72,11 +73,11 @@ func (x *gradient) checkInput() error {
 		want = append(want, api.Column{Name: name, Type: api.Float32, Kind: api.Tensor})
 	}
 	want = append(want, api.Column{Name: "t", Type: api.Float64}, api.Column{Name: "label", Type: api.Int32})
-	if err := wantColumns(x.in, want, nil); err != nil {
+	if err := input.Want(x.in, want, nil); err != nil {
 		return err
 	}
 	for i, name := range images {
-		l, err := fits(x.model, x.in.Columns[x.in.Index(name)])
+		l, err := input.Fits(x.model, x.in.Columns[x.in.Index(name)])
 		if err != nil {
 			return err
 		}
@@ -95,13 +96,13 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	images := map[string][]float32{}
 	for _, name := range []string{"image", "noise", "probe"} {
 		v := api.ColumnOf[float32](x.in, in, name)
-		if err := finite(name, v, size); err != nil {
+		if err := input.Finite(name, v, size); err != nil {
 			return err
 		}
 		images[name] = pixels.ToHWC(v, x.from, h, w, c)
 	}
 	labels := api.ColumnOf[int32](x.in, in, "label")
-	if err := checkLabels(labels, x.model.Shape.Labels); err != nil {
+	if err := input.CheckLabels(labels, x.model.Shape.Labels); err != nil {
 		return err
 	}
 	t := api.ColumnOf[float64](x.in, in, "t")

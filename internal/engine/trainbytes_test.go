@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // A step on the bytes that the run itself would draw next is the run's own step, bit for bit.
 func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 	e := open(t)
-	const n, pixels = 24, 64
-	im := data.Images{Height: 8, Width: 8, Channels: 1, Uint8: make([]uint8, n*pixels), Labels: make([]int32, n)}
+	const n, size = 24, 64
+	im := data.Images{Height: 8, Width: 8, Channels: 1, Uint8: make([]uint8, n*size), Labels: make([]int32, n)}
 	for i := range im.Uint8 {
 		im.Uint8[i] = uint8(i * 37)
 	}
@@ -21,7 +23,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 		im.Labels[i] = int32(i % 3)
 	}
 	in := api.Schema{Columns: []api.Column{
-		imageColumn("image", api.Uint8, hwc, 8, 8, 1),
+		input.ImageColumn("image", api.Uint8, pixels.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	if _, err := put(e, `{"op":"PutDataset","name":"noise"}`, in,
@@ -43,7 +45,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 		images, labels := []uint8(nil), make([]int32, 8)
 		for k := range labels {
 			at, _ := order.At(uint64(step*8 + k))
-			images, labels[k] = append(images, im.Uint8[at*pixels:(at+1)*pixels]...), im.Labels[at]
+			images, labels[k] = append(images, im.Uint8[at*size:(at+1)*size]...), im.Labels[at]
 		}
 		if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{images, labels}}, got.add); err != nil {
 			t.Fatal(err)

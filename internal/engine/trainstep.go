@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -92,11 +93,11 @@ func (s *stepping) check() (err error) {
 	if i := s.in.Index("image"); i >= 0 && s.in.Columns[i].Type == api.Uint8 {
 		image.Type = api.Uint8
 	}
-	if err := wantColumns(s.in, []api.Column{image, {Name: "label", Type: api.Int32}}, nil); err != nil {
+	if err := input.Want(s.in, []api.Column{image, {Name: "label", Type: api.Int32}}, nil); err != nil {
 		return err
 	}
 	s.image = s.in.Columns[s.in.Index("image")]
-	if s.from, s.h, s.w, s.c, err = imageLayout(s.image); err != nil {
+	if s.from, s.h, s.w, s.c, err = input.ImageLayout(s.image); err != nil {
 		return err
 	}
 	d, err := s.e.catalog.Dataset(s.r.Dataset())
@@ -129,7 +130,7 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		images = pixels.ToHWC(v, s.from, s.h, s.w, s.c)
 	case []uint8:
 		images = make([]float32, len(v))
-		pixels.Convert(images, v, s.from, hwc, s.h, s.w, s.c, pixels.FromUint8)
+		pixels.Convert(images, v, s.from, pixels.HWC, s.h, s.w, s.c, pixels.FromUint8)
 	}
 	labels := api.ColumnOf[int32](s.in, in, "label")
 	s.steps++

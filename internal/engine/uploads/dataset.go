@@ -1,38 +1,40 @@
-package engine
+package uploads
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // datasetUpload writes images and labels to the disk as they come: a data set may be larger than memory.
 type datasetUpload struct {
-	e     *Engine
-	req   api.PutDataset
-	in    api.Schema
-	quota quota
-	w     *data.Writer
+	catalog *catalog.Catalog
+	req     api.PutDataset
+	in      api.Schema
+	quota   quota
+	w       *data.Writer
 }
 
-// putDataset opens the upload of a data set.
-func (e *Engine) putDataset(req api.PutDataset, in api.Schema) (api.Upload, error) {
-	u := &datasetUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes}}
+// Dataset opens the upload of a data set.
+func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema) (api.Upload, error) {
+	u := &datasetUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}}
 	image := api.Column{Name: "image", Type: api.Uint8, Kind: api.Tensor}
 	if i := in.Index("image"); i >= 0 && in.Columns[i].Type == api.Float32 {
 		image.Type = api.Float32
 	}
-	if err := wantColumns(in, []api.Column{image}, []api.Column{{Name: "label", Type: api.Int32}}); err != nil {
+	if err := input.Want(in, []api.Column{image}, []api.Column{{Name: "label", Type: api.Int32}}); err != nil {
 		return nil, err
 	}
-	l, h, w, c, err := imageLayout(in.Columns[in.Index("image")])
+	l, h, w, channels, err := input.ImageLayout(in.Columns[in.Index("image")])
 	if err != nil {
 		return nil, err
 	}
-	if err := e.catalog.FreeDataset(u.req.Name, u.req.Replace); err != nil {
+	if err := c.FreeDataset(u.req.Name, u.req.Replace); err != nil {
 		return nil, err
 	}
-	u.w, err = e.catalog.CreateDataset(u.req.Name, data.Form{
-		Height: h, Width: w, Channels: c, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
+	u.w, err = c.CreateDataset(u.req.Name, data.Form{
+		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
 	})
 	return u, err
 }
@@ -58,7 +60,7 @@ func (u *datasetUpload) Commit() (int64, error) {
 		u.w.Abort()
 		return 0, api.Errorf(api.BadTensor, "The data set has no images")
 	}
-	return int64(u.w.Len()), u.e.catalog.PlaceDataset(u.req.Name, u.w, u.req.Replace)
+	return int64(u.w.Len()), u.catalog.PlaceDataset(u.req.Name, u.w, u.req.Replace)
 }
 
 // Abort implements api.Upload.

@@ -1,41 +1,42 @@
-package engine
+package uploads
 
 import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // scheduleUpload collects a table of knots.
 type scheduleUpload struct {
-	e     *Engine
-	req   api.PutSchedule
-	in    api.Schema
-	quota quota
-	rows  []schedule.TableRow
+	catalog *catalog.Catalog
+	req     api.PutSchedule
+	in      api.Schema
+	quota   quota
+	rows    []schedule.TableRow
 
 	family schedule.Family
 	basis  *basis.Basis // dense one of the family, if it is at hand
 }
 
-// putSchedule opens the upload of a schedule.
-func (e *Engine) putSchedule(req api.PutSchedule, in api.Schema) (api.Upload, error) {
+// Schedule opens the upload of a schedule.
+func Schedule(c *catalog.Catalog, limit int64, req api.PutSchedule, in api.Schema) (api.Upload, error) {
 	// A table takes ten times its room on the wire while it is checked, so it may have a tenth of it.
-	u := &scheduleUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes / 10}}
+	u := &scheduleUpload{catalog: c, req: req, in: in, quota: quota{limit: limit / 10}}
 	want := []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "subspace", Type: api.Int32},
 		{Name: "t", Type: api.Float64},
 		{Name: "g", Type: api.Float64},
 	}
-	if err := wantColumns(in, want, nil); err != nil {
+	if err := input.Want(in, want, nil); err != nil {
 		return nil, err
 	}
 	if err := u.chooseBasis(); err != nil {
 		return nil, err
 	}
-	return u, e.catalog.FreeSchedule(u.req.Name, u.req.Replace)
+	return u, c.FreeSchedule(u.req.Name, u.req.Replace)
 }
 
 // chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and
@@ -46,7 +47,7 @@ func (u *scheduleUpload) chooseBasis() error {
 		return err
 	}
 	var err error
-	if u.basis, err = u.e.catalog.Basis(u.req.Basis); err != nil {
+	if u.basis, err = u.catalog.Basis(u.req.Basis); err != nil {
 		return err
 	}
 	if u.req.K != 0 && u.req.K != u.basis.K() {
@@ -75,8 +76,8 @@ func (u *scheduleUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s = u.e.catalog.Signed(s, schedule.Provenance{Kind: "upload"})
-	if err := u.e.catalog.StoreSchedule(u.req.Name, s, u.basis, u.req.Replace); err != nil {
+	s = u.catalog.Signed(s, schedule.Provenance{Kind: "upload"})
+	if err := u.catalog.StoreSchedule(u.req.Name, s, u.basis, u.req.Replace); err != nil {
 		return 0, err
 	}
 	return int64(len(u.rows)), nil

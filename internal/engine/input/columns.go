@@ -1,4 +1,4 @@
-package engine
+package input
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
-// wantColumns checks the columns of an input: every one of required is there, nothing but required and optional is, and
+// Want checks the columns of an input: every one of required is there, nothing but required and optional is, and
 // types, kinds and shapes agree where they are given. A nil shape agrees with any.
-func wantColumns(in api.Schema, required, optional []api.Column) error {
+func Want(in api.Schema, required, optional []api.Column) error {
 	seen := map[string]bool{}
 	for _, col := range in.Columns {
 		if seen[col.Name] {
@@ -74,8 +74,8 @@ func shapeText(shape []int) string {
 	return fmt.Sprintf(" %v", shape)
 }
 
-// finite checks that a column holds neither NaN nor infinities.
-func finite[F float32 | float64](column string, values []F, perRow int) error {
+// Finite checks that a column holds neither NaN nor infinities.
+func Finite[F float32 | float64](column string, values []F, perRow int) error {
 	for i, v := range values {
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
 			return api.Errorf(api.BadTensor, "Column %q holds %v in row %d", column, v, i/perRow)
@@ -84,8 +84,8 @@ func finite[F float32 | float64](column string, values []F, perRow int) error {
 	return nil
 }
 
-// checkLabels checks labels against the number of classes: −1 … classes−1, whatever the row.
-func checkLabels(labels []int32, classes int) error {
+// CheckLabels checks labels against the number of classes: −1 … classes−1, whatever the row.
+func CheckLabels(labels []int32, classes int) error {
 	for i, l := range labels {
 		if l < -1 || int(l) >= classes {
 			e := api.Errorf(api.BadRequest, "Label %d in row %d is not a class", l, i)
@@ -98,51 +98,46 @@ func checkLabels(labels []int32, classes int) error {
 	return nil
 }
 
-const (
-	hwc = pixels.HWC
-	chw = pixels.CHW
-)
-
-// imageColumn describes a column of images of h×w pixels in c channels.
-func imageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Column {
-	if l == chw {
+// ImageColumn describes a column of images of h×w pixels in c channels.
+func ImageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Column {
+	if l == pixels.CHW {
 		return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{c, h, w}, DimNames: []string{"C", "H", "W"}}
 	}
 	return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{h, w, c}, DimNames: []string{"H", "W", "C"}}
 }
 
-// imageLayout reads the layout of an input off its dim_names, or, where it has none, off its shape: HWC when the last
-// size is at most 4. It gives the sizes too.
-func imageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
+// ImageLayout reads the layout of an input off its dim_names, or, where it has none, off its shape: HWC when the last
+// size is at most 4. It returns the sizes too.
+func ImageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes", col.Name)
 	}
 	s := col.Shape
 	switch {
 	case slices.Equal(col.DimNames, []string{"H", "W", "C"}):
-		l = hwc
+		l = pixels.HWC
 	case slices.Equal(col.DimNames, []string{"C", "H", "W"}):
-		l = chw
+		l = pixels.CHW
 	case len(col.DimNames) > 0:
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q has dim_names %v", col.Name, col.DimNames).
 			WithHint("Known: [H W C] and [C H W].")
 	case s[2] <= 4:
-		l = hwc
+		l = pixels.HWC
 	default:
-		l = chw
+		l = pixels.CHW
 	}
 	if slices.Contains(s, 0) {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q has an empty shape %v", col.Name, s)
 	}
-	if l == hwc {
+	if l == pixels.HWC {
 		return l, s[0], s[1], s[2], nil
 	}
 	return l, s[1], s[2], s[0], nil
 }
 
-// fits checks that a column holds images of the model's size and returns their layout.
-func fits(m *catalog.Model, col api.Column) (pixels.Layout, error) {
-	l, h, w, c, err := imageLayout(col)
+// Fits checks that a column holds images of the model's size and returns their layout.
+func Fits(m *catalog.Model, col api.Column) (pixels.Layout, error) {
+	l, h, w, c, err := ImageLayout(col)
 	if err != nil {
 		return "", err
 	}
@@ -153,15 +148,4 @@ func fits(m *catalog.Model, col api.Column) (pixels.Layout, error) {
 			col.Name, h, w, c, mh, mw, mc).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
 	}
 	return l, nil
-}
-
-// quota counts the bytes an upload has received and refuses more than the limit.
-type quota struct{ used, limit int64 }
-
-func (q *quota) take(s api.Schema, b api.Batch) error {
-	q.used += int64(b.Rows) * s.RowBytes()
-	if q.used > q.limit {
-		return api.Errorf(api.TooLarge, "The upload exceeds %d bytes", q.limit)
-	}
-	return nil
 }

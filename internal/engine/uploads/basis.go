@@ -1,15 +1,17 @@
-package engine
+package uploads
 
 import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // basisUpload collects the vectors of a basis by label.
 type basisUpload struct {
-	e       *Engine
+	catalog *catalog.Catalog
 	req     api.PutBasis
 	in      api.Schema
 	quota   quota
@@ -18,10 +20,10 @@ type basisUpload struct {
 	vectors map[int][][]float64
 }
 
-// putBasis opens the upload of a basis.
-func (e *Engine) putBasis(req api.PutBasis, in api.Schema) (api.Upload, error) {
-	u := &basisUpload{e: e, req: req, in: in, quota: quota{limit: e.cfg.MaxUploadBytes}, vectors: map[int][][]float64{}}
-	err := wantColumns(in, []api.Column{
+// Basis opens the upload of a basis.
+func Basis(c *catalog.Catalog, limit int64, req api.PutBasis, in api.Schema) (api.Upload, error) {
+	u := &basisUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}, vectors: map[int][][]float64{}}
+	err := input.Want(in, []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "vector", Type: api.Float64, Kind: api.Tensor},
 	}, nil)
@@ -34,7 +36,7 @@ func (e *Engine) putBasis(req api.PutBasis, in api.Schema) (api.Upload, error) {
 			WithHint("Its shape is [H, W], its dim_names [\"H\",\"W\"].")
 	}
 	u.h, u.w = v.Shape[0], v.Shape[1]
-	return u, e.catalog.FreeBasis(u.req.Name, u.req.Replace)
+	return u, c.FreeBasis(u.req.Name, u.req.Replace)
 }
 
 // Write implements api.Upload.
@@ -44,7 +46,7 @@ func (u *basisUpload) Write(b api.Batch) error {
 	}
 	n := u.h * u.w
 	values := api.ColumnOf[float64](u.in, b, "vector")
-	if err := finite("vector", values, n); err != nil {
+	if err := input.Finite("vector", values, n); err != nil {
 		return err
 	}
 	for i, label := range api.ColumnOf[int32](u.in, b, "label") {
@@ -63,7 +65,7 @@ func (u *basisUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := u.e.catalog.StoreBasis(u.req.Name, b, u.req.Replace); err != nil {
+	if err := u.catalog.StoreBasis(u.req.Name, b, u.req.Replace); err != nil {
 		return 0, err
 	}
 	return u.rows, nil
