@@ -5,6 +5,8 @@
 //	runs           the life of training runs
 //	batch          the fair queue for the device, dynamic batching, trajectories
 //	schedules      making and benching schedules
+//	uploads        what clients send: data sets, bases, schedules
+//	input          checks of the tables that requests bring
 //	explain        errors of the floors below as codes of the contract
 //
 // An operation is prepared before it runs: Prepare checks the request, finds what it names, and prices the reply, so

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // two is a mixture of two points' clouds in the plane, one per class, on 1×2 pixels.
