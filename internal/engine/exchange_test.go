@@ -21,7 +21,8 @@ func noise(n int, seed uint64) []float32 {
 func TestDenoise(t *testing.T) {
 	e := open(t)
 	in := api.Schema{Columns: []api.Column{
-		{Name: "sigma", Type: api.Float64}, {Name: "label", Type: api.Int32},
+		{Name: "sigma", Type: api.Float64},
+		{Name: "label", Type: api.Int32},
 		input.ImageColumn("x", api.Float32, pixels.CHW, 8, 8, 1),
 	}}
 	x, err := openExchange(t.Context(), e, "Denoise", `{"model":"tiny"}`, in)

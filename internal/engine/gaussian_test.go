@@ -158,7 +158,8 @@ func TestGaussianScheduleErrors(t *testing.T) {
 func TestRefinedSchedule(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
-	got := makeGaussian(t, e, `{"name":"fine","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":3,"basis":"dct","T":400,
+	got := makeGaussian(t, e, `{"name":"fine","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":3,
+		"basis":"dct","T":400,
 		"refine":{"model":"tiny","latents":6,"iterations":2,"seed":3}}`)
 	r := got.Refined
 	if r == nil || r.Model != "tiny" || r.Latents != 6 {

@@ -276,8 +276,10 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 		t.Errorf("the run is %s", s)
 	}
 	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`,
-		api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.CHW, 8, 9, 1),
-			{Name: "label", Type: api.Int32}}})
+		api.Schema{Columns: []api.Column{
+			input.ImageColumn("image", api.Uint8, pixels.CHW, 8, 9, 1),
+			{Name: "label", Type: api.Int32},
+		}})
 	wantCode(t, "size", err, api.BadTensor)
 	if _, err := collectNow(t, e, "TrainStep", `{"run":"r"}`); err != nil { // the refused exchange let go of the run
 		t.Error(err)

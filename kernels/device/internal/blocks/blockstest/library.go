@@ -30,7 +30,10 @@ const source = `
 #include <malloc.h>
 #include <stdlib.h>
 static void (*const release)(void*) = free; /* an address in its data, beside the one that calls go by */
-void* by_posix(size_t alignment, size_t size) { void* at; return posix_memalign(&at, alignment, size) == 0 ? at : NULL; }
+void* by_posix(size_t alignment, size_t size) {
+	void* at;
+	return posix_memalign(&at, alignment, size) == 0 ? at : NULL;
+}
 void* by_c11(size_t alignment, size_t size) { return aligned_alloc(alignment, size); }
 void give(void* at) { free(at); }
 void give_by_address(void* at) { release(at); }
