@@ -13,21 +13,22 @@ import (
 
 // everyColumn has each type that travels, and each kind.
 func everyColumn() (api.Schema, api.Batch) {
-	return api.Schema{Columns: []api.Column{
-			{Name: "u8", Type: api.Uint8, Kind: api.Tensor, Shape: []int{1, 2}},
-			{Name: "i32", Type: api.Int32},
-			{Name: "i64", Type: api.Int64},
-			{Name: "u64", Type: api.Uint64},
-			{Name: "f32", Type: api.Float32, Kind: api.Tensor, Shape: []int{2, 1}, DimNames: []string{"H", "W"}},
-			{Name: "f64", Type: api.Float64, Kind: api.List, Shape: []int{2}},
-		}, Metadata: map[string]string{"k": "v"}}, api.Batch{Rows: 3, Cols: []any{
-			[]uint8{1, 2, 3, 4, 5, 6},
-			[]int32{-1, 0, 1},
-			[]int64{-1 << 63, 0, 1},
-			[]uint64{1<<64 - 1, 0, 1},
-			[]float32{1, 2, 3, 4, 5, 6},
-			[]float64{1, 2, 3, 4, 5, 6},
-		}}
+	schema := api.Schema{Metadata: map[string]string{"k": "v"}, Columns: []api.Column{
+		{Name: "u8", Type: api.Uint8, Kind: api.Tensor, Shape: []int{1, 2}},
+		{Name: "i32", Type: api.Int32},
+		{Name: "i64", Type: api.Int64},
+		{Name: "u64", Type: api.Uint64},
+		{Name: "f32", Type: api.Float32, Kind: api.Tensor, Shape: []int{2, 1}, DimNames: []string{"H", "W"}},
+		{Name: "f64", Type: api.Float64, Kind: api.List, Shape: []int{2}},
+	}}
+	return schema, api.Batch{Rows: 3, Cols: []any{
+		[]uint8{1, 2, 3, 4, 5, 6},
+		[]int32{-1, 0, 1},
+		[]int64{-1 << 63, 0, 1},
+		[]uint64{1<<64 - 1, 0, 1},
+		[]float32{1, 2, 3, 4, 5, 6},
+		[]float64{1, 2, 3, 4, 5, 6},
+	}}
 }
 
 func TestBatchesTravelWithoutCopies(t *testing.T) {

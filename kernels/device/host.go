@@ -45,7 +45,8 @@ func nvidiaGPU(root string) bool {
 // pythonSitePackages asks the first python3 of PATH.
 func pythonSitePackages() []string {
 	const ask = `import site, sysconfig
-paths = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages(), site.getusersitepackages()]
+paths = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+paths += [*site.getsitepackages(), site.getusersitepackages()]
 print(*dict.fromkeys(paths), sep="\n")`
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
