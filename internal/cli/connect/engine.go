@@ -41,8 +41,8 @@ func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engi
 		Device: o.dev, OpenDevice: func() (*device.Device, error) { return OpenDevice(e) }, Precision: at,
 		Dir: e.Text("data"), Version: command.Version(), Logger: e.Log,
 		MaxBytes: limit(e, "max_bytes"), MaxUploadBytes: limit(e, "max_upload_bytes"), MaxRequests: limit(e, "max_requests"),
-		Slots: limit(e, "seats"),
-		Warm:  warm(e), Apart: e.Has("join") && !e.Toggle("join"),
+		Slots: limit(e, "slots"),
+		Warm:  warm(e), Apart: e.Has("dynamic_batching") && !e.Toggle("dynamic_batching"),
 	})
 	return o, err
 }

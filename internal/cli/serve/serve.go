@@ -68,9 +68,9 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 			Usage: "`seconds` after which a client that takes or sends nothing is given up (default 120)",
 		},
 		connect.MeasurePeakOption, connect.MemoryLimitOption,
-		{Name: "seats", Kind: command.Whole, Usage: "`number` of requests that may use the device at a time (default 4)"},
+		{Name: "slots", Kind: command.Whole, Usage: "`number` of requests that may use the device at a time (default 4)"},
 		{
-			Name: "join", Kind: command.Toggle, Default: "true",
+			Name: "dynamic_batching", Kind: command.Toggle, Default: "true",
 			Usage: "evaluate requests that wait for the same network in one batch",
 		},
 		{
