@@ -36,11 +36,11 @@ func denoise[T float](ctx context.Context, m *Model, w *Weights, x []T, g []floa
 	n := len(x) / m.Pixels()
 	switch {
 	case n == 0 || len(x) != n*m.Pixels():
-		return nil, nil, nil, inputf("x", "%d values are no whole number of images of %d", len(x), m.Pixels())
+		return nil, nil, nil, inputf("x", "must hold whole images of %d values, got %d values", m.Pixels(), len(x))
 	case len(g) != n*m.J():
-		return nil, nil, nil, inputf("g", "%d values, want %d", len(g), n*m.J())
+		return nil, nil, nil, inputf("g", "must hold %d values, got %d", n*m.J(), len(g))
 	case labels != nil && len(labels) != n:
-		return nil, nil, nil, inputf("labels", "%d for %d images", len(labels), n)
+		return nil, nil, nil, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
 	case w.refs.Load() <= 0:
 		return nil, nil, nil, ErrReleased
 	}

@@ -10,10 +10,10 @@ import (
 // computed when it is returned.
 type InputError struct {
 	Field string // the argument, as it is named in this package
-	Msg   string // what is wrong and what to do
+	Msg   string // goes on after the field's name: "must hold 64 values, got 63"
 }
 
-func (e *InputError) Error() string { return fmt.Sprintf("kernels: %s: %s", e.Field, e.Msg) }
+func (e *InputError) Error() string { return "kernels: " + e.Field + " " + e.Msg }
 
 func inputf(field, format string, args ...any) error {
 	return &InputError{Field: field, Msg: fmt.Sprintf(format, args...)}
@@ -33,7 +33,7 @@ var ErrStateLost = errors.New("kernels: the training state was lost in a failed 
 // checkLength requires n values.
 func checkLength(field string, got, want int) error {
 	if got != want {
-		return inputf(field, "%d values, want %d", got, want)
+		return inputf(field, "must hold %d values, got %d", want, got)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func checkLength(field string, got, want int) error {
 func checkVariances(field string, g []float64) error {
 	for i, v := range g {
 		if !(v > 0) || math.IsInf(v, 1) {
-			return inputf(field, "value %d is %g; a variance is finite and positive", i, v)
+			return inputf(field, "must be finite and positive, got %g at %d", v, i)
 		}
 	}
 	return nil
@@ -52,7 +52,7 @@ func checkVariances(field string, g []float64) error {
 func checkWeights(field string, omega []float64) error {
 	for i, v := range omega {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return inputf(field, "value %d is %g; a weight is finite and not negative", i, v)
+			return inputf(field, "must be finite and not negative, got %g at %d", v, i)
 		}
 	}
 	return nil
@@ -62,7 +62,7 @@ func checkWeights(field string, omega []float64) error {
 func checkFinite(field string, x []float64) error {
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return inputf(field, "value %d is %g", i, v)
+			return inputf(field, "must be finite, got %g at %d", v, i)
 		}
 	}
 	return nil

@@ -50,13 +50,13 @@ func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0,
 	n := len(x0) / m.Pixels()
 	switch {
 	case n == 0 || len(x0) != n*m.Pixels():
-		return nil, inputf("x0", "%d values are no whole number of images of %d", len(x0), m.Pixels())
+		return nil, inputf("x0", "must hold whole images of %d values, got %d values", m.Pixels(), len(x0))
 	case len(eps) != len(x0):
-		return nil, inputf("eps", "%d values, want %d", len(eps), len(x0))
+		return nil, inputf("eps", "must hold %d values, got %d", len(x0), len(eps))
 	case mode.probed() && len(probe) != len(x0):
-		return nil, inputf("probe", "%d values, want %d", len(probe), len(x0))
+		return nil, inputf("probe", "must hold %d values, got %d", len(x0), len(probe))
 	case labels != nil && len(labels) != n:
-		return nil, inputf("labels", "%d for %d images", len(labels), n)
+		return nil, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
 	case w.refs.Load() <= 0:
 		return nil, ErrReleased
 	}
@@ -151,5 +151,5 @@ func ParseMode(name string) (Mode, error) {
 	case Auto, Full, Backprop, Explicit, FiniteDifference:
 		return m, nil
 	}
-	return "", inputf("mode", "there is no estimator %q; choose auto, full, backprop, explicit or finite-difference", name)
+	return "", inputf("mode", "must be auto, full, backprop, explicit or finite-difference, got %q", name)
 }

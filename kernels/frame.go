@@ -85,8 +85,8 @@ func (m *Model) batchArgs(labels []int32, batch int) (*batchArgs, error) {
 	}
 	for i, label := range labels {
 		if label < -1 || m.spec.Labels > 0 && int(label) >= m.spec.Labels {
-			return nil, inputf("labels", "sample %d has label %d, the network has classes 0 to %d, and −1 for none", i, label,
-				m.spec.Labels-1)
+			return nil, inputf("labels", "must lie in 0 … %d, or be −1 for none, got %d in sample %d",
+				m.spec.Labels-1, label, i)
 		}
 	}
 	a := &batchArgs{model: m}

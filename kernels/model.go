@@ -75,11 +75,11 @@ func (m *Model) check(b *basis.Basis) error {
 	case raw == flow:
 		return inputf("network", "%T must be either a RawNetwork or a FlowNetwork", m.net)
 	case b.H() != m.spec.Height || b.W() != m.spec.Width:
-		return inputf("basis", "it splits %d×%d images, the network's are %d×%d; make the basis for the network", b.H(),
-			b.W(), m.spec.Height, m.spec.Width)
+		return inputf("basis", "must split images of %d×%d as the network's, got %d×%d", m.spec.Height,
+			m.spec.Width, b.H(), b.W())
 	case m.spec.Ratios != 0 && b.J() != 1 && m.spec.Ratios != b.J()-1:
-		return inputf("basis", "it has %d subspaces, the network takes %d log-ratios; it must take none or %d", b.J(),
-			m.spec.Ratios, b.J()-1)
+		return inputf("basis", "must have 1 subspace or %d, one more than the network's log-ratios, got %d",
+			m.spec.Ratios+1, b.J())
 	}
 	return nil
 }
@@ -118,8 +118,7 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 	switch {
 	case mode == FiniteDifference && m.at == BFloat16:
 		return mode, inputf("mode",
-			"finite differences at a step of one per cent drown in the rounding of bfloat16; choose full, or the precision "+
-				"float32")
+			"must not be finite-difference at precision bfloat16, whose rounding drowns it; choose full, or float32")
 	case err != nil || mode != Auto:
 		return mode, err
 	case m.SeesAll():

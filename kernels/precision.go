@@ -33,7 +33,7 @@ func ParsePrecision(name string) (Precision, error) {
 	case Float32, TF32, BFloat16:
 		return p, nil
 	}
-	return "", inputf("precision", "there is no %q; choose float32, tf32 or bfloat16", name)
+	return "", inputf("precision", "must be float32, tf32 or bfloat16, got %q", name)
 }
 
 // master is the type of parameters and of all that is not the network's.

@@ -30,7 +30,7 @@ func newProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*proj
 		return p, nil
 	}
 	if b.J() != 2 {
-		return nil, inputf("basis", "a dense basis has 2 subspaces, this one %d", b.J())
+		return nil, inputf("basis", "must have 2 subspaces where it is dense, got %d", b.J())
 	}
 	groups := b.Groups()
 	if b.PerClass() {
@@ -64,7 +64,7 @@ func (p *projector) rowsOf(labels []int32) ([]int32, error) {
 	for i, label := range labels {
 		row, ok := p.rows[label]
 		if !ok {
-			return nil, inputf("labels", "sample %d has label %d, for which the basis holds no vectors", i, label)
+			return nil, inputf("labels", "must be classes that the basis holds vectors for, got %d in sample %d", label, i)
 		}
 		out[i] = row
 	}

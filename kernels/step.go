@@ -68,16 +68,17 @@ func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
 	}
 	n := len(in.Images) / m.Pixels()
 	if n == 0 || len(in.Images) != n*m.Pixels() {
-		return StepOutput{}, inputf("Images", "%d values are no whole number of images of %d", len(in.Images), m.Pixels())
+		return StepOutput{}, inputf("Images", "must hold whole images of %d values, got %d values", m.Pixels(),
+			len(in.Images))
 	}
 	if err := m.checkLevels(n, in.G, in.Omega); err != nil {
 		return StepOutput{}, err
 	}
 	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
-		return StepOutput{}, inputf("LR, EMABeta", "%g, %g; a finite rate and a decay in [0, 1]", in.LR, in.EMABeta)
+		return StepOutput{}, inputf("LR, EMABeta", "must be finite and in [0, 1], got %g and %g", in.LR, in.EMABeta)
 	}
 	if in.Part < 0 || !(in.Clip >= 0) {
-		return StepOutput{}, inputf("Part, Clip", "%d, %g; neither is negative", in.Part, in.Clip)
+		return StepOutput{}, inputf("Part, Clip", "must not be negative, got %d and %g", in.Part, in.Clip)
 	}
 	if in.NetworkG != nil {
 		if err := checkLength("NetworkG", len(in.NetworkG), n*m.J()); err != nil {

@@ -45,16 +45,16 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 	}
 	switch {
 	case c.Probe != Rademacher && c.Probe != Sphere && c.Probe != Gaussian:
-		return c, inputf("Probe", "there is no %q; choose rademacher, sphere or gaussian", c.Probe)
+		return c, inputf("Probe", "must be rademacher, sphere or gaussian, got %q", c.Probe)
 	case c.Probes < 0:
-		return c, inputf("Probes", "%d; at least 1", c.Probes)
+		return c, inputf("Probes", "must be at least 1, got %d", c.Probes)
 	case !(c.Beta1 > 0 && c.Beta1 < 1 && c.Beta2 > 0 && c.Beta2 < 1 && c.Eps > 0):
-		return c, inputf("Beta1, Beta2, Eps", "%g, %g, %g; the first two lie in (0, 1), the third is positive", c.Beta1,
+		return c, inputf("Beta1, Beta2, Eps", "must lie in (0, 1), (0, 1) and above 0, got %g, %g, %g", c.Beta1,
 			c.Beta2, c.Eps)
 	case c.TrainNetwork && m.size == 0:
-		return c, inputf("TrainNetwork", "the network has no parameters")
+		return c, inputf("TrainNetwork", "must be false for a network without parameters")
 	case !c.TrainNetwork && !c.Estimate:
-		return c, inputf("Estimate", "a step that neither trains nor estimates does nothing")
+		return c, inputf("Estimate", "must be true in a step that does not train")
 	}
 	return c, nil
 }
@@ -132,7 +132,7 @@ func (t *Trainer) Restore(s *TrainerState) error {
 		return ErrClosed
 	}
 	if s.Count < 0 {
-		return inputf("Count", "%d", s.Count)
+		return inputf("Count", "must not be negative, got %d", s.Count)
 	}
 	parts := [][][]float32{s.Params}
 	if t.cfg.TrainNetwork {

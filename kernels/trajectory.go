@@ -39,11 +39,11 @@ func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, 
 	n := len(latents) / m.Pixels()
 	switch {
 	case n == 0 || len(latents) != n*m.Pixels():
-		return nil, inputf("latents", "%d values are no whole number of images of %d", len(latents), m.Pixels())
+		return nil, inputf("latents", "must hold whole images of %d values, got %d values", m.Pixels(), len(latents))
 	case history < 1:
-		return nil, inputf("history", "%d evaluations; keep at least one", history)
+		return nil, inputf("history", "must be at least 1, got %d", history)
 	case labels != nil && len(labels) != n:
-		return nil, inputf("labels", "%d for %d images", len(labels), n)
+		return nil, inputf("labels", "must be one for each of %d images, got %d", n, len(labels))
 	case w.refs.Load() <= 0:
 		return nil, ErrReleased
 	}
@@ -147,9 +147,9 @@ func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 	h := len(beta) / rows
 	switch {
 	case len(beta) != h*rows:
-		return inputf("beta", "%d values are no multiple of %d", len(beta), rows)
+		return inputf("beta", "must hold a multiple of %d values, got %d", rows, len(beta))
 	case h > t.keep:
-		return inputf("beta", "%d evaluations wanted, %d kept", h, t.keep)
+		return inputf("beta", "must weigh at most the %d evaluations kept, got %d", t.keep, h)
 	}
 	if err := checkFinite("alpha", alpha); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 	}
 	for i, v := range beta {
 		if i%max(h, 1) >= len(t.history) && v != 0 {
-			return inputf("beta", "it weighs evaluation %d, %d have been made", i%h, len(t.history))
+			return inputf("beta", "must weigh the %d evaluations made, got a weight of evaluation %d", len(t.history), i%h)
 		}
 	}
 	return t.move(ctx, t.history, alpha, beta, h)
@@ -222,7 +222,7 @@ func (t *Trajectory) Denoised(dst []float32) error {
 		return t.read(t.history[0], dst)
 	}
 	if t.denoised == nil && !t.closed {
-		return inputf("dst", "nothing has been evaluated yet")
+		return inputf("dst", "must wait for an evaluation, got none yet")
 	}
 	return t.read(t.denoised, dst)
 }

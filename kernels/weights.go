@@ -60,7 +60,7 @@ func (w *Weights) Export() ([][]float32, error) {
 // uploadFlat joins values to the flat tensor.
 func (m *Model) uploadFlat(field string, values [][]float32) (*device.Buffer, error) {
 	if len(values) != len(m.params) {
-		return nil, inputf(field, "%d tensors, the network has %d parameters", len(values), len(m.params))
+		return nil, inputf(field, "must hold %d tensors, one for each parameter, got %d", len(m.params), len(values))
 	}
 	if m.size == 0 {
 		return nil, nil
@@ -68,7 +68,7 @@ func (m *Model) uploadFlat(field string, values [][]float32) (*device.Buffer, er
 	flat := make([]float32, 0, m.size)
 	for i, p := range m.params {
 		if len(values[i]) != p.Size() {
-			return nil, inputf(field, "%s has %d values, want %d", p.Name, len(values[i]), p.Size())
+			return nil, inputf(field, "must hold %d values for %s, got %d", p.Size(), p.Name, len(values[i]))
 		}
 		flat = append(flat, p.ToDevice(values[i])...)
 	}

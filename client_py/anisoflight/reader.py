@@ -8,12 +8,16 @@ thread; the caller waits on a queue, which an interrupt does wake. Three rules m
   noticed;
 - a finalizer on the stream cancels the call; leaving the iteration early, by an exception or not, does the same;
 - the reader is cancelled first: closing a writer would wait for a server that may never answer.
+
+The interpreter waits a moment for the threads of cancelled calls before it ends: it would abort with one inside gRPC.
 """
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
+import time
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -30,6 +34,26 @@ T = TypeVar("T")
 
 _TICK = 0.1  # seconds between two looks at whether the call was cancelled
 _AHEAD = 4  # items read before the caller asks for them
+_FAREWELL = 2.0  # seconds that the interpreter's end waits for cancelled calls
+_threads: weakref.WeakKeyDictionary[threading.Thread, Call] = weakref.WeakKeyDictionary()
+
+
+@atexit.register
+def _end_threads() -> None:
+    end = time.monotonic() + _FAREWELL
+    running = list(_threads.items())
+    for _, call in running:
+        call.cancel()
+    for thread, _ in running:
+        thread.join(max(0.0, end - time.monotonic()))
+
+
+def start_thread(target: Callable[..., None], call: Call, *args: Any) -> threading.Thread:
+    """A daemon thread that runs `target(call, *args)`, which returns soon after the call is cancelled."""
+    thread = threading.Thread(target=target, args=(call, *args), name="anisoflight", daemon=True)
+    _threads[thread] = call
+    thread.start()
+    return thread
 
 
 @dataclass(frozen=True)
@@ -114,7 +138,7 @@ class Stream(Generic[T]):
     def __init__(self, source: Callable[[Call], Iterator[T]]) -> None:
         self._call = Call()
         self.close = weakref.finalize(self, self._call.cancel)
-        threading.Thread(target=_pump, args=(self._call, source), name="anisoflight", daemon=True).start()
+        start_thread(_pump, self._call, source)
 
     def __iter__(self) -> Iterator[T]:
         try:

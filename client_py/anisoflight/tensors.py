@@ -62,8 +62,9 @@ def integers(values: npt.ArrayLike, name: str) -> np.ndarray[Any, np.dtype[np.in
         with np.errstate(invalid="ignore"):
             wrong = array[array != array.astype(np.int32)]
     if wrong.size:
-        given = f"got {wrong.tolist()[0]!r}; number the classes from 0"
-        raise BadRequestError(f"{name} must be integers, {given}", "BAD_TENSOR")
+        first = wrong.tolist()[0]
+        want = "in the range of int32" if isinstance(first, int) else "integers"
+        raise BadRequestError(f"{name} must be {want}, got {first!r}; number the classes from 0", "BAD_TENSOR")
     return array.astype(np.int32)
 
 

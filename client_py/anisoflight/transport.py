@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from .errors import BadRequestError
-from .reader import Call, Stream, in_thread
+from .reader import Call, Stream, in_thread, start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -96,9 +95,7 @@ class Connection:
         def messages(call: Call) -> Iterator[Message]:
             writer, reader = client.do_exchange(descriptor, options)
             call.on_cancel(reader.cancel)
-            args = (call, writer, schema, batches)
-            writing = threading.Thread(target=_write, args=args, name="anisoflight-write", daemon=True)
-            writing.start()
+            writing = start_thread(_write, call, writer, schema, batches)
             try:
                 yield from _messages(reader)
             finally:

@@ -75,7 +75,7 @@ func Error(err error) error {
 	case errors.As(err, &field):
 		return api.Errorf(api.BadRequest, "%s", field.Error())
 	case errors.As(err, &argument):
-		return api.Errorf(api.BadRequest, "%s", upperFirst(argument.Field+": "+argument.Msg))
+		return api.Errorf(api.BadRequest, "%s %s", argument.Field, argument.Msg)
 	}
 	return err
 }
