@@ -42,7 +42,7 @@ type arrival struct {
 	body []byte // the message's, in which the batch lies
 }
 
-// recycle gives the batch's memory back. A batch that is not recycled stays valid.
+// recycle returns the batch's memory. A batch that is not recycled stays valid.
 func (a arrival) recycle() { wire.Recycle(a.body) }
 
 // next returns the next batch; io.EOF once the client has ended the stream.

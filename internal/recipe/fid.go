@@ -55,7 +55,7 @@ func length(block string) (int, error) {
 	return b - a + 1, nil
 }
 
-// Measures tells whether the stage looks at samples; the others make a model.
+// Measures reports whether the stage looks at samples; the others make a model.
 func (s Stage) Measures() bool {
 	return s.Kind == KindReference || s.Kind == KindFID || s.Kind == KindTable
 }
@@ -110,7 +110,7 @@ func (r *Recipe) measures(p Place) []Stage {
 	})
 }
 
-// few tells whether a block is too small for a distance to be compared with published ones.
+// few reports whether a block is too small for a distance to be compared with published ones.
 func few(block string) bool {
 	n, err := length(block)
 	return err == nil && n < 50000

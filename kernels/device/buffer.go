@@ -149,7 +149,7 @@ func (b *Buffer) Release() {
 	b.dev.free(raw)
 }
 
-// free gives a buffer's memory back. The caller has entered the device.
+// free releases a buffer's memory. The caller has entered the device.
 func (d *Device) free(raw backends.Buffer) {
 	if err := d.backend.BufferFinalize(raw); err != nil {
 		d.cfg.Logger.Warn("device buffer was not freed", "error", err)

@@ -64,7 +64,7 @@ func Open(cfg Config) (*Device, error) {
 // Name says what runs the programs: "xla:cpu", "xla:cuda" or "go".
 func (d *Device) Name() string { return d.report.Name }
 
-// Report tells what was found when the device was opened, and why the rest was not used.
+// Report reports what was found when the device was opened, and why the rest was not used.
 func (d *Device) Report() Report { return d.report.clone() }
 
 // Stats returns the counters of programs and buffers.

@@ -47,7 +47,7 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 	)
 }
 
-// processor tells what instructions the processor has, as Linux describes it.
+// processor reports what instructions the processor has, as Linux describes it.
 func processor() string {
 	file, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	CUDA Kind = "cuda"
 )
 
-// Report tells which backend was opened and what became of every candidate.
+// Report reports which backend was opened and what became of every candidate.
 type Report struct {
 	Name       string `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
 	Plugin     string `json:"plugin"`      // the plugin's path; empty for the pure-Go backend

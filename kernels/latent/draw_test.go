@@ -124,7 +124,7 @@ func TestOpenNeverGivesZero(t *testing.T) {
 	}
 }
 
-// chiSquare tells how far counts are from uniform, in standard deviations of χ².
+// chiSquare reports how far counts are from uniform, in standard deviations of χ².
 func chiSquare(counts []int) float64 {
 	total := 0
 	for _, c := range counts {

@@ -36,7 +36,7 @@ func (t *tally) conv(c nn.Conv2D, side int) {
 	t.flops += 2 * int64(side*side) * int64(c.Kernel*c.Kernel) * int64(c.In) * int64(c.Out)
 }
 
-// resampled gives the side of an image after a layer.
+// resampled returns the side of an image after a layer.
 func (d direction) resampled(side int) int {
 	switch d {
 	case down:

@@ -48,7 +48,7 @@ func None(h, w int) *Basis {
 // Kind returns the name of the formula that made the basis, or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 
-// String tells the kind and what tells it from others of its kind: the low-pass spans,
+// String reports the kind and what tells it from others of its kind: the low-pass spans,
 // or the dimensions of the subspaces.
 func (b *Basis) String() string {
 	if b.cuts == nil {

@@ -91,7 +91,7 @@ func (l *Lock) Publish(address string) error {
 	return l.write(l.holder)
 }
 
-// Release gives the folder back.
+// Release unlocks the folder.
 func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }

@@ -91,7 +91,7 @@ func wave[T float32 | float64](n int, phase float64) []T {
 	return x
 }
 
-// compare tells the largest absolute deviation, and an error if it exceeds tol.
+// compare reports the largest absolute deviation, and an error if it exceeds tol.
 func compare[T float32 | float64](got []T, want []float64, tol float64, what string) (string, error) {
 	if len(got) != len(want) {
 		return what, fmt.Errorf("%d values, want %d", len(got), len(want))

@@ -68,7 +68,7 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// view gives memory of C as bytes, without a copy.
+// view returns memory of C as bytes, without a copy.
 func view(p *C.char, n C.size_t) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))
 }
