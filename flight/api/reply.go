@@ -119,6 +119,7 @@ type Bench struct {
 
 // BenchSampler is one of the samplers that a Bench compares.
 type BenchSampler struct {
+	Grid  string  `json:"grid,omitempty"` // of the baseline
 	Steps int     `json:"steps"`
 	NFE   int     `json:"nfe"`
 	W2    float64 `json:"w2_squared"`

@@ -8,16 +8,25 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// The bench of a schedule made for a solver tells what making it told, whole and by band, beside EDM's grid.
+// The bench of a schedule made for a solver tells what making it told, whole and by band, beside the better of EDM's
+// grids.
 func TestBenchAgreesWithMakeSchedule(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 48)
 	want := makeGaussian(t, e,
 		`{"name":"two","kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":5,"basis":"dct","k":16,"T":400}`).Bench
 	nodes := get(t, e, "BenchSchedule", `{"dataset":"smooth","schedules":["two"],"solvers":["dpmpp2m"],"nfe":[5]}`)
-	edm := get(t, e, "BenchSchedule",
-		`{"dataset":"smooth","schedules":[{"edm":{"T":400}}],"solvers":["dpmpp2m"],"nfe":[5],"grid":"edm","basis":"dct",`+
-			`"k":16}`)
+	onGrid := func(grid string) *rows {
+		return get(t, e, "BenchSchedule",
+			`{"dataset":"smooth","schedules":[{"edm":{"T":400}}],"solvers":["dpmpp2m"],"nfe":[5],"basis":"dct","k":16,`+
+				`"grid":"`+grid+`"}`)
+	}
+	edm := onGrid(want.Baseline.Grid)
+	for _, grid := range []string{"edm", "polynomial"} {
+		if w2 := column[float64](onGrid(grid), "w2_squared")[0]; w2 < want.Baseline.W2*(1-1e-12) {
+			t.Errorf("the baseline is %g on the grid %s, %g on %s", want.Baseline.W2, want.Baseline.Grid, w2, grid)
+		}
+	}
 	for name, c := range map[string]struct {
 		got   *rows
 		whole float64

@@ -15,12 +15,18 @@ import (
 
 // handler does one operation, by each of the ways that the contract's table lists for it.
 type handler struct {
-	// that speaks JSON
-	action   func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error)
-	job      func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error)
-	exchange func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error)
-	upload   func(e *Engine, req api.Request, in api.Schema) (api.Upload, error)
+	action   doAction // that speaks JSON
+	job      doJob
+	exchange doExchange
+	upload   doUpload
 }
+
+type (
+	doAction   func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error)
+	doJob      func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error)
+	doExchange func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error)
+	doUpload   func(e *Engine, req api.Request, in api.Schema) (api.Upload, error)
+)
 
 // handlers are the operations by their names.
 var handlers = map[string]handler{
@@ -85,8 +91,7 @@ func given[R any, P request[R]](req api.Request) (R, error) {
 	return *p, nil
 }
 
-func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Meta)) (any, error)) func(*Engine,
-	context.Context, api.Request, func(api.Meta)) (any, error) {
+func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Meta)) (any, error)) doAction {
 	return func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -97,17 +102,13 @@ func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Me
 }
 
 // ask is an action without progress.
-func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) func(*Engine, context.Context,
-	api.Request, func(api.Meta)) (any, error) {
-	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any,
-		error,
-	) {
+func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) doAction {
+	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any, error) {
 		return f(e, ctx, req)
 	})
 }
 
-func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, error)) func(*Engine, context.Context,
-	api.Request) (*api.Job, error) {
+func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, error)) doJob {
 	return func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -117,8 +118,7 @@ func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, err
 	}
 }
 
-func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schema) (*api.Exchange, error)) func(*Engine,
-	context.Context, api.Request, api.Schema) (*api.Exchange, error) {
+func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schema) (*api.Exchange, error)) doExchange {
 	return func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error) {
 		r, err := given[R, P](req)
 		if err != nil {
@@ -130,7 +130,7 @@ func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schem
 
 func upload[R any, P request[R]](
 	f func(c *catalog.Catalog, limit int64, req R, in api.Schema) (api.Upload, error),
-) func(*Engine, api.Request, api.Schema) (api.Upload, error) {
+) doUpload {
 	return func(e *Engine, req api.Request, in api.Schema) (api.Upload, error) {
 		r, err := given[R, P](req)
 		if err != nil {

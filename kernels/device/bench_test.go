@@ -36,8 +36,8 @@ func BenchmarkRun(b *testing.B) {
 func BenchmarkConvolutions(b *testing.B) {
 	const batch, side, channels = 64, 32, 32
 	dev := devicetest.Open(b)
-	image, kernel := shapes.Make(dtypes.Float32, batch, side, side, channels), shapes.Make(dtypes.Float32, 3, 3, channels,
-		channels)
+	image := shapes.Make(dtypes.Float32, batch, side, side, channels)
+	kernel := shapes.Make(dtypes.Float32, 3, 3, channels, channels)
 	p, err := dev.Program(b.Context(), "bench convolutions", func(g *graph.Graph) []*graph.Node {
 		x, w := graph.Parameter(g, "x", image), graph.Parameter(g, "w", kernel)
 		for range 3 {

@@ -53,8 +53,8 @@ func gaussianOn(tb testing.TB, b, noise *basis.Basis, variances []float64, n int
 		}
 	}
 	net, err := mixture.New(mixture.Settings{
-		Height: b.H(), Width: b.W(), Channels: 1, Weights: []float64{1}, Means: [][]float64{make([]float64,
-			d)}, Covs: [][]float64{cov},
+		Height: b.H(), Width: b.W(), Channels: 1, Weights: []float64{1},
+		Means: [][]float64{make([]float64, d)}, Covs: [][]float64{cov},
 	}, noise)
 	if err != nil {
 		tb.Fatal(err)

@@ -18,8 +18,8 @@ func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum,
 	}
 	m := moments{
 		c: c, mean: make([]float64, h*w*c), products: make([]float64, h*w*c*c),
-		rows: basis.DCTRows(h, h), cols: basis.DCTRows(w, w), half: make([]float64, h*w*c), coef: make([]float64,
-			h*w*c), off: make([]float64, c),
+		rows: basis.DCTRows(h, h), cols: basis.DCTRows(w, w), half: make([]float64, h*w*c),
+		coef: make([]float64, h*w*c), off: make([]float64, c),
 	}
 	for im := range images {
 		if len(im) != h*w*c {
