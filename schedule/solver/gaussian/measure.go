@@ -2,7 +2,6 @@ package gaussian
 
 import (
 	"iter"
-	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -16,108 +15,54 @@ func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum,
 	if h < 1 || w < 1 || c < 1 {
 		return nil, failf("dataset", "must hold images of positive sizes, got %d×%d pixels in %d channels", h, w, c)
 	}
-	m := moments{
-		c: c, mean: make([]float64, h*w*c), products: make([]float64, h*w*c*c),
-		rows: basis.DCTRows(h, h), cols: basis.DCTRows(w, w), half: make([]float64, h*w*c),
-		coef: make([]float64, h*w*c), off: make([]float64, c),
-	}
+	m, row := basis.NewFrequencyMoments(h, w, c), make([]float64, h*w*c)
 	for im := range images {
-		if len(im) != h*w*c {
-			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, h*w*c, len(im),
-				m.n)
+		if len(im) != len(row) {
+			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, len(row),
+				len(im), m.N())
 		}
-		transform(&m, h, w, im)
-		if bad := m.add(); bad {
-			return nil, failf("dataset", "must hold finite values, got another in image %d", m.n)
+		for i, v := range im {
+			row[i] = float64(v)
+		}
+		if m.Add(row); !m.Finite() {
+			return nil, failf("dataset", "must hold finite values, got another in image %d", m.N())
 		}
 	}
-	if m.n == 0 {
+	if m.N() == 0 {
 		return nil, failf("dataset", "must hold at least one image, got none")
 	}
-	return m.spectrum(h, w)
+	return spectrum(m, h, w, c)
 }
 
-// moments are the running mean of the coefficients and, at each frequency, the sums
-// of products of the channels' deviations from it (Welford's recurrence).
-type moments struct {
-	n, c       int
-	mean       []float64 // [frequency, channel]
-	products   []float64 // [frequency, channel, channel]
-	rows, cols []float64 // the transform along H and W
-	half, coef []float64 // of the image at hand: columns transformed, and both
-	off        []float64 // deviations from the old mean
-}
-
-// transform writes the coefficients of an image to m.coef.
-func transform[F float32 | float64](m *moments, h, w int, im []F) {
-	line := w * m.c
-	clear(m.half)
-	for u := range h {
-		to := m.half[u*line : (u+1)*line]
-		for y := range h {
-			a := m.rows[u*h+y]
-			for k, x := range im[y*line : (y+1)*line] {
-				to[k] += a * float64(x)
-			}
-		}
-	}
-	clear(m.coef)
-	for u := range h {
-		for v := range w {
-			to := m.coef[(u*w+v)*m.c:][:m.c]
-			for x := range w {
-				a := m.cols[v*w+x]
-				for k, y := range m.half[u*line+x*m.c:][:m.c] {
-					to[k] += a * y
-				}
-			}
-		}
-	}
-}
-
-// add takes m.coef into the moments, and reports a value that is not finite.
-func (m *moments) add() (bad bool) {
-	m.n++
-	for f := range len(m.mean) / m.c {
-		mean, x, p := m.mean[f*m.c:][:m.c], m.coef[f*m.c:][:m.c], m.products[f*m.c*m.c:]
-		for a := range mean {
-			m.off[a] = x[a] - mean[a]
-			mean[a] += m.off[a] / float64(m.n)
-			bad = bad || math.IsNaN(m.off[a]) || math.IsInf(m.off[a], 0)
-		}
-		for a := range mean {
-			for b := range mean {
-				p[a*m.c+b] += m.off[a] * (x[b] - mean[b])
-			}
-		}
-	}
-	return bad
-}
-
-// spectrum turns the channels of each frequency to the axes of their covariance.
-func (m *moments) spectrum(h, w int) (*Spectrum, error) {
-	s := &Spectrum{H: h, W: w, C: m.c, Directions: make([]Direction, h*w*m.c)}
-	cov := mat.NewSymDense(m.c, nil)
+// spectrum turns the channels of each frequency to the axes of their covariance, each
+// axis to the side of the mean.
+func spectrum(m *basis.FrequencyMoments, h, w, c int) (*Spectrum, error) {
+	s := &Spectrum{H: h, W: w, C: c, Directions: make([]Direction, h*w*c), Axes: make([]float64, h*w*c*c)}
+	means := m.Mean()
+	cov := mat.NewSymDense(c, nil)
 	var eigen mat.EigenSym
 	var axes mat.Dense
 	for f := range h * w {
-		for a := range m.c {
-			for b := range a + 1 {
-				cov.SetSym(a, b, m.products[(f*m.c+a)*m.c+b]/float64(m.n))
-			}
-		}
+		m.Covariance(f, cov)
 		if !eigen.Factorize(cov, true) {
 			return nil, failf("dataset",
 				"must have covariances with eigenvalues, got none for the channels at frequency (%d, %d)", f/w, f%w)
 		}
 		eigen.VectorsTo(&axes)
 		values := eigen.Values(nil) // increasing
-		for k := range m.c {
+		for k := range c {
 			var mean float64
-			for a := range m.c {
-				mean += axes.At(a, m.c-1-k) * m.mean[f*m.c+a]
+			for a := range c {
+				mean += axes.At(a, c-1-k) * means[f*c+a]
 			}
-			s.Directions[f*m.c+k] = Direction{Mean: math.Abs(mean), Variance: max(0, values[m.c-1-k])}
+			side := 1.0
+			if mean < 0 {
+				side = -1
+			}
+			for a := range c {
+				s.Axes[(f*c+k)*c+a] = side * axes.At(a, c-1-k)
+			}
+			s.Directions[f*c+k] = Direction{Mean: side * mean, Variance: max(0, values[c-1-k])}
 		}
 	}
 	return s, nil

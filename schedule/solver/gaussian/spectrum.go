@@ -1,8 +1,6 @@
 package gaussian
 
 import (
-	"math"
-
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -25,6 +23,9 @@ type Spectrum struct {
 	// Directions holds C directions for each frequency (u, v), u slow, in order of
 	// decreasing variance.
 	Directions []Direction
+	// Axes holds each direction's unit vector in the channels, [H·W·C, C]; nil means the
+	// channels themselves.
+	Axes []float64
 }
 
 // Variance returns the total variance, Σ λ.
@@ -39,33 +40,16 @@ func (s *Spectrum) Variance() float64 {
 // Bands returns the directions of each subspace of a basis none or dct. Other bases
 // mix frequencies and are an *Error.
 func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
+	bands, ok := b.FrequencyBands()
 	switch {
-	case b.Kind() != basis.KindNone && b.Kind() != basis.KindDCT:
+	case !ok:
 		return nil, failf("basis", "must be none or dct, where the data's Gaussian is diagonal, got %s", b.Kind())
 	case b.H() != s.H || b.W() != s.W:
 		return nil, failf("basis", "must split planes of %d×%d as the data has, got %d×%d", s.H, s.W, b.H(), b.W())
 	}
-	// A nested span holds the frequencies u < n_u, v < n_v; n is its projector's trace.
-	var nu, nv []int
-	for i := range b.J() - 1 {
-		qh, qw, _ := b.SeparableAt(i)
-		nu, nv = append(nu, trace(qh, s.H)), append(nv, trace(qw, s.W))
-	}
 	out := make([][]Direction, b.J())
-	for f := range s.H * s.W {
-		j := 0
-		for j < len(nu) && (f/s.W >= nu[j] || f%s.W >= nv[j]) {
-			j++
-		}
+	for f, j := range bands {
 		out[j] = append(out[j], s.Directions[f*s.C:(f+1)*s.C]...)
 	}
 	return out, nil
-}
-
-func trace(q []float64, n int) int {
-	var sum float64
-	for i := range n {
-		sum += q[i*n+i]
-	}
-	return int(math.Round(sum))
 }

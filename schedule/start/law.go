@@ -1,0 +1,189 @@
+package start
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Law is the normal law N(μ, Σ) of H×W images of C channels. Σ has one of two forms:
+//
+//	Axes or neither   Σ = Fᵀ diag(Variance) F, F the DCT with the channels' axes at each
+//	                  frequency (basis.Frequencies); Variance [H·W·C]
+//	Vectors           Σ = Vᵀ diag(Variance) V + Rest (I − VᵀV), V the rows of Vectors;
+//	                  Variance [r]
+type Law struct {
+	H, W, C int
+	Images  int64     // that it was estimated from; 0 where that is not known
+	Mean    []float64 // μ [H·W·C], channels fastest
+
+	Variance []float64
+	Axes     []float64 // [H·W, C, C]; nil: the channels are the axes
+	Vectors  []float64 // [r, H·W·C], orthonormal rows
+	Rest     float64   // variance of every direction that no vector spans
+}
+
+// orthonormalTolerance is how far products of vectors may be from 0 and 1.
+const orthonormalTolerance = 1e-6
+
+// Check reports what is wrong with a law that comes from outside. Errors are *Error.
+func (l *Law) Check() error {
+	if l.H < 1 || l.W < 1 || l.C < 1 {
+		return failf("mean", "must be an image [H, W, C] of positive sizes, got %d×%d×%d", l.H, l.W, l.C)
+	}
+	d := l.size()
+	rows, width := l.Vectors, d
+	switch {
+	case len(l.Mean) != d:
+		return failf("mean", "must have %d values, got %d", d, len(l.Mean))
+	case l.Vectors != nil:
+		if len(l.Vectors)%d != 0 || len(l.Vectors) != d*len(l.Variance) || len(l.Variance) > d || l.Axes != nil {
+			return failf("vectors", "must be at most %d rows of %d values, one for each of %d variances, got %d values", d, d,
+				len(l.Variance), len(l.Vectors))
+		}
+	case len(l.Variance) != d:
+		return failf("variance", "must have %d values, got %d", d, len(l.Variance))
+	case l.Axes != nil:
+		if len(l.Axes) != d*l.C {
+			return failf("axes", "must have %d values, got %d", d*l.C, len(l.Axes))
+		}
+		rows, width = l.Axes, l.C
+	}
+	for _, v := range l.Mean {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return failf("mean", "must be finite, got %v", v)
+		}
+	}
+	for _, v := range append([]float64{l.Rest}, l.Variance...) {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return failf("variance", "must be finite and not negative, got %v", v)
+		}
+	}
+	block := width // of rows that are orthonormal among themselves
+	if l.Vectors != nil {
+		block = len(l.Variance)
+	}
+	return checkOrthonormal(rows, width, block)
+}
+
+// checkOrthonormal checks rows of a width, block by block.
+func checkOrthonormal(rows []float64, width, block int) error {
+	for at := 0; at < len(rows); at += width * block {
+		for a := range block {
+			x := rows[at+a*width:][:width]
+			for b := range a + 1 {
+				want := 0.0
+				if a == b {
+					want = 1
+				}
+				if p := dot(x, rows[at+b*width:][:width]); !(math.Abs(p-want) <= orthonormalTolerance) {
+					return failf("axes", "must be orthonormal, got rows %d and %d with the product %v", a, b, p)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Law) size() int { return l.H * l.W * l.C }
+
+// frequencies returns the transform to the law's own directions.
+func (l *Law) frequencies() *basis.Frequencies { return basis.NewFrequencies(l.H, l.W, l.C, l.Axes) }
+
+// TotalVariance returns tr Σ.
+func (l *Law) TotalVariance() float64 {
+	sum := l.Rest * float64(l.size()-len(l.Variance))
+	for _, v := range l.Variance {
+		sum += v
+	}
+	return sum
+}
+
+// Covariance returns Σ, [H·W·C]².
+func (l *Law) Covariance() *mat.SymDense {
+	out := mat.NewSymDense(l.size(), nil)
+	l.spread(out, func(v float64) float64 { return v })
+	return out
+}
+
+// spread adds f(Σ), f of each eigenvalue, to dst.
+func (l *Law) spread(dst *mat.SymDense, f func(variance float64) float64) {
+	d := l.size()
+	if l.Vectors != nil {
+		for i := range d {
+			dst.SetSym(i, i, dst.At(i, i)+f(l.Rest))
+		}
+		for k, v := range l.Variance {
+			dst.SymRankOne(dst, f(v)-f(l.Rest), mat.NewVecDense(d, l.Vectors[k*d:(k+1)*d]))
+		}
+		return
+	}
+	transform, row := l.frequencies(), make([]float64, d)
+	for k, v := range l.Variance {
+		clear(row)
+		row[k] = 1
+		transform.Inverse(row, row)
+		dst.SymRankOne(dst, f(v), mat.NewVecDense(d, row))
+	}
+}
+
+// Along returns the law's means and variances along the frequencies of the DCT, with axes
+// [H·W, C, C] of the channels, nil for the channels themselves. ok is false where the law
+// correlates those directions, relative to its largest variance.
+func (l *Law) Along(axes []float64) (mean, variance []float64, ok bool) {
+	if l.Vectors != nil {
+		return nil, nil, false
+	}
+	d, c := l.size(), l.C
+	transform := basis.NewFrequencies(l.H, l.W, c, axes)
+	mean, variance = make([]float64, d), make([]float64, d)
+	transform.Forward(mean, l.Mean)
+	var largest float64
+	for _, v := range l.Variance {
+		largest = math.Max(largest, v)
+	}
+	unit := func(axes []float64, f, k, a int) float64 {
+		switch {
+		case axes != nil:
+			return axes[(f*c+k)*c+a]
+		case k == a:
+			return 1
+		}
+		return 0
+	}
+	turn := make([]float64, c*c) // of the law's axes to those given, at one frequency
+	for f := range l.H * l.W {
+		for k := range c {
+			for q := range c {
+				turn[k*c+q] = 0
+				for a := range c {
+					turn[k*c+q] += unit(axes, f, k, a) * unit(l.Axes, f, q, a)
+				}
+			}
+		}
+		for k := range c {
+			for k2 := range k + 1 {
+				var sum float64
+				for q := range c {
+					sum += turn[k*c+q] * l.Variance[f*c+q] * turn[k2*c+q]
+				}
+				if k == k2 {
+					variance[f*c+k] = sum
+				} else if math.Abs(sum) > 1e-9*largest {
+					return nil, nil, false
+				}
+			}
+		}
+	}
+	return mean, variance, true
+}
+
+func dot(a, b []float64) float64 {
+	var s float64
+	for i, v := range a {
+		s += v * b[i]
+	}
+	return s
+}

@@ -1,0 +1,153 @@
+package start
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Root is the map ξ → μ + (Σ + M)^½ ξ of one law at one covariance M of the noise. It is
+// immutable and safe for concurrent use.
+type Root struct {
+	law *Law
+	// One of three forms of the root:
+	frequencies *basis.Frequencies // with the factor of each coefficient
+	low         bool               // with the factor of each vector of the law, and rest
+	dense       *mat.SymDense
+
+	factor []float64
+	rest   float64
+}
+
+// Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a
+// label. Equal g_j fit every law, and a law along frequencies every g_j of the bases none
+// and dct. Elsewhere M and Σ have no directions in common: then the root is that of the
+// whole matrix, for images of up to MaxDense values, and larger ones are an *Error.
+func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
+	if b.H() != l.H || b.W() != l.W || b.J() != len(g) {
+		return nil, failf("start", "must be made for planes of %d×%d, got %d×%d", b.H(), b.W(), l.H, l.W)
+	}
+	for _, v := range g {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return nil, failf("start", "needs noise of finite variances, got %v", v)
+		}
+	}
+	r := &Root{law: l}
+	bands, byFrequency := b.FrequencyBands()
+	switch {
+	case l.Vectors != nil && equal(g):
+		r.low, r.rest = true, math.Sqrt(l.Rest+g[0])
+		for _, v := range l.Variance {
+			r.factor = append(r.factor, math.Sqrt(v+g[0]))
+		}
+	case l.Vectors == nil && (byFrequency || equal(g)):
+		r.frequencies = l.frequencies()
+		for i, v := range l.Variance {
+			j := 0
+			if byFrequency {
+				j = bands[i/l.C]
+			}
+			r.factor = append(r.factor, math.Sqrt(v+g[j]))
+		}
+	case l.size() > MaxDense:
+		return nil, largef("start", "must have the directions of its noise in common with a basis for images of more than %d "+
+			"values: %s splits images of %d×%d×%d otherwise; bases none and dct fit the covariances none, bands and dct, and "+
+			"noise of one level at the start fits all", MaxDense, b.Kind(), l.H, l.W, l.C)
+	default:
+		return r, r.whole(b, label, g)
+	}
+	return r, nil
+}
+
+func equal(g []float64) bool {
+	for _, v := range g {
+		if v != g[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// whole takes the root of the whole matrix.
+func (r *Root) whole(b *basis.Basis, label int, g []float64) error {
+	l := r.law
+	sum := l.Covariance()
+	n := l.H * l.W
+	x, parts := make([]float64, n), make([][]float64, b.J())
+	for j := range parts {
+		parts[j] = make([]float64, n)
+	}
+	for i := range n {
+		clear(x)
+		x[i] = 1
+		if err := b.Split(label, x, parts); err != nil {
+			return err
+		}
+		for k := range i + 1 {
+			var v float64
+			for j, part := range parts {
+				v += g[j] * part[k]
+			}
+			for c := range l.C {
+				sum.SetSym(i*l.C+c, k*l.C+c, sum.At(i*l.C+c, k*l.C+c)+v)
+			}
+		}
+	}
+	values, rows, err := eigen(sum)
+	if err != nil {
+		return failf("start", "must have a covariance with eigenvectors under the noise")
+	}
+	d := l.size()
+	r.dense = mat.NewSymDense(d, nil)
+	for k, v := range values {
+		r.dense.SymRankOne(r.dense, math.Sqrt(v), mat.NewVecDense(d, rows[k*d:(k+1)*d]))
+	}
+	return nil
+}
+
+// Draw writes μ + (Σ + M)^½ ξ to dst. Both have H·W·C values; dst may be ξ.
+func (r *Root) Draw(dst, xi []float64) {
+	switch {
+	case r.frequencies != nil:
+		r.frequencies.Forward(dst, xi)
+		for i, f := range r.factor {
+			dst[i] *= f
+		}
+		r.frequencies.Inverse(dst, dst)
+	case r.low:
+		d := len(dst)
+		along := make([]float64, len(r.factor))
+		for k := range along {
+			along[k] = (r.factor[k] - r.rest) * dot(r.law.Vectors[k*d:(k+1)*d], xi)
+		}
+		for i, v := range xi {
+			dst[i] = r.rest * v
+		}
+		for k, a := range along {
+			for i, v := range r.law.Vectors[k*d : (k+1)*d] {
+				dst[i] += a * v
+			}
+		}
+	default:
+		var out mat.VecDense
+		out.MulVec(r.dense, mat.NewVecDense(len(xi), xi))
+		copy(dst, out.RawVector().Data)
+	}
+	for i, m := range r.law.Mean {
+		dst[i] += m
+	}
+}
+
+// DrawFloat32 is Draw in place on float32, rounded once.
+func (r *Root) DrawFloat32(x []float32) {
+	wide := make([]float64, len(x))
+	for i, v := range x {
+		wide[i] = float64(v)
+	}
+	r.Draw(wide, wide)
+	for i, v := range wide {
+		x[i] = float32(v)
+	}
+}

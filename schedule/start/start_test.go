@@ -1,0 +1,383 @@
+package start
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+const h, w, c, d = 3, 4, 2, 24
+
+// images returns correlated images of three classes, the last of few.
+func images(seed uint64) (rows [][]float64, labels []int) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	mix := make([]float64, d*d)
+	for i := range mix {
+		mix[i] = r.NormFloat64()
+	}
+	for i := range 90 {
+		label := i % 2
+		if i%30 == 7 {
+			label = 2
+		}
+		x := make([]float64, d)
+		for k := range d {
+			z := r.NormFloat64() / (1 + float64(k))
+			for j := range x {
+				x[j] += mix[k*d+j] * z
+			}
+			x[k] += float64(label) + 2
+		}
+		rows, labels = append(rows, x), append(labels, label)
+	}
+	return rows, labels
+}
+
+func labelled(rows [][]float64, labels []int) iter.Seq2[int, []float64] {
+	return func(yield func(int, []float64) bool) {
+		for i, x := range rows {
+			if !yield(labels[i], x) {
+				return
+			}
+		}
+	}
+}
+
+func measure(t *testing.T, set Settings) *Start {
+	t.Helper()
+	s, err := Measure(h, w, c, labelled(images(1)), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// moments2 returns the mean and the covariance of the images of one class, −1 for all.
+func moments2(rows [][]float64, labels []int, class int) (mean []float64, cov *mat.SymDense, n float64) {
+	mean, cov = make([]float64, d), mat.NewSymDense(d, nil)
+	for i, x := range rows {
+		if class < 0 || labels[i] == class {
+			n++
+			for k, v := range x {
+				mean[k] += v
+			}
+		}
+	}
+	for k := range mean {
+		mean[k] /= n
+	}
+	for i, x := range rows {
+		if class < 0 || labels[i] == class {
+			off := mat.NewVecDense(d, nil)
+			off.SubVec(mat.NewVecDense(d, x), mat.NewVecDense(d, mean))
+			cov.SymRankOne(cov, 1/n, off)
+		}
+	}
+	return mean, cov, n
+}
+
+func same(t *testing.T, what string, got, want mat.Matrix) {
+	t.Helper()
+	var off mat.Dense
+	off.Sub(got, want)
+	if norm := mat.Norm(&off, 2); !(norm <= 1e-9*(1+mat.Norm(want, 2))) {
+		t.Fatalf("%s: off by %v", what, norm)
+	}
+}
+
+func settings() []Settings {
+	return []Settings{
+		{Covariance: None}, {Covariance: Bands}, {Covariance: Bands, Cuts: []int{2}}, {}, {Covariance: PCA, Rank: 5},
+		{Covariance: Full},
+	}
+}
+
+// full keeps all of the covariance; the others keep its trace and what their names say.
+func TestMeasureKeepsMoments(t *testing.T) {
+	rows, labels := images(1)
+	mean, cov, _ := moments2(rows, labels, -1)
+	for _, set := range settings() {
+		t.Run(fmt.Sprint(set.Covariance, set.Cuts), func(t *testing.T) {
+			l := measure(t, set).Law(3)
+			same(t, "mean", mat.NewVecDense(d, l.Mean), mat.NewVecDense(d, mean))
+			if got, want := l.TotalVariance(), mat.Trace(cov); math.Abs(got-want) > 1e-9*want || l.Images != 90 {
+				t.Errorf("total variance %v of %d images, want %v of 90", got, l.Images, want)
+			}
+			got := l.Covariance()
+			switch set.Covariance {
+			case Full:
+				same(t, "covariance", got, cov)
+			case PCA:
+				var e, own mat.EigenSym
+				if !e.Factorize(cov, false) || !own.Factorize(got, false) {
+					t.Fatal("no eigenvalues")
+				}
+				for k := range 5 {
+					want := e.Values(nil)[d-1-k]
+					if have := own.Values(nil)[d-1-k]; math.Abs(have-want) > 1e-9*want {
+						t.Errorf("component %d has variance %v, want %v", k, have, want)
+					}
+				}
+			case None:
+				same(t, "covariance", got, scaled(mat.Trace(cov)/d))
+			case DCT, "":
+				checkFrequencies(t, got, cov)
+			}
+		})
+	}
+}
+
+func scaled(v float64) *mat.SymDense {
+	out := mat.NewSymDense(d, nil)
+	for i := range d {
+		out.SetSym(i, i, v)
+	}
+	return out
+}
+
+// checkFrequencies compares the channels' covariances at each frequency.
+func checkFrequencies(t *testing.T, got, want *mat.SymDense) {
+	t.Helper()
+	f := basis.NewFrequencies(h, w, c, nil)
+	turn := mat.NewDense(d, d, nil)
+	for i := range d {
+		x := make([]float64, d)
+		x[i] = 1
+		f.Forward(x, x)
+		turn.SetCol(i, x)
+	}
+	in := func(m *mat.SymDense) *mat.Dense {
+		var half, out mat.Dense
+		half.Mul(turn, m)
+		out.Mul(&half, turn.T())
+		return &out
+	}
+	a, b := in(got), in(want)
+	for i := range d {
+		for j := range d {
+			v := b.At(i, j)
+			if i/c != j/c {
+				v = 0
+			}
+			if math.Abs(a.At(i, j)-v) > 1e-9 {
+				t.Fatalf("coefficients %d and %d have covariance %v, want %v", i, j, a.At(i, j), v)
+			}
+		}
+	}
+}
+
+// Σ_y is shrunk towards the classes' mean covariance; a class without images has the law
+// of all.
+func TestMeasurePerClass(t *testing.T) {
+	rows, labels := images(1)
+	within := mat.NewSymDense(d, nil)
+	for class := range 3 {
+		_, cov, n := moments2(rows, labels, class)
+		cov.ScaleSym(n/90, cov)
+		within.AddSym(within, cov)
+	}
+	for _, nu := range []float64{-1, 4, 0} {
+		s := measure(t, Settings{Covariance: Full, PerClass: true, Shrinkage: nu})
+		weight := map[float64]float64{-1: 0, 4: 4, 0: d}[nu]
+		for class := range 3 {
+			mean, cov, n := moments2(rows, labels, class)
+			want, rest := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
+			want.ScaleSym(n/(n+weight), cov)
+			rest.ScaleSym(weight/(n+weight), within)
+			want.AddSym(want, rest)
+			same(t, "mean", mat.NewVecDense(d, s.Law(class).Mean), mat.NewVecDense(d, mean))
+			same(t, "covariance", s.Law(class).Covariance(), want)
+		}
+		if s.Law(7) != s.Law(Shared) || s.Law(7).Images != 90 || fmt.Sprint(s.Labels()) != "[0 1 2]" {
+			t.Errorf("labels %v, law of another class of %d images", s.Labels(), s.Law(7).Images)
+		}
+		if got := s.Settings().Shrinkage; got != weight {
+			t.Errorf("settings tell a shrinkage of %v, want %v", got, weight)
+		}
+	}
+}
+
+// matrix returns R with x = μ + R ξ.
+func matrix(r *Root) *mat.Dense {
+	out := mat.NewDense(d, d, nil)
+	for i := range d {
+		x := make([]float64, d)
+		x[i] = 1
+		r.Draw(x, x)
+		for k := range x {
+			x[k] -= r.law.Mean[k]
+		}
+		out.SetCol(i, x)
+	}
+	return out
+}
+
+// The root of every form of law is symmetric and its square is Σ + M, M isotropic, by bands
+// of frequencies, and in a basis that has nothing in common with Σ.
+func TestRootIsTheSymmetricRoot(t *testing.T) {
+	dct, err := basis.DCT(h, w, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	var rows [][]float64
+	for range 3 {
+		x := make([]float64, h*w)
+		for i := range x {
+			x[i] = r.NormFloat64()
+		}
+		for _, o := range rows {
+			p := dot(x, o)
+			for i := range x {
+				x[i] -= p * o[i]
+			}
+		}
+		norm := math.Sqrt(dot(x, x))
+		for i := range x {
+			x[i] /= norm
+		}
+		rows = append(rows, x)
+	}
+	dense, err := basis.Dense(h, w, map[int][][]float64{basis.Shared: rows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range settings() {
+		l := measure(t, set).Law(Shared)
+		for _, at := range []struct {
+			b *basis.Basis
+			g []float64
+		}{
+			{basis.None(h, w), []float64{25}},
+			{basis.None(h, w), []float64{0}},
+			{dct, []float64{9, 9}},
+			{dct, []float64{9, 0.5}},
+			{dense, []float64{4, 4}},
+			{dense, []float64{4, 0.25}},
+		} {
+			root, err := l.Root(at.b, 0, at.g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := matrix(root)
+			same(t, "symmetry", got, got.T())
+			want := l.Covariance()
+			parts := make([][]float64, len(at.g))
+			for j := range parts {
+				parts[j] = make([]float64, h*w)
+			}
+			for i := range h * w {
+				x := make([]float64, h*w)
+				x[i] = 1
+				if err := at.b.Split(0, x, parts); err != nil {
+					t.Fatal(err)
+				}
+				for j, g := range at.g {
+					for k := range i + 1 {
+						for q := range c {
+							want.SetSym(i*c+q, k*c+q, want.At(i*c+q, k*c+q)+g*parts[j][k])
+						}
+					}
+				}
+			}
+			var square mat.Dense
+			square.Mul(got, got)
+			same(t, fmt.Sprint(set.Covariance, " on ", at.b, at.g), &square, want)
+		}
+	}
+}
+
+// As the noise grows the state tends to the standard start from the same ξ.
+func TestRootTendsToTheStandardStart(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	xi := make([]float64, d)
+	for i := range xi {
+		xi[i] = r.NormFloat64()
+	}
+	for _, set := range settings() {
+		l := measure(t, set).Law(Shared)
+		root, err := l.Root(basis.None(h, w), Shared, []float64{1e12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := make([]float64, d)
+		root.Draw(x, xi)
+		for i := range x {
+			if math.Abs(x[i]/1e6-xi[i]) > 1e-4 {
+				t.Fatalf("%s: %v, want about %v", set.Covariance, x[i], 1e6*xi[i])
+			}
+		}
+	}
+}
+
+// Along gives the variances in the law's own axes, and refuses axes that it correlates.
+func TestAlong(t *testing.T) {
+	l := measure(t, Settings{}).Law(Shared)
+	mean, variance, ok := l.Along(l.Axes)
+	if !ok {
+		t.Fatal("a law correlates its own axes")
+	}
+	want := make([]float64, d)
+	l.frequencies().Forward(want, l.Mean)
+	for i := range d {
+		if math.Abs(mean[i]-want[i]) > 1e-12 || math.Abs(variance[i]-l.Variance[i]) > 1e-12 {
+			t.Fatalf("direction %d: %v ± %v, want %v ± %v", i, mean[i], variance[i], want[i], l.Variance[i])
+		}
+	}
+	if _, _, ok := l.Along(nil); ok {
+		t.Error("channels that correlate are called uncorrelated")
+	}
+	if _, _, ok := measure(t, Settings{Covariance: None}).Law(0).Along(l.Axes); !ok {
+		t.Error("one variance for all has no axes that it correlates")
+	}
+	if _, _, ok := measure(t, Settings{Covariance: Full}).Law(0).Along(l.Axes); ok {
+		t.Error("the whole covariance is called diagonal")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	rows, labels := images(1)
+	big := func(yield func(int, []float64) bool) { yield(0, make([]float64, 33*33)) }
+	for _, q := range []struct {
+		err  error
+		want string
+	}{
+		{second(Measure(h, w, c, labelled(nil, nil), Settings{})), "dataset must hold at least one image, got none"},
+		{second(Measure(h, w, 1, labelled(rows, labels), Settings{})), "dataset must hold images of 3×4×1 = 12 values, got 24"},
+		{second(Measure(0, w, c, labelled(rows, labels), Settings{})), "dataset must hold images of positive sizes"},
+		{
+			second(Measure(1, 1, 1, labelled([][]float64{{math.NaN()}}, []int{0}), Settings{})),
+			"dataset must hold finite values, got another in image 0",
+		},
+		{second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: "x"})), "covariance must be one of none, bands"},
+		{second(Measure(h, w, c, labelled(rows, labels), Settings{Rank: 3})), "rank must be left out for covariance dct"},
+		{
+			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: PCA, Rank: 25})),
+			"rank must be at most the 24 values",
+		},
+		{
+			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: Bands, Cuts: []int{9}})),
+			"cuts must be cuts of the images' frequencies",
+		},
+		{second(Measure(33, 33, 1, big, Settings{Covariance: Full})), "covariance full serves images of up to 1024 values"},
+		{
+			second(measure(t, Settings{}).Law(0).Root(basis.None(4, 4), 0, []float64{1})),
+			"start must be made for planes of 4×4, got 3×4",
+		},
+	} {
+		var own *Error
+		if !errors.As(q.err, &own) || !strings.HasPrefix(q.err.Error(), q.want) {
+			t.Errorf("error %v, want %q", q.err, q.want)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
