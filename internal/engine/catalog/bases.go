@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // readBasis reads a basis file.
@@ -182,7 +183,7 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 	if err := c.FreeBasis(name, replace); err != nil {
 		return err
 	}
-	if err := WriteFile(c.basisPath(name), file); err != nil {
+	if err := atomicdir.WriteFile(c.basisPath(name), file); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -211,7 +212,7 @@ func (c *Catalog) DeleteBasis(name string) error {
 	if _, err := c.Basis(name); err != nil {
 		return err
 	}
-	if err := os.Remove(c.basisPath(name)); err != nil && !Missing(err) {
+	if err := atomicdir.Remove(c.basisPath(name)); err != nil {
 		return err
 	}
 	c.mu.Lock()

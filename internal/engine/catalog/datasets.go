@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -81,7 +82,7 @@ func (c *Catalog) DeleteDataset(name string) error {
 	c.mu.Lock()
 	delete(c.datasets, name)
 	c.mu.Unlock()
-	return RemoveTree(c.datasetPath(name))
+	return atomicdir.Remove(c.datasetPath(name))
 }
 
 // ImageType is the type a data set was uploaded in.

@@ -93,64 +93,6 @@ func below(root, path string) bool {
 // hidden prefixes what is on its way into or out of a folder; scans leave it out and Open removes what a crash left.
 const hidden = atomicdir.Prefix
 
-// WriteFile stores data under path so that a reader, or a crash, sees the old file or the new one.
-func WriteFile(path string, data []byte) error {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, hidden+"*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // does nothing after the rename
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
-}
-
-// removeFile deletes a stored file, if it is there.
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !Missing(err) {
-		return err
-	}
-	return nil
-}
-
-// RemoveTree deletes a stored folder: it disappears at once, under a hidden name, and then piece by piece.
-func RemoveTree(path string) error {
-	hiddenFolder, err := os.MkdirTemp(filepath.Dir(path), hidden+"*")
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(path, filepath.Join(hiddenFolder, "x")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		os.Remove(hiddenFolder)
-		return err
-	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
-		return err
-	}
-	return os.RemoveAll(hiddenFolder)
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
 // Missing reports whether err says that a file is not there.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // hashes remembers the hashes of weights, so that large files are read for them once. They are kept in a file beside
@@ -58,7 +59,7 @@ func (h *hashes) of(folder string) (string, error) {
 	}
 	h.known[key] = knownHash{info.Size(), info.ModTime(), hash}
 	if text, err := json.Marshal(h.known); err == nil {
-		_ = WriteFile(h.path, text) // else it is found again the next time
+		_ = atomicdir.WriteFile(h.path, text) // else it is found again the next time
 	}
 	return hash, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Model finds a model that is served.
@@ -253,7 +254,7 @@ func (c *Catalog) DeleteModel(name string) error {
 	if err != nil {
 		return err
 	}
-	return RemoveTree(filepath.Join(c.folders.Models, filepath.FromSlash(m.Path)))
+	return atomicdir.Remove(filepath.Join(c.folders.Models, filepath.FromSlash(m.Path)))
 }
 
 // Models lists the models that are served, sorted by name.

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // A stored schedule is a file, or a folder where it is on a basis that has to be kept with it.
@@ -144,16 +145,16 @@ func (c *Catalog) writeSchedule(name string, s *schedule.Schedule, b *basis.Basi
 		if err := checkpoint.SaveSchedule(c.scheduleFolder(name), s, b); err != nil {
 			return err
 		}
-		return removeFile(c.schedulePath(name))
+		return atomicdir.Remove(c.schedulePath(name))
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if err := WriteFile(c.schedulePath(name), text); err != nil {
+	if err := atomicdir.WriteFile(c.schedulePath(name), text); err != nil {
 		return err
 	}
-	return RemoveTree(c.scheduleFolder(name))
+	return atomicdir.Remove(c.scheduleFolder(name))
 }
 
 // FreeSchedule checks that a schedule may be stored under name.
@@ -188,10 +189,10 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	case !stored:
 		return api.Errorf(api.ScheduleNotFound, "No schedule is called %q", name)
 	}
-	if err := removeFile(c.schedulePath(name)); err != nil {
+	if err := atomicdir.Remove(c.schedulePath(name)); err != nil {
 		return err
 	}
-	if err := RemoveTree(c.scheduleFolder(name)); err != nil {
+	if err := atomicdir.Remove(c.scheduleFolder(name)); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // The states of a run.
@@ -138,7 +138,7 @@ func (r *Run) storeStatus() error {
 	if err != nil {
 		return err
 	}
-	return catalog.WriteFile(r.statusPath(), text)
+	return atomicdir.WriteFile(r.statusPath(), text)
 }
 
 // store writes the whole state. The caller owns the training.

@@ -309,5 +309,5 @@ func (s *Runs) remove(ctx context.Context, r *Run) error {
 	if err := os.Remove(r.statusPath()); err != nil && !catalog.Missing(err) {
 		return err
 	}
-	return catalog.RemoveTree(r.folder)
+	return atomicdir.Remove(r.folder)
 }

@@ -4,7 +4,10 @@
 // is flushed to the disk, and it is then renamed into place; a folder that stood there
 // before is exchanged for it in the same system call where the system has one. A crash
 // leaves the old folder, or the new one, and at most a hidden leftover that [Prefix]
-// names and [Sweep] removes. The package imports nothing of the project. Begin at [Write].
+// names and [Sweep] removes. [WriteFile] does the same for a file of its own.
+//
+// Everything that changes the file system goes through system.go, where tests count, refuse and stop it. The package
+// imports nothing of the project. Begin at [Write].
 package atomicdir
 
 import (
@@ -40,6 +43,7 @@ func write(sys system, path string, replace bool, fill func(dir string) error) e
 type Folder struct {
 	sys    system
 	path   string // its place
+	keep   string // where the folder that it replaces is kept; empty: nowhere
 	hidden string // holds the folder, and then what it replaces
 	unlock func()
 }
@@ -48,14 +52,11 @@ type Folder struct {
 func Begin(path string) (*Folder, error) { return begin(host{}, path) }
 
 func begin(sys system, path string) (*Folder, error) {
-	hidden, err := sys.MkdirTemp(filepath.Dir(path), Prefix+"*")
+	hidden, unlock, err := reserve(sys, filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{sys: sys, path: path, hidden: hidden}
-	if f.unlock, err = lock(hidden); err != nil {
-		return nil, errors.Join(err, sys.RemoveAll(hidden))
-	}
+	f := &Folder{sys: sys, path: path, hidden: hidden, unlock: unlock}
 	if err := sys.Mkdir(f.Dir()); err != nil {
 		return nil, errors.Join(err, f.Abort())
 	}
@@ -75,10 +76,17 @@ func (f *Folder) Commit(replace bool) (err error) {
 	if err := syncTree(f.sys, f.Dir()); err != nil {
 		return err
 	}
-	if err := place(f.sys, f.Dir(), f.path, replace); err != nil {
+	replaced, err := place(f.sys, f.Dir(), f.path, replace)
+	if err != nil {
 		return err
 	}
-	return f.sys.Sync(filepath.Dir(f.path))
+	if err := f.sys.Sync(filepath.Dir(f.path)); err != nil || !replaced || f.keep == "" {
+		return err
+	}
+	if _, err := place(f.sys, f.Dir(), f.keep, true); err != nil {
+		return err
+	}
+	return f.sys.Sync(filepath.Dir(f.keep))
 }
 
 // Abort removes the folder where it is filled.
@@ -87,44 +95,17 @@ func (f *Folder) Abort() error {
 	return f.sys.RemoveAll(f.hidden)
 }
 
-// Sweep removes what crashes have left in the folder parent. What a process, this one or
-// another, is still filling stays.
-func Sweep(parent string) error {
-	left, err := filepath.Glob(filepath.Join(parent, Prefix+"*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		unlock, err := lock(path)
-		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = os.RemoveAll(path)
-		unlock()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// errLocked is returned where another process holds the folder.
-var errLocked = errors.New("the folder is in use")
-
-// place moves fresh to path. With replace, what stood at path ends up at fresh.
-func place(sys system, fresh, path string, replace bool) error {
+// place moves fresh to path. With replace, what stood at path, if anything did, ends up at fresh.
+func place(sys system, fresh, path string, replace bool) (replaced bool, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		if !replace {
-			return fmt.Errorf("%s: %w", path, fs.ErrExist)
+			return false, fmt.Errorf("%s: %w", path, fs.ErrExist)
 		}
-		return sys.Exchange(fresh, path)
+		return true, sys.Exchange(fresh, path)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
-	return sys.Rename(fresh, path)
+	return false, sys.Rename(fresh, path)
 }
 
 // syncTree flushes every file of a folder, and the folder itself.

@@ -50,6 +50,10 @@ func (c *crashing) Mkdir(path string) error {
 	return c.do("mkdir", []string{path}, func() error { return c.host.Mkdir(path) })
 }
 
+func (c *crashing) WriteFile(path string, data []byte) error {
+	return c.do("write", []string{path}, func() error { return c.host.WriteFile(path, data) })
+}
+
 func (c *crashing) Sync(path string) error {
 	return c.do("sync", []string{path}, func() error { return c.host.Sync(path) })
 }
@@ -146,6 +150,88 @@ func TestNothingIsRenamedUnflushed(t *testing.T) {
 		}
 		if !slices.Equal(c.log, want) {
 			t.Errorf("did %q, want %q", c.log, want)
+		}
+	}
+}
+
+// keeping is write in place of what is at path, which is kept at path.previous.
+func keeping(c *crashing, path string, fill func(string) error) error {
+	f, err := begin(c, path)
+	if err != nil {
+		return err
+	}
+	f.keep = path + ".previous"
+	if err := fill(f.Dir()); err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	return f.Commit(true)
+}
+
+// TestCrashPointsOfKeeping: at every step there is a whole folder at its place, and a whole one of earlier beside it.
+func TestCrashPointsOfKeeping(t *testing.T) {
+	for stop := 0; ; stop++ {
+		root := t.TempDir()
+		path := filepath.Join(root, "x")
+		for _, text := range []string{"one", "two"} {
+			if err := WriteKeeping(path, path+".previous", fillTwo(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := state(t, path) + " after " + state(t, path+".previous"); got != "two after one" {
+			t.Fatalf("it begins with %s", got)
+		}
+		c := &crashing{root: root, left: stop}
+		err := keeping(c, path, fillTwo("three"))
+		got := state(t, path) + " after " + state(t, path+".previous")
+		switch got {
+		case "two after one", "three after one", "three after two":
+		default:
+			t.Errorf("stop %d after %v: %s", stop, c.log, got)
+		}
+		if err == nil {
+			if got != "three after two" {
+				t.Errorf("written: %s", got)
+			}
+			return
+		}
+		if !errors.Is(err, errCrash) {
+			t.Fatalf("stop %d: %v", stop, err)
+		}
+		if err := Sweep(root); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.ReadDir(root); err != nil || len(left) != 2 {
+			t.Errorf("stop %d: after the sweep there are %v, %v", stop, left, err)
+		}
+	}
+}
+
+// TestCrashPointsOfFiles: a file is replaced and removed, and a folder is removed, in one step.
+func TestCrashPointsOfFiles(t *testing.T) {
+	for name, act := range map[string]func(c *crashing, path string) error{
+		"write":  func(c *crashing, path string) error { return writeFile(c, path, []byte("new")) },
+		"remove": func(c *crashing, path string) error { return remove(c, path) },
+	} {
+		want := map[string]string{"write": "new", "remove": "none"}[name]
+		for stop := 0; ; stop++ {
+			root := t.TempDir()
+			path := filepath.Join(root, "file")
+			if err := WriteFile(path, []byte("old")); err != nil {
+				t.Fatal(err)
+			}
+			c := &crashing{root: root, left: stop}
+			err := act(c, path)
+			if got := content(t, root); got != "old" && got != want {
+				t.Errorf("%s, stop %d after %v: the file is %s", name, stop, c.log, got)
+			} else if err == nil && got != want {
+				t.Errorf("%s: done, and the file is %s", name, got)
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errCrash) {
+				t.Fatalf("%s, stop %d: %v", name, stop, err)
+			}
 		}
 	}
 }

@@ -1,28 +1,95 @@
 package atomicdir
 
-import "os"
+import (
+	"os"
+	"sync/atomic"
+)
 
-// system is what Write does to the file system, so that a crash at any of its steps is
+// system is what this package does to the file system, so that a crash at any of its steps is
 // a test.
 type system interface {
 	MkdirTemp(parent, pattern string) (string, error)
 	Mkdir(path string) error
+	WriteFile(path string, data []byte) error
 	Sync(path string) error // flush one file or folder
 	Rename(from, to string) error
 	Exchange(a, b string) error
 	RemoveAll(path string) error
 }
 
+// Effect is something that is about to be done to the file system.
+type Effect struct {
+	Name string // mkdir, write, sync, rename, exchange, remove, or free: a question for the space left
+	Path string
+}
+
+// before is called with each effect.
+var before atomic.Pointer[func(Effect) error]
+
+// Intercept has f called before every effect of this process on the file system, until restore; an error of f takes the
+// effect's place. It is for tests: of a disk that is full, of a process that is killed here.
+func Intercept(f func(Effect) error) (restore func()) {
+	last := before.Swap(&f)
+	return func() { before.Store(last) }
+}
+
+// about announces an effect.
+func about(name, path string) error {
+	if f := before.Load(); f != nil {
+		return (*f)(Effect{name, path})
+	}
+	return nil
+}
+
 // host is the machine's own.
 type host struct{}
 
-func (host) MkdirTemp(parent, pattern string) (string, error) { return os.MkdirTemp(parent, pattern) }
-func (host) Mkdir(path string) error                          { return os.Mkdir(path, 0o755) }
-func (host) Rename(from, to string) error                     { return os.Rename(from, to) }
-func (host) Exchange(a, b string) error                       { return exchange(a, b) }
-func (host) RemoveAll(path string) error                      { return os.RemoveAll(path) }
+func (host) MkdirTemp(parent, pattern string) (string, error) {
+	if err := about("mkdir", parent); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(parent, pattern)
+}
+
+func (host) Mkdir(path string) error {
+	if err := about("mkdir", path); err != nil {
+		return err
+	}
+	return os.Mkdir(path, 0o755)
+}
+
+func (host) WriteFile(path string, data []byte) error {
+	if err := about("write", path); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+func (host) Rename(from, to string) error {
+	if err := about("rename", to); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+func (host) Exchange(a, b string) error {
+	if err := about("exchange", b); err != nil {
+		return err
+	}
+	return exchange(a, b)
+}
+
+func (host) RemoveAll(path string) error {
+	if err := about("remove", path); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
 
 func (host) Sync(path string) error {
+	if err := about("sync", path); err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
