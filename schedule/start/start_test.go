@@ -205,21 +205,6 @@ func TestMeasurePerClass(t *testing.T) {
 	}
 }
 
-// matrix returns R with x = μ + R ξ.
-func matrix(r *Root) *mat.Dense {
-	out := mat.NewDense(d, d, nil)
-	for i := range d {
-		x := make([]float64, d)
-		x[i] = 1
-		r.Draw(x, x)
-		for k := range x {
-			x[k] -= r.law.Mean[k]
-		}
-		out.SetCol(i, x)
-	}
-	return out
-}
-
 // The root of every form of law is symmetric and its square is Σ + M, M isotropic, by bands
 // of frequencies, and in a basis that has nothing in common with Σ.
 func TestRootIsTheSymmetricRoot(t *testing.T) {
@@ -267,7 +252,7 @@ func TestRootIsTheSymmetricRoot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := matrix(root)
+			got := root.Matrix()
 			same(t, "symmetry", got, got.T())
 			want := l.Covariance()
 			parts := make([][]float64, len(at.g))

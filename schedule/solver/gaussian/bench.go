@@ -19,8 +19,9 @@ type Distance struct {
 	W2 float64 // Spread + Shift
 	// Spread is due to wrong variances: the solver's error.
 	Spread float64
-	// Shift is due to wrong means. No solver is without it: sampling starts at mean
-	// zero as if the noise had drowned the data's mean, and m²λ/σ_max² of it stays.
+	// Shift is due to wrong means. From noise alone no solver is without it: sampling
+	// starts at mean zero as if the noise had drowned the data's mean, and m²λ/σ_max² of
+	// it stays. From the data's own law there is none.
 	Shift float64
 	// Noise is what errors of a network would add to W2, if its evaluations erred
 	// independently, by the posterior's own standard deviation. Errors of a hundredth
@@ -57,13 +58,13 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		out := Band{Dims: len(band), Output: make([]Direction, len(band))}
 		r := newRunner(p, j)
 		for i, d := range band {
-			a, c := r.run(d.Variance)
+			deviation, shift := r.outcome(d)
 			noise, churn := r.noise(d.Variance)
-			a = math.Hypot(a, math.Sqrt(churn)) // with independent noise, the standard deviation
-			spread, shift := sides(a, c, d)
+			deviation = math.Hypot(deviation, math.Sqrt(churn)) // with independent noise
+			spread := deviation - math.Sqrt(d.Variance)
 			out.add(Distance{Spread: spread * spread / total, Shift: shift * shift / total, Noise: noise / total})
 			out.Variance += d.Variance / total
-			out.Output[i] = Direction{Mean: c * d.Mean, Variance: a * a}
+			out.Output[i] = Direction{Mean: d.Mean + shift, Variance: deviation * deviation}
 		}
 		rep.add(out.Distance)
 		rep.Bands = append(rep.Bands, out)
@@ -76,10 +77,4 @@ func (d *Distance) add(e Distance) {
 	d.Shift += e.Shift
 	d.Noise += e.Noise
 	d.W2 = d.Spread + d.Shift
-}
-
-// sides returns the two sides of W2² between a ξ + b m and √λ ξ + m, the roots of
-// (|a| − √λ)² and of (b − 1)² m².
-func sides(a, b float64, d Direction) (spread, shift float64) {
-	return math.Abs(a) - math.Sqrt(d.Variance), (b - 1) * d.Mean
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
 // MaxFull bounds the values of an image whose whole covariance is kept: every
@@ -60,6 +61,22 @@ type SplitLaw struct {
 	from  []int        // [J+1], subspace j has the coordinates from[j] … from[j+1]−1
 	roots []*mat.Dense // R with Rᵀ R = cov, of the whole and then of each subspace
 	total float64      // variance
+
+	basis *basis.Basis
+	label int
+	turn  *mat.Dense // from images to the coordinates
+	start *start.Law // of the states at which sampling starts; nil for noise alone
+}
+
+// From returns the law with sampling started from another, x_T = μ + (Σ + M)^½ ξ. One of
+// another size is an *Error.
+func (s *SplitLaw) From(l *start.Law) (*SplitLaw, error) {
+	if len(l.Mean) != s.mean.Len() || l.H != s.basis.H() {
+		return nil, failf("start", "must be made for the data's images of %d values, got %d×%d×%d", s.mean.Len(), l.H, l.W, l.C)
+	}
+	out := *s
+	out.start = l
+	return &out, nil
 }
 
 // On turns the law to the subspaces of a basis, those of a class where it has one for
@@ -69,7 +86,7 @@ func (f *Full) On(b *basis.Basis, label int) (*SplitLaw, error) {
 	if b.H() != f.H || b.W() != f.W {
 		return nil, failf("basis", "must split planes of %d×%d as the data has, got %d×%d", f.H, f.W, b.H(), b.W())
 	}
-	s := &SplitLaw{total: mat.Trace(f.Cov)}
+	s := &SplitLaw{total: mat.Trace(f.Cov), basis: b, label: label}
 	if !(s.total > 0) {
 		return nil, failf("dataset", "must hold images that differ, got all alike")
 	}
@@ -86,7 +103,7 @@ func (f *Full) On(b *basis.Basis, label int) (*SplitLaw, error) {
 			}
 		}
 	}
-	s.mean = mat.NewVecDense(d, nil)
+	s.turn, s.mean = turn, mat.NewVecDense(d, nil)
 	s.mean.MulVec(turn, mat.NewVecDense(d, f.Mean))
 	var half, full mat.Dense
 	half.Mul(turn, f.Cov)

@@ -44,9 +44,10 @@ func (s *SplitLaw) Bench(ctx context.Context, p *solver.Plan) (*Report, error) {
 
 // run returns what the plan makes of ξ, [A, a] with d columns and one.
 func (s *SplitLaw) run(ctx context.Context, p *solver.Plan) (*mat.Dense, error) {
-	d := s.mean.Len()
-	x := mat.NewDense(d, d+1, nil)
-	s.rows(func(i, j int) { x.Set(i, i, p.Init[j]) })
+	x, err := s.begin(p)
+	if err != nil {
+		return nil, err
+	}
 	var evaluations []*mat.Dense // newest first, as many as the plan looks back at
 	for _, stage := range p.Stages {
 		if err := ctx.Err(); err != nil {
@@ -68,6 +69,27 @@ func (s *SplitLaw) run(ctx context.Context, p *solver.Plan) (*mat.Dense, error) 
 			}
 		})
 	}
+	return x, nil
+}
+
+// begin returns the state at which the plan starts.
+func (s *SplitLaw) begin(p *solver.Plan) (*mat.Dense, error) {
+	d := s.mean.Len()
+	x := mat.NewDense(d, d+1, nil)
+	if s.start == nil {
+		s.rows(func(i, j int) { x.Set(i, i, p.Init[j]) })
+		return x, nil
+	}
+	g := make([]float64, len(p.Init))
+	for j, v := range p.Init {
+		g[j] = v * v
+	}
+	root, err := s.start.Root(s.basis, s.label, g)
+	if err != nil {
+		return nil, err
+	}
+	x.Slice(0, d, 0, d).(*mat.Dense).Mul(s.turn, root.Matrix())
+	x.ColView(d).(*mat.VecDense).MulVec(s.turn, mat.NewVecDense(d, s.start.Mean))
 	return x, nil
 }
 

@@ -32,14 +32,38 @@ func grouped(band []Direction) []group {
 	})
 	var out []group
 	for from, to := 0, 0; from < len(band); from = to {
-		var variance, mean float64
-		for to < len(band) && band[to].Variance <= (1+sameVariance)*band[from].Variance {
-			variance += band[to].Variance
-			mean += band[to].Mean * band[to].Mean
+		for to < len(band) && alike(band[from], band[to]) {
 			to++
 		}
-		n := float64(to - from)
-		out = append(out, group{Direction{Mean: math.Sqrt(mean), Variance: variance / n}, n})
+		out = append(out, groupOf(band[from:to]))
+	}
+	return out
+}
+
+// alike reports whether the direction b, of no less variance than a, may share its group.
+func alike(a, b Direction) bool {
+	if b.Variance > (1+sameVariance)*a.Variance {
+		return false
+	}
+	return a.Start == nil || math.Abs(b.Start.Variance-a.Start.Variance) <= sameVariance*a.Start.Variance
+}
+
+// groupOf returns the group of some directions. Of the means of their starts it keeps the
+// part along their own means: all of it where the start has the data's means.
+func groupOf(band []Direction) group {
+	n := float64(len(band))
+	var variance, mean, along, starts float64
+	for _, d := range band {
+		variance += d.Variance
+		mean += d.Mean * d.Mean
+		if d.Start != nil {
+			along += d.Mean * d.Start.Mean
+			starts += d.Start.Variance
+		}
+	}
+	out := group{Direction{Mean: math.Sqrt(mean), Variance: variance / n}, n}
+	if band[0].Start != nil {
+		out.Start = &Along{Mean: along / math.Sqrt(max(mean, math.SmallestNonzeroFloat64)), Variance: starts / n}
 	}
 	return out
 }
@@ -104,9 +128,8 @@ func (o *objective) residual(theta, dst []float64) bool {
 		}
 		r := newRunner(p, 0)
 		for _, g := range band {
-			a, b := r.run(g.Variance)
-			spread, shift := sides(a, b, g.Direction)
-			dst[0] = spread * math.Sqrt(g.n/o.total)
+			deviation, shift := r.outcome(g.Direction)
+			dst[0] = (deviation - math.Sqrt(g.Variance)) * math.Sqrt(g.n/o.total)
 			dst[1] = shift / math.Sqrt(o.total)
 			noise, _ := r.noise(g.Variance)
 			dst[2] = o.noise * math.Sqrt(g.n*noise/o.total)

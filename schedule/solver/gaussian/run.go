@@ -9,7 +9,8 @@ import (
 // Run executes subspace j of a plan on a direction of variance λ: the unit normal ξ
 // becomes a ξ + b m for data of mean m. It is exact but for rounding. Noise that the plan adds is left out.
 func Run(p *solver.Plan, j int, variance float64) (a, b float64) {
-	return newRunner(p, j).run(variance)
+	r := newRunner(p, j)
+	return r.run(variance, r.init)
 }
 
 // runner is a plan seen by one subspace, with room for its history.
@@ -39,8 +40,20 @@ func (r *runner) gain(variance, g float64) (gain, shift float64) {
 	return -w, w
 }
 
-func (r *runner) run(variance float64) (a, b float64) {
-	a = r.init
+// outcome returns the standard deviation of what the plan makes of a direction, churn left
+// out, and how far its mean is off.
+func (r *runner) outcome(d Direction) (deviation, shift float64) {
+	if d.Start == nil {
+		a, b := r.run(d.Variance, r.init)
+		return math.Abs(a), (b - 1) * d.Mean
+	}
+	a, b := r.run(d.Variance, 1)
+	return math.Abs(a) * math.Sqrt(d.Start.Variance+r.init*r.init), a*d.Start.Mean + (b-1)*d.Mean
+}
+
+// run returns a and b of the output a ξ + b m from the state start·ξ.
+func (r *runner) run(variance, start float64) (a, b float64) {
+	a = start
 	for i, s := range r.stages {
 		gain, shift := r.gain(variance, s.G[r.j])
 		r.ea[i], r.eb[i] = gain*a, gain*b+shift

@@ -1,14 +1,24 @@
 package gaussian
 
 import (
+	"slices"
+
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
 // Direction is a direction of image space in which the data is normal.
 type Direction struct {
 	Mean     float64 // not negative: a direction has no sign
 	Variance float64
+	// Start is the law of the states at which sampling starts, less the noise; nil where it
+	// starts from noise alone. See Spectrum.From.
+	Start *Along
 }
+
+// Along is a start's mean and variance along a direction: with noise of variance g,
+// x_T = Mean + √(Variance + g) ξ.
+type Along struct{ Mean, Variance float64 }
 
 // Spectrum is a normal law of H×W images of C channels: independent in the H·W
 // frequencies of the orthonormal DCT-II and, at each frequency, in C orthogonal
@@ -26,6 +36,26 @@ type Spectrum struct {
 	// Axes holds each direction's unit vector in the channels, [H·W·C, C]; nil means the
 	// channels themselves.
 	Axes []float64
+}
+
+// From returns the spectrum with sampling started from a law, x_T = μ + (Σ + M)^½ ξ. A law
+// that correlates the spectrum's directions, or of another size, is an *Error.
+func (s *Spectrum) From(l *start.Law) (*Spectrum, error) {
+	if l.H != s.H || l.W != s.W || l.C != s.C {
+		return nil, failf("start", "must be made for the data's images of %d×%d×%d, got %d×%d×%d", s.H, s.W, s.C, l.H, l.W,
+			l.C)
+	}
+	mean, variance, ok := l.Along(s.Axes)
+	if !ok {
+		return nil, failf("start", "must be diagonal where the data's Gaussian is, in the DCT with the data's own axes of the "+
+			"channels; take the whole covariance of the data")
+	}
+	out := *s
+	out.Directions = slices.Clone(s.Directions)
+	for i := range out.Directions {
+		out.Directions[i].Start = &Along{Mean: mean[i], Variance: variance[i]}
+	}
+	return &out, nil
 }
 
 // Variance returns the total variance, Σ λ.

@@ -1,0 +1,178 @@
+package gaussian
+
+import (
+	"iter"
+	"math"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/start"
+)
+
+// startOf measures the law of all images.
+func startOf(t *testing.T, of [][]float64, set start.Settings) *start.Law {
+	t.Helper()
+	var pairs iter.Seq2[int, []float64] = func(yield func(int, []float64) bool) {
+		for i, im := range of {
+			if !yield(i%2, im) {
+				return
+			}
+		}
+	}
+	s, err := start.Measure(4, 4, 2, pairs, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Law(start.Shared)
+}
+
+func spectrumOf(t *testing.T, of [][]float64) *Spectrum {
+	t.Helper()
+	s, err := Measure(4, 4, 2, func(yield func([]float64) bool) {
+		for _, im := range of {
+			if !yield(im) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestMatchedStartHasNoError: started from the data's own law a converged sampler ends in
+// it, from any noise level. From noise alone it misses the mean and the spread.
+func TestMatchedStartHasNoError(t *testing.T) {
+	of := images(200)
+	data := spectrumOf(t, of)
+	matched, err := data.From(startOf(t, of, start.Settings{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := basis.DCT(4, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, T := range []float64{25, 1, 0.04} {
+		for _, sch := range []*schedule.Schedule{isotropic(t, T, 1e-10), slanted(t, 2, T, 1e-10)} {
+			of := b
+			if sch.J() == 1 {
+				of = basis.None(4, 4)
+			}
+			p := plan(t, solver.Settings{Solver: "heun", Steps: 400}, sch)
+			was, err := data.Bench(of, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := matched.Bench(of, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.W2 > 1e-7 || was.W2 < 1e3*got.W2 {
+				t.Errorf("T = %v, J = %d: W2² %v from the data's law, %v from noise", T, sch.J(), got.W2, was.W2)
+			}
+		}
+	}
+}
+
+// TestStartOfFullIsThatOfTheSpectrum: a start that is diagonal in the spectrum has the same
+// distance in the bench of the whole covariance.
+func TestStartOfFullIsThatOfTheSpectrum(t *testing.T) {
+	of := images(50)
+	spectrum := spectrumOf(t, of)
+	law := startOf(t, of, start.Settings{})
+	full := &Full{H: 4, W: 4, C: 2, Mean: law.Mean, Cov: law.Covariance()} // diagonal in the DCT
+	b, err := basis.DCT(4, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	split, err := full.On(b, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []start.Settings{{}, {Covariance: start.None}, {Covariance: start.Bands}} {
+		l := startOf(t, of, set)
+		l.Mean[3] += 0.5 // and a mean that is not the data's
+		ours, err := spectrum.From(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := split.From(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range samplers(5)[:4] {
+			p := plan(t, s, slanted(t, 2, 4, 1e-6))
+			want, err := ours.Bench(b, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := whole.Bench(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, set.Covariance+" "+s.Solver, got.W2, want.W2, 1e-6)
+		}
+	}
+	if _, err := spectrum.From(startOf(t, of, start.Settings{Covariance: start.Full})); err == nil {
+		t.Error("a whole covariance is called diagonal")
+	}
+}
+
+// TestWholeStartHasNoError: so in any basis, where the root is that of a whole matrix.
+func TestWholeStartHasNoError(t *testing.T) {
+	of := images(200)
+	law := startOf(t, of, start.Settings{Covariance: start.Full})
+	full := &Full{H: 4, W: 4, C: 2, Mean: law.Mean, Cov: law.Covariance()}
+	haar, err := basis.Haar(4, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	split, err := full.On(haar, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	matched, err := split.From(law)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan(t, solver.Settings{Solver: "heun", Steps: 200}, slanted(t, 2, 1, 1e-6))
+	got, err := matched.Bench(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := split.Bench(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.W2 > 1e-5 || was.W2 < 100*got.W2 {
+		t.Errorf("W2² %v from the data's law, %v from noise", got.W2, was.W2)
+	}
+}
+
+// TestNodesFromTheMatchedStart: nodes chosen from the data's law have no price of the start
+// to pay, so they beat those from noise, and a shorter way beats a longer one.
+func TestNodesFromTheMatchedStart(t *testing.T) {
+	of := images(200)
+	data := spectrumOf(t, of)
+	matched, err := data.From(startOf(t, of, start.Settings{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	choose := func(s *Spectrum, T float64) float64 {
+		nodes, err := Optimize(t.Context(), s, basis.None(4, 4), Settings{
+			Sampler: solver.Settings{Solver: "dpmpp2m", NFE: 4}, T: T, G0: 1e-8, Noise: -1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nodes.Report.W2
+	}
+	noise, long, short := choose(data, 25), choose(matched, 25), choose(matched, 1)
+	if !(long < noise && short < long) || math.IsNaN(short) {
+		t.Errorf("W2² %v from noise, %v from the data's law at T = 25, %v at T = 1", noise, long, short)
+	}
+}
