@@ -12,11 +12,13 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 export GOFLAGS := -trimpath -tags=grpcnotrace
 LDFLAGS := -s -w
 BENCH   := bin/anisoflight-bench
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The tag, in one spelling for the program and the Python package.
+VERSION := $(shell $(PYTHON) client_py/version.py)
+LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test build lint fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers \
-	report-families clean
+.PHONY: help notebook demo figures test build wheel test-wheel lint fmt bench bench-torch $(BENCH) fuzz report-fair \
+	report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -35,13 +37,37 @@ test: build $(BENCH) $(VENV)/.dev ## all tests: Go, then Python against the real
 	$(PY) -m pytest -q client_py/tests
 
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
-	CGO_ENABLED=1 go build -ldflags "$(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)" -o bin/anisoflight .
+	CGO_ENABLED=1 go build -ldflags "$(LINKED)" -o bin/anisoflight .
 
-lint: $(VENV)/.dev ## golangci-lint, ruff, pyright
+# Zig's compiler brings the headers of every glibc, so that the program asks for no more than the oldest that Go's
+# runtime needs, wherever it is built, and for arm64 too (make wheel GOARCH=arm64).
+GOARCH    ?= amd64
+WHEELS    := .venv-wheel
+ZIG_amd64 := x86_64-linux-gnu.2.17
+ZIG_arm64 := aarch64-linux-gnu.2.17
+wheel: $(WHEELS)/.done ## the Python package with the server in it, for Linux; in dist/ (GOARCH=amd64)
+	CGO_ENABLED=1 GOOS=linux GOARCH=$(GOARCH) CC="$(abspath $(WHEELS))/bin/python -m ziglang cc -target $(ZIG_$(GOARCH))" \
+		go build -ldflags "$(LINKED)" -o bin/linux-$(GOARCH)/anisoflight .
+	rm -rf dist/$(GOARCH)
+	ANISOFLIGHT_VERSION=$(VERSION) ANISOFLIGHT_WHEEL_BINARY=$(abspath bin/linux-$(GOARCH)/anisoflight) \
+		$(WHEELS)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist/$(GOARCH) ./client_py
+	$(WHEELS)/bin/auditwheel show dist/$(GOARCH)/*.whl
+	mv dist/$(GOARCH)/*.whl dist && rmdir dist/$(GOARCH) && ls -l dist
+
+test-wheel: wheel $(VENV)/.dev ## installs the wheel, with what it depends on, into an empty environment, and samples
+	ANISOFLIGHT_TEST_WHEEL=$(VERSION) $(PY) -m pytest -q client_py/tests/test_wheel.py
+
+$(WHEELS)/.done: client_py/requirements-wheel.txt
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+lint: $(VENV)/.dev ## golangci-lint, ruff, pyright, hadolint
 	$(GOLANGCI) run ./...
 	$(VENV)/bin/ruff check client_py
 	$(VENV)/bin/ruff format --check client_py
 	$(VENV)/bin/pyright -p client_py
+	$(VENV)/bin/hadolint Containerfile
 
 fmt: $(VENV)/.dev ## format Go and Python
 	$(GOLANGCI) fmt
@@ -77,7 +103,7 @@ fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
 		'go test "$$(dirname $$1)" -run "^$$" -fuzz "^$$3$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1' fuzz
 
 clean: ## remove what the other targets made
-	rm -rf bin runs $(VENV) .venv-torch
+	rm -rf bin dist runs $(VENV) .venv-torch $(WHEELS)
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12"; exit 1; }

@@ -15,6 +15,8 @@ Flight::
 Begin with `connect` or `serve`; everything else hangs from the `Client` they return.
 """
 
+from importlib import metadata as _metadata
+
 from .client import Client, connect
 from .comparison import plot_comparison
 from .errors import (
@@ -64,4 +66,7 @@ __all__ = [
     "serve",
 ]
 
-__version__ = "0.1.0"
+try:
+    __version__ = _metadata.version("anisoflight")
+except _metadata.PackageNotFoundError:  # imported from its source without an installation
+    __version__ = "unknown"

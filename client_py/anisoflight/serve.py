@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,8 +125,8 @@ def serve(
     socket. The server's log goes to `log`, such as ``sys.stderr``; when the server does not come up within
     `timeout` seconds, the error shows it.
 
-    The binary is looked for in this order: `binary`, ``$ANISOFLIGHT_BIN``, the PATH, and ``bin/`` of the repository
-    that this package is installed from.
+    The binary is looked for in this order: `binary`, ``$ANISOFLIGHT_BIN``, the one that was installed with this
+    package, the PATH, and ``bin/`` of the repository that this package is installed from.
 
     >>> with serve(data=folder) as client:
     ...     sorted(client.info())[:2]
@@ -150,14 +151,24 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
         return os.fspath(given)
     name = "anisoflight.exe" if os.name == "nt" else "anisoflight"
     built = Path(__file__).resolve().parents[2] / "bin" / name
-    found = shutil.which("anisoflight") or (str(built) if os.access(built, os.X_OK) else None)
+    found = _installed(name) or shutil.which(name) or (str(built) if os.access(built, os.X_OK) else None)
     if found is None:
         raise ServerStartError(
-            f"no anisoflight binary: neither $ANISOFLIGHT_BIN nor the PATH nor {built} has one. "
-            "Build it with make build in the repository",
+            f"no anisoflight binary: neither $ANISOFLIGHT_BIN nor this package nor the PATH nor {built} has one. "
+            "Install the wheel for this platform, or build it with make build in the repository",
             "SERVER_START",
         )
     return found
+
+
+def _installed(name: str) -> str | None:
+    """The program that the platform's wheel put among the commands, wherever its scheme of installation has them."""
+    try:
+        files = metadata.files("anisoflight") or ()
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (os.path.normpath(str(file.locate())) for file in files if file.name == name)
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
 def location_of(address: str) -> str:

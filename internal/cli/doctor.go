@@ -21,7 +21,8 @@ the rest was not used, and runs a few small programs whose results are known. It
 exit status is 1 if a check fails.
 
 Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN,
-PJRT_PLUGIN_LIBRARY_PATH, the project's .venv, the active Python's site-packages.`,
+PJRT_PLUGIN_LIBRARY_PATH, the Python environment that holds this program, the project's
+.venv, the active Python's site-packages.`,
 	Example: `  anisoflight doctor
   anisoflight doctor --device go
   anisoflight doctor --device cuda --device-index 1 --memory-fraction 0.9 --preallocate

@@ -17,8 +17,8 @@
 //
 // XLA through a PJRT plugin, a shared library that is looked for in this order:
 // [Config.Plugin], the environment (ANISOFLIGHT_PLUGIN, then the directories of
-// PJRT_PLUGIN_LIBRARY_PATH), the project's .venv, the active Python's
-// site-packages. A CUDA plugin goes before a CPU plugin when the machine has an
+// PJRT_PLUGIN_LIBRARY_PATH), the environment whose bin holds this program, the
+// project's .venv, the active Python's site-packages. A CUDA plugin goes before a CPU plugin when the machine has an
 // NVIDIA GPU. Without any plugin, or in a build without cgo, programs run on
 // the pure-Go backend, about 20 times slower, and one warning says so. Nothing is
 // ever downloaded. [Device.Report] tells what was found and why the rest was not used.

@@ -37,6 +37,9 @@ func search(cfg Config, h host) (found []Candidate, only bool) {
 
 	s := searcher{seen: map[string]bool{}}
 	s.library(h.env("PJRT_PLUGIN_LIBRARY_PATH"))
+	if h.executable != "" && cfg.ProjectDir == "" {
+		s.venv(filepath.Dir(filepath.Dir(h.executable)), "installed beside this program")
+	}
 	for _, dir := range projectDirs(cfg, h) {
 		s.venv(filepath.Join(dir, ".venv"), "project .venv")
 	}

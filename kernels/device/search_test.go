@@ -104,6 +104,24 @@ func TestSearchOrder(t *testing.T) {
 	}
 }
 
+// Of a wheel, the program lies in bin of the environment whose site-packages
+// have the plugin.
+func TestSearchBesideTheProgram(t *testing.T) {
+	root := tree(t, "env/bin/anisoflight", "env/"+site+cpuSO, "env/.venv/"+site+cpuSO, "active/"+site+cpuSO)
+	h := host{
+		env: func(name string) string {
+			return map[string]string{"VIRTUAL_ENV": filepath.Join(root, "active")}[name]
+		},
+		executable: filepath.Join(root, "env/bin/anisoflight"),
+		python:     func() []string { return nil },
+	}
+	found, _ := search(Config{}.withDefaults(h.env), h)
+	want := []string{"env/" + site + cpuSO, "env/.venv/" + site + cpuSO, "active/" + site + cpuSO}
+	if got := paths(root, found, true); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestSearchAsksPythonLast(t *testing.T) {
 	root, h := machine(t)
 	asked := 0

@@ -1,0 +1,171 @@
+"""The wheel with the server in it, in an environment of its own: no Go, no compiler, nothing on the PATH.
+
+As part of `make test` the wheel is made of bin/anisoflight, and what it depends on is linked from this environment.
+`make test-wheel` has the wheel that `make wheel` built, and pip brings what it depends on from the package index.
+"""
+
+from __future__ import annotations
+
+import doctest
+import email.message
+import email.parser
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.tags import sys_tags
+from packaging.utils import parse_wheel_filename
+
+import hatch_build
+import version
+from anisoflight.serve import find_binary
+
+ROOT = Path(__file__).parents[2]
+BUILT = os.environ.get("ANISOFLIGHT_TEST_WHEEL")
+
+PICTURES = """
+import json, sys
+import numpy as np
+import anisoflight
+
+images = np.random.default_rng(0).random((64, 8, 8, 1), np.float32) * 2 - 1
+with anisoflight.serve(data=sys.argv[1]) as client:
+    client.put_dataset("noise", images, np.arange(64) % 4)
+    client.make_mixture("mixture", "noise")
+    samples = client.sample("mixture", n=4, nfe=5, second_point="endpoint")
+    print(json.dumps([anisoflight.__version__, samples.images.shape, int(np.ptp(samples.images))]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if BUILT:
+        (made,) = (ROOT / "dist").glob(f"anisoflight-{BUILT}-*x86_64.whl")
+        return made
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    # The version of any commit would do; this one is no other's.
+    told = {"ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight"), "ANISOFLIGHT_VERSION": "7.6.5.post4+g3210abc"}
+    subprocess.run([*command, "-w", str(folder), str(ROOT / "client_py")], check=True, env={**os.environ, **told})
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel and what it asks for."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "-q", str(wheel)]
+    if BUILT:
+        subprocess.run(pip, check=True)
+        return folder
+    subprocess.run([*pip, "--no-deps", "--no-index"], check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    for name in dependencies(Requirement(line) for line in metadata(wheel).get_all("Requires-Dist", [])):
+        for path in {file.parts[0] for file in importlib.metadata.files(name) or () if file.parts[0] != ".."}:
+            if path != "__pycache__" and not (site / path).exists():
+                (site / path).symlink_to(str(importlib.metadata.distribution(name).locate_file(path)))
+    return folder
+
+
+def metadata(wheel: Path) -> email.message.Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return email.parser.BytesParser().parsebytes(archive.read(name))
+
+
+def dependencies(asked: object) -> set[str]:
+    """The packages that requirements name, and theirs in turn, as they are installed here."""
+    found: set[str] = set()
+    waiting = list(asked)  # type: ignore[call-overload]
+    while waiting:
+        requirement = waiting.pop()
+        if requirement.name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
+        found.add(requirement.name)
+        waiting += map(Requirement, importlib.metadata.requires(requirement.name) or ())
+    return found
+
+
+def call(environment: Path, *arguments: str) -> str:
+    """Runs a program of the environment, with nothing on the PATH and nothing of this repository."""
+    told = {
+        "PATH": "",
+        "HOME": str(environment),
+        "ANISOFLIGHT_PROGRAM_CACHE": os.environ.get("ANISOFLIGHT_PROGRAM_CACHE", ""),
+    }
+    told = {name: value for name, value in told.items() if value or name == "PATH"}
+    command = [str(environment / "bin" / arguments[0]), *arguments[1:]]
+    done = subprocess.run(command, cwd=environment, env=told, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_the_wheel_is_for_this_platform_and_brings_the_plugin(wheel: Path) -> None:
+    _, number, _, tags = parse_wheel_filename(wheel.name)
+    assert tags & set(sys_tags())
+    assert {tag.interpreter + "-" + tag.abi for tag in tags} == {"py3-none"}
+    told = metadata(wheel)
+    assert told["Version"] == str(number)
+    (plugin,) = (line for line in told.get_all("Requires-Dist", []) if line.startswith(hatch_build.PLUGIN))
+    assert re.sub(r"[\s\"']", "", plugin) == re.sub(
+        r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt")
+    )
+    # What the server compares the plugin with is of the same release.
+    assert plugin.partition(";")[0] in (ROOT / "kernels/device/pinned.go").read_text(encoding="utf-8")
+    assert {"notebook", "torch", "cuda"} <= set(told.get_all("Provides-Extra", []))
+
+
+def test_the_installed_program_and_package_work_together(environment: Path, wheel: Path, tmp_path: Path) -> None:
+    """The package starts the program that came with it; both find the plugin that pip put beside them."""
+    number, shape, contrast = json.loads(call(environment, "python", "-c", PICTURES, str(tmp_path / "data")))
+    assert number == metadata(wheel)["Version"]
+    assert shape == [4, 8, 8, 1]
+    assert contrast > 50
+    device = json.loads(call(environment, "anisoflight", "doctor", "--json"))["device"]
+    assert device["plugin"].startswith(str(environment)), device
+    picture = tmp_path / "picture.png"
+    call(environment, "anisoflight", "sample", "--data", str(tmp_path / "data"), "--model", "mixture", "--n", "4",
+         "--nfe", "5", "--second-point", "endpoint", "--out", str(picture))  # fmt: skip
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    said = call(environment, "python", "-m", "anisoflight", "version")
+    assert said == call(environment, "anisoflight", "version")
+    if BUILT:
+        assert said.split()[1] == number
+
+
+def test_the_installed_program_goes_before_the_path(environment: Path) -> None:
+    found = call(environment, "python", "-c", "from anisoflight.serve import find_binary; print(find_binary())")
+    assert found.strip() == str(environment / "bin/anisoflight")
+    assert find_binary() != found.strip()
+
+
+def test_versions_and_tags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for module in (hatch_build, version):
+        assert doctest.testmod(module).failed == 0
+    with pytest.raises(ValueError, match="tag releases"):
+        version._spell("latest-3-g1a2b3c4", "post")
+    with pytest.raises(ValueError, match="program for Linux"):
+        hatch_build.platform_tag(b"#!/bin/sh\nexec true\n")
+    assert hatch_build.platform_tag((ROOT / "bin/anisoflight").read_bytes()).startswith("manylinux_2_")
+    monkeypatch.setattr(version, "HERE", tmp_path)
+    assert version.version() == "0.0.dev0+unknown"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "a"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    assert re.fullmatch(r"0\.0\.dev1\+g[0-9a-f]{7,}", version.version())
+    subprocess.run([*git, "tag", "v1.2.3"], cwd=tmp_path, check=True)
+    assert version.version() == "1.2.3"
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "b"], cwd=tmp_path, check=True)
+    assert re.fullmatch(r"1\.2\.3\.post1\+g[0-9a-f]{7,}", version.version())
+    monkeypatch.setenv("ANISOFLIGHT_VERSION", "4.5.6")
+    assert version.version() == "4.5.6"
