@@ -6,14 +6,16 @@ import "time"
 // absent where it is unknown or has no meaning for the kind.
 type Provenance struct {
 	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine),
-	// geodesic, gaussian, steps, learned, or upload.
+	// geodesic, gaussian, steps, start, learned, or upload.
 	Kind    string  `json:"kind"`
 	Dataset *Source `json:"dataset,omitempty"` // that it was measured or trained on
 	Model   *Source `json:"model,omitempty"`   // whose network it was made for or with
-	Stage   string  `json:"stage,omitempty"`   // of learned: isotropic or anisotropic
-	Steps   int64   `json:"steps,omitempty"`   // of training
-	Kimg    float64 `json:"kimg,omitempty"`    // thousands of images trained on
-	Seed    *uint64 `json:"seed,omitempty"`
+	// Schedule is the one whose paths it has, of start.
+	Schedule string  `json:"schedule,omitempty"`
+	Stage    string  `json:"stage,omitempty"` // of learned: isotropic or anisotropic
+	Steps    int64   `json:"steps,omitempty"` // of training
+	Kimg     float64 `json:"kimg,omitempty"`  // thousands of images trained on
+	Seed     *uint64 `json:"seed,omitempty"`
 	// EnergyBefore and EnergyAfter are E = T²·(mean trajectory loss) at the start and
 	// at the end; of a geodesic, of EDM's schedule and of the geodesic itself.
 	EnergyBefore *Estimate `json:"energy_before,omitempty"`

@@ -95,7 +95,6 @@ func TestGeometricMean(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	p := path(t, []float64{0, 1}, []float64{0.1, 1})
 	late := path(t, []float64{0, 1.1}, []float64{0.1, 1})
-	high := path(t, []float64{0, 1}, []float64{0.1, 1.1})
 	two := []*Path{p, p}
 	dct, none := Family{Basis: "dct"}, Family{Basis: "none"}
 	for _, q := range []struct {
@@ -121,7 +120,6 @@ func TestNewRefuses(t *testing.T) {
 		{"a negative label", Family{PerClass: true, Basis: "dct"}, []int{-1}, [][]*Path{two}, "at least 0, got -1"},
 		{"uneven rows", Family{PerClass: true, Basis: "dct"}, []int{0, 1}, [][]*Path{two, {p, p, p}}, "got 3 in label 1"},
 		{"two ends", dct, nil, [][]*Path{{p, late}}, "end at one T"},
-		{"two heights", dct, nil, [][]*Path{{p, high}}, "one g"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			_, err := New(q.fam, q.labels, q.paths)

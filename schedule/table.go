@@ -65,10 +65,9 @@ func FromTable(fam Family, rows []TableRow) (*Schedule, error) {
 			}
 			paths[r] = append(paths[r], p)
 			last, top := rows[at[len(at)-1]], paths[0][0]
-			if !sameEnd(last.T, top.T()) || !sameEnd(last.G, top.GT()) {
-				return nil, failf(at[len(at)-1],
-					"all paths must end at one T and one g(T), got t = %v, g = %v after t = %v, g = %v (row %d)", last.T, last.G,
-					top.T(), top.GT(), first)
+			if !sameEnd(last.T, top.T()) {
+				return nil, failf(at[len(at)-1], "all paths must end at one T, got t = %v after t = %v (row %d)", last.T, top.T(),
+					first)
 			}
 		}
 	}

@@ -77,7 +77,6 @@ func TestFromTableNamesTheRow(t *testing.T) {
 		{"g NaN", func(r []TableRow) []TableRow { r[5].G = math.NaN(); return r }, 5, "finite"},
 		{"t infinite", func(r []TableRow) []TableRow { r[9].T = math.Inf(1); return r }, 9, "finite"},
 		{"another T", func(r []TableRow) []TableRow { r[9].T = 10 * (1 + 1e-8); return r }, 9, "one T"},
-		{"another g(T)", func(r []TableRow) []TableRow { r[3].G = 100 * (1 + 1e-8); return r }, 3, "one T"},
 		{"a single knot", func(r []TableRow) []TableRow { return r[:6] }, 5, "two knots"},
 		{"a subspace missing", func(r []TableRow) []TableRow { return r[:7] }, 3, "subspace 1 of label 1"},
 		{"shared and not", func(r []TableRow) []TableRow { r[7].Label = -1; return r }, 7, "(shared) or in none"},

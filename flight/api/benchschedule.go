@@ -24,6 +24,8 @@ type BenchSchedule struct {
 	Cuts  []int  `json:"cuts,omitempty"`
 	// PerClass measures every schedule on each class's own Gaussian; a schedule per class always is.
 	PerClass bool `json:"per_class"`
+	// Start is that of Sample: standard, or matched for schedules that carry a start; default: matched where they do.
+	Start string `json:"start,omitempty"`
 }
 
 // MaxBench bounds the combinations of one bench.
@@ -58,6 +60,11 @@ func (r *BenchSchedule) Validate() error {
 		return Errorf(BadRequest, "k and cuts must be left out for basis none")
 	case r.K != 0 && r.Cuts != nil:
 		return Errorf(BadRequest, "k and cuts must not both be given").WithHint("Give one of them.")
+	}
+	if r.Start != "" {
+		if err := oneOf("start", r.Start, StartStandard, StartMatched); err != nil {
+			return err
+		}
 	}
 	for _, s := range r.Solvers {
 		if err := oneOf("solvers", s, Solvers...); err != nil {

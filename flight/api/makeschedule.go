@@ -11,8 +11,8 @@ import (
 // MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the kind's name as "kind".
 type MakeSchedule struct{ Of ScheduleKind }
 
-// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StepsSchedule or
-// *FormulaSchedule.
+// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StepsSchedule,
+// *StartSchedule or *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -35,6 +35,7 @@ var scheduleKinds = []func() ScheduleKind{
 	func() ScheduleKind { return new(GeodesicSchedule) },
 	func() ScheduleKind { return new(GaussianSchedule) },
 	func() ScheduleKind { return new(StepsSchedule) },
+	func() ScheduleKind { return new(StartSchedule) },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "edm"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "log-linear"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },
@@ -153,6 +154,7 @@ type GaussianSchedule struct {
 	K       int     `json:"k,omitempty"`      // of dct: dimensions of P_1 per channel; default H·W/4
 	Cuts    []int   `json:"cuts,omitempty"`   // of dct: nested bands, instead of k
 	Refine  *Refine `json:"refine,omitempty"` // move the noise levels to where the solver errs less on a model
+	Start   *Start  `json:"start,omitempty"`  // sampling starts from the data's own law; default: from noise alone
 }
 
 // Kind implements ScheduleKind.
@@ -168,7 +170,7 @@ func (r *GaussianSchedule) Validate() error {
 			WithHint("Bench schedules on other bases with BenchSchedule and the full covariance.")
 	}
 	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE),
-		r.Refine.check(),
+		r.Refine.check(), r.Start.check("start"),
 		checkEnds(r.T, r.G0))
 }
 

@@ -215,6 +215,10 @@ var operations = Table{
 		Sentence: "Return a sampler as numbers: where to evaluate the network, and how to combine its answers.",
 	},
 	{
+		Name: "ExportStart", Ways: ByAction, Scope: ReadScope, New: of[ExportStart], Reads: true,
+		Sentence: "Return the law of the data that sampling along a schedule starts from, as a file.",
+	},
+	{
 		Name: "ImportSchedule", Ways: ByAction, Scope: TrainScope, New: of[ImportSchedule],
 		Sentence: "Store a schedule file.",
 	},

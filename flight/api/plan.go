@@ -51,25 +51,28 @@ const (
 	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
 )
 
-// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, and then for every stage
+// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start says otherwise, and then for every
+// stage
 //
 //	x ← x + Σ_j Noise_j P_j ξ′              with Noise, ξ′ a fresh unit normal
 //	E_0 = flow or denoised image of x at G  evaluate, E_0 pushed in front of the history
 //	x ← Σ_j P_j (Alpha_j x + Σ_i Beta_ji E_i)
 type Plan struct {
-	Format   string      `json:"format"`
-	Version  int         `json:"version"`
-	Schedule string      `json:"schedule"`
-	Label    int32       `json:"label"`
-	Family   Family      `json:"family"` // its basis has the P_j
-	Solver   string      `json:"solver"`
-	Steps    int         `json:"steps"`
-	NFE      int         `json:"nfe"` // evaluations of the network: len(Stages)
-	Predicts string      `json:"predicts"`
-	History  int         `json:"history"` // how many evaluations to keep
-	T        []float64   `json:"t"`       // [Steps + 1] times between the steps, the start first
-	Init     []float64   `json:"init"`    // [J]
-	Stages   []PlanStage `json:"stages"`
+	Format   string    `json:"format"`
+	Version  int       `json:"version"`
+	Schedule string    `json:"schedule"`
+	Label    int32     `json:"label"`
+	Family   Family    `json:"family"` // its basis has the P_j
+	Solver   string    `json:"solver"`
+	Steps    int       `json:"steps"`
+	NFE      int       `json:"nfe"` // evaluations of the network: len(Stages)
+	Predicts string    `json:"predicts"`
+	History  int       `json:"history"` // how many evaluations to keep
+	T        []float64 `json:"t"`       // [Steps + 1] times between the steps, the start first
+	Init     []float64 `json:"init"`    // [J]
+	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ; absent for noise alone
+	Start  *StartInfo  `json:"start,omitempty"`
+	Stages []PlanStage `json:"stages"`
 }
 
 // PlanStage is one evaluation of the network and the combination that follows it.

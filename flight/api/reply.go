@@ -97,6 +97,8 @@ type ScheduleInfo struct {
 	Steps *Steps `json:"steps,omitempty"`
 	// Refined reports what it has gained on a model.
 	Refined *Refined `json:"refined,omitempty"`
+	// Start describes the law of the data that sampling starts from; absent for noise alone.
+	Start *StartInfo `json:"start,omitempty"`
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.

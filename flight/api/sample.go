@@ -48,6 +48,8 @@ type Sample struct {
 	SNoise float64 `json:"S_noise"`           // default 1
 
 	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
+	// standard, from noise alone, or matched, from the law that the schedule carries; default: matched where it carries one
+	Start string `json:"start,omitempty"`
 
 	Every      int    `json:"every"`       // previews each `every` steps; 0 none
 	DType      string `json:"dtype"`       // uint8 (default) or float32
@@ -108,6 +110,11 @@ func (r *Sample) Validate() error {
 		return Errorf(BadRequest, "batch_bytes must be at least 1, got %d", r.BatchBytes)
 	case r.BatchBytes > MaxBatchBytes:
 		return Errorf(TooLarge, "batch_bytes must be at most %d, got %d", MaxBatchBytes, r.BatchBytes)
+	}
+	if r.Start != "" {
+		if err := oneOf("start", r.Start, StartStandard, StartMatched); err != nil {
+			return err
+		}
 	}
 	return first(
 		need("model", r.Model),

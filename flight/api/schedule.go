@@ -91,6 +91,7 @@ type ImportSchedule struct {
 	File json.RawMessage `json:"file"` // a JSON object, as ExportSchedule answers
 	// a stored basis that takes the place of the file's own; default: the one it names
 	Basis   string `json:"basis"`
+	Start   string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
 	Replace bool   `json:"replace"`
 }
 

@@ -73,6 +73,11 @@ func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (js
 	return act[json.RawMessage](ctx, c, "ExportSchedule", req, nil)
 }
 
+// ExportStart returns the start of a schedule as its safetensors file.
+func (c *Client) ExportStart(ctx context.Context, req api.ExportStart) (api.StartFile, error) {
+	return act[api.StartFile](ctx, c, "ExportStart", req, nil)
+}
+
 // PlanSampler returns a sampler as numbers.
 func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan, error) {
 	return act[api.Plan](ctx, c, "PlanSampler", req, nil)

@@ -56,6 +56,7 @@ var handlers = map[string]handler{
 	"ListSchedules":  {action: ask((*Engine).listSchedules)},
 	"MakeSchedule":   {action: action((*Engine).makeSchedule)},
 	"ExportSchedule": {action: ask((*Engine).exportSchedule)},
+	"ExportStart":    {action: ask((*Engine).exportStart)},
 	"PlanSampler":    {action: ask((*Engine).planSampler)},
 	"ImportSchedule": {action: ask((*Engine).importSchedule)},
 	"DeleteSchedule": {action: ask((*Engine).deleteSchedule)},

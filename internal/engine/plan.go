@@ -33,10 +33,17 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 	if err != nil {
 		return nil, err
 	}
+	from, err := s.StartFor(req.Start)
+	if err != nil {
+		return nil, err
+	}
+	if from != nil && req.AFS {
+		return nil, errAFS()
+	}
 	out := api.Plan{
 		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.Name, Label: label, Family: api.Family(s.Family()),
 		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T,
-		Init: p.Init,
+		Init: p.Init, Start: from.Describe(),
 	}
 	if p.Data {
 		out.Predicts = api.PredictsDenoised
@@ -45,6 +52,12 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 		out.Stages = append(out.Stages, api.PlanStage(stage))
 	}
 	return out, nil
+}
+
+// errAFS refuses afs with a start from the law of the data.
+func errAFS() error {
+	return api.Errorf(api.BadRequest, "afs must be left out with a start from the law of the data").
+		WithHint("That start is good at lower noise levels: take a lower sigma_max instead.")
 }
 
 // settingsOf returns what a request says about the sampler.

@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -20,6 +21,7 @@ type sampling struct {
 	model   *catalog.Model
 	on      *kernels.Model
 	sched   catalog.Schedule
+	start   *starts.Matched      // nil for noise alone
 	plans   map[int]*solver.Plan // by row of the schedule
 	plan    *solver.Plan         // one of them: all have equal structure
 	steps   int                  // solver steps
@@ -44,6 +46,12 @@ func (s *sampling) prepare() (err error) {
 	s.h, s.w, s.c = s.model.ImageSize()
 	if s.sched, s.on, err = s.e.catalog.ScheduleOn(s.req.Schedule, s.model); err != nil {
 		return err
+	}
+	if s.start, err = starts.New(s.sched, s.req.Start, s.model, s.on.Basis()); err != nil {
+		return err
+	}
+	if s.start != nil && s.req.AFS {
+		return errAFS()
 	}
 	t := api.Uint8
 	if s.req.DType == "float32" {
@@ -91,6 +99,9 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	}
 	p, err := solver.New(settingsOf(s.req), s.sched.Schedule, row)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.start.Check(label, p); err != nil {
 		return nil, err
 	}
 	if s.plan != nil && (len(p.Stages) != len(s.plan.Stages) || p.History != s.plan.History) {
@@ -255,7 +266,11 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 		}
 	}
 	net := batch.Network{On: s.on, Weights: s.model.Weights()}
-	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, func(k int, t *kernels.Trajectory) error {
+	var from batch.Start
+	if s.start != nil {
+		from = s.start
+	}
+	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, func(k int, t *kernels.Trajectory) error {
 		step := plans[0].Stages[k].Step
 		if step < 0 {
 			return nil

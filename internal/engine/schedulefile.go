@@ -3,11 +3,13 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // exportSchedule returns the schedule file of a schedule.
@@ -32,10 +34,53 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any,
 	if s.Provenance() == nil {
 		s = e.catalog.Signed(s, schedule.Provenance{Kind: "upload"})
 	}
-	if err := e.catalog.StoreSchedule(req.Name, s, b, req.Replace); err != nil {
+	from, err := importedStart(req.Start)
+	if err != nil {
 		return nil, err
 	}
-	return catalog.DescribeSchedule(req.Name, "schedule", s), nil
+	stored := catalog.Schedule{Schedule: s, Name: req.Name, Basis: b, Start: from}
+	if err := e.catalog.StoreSchedule(stored, req.Replace); err != nil {
+		return nil, err
+	}
+	return catalog.DescribeSchedule("schedule", stored), nil
+}
+
+// importedStart reads the base64 of a start's file; nil for none.
+func importedStart(text string) (*catalog.Start, error) {
+	if text == "" {
+		return nil, nil
+	}
+	file, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "start must be the base64 of a start's file: %v", err)
+	}
+	s, err := checkpoint.DecodeStart(file)
+	if err != nil {
+		return nil, api.Errorf(api.BadSchedule, "The start is refused: %w", err)
+	}
+	return catalog.HashedStart(s)
+}
+
+// exportStart returns the start of a schedule as its file.
+func (e *Engine) exportStart(_ context.Context, req api.ExportStart) (any, error) {
+	s, err := e.catalog.ScheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	from, err := s.StartFor(api.StartMatched)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "The schedule %q carries no start", s.Name).
+			WithHint("Make one that does with MakeSchedule of kind start.")
+	}
+	file, err := checkpoint.EncodeStart(from.Start)
+	if err != nil {
+		return nil, err
+	}
+	if len(file) > api.MaxStart {
+		return nil, api.Errorf(api.TooLarge, "The start of %q has %d bytes, a reply at most %d", s.Name, len(file),
+			api.MaxStart).WithHint("Copy start.safetensors from the schedule's folder.")
+	}
+	return api.StartFile{Hash: from.Hash, File: file}, nil
 }
 
 // onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,

@@ -21,18 +21,35 @@ type Root struct {
 	rest   float64
 }
 
-// Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a
-// label. Equal g_j fit every law, and a law along frequencies every g_j of the bases none
+// Fits reports whether Root serves noise of covariance M = Σ_j g_j P_j, P_j those of a
+// basis. Equal g_j fit every law, and a law along frequencies every g_j of the bases none
 // and dct. Elsewhere M and Σ have no directions in common: then the root is that of the
 // whole matrix, for images of up to MaxDense values, and larger ones are an *Error.
-func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
-	if b.H() != l.H || b.W() != l.W || b.J() != len(g) {
-		return nil, failf("start", "must be made for planes of %d×%d, got %d×%d", b.H(), b.W(), l.H, l.W)
+func (l *Law) Fits(b *basis.Basis, g []float64) error {
+	switch {
+	case b.H() != l.H || b.W() != l.W:
+		return failf("start", "must be made for planes of %d×%d, got %d×%d", b.H(), b.W(), l.H, l.W)
+	case b.J() != len(g):
+		return failf("start", "needs noise in the %d subspaces of the basis, got %d", b.J(), len(g))
 	}
 	for _, v := range g {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return nil, failf("start", "needs noise of finite variances, got %v", v)
+			return failf("start", "needs noise of finite variances, got %v", v)
 		}
+	}
+	if _, byFrequency := b.FrequencyBands(); equal(g) || byFrequency && l.Vectors == nil || l.size() <= MaxDense {
+		return nil
+	}
+	return largef("start", "must have the directions of its noise in common with a basis for images of more than %d "+
+		"values: %s splits images of %d×%d×%d otherwise; bases none and dct fit the covariances none, bands and dct, and "+
+		"noise of one level at the start fits all", MaxDense, b.Kind(), l.H, l.W, l.C)
+}
+
+// Root returns the map at noise of covariance M = Σ_j g_j P_j, P_j those of a basis for a
+// label. Errors are those of Fits and of a class without vectors.
+func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
+	if err := l.Fits(b, g); err != nil {
+		return nil, err
 	}
 	r := &Root{law: l}
 	bands, byFrequency := b.FrequencyBands()
@@ -51,10 +68,6 @@ func (l *Law) Root(b *basis.Basis, label int, g []float64) (*Root, error) {
 			}
 			r.factor = append(r.factor, math.Sqrt(v+g[j]))
 		}
-	case l.size() > MaxDense:
-		return nil, largef("start", "must have the directions of its noise in common with a basis for images of more than %d "+
-			"values: %s splits images of %d×%d×%d otherwise; bases none and dct fit the covariances none, bands and dct, and "+
-			"noise of one level at the start fits all", MaxDense, b.Kind(), l.H, l.W, l.C)
 	default:
 		return r, r.whole(b, label, g)
 	}

@@ -330,6 +330,10 @@ func TestAlong(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	rows, labels := images(1)
+	dct, err := basis.DCT(40, 40, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
 	big := func(yield func(int, []float64) bool) { yield(0, make([]float64, 33*33)) }
 	for _, q := range []struct {
 		err  error
@@ -356,6 +360,14 @@ func TestErrors(t *testing.T) {
 		{
 			second(measure(t, Settings{}).Law(0).Root(basis.None(4, 4), 0, []float64{1})),
 			"start must be made for planes of 4×4, got 3×4",
+		},
+		{
+			second(measure(t, Settings{}).Law(0).Root(basis.None(h, w), 0, []float64{1, 2})),
+			"start needs noise in the 1 subspaces of the basis, got 2",
+		},
+		{
+			(&Law{H: 40, W: 40, C: 1, Vectors: []float64{}, Mean: make([]float64, 1600)}).Fits(dct, []float64{1, 2}),
+			"start must have the directions of its noise in common with a basis for images of more than 1024 values",
 		},
 	} {
 		var own *Error

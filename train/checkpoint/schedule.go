@@ -3,45 +3,49 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// SaveSchedule writes a schedule and the dense basis that it is on as the folder dir,
-// in place of what is there, which appears whole or not at all.
-func SaveSchedule(dir string, s *schedule.Schedule, b *basis.Basis) error {
+// Schedule is a schedule with what travels with it.
+type Schedule struct {
+	*schedule.Schedule
+	Basis *basis.Basis // dense basis that it is on; nil where the family's name says it all
+	Start *start.Start // law of the data that sampling starts from; nil for noise alone
+}
+
+// SaveSchedule writes a schedule and what travels with it as the folder dir, in place of
+// what is there, which appears whole or not at all.
+func SaveSchedule(dir string, s Schedule) error {
 	files := map[string][]byte{}
-	if err := addSchedule(files, s, b); err != nil {
+	if err := addSchedule(files, s.Schedule, s.Basis); err != nil {
 		return err
+	}
+	if s.Start != nil {
+		out, err := EncodeStart(s.Start)
+		if err != nil {
+			return err
+		}
+		files[startFile] = out
 	}
 	return writeFolder(dir, files, true)
 }
 
 // LoadSchedule reads what SaveSchedule wrote. What is missing or cannot be used is an
 // *[Error].
-func LoadSchedule(dir string) (*schedule.Schedule, *basis.Basis, error) {
-	text, err := os.ReadFile(filepath.Join(dir, scheduleFile))
-	if err != nil {
-		return nil, nil, inFile(scheduleFile, err)
+func LoadSchedule(dir string) (s Schedule, err error) {
+	for _, f := range []part{
+		{scheduleFile, false, func(b []byte) (err error) { s.Schedule, err = decodeSchedule(b); return err }},
+		{basisFile, true, func(b []byte) (err error) { s.Basis, err = DecodeBasis(b); return err }},
+		{startFile, true, func(b []byte) (err error) { s.Start, err = DecodeStart(b); return err }},
+	} {
+		if err := f.read(dir); err != nil {
+			return s, err
+		}
 	}
-	s, err := decodeSchedule(text)
-	if err != nil {
-		return nil, nil, inFile(scheduleFile, err)
-	}
-	vectors, err := os.ReadFile(filepath.Join(dir, basisFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil, nil
-	}
-	if err != nil {
-		return nil, nil, inFile(basisFile, err)
-	}
-	b, err := DecodeBasis(vectors)
-	return s, b, err
+	return s, nil
 }
 
 func decodeSchedule(b []byte) (*schedule.Schedule, error) {

@@ -1,8 +1,7 @@
 package checkpoint
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,17 +116,17 @@ func startSettings(meta map[string]string) (set start.Settings, err error) {
 // decodeLaw reads the tensors of a label. Laws check their values themselves.
 func decodeLaw(f *safetensors.File, size []int, label string) (*start.Law, error) {
 	l := &start.Law{H: size[0], W: size[1], C: size[2]}
-	read := func(name string, needed bool, shapes ...[]int) ([]float64, error) {
+	fail := func(tensor, msg string) error { return &Error{File: startFile, Tensor: tensor, Msg: msg} }
+	read := func(name string, needed bool, shape []int) ([]float64, error) {
 		name += "." + label
 		t := f.Lookup(name)
 		switch {
 		case t == nil && needed:
-			return nil, tensorf(name, "is missing")
+			return nil, fail(name, "is missing")
 		case t == nil:
 			return nil, nil
-		case t.DType != safetensors.F64 ||
-			!slices.ContainsFunc(shapes, func(s []int) bool { return slices.Equal(s, t.Shape) }):
-			return nil, tensorf(name, "is of type %s and shape %v; want F64 of %v", t.DType, t.Shape, shapes[0])
+		case t.DType != safetensors.F64 || !slices.Equal(shape, t.Shape):
+			return nil, fail(name, fmt.Sprintf("is of type %s and shape %v; want F64 of %v", t.DType, t.Shape, shape))
 		}
 		return t.Float64s()
 	}
@@ -160,7 +159,7 @@ func decodeLaw(f *safetensors.File, size []int, label string) (*start.Law, error
 	if t := f.Lookup("images." + label); t != nil {
 		images, err := t.Int64s()
 		if err != nil || len(images) != 1 || images[0] < 0 {
-			return nil, tensorf(t.Name, "must be one number that is not negative")
+			return nil, &Error{File: startFile, Tensor: t.Name, Msg: "must be one number that is not negative"}
 		}
 		l.Images = images[0]
 	}
@@ -170,6 +169,5 @@ func decodeLaw(f *safetensors.File, size []int, label string) (*start.Law, error
 // HashStart returns the SHA-256 of a start's file, in hex.
 func HashStart(s *start.Start) (string, error) {
 	b, err := EncodeStart(s)
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), err
+	return hashOf(b), err
 }

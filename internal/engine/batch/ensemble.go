@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
@@ -14,6 +15,7 @@ type Ensemble struct {
 	batcher *Batcher
 	net     Network
 	Rows    []Row
+	Start   Start // of every trajectory; nil for noise alone
 }
 
 // Ensemble returns the latents of seed … seed+n−1, with labels drawn from them for a conditional network.
@@ -40,7 +42,7 @@ func (e *Ensemble) Sample(ctx context.Context, p *solver.Plan) ([]float32, error
 }
 
 // Along returns the samples of each row along the plan of its label. after, which may be nil, sees every stage of every
-// batch, with the latents of the batch and the number of its rows.
+// batch, with the latents of the batch, or what Start has made of them, and the number of its rows.
 func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Plan, error),
 	after func(stage int, latents []float32, rows int, t *kernels.Trajectory) error,
 ) ([]float32, error) {
@@ -62,11 +64,66 @@ func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Pl
 		if after != nil {
 			watch = func(stage int, t *kernels.Trajectory) error { return after(stage, latents, len(rows), t) }
 		}
-		x, err := e.batcher.Follow(ctx, e.net, rows, plans, latents, watch)
+		x, err := e.batcher.Follow(ctx, e.net, rows, plans, latents, e.Start, watch)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, x[:len(rows)*size]...)
 	}
 	return out, nil
+}
+
+// States returns the states at which the rows start along the plans of their labels.
+func (e *Ensemble) States(plan func(label int32) (*solver.Plan, error)) ([]float32, error) {
+	size := e.net.On.Pixels()
+	out := make([]float32, len(e.Rows)*size)
+	for i, r := range e.Rows {
+		p, err := plan(r.Label)
+		if err != nil {
+			return nil, err
+		}
+		x := out[i*size : (i+1)*size]
+		latent.Normal(r.Seed, latent.StreamLatent, x)
+		if e.Start != nil {
+			err = e.Start.Draw(r.Label, p, x)
+		} else {
+			err = scale(e.net.On.Basis(), int(r.Label), p.Init, x)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// scale replaces an image [H, W, C] by Σ_j init_j P_j x.
+func scale(b *basis.Basis, label int, init []float64, x []float32) error {
+	if !slices.ContainsFunc(init, func(v float64) bool { return v != init[0] }) {
+		for i, v := range x {
+			x[i] = float32(init[0] * float64(v))
+		}
+		return nil
+	}
+	planes := b.H() * b.W()
+	channels := len(x) / planes
+	plane, parts := make([]float64, planes), make([][]float64, b.J())
+	for j := range parts {
+		parts[j] = make([]float64, planes)
+	}
+	for c := range channels {
+		for i := range plane {
+			plane[i] = float64(x[i*channels+c])
+		}
+		if err := b.Split(label, plane, parts); err != nil {
+			return err
+		}
+		for i := range plane {
+			var sum float64
+			for j, part := range parts {
+				sum += init[j] * part[i]
+			}
+			x[i*channels+c] = float32(sum)
+		}
+	}
+	return nil
 }

@@ -15,10 +15,17 @@ type Row struct {
 	Label int32
 }
 
+// Start puts samples where they start.
+type Start interface {
+	// Draw turns the latent of a row into the state at which its plan starts, in place, whatever the batch.
+	Draw(label int32, p *solver.Plan, latent []float32) error
+}
+
 // Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to
-// samples. Padding follows the last row. after, which may be nil, is called when a stage is done.
+// samples. start, which it leaves in the place of the latents, may be nil: then the latents are scaled to the noise at
+// which the plans start. Padding follows the last row. after, which may be nil, is called when a stage is done.
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32,
-	after func(stage int, t *kernels.Trajectory) error,
+	start Start, after func(stage int, t *kernels.Trajectory) error,
 ) ([]float32, error) {
 	size := net.On.Pixels()
 	bucket := len(latents) / size
@@ -29,6 +36,14 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 	}
 	first := plans[0]
 	j := net.On.J()
+	for i, r := range rows {
+		if start == nil {
+			break
+		}
+		if err := start.Draw(r.Label, plans[i], latents[i*size:(i+1)*size]); err != nil {
+			return nil, err
+		}
+	}
 	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, solver.MaxHistory)
 	if err != nil {
 		return nil, err
@@ -38,11 +53,13 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		t.KeepDenoised()
 	}
 	alpha, g := make([]float64, bucket*j), make([]float64, bucket*j)
-	for i, p := range padded {
-		copy(alpha[i*j:], p.Init)
-	}
-	if err := b.queue.Take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
-		return nil, err
+	if start == nil {
+		for i, p := range padded {
+			copy(alpha[i*j:], p.Init)
+		}
+		if err := b.queue.Take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
+			return nil, err
+		}
 	}
 	for k := range first.Stages {
 		st := &stage{

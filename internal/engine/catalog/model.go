@@ -268,7 +268,7 @@ func (m *Model) Describe() api.ModelInfo {
 		info.Width = m.Shape.Width
 	}
 	if m.Schedule != nil {
-		own := DescribeSchedule(m.Name, "model", m.Schedule)
+		own := DescribeSchedule("model", Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis})
 		info.Schedule = &own
 	}
 	return info

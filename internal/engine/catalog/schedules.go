@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// A stored schedule is a file, or a folder where it is on a basis that has to be kept with it.
+// A stored schedule is a file, or a folder where a basis or a start has to be kept with it.
 const (
 	scheduleSuffix       = ".json"
 	scheduleFolderSuffix = ".schedule"
@@ -42,12 +42,17 @@ func (c *Catalog) scanSchedules() {
 		c.log.Warn("schedule left out", "name", name, "error", err)
 	}
 	for _, name := range StoredNames(c.folders.Schedules, scheduleFolderSuffix) {
-		s, b, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
+		s, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
 		if err != nil {
 			c.log.Warn("schedule left out", "name", name, "error", err)
 			continue
 		}
-		c.schedules[name] = Schedule{Schedule: s, Name: name, Basis: b}
+		from, err := HashedStart(s.Start)
+		if err != nil {
+			c.log.Warn("schedule left out", "name", name, "error", err)
+			continue
+		}
+		c.schedules[name] = Schedule{Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from}
 	}
 }
 
@@ -65,6 +70,7 @@ type Schedule struct {
 	*schedule.Schedule
 	Name  string
 	Basis *basis.Basis // that travels with it; nil where its family's name is enough
+	Start *Start       // law of the data that sampling starts from; nil for noise alone
 }
 
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
@@ -89,10 +95,10 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 }
 
 // DescribeSchedule says what lists say about s.
-func DescribeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInfo {
+func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	family := s.Family()
 	info := api.ScheduleInfo{
-		Name: name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
+		Name: s.Name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
 		Basis: family.Basis, K: family.K, Cuts: family.Cuts,
 	}
 	for _, label := range s.Labels() {
@@ -101,6 +107,7 @@ func DescribeSchedule(name, source string, s *schedule.Schedule) api.ScheduleInf
 	if p := s.Provenance(); p != nil {
 		info.Provenance = p
 	}
+	info.Start = s.Start.Describe()
 	return info
 }
 
@@ -109,52 +116,57 @@ func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	infos := []api.ScheduleInfo{}
-	for name, s := range c.schedules {
-		infos = append(infos, DescribeSchedule(name, "schedule", s.Schedule))
+	for _, s := range c.schedules {
+		infos = append(infos, DescribeSchedule("schedule", s))
 	}
 	for name, m := range c.models {
 		if s, err := m.OwnSchedule(); err == nil {
-			infos = append(infos, DescribeSchedule(name, "model", s.Schedule))
+			s.Name = name
+			infos = append(infos, DescribeSchedule("model", s))
 		}
 	}
 	slices.SortFunc(infos, func(a, b api.ScheduleInfo) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	return infos
 }
 
-// StoreSchedule writes a new schedule with the dense basis that it is on, nil where its family says it all. Models'
-// names are taken, too: they mean the models' own schedules.
-func (c *Catalog) StoreSchedule(name string, s *schedule.Schedule, b *basis.Basis, replace bool) error {
+// StoreSchedule writes a new schedule with what travels with it. Models' names are taken, too: they mean the models' own
+// schedules.
+func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	if err := c.FreeSchedule(name, replace); err != nil {
+	if err := c.FreeSchedule(s.Name, replace); err != nil {
 		return err
 	}
-	if err := c.writeSchedule(name, s, b); err != nil {
+	if err := c.writeSchedule(s); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.schedules[name] = Schedule{Schedule: s, Name: name, Basis: b}
+	c.schedules[s.Name] = s
 	return nil
 }
 
 // writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old
 // schedule or the new one, since a folder counts before a file.
-func (c *Catalog) writeSchedule(name string, s *schedule.Schedule, b *basis.Basis) error {
-	if b != nil {
-		if err := checkpoint.SaveSchedule(c.scheduleFolder(name), s, b); err != nil {
+func (c *Catalog) writeSchedule(s Schedule) error {
+	if s.Basis != nil || s.Start != nil {
+		stored := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis}
+		if s.Start != nil {
+			stored.Start = s.Start.Start
+		}
+		if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), stored); err != nil {
 			return err
 		}
-		return atomicdir.Remove(c.schedulePath(name))
+		return atomicdir.Remove(c.schedulePath(s.Name))
 	}
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(s.Schedule)
 	if err != nil {
 		return err
 	}
-	if err := atomicdir.WriteFile(c.schedulePath(name), text); err != nil {
+	if err := atomicdir.WriteFile(c.schedulePath(s.Name), text); err != nil {
 		return err
 	}
-	return atomicdir.Remove(c.scheduleFolder(name))
+	return atomicdir.Remove(c.scheduleFolder(s.Name))
 }
 
 // FreeSchedule checks that a schedule may be stored under name.

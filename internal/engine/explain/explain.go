@@ -15,6 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
@@ -30,6 +31,7 @@ func Error(err error) error {
 		vectors  *basis.Error
 		settings *solver.Error
 		law      *gaussian.Error
+		begin    *start.Error
 		images   *data.Error
 		argument *kernels.InputError
 		field    *setting.Error
@@ -62,6 +64,10 @@ func Error(err error) error {
 		return api.Errorf(code, "%s", settings.Error())
 	case errors.As(err, &law):
 		return api.Errorf(api.BadRequest, "%s %s", law.Field, law.Msg)
+	case errors.As(err, &begin) && begin.TooLarge:
+		return api.Errorf(api.TooLarge, "%s", begin.Error())
+	case errors.As(err, &begin):
+		return api.Errorf(api.BadRequest, "%s", begin.Error())
 	case errors.As(err, &images):
 		return api.Errorf(api.BadTensor, "%s", upperFirst(strings.TrimPrefix(images.Error(), "data: ")))
 	case errors.As(err, &step):

@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -25,6 +26,7 @@ type Bench struct {
 type benched struct {
 	*schedule.Schedule
 	Basis *basis.Basis
+	Start *start.Start // nil for noise alone
 }
 
 // Bench checks every combination of a request before the data is looked at.
@@ -65,6 +67,13 @@ func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *d
 		return out, err
 	}
 	out.Schedule = s.Schedule
+	from, err := s.StartFor(req.Start)
+	if err != nil {
+		return out, err
+	}
+	if from != nil {
+		out.Start = from.Start
+	}
 	family := s.Family()
 	if s.J() == 1 && req.Basis != "none" {
 		family.Basis, family.K, family.Cuts = req.Basis, req.K, req.Cuts
@@ -151,7 +160,7 @@ func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 		samplers := map[int]sampler{}
 		for _, label := range b.labels(s) {
 			var err error
-			if samplers[label], err = laws.on(ctx, s.Basis, label); err != nil {
+			if samplers[label], err = laws.on(ctx, s, label); err != nil {
 				return err
 			}
 		}
@@ -193,8 +202,9 @@ type laws struct {
 	full    map[int]*gaussian.Full
 }
 
-// on returns the law of a class, or of all data (−1), split by a basis.
-func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, error) {
+// on returns the law of a class, or of all data (−1), split by a schedule's basis, with sampling started where the
+// schedule starts.
+func (l *laws) on(ctx context.Context, s benched, label int) (sampler, error) {
 	if l.bench.req.Covariance == "full" {
 		law, err := cached(&l.full, label, func() (*gaussian.Full, error) {
 			return measured(ctx, l.bench.data, label, l.report, gaussian.MeasureFull[float32])
@@ -202,7 +212,10 @@ func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, erro
 		if err != nil {
 			return nil, err
 		}
-		split, err := law.On(b, label)
+		split, err := law.On(s.Basis, label)
+		if err == nil && s.Start != nil {
+			split, err = split.From(s.Start.Law(label))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +224,10 @@ func (l *laws) on(ctx context.Context, b *basis.Basis, label int) (sampler, erro
 	law, err := cached(&l.spectra, label, func() (*gaussian.Spectrum, error) {
 		return measured(ctx, l.bench.data, label, l.report, gaussian.Measure[float32])
 	})
-	return func(_ context.Context, p *solver.Plan) (*gaussian.Report, error) { return law.Bench(b, p) }, err
+	if err == nil && s.Start != nil {
+		law, err = law.From(s.Start.Law(label))
+	}
+	return func(_ context.Context, p *solver.Plan) (*gaussian.Report, error) { return law.Bench(s.Basis, p) }, err
 }
 
 // cached returns an entry of *m, made where there is none.

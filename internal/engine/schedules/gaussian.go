@@ -13,6 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -49,6 +50,15 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if err != nil {
 		return nil, err
 	}
+	made := &newSchedule{}
+	if req.Start != nil {
+		if made.start, err = measureStart(ctx, req.Dataset, d, req.Start.StartSettings, report); err != nil {
+			return nil, err
+		}
+		if law, err = law.From(made.start.Law(start.Shared)); err != nil {
+			return nil, err
+		}
+	}
 	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
 		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
 	})
@@ -59,9 +69,8 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	made := &newSchedule{}
 	if req.Refine != nil {
-		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, report); err != nil {
+		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, made.start, report); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
 // Maker makes schedules.
@@ -35,6 +36,8 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = k.gaussian(ctx, *kind, progress)
 	case *api.StepsSchedule:
 		made, err = k.chooseSteps(ctx, *kind, progress)
+	case *api.StartSchedule:
+		made, err = k.startOn(ctx, *kind, progress)
 	case *api.FormulaSchedule:
 		made, err = scheduleByFormula(*kind)
 	}
@@ -44,11 +47,14 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if from.EnergyBefore, from.EnergyAfter, err = gain(made.schedule); err != nil {
 		return nil, err
 	}
-	s := k.Catalog.Signed(made.schedule, from)
-	if err := k.Catalog.StoreSchedule(as.Name, s, made.basis, as.Replace); err != nil {
+	stored := catalog.Schedule{Schedule: k.Catalog.Signed(made.schedule, from), Name: as.Name, Basis: made.basis}
+	if stored.Start, err = catalog.HashedStart(made.start); err != nil {
 		return nil, err
 	}
-	info := catalog.DescribeSchedule(as.Name, "schedule", s)
+	if err := k.Catalog.StoreSchedule(stored, as.Replace); err != nil {
+		return nil, err
+	}
+	info := catalog.DescribeSchedule("schedule", stored)
 	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{
@@ -63,6 +69,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 type newSchedule struct {
 	schedule *schedule.Schedule
 	basis    *basis.Basis // dense, where its family does not say it all
+	start    *start.Start // nil for noise alone
 	energies []schedule.Report
 	bench    *api.Bench
 	refined  *api.Refined

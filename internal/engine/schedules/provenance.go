@@ -26,6 +26,8 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 		if dataset = r.Dataset; r.Refine != nil {
 			model, seed = r.Refine.Model, r.Refine.Seed
 		}
+	case *api.StartSchedule:
+		dataset, p.Schedule = r.Dataset, r.Schedule.Name
 	case *api.StepsSchedule:
 		model, seed = r.Model, r.Seed
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -49,6 +50,13 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 			return nil, err
 		}
 	}
+	from, err := starts.New(named, "", m, on.Basis())
+	if err != nil {
+		return nil, err
+	}
+	if from != nil {
+		run.Start = from
+	}
 	report := api.Sparsely(progress)
 	teacher, end, err := teach(ctx, run, named.Schedule, candidates, report)
 	if err != nil {
@@ -65,6 +73,7 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform,
 	}
 	held := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
+	held.Start = run.Start
 	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule),
 		nil); err != nil {
 		return nil, err
@@ -73,7 +82,11 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		return nil, err
 	}
 	told.ErrorUniform, err = errorOf(ctx, held, set, named.Schedule, end)
-	return &newSchedule{schedule: choice.Schedule, basis: named.Basis, steps: told}, err
+	made := &newSchedule{schedule: choice.Schedule, basis: named.Basis, steps: told}
+	if named.Start != nil {
+		made.start = named.Start.Start
+	}
+	return made, err
 }
 
 // teach follows converged trajectories along a schedule: Heun's method, each step from one time of the teacher to the
@@ -88,18 +101,15 @@ func teach(
 	for _, r := range e.Rows {
 		out.Labels = append(out.Labels, r.Label)
 	}
-	// The state at the end of time is the latent times √g(T), which is the same in all subspaces.
-	start := math.Sqrt(sch.At(0, 0).GT())
 	size, done, total := e.Pixels(), 0, 4*candidates*len(e.Rows)
-	end, err := e.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, sch),
+	plans := plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, sch)
+	var err error
+	if out.X[0], err = e.States(plans); err != nil {
+		return nil, nil, err
+	}
+	end, err := e.Along(ctx, plans,
 		func(k int, latents []float32, rows int, t *kernels.Trajectory) error {
 			at := make([]float32, len(latents))
-			if k == 0 {
-				for i, v := range latents {
-					at[i] = float32(start * float64(v))
-				}
-				out.X[0] = append(out.X[0], at[:rows*size]...)
-			}
 			done += rows
 			report(done, total)
 			if k%2 == 0 { // the first of a step's two evaluations, at its state

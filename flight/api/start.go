@@ -1,0 +1,141 @@
+package api
+
+import "slices"
+
+// Where sampling starts, by the names of Sample's start.
+const (
+	StartStandard = "standard" // from noise alone, x = Σ_j √g_j P_j ξ
+	StartMatched  = "matched"  // from the law that the schedule carries, x = μ + (Σ + Σ_j g_j P_j)^½ ξ
+)
+
+// Covariances lists what a start keeps of the data's covariance Σ, the coarsest first.
+var Covariances = []string{"none", "bands", "dct", "pca", "full"}
+
+// StartSettings say how the law of a data set is estimated for a start: its mean and its covariance.
+type StartSettings struct {
+	// Covariance is none, one variance for all; bands, one for each band of DCT frequencies; dct (default), the channels'
+	// covariance at each frequency; pca, the leading components and one variance for the rest; or full, all of it. The
+	// last two serve images of up to 1024 values.
+	Covariance string `json:"covariance"`
+	Rank       int    `json:"rank,omitempty"` // of pca: leading components; default 16
+	Cuts       []int  `json:"cuts,omitempty"` // of bands: where they are cut, as of the basis dct; default 1, 2, 4, …
+	PerClass   bool   `json:"per_class"`      // a law for each class
+	// Shrinkage ν of per_class is how many images the classes' mean covariance Σ_w counts for in that of a class of n:
+	// (n Σ_y + ν Σ_w)/(n + ν). Default: as many as values whose covariance is estimated together.
+	Shrinkage *float64 `json:"shrinkage,omitempty"`
+}
+
+// Start is StartSettings as a field of another request.
+type Start struct{ StartSettings }
+
+// decodeTree fills in what is left out.
+func (r *Start) decodeTree(path string, v tree) error {
+	*r = Start{StartSettings{Covariance: "dct", Rank: unset}}
+	return decode(v, path, &r.StartSettings)
+}
+
+func (r *Start) check(path string) error {
+	if r == nil {
+		return nil
+	}
+	return r.StartSettings.check(path)
+}
+
+// check completes and checks the fields of a start at a path, "" for those of the request itself.
+func (r *StartSettings) check(path string) error {
+	var err error
+	if r.Covariance == "" {
+		r.Covariance = "dct"
+	}
+	taken(join(path, "rank"), &r.Rank, &err)
+	err = first(err, oneOf(join(path, "covariance"), r.Covariance, Covariances...))
+	switch {
+	case err != nil:
+		return err
+	case r.Rank != 0 && r.Covariance != "pca":
+		return Errorf(BadRequest, "%s must be left out for covariance %s; only pca takes it", join(path, "rank"), r.Covariance)
+	case r.Cuts != nil && r.Covariance != "bands":
+		return Errorf(BadRequest, "%s must be left out for covariance %s; only bands takes them", join(path, "cuts"),
+			r.Covariance)
+	case r.Shrinkage != nil && !(*r.Shrinkage >= 0):
+		return Errorf(BadRequest, "%s must not be negative, got %g", join(path, "shrinkage"), *r.Shrinkage)
+	}
+	return nil
+}
+
+// StartSchedule is another schedule with a start: sampling along it starts from the normal law that has the mean and
+// the covariance of a data set, at the schedule's end or at lower noise levels.
+type StartSchedule struct {
+	NewSchedule
+	StartSettings
+	Dataset  string      `json:"dataset"`
+	Schedule ScheduleRef `json:"schedule"` // whose paths are kept; default edm
+	// SigmaMax cuts the paths off at a lower noise level, one for all subspaces or one for each; default: their ends.
+	SigmaMax Levels `json:"sigma_max,omitempty"`
+}
+
+// Kind implements ScheduleKind.
+func (r *StartSchedule) Kind() string { return "start" }
+
+// SetDefaults implements Request.
+func (r *StartSchedule) SetDefaults() {
+	*r = StartSchedule{
+		StartSettings: StartSettings{Covariance: "dct", Rank: unset}, Schedule: ScheduleRef{Name: "edm", T: DefaultT},
+	}
+}
+
+// Validate implements Request.
+func (r *StartSchedule) Validate() error {
+	return first(need("dataset", r.Dataset), r.check(""), r.SigmaMax.check("sigma_max"))
+}
+
+// Levels are noise levels: in JSON one number, or a list with one for each subspace.
+type Levels []float64
+
+func (l *Levels) decodeTree(path string, v tree) error {
+	if isList(v) {
+		return decode(v, path, (*[]float64)(l))
+	}
+	*l = make(Levels, 1)
+	return decode(v, path, &(*l)[0])
+}
+
+func (l Levels) check(field string) error {
+	if i := slices.IndexFunc(l, func(v float64) bool { return !(v > 0) }); i >= 0 {
+		return Errorf(BadRequest, "%s must be positive, got %g", field, l[i])
+	}
+	return nil
+}
+
+// StartInfo describes a schedule's start.
+type StartInfo struct {
+	Covariance string  `json:"covariance"`
+	Rank       int     `json:"rank,omitempty"`
+	Cuts       []int   `json:"cuts,omitempty"`
+	PerClass   bool    `json:"per_class"`
+	Labels     []int32 `json:"labels,omitempty"` // classes with laws of their own
+	Shrinkage  float64 `json:"shrinkage,omitempty"`
+	Images     int64   `json:"images"`   // that it was estimated from
+	Variance   float64 `json:"variance"` // tr Σ of all images
+	Hash       string  `json:"hash"`     // SHA-256 of its file
+}
+
+// MaxStart bounds the bytes of a start's file in one reply.
+const MaxStart = 64 << 20
+
+// ExportStart answers with the start of a schedule as its file.
+type ExportStart struct {
+	Schedule ScheduleRef `json:"schedule"`
+}
+
+// SetDefaults implements Request.
+func (r *ExportStart) SetDefaults() { *r = ExportStart{} }
+
+// Validate implements Request.
+func (r *ExportStart) Validate() error { return need("schedule", r.Schedule.Name) }
+
+// StartFile is the reply of ExportStart.
+type StartFile struct {
+	Hash string `json:"hash"` // SHA-256 of the file
+	File []byte `json:"file"` // a safetensors file, in base64; docs/wire.md has its tensors
+}
