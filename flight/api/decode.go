@@ -55,7 +55,7 @@ func (m Message) Decode(req Request) error {
 		}
 	}
 	req.SetDefaults()
-	if err := decodeInto(v, "", reflect.ValueOf(req).Elem()); err != nil {
+	if err := decodeInto(v, nil, reflect.ValueOf(req).Elem()); err != nil {
 		return err
 	}
 	return req.Validate()
@@ -77,22 +77,22 @@ func DecodeStruct(body []byte, dst any) error {
 	if err != nil {
 		return err
 	}
-	return decodeInto(v, "", reflect.ValueOf(dst).Elem())
+	return decodeInto(v, nil, reflect.ValueOf(dst).Elem())
 }
 
 // treeDecoder is implemented by fields that accept more than one JSON form.
 type treeDecoder interface {
-	decodeTree(path string, v tree) error
+	decodeTree(at *place, v tree) error
 }
 
 // decodeInto sets dst, which is addressable, from v.
-func decodeInto(v tree, path string, dst reflect.Value) error {
+func decodeInto(v tree, at *place, dst reflect.Value) error {
 	if d, ok := dst.Addr().Interface().(treeDecoder); ok {
-		return d.decodeTree(path, v)
+		return d.decodeTree(at, v)
 	}
 	if dst.Type() == reflect.TypeFor[json.RawMessage]() {
 		if _, ok := v.(map[string]any); !ok {
-			return wrongType(path, "an object", v)
+			return wrongType(at, "an object", v)
 		}
 		raw, err := json.Marshal(v)
 		dst.SetBytes(raw)
@@ -101,7 +101,7 @@ func decodeInto(v tree, path string, dst reflect.Value) error {
 	switch dst.Kind() {
 	case reflect.Pointer:
 		fresh := reflect.New(dst.Type().Elem())
-		if err := decodeInto(v, path, fresh.Elem()); err != nil {
+		if err := decodeInto(v, at, fresh.Elem()); err != nil {
 			return err
 		}
 		dst.Set(fresh)
@@ -109,44 +109,46 @@ func decodeInto(v tree, path string, dst reflect.Value) error {
 	case reflect.String:
 		s, ok := v.(string)
 		if !ok {
-			return wrongType(path, "text", v)
+			return wrongType(at, "text", v)
 		}
 		dst.SetString(s)
 		return nil
 	case reflect.Bool:
 		b, ok := v.(bool)
 		if !ok {
-			return wrongType(path, "true or false", v)
+			return wrongType(at, "true or false", v)
 		}
 		dst.SetBool(b)
 		return nil
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
-		return decodeNumber(v, path, dst)
+		return decodeNumber(v, at, dst)
 	case reflect.Slice:
 		list, ok := v.([]any)
 		if !ok {
-			return wrongType(path, "a list", v)
+			return wrongType(at, "a list", v)
 		}
 		fresh := reflect.MakeSlice(dst.Type(), len(list), len(list))
+		inside := at.entry()
 		for i := range list {
-			if err := decodeInto(list[i], path+"["+strconv.Itoa(i)+"]", fresh.Index(i)); err != nil {
+			inside.index = i
+			if err := decodeInto(list[i], inside, fresh.Index(i)); err != nil {
 				return err
 			}
 		}
 		dst.Set(fresh)
 		return nil
 	case reflect.Struct:
-		return decodeStruct(v, path, dst)
+		return decodeStruct(v, at, dst)
 	}
 	panic("api: requests cannot hold a " + dst.Type().String())
 }
 
 // decodeStruct sets the fields of dst by their json tags. A field tagged `api:"rest"` (a json.RawMessage) takes every
 // key that no other field does.
-func decodeStruct(v tree, path string, dst reflect.Value) error {
+func decodeStruct(v tree, at *place, dst reflect.Value) error {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return wrongType(path, "an object", v)
+		return wrongType(at, "an object", v)
 	}
 	fields, rest := fieldsOf(dst)
 	var others map[string]any
@@ -154,7 +156,7 @@ func decodeStruct(v tree, path string, dst reflect.Value) error {
 		field, known := fields[key]
 		switch {
 		case known:
-			if err := decodeInto(object[key], join(path, key), field); err != nil {
+			if err := decodeInto(object[key], at.field(key), field); err != nil {
 				return err
 			}
 		case rest.IsValid():
@@ -163,7 +165,7 @@ func decodeStruct(v tree, path string, dst reflect.Value) error {
 			}
 			others[key] = object[key]
 		default:
-			return Errorf(BadRequest, "%s is not a field here", fieldName(join(path, key))).
+			return Errorf(BadRequest, "%s is not a field here", at.field(key)).
 				WithHint("Known: %s.", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 	}
@@ -200,27 +202,27 @@ func fieldsOf(dst reflect.Value) (fields map[string]reflect.Value, rest reflect.
 	return fields, rest
 }
 
-func decodeNumber(v tree, path string, dst reflect.Value) error {
+func decodeNumber(v tree, at *place, dst reflect.Value) error {
 	number, ok := v.(json.Number)
 	if !ok {
-		return wrongType(path, "a number", v)
+		return wrongType(at, "a number", v)
 	}
 	text := number.String()
 	if dst.Kind() == reflect.Float64 {
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(x, 0) {
-			return Errorf(BadRequest, "%s must be a number in range, got %s", fieldName(path), describe(v))
+			return Errorf(BadRequest, "%s must be a number in range, got %s", at, describe(v))
 		}
 		dst.SetFloat(x)
 		return nil
 	}
 	if strings.ContainsAny(text, ".eE") {
-		return wrongType(path, "a whole number", v)
+		return wrongType(at, "a whole number", v)
 	}
 	if dst.Kind() == reflect.Uint64 {
 		x, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, got %s", fieldName(path), describe(v))
+			return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, got %s", at, describe(v))
 		}
 		dst.SetUint(x)
 		return nil
@@ -231,16 +233,16 @@ func decodeNumber(v tree, path string, dst reflect.Value) error {
 		dst.SetInt(x)
 		return nil
 	case dst.Kind() == reflect.Int && text[0] != '-': // a size: well formed, but nobody could serve it
-		return Errorf(TooLarge, "%s must be small enough to serve, got %s", fieldName(path), describe(v))
+		return Errorf(TooLarge, "%s must be small enough to serve, got %s", at, describe(v))
 	}
-	return Errorf(BadRequest, "%s must be a number in range, got %s", fieldName(path), describe(v))
+	return Errorf(BadRequest, "%s must be a number in range, got %s", at, describe(v))
 }
 
-func wrongType(path, want string, v tree) *Error {
-	return Errorf(BadRequest, "%s must be %s, got %s", fieldName(path), want, describe(v))
+func wrongType(at *place, want string, v tree) *Error {
+	return Errorf(BadRequest, "%s must be %s, got %s", at, want, describe(v))
 }
 
 // decode sets *dst from v.
-func decode(v tree, path string, dst any) error {
-	return decodeInto(v, path, reflect.ValueOf(dst).Elem())
+func decode(v tree, at *place, dst any) error {
+	return decodeInto(v, at, reflect.ValueOf(dst).Elem())
 }

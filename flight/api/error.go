@@ -20,16 +20,16 @@ type Error struct {
 }
 
 // Errorf makes an error of the given code whose sentence is formatted as by fmt.Errorf; an operand of %w becomes its
-// cause.
+// cause. Quoted words in it are cut to 80 characters, since a client may have sent them, and all of it to 1,000.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: strings.TrimSuffix(wrapped.Error(), "."), cause: errors.Unwrap(wrapped)}
+	return &Error{Code: code, Message: strings.TrimSuffix(readable(wrapped.Error()), "."), cause: errors.Unwrap(wrapped)}
 }
 
-// WithHint returns a copy of e that tells what to do.
+// WithHint returns a copy of e that tells what to do, cut as Errorf cuts its sentence.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
-	c.Hint = fmt.Sprintf(format, args...)
+	c.Hint = readable(fmt.Sprintf(format, args...))
 	return &c
 }
 

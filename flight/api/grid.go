@@ -46,23 +46,23 @@ type levelRule struct {
 	Rho      float64 `json:"rho"`
 }
 
-func (g *Grid) decodeTree(path string, v tree) error {
+func (g *Grid) decodeTree(at *place, v tree) error {
 	*g = Grid{}
 	if name, ok := v.(string); ok {
 		if g.Kind = name; name == GridEDM || name == GridPolynomial {
 			g.SigmaMin, g.SigmaMax, g.Rho = 0.002, 80, 7
 		}
-		return oneOf(path, name, GridNames...)
+		return oneOf(at.String(), name, GridNames...)
 	}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
-		return wrongType(path,
+		return wrongType(at,
 			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
 	for kind := range object { // the only one
 		g.Kind = kind
 	}
-	inside, v := join(path, g.Kind), object[g.Kind]
+	inside, v := at.field(g.Kind), object[g.Kind]
 	var err error
 	switch g.Kind {
 	case GridEDM, GridPolynomial:
@@ -73,7 +73,7 @@ func (g *Grid) decodeTree(path string, v tree) error {
 		g.SigmaMin, g.SigmaMax, g.Rho = e.SigmaMin, e.SigmaMax, e.Rho
 		if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
 			return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
-				fieldName(inside), g.SigmaMin, g.SigmaMax, g.Rho)
+				inside, g.SigmaMin, g.SigmaMax, g.Rho)
 		}
 		return nil
 	case GridTimes:
@@ -93,15 +93,15 @@ func (g *Grid) decodeTree(path string, v tree) error {
 			}
 			if err == nil && len(s) != len(g.Sigma[0]) {
 				err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d",
-					fieldName(inside), len(g.Sigma[0]), len(s))
+					inside, len(g.Sigma[0]), len(s))
 			}
 		}
 	case GridTable:
 		if err = decode(v, inside, &g.Table); err == nil {
-			err = oneOf(inside, g.Table, Tables...)
+			err = oneOf(inside.String(), g.Table, Tables...)
 		}
 	default:
-		return Errorf(BadRequest, "%s is unknown", fieldName(inside)).WithHint("Known here: edm polynomial t sigma table.")
+		return Errorf(BadRequest, "%s is unknown", inside).WithHint("Known here: edm polynomial t sigma table.")
 	}
 	return err
 }
@@ -109,18 +109,18 @@ func (g *Grid) decodeTree(path string, v tree) error {
 func isList(v tree) bool { _, ok := v.([]any); return ok }
 
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
-func checkFalling(path string, x []float64) error {
+func checkFalling(at *place, x []float64) error {
 	if len(x) < 2 {
 		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d",
-			fieldName(path), len(x))
+			at, len(x))
 	}
 	for i, v := range x {
 		switch {
 		case v < 0:
-			return Errorf(BadRequest, "%s must not be negative; entry %d is %g", fieldName(path), i, v)
+			return Errorf(BadRequest, "%s must not be negative; entry %d is %g", at, i, v)
 		case i > 0 && v >= x[i-1]:
 			return Errorf(BadRequest, "%s must fall strictly from noise to data; entry %d is %g after %g",
-				fieldName(path), i, v, x[i-1])
+				at, i, v, x[i-1])
 		}
 	}
 	return nil
@@ -152,5 +152,5 @@ func (g *Grid) UnmarshalJSON(body []byte) error {
 	if err != nil {
 		return err
 	}
-	return g.decodeTree("grid", v)
+	return g.decodeTree((*place)(nil).field("grid"), v)
 }

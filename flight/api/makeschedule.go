@@ -50,15 +50,15 @@ func (r *MakeSchedule) Validate() error {
 }
 
 // decodeTree decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
-func (r *MakeSchedule) decodeTree(path string, v tree) error {
+func (r *MakeSchedule) decodeTree(at *place, v tree) error {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return wrongType(path, "an object", v)
+		return wrongType(at, "an object", v)
 	}
 	object = maps.Clone(object)
 	var name string
 	if kind, given := object["kind"]; given {
-		if err := decode(kind, join(path, "kind"), &name); err != nil {
+		if err := decode(kind, at.field("kind"), &name); err != nil {
 			return err
 		}
 		delete(object, "kind")
@@ -82,11 +82,11 @@ func (r *MakeSchedule) decodeTree(path string, v tree) error {
 	for _, field := range slices.Sorted(maps.Keys(object)) {
 		if kinds := takers[field]; kinds != nil && !slices.Contains(kinds, name) {
 			return Errorf(BadRequest, "%s must be left out of a schedule of kind %s; only %s take it",
-				fieldName(join(path, field)), name, strings.Join(kinds, ", "))
+				at.field(field), name, strings.Join(kinds, ", "))
 		}
 	}
 	r.Of.SetDefaults()
-	return decodeInto(object, path, reflect.ValueOf(r.Of).Elem())
+	return decodeInto(object, at, reflect.ValueOf(r.Of).Elem())
 }
 
 // MarshalJSON writes the kind's fields beside its name, as they travel.
@@ -270,10 +270,10 @@ const (
 )
 
 // decodeTree fills in what is left out.
-func (r *Refine) decodeTree(path string, v tree) error {
+func (r *Refine) decodeTree(at *place, v tree) error {
 	*r = Refine{Latents: defaultRefineLatents, Iterations: defaultRefineIterations}
 	type plain Refine // without this method
-	return decode(v, path, (*plain)(r))
+	return decode(v, at, (*plain)(r))
 }
 
 func (r *Refine) check() error {

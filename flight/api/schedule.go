@@ -17,12 +17,12 @@ type ScheduleRef struct {
 // Given reports whether the request names a schedule.
 func (r ScheduleRef) Given() bool { return r.Name != "" }
 
-func (r *ScheduleRef) decodeTree(path string, v tree) error {
+func (r *ScheduleRef) decodeTree(at *place, v tree) error {
 	*r = ScheduleRef{T: DefaultT}
 	if name, ok := v.(string); ok {
 		r.Name = name
 		if name == "" {
-			return Errorf(BadRequest, "%s must not be empty", fieldName(path))
+			return Errorf(BadRequest, "%s must not be empty", at)
 		}
 		return nil
 	}
@@ -32,25 +32,25 @@ func (r *ScheduleRef) decodeTree(path string, v tree) error {
 		} `json:"edm"`
 	}
 	if _, ok := v.(map[string]any); !ok {
-		return wrongType(path, `a name or {"edm":{"T":6400}}`, v)
+		return wrongType(at, `a name or {"edm":{"T":6400}}`, v)
 	}
-	if err := decode(v, path, &form); err != nil {
+	if err := decode(v, at, &form); err != nil {
 		return err
 	}
 	if form.EDM == nil {
-		return wrongType(path, `a name or {"edm":{"T":6400}}`, v)
+		return wrongType(at, `a name or {"edm":{"T":6400}}`, v)
 	}
 	r.Name = "edm"
 	if form.EDM.T != nil {
 		r.T = *form.EDM.T
 	}
-	return checkT(join(path, "edm.T"), r.T)
+	return checkT(at.field("edm.T").String(), r.T)
 }
 
 // checkT wants an end of time above EDM's smallest σ² and far below overflow.
 func checkT(path string, t float64) error {
 	if !(t >= 1e-4 && t <= 1e12) {
-		return Errorf(BadRequest, "%s must lie in 1e-4 … 1e12, got %g", fieldName(path), t)
+		return Errorf(BadRequest, "%s must lie in 1e-4 … 1e12, got %g", path, t)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
 	if err != nil {
 		return err
 	}
-	return r.decodeTree("schedule", v)
+	return r.decodeTree((*place)(nil).field("schedule"), v)
 }
 
 // ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"unicode/utf8"
 )
@@ -27,7 +26,7 @@ func parse(body []byte) (tree, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	v, err := parseValue(d, "", 0)
+	v, err := parseValue(d, nil, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +36,9 @@ func parse(body []byte) (tree, error) {
 	return v, nil
 }
 
-func parseValue(d *json.Decoder, path string, depth int) (tree, error) {
+func parseValue(d *json.Decoder, at *place, depth int) (tree, error) {
 	if depth > maxDepth {
-		return nil, Errorf(BadRequest, "%s must be nested at most %d deep", fieldName(path), maxDepth)
+		return nil, Errorf(BadRequest, "%s must be nested at most %d deep", at, maxDepth)
 	}
 	token, err := d.Token()
 	if err != nil {
@@ -47,11 +46,13 @@ func parseValue(d *json.Decoder, path string, depth int) (tree, error) {
 	}
 	switch delim, _ := token.(json.Delim); delim {
 	case '{':
-		return parseObject(d, path, depth)
+		return parseObject(d, at, depth)
 	case '[':
 		list := []any{}
+		inside := at.entry()
 		for d.More() {
-			v, err := parseValue(d, path+"["+strconv.Itoa(len(list))+"]", depth+1)
+			inside.index = len(list)
+			v, err := parseValue(d, inside, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -63,7 +64,7 @@ func parseValue(d *json.Decoder, path string, depth int) (tree, error) {
 	return token, nil
 }
 
-func parseObject(d *json.Decoder, path string, depth int) (tree, error) {
+func parseObject(d *json.Decoder, at *place, depth int) (tree, error) {
 	object := map[string]any{}
 	for d.More() {
 		token, err := d.Token()
@@ -71,9 +72,9 @@ func parseObject(d *json.Decoder, path string, depth int) (tree, error) {
 			return nil, syntaxError(err)
 		}
 		key := token.(string) // the decoder accepts nothing else here
-		inside := join(path, key)
+		inside := at.field(key)
 		if _, twice := object[key]; twice {
-			return nil, Errorf(BadRequest, "%s is given twice", fieldName(inside))
+			return nil, Errorf(BadRequest, "%s is given twice", inside)
 		}
 		if object[key], err = parseValue(d, inside, depth+1); err != nil {
 			return nil, err
@@ -93,28 +94,6 @@ func syntaxError(err error) error {
 	return Errorf(BadRequest, "The request is not JSON: %w", err)
 }
 
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-// plainPath is a path that can stand in a sentence as it is.
-var plainPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,80}$`)
-
-// fieldName returns the words for the part of a request that an error is about: its path, quoted and cut short where
-// the caller's own keys are no words.
-func fieldName(path string) string {
-	switch {
-	case path == "":
-		return "The request"
-	case plainPath.MatchString(path):
-		return path
-	}
-	return describe(path)
-}
-
 // describe names a JSON value for an error message, shortened.
 func describe(v tree) string {
 	switch v := v.(type) {
@@ -125,14 +104,7 @@ func describe(v tree) string {
 	case []any:
 		return "a list"
 	case string:
-		if len(v) > 40 {
-			v = v[:40] + "…"
-		}
-		return strconv.Quote(v)
+		return strconv.Quote(shortened(v))
 	}
-	s := fmt.Sprint(v)
-	if len(s) > 40 {
-		s = s[:40] + "…"
-	}
-	return s
+	return shortened(fmt.Sprint(v))
 }
