@@ -17,7 +17,8 @@ import (
 // bytes, so a client may write everything before it reads. Once the exchange has failed, by running beyond that bound
 // for one, what the client still writes is read and forgotten, so that it comes to read why.
 func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
-	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes))
+	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes),
+		func(bytes int) { giveRoom(stream.Context(), bytes) })
 	if err != nil {
 		in.close()
 		return err
@@ -92,6 +93,7 @@ func discard(ctx context.Context, batches <-chan received) {
 			if r.err != nil {
 				return
 			}
+			r.batch.recycle()
 		case <-ctx.Done():
 			return
 		}

@@ -10,16 +10,21 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// doExchange is the one call whose client may be silent for as long as it likes, once it has said what it wants.
-const doExchange = flightService + "DoExchange"
+// The calls whose clients stream. That of doExchange may be silent for as long as it likes, once it has said what it
+// wants.
+const (
+	doPut      = flightService + "DoPut"
+	doExchange = flightService + "DoExchange"
+)
 
 // guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before
 // its deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.
 type guarded struct {
 	grpc.ServerStream
-	ctx  context.Context
-	call *call
-	read bool // the first message has been
+	ctx   context.Context
+	call  *call
+	inbox inbox
+	read  bool // the first message has been
 
 	gone atomic.Pointer[api.Error] // why the client was given up; nothing is sent or received from then on
 }
@@ -34,7 +39,7 @@ func (g *guarded) SendMsg(m any) error {
 
 // RecvMsg implements grpc.ServerStream.
 func (g *guarded) RecvMsg(m any) error {
-	receive := func() error { return g.ServerStream.RecvMsg(m) }
+	receive := func() error { return g.inbox.receive(g.ctx, !g.read, m) }
 	if g.read && g.call.method == doExchange && g.gone.Load() == nil {
 		return receive()
 	}
@@ -55,6 +60,9 @@ func (g *guarded) within(did string, f func() error) error {
 		return e
 	}
 	stall := g.call.server.cfg.Stall
+	if g.call.who.Principal == nil {
+		stall = min(stall, noTokenStall)
+	}
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	timer := time.NewTimer(stall)

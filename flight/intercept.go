@@ -26,6 +26,8 @@ type call struct {
 	log     *slog.Logger
 	started time.Time
 	rows    atomic.Int64 // of tables, either way
+	holds   atomic.Int64 // bytes of the server's room for messages
+	ended   atomic.Bool
 }
 
 type callKey struct{}
@@ -62,6 +64,7 @@ func (c *call) do(f func() error) error {
 	err := c.server.begin(c.who.key)
 	if err == nil {
 		defer c.server.end(c.who.key)
+		defer c.giveAll()
 		if err = safely(c.log, f); err != nil && c.server.cutoff.Err() != nil {
 			err = errDraining()
 		}
@@ -125,7 +128,13 @@ func (s *Server) stream(
 	ctx, cancel := earlier(c.context(stream.Context()))
 	defer cancel()
 	defer context.AfterFunc(s.cutoff, cancel)()
-	return c.do(func() error { return handler(srv, &guarded{ServerStream: stream, ctx: ctx, call: c}) })
+	return c.do(func() error {
+		from, err := transportOf(stream.Context())
+		if err != nil {
+			return err
+		}
+		return handler(srv, &guarded{ServerStream: stream, ctx: ctx, call: c, inbox: inbox{call: c, from: from}})
+	})
 }
 
 // earlier ends a moment before ctx does by its deadline. At the deadline gRPC resets the stream, which C++ clients,

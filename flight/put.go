@@ -33,7 +33,8 @@ func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 
 // receiveUpload stores the table that the stream brings, whole or not at all.
 func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows int64, err error) {
-	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes))
+	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes),
+		func(bytes int) { giveRoom(stream.Context(), bytes) })
 	defer in.close()
 	if err != nil {
 		return 0, err
@@ -71,11 +72,11 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 }
 
 // drain reads and forgets what a client still sends, until it ends, goes away, or patience does.
-func drain(from flight.DataStreamReader, patience time.Duration) {
+func drain(from flight.FlightService_DoPutServer, patience time.Duration) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		(&receiver{from: from}).skip()
+		(&receiver{from: from, give: func(bytes int) { giveRoom(from.Context(), bytes) }}).skip()
 	}()
 	select {
 	case <-ended:

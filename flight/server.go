@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -26,16 +27,19 @@ import (
 
 // Config configures a server. The zero value of each field means its default.
 type Config struct {
-	MaxMessageBytes int           // a message received; default 256 MiB
-	MaxRequestBytes int           // the JSON of a request; default 16 MiB
-	MaxHeaderBytes  int           // the headers of a call; default 16 KiB
-	MaxQueueBytes   int64         // replies of one exchange that its client has not read; default 256 MiB
-	MaxStreams      int           // calls under way on one connection, beyond which its client waits; default 256
-	MaxCalls        int           // calls under way of one caller, beyond which BUSY; default 128
-	Heartbeat       time.Duration // the longest silence of a stream; default 400 ms
-	Patience        time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
-	Stall           time.Duration // how long a client may take, or send, nothing that it should; default 2 min
-	Logger          *slog.Logger  // default slog.Default()
+	MaxMessageBytes int // a message received; default 256 MiB
+	MaxRequestBytes int // the JSON of a request; default 16 MiB
+	// MaxReceivedBytes are the bytes that all messages received and requests being read may take, of every call
+	// together; beyond it they wait, for Patience at most, then BUSY. Default 1 GiB, or four messages.
+	MaxReceivedBytes int64
+	MaxHeaderBytes   int           // the headers of a call; default 16 KiB
+	MaxQueueBytes    int64         // replies of one exchange that its client has not read; default 256 MiB
+	MaxStreams       int           // calls under way on one connection, beyond which its client waits; default 256
+	MaxCalls         int           // calls under way of one caller, beyond which BUSY; default 128
+	Heartbeat        time.Duration // the longest silence of a stream; default 400 ms
+	Patience         time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
+	Stall            time.Duration // how long a client may take, or send, nothing that it should; default 2 min
+	Logger           *slog.Logger  // default slog.Default()
 
 	Metrics prometheus.Registerer // where the server's metrics are to be found; default nowhere
 	Stats   stats.Handler         // hears of every call beside the server's own, for tracing; default none
@@ -50,6 +54,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxRequestBytes <= 0 {
 		c.MaxRequestBytes = 16 << 20
+	}
+	if c.MaxReceivedBytes <= 0 {
+		c.MaxReceivedBytes = max(1<<30, 4*int64(c.MaxMessageBytes))
 	}
 	if c.MaxHeaderBytes <= 0 {
 		c.MaxHeaderBytes = 16 << 10
@@ -89,7 +96,8 @@ type Server struct {
 	traffic traffic
 	meters  *meters
 
-	works    sync.WaitGroup // the goroutines that work
+	room     *semaphore.Weighted // in bytes of messages received
+	works    sync.WaitGroup      // the goroutines that work
 	draining atomic.Bool
 	mu       sync.Mutex
 	active   map[string]int // calls under way, by caller
@@ -104,14 +112,14 @@ func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(),
-		active: map[string]int{}, idle: make(chan struct{}),
+		room: semaphore.NewWeighted(cfg.MaxReceivedBytes), active: map[string]int{}, idle: make(chan struct{}),
 	}
 	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.Codec{}),
-		// what lies between is refused by a code of the contract, the rest by gRPC
-		grpc.MaxRecvMsgSize(2 * cfg.MaxMessageBytes),
+		// of calls with one message, which gRPC itself reads; those of streams are read in receive.go
+		grpc.MaxRecvMsgSize(2 * cfg.MaxRequestBytes),
 		grpc.MaxSendMsgSize(1<<31 - 1),
 		grpc.InitialWindowSize(4 << 20), // a batch or two may travel before the reader asks for more
 		grpc.InitialConnWindowSize(8 << 20),

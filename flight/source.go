@@ -25,9 +25,10 @@ type source struct {
 	schema api.Schema
 }
 
-// openSource reads up to the schema. No message may have, or claim, more bytes than limit.
-func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
-	s := &source{from: &receiver{from: from, limit: limit}, mem: wire.NewAllocator(limit)}
+// openSource reads up to the schema. No message may have, or claim, more bytes than limit. give is told of the bytes of
+// batches that are no longer needed.
+func openSource(from flight.DataStreamReader, limit int64, give func(bytes int)) (*source, error) {
+	s := &source{from: &receiver{from: from, limit: limit, give: give}, mem: wire.NewAllocator(limit)}
 	var err error
 	if s.reader, err = flight.NewRecordReader(s.from, ipc.WithAllocator(s.mem)); err != nil {
 		return s, s.explain(err)
@@ -40,16 +41,20 @@ func openSource(from flight.DataStreamReader, limit int64) (*source, error) {
 type arrival struct {
 	api.Batch
 	body []byte // the message's, in which the batch lies
+	give func(bytes int)
 }
 
 // recycle returns the batch's memory. A batch that is not recycled stays valid.
-func (a arrival) recycle() { wire.Recycle(a.body) }
+func (a arrival) recycle() {
+	a.give(len(a.body))
+	wire.Recycle(a.body)
+}
 
 // next returns the next batch; io.EOF once the client has ended the stream.
 func (s *source) next() (arrival, error) {
 	if s.reader.Next() {
 		batch, err := columns.Batch(s.schema, s.reader.RecordBatch())
-		return arrival{batch, s.from.body}, err
+		return arrival{batch, s.from.body, s.from.give}, err
 	}
 	if err := s.reader.Err(); err != nil {
 		return arrival{}, s.explain(err)
@@ -96,6 +101,7 @@ type receiver struct {
 	body  []byte // the latest message's
 	ended bool   // by the client, cleanly
 	err   error  // the connection's, or the first message's that was refused
+	give  func(bytes int)
 }
 
 // Recv implements flight.DataStreamReader.
@@ -111,6 +117,7 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 			return nil, r.err
 		}
 		if len(data.GetDataHeader()) == 0 {
+			r.give(len(data.GetDataBody()))
 			continue
 		}
 		if n := int64(len(data.GetDataBody())); n > r.limit {
@@ -126,10 +133,16 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 	}
 }
 
-// skip reads and forgets everything up to the end of the stream.
+// skip reads and forgets everything up to the end of the stream, what is too large to be read as well.
 func (r *receiver) skip() {
 	for {
-		if _, err := r.from.Recv(); err != nil {
+		data, err := r.from.Recv()
+		var refused *api.Error
+		switch {
+		case err == nil:
+			r.give(len(data.GetDataBody()))
+			wire.Recycle(data.GetDataBody())
+		case !errors.As(err, &refused) || refused.Code != api.TooLarge:
 			return
 		}
 	}
@@ -138,6 +151,10 @@ func (r *receiver) skip() {
 // transportError makes an error of gRPC's transport one of the context or of the contract: a connection that is gone is
 // a cancelled request.
 func transportError(err error) error {
+	var known *api.Error
+	if errors.As(err, &known) {
+		return known
+	}
 	switch status.Code(err) {
 	case codes.Canceled, codes.Unavailable:
 		return context.Canceled

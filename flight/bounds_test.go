@@ -1,0 +1,95 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// allocated returns the bytes that f takes in all, those of its client included.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// ask does the action ServerInfo with a body.
+func (s *testServer) ask(ctx context.Context, body []byte, options ...grpc.CallOption) error {
+	stream, err := s.client.DoAction(ctx, &flight.Action{Type: openAction, Body: body}, options...)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// TestStrangersCostNothing: without a token 64 KB are read and no more, compressed or not; what a call claims beyond is
+// refused by its length. Such a call once took twice its bytes, up to 512 MiB.
+func TestStrangersCostNothing(t *testing.T) {
+	s, tokens := guardedServer(t, Config{})
+	body := []byte(`{"a":"` + strings.Repeat("x", 64<<20) + `"}`)
+	took := allocated(func() {
+		wantStatus(t, "64 MiB", s.ask(t.Context(), body), codes.ResourceExhausted,
+			"[TOO_LARGE] A request without a token may have 65536 bytes, got 67108889.")
+	})
+	if most := uint64(len(body)) * 5 / 4; took > most { // once by its client
+		t.Errorf("%d bytes for one call of %d", took, len(body))
+	}
+	took = allocated(func() {
+		wantStatus(t, "64 MiB, zipped", s.ask(t.Context(), body, grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted,
+			"[TOO_LARGE] ")
+	})
+	if most := uint64(len(body)) * 5 / 4; took > most {
+		t.Errorf("%d bytes for one zipped call of %d", took, len(body))
+	}
+	wantStatus(t, "60 KB", s.ask(t.Context(), body[:60<<10]), codes.InvalidArgument, "[BAD_REQUEST] ")
+	wantStatus(t, "with a token", s.ask(with(t.Context(), "Bearer "+tokens[api.ReadScope]), body), codes.ResourceExhausted,
+		"[TOO_LARGE] A request may have 16793600 bytes, got 67108889.")
+	if err := s.ask(t.Context(), []byte(`{}`), grpc.UseCompressor(gzip.Name)); err != nil {
+		t.Errorf("a zipped request: %v", err)
+	}
+}
+
+// TestMessagesShareABudget: what all calls have sent and is not done with stays within the server's bytes; beyond, calls
+// wait, and hear BUSY in the end. Once it is done with, there is room again.
+func TestMessagesShareABudget(t *testing.T) {
+	s := serve(t, Config{MaxMessageBytes: 1 << 20, MaxReceivedBytes: 1 << 20, Patience: 200 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in := labels(make([]int32, 200_000)...).record(t) // 800 KB
+	for range 50 {
+		p := s.put(t.Context(), t, target, labels(1).record(t).Schema())
+		if err := p.writer.Write(in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow := make(chan reply, 1)
+	large := []byte(`{"op":"Sample","rows":1000000,"batch":1,"tick_ms":10}` + strings.Repeat(" ", 30_000))
+	go func() { slow <- s.get(ctx, t, string(large)) }() // holds 32 times its bytes while it is under way
+	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 1 })
+	p := s.put(t.Context(), t, target, labels(1).record(t).Schema())
+	_ = p.writer.Write(in)
+	_, err := p.end()
+	wantStatus(t, "no room", err, codes.ResourceExhausted, "[BUSY] The messages under way fill the 1048576 bytes")
+	cancel()
+	<-slow
+	eventually(t, "room", time.Second, func() bool { return s.room.TryAcquire(1 << 20) })
+}
