@@ -143,8 +143,10 @@ func (c *call) authorize(req any) error {
 			return err
 		}
 	}
-	c.asked, err = op.Call(w.message)
-	return err
+	if c.asked, err = op.Call(w.message); err != nil || !op.Watches || c.cancel == nil {
+		return err
+	}
+	return c.server.watch(c)
 }
 
 func (c *call) mayHave(need api.Scope) error {

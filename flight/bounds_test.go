@@ -93,3 +93,31 @@ func TestMessagesShareABudget(t *testing.T) {
 	<-slow
 	eventually(t, "room", time.Second, func() bool { return s.room.TryAcquire(1 << 20) })
 }
+
+// TestWatchersKeepNobodyBusy: calls that watch a run have a bound of their own, and a server that stops does not wait
+// for them. 256 of them once made the server BUSY for everybody, and one kept it from ending for the whole grace.
+func TestWatchersKeepNobodyBusy(t *testing.T) {
+	s := serve(t, Config{MaxCalls: 2})
+	watchers := make(chan reply, 2)
+	for range 2 {
+		go func() {
+			watchers <- s.get(t.Context(), t, `{"op":"WatchRun","rows":1000000,"batch":1,"tick_ms":10}`)
+		}()
+	}
+	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 2 })
+	wantStatus(t, "one more", s.get(t.Context(), t, `{"op":"WatchRun","rows":1}`).err, codes.ResourceExhausted,
+		"[BUSY] 2 of your calls watch runs.")
+	if r := s.get(t.Context(), t, `{"op":"Sample","rows":1}`); r.err != nil {
+		t.Errorf("a sample beside them: %v", r.err)
+	}
+	start := time.Now()
+	if err := s.Shutdown(t.Context()); err != nil || time.Since(start) > 5*time.Second {
+		t.Errorf("Shutdown: %v after %s", err, time.Since(start))
+	}
+	for range 2 {
+		wantStatus(t, "a watcher", (<-watchers).err, codes.Unavailable, "[DRAINING] ")
+	}
+	if n := s.underWay(); n != 0 {
+		t.Errorf("%d calls under way", n)
+	}
+}

@@ -23,6 +23,7 @@ import (
 // fakeEngine is an engine without models. Its operations:
 //
 //	Sample      rows of an index and an image, as slowly as asked
+//	WatchRun    the same
 //	Denoise     answers a batch x, t with x and t doubled
 //	PutDataset  stores the labels it got
 type fakeEngine struct {
@@ -78,7 +79,7 @@ func sampleSchema(size int) api.Schema {
 }
 
 func (f *fakeEngine) Prepare(_ context.Context, call api.Call) (*api.Job, error) {
-	if call.Op.Name != "Sample" {
+	if call.Op.Name != "Sample" && call.Op.Name != "WatchRun" {
 		return nil, api.Errorf(api.OpNotFound, "There is no operation %q", call.Op.Name)
 	}
 	req := *call.Request.(*fakeRequest)

@@ -28,6 +28,9 @@ type call struct {
 	rows    atomic.Int64 // of tables, either way
 	holds   atomic.Int64 // bytes of the server's room for messages
 	ended   atomic.Bool
+	watches bool               // it is counted among those that watch
+	unwatch func() bool        // ends what would cut it off with them
+	cancel  context.CancelFunc // of its work; nil for calls without a stream
 }
 
 type callKey struct{}
@@ -61,11 +64,11 @@ func (c *call) context(ctx context.Context) context.Context {
 // do runs the call's handler: it refuses new calls of a draining server and those of a caller with too many, recovers
 // panics, and turns the error into a status.
 func (c *call) do(f func() error) error {
-	err := c.server.begin(c.who.key)
+	err := c.server.begin(c)
 	if err == nil {
-		defer c.server.end(c.who.key)
+		defer c.server.end(c)
 		defer c.giveAll()
-		if err = safely(c.log, f); err != nil && c.server.cutoff.Err() != nil {
+		if err = safely(c.log, f); err != nil && (c.server.cutoff.Err() != nil || c.watches && c.server.draining.Load()) {
 			err = errDraining()
 		}
 	}
@@ -128,6 +131,7 @@ func (s *Server) stream(
 	ctx, cancel := earlier(c.context(stream.Context()))
 	defer cancel()
 	defer context.AfterFunc(s.cutoff, cancel)()
+	c.cancel = cancel
 	return c.do(func() error {
 		from, err := transportOf(stream.Context())
 		if err != nil {

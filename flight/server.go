@@ -101,10 +101,13 @@ type Server struct {
 	draining atomic.Bool
 	mu       sync.Mutex
 	active   map[string]int // calls under way, by caller
+	watching map[string]int // of calls that watch, which are not active
 	idle     chan struct{}  // closed when a draining server has no calls left
 
 	cutoff context.Context // ends when calls under way are to be cut off
 	cut    context.CancelFunc
+	last   context.Context // ends when those that watch are
+	unsee  context.CancelFunc
 }
 
 // New makes a server of an engine. Serve starts it.
@@ -112,10 +115,12 @@ func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(),
-		room: semaphore.NewWeighted(cfg.MaxReceivedBytes), active: map[string]int{}, idle: make(chan struct{}),
+		room: semaphore.NewWeighted(cfg.MaxReceivedBytes), active: map[string]int{},
+		watching: map[string]int{}, idle: make(chan struct{}),
 	}
 	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
+	s.last, s.unsee = context.WithCancel(s.cutoff)
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.Codec{}),
 		// of calls with one message, which gRPC itself reads; those of streams are read in receive.go
@@ -159,14 +164,16 @@ func (s *Server) Serve(l net.Listener) error {
 // lastAnswers is how long a server that stops waits for its last answers to be sent.
 const lastAnswers = time.Second
 
-// Shutdown stops the server: new requests are refused as DRAINING, those under way may end until ctx does, then they
-// are cut off with the same answer. It returns ctx's error in that case.
+// Shutdown stops the server: new requests are refused as DRAINING, and so are those that watch, which would wait for
+// what no longer comes. Those at work may end until ctx does, then they are cut off with the same answer, and Shutdown
+// returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.draining.Swap(true) && len(s.active) == 0 {
 		close(s.idle)
 	}
 	s.mu.Unlock()
+	s.unsee()
 	s.health.Shutdown()
 	defer s.works.Wait()
 	defer s.grpc.Stop() // also what GracefulStop would wait for without end, such as watchers of the health
@@ -194,44 +201,4 @@ func (s *Server) Stop() {
 	s.cut()
 	s.grpc.Stop()
 	s.works.Wait()
-}
-
-// begin counts a call in, unless the server drains or its caller has too many.
-func (s *Server) begin(who string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining.Load() {
-		return errDraining()
-	}
-	switch n := s.active[who]; {
-	case who == noToken && n >= maxNoToken:
-		return api.Errorf(api.Busy, "%d calls without a token are under way", n).
-			WithHint("Send a token, or wait for one to end.")
-	case n >= s.cfg.MaxCalls:
-		return api.Errorf(api.Busy, "%d of your calls are under way", n).WithHint("Wait for one to end.")
-	}
-	s.active[who]++
-	return nil
-}
-
-// underWay returns the number of calls under way.
-func (s *Server) underWay() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, calls := range s.active {
-		n += calls
-	}
-	return n
-}
-
-// end counts a call out.
-func (s *Server) end(who string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.active[who]--; s.active[who] == 0 {
-		delete(s.active, who)
-	}
-	if len(s.active) == 0 && s.draining.Load() {
-		close(s.idle)
-	}
 }

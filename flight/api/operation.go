@@ -11,6 +11,7 @@ type Operation struct {
 	New      func() Request // an empty request of the operation's own type
 	Rows     bool           // it moves tensors and tables; its results as an action are IPC streams, else JSON
 	Reads    bool           // it changes nothing that is stored
+	Watches  bool           // it waits for what others do, and is not counted among the requests at work
 	Sentence string
 }
 
@@ -123,7 +124,7 @@ var operations = Table{
 		Sentence: "Take training steps of a run that is not running in the background.",
 	},
 	{
-		Name: "WatchRun", Ways: ByGet, Scope: ReadScope, New: of[WatchRun], Rows: true, Reads: true,
+		Name: "WatchRun", Ways: ByGet, Scope: ReadScope, New: of[WatchRun], Rows: true, Reads: true, Watches: true,
 		Sentence: "Follow the rows of a run until it is done, cancelled or paused.",
 	},
 	{

@@ -21,6 +21,7 @@ type Config struct {
 	MaxBytes       int64             // bytes a reply may have; default 1 GiB
 	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB
 	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
+	MaxWatchers    int64             // operations that watch runs at a time; default 1024, beyond BUSY
 	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
 	Slots          int64             // evaluations, or compilations, that may use the device at a time; default 4
@@ -45,6 +46,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxRequests <= 0 {
 		c.MaxRequests = 256
 	}
+	if c.MaxWatchers <= 0 {
+		c.MaxWatchers = 1024
+	}
 	if c.Slots <= 0 {
 		c.Slots = 4
 	}
@@ -62,16 +66,17 @@ func (c Config) withDefaults() Config {
 
 // Engine serves one folder on one device. Its methods may be called concurrently.
 type Engine struct {
-	cfg     Config
-	log     *slog.Logger
-	device  lazyDevice
-	start   time.Time
-	queue   *batch.Queue
-	batcher *batch.Batcher
-	catalog *catalog.Catalog
-	runs    *runs.Runs
-	active  atomic.Int64 // operations under way
-	warming *warming     // nil: none
+	cfg      Config
+	log      *slog.Logger
+	device   lazyDevice
+	start    time.Time
+	queue    *batch.Queue
+	batcher  *batch.Batcher
+	catalog  *catalog.Catalog
+	runs     *runs.Runs
+	active   atomic.Int64 // operations under way
+	watching atomic.Int64 // of operations that watch, which are not active
+	warming  *warming     // nil: none
 }
 
 // Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the

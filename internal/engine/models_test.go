@@ -212,8 +212,9 @@ func TestListFlights(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
-	e := reopen(t, dir, Config{MaxRequests: 1})
-	leave, err := e.enter()
+	e := reopen(t, dir, Config{MaxRequests: 1, MaxWatchers: 2})
+	sample, watch := api.Operations().Named("Sample"), api.Operations().Named("WatchRun")
+	leave, err := e.enter(sample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,5 +222,15 @@ func TestBusy(t *testing.T) {
 	wantCode(t, "second", err, api.Busy)
 	act(t, e, "ServerInfo", "")
 	leave()
+	act(t, e, "ListModels", "")
+
+	// Those that watch have a bound of their own and keep nobody from working.
+	for range 2 {
+		if _, err := e.enter(watch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = e.enter(watch)
+	wantCode(t, "a third watcher", err, api.Busy)
 	act(t, e, "ListModels", "")
 }

@@ -164,7 +164,7 @@ func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Me
 		progress = func(api.Meta) {}
 	}
 	if call.Op.Name != "ServerInfo" { // which must answer, and not count itself, when the server is busy
-		leave, err := e.enter()
+		leave, err := e.enter(call.Op)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +186,7 @@ func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 	}
 	work, watch := job.Run, new(device.Watch)
 	job.Run = func(ctx context.Context, emit func(api.Event) error) error {
-		leave, err := e.enter()
+		leave, err := e.enter(call.Op)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 	if err != nil {
 		return nil, err
 	}
-	leave, err := e.enter()
+	leave, err := e.enter(call.Op)
 	if err != nil {
 		return nil, err
 	}
@@ -250,14 +250,18 @@ func (u explained) Commit() (int64, error) {
 	return rows, explain.Error(err)
 }
 
-// enter admits an operation, or says that there are too many. The caller calls leave when it ends.
-func (e *Engine) enter() (leave func(), err error) {
-	if e.active.Add(1) > e.cfg.MaxRequests {
-		e.active.Add(-1)
-		return nil, api.Errorf(api.Busy, "The server is at work on %d requests", e.cfg.MaxRequests).
-			WithHint("Try again in a moment.")
+// enter admits an operation, or says that there are too many. The caller calls leave when it ends. Those that watch are
+// counted apart: they wait, and take nothing from those at work.
+func (e *Engine) enter(op *api.Operation) (leave func(), err error) {
+	count, most, what := &e.active, e.cfg.MaxRequests, "is at work on %d requests"
+	if op.Watches {
+		count, most, what = &e.watching, e.cfg.MaxWatchers, "has %d watchers of runs"
 	}
-	return func() { e.active.Add(-1) }, nil
+	if count.Add(1) > most {
+		count.Add(-1)
+		return nil, api.Errorf(api.Busy, "The server "+what, most).WithHint("Try again in a moment.")
+	}
+	return func() { count.Add(-1) }, nil
 }
 
 // waits says what a watch sees in the words of the contract. A program's key begins with its name.
