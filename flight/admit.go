@@ -49,7 +49,11 @@ func callerOf(ctx context.Context) *caller {
 
 // admit finds out who calls before anything of the call is read, and refuses whoever may not call at all.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
-	who, err := s.identify(ctx, info.Header)
+	var who *caller
+	err := recovered(s.log, func() (err error) { // it runs in the connection's goroutine
+		who, err = s.identify(ctx, info.Header)
+		return err
+	})
 	if err == nil && who.Principal == nil && info.FullMethodName != doAction {
 		err = errNoToken()
 	}

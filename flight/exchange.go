@@ -67,7 +67,7 @@ func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan rec
 		defer in.close()
 		for {
 			var r received
-			r.err = safely(s.server.log, func() (err error) {
+			r.err = recovered(s.server.log, func() (err error) {
 				r.batch, err = in.next()
 				return err
 			})
@@ -77,7 +77,10 @@ func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan rec
 				return
 			}
 			if r.err != nil {
-				in.from.skip()
+				_ = recovered(s.server.log, func() error {
+					in.from.skip()
+					return nil
+				})
 				return
 			}
 		}

@@ -64,7 +64,7 @@ func (g *guarded) within(did string, f func() error) error {
 		stall = min(stall, noTokenStall)
 	}
 	done := make(chan error, 1)
-	go func() { done <- f() }()
+	go func() { done <- recovered(g.call.log, f) }()
 	timer := time.NewTimer(stall)
 	defer timer.Stop()
 	select {

@@ -2,9 +2,9 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/safely"
 )
 
 // call is one call under way. Its goroutines share the count of rows.
@@ -68,7 +69,7 @@ func (c *call) do(f func() error) error {
 	if err == nil {
 		defer c.server.end(c)
 		defer c.giveAll()
-		if err = safely(c.log, f); err != nil && (c.server.cutoff.Err() != nil || c.watches && c.server.draining.Load()) {
+		if err = recovered(c.log, f); err != nil && (c.server.cutoff.Err() != nil || c.watches && c.server.draining.Load()) {
 			err = errDraining()
 		}
 	}
@@ -94,15 +95,14 @@ func errDraining() error {
 	return api.Errorf(api.Draining, "The server is shutting down").WithHint("Try again in a moment.")
 }
 
-// safely runs f; a panic is logged with its stack and becomes an error.
-func safely(log *slog.Logger, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("panic", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return f()
+// recovered runs f; a panic is logged with its stack and becomes an error.
+func recovered(log *slog.Logger, f func() error) error {
+	err := safely.Do(f)
+	if p, ok := err.(*safely.Panic); ok { //nolint:errorlint // one inside another was logged already
+		log.Error("panic", "value", fmt.Sprint(p.Value), "stack", string(p.Stack))
+		return errors.New(p.Error())
+	}
+	return err
 }
 
 func (s *Server) unary(

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ func newMeters(s *Server, at prometheus.Registerer) *meters {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	at.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &engineMeters{s.engine},
+	at.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &engineMeters{s.engine, s.log},
 		gauge("anisoflight_calls_active", "Calls under way.", func() float64 { return float64(s.underWay()) }),
 		gauge("anisoflight_connections", "Open connections.", func() float64 { return float64(s.traffic.open.Load()) }),
 		gauge("anisoflight_draining", "1 while the server shuts down.", func() float64 {
@@ -89,7 +90,10 @@ var methods = []string{
 }
 
 // engineMeters tell what the engine says of itself when Prometheus asks.
-type engineMeters struct{ engine Engine }
+type engineMeters struct {
+	engine Engine
+	log    *slog.Logger
+}
 
 // engineValues are the metrics of an engine's ServerInfo.
 var engineValues = []struct {
@@ -191,8 +195,15 @@ func (e *engineMeters) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. Prometheus calls it in a goroutine of its own.
 func (e *engineMeters) Collect(out chan<- prometheus.Metric) {
+	_ = recovered(e.log, func() error {
+		e.collect(out)
+		return nil
+	})
+}
+
+func (e *engineMeters) collect(out chan<- prometheus.Metric) {
 	call, err := e.engine.Operations().Call(api.ByAction, openAction, nil)
 	if err != nil {
 		return

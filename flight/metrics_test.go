@@ -65,7 +65,7 @@ func (informed) Operations() api.Table { return api.Operations() }
 
 // TestMetricsOfWork: what the engine says of its programs, by kind.
 func TestMetricsOfWork(t *testing.T) {
-	at := &engineMeters{informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
+	at := &engineMeters{engine: informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
 		"step": {Runs: 3, GFLOP: 6, Seconds: 0.5}, "evaluate": {Runs: 1, GFLOP: 1, Seconds: 0.25},
 	}}}}
 	want := `

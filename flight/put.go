@@ -16,12 +16,12 @@ import (
 // closes a stream, and something that says less when a write to it fails.
 func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 	var rows int64
-	err := safely(s.server.log, func() (err error) {
+	err := recovered(s.server.log, func() (err error) {
 		rows, err = s.receiveUpload(stream)
 		return err
 	})
 	if err != nil {
-		drain(stream, s.server.cfg.Patience)
+		s.server.drain(stream)
 		return err
 	}
 	text, err := json.Marshal(map[string]int64{"rows": rows})
@@ -72,15 +72,18 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 }
 
 // drain reads and forgets what a client still sends, until it ends, goes away, or patience does.
-func drain(from flight.FlightService_DoPutServer, patience time.Duration) {
+func (s *Server) drain(from flight.FlightService_DoPutServer) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		(&receiver{from: from, give: func(bytes int) { giveRoom(from.Context(), bytes) }}).skip()
+		_ = recovered(s.log, func() error {
+			(&receiver{from: from, give: func(bytes int) { giveRoom(from.Context(), bytes) }}).skip()
+			return nil
+		})
 	}()
 	select {
 	case <-ended:
-	case <-time.After(patience): // the call's end stops the reading
+	case <-time.After(s.cfg.Patience): // the call's end stops the reading
 	}
 }
 

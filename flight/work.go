@@ -32,7 +32,7 @@ func (s *Server) run(ctx context.Context, to sink, q *queue, release func(),
 		if release != nil {
 			defer release()
 		}
-		workErr = safely(s.log, func() error {
+		workErr = recovered(s.log, func() error {
 			return work(ctx, func(e api.Event) error { return q.push(ctx, e) })
 		})
 	})

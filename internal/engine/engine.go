@@ -22,6 +22,7 @@ type Config struct {
 	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB
 	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
 	MaxWatchers    int64             // operations that watch runs at a time; default 1024, beyond BUSY
+	StepIdle       time.Duration     // how long a TrainStep exchange that sends nothing keeps its run; default 30 s
 	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
 	Slots          int64             // evaluations, or compilations, that may use the device at a time; default 4
@@ -48,6 +49,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxWatchers <= 0 {
 		c.MaxWatchers = 1024
+	}
+	if c.StepIdle <= 0 {
+		c.StepIdle = 30 * time.Second
 	}
 	if c.Slots <= 0 {
 		c.Slots = 4

@@ -286,6 +286,40 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	}
 }
 
+// TestSilentTrainStepExchangeLetsGo: an exchange that sends nothing keeps its run for a moment alone. A client that goes
+// on finds the run as it was, or hears what became of it.
+func TestSilentTrainStepExchangeLetsGo(t *testing.T) {
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	e := reopen(t, dir, Config{StepIdle: 50 * time.Millisecond})
+	newRun(t, e, "r", "")
+	in := api.Schema{Columns: []api.Column{
+		input.ImageColumn("image", api.Float32, pixels.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
+	}}
+	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	step := func() error {
+		ignore := func(api.Event) error { return nil }
+		return x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]float32, 512), make([]int32, 8)}}, ignore)
+	}
+	for range 2 {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { // nobody steps it any more
+			_, err := perform(t.Context(), e, "StartRun", `{"run":"r","kimg":1000}`, nil)
+			return err == nil
+		})
+		wantCode(t, "a step of a running run", step(), api.RunNotRunnable)
+		act(t, e, "PauseRun", `{"run":"r"}`)
+	}
+	act(t, e, "DeleteRun", `{"run":"r"}`)
+	wantCode(t, "a step of a run that is deleted", step(), api.RunNotRunnable)
+}
+
 // Cancelling a run ends a long TrainStep of it after the step it is in.
 func TestCancelRunEndsTrainStep(t *testing.T) {
 	e := open(t)

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
@@ -65,6 +68,10 @@ type stepping struct {
 	from    pixels.Layout
 	h, w, c int
 	steps   int64
+
+	mu    sync.Mutex
+	holds bool // the run is noted as being stepped
+	turn  int  // batches begun
 }
 
 // exchangeTrainStep takes one step on each batch that the caller sends.
@@ -80,11 +87,58 @@ func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if err := r.Begin(); err != nil {
+	if err := s.hold(); err != nil {
 		return nil, err
 	}
+	s.rest()
 	out := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
-	return &api.Exchange{Out: out, Window: 2, Close: r.End, Do: s.answer}, nil
+	return &api.Exchange{Out: out, Window: 2, Close: s.end, Do: s.answer}, nil
+}
+
+// hold notes that the run is being stepped, unless it is noted already.
+func (s *stepping) hold() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn++
+	if s.holds {
+		return nil
+	}
+	err := s.r.Begin()
+	s.holds = err == nil
+	return err
+}
+
+// rest lets go of the run if no batch comes for a while: an exchange may stay open as long as its client likes, and
+// keeps the run from being deleted or started only while it steps it.
+func (s *stepping) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turn := s.turn
+	time.AfterFunc(s.e.cfg.StepIdle, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.turn == turn {
+			_ = safely.Do(func() error {
+				s.release()
+				return nil
+			})
+		}
+	})
+}
+
+// end lets go of the run when the exchange is over.
+func (s *stepping) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release()
+}
+
+// release lets go of the run. The caller holds mu.
+func (s *stepping) release() {
+	if s.holds {
+		s.holds = false
+		s.r.End()
+	}
 }
 
 // check checks the columns and the images' size.
@@ -133,6 +187,10 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		pixels.Convert(images, v, s.from, pixels.HWC, s.h, s.w, s.c, pixels.FromUint8)
 	}
 	labels := api.ColumnOf[int32](s.in, in, "label")
+	if err := s.hold(); err != nil { // it may have been started or deleted meanwhile
+		return err
+	}
+	defer s.rest()
 	s.steps++
 	return s.r.TakeStep(ctx, func(ctx context.Context) error { return s.r.StepOn(ctx, images, labels) }, emit, s.steps, -1)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
@@ -40,7 +41,13 @@ func (e *Engine) warm() {
 	}
 	go func() {
 		defer close(e.warming.ended)
-		e.warmAll(ctx)
+		err := safely.Do(func() error {
+			e.warmAll(ctx)
+			return nil
+		})
+		if err != nil {
+			e.log.Error("the warm-up has ended", "error", err)
+		}
 	}()
 }
 

@@ -1,9 +1,11 @@
 package data
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 
@@ -53,12 +55,19 @@ func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) {
 	}
 	workers := min(runtime.GOMAXPROCS(0), len(labels))
 	var group sync.WaitGroup
+	errs := make([]error, workers)
 	for k := range workers {
 		group.Go(func() {
-			for i := k * len(labels) / workers; i < (k+1)*len(labels)/workers; i++ {
-				d.Image(visits[i], flips[i], images[i*n:(i+1)*n])
-			}
+			errs[k] = safely.Do(func() error {
+				for i := k * len(labels) / workers; i < (k+1)*len(labels)/workers; i++ {
+					d.Image(visits[i], flips[i], images[i*n:(i+1)*n])
+				}
+				return nil
+			})
 		})
 	}
 	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		panic(err) // where the caller can recover it
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -122,8 +123,12 @@ func leading(ctx context.Context, m *basis.Moments, set PCASettings) (*basis.Com
 	}
 	done := make(chan result, 1)
 	go func() {
-		c, err := set.Components(m, set.K)
-		done <- result{c, err}
+		var r result
+		r.err = safely.Do(func() (err error) {
+			r.c, err = set.Components(m, set.K)
+			return err
+		})
+		done <- r
 	}()
 	select {
 	case r := <-done:

@@ -3,10 +3,12 @@ package runs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
 )
@@ -54,7 +56,7 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
 	}
 	go func() {
 		defer close(ended)
-		r.finish(r.loop(work, target))
+		r.finish(safely.Do(func() error { return r.loop(work, target) }))
 	}()
 	return r, nil
 }
@@ -150,6 +152,7 @@ func (r *Run) finish(why error) {
 	var memory *device.MemoryError
 	var lost *train.DivergedError
 	var early *train.StoppedError
+	var fault *safely.Panic
 	switch {
 	case why == nil:
 	case errors.Is(why, errPause):
@@ -164,6 +167,14 @@ func (r *Run) finish(why error) {
 	case errors.As(why, &lost): // the user decides whether to go on
 		state, text = Paused, lost.Error()
 		r.of.log.Warn("run paused", "run", r.name, "error", why)
+	case errors.As(why, &fault): // what the step had done is not to be trusted: the run ends as it was stored last
+		state, text = Failed, fmt.Sprintf("A fault of the server ended step %d: %.80s", r.Info().Step+1, fault.Error())
+		r.of.log.Error("run failed", "run", r.name, "error", why, "stack", string(fault.Stack))
+		r.dirty = false
+		_ = safely.Do(func() error {
+			r.closeTraining()
+			return nil
+		})
 	default:
 		state, text = Failed, api.ErrorOf(explain.Error(why)).Message
 		r.of.log.Error("run failed", "run", r.name, "error", why)

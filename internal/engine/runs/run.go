@@ -236,9 +236,9 @@ func (r *Run) History(ctx context.Context) error {
 
 // closeTraining frees the device memory. The caller owns the training.
 func (r *Run) closeTraining() {
-	if r.train != nil {
-		r.train.Close()
+	if t := r.train; t != nil {
 		r.train = nil
+		t.Close()
 	}
 }
 
