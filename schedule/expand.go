@@ -2,6 +2,9 @@ package schedule
 
 import "slices"
 
+// maxKnots bounds the knots of all paths that Expand makes: 21,841 classes of four subspaces have 48 each.
+const maxKnots = 1 << 22
+
 // Expand returns s spread over the rows and subspaces of a richer family, as the
 // start of its training: a class starts from its own row of s, or from the shared
 // one; every subspace starts from the isotropic path where s has one subspace.
@@ -12,6 +15,10 @@ func (s *Schedule) Expand(fam Family, labels []int, j int) (*Schedule, error) {
 	}
 	if labels == nil && s.labels != nil {
 		return nil, failf(-1, "cannot turn a per-class schedule into a shared one; start from a shared schedule")
+	}
+	if tau, _ := s.At(0, 0).Knots(); max(len(labels), 1)*j > maxKnots/len(tau) {
+		return nil, failf(-1, "cannot have %d classes of %d subspaces with %d knots each; at most %d knots in all",
+			max(len(labels), 1), j, len(tau), maxKnots)
 	}
 	rows := []int{0}
 	if labels != nil {

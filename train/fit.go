@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // Memory says how a run's steps fit the device's memory.
@@ -78,6 +79,17 @@ func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 		return fit, &MemoryError{Memory: fit, Batch: c.Batch}
 	}
 	return fit, nil
+}
+
+// fitsState checks, before any memory is taken, that a network's values fit the device beside what training keeps with
+// them: their average, and the two moments of Adam.
+func (c Config) fitsState(net kernels.Architecture, dev *device.Device) error {
+	const copies, float32Bytes = 4, 4
+	needed := int64(net.ParamCount()) * copies * float32Bytes
+	if available, known := dev.Available(); known && needed > available {
+		return &MemoryError{Memory: Memory{Microbatch: 1, Needed: needed, Available: available}, Batch: c.Batch}
+	}
+	return nil
 }
 
 // partOf is the size of the largest of so many parts, as equal as can be.

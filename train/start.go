@@ -73,6 +73,9 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 		}
 	}
 	if src.Model == nil {
+		if err := c.fitsState(learned, src.Device); err != nil {
+			return nil, nil, err
+		}
 		return learned, learned.Init(c.Seed), nil
 	}
 	values, err := learned.Load(net.State(values))

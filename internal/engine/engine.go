@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/engine/uploads"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -19,7 +20,7 @@ type Config struct {
 	Dir            string            // holds models/ schedules/ bases/ datasets/ runs/; created if missing
 	Version        string            // of the program, for ServerInfo
 	MaxBytes       int64             // bytes a reply may have; default 1 GiB
-	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB
+	MaxUploadBytes int64             // bytes an upload may have; default 4 GiB. All under way together: twice that
 	MaxRequests    int64             // operations under way at a time; default 256, beyond BUSY
 	MaxWatchers    int64             // operations that watch runs at a time; default 1024, beyond BUSY
 	StepIdle       time.Duration     // how long a TrainStep exchange that sends nothing keeps its run; default 30 s
@@ -80,7 +81,8 @@ type Engine struct {
 	runs     *runs.Runs
 	active   atomic.Int64 // operations under way
 	watching atomic.Int64 // of operations that watch, which are not active
-	warming  *warming     // nil: none
+	uploads  uploads.Budget
+	warming  *warming // nil: none
 }
 
 // Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the
@@ -89,6 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now(), queue: batch.NewQueue(cfg.Slots)}
 	e.device.dev, e.device.open = cfg.Device, cfg.OpenDevice
+	e.uploads.Limit = 2 * cfg.MaxUploadBytes
 	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
 	e.catalog, err = catalog.Open(ctx, catalog.Config{

@@ -235,7 +235,7 @@ func (e *Engine) Put(_ context.Context, call api.Call, in api.Schema) (api.Uploa
 	if err != nil {
 		return nil, explain.Error(err)
 	}
-	return explained{u}, nil
+	return explained{e.uploads.Within(u, in)}, nil
 }
 
 // explained is an upload whose errors are the contract's.

@@ -19,6 +19,7 @@ const ModelType = "Mixture"
 const (
 	maxPixels = 1 << 12 // values of an image
 	maxValues = 1 << 26 // of all axes together: 256 MiB
+	maxLabels = 1 << 20
 )
 
 // Config is the config.json of a mixture: what its tensors do not say. Where they
@@ -100,8 +101,8 @@ func (c Config) Validate() error {
 	case n*c.Pixels()*c.Pixels() > maxValues:
 		return bad("components", "%d of %d values each are too large: all axes together may have %d", n, c.Pixels(),
 			maxValues)
-	case c.LabelDim < 0:
-		return bad("label_dim", "is %d; it is at least 0", c.LabelDim)
+	case c.LabelDim < 0 || c.LabelDim > maxLabels:
+		return bad("label_dim", "is %d; it lies in 0 … %d", c.LabelDim, maxLabels)
 	case !(c.SigmaData >= 0) || math.IsInf(c.SigmaData, 1):
 		return bad("sigma_data", "is %g; it is positive", c.SigmaData)
 	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
@@ -115,10 +116,12 @@ func (c Config) Validate() error {
 			return bad("components", "component %d has label %d; label_dim is %d", i, k.Label, c.LabelDim)
 		}
 	}
-	for label := range c.LabelDim {
-		if !slices.ContainsFunc(c.Components, func(k Component) bool { return k.Label == label }) {
-			return bad("components", "class %d has none", label)
-		}
+	seen := make([]bool, max(c.LabelDim, 1))
+	for _, k := range c.Components {
+		seen[k.Label] = true
+	}
+	if label := slices.Index(seen[:c.LabelDim], false); label >= 0 {
+		return bad("components", "class %d has none", label)
 	}
 	return nil
 }

@@ -99,11 +99,15 @@ func (d *Dataset) checkForm() error {
 	return nil
 }
 
+// MaxClasses bounds the labels of a data set, as it bounds label_dim of a network: what is kept for each class takes
+// memory for every label up to the largest.
+const MaxClasses = 1 << 20
+
 // checkLabels checks labels of images from row on.
 func checkLabels(row int, labels []int32) error {
 	for i, label := range labels {
-		if label < -1 {
-			return failf(row+i, "labels must count from 0, with −1 for none, got %d", label)
+		if label < -1 || label >= MaxClasses {
+			return failf(row+i, "labels must count from 0 and lie below %d, with −1 for none, got %d", MaxClasses, label)
 		}
 	}
 	return nil

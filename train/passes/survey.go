@@ -34,8 +34,12 @@ func (s *survey) classes(d *data.Dataset) {
 	var pools [][]int
 	var labels []int
 	var share []float64
+	of := map[int][]int{} // in one pass: there may be a million labels
+	for i := range d.Len() {
+		of[int(d.Label(i))] = append(of[int(d.Label(i))], i)
+	}
 	for label := range d.Classes() {
-		if pool := poolOf(d, label); pool != nil {
+		if pool := of[label]; pool != nil {
 			pools, labels, share = append(pools, pool), append(labels, label), append(share, float64(len(pool))/float64(d.Len()))
 		}
 	}

@@ -22,8 +22,8 @@ type scheduleUpload struct {
 
 // Schedule opens the upload of a schedule.
 func Schedule(c *catalog.Catalog, limit int64, req api.PutSchedule, in api.Schema) (api.Upload, error) {
-	// A table takes ten times its room on the wire while it is checked, so it may have a tenth of it.
-	u := &scheduleUpload{catalog: c, req: req, in: in, quota: quota{limit: limit / 10}}
+	// What a table takes while it is checked is within the limit.
+	u := &scheduleUpload{catalog: c, req: req, in: in, quota: quota{limit: limit / scheduleCost}}
 	want := []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "subspace", Type: api.Int32},

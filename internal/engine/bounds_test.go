@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
+)
+
+// allocated returns the bytes that f takes in all, freed ones included.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestLargeLabelsAreRefused: a label says how much memory is taken for classes, so none is stored beyond 2²⁰. One of
+// 2³¹ − 1 once ended the process in MakeModel.
+func TestLargeLabelsAreRefused(t *testing.T) {
+	e := open(t)
+	in := api.Schema{Columns: []api.Column{
+		input.ImageColumn("image", api.Uint8, pixels.HWC, 1, 1, 1), {Name: "label", Type: api.Int32},
+	}}
+	upload := func(name string, label int32) error {
+		_, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in, api.Batch{Rows: 1, Cols: []any{[]uint8{1}, []int32{label}}})
+		return err
+	}
+	for _, label := range []int32{1 << 20, 1<<31 - 1} {
+		wantCode(t, "label", upload("large", label), api.BadTensor)
+	}
+	if err := upload("edge", 1<<20-1); err != nil {
+		t.Fatal(err)
+	}
+	// The largest label that is stored costs little wherever classes count.
+	for name, request := range map[string][2]string{
+		"MakeModel":     {"MakeModel", `{"name":"m","dataset":"edge"}`},
+		"MakeModel law": {"MakeModel", `{"name":"m","means":[[0]],"covariances":[[[1]]],"labels":[2147483647]}`},
+		"MakeBasis":     {"MakeBasis", `{"name":"b","kind":"pca_per_class","dataset":"edge","k":1}`},
+		"MakeSchedule":  {"MakeSchedule", `{"name":"s","kind":"geodesic","model":"tiny","dataset":"edge","per_class":true}`},
+		"CreateRun": {"CreateRun", `{"name":"r","stage":"isotropic","dataset":"edge","batch":1,"knots":64,
+			"family":{"per_class":true},"network":{"model_type":"SongUNet","embedding_type":"positional",
+			"encoder_type":"standard","decoder_type":"standard","img_resolution":1,"img_channels":1,"label_dim":1048576,
+			"augment_dim":0,"model_channels":4,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}}`},
+	} {
+		var err error
+		took := allocated(func() { _, err = perform(t.Context(), e, request[0], request[1], nil) })
+		t.Logf("%s: %d bytes, %v", name, took, err)
+		if err == nil || api.ErrorOf(err).Code == api.Internal {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took > 512<<20 {
+			t.Errorf("%s takes %d MiB before it refuses", name, took>>20)
+		}
+	}
+	for name, body := range map[string]string{
+		"per class": `{"dataset":"edge","schedules":["edm"],"solvers":["heun"],"nfe":[3],"per_class":true}`,
+	} {
+		var err error
+		took := allocated(func() { _, err = prepare(t.Context(), e, "BenchSchedule", body) })
+		t.Logf("%s: %d bytes, %v", name, took, err)
+		if err == nil || took > 512<<20 {
+			t.Errorf("BenchSchedule %s: %d MiB, %v", name, took>>20, err)
+		}
+	}
+}
+
+// TestNetworksAreWeighedBeforeTheyAreMade: a network whose values cannot fit is refused before they are drawn.
+func TestNetworksAreWeighedBeforeTheyAreMade(t *testing.T) {
+	e := within(t, 256<<20)
+	putImages(t, e, "noise", 8)
+	var err error
+	took := allocated(func() {
+		_, err = perform(t.Context(), e, "CreateRun", `{"name":"r","stage":"pretrain","dataset":"noise","batch":8,
+			"network":{"model_type":"SongUNet","embedding_type":"positional","encoder_type":"standard",
+			"decoder_type":"standard","img_resolution":8,"img_channels":1,"label_dim":1048576,"augment_dim":0,
+			"model_channels":128,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}}`, nil)
+	})
+	wantCode(t, "a network of 2 GB", err, api.TooLarge)
+	if took > 64<<20 {
+		t.Errorf("it took %d MiB to say so", took>>20)
+	}
+}
+
+// TestUploadsShareABudget: what all uploads under way hold is bounded, and given back at their end.
+func TestUploadsShareABudget(t *testing.T) {
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	e := reopen(t, dir, Config{MaxUploadBytes: 1000})
+	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.HWC, 10, 10, 1)}}
+	open := func(name string) api.Upload {
+		u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"`+name+`"}`, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	rows := func(n int) api.Batch { return api.Batch{Rows: n, Cols: []any{slices.Repeat([]uint8{1}, 100*n)}} }
+	a, b, c := open("a"), open("b"), open("c")
+	for _, u := range []api.Upload{a, b} {
+		if err := u.Write(rows(9)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, "a third", c.Write(rows(3)), api.Busy)
+	if err := c.Write(rows(2)); err != nil {
+		t.Error(err)
+	}
+	wantCode(t, "beyond its own limit", b.Write(rows(2)), api.Busy)
+	c.Abort()
+	wantCode(t, "beyond its own limit", b.Write(rows(2)), api.TooLarge)
+	b.Abort()
+	if _, err := a.Commit(); err != nil || e.uploads.Held() != 0 {
+		t.Errorf("%v; %d bytes are held", err, e.uploads.Held())
+	}
+}
