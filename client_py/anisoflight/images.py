@@ -16,6 +16,9 @@ from .tensors import layout_of
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 
+MAX_PIXELS = 1 << 26
+"""Pixels of one image that is read, 8192 × 8192: what a file claims beyond them is not decoded."""
+
 _FLOATS = (np.arange(256) / 127.5 - 1).astype(np.float32)
 
 

@@ -15,12 +15,12 @@ import wire
 import anisoflight
 
 
-def resident(pid: int) -> float:
-    """MiB of resident memory."""
+def resident(pid: int, which: str = "VmRSS") -> float:
+    """MiB of resident memory; VmHWM is its peak."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
+        if line.startswith(which):
             return int(line.split()[1]) / 1024
-    raise RuntimeError("no VmRSS")
+    raise RuntimeError(f"no {which}")
 
 
 def soak(flight: fl.FlightClient, pid: int, model: str, rounds: int, samples: int, steps: int) -> list[float]:

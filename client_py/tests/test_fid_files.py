@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from test_data_hostile import bomb
 
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
@@ -98,6 +99,10 @@ def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarra
     assert "entry 00001/000015.png: not a readable image" in refused(folder)
     Image.new("RGBA", (5, 6)).save(odd)
     assert "entry 00001/000015.png: an image of mode RGBA" in refused(folder)
+    odd.write_bytes(bomb(9000))
+    assert "entry 00001/000015.png: it claims 9000×9000 pixels; at most 67,108,864 are decoded" in refused(folder)
+    odd.write_bytes(bomb(65535))
+    assert "entry 00001/000015.png: not a readable image" in refused(folder)
 
     whole = zip_of(tmp_path / "z.zip", images).read_bytes()
     broken = tmp_path / "broken.zip"

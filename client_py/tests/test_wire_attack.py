@@ -12,9 +12,11 @@ import re
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 import wire
+from soak import resident
 from test_wire_security import SCOPES, new_token, within
 
 import anisoflight
@@ -36,6 +39,7 @@ SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 class Victim:
     """A server with tokens and metrics, and a model whose images are one value."""
 
+    pid: int
     address: tuple[str, int]
     metrics_address: str
     tokens: dict[str, str]
@@ -54,6 +58,19 @@ class Victim:
         with urllib.request.urlopen(f"http://{self.metrics_address}/metrics") as reply:
             lines = reply.read().decode().splitlines()
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+    @contextlib.contextmanager
+    def costs_at_most(self, mib: int, seconds: float) -> Iterator[None]:
+        """What happens inside takes the server no more memory, at any moment, and no more time."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")  # its peak begins anew
+        before, start = self.memory("VmRSS"), time.monotonic()
+        yield
+        assert time.monotonic() - start < seconds
+        assert self.memory("VmHWM") - before < mib
+
+    def memory(self, which: str) -> float:
+        """MiB of the process's memory, as Linux counts it."""
+        return resident(self.pid, which)
 
     def code(self, call: Callable[[fl.FlightClient, fl.FlightCallOptions], object]) -> str:
         """The code with which a call with all scopes is refused."""
@@ -83,7 +100,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
         metrics = re.search(r"metrics on ([\d.:]+)", server.server.log)
         assert metrics
         process = server.server.process
-        victim = Victim((host, int(port)), metrics[1], tokens, lambda: process.poll() is None)
+        victim = Victim(process.pid, (host, int(port)), metrics[1], tokens, lambda: process.poll() is None)
         before = victim.metrics()
         yield victim
         assert victim.alive()
@@ -166,6 +183,7 @@ def test_tensors(victim: Victim) -> None:
     [
         ({"n": 2**62, "steps": 1}, {"TOO_LARGE"}),
         ({"n": 2**63, "steps": 1}, {"TOO_LARGE"}),
+        ({"n": 10**9, "steps": 1}, {"TOO_LARGE"}),
         ({"n": -1, "steps": 1}, {"BAD_REQUEST"}),
         ({"n": 1, "steps": 2**62}, {"TOO_LARGE"}),
         ({"n": 1, "steps": 1, "batch_bytes": 2**62}, {"TOO_LARGE"}),
@@ -203,6 +221,95 @@ def test_names(victim: Victim, name: str) -> None:
             "BAD_REQUEST",
             "OP_NOT_FOUND",
         )
+
+
+def test_strangers_cost_nothing(victim: Victim) -> None:
+    """Without a token, 64 KiB are read: bodies of 300 KB once took 3 s each, and four of 400 MB 4.9 GB."""
+    key = b'{"' + b"k" * 150_000 + b'":[0' + b",0" * 75_000 + b"]}"
+    large = b" " * (64 * MIB)
+    with victim.costs_at_most(mib=96, seconds=20), victim.connect() as client:
+
+        def ask(body: bytes) -> str:
+            return wire.code(lambda: list(client.do_action(fl.Action("ServerInfo", body))))
+
+        assert ask(key) == "TOO_LARGE"
+        assert ask(b'{"a":"' + b"x" * 60_000 + b'"}') == "BAD_REQUEST"
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert set(pool.map(ask, [large] * 4)) == {"TOO_LARGE"}
+        assert list(client.do_action(fl.Action("ServerInfo", b"")))
+
+
+def test_long_keys_cost_what_they_weigh(victim: Victim) -> None:
+    body = b'{"' + b"k" * 3_000_000 + b'":[0' + b",0" * 1_500_000 + b"]}"
+    with victim.costs_at_most(mib=400, seconds=20):
+        assert victim.code(lambda c, o: list(c.do_action(fl.Action("ListModels", body), o))) == "BAD_REQUEST"
+
+
+def test_errors_quote_little(victim: Victim) -> None:
+    """What was sent is cut to 80 characters: a status beyond 8 KB would reach no client of gRPC's C++."""
+    name = "ä" * 1_000_000
+    for op, request_ in (("Sample", {"model": name, "n": 1, "nfe": 1}), ("EvaluateSchedule", {"schedule": name})):
+        with victim.connect() as client, pytest.raises(wire.FAILURES) as caught:
+            client.do_get(wire.ticket(op, request_), victim.options()).read_all()
+        assert 0 < str(caught.value).count("ä") <= 2 * 80  # pyarrow says it twice
+
+
+@pytest.mark.parametrize("label", [2**31 - 1, 2**20])
+def test_large_labels(victim: Victim, label: int) -> None:
+    """A label of 2³¹ − 1 was stored, and then ended the server in MakeModel."""
+    labelled = wire.table(image=image((1, 2, 2, 1)), label=wire.int32([label]))
+    with victim.costs_at_most(mib=32, seconds=10):
+        assert victim.code(lambda c, o: upload(c, o, labelled)) == "BAD_TENSOR"
+
+
+@pytest.mark.parametrize("op", ["MakeModel", "CreateRun", "MakeBasis", "MakeSchedule", "BenchSchedule"])
+def test_the_largest_label(victim: Victim, op: str) -> None:
+    """2²⁰ classes of which one has an image: whatever counts classes stays small and answers."""
+    to = wire.command({"op": "PutDataset", "name": "classes", "replace": True})
+    labelled = wire.table(image=image((1, 2, 2, 1)), label=wire.int32([2**20 - 1]))
+    with victim.connect() as client:
+        upload(client, victim.options(), labelled, to)
+    per_class = {"basis": "none", "per_class": True}
+    requests: dict[str, dict[str, Any]] = {
+        "MakeModel": {"name": "m", "dataset": "classes"},
+        "CreateRun": {
+            "name": "r",
+            "stage": "isotropic",
+            "dataset": "classes",
+            "batch": 1,
+            "family": per_class,
+            "network": {**wire.NETWORK, "img_resolution": 2, "label_dim": 2**20},
+        },
+        "MakeBasis": {"name": "b", "kind": "pca_per_class", "dataset": "classes", "k": 1},
+        "MakeSchedule": {"name": "s", "kind": "geodesic", "model": "two", "dataset": "classes", "per_class": True},
+        "BenchSchedule": {"dataset": "classes", "schedules": ["edm"], "nfe": [3], "per_class": True},
+    }
+    with victim.costs_at_most(mib=700, seconds=30):
+        body = json.dumps(requests[op]).encode()
+        assert victim.code(lambda c, o: list(c.do_action(fl.Action(op, body), o))) in ("BAD_REQUEST", "TOO_LARGE")
+
+
+def test_watchers(victim: Victim) -> None:
+    """Those that watch a run are bounded by themselves: 256 once made the server BUSY for everybody."""
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(victim.connect())
+        rows = wire.table(image=image((4, 2, 2, 1)), label=wire.int32([0, 0, 1, 1]))
+        upload(client, victim.options(), rows, wire.command({"op": "PutDataset", "name": "few", "replace": True}))
+        network = {**wire.NETWORK, "img_resolution": 2}
+        run = {"name": "watched", "stage": "pretrain", "dataset": "few", "network": network, "batch": 4}
+        list(client.do_action(fl.Action("CreateRun", json.dumps(run).encode()), victim.options()))
+        watchers = [stack.enter_context(victim.connect()) for _ in range(3)]
+        streams = [
+            watchers[i % 3].do_get(wire.ticket("WatchRun", {"run": "watched"}), victim.options()) for i in range(128)
+        ]
+        for stream in streams:
+            stream.read_chunk()  # it is under way
+        assert victim.code(lambda c, o: c.do_get(wire.ticket("WatchRun", {"run": "watched"}), o).read_all()) == "BUSY"
+        sample = wire.ticket("Sample", {"model": "two", "n": 4, "steps": 2})
+        assert client.do_get(sample, victim.options()).read_all().num_rows == 4
+        for stream in streams:
+            stream.cancel()
+        list(client.do_action(fl.Action("DeleteRun", b'{"run":"watched"}'), victim.options()))
 
 
 def test_tokens(victim: Victim) -> None:

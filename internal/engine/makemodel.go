@@ -77,6 +77,9 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	if err := c.Validate(); err != nil { // before memory is taken
 		return nil, api.Errorf(api.TooLarge, "A mixture of the classes of %q is too large: %w", req.Dataset, err)
 	}
+	if label, all := everyClass(d); !all { // before a million classes are measured for one image
+		return nil, api.Errorf(api.BadRequest, "The data set %q makes no mixture: class %d has no images", req.Dataset, label)
+	}
 	blocks := make([][][]float64, len(c.Components))
 	for i, k := range c.Components {
 		if blocks[i], err = e.blocksOf(req.Covariance, d, k.Label); err != nil {
@@ -104,6 +107,18 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 		laws[i].Blocks = blocks[i]
 	}
 	return built(c, laws, req.Floor)
+}
+
+// everyClass reports whether every class of a data set has an image, or else the first that has none.
+func everyClass(d *data.Dataset) (missing int, all bool) {
+	seen := make([]bool, d.Classes())
+	for i := range d.Len() {
+		if label := d.Label(i); label >= 0 {
+			seen[label] = true
+		}
+	}
+	missing = slices.Index(seen, false)
+	return missing, missing < 0
 }
 
 // blocksOf returns the blocks within which a class's covariance is kept.

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import AnisoflightError
+from ..images import MAX_PIXELS
 from ..tensors import layout_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ except ImportError:
 Picture = np.ndarray[Any, Any]
 """An image [H, W, C]: uint8, or float32 in [−1, 1]."""
 
-MAX_PIXELS = 1 << 26  # of one image: 8192 × 8192
 MAX_ENCODED = 1 << 28  # bytes of an encoded image
 TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from .pictures import MAX_PIXELS, Picture, image_of
+from ..images import MAX_PIXELS
+from .pictures import Picture, image_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..images import Pixels
+from ..images import MAX_PIXELS, Pixels
 from .errors import FidError, needs
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def decoded(data: bytes) -> Pixels:
     except ImportError:
         raise needs("pillow", "reading image files") from None
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "BMP", "WEBP")) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(f"it claims {image.height}×{image.width} pixels; at most {MAX_PIXELS:,} are decoded")
             if image.mode == "P":
                 image = image.convert("RGB")
             if image.mode not in ("L", "RGB"):
