@@ -53,14 +53,15 @@ class LocalServer:
     ) -> None:
         self.lines: collections.deque[str] = collections.deque(maxlen=_KEPT)
         self._socket_folder = ""
-        arguments = list(command)
+        arguments = [*command, "--until-eof"]
         if "--listen" not in arguments:
             arguments += ["--listen", self._listen()]
         try:
             # In a session of its own: a Ctrl-C in the terminal is for the Python program, which then ends the server.
+            # However that program ends, the pipe to the server's standard input ends with it, and so does the server.
             self.process = subprocess.Popen(
                 arguments,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -72,6 +73,7 @@ class LocalServer:
             shutil.rmtree(self._socket_folder, ignore_errors=True)
             raise ServerStartError(f"cannot run {arguments[0]}: {error}", "SERVER_START") from error
         self.close = weakref.finalize(self, _end, self.process, self._socket_folder)
+        _servers.add(self)
         found: queue.Queue[str | None] = queue.Queue()
         args = (self.process.stdout, self.lines, log, found)
         threading.Thread(target=_copy_log, args=args, name="anisoflight-log", daemon=True).start()
@@ -118,7 +120,8 @@ def serve(
     log: TextIO | None = None,
     timeout: float = 60.0,
 ) -> LocalClient:
-    """Start the local server and connect to it. Leaving the context, or `close`, ends it.
+    """Start the local server and connect to it. Leaving the context, `close`, or the end of Python, however it
+    comes, ends it.
 
     config is a configuration file, data the folder for models, schedules, bases, datasets and runs (both as in
     ``anisoflight serve``), listen ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``; by default a private unix
@@ -198,6 +201,21 @@ def _copy_log(
     found.put(None)
 
 
+_servers: weakref.WeakSet[LocalServer] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """In a process forked from this one: the servers stay the parent's, to end and to end with."""
+    for server in list(_servers):
+        server.close.detach()
+        if server.process.stdin:
+            os.close(server.process.stdin.fileno())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 def _end(process: subprocess.Popen[str], folder: str) -> None:
     """Ask the server to end, and make it."""
     if process.poll() is None:
@@ -207,5 +225,7 @@ def _end(process: subprocess.Popen[str], folder: str) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    if process.stdin:
+        process.stdin.close()
     if folder:
         shutil.rmtree(folder, ignore_errors=True)

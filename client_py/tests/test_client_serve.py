@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from wire import NETWORK
 
 from anisoflight import ServerStartError, serve
 from anisoflight.serve import find_binary, location_of
@@ -55,7 +58,7 @@ while True: time.sleep(1)
         assert "listening on" in client.server.log
     assert client.server.process.poll() == 0
     arguments, end = (tmp_path / "said").read_text().splitlines()
-    assert arguments == f"serve --config a.yaml --data {tmp_path} --listen 127.0.0.1:0"
+    assert arguments == f"serve --config a.yaml --data {tmp_path} --listen 127.0.0.1:0 --until-eof"
     assert end == "stopped cleanly"
 
 
@@ -88,3 +91,49 @@ def test_addresses_become_locations() -> None:
     assert location_of("[::1]:8815") == "grpc://[::1]:8815"
     assert location_of("grpc+tls://host:1") == "grpc+tls://host:1"
     assert location_of("unix:/run/x") == "grpc+unix:///run/x"
+
+
+def ended(pid: int) -> bool:
+    """Whether a process of nobody's has ended, and been taken note of or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_the_server_ends_when_python_is_killed(tmp_path: Path) -> None:
+    """With kill -9 too, with a child of it alive, and with the run stored that was at work."""
+    script = f"""
+import os, sys, time
+import numpy as np
+import anisoflight
+client = anisoflight.serve(data={str(tmp_path)!r}, arguments=["--device", "go"])
+client.put_dataset("few", np.zeros((8, 8, 8, 1), np.uint8), np.zeros(8, np.int32))
+run = client.create_run("r", "pretrain", dataset="few", network={NETWORK!r}, batch=8, kimg=1000)
+run.start(1000)
+while client.run("r").info["step"] < 3:
+    time.sleep(0.05)
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+print(client.server.process.pid, child, flush=True)
+time.sleep(60)
+"""
+    python = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert python.stdout
+    server, child = map(int, python.stdout.readline().split())
+    try:
+        python.kill()
+        python.wait()
+        end = time.monotonic() + 30
+        while not ended(server):
+            assert time.monotonic() < end, "the server is still there"
+            time.sleep(0.05)
+        assert not ended(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+    with serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        run = client.run("r").info
+        assert run["state"] == "paused"
+        assert run["step"] >= 3

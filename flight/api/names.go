@@ -28,6 +28,14 @@ func need(field, value string) error {
 	return nil
 }
 
+// join returns the name of a field within a field of a request's own; path is empty for the request itself.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
 // oneOf wants one of a few words.
 func oneOf(field, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {

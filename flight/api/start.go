@@ -29,9 +29,9 @@ type StartSettings struct {
 type Start struct{ StartSettings }
 
 // decodeTree fills in what is left out.
-func (r *Start) decodeTree(path string, v tree) error {
+func (r *Start) decodeTree(at *place, v tree) error {
 	*r = Start{StartSettings{Covariance: "dct", Rank: unset}}
-	return decode(v, path, &r.StartSettings)
+	return decode(v, at, &r.StartSettings)
 }
 
 func (r *Start) check(path string) error {
@@ -92,12 +92,12 @@ func (r *StartSchedule) Validate() error {
 // Levels are noise levels: in JSON one number, or a list with one for each subspace.
 type Levels []float64
 
-func (l *Levels) decodeTree(path string, v tree) error {
+func (l *Levels) decodeTree(at *place, v tree) error {
 	if isList(v) {
-		return decode(v, path, (*[]float64)(l))
+		return decode(v, at, (*[]float64)(l))
 	}
 	*l = make(Levels, 1)
-	return decode(v, path, &(*l)[0])
+	return decode(v, at, &(*l)[0])
 }
 
 func (l Levels) check(field string) error {

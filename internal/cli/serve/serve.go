@@ -38,6 +38,9 @@ token --help"). Tokens and certificates are read anew when their files change.
 What XLA compiles for a model's first request is compiled ahead with --warm, in the
 background, and kept on disk for the next start (ANISOFLIGHT_PROGRAM_CACHE).
 
+With --until-eof it also ends, as on SIGTERM, when its standard input does: give it a pipe,
+and it ends with the program that holds the other end, however that ends.
+
 With --metrics ADDRESS Prometheus finds metrics at http://ADDRESS/metrics. Where
 OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector there.`,
 	Example: `  anisoflight serve --data data
@@ -78,6 +81,10 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 			Usage: "`models` whose sampling programs are compiled from the start, in the background: a list such as " +
 				"digits,faces:edm (MODEL or MODEL:SCHEDULE)",
 		},
+		{
+			Name: "until_eof", Kind: command.Toggle,
+			Usage: "end when standard input does, as it does when the program that holds the pipe has ended",
+		},
 		{Name: "grace", Kind: command.Number, Default: "30", Usage: "`seconds` that requests in progress get at the end"},
 	}, []command.Option{connect.PrecisionOption}, connect.GPUOptions),
 	Stores: true,
@@ -85,6 +92,10 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 }
 
 func runServe(ctx context.Context, e command.Env) (err error) {
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads is no reason to end before the runs are stored
+	if e.Toggle("until_eof") {
+		ctx = untilEOF(ctx, e.Cmd.InOrStdin())
+	}
 	cfg, err := serverConfig(e)
 	if err != nil {
 		return err
