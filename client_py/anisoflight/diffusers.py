@@ -1,177 +1,273 @@
-"""Schedules for sampling loops in the style of diffusers: `Scheduler` stands where such a loop has its scheduler.
+"""A scheduler for the pipelines of diffusers: any solver of the server, on a learned schedule.
 
-    client.plan("fast", solver="ab", steps=9).save("fast.json")
+    from anisoflight.diffusers import Scheduler
 
-    scheduler = Scheduler.load("fast.json")
-    scheduler.set_timesteps()
-    x = torch.randn(shape) * scheduler.init_noise_sigma
-    for t in scheduler.timesteps:
-        denoised = model(scheduler.scale_model_input(x, t), scheduler.sigma(t))
-        x = scheduler.step(denoised, t, x).prev_sample
+    plans = [client.plan("digits", solver="unipc", nfe=nfe) for nfe in (5, 9)]
+    pipe.scheduler = Scheduler.from_config(pipe.scheduler.config, plans=plans)
+    pipe(num_inference_steps=9)
 
-The server makes the plan, with any of its solvers; stepping asks it for nothing. Neither torch nor diffusers is needed:
-images [B, C, H, W] are torch tensors or numpy arrays, on any device.
-
-It is for loops of your own with denoisers of EDM's kind, which take σ. The pipelines of diffusers, its `config` and
-`save_pretrained`, and networks that take DDPM's timesteps are not supported.
+It needs the packages diffusers and torch, and asks no server. `networks` says how each kind of network takes its input.
 """
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
+from .files import basis_bytes, basis_of
+from .networks import DDPM, EDM, Denoiser, Flow, Network
+from .plan import Plan
+from .stepping import Stepper
 
-from .plan import Plan, Stage
+try:
+    import torch  # pyright: ignore[reportMissingImports]
+    from diffusers import ConfigMixin, DDPMScheduler, SchedulerMixin  # pyright: ignore[reportMissingImports]
+    from diffusers.utils import BaseOutput  # pyright: ignore[reportMissingImports]
+    from diffusers.utils.torch_utils import randn_tensor  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise ImportError(
+        f"anisoflight.diffusers needs the packages diffusers and torch ({error}): pip install diffusers torch; "
+        "without them anisoflight.stepping.Stepper steps a plan"
+    ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
+    from collections.abc import Mapping, Sequence
 
-Array = np.ndarray[Any, Any]
-Prediction = Literal["sample", "epsilon", "flow"]
+Kind = Literal["ddpm", "flow", "edm", "denoiser"]
 
 
-@dataclass(frozen=True)
-class SchedulerOutput:
-    """The images that the next evaluation takes, or the samples, and the model's denoised images."""
+@dataclass
+class SchedulerOutput(BaseOutput):
+    """What a step returns."""
 
     prev_sample: Any
+    """The images that the next evaluation takes, or the samples."""
     pred_original_sample: Any
+    """The network's estimate of x_0."""
 
 
-class Scheduler:
-    """A plan as a scheduler: any solver on a learned schedule, isotropic or anisotropic.
+class Scheduler(SchedulerMixin, ConfigMixin):
+    """Plans as a scheduler: `set_timesteps` takes the plan with that number of steps.
 
-    The prediction_type says what the model returns of images x = x_0 + Σ_j √g_j P_j ε: "sample" the denoised x_0,
-    "epsilon" the noise ε, "flow" its negative. With more than one subspace the model should be told all √g_j
-    (`sigmas_by_subspace`).
+    plans are `Plan`s, or their files as `save_pretrained` stores them; a plan holds noise levels and solver, and is
+    made by `Client.plan`. The network is of one of these kinds, told by `network`:
+
+    - "ddpm" (default): prediction_type "epsilon", "sample" or "v_prediction", and the betas that it was trained with,
+      by DDPMScheduler's names. Times between the trained ones are interpolated in ln σ.
+    - "flow": flow matching, the times s·num_train_timesteps; also meant by prediction_type "flow_prediction".
+    - "edm": the raw network of EDM's preconditioning with sigma_data, as diffusers' EDM schedulers take it.
+    - "denoiser": takes x_0 + σε and σ, returns "sample" (x_0) or "epsilon". With this kind alone may a plan have
+      several subspaces; its times are then the geometric means of their noise levels.
+
+    `from_config` takes these from the config of another scheduler. clip_sample bounds every estimate of x_0.
     """
 
-    def __init__(self, plan: Plan, *, prediction_type: Prediction = "sample") -> None:
-        if prediction_type not in ("sample", "epsilon", "flow"):
-            raise ValueError(f"prediction_type must be sample, epsilon or flow, got {prediction_type!r}")
-        self.plan = plan
-        self.prediction_type: Prediction = prediction_type
-        self.timesteps: Any = np.zeros(0)
+    def __init__(
+        self,
+        plans: Plan | Mapping[str, Any] | Sequence[Plan | Mapping[str, Any]],
+        network: Kind = "ddpm",
+        prediction_type: str = "epsilon",
+        num_train_timesteps: int = 1000,
+        beta_start: float = 0.0001,
+        beta_end: float = 0.02,
+        beta_schedule: str = "linear",
+        trained_betas: Sequence[float] | None = None,
+        rescale_betas_zero_snr: bool = False,
+        sigma_data: float = 0.5,
+        clip_sample: bool = False,
+        clip_sample_range: float = 1.0,
+    ) -> None:
+        given = plans if isinstance(plans, list | tuple) else [plans]
+        found = [plan if isinstance(plan, Plan) else _read(plan) for plan in given]
+        if not found:
+            raise ValueError("plans must hold one plan or more, as Client.plan makes them, got none")
+        if prediction_type == "flow_prediction":
+            network = "flow"
+        several = next((plan for plan in found if len(plan.init) > 1), None)
+        if several is not None and network != "denoiser":
+            raise ValueError(
+                f"a network of kind {network} is told one noise level at a time, and this plan has {len(several.init)}: "
+                'make it on a schedule of one subspace, or say network="denoiser"'
+            )
+        self.register_to_config(
+            plans=[_written(plan) for plan in found],
+            network=network,
+            prediction_type=prediction_type,
+            num_train_timesteps=num_train_timesteps,
+            beta_start=beta_start,
+            beta_end=beta_end,
+            beta_schedule=beta_schedule,
+            trained_betas=trained_betas,
+            rescale_betas_zero_snr=rescale_betas_zero_snr,
+            sigma_data=sigma_data,
+            clip_sample=clip_sample,
+            clip_sample_range=clip_sample_range,
+        )
+        self.plans = {plan.steps: plan for plan in found}
+        self.network = self._network(network)
         self.num_inference_steps: int | None = None
-        self._subspaces = plan.subspaces
-        self._next = plan.nfe
-        self._history: list[Any] = []  # evaluations, the newest first
+        self._stepper = self._stepper_of(found[0])
+        self.timesteps: Any = self._times(None)
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], **options: Any) -> Self:
-        """A scheduler of a plan that `Plan.save` wrote."""
-        return cls(Plan.load(path), **options)
+    def __len__(self) -> int:
+        return self.config.num_train_timesteps
 
     @property
     def order(self) -> int:
-        """Evaluations of the model per step, rounded up."""
-        return -(-self.plan.nfe // self.plan.steps)
+        """Evaluations of the network per step, rounded up."""
+        plan = self._stepper.plan
+        return -(-plan.nfe // plan.steps)
+
+    @property
+    def sigmas(self) -> Any:
+        """The noise levels of the evaluations, and a 0 for the samples: float32 [nfe + 1]."""
+        return torch.tensor([stage.sigma for stage in self._stepper.stages] + [0.0], dtype=torch.float32)
 
     @property
     def init_noise_sigma(self) -> float:
-        """What unit noise is multiplied by at the start, where that is the same in every subspace; else see `start`."""
-        scales = self._starts()
-        if not np.allclose(scales, scales[0], rtol=1e-12, atol=0):
+        """What unit noise is multiplied by at the start; of ddpm and flow networks 1 but for what their last level lacks.
+
+        Where the subspaces start at noise levels of their own, begin with `start`.
+        """
+        starts = self._stepper.starts
+        if max(starts) - min(starts) > 1e-12 * max(starts):
             raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
-        return scales[0]
+        return starts[0] * self.network.scale(self._stepper.stages[0].sigma)
 
     def start(self, noise: Any) -> Any:
-        """The images [B, C, H, W] to begin with, of unit normal noise: Σ_j init_j P_j noise."""
-        return self._combine(noise, self._starts())
-
-    @property
-    def sigmas(self) -> Array:
-        """The noise levels of the evaluations, each the geometric mean over the subspaces, and a 0 for the samples."""
-        return np.array([_mean(stage.sigmas) for stage in self.plan.stages] + [0.0])
-
-    def sigma(self, t: Any) -> float:
-        """The geometric mean over the subspaces of the noise levels of the evaluation at time t."""
-        return _mean(self.sigmas_by_subspace(t))
-
-    def sigmas_by_subspace(self, t: Any) -> Array:
-        """√g_j of every subspace, [J], at the evaluation whose time is nearest to t, the next first."""
-        ahead = self.plan.stages[self._next :] + self.plan.stages[: self._next]
-        return min(ahead, key=lambda stage: abs(stage.t - float(t))).sigmas
+        """The images [B, C, H, W] to begin with, of unit normal noise."""
+        return self._stepper.start(noise) * self.network.scale(self._stepper.stages[0].sigma)
 
     def set_timesteps(self, num_inference_steps: int | None = None, device: Any = None) -> None:
-        """Begin anew. A number of steps, where one is given, must be the plan's.
+        """Begin anew with the plan of so many steps; None takes the first plan.
 
-        `timesteps` then holds a time for every evaluation of the model, as a tensor where a torch device is given.
+        `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step.
         """
-        if num_inference_steps not in (None, self.plan.steps):
+        steps = next(iter(self.plans)) if num_inference_steps is None else num_inference_steps
+        if steps not in self.plans:
+            held = ", ".join(map(str, sorted(self.plans)))
             raise ValueError(
-                f"num_inference_steps must be {self.plan.steps}, which the plan has, got {num_inference_steps}; "
-                "make another plan with client.plan"
+                f"num_inference_steps must be one of {held}, the steps of this scheduler's plans, got {steps}; "
+                "add a plan that Client.plan makes for it"
             )
-        self.num_inference_steps = self.plan.steps
-        self._next, self._history = 0, []
-        self.timesteps = np.array([stage.t for stage in self.plan.stages])
-        if device is not None:
-            import torch  # pyright: ignore[reportMissingImports]
-
-            self.timesteps = torch.tensor(self.timesteps, dtype=torch.float32, device=device)
+        self.num_inference_steps = steps
+        self._stepper = self._stepper_of(self.plans[steps])
+        self._stepper.reset()
+        self.timesteps = self._times(device)
 
     def scale_model_input(self, sample: Any, timestep: Any = None) -> Any:
-        """The sample itself: models here take noisy images as they are and do their own scaling."""
-        del timestep
-        return sample
+        """What the network takes: of kind edm c_in times the sample, else the sample."""
+        scale = self.network.input_scale(self._stage(timestep).sigma)
+        return sample if scale == 1 else sample * scale
 
     def step(
-        self, model_output: Any, timestep: Any, sample: Any, return_dict: bool = True, generator: Any = None
+        self,
+        model_output: Any,
+        timestep: Any,
+        sample: Any,
+        eta: float = 0.0,
+        use_clipped_model_output: bool | None = None,
+        generator: Any = None,
+        return_dict: bool = True,
     ) -> Any:
-        """Go on from sample, [B, C, H, W], with the model's output at it.
+        """Go on from sample, [B, C, H, W], with the network's output at it; timestep is the next of `timesteps`.
 
-        timestep must be the next of `timesteps`. generator, of numpy or torch, draws the noise of a plan with churn.
+        generator draws the noise of a plan with churn. eta must be 0: how much noise is added is the plan's.
         Returns a `SchedulerOutput`, or a tuple without return_dict.
         """
-        if self._next >= self.plan.nfe:
-            raise ValueError("all timesteps are done; call set_timesteps first")
-        stage = self.plan.stages[self._next]
-        if abs(float(timestep) - stage.t) > 1e-5 * self.plan.stages[0].t:
-            raise ValueError(f"timestep must be the next, {stage.t:g}, got {float(timestep):g}")
-        evaluated, denoised = self._evaluation(model_output, sample, stage)
-        self._history = [evaluated, *self._history[: self.plan.history - 1]]
-        following = self._combine(sample, stage.alpha, stage.beta)
-        self._next += 1
-        if self._next < self.plan.nfe and (scales := self.plan.stages[self._next].noise):
-            following = following + self._combine(_normal(following, generator), scales)
-        return SchedulerOutput(following, denoised) if return_dict else (following, denoised)
+        if eta:
+            raise ValueError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
+        del use_clipped_model_output  # DDIM's own; its pipeline passes it to any scheduler
+        stage = self._stage(timestep)
+        network, held = self.network, sample.float()
+        denoised = network.denoised(model_output.float(), held, stage.sigma)
+        if self._stepper.prediction != "sample":
+            denoised = model_output.float()  # of several subspaces: ε in terms of all their noise levels
+        elif self.config.clip_sample:
+            denoised = denoised.clamp(-self.config.clip_sample_range, self.config.clip_sample_range)
 
-    def _starts(self) -> list[float]:
-        """The standard deviations at the start, with the noise that a first stage with churn adds."""
-        noise = self.plan.stages[0].noise or [0.0] * len(self.plan.init)
-        return np.hypot(self.plan.init, noise).tolist()
+        def normal(like: Any) -> Any:
+            return randn_tensor(like.shape, generator=generator, device=like.device, dtype=like.dtype)
 
-    def _evaluation(self, output: Any, x: Any, stage: Stage) -> tuple[Any, Any]:
-        """What the plan's solver combines, and the denoised image, from the model's output."""
-        if self.prediction_type == "sample":
-            flow_of = self.plan.predicts == "flow"
-            return self._combine(output - x, (1 / stage.sigmas).tolist()) if flow_of else output, output
-        flow = output if self.prediction_type == "flow" else -output
-        denoised = x + self._combine(flow, stage.sigmas.tolist())
-        return flow if self.plan.predicts == "flow" else denoised, denoised
+        following = self._stepper.step(denoised, held * (1 / network.scale(stage.sigma)), normal)
+        if self._stepper.ahead is not None:
+            following = following * network.scale(self._stepper.ahead.sigma)
+        following, denoised = following.to(sample.dtype), self._stepper.denoised.to(sample.dtype)
+        if not return_dict:
+            return following, denoised
+        return SchedulerOutput(prev_sample=following, pred_original_sample=denoised)
 
-    def _combine(self, x: Any, alpha: Sequence[float], beta: Sequence[Sequence[float]] = ()) -> Any:
-        """Σ_j P_j (α_j x + Σ_i β_ji E_i) over the history."""
-        parts = [a * x for a in alpha]
-        for j, row in enumerate(beta):
-            for weight, evaluated in zip(row, self._history, strict=False):
-                parts[j] = parts[j] + weight * evaluated
-        return self._subspaces.combine(parts)
+    def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
+        """Images with noise at the network's own times [B], c·(x_0 + σε), for its training."""
+        image, level = self._levels(original_samples, timesteps)
+        return image * original_samples + level * noise
+
+    def get_velocity(self, sample: Any, noise: Any, timesteps: Any) -> Any:
+        """What a network of v_prediction is trained to return: √ᾱ ε − √(1 − ᾱ) x_0."""
+        if self.config.network != "ddpm":
+            raise ValueError(f"velocity is what ddpm networks predict; this one is of kind {self.config.network}")
+        image, level = self._levels(sample, timesteps)
+        return image * noise - level * sample
+
+    def _levels(self, images: Any, times: Any) -> tuple[Any, Any]:
+        """c and c·σ at times [B], for images [B, …]."""
+        if len(self._stepper.plan.init) > 1:
+            raise ValueError("a plan of several subspaces has no noise between its levels: train with Client.create_run")
+        sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(times).reshape(-1)]
+        scales = [self.network.scale(sigma) for sigma in sigmas]
+        levels = [sigma * scale for sigma, scale in zip(sigmas, scales, strict=True)]
+        shape = (-1, *[1] * (images.ndim - 1))
+        image, level = (images.new_tensor(values).reshape(shape) for values in (scales, levels))
+        return image, level
+
+    def _stage(self, timestep: Any) -> Any:
+        """The stage that comes next, if that is the time asked for."""
+        stage = self._stepper.ahead
+        if stage is None:
+            raise ValueError("all timesteps are done; call set_timesteps to begin anew")
+        expected = self.network.time(stage.sigma)
+        if timestep is not None and abs(float(timestep) - expected) > 1e-4 * max(1.0, abs(expected)):
+            raise ValueError(
+                f"timestep must be the next, {expected:g}, got {float(timestep):g}; "
+                "a plan is followed from its first time to its last"
+            )
+        return stage
+
+    def _stepper_of(self, plan: Plan) -> Stepper:
+        return Stepper(plan, "epsilon" if len(plan.init) > 1 and self.config.prediction_type == "epsilon" else "sample")
+
+    def _times(self, device: Any) -> Any:
+        times = [self.network.time(stage.sigma) for stage in self._stepper.stages]
+        return torch.tensor(times, dtype=torch.float32, device=device)
+
+    def _network(self, kind: str) -> Network:
+        config = self.config
+        if kind == "ddpm":
+            names = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas")
+            betas = DDPMScheduler(
+                **{name: config[name] for name in names}, rescale_betas_zero_snr=config.rescale_betas_zero_snr
+            )
+            self.alphas_cumprod = betas.alphas_cumprod
+            return DDPM(self.alphas_cumprod.double().numpy(), config.prediction_type)
+        if kind == "flow":
+            return Flow(config.num_train_timesteps)
+        if kind == "edm":
+            return EDM(config.prediction_type, config.sigma_data)
+        if kind == "denoiser":
+            return Denoiser(config.prediction_type)
+        raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
 
 
-def _mean(sigmas: Array) -> float:
-    return float(np.exp(np.log(sigmas).mean()))
+def _written(plan: Plan) -> dict[str, Any]:
+    """A plan as plain JSON, with the vectors of its basis as a safetensors file in base64."""
+    if plan.vectors is None:
+        return dict(plan.file)
+    return {**plan.file, "basis": base64.b64encode(basis_bytes(plan.vectors)).decode()}
 
 
-def _normal(like: Any, generator: Any) -> Any:
-    """Unit normal noise of the kind, shape and dtype of images."""
-    if hasattr(like, "new_tensor"):
-        import torch  # pyright: ignore[reportMissingImports]
-
-        return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
-    drawn = (np.random.default_rng() if generator is None else generator).standard_normal(like.shape)
-    return drawn.astype(like.dtype)
+def _read(file: Mapping[str, Any]) -> Plan:
+    """The plan that `_written` wrote."""
+    rest = dict(file)
+    basis = rest.pop("basis", None)
+    return Plan(rest, None if basis is None else basis_of(base64.b64decode(basis)))

@@ -40,6 +40,11 @@ class Stage:
     step: int
     """The step, from 0, that this stage ends; −1 for an inner stage."""
 
+    @property
+    def sigma(self) -> float:
+        """The geometric mean of `sigmas`."""
+        return float(np.exp(np.log(self.sigmas).mean()))
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:

@@ -93,7 +93,7 @@ class Schedules(Bases):
         return self.schedule(name)
 
     def plan(self, schedule: str | Mapping[str, Any], *, label: int | None = None, **options: Any) -> Plan:
-        """A sampler on a schedule as numbers, for `anisoflight.diffusers.Scheduler` and loops of your own.
+        """A sampler on a schedule as numbers, for `Stepper`, `anisoflight.diffusers.Scheduler` and other programs.
 
         Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and the like. A
         schedule that differs by class serves one class at a time: give its label.

@@ -1,10 +1,8 @@
-"""The scheduler object: the server's own samples from the same latents, with the network asked from outside."""
+"""Plans stepped outside: the server's own samples from the same latents, with the network asked from outside."""
 
 from __future__ import annotations
 
 import json
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,9 @@ import numpy as np
 import pytest
 
 from anisoflight import Client
-from anisoflight.diffusers import Scheduler
+from anisoflight.networks import DDPM, EDM, Denoiser, Flow
 from anisoflight.plan import Plan
+from anisoflight.stepping import Stepper
 from anisoflight.subspaces import Subspaces
 
 T = 400.0
@@ -45,18 +44,15 @@ def two_paths(labels: tuple[int, ...] = (-1,)) -> dict[str, list[float]]:
     return rows
 
 
-def drawn(client: Client, scheduler: Scheduler, latents: np.ndarray, labels: list[int], **basis: Any) -> np.ndarray:
-    """Sample with the scheduler and the server's network."""
-    scheduler.set_timesteps()
-    x = scheduler.start(np.moveaxis(latents, 3, 1))
-    for t in scheduler.timesteps:
-        assert scheduler.scale_model_input(x, t) is x
-        noise: dict[str, Any] = (
-            {"g": scheduler.sigmas_by_subspace(t) ** 2, **basis} if basis else {"sigma": scheduler.sigma(t)}
-        )
+def drawn(client: Client, stepper: Stepper, latents: np.ndarray, labels: list[int], **basis: Any) -> np.ndarray:
+    """Sample with a stepper and the server's network."""
+    x = stepper.start(np.moveaxis(latents, 3, 1))
+    for stage in stepper.stages:
+        noise: dict[str, Any] = {"g": stage.sigmas**2, **basis} if basis else {"sigma": stage.sigma}
         answer = client.denoise("digits", x.astype(np.float32), labels=labels, progress=False, **noise)
-        output = {"sample": answer.denoised, "flow": answer.flow, "epsilon": -answer.flow}[scheduler.prediction_type]
-        x = scheduler.step(output, t, x).prev_sample
+        output = {"sample": answer.denoised, "flow": answer.flow, "epsilon": -answer.flow}[stepper.prediction]
+        x = stepper.step(output, x)
+        assert np.abs(stepper.denoised - answer.denoised).max() < 1e-3
     return np.moveaxis(x, 1, 3)
 
 
@@ -72,11 +68,10 @@ def test_anisotropic_samples_are_the_servers(client: Client, options: dict[str, 
     expected = client.sample(
         "digits", latents=latents, labels=labels, schedule="plan-dct", dtype="float32", progress=False, **steps
     )
-    scheduler = Scheduler(client.plan("plan-dct", **steps))
-    got = drawn(client, scheduler, latents, labels, basis="dct", k=4)
+    stepper = Stepper(client.plan("plan-dct", **steps))
+    got = drawn(client, stepper, latents, labels, basis="dct", k=4)
     assert np.abs(got - expected.images).max() < 1e-4
-    assert len(scheduler.timesteps) == scheduler.plan.nfe == expected.nfe[0]
-    assert scheduler.order == (2 if options["solver"] == "heun" else 1)
+    assert len(stepper.stages) == stepper.plan.nfe == expected.nfe[0]
 
 
 @pytest.mark.parametrize("prediction", ["epsilon", "flow"])
@@ -93,26 +88,27 @@ def test_other_predictions_from_a_file_of_a_class(client: Client, tmp_path: Path
     latents = latents_of(2)
     options |= {"schedule": "plan-class", "dtype": "float32", "progress": False}
     expected = client.sample("digits", latents=latents, labels=[1, 1], **options).images
-    scheduler = Scheduler.load(tmp_path / "plan.json", prediction_type=prediction)
-    assert np.abs(drawn(client, scheduler, latents, [1, 1], basis="plan-basis") - expected).max() < 1e-4
-    assert scheduler.plan.file == plan.file
+    stepper = Stepper(Plan.load(tmp_path / "plan.json"), prediction)
+    assert np.abs(drawn(client, stepper, latents, [1, 1], basis="plan-basis") - expected).max() < 1e-4
+    assert stepper.plan.file == plan.file
     with pytest.raises(ValueError, match=r"one of \[0, 1\], got 5"):
-        Scheduler(Plan({**plan.file, "label": 5}, vectors))
+        Stepper(Plan({**plan.file, "label": 5}, vectors))
     (tmp_path / "basis.safetensors").unlink()
     with pytest.raises(ValueError, match="vectors"):
-        Scheduler.load(tmp_path / "plan.json")
+        Stepper(Plan.load(tmp_path / "plan.json"))
 
 
 def test_isotropic_schedules(client: Client) -> None:
     client.make_schedule("plan-log", "log-linear", T=T, knots=8, replace=True, progress=False)
     latents = latents_of(2)
     options: dict[str, Any] = {"solver": "dpmpp2m", "steps": 6}
-    scheduler = Scheduler(client.plan("plan-log", **options))
+    stepper = Stepper(client.plan("plan-log", **options))
     options |= {"schedule": "plan-log", "dtype": "float32", "progress": False}
     expected = client.sample("digits", latents=latents, labels=[2, 3], **options).images
-    assert np.abs(drawn(client, scheduler, latents, [2, 3]) - expected).max() < 1e-4
-    assert scheduler.sigmas == pytest.approx(client.schedule("plan-log").sigmas(6, zero=True), rel=1e-9)
-    assert scheduler.init_noise_sigma == pytest.approx(np.sqrt(T))
+    assert np.abs(drawn(client, stepper, latents, [2, 3]) - expected).max() < 1e-4
+    sigmas = [stage.sigma for stage in stepper.stages]
+    assert sigmas == pytest.approx(client.schedule("plan-log").sigmas(6)[:-1], rel=1e-9)
+    assert stepper.starts == pytest.approx([np.sqrt(T)])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +127,7 @@ def test_projectors_split_the_plane(family: dict[str, Any], dims: list[int]) -> 
 
 
 class _Tensor:
-    """What of a torch tensor the scheduler needs: arithmetic, @, shape, reshape, T and new_tensor. Not an array."""
+    """What of a torch tensor a stepper needs: arithmetic, @, shape, reshape, T and new_tensor. Not an array."""
 
     __array_ufunc__ = None
 
@@ -167,74 +163,89 @@ class _Tensor:
     __rmul__ = __mul__
 
 
-def stepped(scheduler: Scheduler, kind: Any, **options: Any) -> Any:
+def stepped(stepper: Stepper, kind: Any, normal: Any = None) -> Any:
     """What a loop with a model that halves its input ends with."""
-    scheduler.set_timesteps(scheduler.plan.steps)
-    x = kind(np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32))
-    for t in scheduler.timesteps:
-        x, denoised = scheduler.step(0.5 * x, t, x, return_dict=False, **options)
-        assert denoised.shape == (2, 3, 8, 8)
+    x = stepper.start(kind(np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)))
+    for _ in stepper.stages:
+        x = stepper.step(0.5 * x, x, normal)
+        assert stepper.denoised.shape == (2, 3, 8, 8)
     return x
 
 
 @pytest.mark.parametrize("prediction", ["sample", "epsilon", "flow"])
 def test_tensors_are_stepped_as_arrays_are(prediction: Any) -> None:
-    scheduler = Scheduler.load(GOLDEN, prediction_type=prediction)
-    tensors = stepped(scheduler, _Tensor)
+    stepper = Stepper(Plan.load(GOLDEN), prediction)
+    tensors = stepped(stepper, _Tensor)
     assert tensors.data.dtype == np.float32
-    assert tensors.data == pytest.approx(stepped(scheduler, np.asarray), rel=1e-4, abs=1e-5)
-
-
-class _Drawn:
-    """A generator that draws the same number everywhere."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
-        return np.full(shape, self.value)
+    assert tensors.data == pytest.approx(stepped(stepper, np.asarray), rel=1e-4, abs=1e-5)
 
 
 def test_churn_adds_noise_before_an_evaluation(client: Client) -> None:
     client.put_schedule("plan-dct", two_paths(), basis="dct", k=4, replace=True)
     plan = client.plan("plan-dct", solver="euler", steps=3, S_churn=1)
     assert all(len(stage.noise) == 2 for stage in plan.stages)
-    first = Scheduler(plan)
-    assert first.init_noise_sigma == pytest.approx(first.sigmas[0])
+    stepper = Stepper(plan)
+    assert stepper.starts == pytest.approx(plan.stages[0].sigmas)
     x = np.zeros((1, 1, 8, 8), np.float32)
     after = []
     for value in (0, 1):
-        first.set_timesteps()
-        after.append(first.step(x, plan.stages[0].t, x, generator=_Drawn(value)).prev_sample)
+        stepper.reset()
+        after.append(stepper.step(x, x, lambda like, value=value: np.full(like.shape, value)))
     assert after[1] - after[0] == pytest.approx(plan.stages[1].noise[0], rel=1e-6)  # a constant is all in P_1
-    one, same = (stepped(first, np.asarray, generator=np.random.default_rng(5)) for _ in range(2))
+    one, same = (stepped(stepper, np.asarray, seeded(5)) for _ in range(2))
     assert (one == same).all()
-    assert (stepped(first, np.asarray) != one).any()
+    assert (stepped(stepper, np.asarray) != one).any()
 
 
-def test_torch_is_asked_for_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = types.SimpleNamespace(float32="f4", tensor=lambda data, dtype, device: (list(data), dtype, device))
-    monkeypatch.setitem(sys.modules, "torch", torch)  # pyright: ignore[reportArgumentType]
-    scheduler = Scheduler.load(GOLDEN)
-    scheduler.set_timesteps(device="cuda")
-    assert scheduler.timesteps == (pytest.approx([T, T * 2 / 3, T / 3]), "f4", "cuda")
+def seeded(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return lambda like: rng.standard_normal(like.shape)
 
 
 def test_misuse_is_told(tmp_path: Path) -> None:
-    scheduler = Scheduler.load(GOLDEN)
+    stepper = Stepper(Plan.load(GOLDEN))
     x = np.zeros((1, 1, 8, 8))
-    with pytest.raises(ValueError, match="set_timesteps"):
-        scheduler.step(x, T, x)
-    scheduler.set_timesteps()
-    with pytest.raises(ValueError, match="must be the next, 400, got 2"):
-        scheduler.step(x, 2, x)
-    with pytest.raises(ValueError, match=r"num_inference_steps must be 3, .* got 4"):
-        scheduler.set_timesteps(4)
-    with pytest.raises(ValueError, match="prediction_type must be sample, epsilon or flow, got 'v'"):
-        Scheduler(scheduler.plan, prediction_type="v")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match=r"start\(noise\)"):
-        _ = Scheduler(Plan({**scheduler.plan.file, "init": [20, 19]})).init_noise_sigma
-    for other in ([], {**scheduler.plan.file, "version": 2}, {"format": "anisoflight-schedule", "version": 1}):
+    with pytest.raises(ValueError, match="call start to begin anew"):
+        stepper.step(x, x)
+    with pytest.raises(ValueError, match="prediction must be sample, epsilon or flow, got 'v'"):
+        Stepper(stepper.plan, "v")  # pyright: ignore[reportArgumentType]
+    for other in ([], {**stepper.plan.file, "version": 2}, {"format": "anisoflight-schedule", "version": 1}):
         (tmp_path / "other.json").write_text(json.dumps(other))
         with pytest.raises(ValueError, match="not a plan"):
             Plan.load(tmp_path / "other.json")
+
+
+NETWORKS = {
+    "denoiser": Denoiser("epsilon"),
+    "edm": EDM("v_prediction", 0.7),
+    "ddpm ε": DDPM(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000))),
+    "ddpm v": DDPM(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)), "v_prediction"),
+    "flow": Flow(1000),
+}
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("sigma", [0.02, 1.0, 60.0])
+def test_kinds_of_networks(kind: str, sigma: float) -> None:
+    """Times are inverted, and the exact output for a known image gives that image back."""
+    network, (x0, noise) = NETWORKS[kind], np.random.default_rng(2).standard_normal((2, 5))
+    assert network.sigma(network.time(sigma)) == pytest.approx(sigma, rel=1e-9)
+    held = network.scale(sigma) * (x0 + sigma * noise)
+    alpha = 1 / np.hypot(1, sigma)
+    norm = np.hypot(sigma, 0.7)
+    output = {
+        "denoiser": noise,
+        "edm": -(x0 - (0.7 / norm) ** 2 * held) / (sigma * 0.7 / norm),
+        "ddpm ε": noise,
+        "ddpm v": alpha * noise - sigma * alpha * x0,
+        "flow": noise - x0,
+    }[kind]
+    assert network.denoised(output, held, sigma) == pytest.approx(x0, abs=1e-9)
+    assert network.scale(1e-12) == pytest.approx(1)
+    if kind.startswith("ddpm"):
+        assert np.hypot(network.scale(sigma), sigma * network.scale(sigma)) == pytest.approx(1)
+
+
+def test_kinds_of_networks_say_what_they_predict() -> None:
+    with pytest.raises(ValueError, match="epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"):
+        DDPM([0.5], "x")

@@ -1,0 +1,184 @@
+"""Kinds of networks: how each takes a noisy image x = x_0 + σ ε, and what it returns, in terms of σ.
+
+Samplers here compute with x. A network that was trained on images in another scaling is given c·x, with a time of its
+own; a pipeline that knows nothing of σ holds c·x throughout, from unit noise to x_0.
+
+    kind        holds c·x            time            returns
+    denoiser    x                    σ               x_0 or ε
+    edm         x                    ¼ ln σ          F of D = c_skip x + c_out F, at c_in x
+    ddpm        x / √(1 + σ²)        τ               ε, x_0, or v = √ᾱ ε − √(1 − ᾱ) x_0; ᾱ_τ = 1 / (1 + σ²)
+    flow        x / (1 + σ)          s·N             ε − x_0 at (1 − s) x_0 + s ε; s = σ / (1 + σ)
+
+References: Karras et al. 2022 (EDM), Table 1; Ho et al. 2020 (DDPM); Salimans and Ho 2022 (v); Lipman et al. 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Network(Protocol):
+    """What a scheduler asks of a kind of network. σ is positive, images are tensors or arrays."""
+
+    def scale(self, sigma: float) -> float:
+        """c, by which the images that a pipeline holds are x scaled; c(0) = 1."""
+        ...
+
+    def input_scale(self, sigma: float) -> float:
+        """What the network takes, over what the pipeline holds."""
+        ...
+
+    def time(self, sigma: float) -> float:
+        """The network's own time of the noise level σ."""
+        ...
+
+    def sigma(self, time: float) -> float:
+        """The noise level at a time: the inverse of `time`."""
+        ...
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        """x_0 from the network's output at images that the pipeline holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Denoiser:
+    """A network that takes x and σ.
+
+    >>> Denoiser("epsilon").denoised(2.0, 5.0, 0.5)
+    4.0
+    """
+
+    prediction: str = "sample"
+
+    def __post_init__(self) -> None:
+        _check(self.prediction, "denoiser", "sample", "epsilon")
+
+    def scale(self, sigma: float) -> float:
+        del sigma
+        return 1.0
+
+    input_scale = scale
+
+    def time(self, sigma: float) -> float:
+        return sigma
+
+    def sigma(self, time: float) -> float:
+        return time
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        return output if self.prediction == "sample" else held - sigma * output
+
+
+@dataclass(frozen=True)
+class EDM:
+    """The raw network F of EDM's preconditioning, as diffusers' EDM schedulers have it: v_prediction turns c_out round.
+
+    >>> edm = EDM(sigma_data=0.5)
+    >>> round(edm.time(1.0), 6), round(edm.denoised(0.0, 1.0, 0.5), 6)
+    (0.0, 0.5)
+    """
+
+    prediction: str = "epsilon"
+    sigma_data: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check(self.prediction, "edm", "epsilon", "v_prediction")
+
+    def scale(self, sigma: float) -> float:
+        del sigma
+        return 1.0
+
+    def input_scale(self, sigma: float) -> float:
+        return 1 / np.hypot(sigma, self.sigma_data).item()
+
+    def time(self, sigma: float) -> float:
+        return 0.25 * np.log(sigma).item()
+
+    def sigma(self, time: float) -> float:
+        return np.exp(4 * time).item()
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        norm = np.hypot(sigma, self.sigma_data).item()
+        sign = 1 if self.prediction == "epsilon" else -1
+        return (self.sigma_data / norm) ** 2 * held + sign * sigma * self.sigma_data / norm * output
+
+
+class DDPM:
+    """A network of N discrete times with ᾱ [N]; times between them are interpolated in ln σ, those outside clamped.
+
+    >>> ddpm = DDPM([0.9, 0.5, 0.1], "epsilon")
+    >>> round(ddpm.time(1.0), 6), round(ddpm.time(1e-6), 6), round(ddpm.sigma(2), 6)
+    (1.0, 0.0, 3.0)
+    """
+
+    def __init__(self, alphas_cumprod: npt.ArrayLike, prediction: str = "epsilon") -> None:
+        _check(prediction, "ddpm", "epsilon", "sample", "v_prediction")
+        self.prediction = prediction
+        alphas = np.asarray(alphas_cumprod, np.float64)
+        alphas = alphas[alphas > 0]  # a last level of pure noise has no σ
+        self._logs = 0.5 * np.log((1 - alphas) / alphas)
+        self._times = np.arange(len(alphas), dtype=np.float64)
+
+    def scale(self, sigma: float) -> float:
+        return 1 / np.hypot(1, sigma).item()
+
+    def input_scale(self, sigma: float) -> float:
+        del sigma
+        return 1.0
+
+    def time(self, sigma: float) -> float:
+        return np.interp(np.log(sigma), self._logs, self._times).item()
+
+    def sigma(self, time: float) -> float:
+        return np.exp(np.interp(time, self._times, self._logs)).item()
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        if self.prediction == "sample":
+            return output
+        alpha = self.scale(sigma)
+        if self.prediction == "v_prediction":
+            return alpha * held - sigma * alpha * output
+        return (1 / alpha) * held - sigma * output
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow-matching network (rectified flow), whose times are s·N, from N (noise) to 0.
+
+    >>> flow = Flow(1000)
+    >>> flow.time(1.0), flow.sigma(500.0), flow.scale(1.0)
+    (500.0, 1.0, 0.5)
+    """
+
+    times: int = 1000
+
+    def scale(self, sigma: float) -> float:
+        return 1 / (1 + sigma)
+
+    def input_scale(self, sigma: float) -> float:
+        del sigma
+        return 1.0
+
+    def time(self, sigma: float) -> float:
+        return self.times * sigma / (1 + sigma)
+
+    def sigma(self, time: float) -> float:
+        share = time / self.times
+        return share / (1 - share) if share < 1 else float("inf")
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        return held - sigma / (1 + sigma) * output
+
+
+def _check(prediction: str, kind: str, *allowed: str) -> None:
+    if prediction not in allowed:
+        raise ValueError(
+            f"prediction_type must be {' or '.join(allowed)} for a network of kind {kind}, got {prediction!r}"
+        )
