@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import html
+import os
 import sys
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import images as pictures
+from .errors import BadRequestError
 from .tensors import to_numpy
 
 if TYPE_CHECKING:
-    import os
-
+    import numpy.typing as npt
     import pandas as pd
 
 Array = np.ndarray[Any, Any]
 
 
-class ImageTable:
-    """Rows of an Arrow table with one column of images and one of labels."""
+class ImageTable(Sequence[Array]):
+    """A sequence of images: rows of an Arrow table with one column of them and one of labels.
+
+    An index gives an image, a slice the same kind of table without a copy. Whatever reads Arrow's PyCapsule interface
+    takes it as a table (``pyarrow.table(x)``, ``polars.from_arrow(x)``), and numpy as an array.
+    """
 
     _column: str
 
-    def __init__(self, table: pa.Table, names: list[str] | None = None) -> None:
+    def __init__(self, table: pa.Table) -> None:
         self.table = table
-        self.names = names or []
 
     def __len__(self) -> int:
         return self.table.num_rows
+
+    @overload
+    def __getitem__(self, place: int) -> Array: ...
+    @overload
+    def __getitem__(self, place: slice) -> Self: ...
+    def __getitem__(self, place: int | slice) -> Array | Self:
+        if not isinstance(place, slice):
+            return self.images[place]
+        start, stop, step = place.indices(len(self))
+        rows = self.table.slice(start, max(0, stop - start)) if step == 1 else self.table.take(np.arange(len(self))[place])
+        return type(self)(rows)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        return np.array(self.images, dtype, copy=copy)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         shape = "×".join(str(n) for n in self.images.shape)
@@ -69,10 +92,42 @@ class ImageTable:
         """All images as one picture [h, w, C]."""
         return pictures.grid(self.images, columns=columns, scale=scale)
 
+    def to_pil(self) -> list[Any]:
+        """One image of Pillow's each, of mode L or RGB."""
+        from .data.pictures import image_of
+
+        return [image_of(picture) for picture in pictures.channels_last(pictures.to_uint8(self.images))]
+
     def save(self, path: str | os.PathLike[str], columns: int | None = None, scale: int = 4) -> None:
-        """Write the grid as a PNG file."""
-        with open(path, "wb") as file:
-            file.write(pictures.png(self.grid(columns, scale)))
+        """Write a file of the kind that its extension says.
+
+        .png is all images in one picture, with so many columns, enlarged by scale. .npy is the array; .npz the arrays
+        images and labels (and of samples seeds); .parquet, .arrow and .feather are the table, which
+        `Client.put_dataset` takes back.
+        """
+        kind = Path(path).suffix.lower()
+        if kind == ".png":
+            Path(path).write_bytes(pictures.png(self.grid(columns, scale)))
+        elif kind == ".npy":
+            np.save(path, self.images)
+        elif kind == ".npz":
+            np.savez(path, **self._arrays())
+        elif kind == ".parquet":
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(self.table, path)
+        elif kind in (".arrow", ".feather"):
+            with pa.ipc.new_file(path, self.table.schema) as file:
+                file.write_table(self.table)
+        else:
+            raise BadRequestError(
+                f"path must end in .png, .npy, .npz, .parquet, .arrow or .feather, got {os.fspath(path)!r}",
+                "BAD_REQUEST",
+            )
+
+    def _arrays(self) -> dict[str, Array]:
+        """What goes into an .npz."""
+        return {"images": self.images, "labels": self.labels}
 
     def show(self, columns: int | None = None) -> None:
         """Display the grid: in a notebook inline, elsewhere with matplotlib."""
@@ -98,6 +153,8 @@ class Samples(ImageTable):
     >>> samples = client.sample("digits", n=4, steps=5, seed=1)
     >>> samples.images.shape, samples.seeds.tolist()
     ((4, 8, 8, 1), [1, 2, 3, 4])
+    >>> samples[1:3], samples[0].shape, samples.to_pil()[0].size
+    (Samples(2×8×8×1 uint8), (8, 8, 1), (8, 8))
     """
 
     _column = "sample"
@@ -118,6 +175,9 @@ class Samples(ImageTable):
     def nfe(self) -> Array:
         """[N] int32: evaluations of the network spent on each sample."""
         return to_numpy(self.table["nfe"])
+
+    def _arrays(self) -> dict[str, Array]:
+        return {**super()._arrays(), "seeds": self.seeds}
 
 
 class Dataset(ImageTable):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from .errors import BadRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -99,7 +99,7 @@ def _view(array: pa.Array) -> np.ndarray[Any, Any]:
     return array.to_numpy()
 
 
-def table_of(columns: dict[str, pa.Array]) -> pa.Table:
+def table_of(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
     """A table of non-nullable columns, as the service writes and expects them."""
     schema = pa.schema([pa.field(name, column.type, nullable=False) for name, column in columns.items()])
     return pa.Table.from_arrays(list(columns.values()), schema=schema)

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from .errors import BadRequestError
 from .progress import Bar, followed, last
-from .tensors import batches_of, integers, layout_of, table_of, tensor_column
+from .intake import columns_of
+from .tensors import batches_of, integers, table_of, tensor_column, to_numpy
 from .transport import Connection, command
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def send_batches(
 
 
 def dataset_batches(pieces: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The rows of PutDataset from pieces, each images or (images, labels): no two of them are held at a time.
+    """The rows of PutDataset from pieces, each images or (images, labels), of which no two are held at a time.
 
     >>> schema, batches = dataset_batches(np.zeros((n, 2, 2, 1), np.uint8) for n in (3, 1))
     >>> [batch.num_rows for batch in batches]
@@ -47,37 +48,41 @@ def dataset_batches(pieces: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.Recor
     """
 
     def table(piece: Any) -> pa.Table:
-        images, labels = piece if isinstance(piece, tuple) else (piece, None)
-        return dataset_table(images, labels)
+        return dataset_table(*piece) if isinstance(piece, tuple) else dataset_table(piece, None)
 
     tables = map(table, pieces)
     first = next(tables, None)
     if first is None:
-        raise ValueError("there are no images")
+        raise BadRequestError("images must be one or more, got an iterator that ended at once", "BAD_TENSOR")
 
     def batches() -> Iterator[pa.RecordBatch]:
         for number, table in enumerate(itertools.chain([first], tables)):
             if table.schema != first.schema:
-                raise ValueError(f"piece {number} has {table.schema}, the first has {first.schema}")
+                raise BadRequestError(
+                    f"piece {number} must be like the first, {_row(first)}, got {_row(table)}", "BAD_TENSOR"
+                )
             yield from batches_of(table)
 
     return first.schema, batches()
 
 
-def dataset_table(images: npt.ArrayLike, labels: npt.ArrayLike | None) -> pa.Table:
-    """The rows of PutDataset: float64 becomes float32, integers other than uint8 are refused."""
-    array = np.asarray(images)
-    if array.ndim != 4:
-        raise ValueError(f"expected images of shape [n, H, W, C] or [n, C, H, W], got {array.shape}")
-    if np.issubdtype(array.dtype, np.floating):
-        array = array.astype(np.float32, copy=False)
-    elif array.dtype != np.uint8:
-        raise ValueError(f"expected uint8, or floats in [-1, 1], got {array.dtype}")
-    columns: dict[str, pa.Array] = {"image": tensor_column(array, layout_of(array.shape[1:]))}
+def _row(table: pa.Table) -> str:
+    """What a row of a data set's table holds."""
+    kind = table.schema.field("image").type
+    labels = "with a label" if "label" in table.column_names else "without label"
+    return f"{kind.value_type} of shape {tuple(kind.shape)} {labels}"
+
+
+def dataset_table(images: Any, labels: Any) -> pa.Table:
+    """The rows of PutDataset, in the memory of the images where they are an array or a column of tensors."""
+    column, labels = columns_of(images, labels)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {"image": column}
     if labels is not None:
         numbers = integers(labels, "labels")
-        if numbers.shape != (len(array),):
-            raise ValueError(f"expected {len(array)} labels, got shape {numbers.shape}")
+        if numbers.shape != (len(column),):
+            raise BadRequestError(
+                f"labels must be one number an image, got shape {numbers.shape} for {len(column)} images", "BAD_TENSOR"
+            )
         columns["label"] = pa.array(numbers)
     return table_of(columns)
 
@@ -88,15 +93,12 @@ class PixelRange:
     def __init__(self) -> None:
         self._low, self._high = np.inf, -np.inf
 
-    def note(self, piece: Any) -> Any:
-        """Look at images, or a pair (images, labels), and return the piece as it is."""
-        images = np.asarray(piece[0] if isinstance(piece, tuple) else piece)
-        for start in range(0, len(images) if images.size else 0, 1024):
-            if self._low < 0 or self._high > 1:
-                break
-            part = images[start : start + 1024]
-            self._low, self._high = min(self._low, part.min()), max(self._high, part.max())
-        return piece
+    def note(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Look at the images of a batch, and return the batch as it is."""
+        if self._low >= 0 and self._high <= 1 and batch.num_rows:
+            images = to_numpy(batch["image"])
+            self._low, self._high = min(self._low, images.min()), max(self._high, images.max())
+        return batch
 
     def warn(self) -> None:
         """Warn where all values lie in [0, 1], but for images of one value."""

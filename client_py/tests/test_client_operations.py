@@ -98,7 +98,7 @@ def test_datasets_larger_than_memory(client: LocalClient, tmp_path: Path) -> Non
     np.testing.assert_array_equal(client.dataset("parts").images, images)
     client.delete_dataset("parts")
     for pieces, why in (
-        (iter([]), "no images"),
+        (iter([]), "images must be one or more"),
         (iter([images[:2], images[2:4, :4]]), "piece 1"),
         (iter([images[:2], (images[2:4], labels[2:4])]), "piece 1"),
     ):

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import uploads
 from ..calls import Calls, frame_of, given
+from ..errors import BadRequestError
+from ..intake import pieces_of
 from ..samples import Dataset
+from ..tensors import batches_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,17 +27,24 @@ class Datasets(Calls):
     def put_dataset(
         self,
         name: str,
-        images: npt.ArrayLike | Iterator[Any],
+        images: Any,
         labels: npt.ArrayLike | None = None,
         *,
         replace: bool = False,
         check_range: bool = True,
         progress: bool = True,
     ) -> None:
-        """Store images [n, H, W, C] or [n, C, H, W], uint8 or float32 in [−1, 1], with integer labels [n] if there
-        are classes. Larger than memory they may be an array mapped from a file (``np.load(path, mmap_mode="r")``), or
-        an iterator of pieces, each images or a pair (images, labels), which are sent as they come. There is a warning
-        where all values lie in [0, 1], which is another scale, unless check_range is False.
+        """Store images [n, H, W, C] or [n, C, H, W], uint8 or floats in [−1, 1], with integer labels [n] if there are
+        classes.
+
+        Images are an array, a torch tensor, a list of arrays or of Pillow's images; a column of Arrow tensors; an Arrow
+        table, a frame of pandas or `datasets.Dataset` with a column of images (image, images, img, sample or
+        pixel_values) and perhaps one of labels (label, labels); or a `Dataset` or `Samples` of this package. Contiguous
+        arrays of uint8 or float32, and columns of such tensors, are sent from the memory that they lie in.
+
+        Larger than memory they may be an array mapped from a file (``np.load(path, mmap_mode="r")``), or an iterator of
+        pieces, each images or a pair (images, labels), which are sent as they come. There is a warning where all values
+        lie in [0, 1], which is another scale, unless check_range is False.
 
         >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
         >>> client.dataset("noise").labels.tolist()
@@ -42,22 +52,27 @@ class Datasets(Calls):
         >>> client.put_dataset("pieces", (np.full((2, 8, 8, 1), k, np.uint8) for k in range(3)), replace=True)
         >>> client.dataset("pieces").images[:, 0, 0, 0].tolist()
         [0, 0, 1, 1, 2, 2]
+        >>> client.put_dataset("drawn", client.sample("digits", n=3, steps=2), replace=True)
         """
         command = {"op": "PutDataset", "name": name, "replace": replace}
         title = "upload" if progress else None
-        pixels = uploads.PixelRange()
-        if isinstance(images, Iterator):
+        pieces = images if isinstance(images, Iterator) else pieces_of(images)
+        rows = None
+        if pieces is not None:
             if labels is not None:
-                raise ValueError("labels go with the pieces: give pairs (images, labels)")
-            pieces = uploads.dataset_batches(map(pixels.note, images) if check_range else images)
-            uploads.send_batches(self._connection, command, *pieces, None, title)
-            pixels.warn()
+                raise BadRequestError(
+                    "labels must come with the pieces; yield pairs (images, labels), or name a column label",
+                    "BAD_REQUEST",
+                )
+            schema, batches = uploads.dataset_batches(pieces)
         else:
             table = uploads.dataset_table(images, labels)
-            if check_range:
-                pixels.note(images)
-            pixels.warn()
-            uploads.send(self._connection, command, table, title)
+            schema, batches, rows = table.schema, batches_of(table), table.num_rows
+        pixels = uploads.PixelRange()
+        if check_range:
+            batches = map(pixels.note, batches)
+        uploads.send_batches(self._connection, command, schema, batches, rows, title)
+        pixels.warn()
 
     def draw_dataset(
         self, name: str, model: str, n: int, *, seed: int = 0, replace: bool = False, progress: bool = True

@@ -1,0 +1,157 @@
+"""Images in the forms that users hold them in, as columns of Arrow tensors; memory is shared wherever it can be."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from .errors import BadRequestError
+from .samples import ImageTable
+from .tensors import layout_of, tensor_column, to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+IMAGES = ("image", "images", "img", "sample", "pixel_values")
+LABELS = ("label", "labels", "fine_label")
+_ROWS = 1024  # of a data set of Hugging Face that are decoded at a time
+
+
+def pieces_of(images: Any) -> Iterator[tuple[Any, Any]] | None:
+    """A `datasets.Dataset` as pieces (images, labels) of some rows each, its images decoded; None of anything else."""
+    datasets = sys.modules.get("datasets")
+    if datasets is None or not isinstance(images, datasets.Dataset | datasets.IterableDataset):
+        return None
+    names = list(images.column_names or [])
+    pixels, labels = one_of(names, IMAGES), next((name for name in LABELS if name in names), None)
+
+    def pieces() -> Iterator[tuple[Any, Any]]:
+        for part in images.with_format("numpy").iter(_ROWS):
+            found = part[pixels]  # whole numbers as int64, where they are not decoded images
+            found = _narrowed(found) if isinstance(found, np.ndarray) and found.dtype != object else list(found)
+            yield found, None if labels is None else part[labels]
+
+    return pieces()
+
+
+def columns_of(images: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
+    """The column of images and the labels, or None, of whatever holds images: see `Client.put_dataset`.
+
+    >>> column, labels = columns_of([np.zeros((2, 2, 1), np.uint8)] * 3, [0, 1, 0])
+    >>> column.type.shape, labels
+    ([2, 2, 1], [0, 1, 0])
+    """
+    if isinstance(images, ImageTable):
+        images, kept = images.table, images.labels
+        labels = kept if labels is None and (kept >= 0).any() else labels
+        images = images.drop_columns(["label"])
+    if isinstance(images, pa.Array | pa.ChunkedArray):
+        return _tensors(pa.chunked_array(images) if isinstance(images, pa.Array) else images), labels
+    if hasattr(images, "column_names") or hasattr(images, "columns"):
+        return _of_frame(images, labels)
+    return pa.chunked_array([_column(_array(images))]), labels
+
+
+def one_of(names: list[str], wanted: tuple[str, ...]) -> str:
+    """The column of images among names."""
+    for name in wanted:
+        if name in names:
+            return name
+    raise BadRequestError(
+        f"images must be a column named {', '.join(wanted)}, got {', '.join(map(str, names)) or 'no columns'}; "
+        "rename one, or pass that column alone",
+        "BAD_TENSOR",
+    )
+
+
+def _of_frame(table: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
+    """Columns of an Arrow table, or of a frame of pandas or of another library that Arrow reads."""
+    if hasattr(table, "iloc"):  # pandas: a column of arrays, which Arrow would take apart
+        names, column = list(table.columns), lambda name: table[name].to_list()
+    else:
+        table = table if isinstance(table, pa.Table) else pa.table(table)
+        names, column = table.column_names, table.column
+    found = column(one_of(names, IMAGES))
+    named = next((name for name in LABELS if name in names), None)
+    if labels is None and named is not None:
+        labels = column(named)
+        labels = to_numpy(labels) if isinstance(labels, pa.ChunkedArray) else labels
+    return columns_of(found, labels)
+
+
+def _tensors(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of tensors as it is sent, of the same memory where it can be; of other columns the images decoded."""
+    kind = column.type
+    if not isinstance(kind, pa.FixedShapeTensorType):
+        return pa.chunked_array([_column(np.stack([_decoded(value) for value in column.to_pylist()]))])
+    permuted = kind.permutation and list(kind.permutation) != sorted(kind.permutation)
+    if permuted or len(kind.shape) != 3 or kind.value_type not in (pa.uint8(), pa.float32()) or column.null_count:
+        if column.null_count:
+            raise BadRequestError(f"images must not be null, got {column.null_count} rows without one", "BAD_TENSOR")
+        chunks = [chunk.to_numpy_ndarray() for chunk in column.chunks]
+        return pa.chunked_array([_column(chunk) for chunk in chunks])
+    names = kind.dim_names or list(layout_of(kind.shape))
+    wanted = pa.fixed_shape_tensor(kind.value_type, kind.shape, dim_names=names)
+    return pa.chunked_array([pa.ExtensionArray.from_storage(wanted, chunk.storage) for chunk in column.chunks], wanted)
+
+
+def _decoded(value: Any) -> np.ndarray[Any, Any]:
+    """The image of a row: nested lists, encoded bytes, or Hugging Face's struct of bytes and path."""
+    if isinstance(value, dict) and "bytes" in value:
+        value = value["bytes"]
+    if isinstance(value, bytes):
+        from .data.pictures import decoded
+
+        return decoded(value)
+    if value is None:
+        raise BadRequestError("images must not be null, got a row without one", "BAD_TENSOR")
+    return _narrowed(np.asarray(value))
+
+
+def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Whole numbers that bytes can hold as bytes."""
+    bytes_all = array.size and array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255
+    return array.astype(np.uint8, copy=False) if bytes_all else array
+
+
+def _array(images: Any) -> np.ndarray[Any, Any]:
+    """Arrays, torch tensors, Pillow's images and lists of them as one array, without a copy of what is one already."""
+    if isinstance(images, list | tuple):
+        parts = [_array(image) for image in images]
+        shapes = sorted({part.shape for part in parts})
+        if len(shapes) > 1:
+            raise BadRequestError(
+                f"images must be of one size, got {shapes[0]} and {shapes[1]}; anisoflight.data resizes files",
+                "BAD_TENSOR",
+            )
+        return np.stack(parts) if parts else np.zeros(0)
+    if type(images).__module__.partition(".")[0] == "torch":
+        images = images.detach().cpu()
+        images = (images.float() if images.dtype.is_floating_point and images.dtype.itemsize < 4 else images).numpy()
+    if type(images).__module__.startswith("PIL."):
+        images = images if images.mode in ("L", "RGB") else images.convert("L" if images.mode == "1" else "RGB")
+    return np.asarray(images)
+
+
+def _column(array: np.ndarray[Any, Any]) -> pa.FixedShapeTensorArray:
+    """The column of an array of images [n, H, W, C], [n, C, H, W] or [n, H, W]."""
+    if array.ndim == 3 and array.shape[-1] > 4:
+        array = array[..., None]
+    if array.ndim != 4:
+        hint = "; put images[None] for one image" if array.ndim in (2, 3) else ""
+        raise BadRequestError(
+            f"images must have the shape [n, H, W, C] or [n, C, H, W], or [n, H, W] of grey, got {array.shape}{hint}",
+            "BAD_TENSOR",
+        )
+    if array.dtype.kind == "f":
+        array = array.astype(np.float32, copy=False)
+    elif array.dtype != np.uint8:
+        raise BadRequestError(
+            f"images must be uint8 in [0, 255] or floats in [-1, 1], got {array.dtype}; put images.astype(np.uint8) "
+            "where they are bytes",
+            "BAD_TENSOR",
+        )
+    return tensor_column(array, layout_of(array.shape[1:]))
