@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import comparison
 from .calls import DEFAULT_LOCATION
+from .html import table, titled
 from .operations.datasets import Datasets
 from .operations.measurements import Measurements
 from .operations.models import Models
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from .comparison import Choice
     from .metrics import Features
+
+_LISTED = 8  # names of a kind that a notebook shows
 
 
 def connect(
@@ -47,6 +50,20 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
     >>> client.models().index.tolist()
     ['digits']
     """
+
+    def _repr_html_(self) -> str:
+        """What the server is and holds, for notebooks."""
+        info = self.info()
+        facts = {"version": info["version"], "device": info["device"]["name"]}
+        held = {
+            "models": self.models(),
+            "datasets": self.datasets(),
+            "schedules": self.schedules(),
+            "bases": self.bases(),
+            "runs": self.runs(),
+        }
+        names = {kind: _some(frame.index.tolist()) for kind, frame in held.items()}
+        return titled(self, table({**facts, **names}))
 
     def info(self) -> dict[str, Any]:
         """Version, device, load and memory of the server."""
@@ -107,3 +124,9 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
             features=features,
             progress=progress,
         )
+
+
+def _some(names: list[str]) -> str:
+    """The first names of a list, and how many more there are."""
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "") or "none"

@@ -65,7 +65,7 @@ def compare(
     """See `Client.compare`."""
     for name, given in {"solvers": solvers, "nfe": nfe, "schedules": schedules, "grids": grids}.items():
         if isinstance(given, str | Mapping) or np.ndim(given) != 1 or len(given) == 0:
-            raise ValueError(f"{name} must be a list of at least one, not {given!r}")
+            raise ValueError(f"{name} must be a list of one or more, got {given!r}")
     common: dict[str, Any] = {}
     if isinstance(reference, str):
         stored = client.dataset(reference, progress=False)

@@ -12,6 +12,7 @@ It needs the packages diffusers and torch, and asks no server. `networks` says h
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +33,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 Kind = Literal["ddpm", "flow", "edm", "denoiser"]
 
@@ -47,7 +48,7 @@ class SchedulerOutput(BaseOutput):
     """The network's estimate of x_0."""
 
 
-class Scheduler(SchedulerMixin, ConfigMixin):
+class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTypeIssues]
     """Plans as a scheduler: `set_timesteps` takes the plan with that number of steps.
 
     plans are `Plan`s, or their files as `save_pretrained` stores them; a plan holds noise levels and solver, and is
@@ -78,7 +79,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):
         clip_sample: bool = False,
         clip_sample_range: float = 1.0,
     ) -> None:
-        given = plans if isinstance(plans, list | tuple) else [plans]
+        given = [plans] if isinstance(plans, Plan | Mapping) else plans
         found = [plan if isinstance(plan, Plan) else _read(plan) for plan in given]
         if not found:
             raise ValueError("plans must hold one plan or more, as Client.plan makes them, got none")
@@ -87,7 +88,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):
         several = next((plan for plan in found if len(plan.init) > 1), None)
         if several is not None and network != "denoiser":
             raise ValueError(
-                f"a network of kind {network} is told one noise level at a time, and this plan has {len(several.init)}: "
+                f"a network of kind {network} is told one noise level at a time, this plan has {len(several.init)}; "
                 'make it on a schedule of one subspace, or say network="denoiser"'
             )
         self.register_to_config(
@@ -126,7 +127,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):
 
     @property
     def init_noise_sigma(self) -> float:
-        """What unit noise is multiplied by at the start; of ddpm and flow networks 1 but for what their last level lacks.
+        """What unit noise is multiplied by at the start; for ddpm and flow networks about 1.
 
         Where the subspaces start at noise levels of their own, begin with `start`.
         """
@@ -213,7 +214,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):
     def _levels(self, images: Any, times: Any) -> tuple[Any, Any]:
         """c and c·σ at times [B], for images [B, …]."""
         if len(self._stepper.plan.init) > 1:
-            raise ValueError("a plan of several subspaces has no noise between its levels: train with Client.create_run")
+            raise ValueError("plans of several subspaces know their own levels only: train with Client.create_run")
         sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(times).reshape(-1)]
         scales = [self.network.scale(sigma) for sigma in sigmas]
         levels = [sigma * scale for sigma, scale in zip(sigmas, scales, strict=True)]
@@ -244,10 +245,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):
     def _network(self, kind: str) -> Network:
         config = self.config
         if kind == "ddpm":
-            names = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas")
-            betas = DDPMScheduler(
-                **{name: config[name] for name in names}, rescale_betas_zero_snr=config.rescale_betas_zero_snr
-            )
+            names = ("beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr")
+            names = ("num_train_timesteps", *names)
+            betas: Any = DDPMScheduler(**{name: config[name] for name in names})  # pyright: ignore[reportCallIssue]
             self.alphas_cumprod = betas.alphas_cumprod
             return DDPM(self.alphas_cumprod.double().numpy(), config.prediction_type)
         if kind == "flow":

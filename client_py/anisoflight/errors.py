@@ -122,6 +122,7 @@ _UNCODED: tuple[tuple[type[BaseException], type[AnisoflightError], str], ...] = 
 )
 
 _CODED = re.compile(r"\[([A-Z][A-Z_]+)\] (.*)", re.DOTALL)
+_REFUSED = re.compile(r"(?:ipv[46]:)?(\S+): Failed to connect to remote host: ([\w ]+)")
 # What the C++ client appends to the server's own sentence.
 _TAIL = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*", re.DOTALL)
 
@@ -132,6 +133,14 @@ def from_arrow(error: BaseException) -> AnisoflightError:
     match = _CODED.search(text)
     if match and match[1] in _CLASSES:
         return _CLASSES[match[1]](_TAIL.sub("", match[2]).strip(), match[1])
+    if isinstance(error, fl.FlightUnavailableError) and (refused := _REFUSED.search(text)):
+        return UnavailableError(
+            f"no server answers at {refused[1]} ({refused[2].lower()}); start one with anisoflight serve, "
+            "or give connect another location",
+            "UNAVAILABLE",
+        )
+    if text == "FlightClient is closed":
+        return UnavailableError("this client is closed; connect once more", "UNAVAILABLE")
     for kind, target, code in _UNCODED:
         if isinstance(error, kind):
             return target(_TAIL.sub("", text).strip(), code)

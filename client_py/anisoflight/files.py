@@ -63,7 +63,10 @@ def write_with_basis(path: Path, file: Mapping[str, Any], vectors: Vectors | Non
 
 def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
     """A schedule file or a plan, and the vectors beside it where its family's basis has any."""
-    file = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        file = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON, as save writes it, got something else: {error}") from None
     beside = path.with_name(BASIS_FILE)
     named = isinstance(file, dict) and file.get("family", {}).get("basis", "none") not in FORMULAS
     return file, basis_of(beside.read_bytes()) if named and beside.exists() else None

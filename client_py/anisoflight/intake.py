@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,8 +52,9 @@ def columns_of(images: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
         images = images.drop_columns(["label"])
     if isinstance(images, pa.Array | pa.ChunkedArray):
         return _tensors(pa.chunked_array(images) if isinstance(images, pa.Array) else images), labels
-    if hasattr(images, "column_names") or hasattr(images, "columns"):
+    if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
         return _of_frame(images, labels)
+    _check_kind(images)
     return pa.chunked_array([_column(_array(images))]), labels
 
 
@@ -67,9 +70,23 @@ def one_of(names: list[str], wanted: tuple[str, ...]) -> str:
     )
 
 
+def _check_kind(images: Any) -> None:
+    """Tell what is often put where images belong."""
+    first = images[0] if isinstance(images, list | tuple) and images else images
+    if isinstance(first, str | os.PathLike):
+        raise BadRequestError(
+            f"images must be pixels, got the path {os.fspath(first)!r}; store files with python -m anisoflight.data",
+            "BAD_TENSOR",
+        )
+    if first is None:
+        raise BadRequestError("images must be an array, a table or a list of images, got None", "BAD_TENSOR")
+
+
 def _of_frame(table: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
     """Columns of an Arrow table, or of a frame of pandas or of another library that Arrow reads."""
-    if hasattr(table, "iloc"):  # pandas: a column of arrays, which Arrow would take apart
+    if isinstance(table, Mapping):
+        names, column = list(table), lambda name: table[name]
+    elif hasattr(table, "iloc"):  # pandas: a column of arrays, which Arrow would take apart
         names, column = list(table.columns), lambda name: table[name].to_list()
     else:
         table = table if isinstance(table, pa.Table) else pa.table(table)

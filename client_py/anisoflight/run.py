@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from .html import curve, table, titled
 from .progress import Bar, followed
 from .tensors import to_numpy
 from .transport import joined
@@ -12,17 +17,11 @@ from .transport import joined
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pandas as pd
-
     from .calls import Calls
     from .transport import Message
 
 
-class RunInterrupted(KeyboardInterrupt):
-    """An interrupt of `Run.step`, which a notebook shows in one line."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [str(self)]
+_PATIENCE = 2.0  # seconds for the step that an interrupt falls into
 
 
 class Run:
@@ -42,6 +41,18 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({self.name!r}, {self.state!r})"
 
+    def _repr_html_(self) -> str:
+        """State, settings and the loss so far, for notebooks."""
+        info = self.info
+        settings = ("stage", "dataset", "model", "batch")
+        chosen = {name: info["config"][name] for name in settings if info["config"].get(name)}
+        seen = {name: f"{info[name]:.5g}" for name in ("step", "kimg", "target_kimg") if name in info}
+        rows = self.metrics()
+        said = table({"state": info["state"], **chosen, **seen})
+        if not len(rows):
+            return titled(self, said)
+        return titled(self, said + curve(rows["step"], {"loss": rows["loss"]}, "step", "loss", smooth=True))
+
     @property
     def info(self) -> dict[str, Any]:
         """The run as the server describes it: its settings, state and last step."""
@@ -58,14 +69,13 @@ class Run:
         return self.info.get("stopped")
 
     def step(self, steps: int = 1, progress: bool = True) -> pd.DataFrame:
-        """Take training steps now and return their rows; the server keeps what was learned before an interrupt."""
-        try:
-            return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress)
-        except KeyboardInterrupt:
-            raise RunInterrupted(
-                f"run {self.name} was interrupted; its steps are kept: metrics() shows them, "
-                "save() saves what was learned, step() goes on"
-            ) from None
+        """Take training steps now and return their rows.
+
+        An interrupt (Ctrl-C) ends the steps and returns the rows so far, with ``rows.attrs["interrupted"]`` and a line
+        on stderr: the server keeps what was learned, and `step` goes on from there, of any later client as well.
+        """
+        kept = "what was learned is kept: step() goes on, save() saves it, metrics() shows all rows"
+        return self._follow("TrainStep", {"run": self.name, "steps": steps}, progress, kept)
 
     def start(self, kimg: float) -> None:
         """Train in the background until `kimg` thousand images have been seen in all."""
@@ -94,15 +104,16 @@ class Run:
         return joined(so_far()).to_pandas()
 
     def wait(self, progress: bool = True) -> pd.DataFrame:
-        """The rows of a background run, at its end; an interrupt stops the waiting, not the run."""
-        rows = self._follow("WatchRun", {"run": self.name, "from": 0}, progress)
+        """The rows of a background run, at its end; an interrupt stops the waiting, not the run, as in `step`."""
+        kept = "the run goes on in the background: wait() follows it again, pause() stops it"
+        rows = self._follow("WatchRun", {"run": self.name, "from": 0}, progress, kept)
         stopped = self.stopped
         if stopped and len(rows) and stopped["step"] == rows["step"].iloc[-1]:
             warnings.warn(f"run {self.name} stopped: {stopped['message']}", stacklevel=2)
         return rows
 
-    def _follow(self, op: str, request: dict[str, Any], progress: bool) -> pd.DataFrame:
-        """All rows of op, with a bar that shows the steps taken, those to come, and the loss."""
+    def _follow(self, op: str, request: dict[str, Any], progress: bool, kept: str) -> pd.DataFrame:
+        """All rows of op, or those before an interrupt, with a bar that shows steps and loss."""
         target = self.info.get("target_kimg", 0.0)
         bar = Bar("train", "step", request.get("steps"), progress)
 
@@ -118,7 +129,28 @@ class Run:
                     bar.note(f"loss {row['loss']:.3g}")
                 yield message
 
-        return joined(noted()).to_pandas()
+        messages: list[Message] = []
+        try:
+            for message in noted():
+                messages.append(message)
+        except KeyboardInterrupt:
+            rows = joined(messages).to_pandas() if messages else pd.DataFrame()
+            if op == "TrainStep":
+                rows = self._kept(rows)
+            last = f" after step {rows['step'].iloc[-1]}" if len(rows) else ""
+            print(f"run {self.name} was interrupted{last}; {kept}", file=sys.stderr)
+            rows.attrs["interrupted"] = True
+            return rows
+        return joined(messages).to_pandas()
+
+    def _kept(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows of an interrupted call with those of the last steps, which the server took before it heard of it."""
+        end = time.monotonic() + _PATIENCE
+        while self.state == "running" and time.monotonic() < end:
+            time.sleep(0.02)
+        first = rows["step"].iloc[0] if len(rows) else 0
+        everything = self.metrics()
+        return everything[everything["step"] >= first].reset_index(drop=True) if len(rows) else rows
 
     def pause(self) -> None:
         """Stop after the current step; `start` and `step` continue."""

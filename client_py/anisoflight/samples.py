@@ -48,7 +48,9 @@ class ImageTable(Sequence[Array]):
         if not isinstance(place, slice):
             return self.images[place]
         start, stop, step = place.indices(len(self))
-        rows = self.table.slice(start, max(0, stop - start)) if step == 1 else self.table.take(np.arange(len(self))[place])
+        rows = (
+            self.table.slice(start, max(0, stop - start)) if step == 1 else self.table.take(np.arange(len(self))[place])
+        )
         return type(self)(rows)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -111,7 +113,7 @@ class ImageTable(Sequence[Array]):
         elif kind == ".npy":
             np.save(path, self.images)
         elif kind == ".npz":
-            np.savez(path, **self._arrays())
+            np.savez(path, allow_pickle=False, **self._arrays())
         elif kind == ".parquet":
             import pyarrow.parquet
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .calls import frame_of
+from .errors import BadRequestError, NotFoundError
 from .files import FORMULAS, write_with_basis
+from .html import curve, table, titled
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -42,7 +43,14 @@ class Schedule:
     @property
     def info(self) -> dict[str, Any]:
         """The schedule as the server describes it; after `Client.make_schedule`, what that reported."""
-        return self._made or frame_of(self._client.call("ListSchedules")["schedules"]).loc[self.name].dropna().to_dict()
+        if self._made:
+            return self._made
+        listed = frame_of(self._client.call("ListSchedules")["schedules"])
+        if self.name not in listed.index:
+            raise NotFoundError(
+                f"no schedule is called {self.name!r}; Client.schedules() lists {len(listed)}", "SCHEDULE_NOT_FOUND"
+            )
+        return listed.loc[self.name].dropna().to_dict()
 
     def __repr__(self) -> str:
         return f"Schedule({self.name!r})"
@@ -82,6 +90,8 @@ class Schedule:
         >>> client.schedule("edm").sigmas(3, zero=True).round(2).tolist()
         [80.0, 9.71, 0.47, 0.0]
         """
+        if steps < 1:
+            raise BadRequestError(f"steps must be at least 1, got {steps}", "BAD_REQUEST")
         frame = self.evaluate(points=steps + 1, labels=None if label is None else [label])
         if len(set(frame["label"])) > 1:
             raise ValueError("this schedule differs by class: give a label")
@@ -150,4 +160,16 @@ class Schedule:
         return ax
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>" + self.evaluate(points=9).to_html(index=False)
+        """The noise levels over time, a line for each label and subspace, for notebooks."""
+        frame = self.evaluate(points=65)
+        lines = {_called(*key): rows["g"] ** 0.5 for key, rows in frame.groupby(["label", "subspace"])}
+        first = frame.loc[(frame["label"] == frame["label"][0]) & (frame["subspace"] == frame["subspace"][0])]
+        levels = f"{frame['sigma'].max():.4g} … {frame['sigma'].min():.2g}"
+        kinds = {"subspaces": frame["subspace"].nunique(), "classes": (frame["label"].unique() >= 0).sum() or "all"}
+        facts = {"T": f"{frame['t'].max():.6g}", "σ": levels, **kinds}
+        return titled(self, table(facts) + curve(first["t"], lines, "t", "σ", log=True))
+
+
+def _called(label: Any, subspace: Any) -> str:
+    """What a line of a figure is called."""
+    return f"subspace {subspace}" + ("" if label < 0 else f", class {label}")

@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from .errors import BadRequestError
-from .progress import Bar, followed, last
 from .intake import columns_of
+from .progress import Bar, followed, last
 from .tensors import batches_of, integers, table_of, tensor_column, to_numpy
 from .transport import Connection, command
 
@@ -117,7 +117,16 @@ def schedule_table(table: Any) -> pa.Table:
     Traceback (most recent call last):
     anisoflight.errors.BadRequestError: [BAD_SCHEDULE] Row 1 of the schedule: t is 'five'; it is a number
     """
-    frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
+    try:
+        frame = table.to_pandas() if isinstance(table, pa.Table) else pd.DataFrame(table)
+    except (ValueError, TypeError) as error:
+        raise BadRequestError(f"a schedule must be a table with columns t and g, got {error}", "BAD_SCHEDULE") from None
+    if missing := [name for name in ("t", "g") if name not in frame]:
+        raise BadRequestError(
+            f"a schedule must have the columns t and g, got {', '.join(map(str, frame.columns)) or 'none'}; "
+            f"add {' and '.join(missing)}",
+            "BAD_SCHEDULE",
+        )
     columns = {
         "label": (pa.int32(), -1),
         "subspace": (pa.int32(), 0),
@@ -130,8 +139,6 @@ def schedule_table(table: Any) -> pa.Table:
 def _numbers(frame: pd.DataFrame, name: str, kind: pa.DataType, default: int | None) -> pa.Array:
     """A column of a schedule table; what is no number is named by its row."""
     if name not in frame:
-        if default is None:
-            raise BadRequestError(f"The schedule has no column {name!r}", "BAD_SCHEDULE")
         return pa.array(np.full(len(frame), default), kind)
     values = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
     whole = pa.types.is_integer(kind)
@@ -150,5 +157,7 @@ def basis_table(vectors: Any, labels: npt.ArrayLike | None) -> pa.Table:
         labels = [int(label) for label, rows in vectors.items() for _ in range(len(rows))]
         vectors = np.concatenate([np.asarray(rows, np.float64) for rows in vectors.values()])
     array = np.asarray(vectors, np.float64)
+    if array.ndim != 3:
+        raise BadRequestError(f"vectors must have the shape [k, H, W], got {array.shape}", "BAD_TENSOR")
     column = tensor_column(array, "HW")
     return table_of({"label": pa.array([-1] * len(array) if labels is None else labels, pa.int32()), "vector": column})

@@ -96,7 +96,7 @@ def test_what_is_wrong_with_every_cell_is_raised(client: anisoflight.Client) -> 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"solvers": "ab"}, "solvers must be a list of at least one, not 'ab'"),
+        ({"solvers": "ab"}, "solvers must be a list of one or more, got 'ab'"),
         ({"nfe": 5}, "nfe must be a list"),
         ({"grids": []}, "grids must be a list"),
         ({"seeds": 0}, "seeds ≥ 1"),

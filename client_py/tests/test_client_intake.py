@@ -92,7 +92,7 @@ def test_own_tables_round_trip(client: Client, tmp_path: Path) -> None:
         stored = client.dataset("round")
         np.testing.assert_array_equal(stored.images, samples.images)
         assert stored.labels.tolist() == [3, 1, 4, 1]
-    client.put_dataset("round", stored, replace=True, progress=False)
+    client.put_dataset("round", client.dataset("round"), replace=True, progress=False)
     np.testing.assert_array_equal(client.dataset("round").images, samples.images)
     client.delete_dataset("round")
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import threading
 import warnings
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import anisoflight
-from anisoflight import Client
-from anisoflight.calls import Calls
-from anisoflight.run import Run, RunInterrupted
+from anisoflight import AnisoflightError, Client, LocalClient
 
 
 def test_numbers_of_numpy_are_numbers(client: Client) -> None:
@@ -104,18 +108,165 @@ def test_a_stale_average_is_told(client: Client) -> None:
     run.delete()
 
 
-def test_an_interrupted_run_says_what_is_kept() -> None:
-    class Interrupted(Calls):
-        def __init__(self) -> None:
-            pass
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that are not what they are taken for."""
+    folder = tmp_path_factory.mktemp("misuse")
+    (folder / "broken.json").write_text("{")
+    (folder / "other.json").write_text("{}")
+    return folder
 
-        def call(self, action: str, *, show: str | None = None, **request: Any) -> dict[str, Any]:
-            raise KeyboardInterrupt
 
-    with pytest.raises(RunInterrupted) as caught:
-        Run(Interrupted(), "first").step(3)
-    (line,) = caught.value._render_traceback_()  # what IPython shows
-    assert line == (
-        "run first was interrupted; its steps are kept: metrics() shows them, save() saves what was learned, "
-        "step() goes on"
+IMAGES = np.zeros((3, 8, 8, 1), np.uint8)
+X = np.zeros((2, 8, 8, 1), np.float32)
+MISTAKES: dict[str, tuple[str, str]] = {
+    # What is typed, and the sentence, or its telling part.
+    "a location without its scheme": ("connect('localhost:8815')", "write grpc://localhost:8815 for a server on this"),
+    "nobody listens": (
+        "connect('grpc://127.0.0.1:1').info()",
+        r"no server answers at 127.0.0.1:1 \(conn",
+    ),
+    "a closed client": ("closed().info()", "this client is closed; connect once more"),
+    "no such program": ("serve(binary='/nowhere')", "no program at /nowhere; build one with make build"),
+    "a model's name misspelt": ("client.sample('digit', n=1, steps=2)", 'No model is called "digit". .*digits'),
+    "neither steps nor nfe": ("client.sample('digits', n=1)", "steps and nfe are both missing. Give one of them"),
+    "both steps and nfe": ("client.sample('digits', n=1, steps=3, nfe=5)", "steps and nfe must not both be given"),
+    "n beside labels": ("client.sample('digits', n=3, labels=[1], steps=2)", "n and labels must not both be given"),
+    "no images": ("client.sample('digits', n=0, steps=2)", "n must be at least 1, got 0"),
+    "half an image": ("client.sample('digits', n=2.5, steps=2)", "n must be a whole number, got 2.5"),
+    "more than fits": (
+        "client.sample('digits', n=10**12, steps=2)",
+        "1073741824 bytes a request; ask for fewer",
+    ),
+    "a number in words": ("client.sample('digits', n=1, nfe='nine')", 'nfe must be a number, got "nine"'),
+    "too few evaluations": ("client.sample('digits', n=1, nfe=1)", "nfe must be at least 2, one step of heun"),
+    "another program's solver": ("client.sample('digits', n=1, steps=2, solver='dpm++')", "one of heun, euler.*dpm"),
+    "another program's grid": ("client.sample('digits', n=1, steps=2, grid='karras')", "one of schedule, edm.*karras"),
+    "noise that rises": ("client.sample('digits', n=1, grid={'sigma': [0, 1]})", "grid.sigma must fall strictly"),
+    "a grid's field": ("client.sample('digits', n=1, steps=2, grid={'edm': {'smax': 2}})", "Known: rho, sigma_max"),
+    "no such class": ("client.sample('digits', labels=[10], steps=2)", "The classes are 0 … 9, and -1 is none"),
+    "labels in words": ("client.sample('digits', labels=['cat'], steps=2)", "integers, got 'cat'; number the classes"),
+    "a negative seed": ("client.sample('digits', n=1, steps=2, seed=-1)", "seed must lie in 0 … 2⁶⁴ − 1, got -1"),
+    "half precision": ("client.sample('digits', n=1, steps=2, dtype='float16')", "one of uint8, float32, got"),
+    "torch's layout": ("client.sample('digits', n=1, steps=2, layout='NCHW')", "one of HWC, CHW, got"),
+    "an order that is fixed": (
+        "client.sample('digits', n=1, steps=2, order=3)",
+        "must be left out with solver heun",
+    ),
+    "latents of another size": ("client.sample('digits', latents=x[:, :4, :4], steps=2)", "4×4 pixels.*have 8×8"),
+    "one latent alone": ("client.sample('digits', latents=x[0], steps=2)", r"got \(8, 8, 1\); put latents\[None\]"),
+    "a file of another kind": ("client.sample('digits', n=1, steps=2).save('x.gif')", "path must end in .png"),
+    "one image alone": ("client.put_dataset('new', images[0])", r"got \(8, 8, 1\); put images\[None\] for one image"),
+    "integers of 64 bits": (
+        "client.put_dataset('new', images.astype(int))",
+        r"got int64; put images.astype",
+    ),
+    "floats up to 255": ("client.put_dataset('new', images + 255.0)", "must be finite and lie in .*, got 255"),
+    "a folder's path": ("client.put_dataset('new', 'photos')", "got the path 'photos'; store files with python -m"),
+    "nothing": ("client.put_dataset('new', None)", "images must be an array, a table or a list of images, got None"),
+    "images of two sizes": ("client.put_dataset('new', [images[0], images[0, :4]])", "must be of one size, got .4, 8"),
+    "labels too few": ("client.put_dataset('new', images, [1])", r"one number an image, got shape \(1,\) for 3 images"),
+    "a frame without images": (
+        "client.put_dataset('new', {'pixels': images})",
+        "a column named .*, got pixels",
+    ),
+    "a name with a slash": ("client.put_dataset('a/b', images)", r'name must match .*, got "a/b"'),
+    "a name that is taken": ("client.put_dataset('blocks', images)", 'already called "blocks". .* or set replace'),
+    "a run without a network": ("client.create_run('new', 'pretrain', 'blocks')", "network must be the config.json"),
+    "no such stage": ("client.create_run('new', 'train', 'blocks')", "pretrain, isotropic or anisotropic, got .train"),
+    "a rate in words": ("client.create_run('new', 'pretrain', 'blocks', lr='high')", 'lr must be a number, got "high"'),
+    "no steps": ("client.run('for-model').step(0)", "steps must be at least 1, got 0"),
+    "no such run": ("client.run('firts')", 'No run is called "firts". There are: '),
+    "a schedule without g": ("client.put_schedule('new', {'t': [0, 1]})", "the columns t and g, got t; add g"),
+    "a schedule that falls": ("client.put_schedule('new', {'t': [0, 1, 2], 'g': [1e-9, 3, 2]})", "got 2 after 3"),
+    "a schedule from 1": ("client.put_schedule('new', {'t': [1, 2], 'g': [1e-9, 3]})", "t must start at 0, got 1"),
+    "a schedule of nothing": (
+        "client.put_schedule('new', [1, 2])",
+        "columns t and g, got 0; add t and g",
+    ),
+    "a broken file": ("client.put_schedule('new', places / 'broken.json')", "broken.json must be JSON"),
+    "another program's file": ("client.put_schedule('new', places / 'other.json')", "not a schedule file"),
+    "another file as a plan": ("Plan.load(places / 'other.json')", "not a plan: format and version must be"),
+    "no such schedule": ("client.schedule('nope').info", "no schedule is called 'nope'"),
+    "no such kind": ("client.make_schedule('new', 'karras')", "kind must be one of geodesic, gaussian.*karras"),
+    "no levels": ("client.schedule('edm').sigmas(0)", "steps must be at least 1, got 0"),
+    "no noise level": ("client.denoise('digits', x)", "sigma or g must be given, one of them, got neither"),
+    "a negative level": ("client.denoise('digits', x, sigma=-1)", "A noise level is positive and finite"),
+    "levels of other images": ("client.denoise('digits', x, sigma=[1, 2, 3])", r"each of 2 images, got shape \(3,\)"),
+    "a level in words": ("client.denoise('digits', x, sigma='big')", "sigma must be a number, .* got 'big'"),
+    "a basis of rows": ("client.put_basis('new', np.eye(64))", r"must have the shape \[k, H, W\], got \(64, 64\)"),
+    "a basis that is none": ("client.put_basis('new', np.ones((2, 8, 8)))", "vectors must be orthonormal"),
+    "too many components": (
+        "client.make_basis('new', 'pca', 'blocks', k=99)",
+        "k must lie between 1 and 63.*got 99",
+    ),
+    "a path outside": ("client.load_model('new', '../../etc')", "leads outside the models folder"),
+    "a covariance that is none": (
+        "client.make_mixture('new', means=[[0, 0]], covariances=[[[1, 2], [2, 1]]])",
+        "not positive definite: it has the eigenvalue -1",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_one_sentence(client: LocalClient, places: Path, mistake: str) -> None:
+    def closed() -> Client:
+        other = anisoflight.connect(client.location)
+        other.close()
+        return other
+
+    typed, said = MISTAKES[mistake]
+    names = {"client": client, "closed": closed, "places": places, "images": IMAGES, "x": X, "np": np}
+    with pytest.raises((AnisoflightError, ValueError), match=said) as caught:
+        eval(typed, {**names, "connect": anisoflight.connect, "serve": anisoflight.serve, "Plan": anisoflight.Plan})
+    sentence = getattr(caught.value, "message", str(caught.value))
+    assert "\n" not in sentence
+    assert len(sentence) <= 200, sentence
+    assert "new" not in {*client.datasets().index, *client.schedules().index, *client.bases().index}
+
+
+def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest.CaptureFixture[str]) -> None:
+    """What the server took before it heard of the interrupt is among them; a later client goes on."""
+    run = client.create_run("misuse-interrupted", "pretrain", "blocks", model="digits", batch=8)
+    run.step(1, progress=False)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    rows = run.step(10**6, progress=False)
+    assert rows.attrs == {"interrupted": True}
+    steps = rows["step"].tolist()
+    assert steps == list(range(2, len(steps) + 2))
+    assert capfd.readouterr().err == (
+        f"run misuse-interrupted was interrupted after step {steps[-1]}; what was learned is kept: step() goes on, "
+        "save() saves it, metrics() shows all rows\n"
     )
+    with anisoflight.connect(client.location) as later:
+        assert later.run("misuse-interrupted").step(1, progress=False)["step"].tolist() == [steps[-1] + 1]
+        run.start(kimg=1000)
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        rows = later.run("misuse-interrupted").wait(progress=False)
+    assert "the run goes on in the background: wait() follows it again" in capfd.readouterr().err
+    assert len(rows) > len(steps)
+    assert run.state == "running"
+    run.pause()
+    run.delete()
+
+
+def test_what_notebooks_show(client: LocalClient) -> None:
+    run = client.run("for-model")
+    client.put_schedule(
+        "misuse-pair", {"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 4, 1e-6, 4]}, basis="dct", k=16
+    )
+    pages = {
+        "client": (client._repr_html_(), ["digits", "blocks", "for-model", "xla"]),
+        "run": (run._repr_html_(), ["pretrain", "paused", "loss, mean", 'aria-label="loss over step"']),
+        "schedule": (client.schedule("edm")._repr_html_(), ["80 …", "6400", 'aria-label="σ over t"']),
+        "two": (client.schedule("misuse-pair")._repr_html_(), ["subspace 0", "subspace 1"]),
+    }
+    for page, words in pages.values():
+        assert all(word in page for word in words), page
+        ElementTree.fromstring(page)  # well-formed
+    assert [repr(thing) for thing in (run, client.schedule("edm"))] == ["Run('for-model', 'paused')", "Schedule('edm')"]
+    (polyline,) = re.findall(r'points="([^"]*)"', pages["schedule"][0])
+    heights = [float(point.split(",")[1]) for point in polyline.split()]
+    assert heights == sorted(heights, reverse=True)  # σ rises with t
+    assert heights[-1] == 10
+    client.delete_schedule("misuse-pair")

@@ -136,7 +136,7 @@ def test_a_schedule_is_a_frame_a_plot_and_sigmas(client: Client) -> None:
     pyplot.switch_backend("agg")
     assert len(schedule.plot(points=5).lines) == 1
     pyplot.close("all")
-    assert "<table" in schedule._repr_html_()
+    assert "<svg" in schedule._repr_html_()
 
 
 def test_put_a_schedule_of_two_subspaces(client: Client) -> None:
@@ -249,8 +249,9 @@ def test_ctrl_c_ends_the_call_on_both_sides(client: LocalClient, name: str) -> N
         threading.Timer(1.5, lambda: print("under way", flush=True)).start()
         try:
             {call.format(long)}
-        except KeyboardInterrupt:
-            print(time.time(), flush=True)
+        except KeyboardInterrupt:  # Run.step returns what was learned
+            pass
+        print(time.time(), flush=True)
     """)
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
