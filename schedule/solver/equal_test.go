@@ -20,7 +20,7 @@ func TestEqualClocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range Names() {
+	for _, name := range subspaceSolvers() {
 		for _, s := range []Settings{
 			{Steps: 6},
 			{Steps: 6, Grid: Grid{Kind: GridEDM}},

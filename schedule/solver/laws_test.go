@@ -29,7 +29,7 @@ func kinked(t *testing.T) *schedule.Schedule {
 // x_end = x − (U_end − U_start) flow. It pins Σ β in every stage.
 func TestConstantFlow(t *testing.T) {
 	sch := kinked(t)
-	for _, name := range Names() {
+	for _, name := range subspaceSolvers() {
 		for _, afsOrNot := range []Grid{{}, {Kind: GridEDM}, {Kind: GridT, T: []float64{9, 5, 2, 1.1, 0.4}}} {
 			s := Settings{Solver: name, Grid: afsOrNot}
 			if afsOrNot.T == nil {
@@ -122,7 +122,7 @@ func TestConstantImage(t *testing.T) {
 		}
 		return out
 	}
-	for _, name := range Names() {
+	for _, name := range subspaceSolvers() {
 		p := plan(t, Settings{Solver: name, Steps: 6}, sch)
 		want := noise(1, 2)
 		for j := range want {
@@ -143,7 +143,7 @@ func TestConstantImage(t *testing.T) {
 // denoise_to_zero returns D of the last evaluation, at no cost.
 func TestDenoiseToZero(t *testing.T) {
 	sch, flow := kinked(t), gaussian(3, 2)
-	for _, name := range Names() {
+	for _, name := range subspaceSolvers() {
 		plain := plan(t, Settings{Solver: name, Steps: 5}, sch)
 		s := Settings{Solver: name, Steps: 5, DenoiseToZero: true}
 		p := plan(t, s, sch)
@@ -166,7 +166,7 @@ func TestDenoiseToZero(t *testing.T) {
 // −x/√(1 + g), for every solver, and one evaluation less.
 func TestAnalyticFirstStep(t *testing.T) {
 	sch, flow := kinked(t), gaussian(3, 2)
-	for _, name := range Names() {
+	for _, name := range subspaceSolvers() {
 		for _, grid := range []Grid{{}, {Kind: GridEDM}} {
 			s := Settings{Solver: name, Steps: 6, Grid: grid}
 			full := plan(t, s, sch)

@@ -26,7 +26,8 @@ type method struct {
 	// an Euler step; nil means one for each step.
 	evaluations func(n int, eulerEnd bool) int
 	// links returns the stages of one subspace. Their number, kinds and lengths
-	// depend on the settings and the number of steps alone.
+	// depend on the settings and the number of steps alone. It is nil where coordinates
+	// smaller than subspaces have steps of their own.
 	links func(s Settings, c *clock) []link
 	// local is links where a step's own part is not what its links do; nil elsewhere.
 	local func(s Settings, c *clock) []link
@@ -43,6 +44,7 @@ var methods = map[string]method{
 	"dpmpp3m":        {links: dpmpp3m, warms: true, data: true},
 	"dpmpp3m_taylor": {links: dpmpp3mTaylor, warms: true, data: true},
 	"unipc":          {links: unipc, local: unipcPredictor, data: true, least: 1, most: 3, usual: 3},
+	localName:        {data: true, least: 1, most: 3, usual: 2},
 	"deis":           {links: deis, warms: true, least: 1, most: 3, usual: 3},
 }
 

@@ -72,16 +72,21 @@ func slope(t *testing.T, flow flowFunc, s Settings, warm int, change func(*Plan)
 		logN = append(logN, math.Log(float64(n)))
 		logE = append(logE, math.Log(distance(got, exact[n])))
 	}
+	return -fit(logN, logE)
+}
+
+// fit returns the slope of a line through points.
+func fit(x, y []float64) float64 {
 	var mx, my, sxy, sxx float64
-	for i := range logN {
-		mx += logN[i] / float64(len(logN))
-		my += logE[i] / float64(len(logE))
+	for i := range x {
+		mx += x[i] / float64(len(x))
+		my += y[i] / float64(len(y))
 	}
-	for i := range logN {
-		sxy += (logN[i] - mx) * (logE[i] - my)
-		sxx += (logN[i] - mx) * (logN[i] - mx)
+	for i := range x {
+		sxy += (x[i] - mx) * (y[i] - my)
+		sxx += (x[i] - mx) * (x[i] - mx)
 	}
-	return -sxy / sxx
+	return sxy / sxx
 }
 
 func TestOrderOfConvergence(t *testing.T) {

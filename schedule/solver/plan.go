@@ -4,17 +4,21 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // MaxHistory bounds the length of a Beta, whatever the settings.
 const MaxHistory = 4
 
+// MaxStates bounds it for a plan whose history holds the states, too.
+const MaxStates = 8
+
 // Stage is one evaluation of the network and the combination that follows it.
 type Stage struct {
 	G     []float64   // [J] variances at which the network is evaluated
 	Time  float64     // schedule time of the evaluation
-	Alpha []float64   // [J] factor of the running x
-	Beta  [][]float64 // [J][history] factors of the evaluations, newest first; Beta[j][0] multiplies the one just made
+	Alpha []float64   // [J], or [H·W·C] with Statistics, factor of the running x
+	Beta  [][]float64 // as Alpha, by history factors of the evaluations, newest first; Beta[j][0] multiplies the one just made
 	Step  int         // solver step, from 0, that this stage ends; −1 for an inner stage
 	// [J] standard deviations of fresh noise, x ← x + Σ_j Noise_j P_j ξ, before the evaluation; nil for none
 	Noise []float64
@@ -28,6 +32,14 @@ type Plan struct {
 	NFE     int  // evaluations of the network: len(Stages)
 	History int  // length of the longest Beta
 	Data    bool // the history holds denoised images D = x + Σ_j √g_j P_j flow instead of flows
+	// States is true where the history holds states as well: E_{2i} is the evaluation i back
+	// and E_{2i+1} the x that it was made at.
+	States bool
+	// Statistics are there where the stages combine in the coordinates of one of their rows,
+	// Row, instead of the schedule's subspaces: P_j projects on the coordinate j, of as many
+	// as an image has values. Init and G are by subspace all the same.
+	Statistics *local.Statistics
+	Row        int
 	// T lists the times of the steps' ends, the start first; of their geometric-mean noise
 	// level where each subspace has nodes of its own.
 	T []float64
@@ -44,6 +56,9 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	times, err := s.Grid.times(sch, row, s.Steps)
 	if err != nil {
 		return nil, err
+	}
+	if s.Solver == localName {
+		return newLocal(s, sch, row, times)
 	}
 	clocks := make([]*clock, sch.J())
 	for j := range clocks {

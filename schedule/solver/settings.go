@@ -2,6 +2,8 @@ package solver
 
 import (
 	"fmt"
+
+	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // MaxSteps bounds a plan's length.
@@ -12,7 +14,7 @@ type Settings struct {
 	// Solver is one of Names; "heun" by default.
 	Solver string
 	// Order of ab (1–3, default 3), ipndm and ipndm_v (1–4, default 4), unipc and
-	// deis (1–3, default 3). Other solvers have their own and take none.
+	// deis (1–3, default 3), and local (1–3, default 2). Other solvers have their own and take none.
 	Order int
 	// SecondPoint of heun: Midpoint (in t, the default) or Endpoint. No effect on
 	// other solvers.
@@ -29,12 +31,19 @@ type Settings struct {
 	AFS bool
 	// DenoiseToZero returns the denoised image of the last evaluation.
 	DenoiseToZero bool
-	// LowerOrderFinal lowers the order of dpmpp* and unipc towards the end; nil
+	// LowerOrderFinal lowers the order of dpmpp*, unipc and local towards the end; nil
 	// means true. No effect on other solvers.
 	LowerOrderFinal *bool
 	// Warmup is the first step of ab, ipndm, ipndm_v, dpmpp* and deis: WarmupEuler (default) or
 	// WarmupHeun. No effect on the number of evaluations.
 	Warmup string
+	// Corrector of local: each step but the last is corrected by the evaluation that
+	// follows it, as in unipc, which has one of its own. No effect on other solvers.
+	Corrector bool
+	// Statistics are those of the denoiser, which local needs, and StatisticsRow the row of
+	// them that a plan is for. No effect on other solvers.
+	Statistics    *local.Statistics
+	StatisticsRow int
 	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise: how
 	// much noise euler and heun replace while they sample, between which noise levels,
 	// and its standard deviation. By default 0, which is no churn, 0, no bound, and 1.
@@ -84,6 +93,9 @@ func (s Settings) Resolve() (Settings, error) {
 	}
 	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
 		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
+	}
+	if s.AFS && s.Solver == localName {
+		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already", s.Solver)
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {
 		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)

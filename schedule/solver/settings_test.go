@@ -184,7 +184,7 @@ func TestRefusedSettings(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	want := "ab deis dpmpp2m dpmpp3m dpmpp3m_taylor euler heun ipndm ipndm_v unipc"
+	want := "ab deis dpmpp2m dpmpp3m dpmpp3m_taylor euler heun ipndm ipndm_v local unipc"
 	if got := strings.Join(Names(), " "); got != want {
 		t.Errorf("solvers %q, want %q", got, want)
 	}
@@ -193,7 +193,7 @@ func TestNames(t *testing.T) {
 // No plan keeps more evaluations than are promised.
 func TestMaxHistory(t *testing.T) {
 	most := 0
-	for _, name := range Names() {
+	for _, name := range subspaceSolvers() {
 		for order := range 5 {
 			p, err := New(Settings{Solver: name, Order: order, Steps: 9}, kinked(t), 0)
 			if err == nil {

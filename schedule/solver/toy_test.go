@@ -3,6 +3,7 @@ package solver
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule"
@@ -32,7 +33,7 @@ func run(p *Plan, xi state, flow flowFunc, at func(i int, x state) state) state 
 	x := xi.clone()
 	for j := range x {
 		for k := range x[j] {
-			x[j][k] *= p.Init[j]
+			x[j][k] *= p.Init[min(j, len(p.Init)-1)]
 		}
 	}
 	var history []state
@@ -40,9 +41,16 @@ func run(p *Plan, xi state, flow flowFunc, at func(i int, x state) state) state 
 		if at != nil {
 			x = at(i, x)
 		}
-		e := flow(x, st.G)
+		g := st.G
+		if p.Statistics != nil { // one noise level in all coordinates
+			g = slices.Repeat(g, len(x))
+		}
+		e := flow(x, g)
 		if p.Data {
-			e = denoised(x, e, st.G)
+			e = denoised(x, e, g)
+		}
+		if p.States {
+			history = append([]state{x}, history...)
 		}
 		history = append([]state{e}, history...)
 		next := x.clone()
@@ -253,4 +261,10 @@ func integrate(sch *schedule.Schedule, flow flowFunc, x state, times []float64) 
 		out = append(out, x)
 	}
 	return out
+}
+
+// subspaceSolvers returns the solvers that step a schedule's own subspaces: all but local, whose laws are in
+// localgaussian_test.go.
+func subspaceSolvers() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == localName })
 }

@@ -1,0 +1,211 @@
+package local
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Statistics hold the gains of a denoiser: of each row, which is a class or all of the
+// data, at each noise level and in each coordinate. They are immutable and safe for
+// concurrent use.
+type Statistics struct {
+	h, w, c int
+	rows    []Row
+	labels  []int         // nil where one row is shared
+	sigma   []float64     // [P], increasing
+	logs    [][][]float64 // ln λ [row][P][H·W·C]
+}
+
+// Row is what is known of one class, or of all of the data.
+type Row struct {
+	Axes     []float64   // [H·W, C, C] of basis.Frequencies; nil: the channels are the axes
+	Variance []float64   // of the data, [H·W·C]
+	Gain     [][]float64 // q [P][H·W·C]
+}
+
+// Error says why statistics were refused.
+type Error struct{ Msg string }
+
+// Error implements the error interface.
+func (e *Error) Error() string { return "statistics: " + e.Msg }
+
+func failf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// orthonormal is how far products of axes may be from 0 and 1.
+const orthonormal = 1e-6
+
+// New returns the statistics of H×W images of C channels, gains being those at the noise
+// levels sigma [P ≥ 2], increasing. labels has the class of each row; nil means one row
+// shared by all. It keeps the slices. What does not fit together, and values that are
+// not finite or negative, are an *Error.
+func New(h, w, c int, labels []int, sigma []float64, rows []Row) (*Statistics, error) {
+	switch {
+	case h < 1 || w < 1 || c < 1:
+		return nil, failf("sizes must be positive, got %d×%d×%d", h, w, c)
+	case labels == nil && len(rows) != 1:
+		return nil, failf("shared ones must have one row, got %d", len(rows))
+	case labels != nil && len(labels) != len(rows):
+		return nil, failf("every row must have a label, got %d labels for %d rows", len(labels), len(rows))
+	case len(sigma) < 2:
+		return nil, failf("at least 2 noise levels are needed, got %d", len(sigma))
+	}
+	for i, s := range sigma {
+		if !(s > 0) || math.IsInf(s, 1) || i > 0 && s <= sigma[i-1] {
+			return nil, failf("noise levels must be positive, finite and increasing, got %v at %d", s, i)
+		}
+	}
+	for i, label := range labels {
+		if label < 0 || slices.Contains(labels[:i], label) {
+			return nil, failf("labels must be distinct and not negative, got %v", labels)
+		}
+	}
+	s := &Statistics{h: h, w: w, c: c, rows: rows, labels: labels, sigma: sigma}
+	for _, row := range rows {
+		logs, err := s.logarithms(row)
+		if err != nil {
+			return nil, err
+		}
+		s.logs = append(s.logs, logs)
+	}
+	return s, nil
+}
+
+// logarithms checks a row and returns its ln λ.
+func (s *Statistics) logarithms(row Row) ([][]float64, error) {
+	if err := s.checkAxes(row.Axes); err != nil {
+		return nil, err
+	}
+	if err := checkRow(row.Variance, s.Size()); err != nil {
+		return nil, err
+	}
+	if len(row.Gain) != len(s.sigma) {
+		return nil, failf("every noise level must have gains, got %d for %d", len(row.Gain), len(s.sigma))
+	}
+	logs := make([][]float64, len(s.sigma))
+	for p, q := range row.Gain {
+		if err := checkRow(q, s.Size()); err != nil {
+			return nil, err
+		}
+		logs[p] = make([]float64, len(q))
+		for f, v := range q {
+			logs[p][f] = math.Log(max(variance(v, s.sigma[p], row.Variance[f]), math.SmallestNonzeroFloat64))
+		}
+	}
+	return logs, nil
+}
+
+func (s *Statistics) checkAxes(axes []float64) error {
+	c := s.c
+	if axes != nil && len(axes) != s.Size()*c {
+		return failf("axes must be %d numbers, got %d", s.Size()*c, len(axes))
+	}
+	for block := range slices.Chunk(axes, c*c) {
+		for a := range c {
+			for b := range a + 1 {
+				var dot float64
+				for k := range c {
+					dot += block[a*c+k] * block[b*c+k]
+				}
+				if a == b {
+					dot--
+				}
+				if !(math.Abs(dot) <= orthonormal) {
+					return failf("axes must be orthonormal, got %v", block)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkRow(row []float64, n int) error {
+	if len(row) != n {
+		return failf("%d values for %d coordinates", len(row), n)
+	}
+	for f, v := range row {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return failf("gains and variances must be finite and not negative, got %v in coordinate %d", v, f)
+		}
+	}
+	return nil
+}
+
+// variance returns λ = σ² q/(1 − q), at most the data's: no linear filter does worse than
+// the one that knows nothing of x but its noise, and where q approaches 1 the quotient is
+// all noise of the measurement.
+func variance(q, sigma, prior float64) float64 {
+	if q >= 1 {
+		return prior
+	}
+	return min(sigma*sigma*q/(1-q), prior)
+}
+
+// Dims returns the images' height, width and channels.
+func (s *Statistics) Dims() (h, w, c int) { return s.h, s.w, s.c }
+
+// Size returns the number of coordinates, H·W·C.
+func (s *Statistics) Size() int { return s.h * s.w * s.c }
+
+// Rows returns the number of rows: classes, or 1.
+func (s *Statistics) Rows() int { return len(s.rows) }
+
+// At returns a row. Do not write to its slices.
+func (s *Statistics) At(row int) Row { return s.rows[row] }
+
+// Frequencies returns the transform to a row's coordinates.
+func (s *Statistics) Frequencies(row int) *basis.Frequencies {
+	return basis.NewFrequencies(s.h, s.w, s.c, s.rows[row].Axes)
+}
+
+// Labels returns a copy of the rows' labels, nil where one row is shared.
+func (s *Statistics) Labels() []int { return slices.Clone(s.labels) }
+
+// Sigma returns a copy of the noise levels.
+func (s *Statistics) Sigma() []float64 { return slices.Clone(s.sigma) }
+
+// RowOf returns the row of a label: the shared one, or that of the class, which may not be
+// there.
+func (s *Statistics) RowOf(label int) (row int, ok bool) {
+	if s.labels == nil {
+		return 0, true
+	}
+	row = slices.Index(s.labels, label)
+	return row, row >= 0
+}
+
+// Variance writes λ(σ) of every coordinate of a row to dst: log-linear in ln σ between the
+// noise levels, constant beyond them, and at most the data's variance.
+func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
+	p := sort.SearchFloat64s(s.sigma, sigma)
+	if p == 0 || p == len(s.sigma) {
+		p = min(p, len(s.sigma)-1)
+		for f, v := range s.logs[row][p] {
+			dst[f] = math.Exp(v)
+		}
+		return
+	}
+	part := math.Log(sigma/s.sigma[p-1]) / math.Log(s.sigma[p]/s.sigma[p-1])
+	low, high := s.logs[row][p-1], s.logs[row][p]
+	for f := range dst {
+		dst[f] = math.Exp((1-part)*low[f] + part*high[f])
+	}
+}
+
+// Normal returns the statistics of a denoiser that is exact for centred normal data whose
+// coordinates have these variances: q = λ/(λ + σ²) at every noise level.
+func Normal(h, w, c int, axes, variances []float64) (*Statistics, error) {
+	sigma := []float64{0.1, 10}
+	row := Row{Axes: axes, Variance: variances}
+	for _, s := range sigma {
+		q := make([]float64, len(variances))
+		for f, v := range variances {
+			q[f] = v / (v + s*s)
+		}
+		row.Gain = append(row.Gain, q)
+	}
+	return New(h, w, c, nil, sigma, []Row{row})
+}

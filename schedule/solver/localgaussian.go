@@ -1,0 +1,184 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// localName is the wire name of the solver below.
+const localName = "local"
+
+// localGaussian takes every coordinate f of an image by a step of its own: that of the normal
+// law which the denoiser looks like there (package local). With λ held over the step and
+//
+//	D = q x + (1 − q) m,   q = λ/(λ + σ²),   m = D + (λ/σ²)(D − x),   v(σ) = √(λ + σ²),
+//
+// the probability flow dx/dσ = (x − D)/σ is d(x/v) = m d(1/v). This is the flow that
+// DPM-Solver++ integrates, with v for σ and m for D:
+//
+//	x ← v′/v x + v′ ∫ m d(1/v),   v′ = v(σ′).
+//
+// m is continued as a polynomial in ln σ through its values at the last nodes, of degree
+// p − 1 in order p. The first order, m_0 held, is exact for a normal law, whatever the step.
+// With λ = 0 the orders 1 to 3 are DPM-Solver++, of the line's slope half counting as in 2M.
+//
+// λ is the geometric mean of its values at both ends. Older m are taken with the λ of the
+// step at hand, so they need the state at which D was evaluated beside D: Plan.States. All
+// weights stay bounded however large λ/σ² is, since v′ ∫ d(1/v) ≤ ½ (σ² − σ′²)/(λ + σ²).
+//
+// The corrector takes a step once more when its end has been evaluated, with the polynomial
+// through m′ there as well, which costs nothing and lifts the order by one. It holds λ at its
+// value at the end: m′ with the larger one of the step would weigh D′ − x′ by λ/σ′². With
+// λ = 0 this is the corrector of UniPC.
+type localGaussian struct {
+	order     int
+	lower     bool // towards the last step
+	corrector bool
+	u         []float64 // noise levels of the nodes, decreasing
+}
+
+// newLocal returns the plan of resolved settings on a row of an isotropic schedule.
+func newLocal(s Settings, sch *schedule.Schedule, row int, times [][]float64) (*Plan, error) {
+	stats := s.Statistics
+	switch {
+	case stats == nil:
+		return nil, failf("solver", "must be another than %s on a schedule that holds no statistics of the denoiser; make "+
+			"one of kind geodesic with statistics", localName)
+	case sch.J() != 1:
+		return nil, failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
+			localName, sch.J())
+	}
+	c := newClock(sch.At(row, 0), times[0], s.eulerEnd())
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	l := localGaussian{order: s.Order, lower: *s.LowerOrderFinal, corrector: s.Corrector, u: c.u}
+	p := &Plan{
+		Init: []float64{c.u[0]}, Data: true, T: c.t, NFE: c.steps(), States: true,
+		Statistics: stats, Row: s.StatisticsRow,
+	}
+	for i := range c.steps() {
+		p.Stages = append(p.Stages, Stage{
+			Time: c.t[i], Step: i, G: []float64{c.g[i]},
+			Alpha: make([]float64, stats.Size()), Beta: make([][]float64, stats.Size()),
+		})
+	}
+	at := make([][]float64, len(c.u)) // λ of each node
+	for i, sigma := range c.u {
+		at[i] = make([]float64, stats.Size())
+		stats.Variance(at[i], s.StatisticsRow, sigma)
+	}
+	lambda := make([]float64, len(c.u))
+	for f := range stats.Size() {
+		for i := range lambda {
+			lambda[i] = at[i][f]
+		}
+		for i, form := range l.forms(lambda) {
+			st := &p.Stages[i]
+			if s.DenoiseToZero && i == c.steps()-1 {
+				form = localForm{1, 0}
+			}
+			st.Alpha[f], st.Beta[f] = form.split()
+			p.History = max(p.History, len(st.Beta[f]))
+		}
+	}
+	return p, nil
+}
+
+// localForm weighs, newest first, each evaluation and the state that it was made at, in turn:
+// D_0, x_0, D_1, x_1, … The state of the newest is the running x.
+type localForm []float64
+
+// split returns the weight of the running x and those of the history.
+func (l localForm) split() (alpha float64, beta []float64) {
+	alpha, l[1] = l[1], 0
+	if len(l) == 2 {
+		l = l[:1]
+	}
+	return alpha, l
+}
+
+// add adds w m_k of the pair k evaluations back, at noise level sigma.
+func (l *localForm) add(k int, w, variance, sigma float64) {
+	for len(*l) < 2*k+2 {
+		*l = append(*l, 0)
+	}
+	part := w * variance / (sigma * sigma)
+	(*l)[2*k] += w + part
+	(*l)[2*k+1] -= part
+}
+
+// forms returns the combinations of a coordinate whose variance is lambda[i] at node i.
+func (l localGaussian) forms(lambda []float64) []localForm {
+	out := make([]localForm, len(l.u)-1)
+	var last localStep
+	for i := range out {
+		now := l.step(i, math.Sqrt(lambda[i]*lambda[i+1]), false)
+		form := localForm{0, 1} // the state at node i, corrected
+		if i > 0 && l.corrector {
+			again := l.step(i-1, lambda[i], true)
+			factor := again.decay / last.decay // of x, less what the step had added to it
+			form[1] = factor
+			for k, w := range last.weights {
+				form.add(k+1, -factor*w, last.variance, l.u[i-1-k])
+			}
+			for k, w := range again.weights {
+				form.add(k, w, again.variance, l.u[i-k])
+			}
+		}
+		for k := range form {
+			form[k] *= now.decay
+		}
+		for k, w := range now.weights {
+			form.add(k, w, now.variance, l.u[i-k])
+		}
+		out[i], last = form, now
+	}
+	return out
+}
+
+// localStep is x ← decay x + Σ_k weights_k m_k.
+type localStep struct {
+	variance float64
+	decay    float64   // v′/v
+	weights  []float64 // newest first; of m′ at the end of the step before all others, in a corrector
+}
+
+// step returns step i with a variance, as it is predicted or corrected.
+func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
+	order := min(l.order, i+1)
+	if l.lower {
+		order = min(order, len(l.u)-1-i)
+	}
+	s0, s1 := l.u[i], l.u[i+1]
+	length := math.Log(s0 / s1)
+	var nodes []float64 // where m′, m_0, m_1, … are in ln σ, which goes from 0 to 1 over the step
+	origin := 0
+	if corrected {
+		nodes, origin = []float64{1}, 1
+	}
+	for k := range order {
+		nodes = append(nodes, math.Log(s0/l.u[i-k])/length)
+	}
+	decay := math.Sqrt((variance + s1*s1) / (variance + s0*s0))
+	held := (s0 - s1) * (s0 + s1) / (variance + s0*s0) / (1 + decay) // 1 − v′/v, the integral of 1
+	w := make([]float64, len(nodes))
+	for k, at := range nodes {
+		switch {
+		case k == origin:
+			continue
+		case len(nodes) == 2:
+			w[k] = held / (2 * at)
+		default:
+			end := math.Sqrt(variance + s1*s1)
+			w[k] = gauss16.panels(0, 1, 1/length, func(t float64) float64 {
+				sigma := s0 * math.Exp(-t*length)
+				return lagrange(nodes, k, t) * length * end * sigma * sigma / math.Pow(variance+sigma*sigma, 1.5)
+			})
+		}
+		w[origin] -= w[k]
+	}
+	w[origin] += held
+	return localStep{variance: variance, decay: decay, weights: w}
+}

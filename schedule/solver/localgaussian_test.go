@@ -1,0 +1,241 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver/solvertest"
+)
+
+// normalStatistics are those of a denoiser for a row of values of these variances.
+func normalStatistics(t *testing.T, variances ...float64) *local.Statistics {
+	t.Helper()
+	s, err := local.Normal(1, len(variances), 1, nil, variances)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// everyForm calls f with each order of the solver local, with and without its corrector.
+func everyForm(t *testing.T, f func(t *testing.T, s Settings)) {
+	t.Helper()
+	for order := 1; order <= 3; order++ {
+		for _, corrector := range []bool{false, true} {
+			t.Run(fmt.Sprintf("order %d, corrector %v", order, corrector), func(t *testing.T) {
+				f(t, Settings{Solver: localName, Order: order, Corrector: corrector, Grid: Grid{Kind: GridPolynomial}})
+			})
+		}
+	}
+}
+
+// A normal law that is centred, or whose denoiser is Wiener's about any mean, is carried to
+// its end exactly, in one step or many:
+//
+//	x(s) = μ + √((λ + s²)/(λ + σ²)) (x(σ) − μ).
+func TestLocalIsExactForANormalLaw(t *testing.T) {
+	variances, means := []float64{0, 1e-6, 0.01, 0.7, 30, 1e6}, []float64{0.3, -1, 0, 2, 5, -40}
+	sch, xi := edm(t, schedule.DefaultT), make(state, len(variances))
+	for f := range xi {
+		xi[f] = []float64{0.3, -1.7}
+	}
+	flow := func(x state, g []float64) state {
+		out := x.clone()
+		for f := range out {
+			for k, v := range x[f] {
+				out[f][k] = -math.Sqrt(g[f]) * (v - means[f]) / (variances[f] + g[f])
+			}
+		}
+		return out
+	}
+	everyForm(t, func(t *testing.T, s Settings) {
+		s.Statistics = normalStatistics(t, variances...)
+		for _, steps := range []int{1, 2, 5} {
+			s.Steps = steps
+			got := run(plan(t, s, sch), xi, flow, nil)
+			want := xi.clone()
+			for f, lambda := range variances {
+				scale := math.Sqrt((lambda + 0.002*0.002) / (lambda + 6400))
+				for k, v := range xi[f] {
+					want[f][k] = means[f] + scale*(80*v-means[f])
+				}
+				if d := math.Hypot(got[f][0]-want[f][0], got[f][1]-want[f][1]); !(d <= 1e-9*(1+80*math.Sqrt(lambda/6400))) {
+					t.Errorf("%d steps, variance %v: got %v, want %v", steps, lambda, got[f], want[f])
+				}
+			}
+		}
+	})
+}
+
+// Without any variance the solver is DPM-Solver++, and UniPC with the corrector.
+func TestLocalWithoutVarianceIsDPMSolver(t *testing.T) {
+	sch := edm(t, schedule.DefaultT)
+	coordinates := make(state, len(latents))
+	for f, v := range latents {
+		coordinates[f] = []float64{v}
+	}
+	flow := func(x state, g []float64) state {
+		all := make(vec, len(x))
+		for f, v := range x {
+			all[f] = v[0]
+		}
+		out := make(state, len(x))
+		for f, v := range flowOf(crooked)(state{all}, g)[0] {
+			out[f] = []float64{v}
+		}
+		return out
+	}
+	everyForm(t, func(t *testing.T, s Settings) {
+		s.Statistics, s.Steps = normalStatistics(t, make([]float64, len(latents))...), 7
+		known := Settings{Steps: 7, Grid: s.Grid, Order: s.Order, Solver: "unipc"}
+		switch {
+		case !s.Corrector && s.Order == 2:
+			known.Solver, known.Order = "dpmpp2m", 0
+		case !s.Corrector && s.Order == 3:
+			known.Solver, known.Order = "dpmpp3m_taylor", 0
+		case !s.Corrector:
+			known.Solver, known.Order = "euler", 0 // DDIM
+		}
+		got := run(plan(t, s, sch), coordinates, flow, nil)
+		want := run(plan(t, known, sch), state{latents}, flowOf(crooked), nil)
+		for f, v := range got {
+			checkVec(t, v, vec{want[0][f]}, 1e-10)
+		}
+	})
+}
+
+// wavy are gains that are those of no normal law.
+func wavy(t *testing.T, size int) *local.Statistics {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, 8))
+	row := local.Row{Variance: make([]float64, size)}
+	for f := range row.Variance {
+		row.Variance[f] = 0.2 + rng.Float64()
+	}
+	var sigma []float64
+	for p := range 6 {
+		s := 0.05 * math.Pow(3, float64(p))
+		gain := make([]float64, size)
+		for f, v := range row.Variance {
+			gain[f] = (0.3 + 0.6*rng.Float64()) * v / (v + s*s)
+		}
+		sigma, row.Gain = append(sigma, s), append(row.Gain, gain)
+	}
+	s, err := local.New(1, size, 1, nil, sigma, []local.Row{row})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Whatever the statistics, a method begun exactly is of its order on a law that is not
+// normal, and the corrector lifts it by one; half the slope of a line is of order 2.
+func TestLocalOrderOfConvergence(t *testing.T) {
+	const size = 3
+	law, stats := solvertest.Crossed(size), wavy(t, size)
+	flow := func(x state, g []float64) state {
+		flat := make([]float64, size)
+		for f, v := range x {
+			flat[f] = v[0]
+		}
+		out := make(state, size)
+		for f, v := range law.Flow(flat, g) {
+			out[f] = []float64{v}
+		}
+		return out
+	}
+	path, err := schedule.NewPath([]float64{0, 1}, []float64{0.02, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sch, no := schedule.Isotropic(path), false
+	xi := state{{0.4}, {-1.1}, {0.8}}
+	everyForm(t, func(t *testing.T, s Settings) {
+		s.Statistics, s.Grid, s.LowerOrderFinal = stats, Grid{}, &no
+		want, warm := float64(s.Order), s.Order-1
+		if s.Corrector {
+			want, warm = want+1, warm+1
+		}
+		var logN, logE []float64
+		for _, n := range []int{60, 90, 135, 200} {
+			s.Steps = n
+			p := plan(t, s, sch)
+			exact := integrateIsotropic(sch, flow, scaledState(xi, p.Init[0]), p.T)
+			got := run(p, xi, flow, func(i int, x state) state {
+				if i <= warm && warm > 0 {
+					return exact[i]
+				}
+				return x
+			})
+			logN, logE = append(logN, math.Log(float64(n))), append(logE, math.Log(distance(got, exact[n])))
+		}
+		if got := -fit(logN, logE); math.Abs(got-want) > 0.2 {
+			t.Errorf("order %.3f, want %v", got, want)
+		}
+	})
+}
+
+func scaledState(x state, by float64) state {
+	out := x.clone()
+	for f := range out {
+		out[f] = scaled(out[f], by)
+	}
+	return out
+}
+
+// integrateIsotropic is integrate with one noise level for every coordinate of the state.
+func integrateIsotropic(sch *schedule.Schedule, flow flowFunc, x state, times []float64) []state {
+	paths := make([]*schedule.Path, len(x))
+	for f := range paths {
+		paths[f] = sch.At(0, 0)
+	}
+	all, err := schedule.New(schedule.Family{Basis: "dct"}, nil, [][]*schedule.Path{paths})
+	if err != nil {
+		panic(err)
+	}
+	return integrate(all, flow, x, times)
+}
+
+// However large the variance is beside the noise, the gain of nearly 1 is divided by nowhere.
+func TestLocalWeightsAreBounded(t *testing.T) {
+	everyForm(t, func(t *testing.T, s Settings) {
+		s.Steps, s.Statistics = 9, normalStatistics(t, 1e-3, 1, 1e3, 1e9)
+		for i, st := range plan(t, s, edm(t, schedule.DefaultT)).Stages {
+			for f, beta := range st.Beta {
+				sum := math.Abs(st.Alpha[f])
+				for _, v := range beta {
+					sum += math.Abs(v)
+				}
+				if !(sum <= 40) {
+					t.Errorf("stage %d, coordinate %d: weights %v and %v", i, f, st.Alpha[f], beta)
+				}
+			}
+		}
+	})
+}
+
+// What local cannot do is said before anything is computed.
+func TestLocalRefuses(t *testing.T) {
+	stats := normalStatistics(t, 1, 2)
+	for field, s := range map[string]Settings{
+		"solver must be another": {},
+		"afs must be left out":   {Statistics: stats, AFS: true},
+		"S_churn must be 0":      {Statistics: stats, SChurn: 1},
+		"warmup must be left":    {Statistics: stats, Warmup: WarmupHeun},
+		"order must lie in 1 …":  {Statistics: stats, Order: 4},
+	} {
+		s.Solver, s.Steps = localName, 3
+		if _, err := New(s, edm(t, schedule.DefaultT), 0); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("got %v, want %q", err, field)
+		}
+	}
+	s := Settings{Solver: localName, Steps: 3, Statistics: stats}
+	if _, err := New(s, smooth(t), 0); err == nil || !strings.Contains(err.Error(), "2 subspaces") {
+		t.Errorf("two subspaces: got %v", err)
+	}
+}
