@@ -19,6 +19,9 @@ type Trajectory struct {
 	batch   int // samples computed
 	keep    int // evaluations kept
 	data    bool
+	states  bool
+
+	coordinates *coordinates // nil: the model's subspaces
 
 	x        *device.Buffer
 	denoised *device.Buffer   // of the last evaluation
@@ -63,6 +66,10 @@ func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, 
 // KeepDenoised makes the history hold denoised images D instead of flows, for
 // solvers that predict the data. Call it before the first evaluation.
 func (t *Trajectory) KeepDenoised() { t.data = true }
+
+// KeepStates makes the history hold the state that each evaluation was made at, behind it:
+// E_{2i} is the evaluation i back and E_{2i+1} its state. Call it before the first evaluation.
+func (t *Trajectory) KeepStates() { t.states = true }
 
 // Evaluate computes the flow at x for the noise variances g [B*J] and puts it
 // in front of the history.
@@ -123,11 +130,31 @@ func (t *Trajectory) push(denoised, flow *device.Buffer) {
 	} else {
 		t.denoised = denoised
 	}
-	t.history = append([]*device.Buffer{newest}, t.history...)
+	t.history = append(t.evaluation(newest), t.history...)
 	if len(t.history) > t.keep {
-		t.history[t.keep].Release()
+		for _, b := range t.history[t.keep:] {
+			if b != t.x {
+				b.Release()
+			}
+		}
 		t.history = t.history[:t.keep]
 	}
+}
+
+// evaluation returns what enters the history.
+func (t *Trajectory) evaluation(newest *device.Buffer) []*device.Buffer {
+	if t.states {
+		return []*device.Buffer{newest, t.x}
+	}
+	return []*device.Buffer{newest}
+}
+
+// replace makes x the state. The history keeps the one before, where it is there.
+func (t *Trajectory) replace(x *device.Buffer) {
+	if !slices.Contains(t.history, t.x) {
+		t.x.Release()
+	}
+	t.x = x
 }
 
 // Combine moves the state:
@@ -196,8 +223,7 @@ func (t *Trajectory) move(ctx context.Context, evaluations []*device.Buffer, alp
 	if err != nil {
 		return err
 	}
-	t.x.Release()
-	t.x = x
+	t.replace(x)
 	return nil
 }
 
@@ -259,8 +285,9 @@ func (t *Trajectory) Close() {
 	if t.args != nil {
 		t.args.release()
 	}
+	t.coordinates.release()
+	t.replace(nil)
 	releaseAll(t.history)
-	t.x.Release()
 	t.denoised.Release()
 	t.weights.Release()
 }

@@ -1,0 +1,203 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// coordinates are those of basis.Frequencies in which a trajectory's states are combined: the
+// axes of the channels at each frequency, [R, H·W, C, C], and the row of each sample, [B]. They
+// are arguments of one program, whatever their values.
+type coordinates struct {
+	count      int // R
+	axes, rows *device.Buffer
+}
+
+// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of
+// basis.Frequencies. Call it before the first evaluation.
+//
+//	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
+//	rows  [B], each sample's row of axes and of weights
+func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
+	m := t.model
+	size := m.Pixels() * m.spec.Channels
+	flat := make([]float64, 0, len(axes)*size)
+	for r, row := range axes {
+		if row == nil {
+			row = channelAxes(m.Pixels(), m.spec.Channels)
+		}
+		if len(row) != size {
+			return inputf("axes", "must have %d values, got %d in row %d", size, len(row), r)
+		}
+		flat = append(flat, row...)
+	}
+	if err := checkLength("rows", len(rows), t.n); err != nil {
+		return err
+	}
+	for i, r := range rows {
+		if r < 0 || int(r) >= len(axes) {
+			return inputf("rows", "must lie in 0 … %d, got %d in sample %d", len(axes)-1, r, i)
+		}
+	}
+	c := &coordinates{count: len(axes)}
+	var err error
+	if c.axes, err = upload(m.dev, m.dtype, flat, len(axes), m.spec.Height*m.spec.Width, m.spec.Channels,
+		m.spec.Channels); err != nil {
+		return err
+	}
+	if c.rows, err = m.dev.Upload(padded(rows, 1, t.batch), t.batch); err != nil {
+		c.release()
+		return err
+	}
+	t.coordinates.release()
+	t.coordinates = c
+	return nil
+}
+
+// channelAxes are those of channels that are their own axes.
+func channelAxes(pixels, c int) []float64 {
+	axes := make([]float64, pixels*c)
+	for f := range pixels / c {
+		for k := range c {
+			axes[(f*c+k)*c+k] = 1
+		}
+	}
+	return axes
+}
+
+func (c *coordinates) release() {
+	if c != nil {
+		c.axes.Release()
+		c.rows.Release()
+	}
+}
+
+// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of
+// a sample's row r with weights of its own:
+//
+//	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
+//
+//	weights  [R, 1 + h, H·W·C]
+//
+// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before,
+// and so on.
+func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
+	m := t.model
+	if t.closed {
+		return ErrClosed
+	}
+	if t.coordinates == nil {
+		return inputf("weights", "must wait for UseCoordinates")
+	}
+	c, size := t.coordinates, m.Pixels()
+	parts := len(weights) / (c.count * size)
+	switch {
+	case parts < 1 || len(weights) != parts*c.count*size:
+		return inputf("weights", "must hold a multiple of %d values, got %d", c.count*size, len(weights))
+	case parts-1 > t.keep:
+		return inputf("weights", "must weigh at most the %d parts kept, got %d", t.keep, parts-1)
+	}
+	if err := checkFinite("weights", weights); err != nil {
+		return err
+	}
+	if err := t.checkMade(weights, parts); err != nil {
+		return err
+	}
+	p, err := m.coordinatesProgram(ctx, t.batch, c.count, t.keep)
+	if err != nil {
+		return err
+	}
+	s := m.stage()
+	defer s.release()
+	run := []device.Arg{
+		device.Use(c.axes), device.Use(c.rows), device.Use(t.x),
+		put(s, t.byFrequency(weights, parts), c.count, m.spec.Height*m.spec.Width, 1+t.keep, m.spec.Channels),
+	}
+	if s.err != nil {
+		return s.err
+	}
+	for i := range t.keep {
+		if i < len(t.history) {
+			run = append(run, device.Use(t.history[i]))
+		} else {
+			run = append(run, device.Use(t.x))
+		}
+	}
+	out, err := p.Run(ctx, run...)
+	if err != nil {
+		return err
+	}
+	t.replace(out[0])
+	return nil
+}
+
+// checkMade refuses weights of what has not been evaluated.
+func (t *Trajectory) checkMade(weights []float64, parts int) error {
+	size := t.model.Pixels()
+	for r := range t.coordinates.count {
+		for k := len(t.history) + 1; k < parts; k++ {
+			for _, v := range weights[(r*parts+k)*size:][:size] {
+				if v != 0 {
+					return inputf("weights", "must weigh the %d parts made, got a weight of part %d", len(t.history), k-1)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// byFrequency orders weights [R, parts, H·W, C] as [R, H·W, 1 + keep, C], with zeros for parts
+// that are left out.
+func (t *Trajectory) byFrequency(weights []float64, parts int) []float64 {
+	c, all := t.model.spec.Channels, 1+t.keep
+	frequencies := t.model.Pixels() / c
+	out := make([]float64, t.coordinates.count*frequencies*all*c)
+	for r := range t.coordinates.count {
+		for k := range parts {
+			from := weights[(r*parts+k)*frequencies*c:]
+			for f := range frequencies {
+				copy(out[((r*frequencies+f)*all+k)*c:][:c], from[f*c:])
+			}
+		}
+	}
+	return out
+}
+
+// coordinatesProgram is the program of CombineCoordinates.
+func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int) (*device.Program, error) {
+	key := fmt.Sprintf("coordinates %d×%d×%d|%s", batch, rows, h, m.key)
+	return m.dev.Program(ctx, key, func(g *graph.Graph) []*Node {
+		height, width, c := m.spec.Height, m.spec.Width, m.spec.Channels
+		parameter := func(name string, dtype dtypes.DType, dims ...int) *Node {
+			return graph.Parameter(g, name, shapes.Make(dtype, dims...))
+		}
+		axes := parameter("axes", m.dtype, rows, height*width, c, c)
+		row := graph.Reshape(parameter("rows", dtypes.Int32, batch), batch, 1)
+		images := []*Node{parameter("x", m.dtype, m.imageDims(batch)...)}
+		weights := parameter("weights", m.dtype, rows, height*width, 1+h, c)
+		for i := range h {
+			images = append(images, parameter(fmt.Sprint("e", i), m.dtype, m.imageDims(batch)...))
+		}
+		own := graph.Gather(axes, row) // [B, H·W, C, C]
+		left := graph.ConstAsDType(g, m.dtype, matrix(basis.DCTRows(height, height), height))
+		right := graph.ConstAsDType(g, m.dtype, matrix(basis.DCTRows(width, width), width))
+		planes := func(x *Node, contract int) *Node { // [N, H, W, C]
+			y := graph.DotGeneral(left, []int{contract}, nil, x, []int{1}, nil) // [H, N, W, C]
+			y = graph.DotGeneral(right, []int{contract}, nil, y, []int{2}, nil) // [W, H, N, C]
+			return graph.TransposeAllAxes(y, 2, 1, 0, 3)
+		}
+		y := graph.Reshape(planes(graph.Concatenate(images, 0), 1), 1+h, batch, height*width, c)
+		y = graph.DotGeneral(own, []int{3}, []int{0, 1}, y, []int{3}, []int{1, 2}) // [B, H·W, C, 1 + h]
+		y = graph.TransposeAllAxes(y, 0, 1, 3, 2)
+		y = graph.ReduceSum(graph.Mul(y, graph.Gather(weights, row)), 2)           // [B, H·W, C]
+		y = graph.DotGeneral(own, []int{2}, []int{0, 1}, y, []int{2}, []int{0, 1}) // [B, H·W, C]
+		return []*Node{planes(graph.Reshape(y, m.imageDims(batch)...), 0)}
+	})
+}
