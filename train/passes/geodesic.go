@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 	"github.com/anisoflight/anisoflight/train/stats"
@@ -24,6 +25,9 @@ type GeodesicSettings struct {
 	// Family says which paths there are; default one, shared. With a basis other than
 	// none, that of the model, each subspace has a path of its own.
 	Family schedule.Family
+	// Statistics asks for the gains of the denoiser as well, with basis none alone: of each
+	// class where the family is per class.
+	Statistics bool
 	// Progress is told of samples done; may be nil.
 	Progress func(done, total int)
 }
@@ -32,6 +36,8 @@ type GeodesicSettings struct {
 type Geodesic struct {
 	Schedule *schedule.Schedule // with parameters and the energy densities
 	Reports  []schedule.Report  // per row of the schedule
+	// Statistics are those of the denoiser, by row of the schedule, where they were asked for.
+	Statistics *local.Statistics
 }
 
 // MakeGeodesic measures the energy density of a network,
@@ -66,6 +72,10 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 		return nil, setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
 			set.Family.Basis)
 	}
+	if split && set.Statistics {
+		return nil, setting.Errorf("statistics", "must be left out with basis %s: they are those of isotropic noise",
+			set.Family.Basis)
+	}
 	labels, pools := []int(nil), [][]int{nil}
 	if set.Family.PerClass {
 		pools = nil
@@ -83,11 +93,21 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	out := &Geodesic{}
 	var theta [][]schedule.Theta
 	var density [][]*schedule.Density
+	var rows []local.Row
 	for i, pool := range pools {
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
 		meter.progress, meter.total = set.Progress, len(pools)*set.Points*set.Samples
 		meter.done = i * set.Points * set.Samples
-		measured, err := measureDensity(ctx, meter, set, split)
+		var measured [][]schedule.Sample
+		var err error
+		if set.Statistics {
+			var whole []schedule.Sample
+			var row local.Row
+			whole, row, err = measureGains(ctx, meter, set)
+			measured, rows = [][]schedule.Sample{whole}, append(rows, row)
+		} else {
+			measured, err = measureDensity(ctx, meter, set, split)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +133,10 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	if err != nil {
 		return nil, err
 	}
-	out.Schedule, err = s.WithEnergy(density)
+	if out.Schedule, err = s.WithEnergy(density); err != nil || !set.Statistics {
+		return out, err
+	}
+	out.Statistics, err = local.New(d.Height(), d.Width(), d.Channels(), labels, set.gainLevels(), rows)
 	return out, err
 }
 
