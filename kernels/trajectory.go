@@ -63,6 +63,9 @@ func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, 
 	return t, nil
 }
 
+// Samples returns the number of samples, without padding.
+func (t *Trajectory) Samples() int { return t.n }
+
 // KeepDenoised makes the history hold denoised images D instead of flows, for
 // solvers that predict the data. Call it before the first evaluation.
 func (t *Trajectory) KeepDenoised() { t.data = true }

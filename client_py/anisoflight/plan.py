@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from .coordinates import Coordinates
 from .files import read_with_basis, write_with_basis
 from .subspaces import Subspaces
 
@@ -32,9 +33,9 @@ class Stage:
     sigmas: Array
     """√g_j [J], the noise levels of the evaluation."""
     alpha: list[float]
-    """[J]"""
+    """[J], or an entry for each coordinate."""
     beta: list[list[float]]
-    """[J][evaluations], the newest first."""
+    """As alpha, by the history, the newest first."""
     noise: list[float]
     """[J], standard deviations of the noise that is added before the evaluation; empty for none."""
     step: int
@@ -51,6 +52,8 @@ class Plan:
     """A sampler as numbers: x = Σ_j init_j P_j ξ, and then for every stage, E_0 being its evaluation (docs/wire.md)
 
         x ← Σ_j P_j (α_j x + Σ_i β_ji E_i)
+
+    The P_j are those of the schedule's subspaces, or project on the `coordinates` of solver "local".
 
     file is the reply of ``PlanSampler``, vectors are the rows of the basis by label, where it is not one by formula.
 
@@ -113,6 +116,11 @@ class Plan:
         return self.file["history"]
 
     @property
+    def states(self) -> bool:
+        """Whether the history holds, behind each evaluation, the x that it was made at."""
+        return self.file.get("states", False)
+
+    @property
     def init(self) -> list[float]:
         """What unit noise is multiplied by at the start, in every subspace."""
         return _floats(self.file["init"])
@@ -133,8 +141,18 @@ class Plan:
         ]
 
     @cached_property
+    def coordinates(self) -> Coordinates | None:
+        """Those in which the stages combine, in place of the subspaces; None where they combine there."""
+        found = self.file.get("coordinates")
+        if found is None:
+            return None
+        sizes = (found["height"], found["width"], found["channels"])
+        axes = found.get("axes")
+        return Coordinates(*sizes, None if axes is None else np.reshape(axes, (*sizes, sizes[2])))
+
+    @cached_property
     def subspaces(self) -> Subspaces:
-        """The projectors P_j."""
+        """The projectors P_j of the noise."""
         if self.vectors is None:
             return Subspaces(self.file["family"])
         rows = self.vectors.get(self.label, self.vectors.get(-1))

@@ -48,7 +48,7 @@ class Stepper:
         """The denoised images of the last evaluation."""
         self._subspaces = plan.subspaces
         self._next = plan.nfe
-        self._history: list[Any] = []  # evaluations, the newest first
+        self._history: list[Any] = []  # as the plan's history: the newest first
 
     @property
     def stages(self) -> list[Stage]:
@@ -84,8 +84,9 @@ class Stepper:
         if stage is None:
             raise ValueError("all evaluations of the plan are done; call start to begin anew")
         evaluated, self.denoised = self._evaluation(output, x, stage)
-        self._history = [evaluated, *self._history[: self.plan.history - 1]]
-        following = self._combine(x, stage.alpha, stage.beta)
+        newest = [evaluated, x] if self.plan.states else [evaluated]
+        self._history = [*newest, *self._history][: self.plan.history]
+        following = self._combined(x, stage)
         self._next += 1
         if self.ahead is not None and self.ahead.noise:
             following = following + self._combine((normal or _normal)(following), self.ahead.noise)
@@ -99,6 +100,17 @@ class Stepper:
         flow = output if self.prediction == "flow" else -output
         denoised = x + self._combine(flow, stage.sigmas.tolist())
         return flow if self.plan.predicts == "flow" else denoised, denoised
+
+    def _combined(self, x: Any, stage: Stage) -> Any:
+        """Σ_j P_j (α_j x + Σ_i β_ji E_i) in the plan's subspaces or coordinates."""
+        coordinates = self.plan.coordinates
+        if coordinates is None:
+            return self._combine(x, stage.alpha, stage.beta)
+        count = max(len(row) for row in stage.beta)
+        beta = np.zeros((count, coordinates.size))
+        for f, row in enumerate(stage.beta):
+            beta[: len(row), f] = row
+        return coordinates.combine([x, *self._history[:count]], [np.array(stage.alpha), *beta])
 
     def _combine(self, x: Any, alpha: Sequence[float], beta: Sequence[Sequence[float]] = ()) -> Any:
         """Σ_j P_j (α_j x + Σ_i β_ji E_i) over the history."""

@@ -249,3 +249,28 @@ def test_kinds_of_networks(kind: str, sigma: float) -> None:
 def test_kinds_of_networks_say_what_they_predict() -> None:
     with pytest.raises(ValueError, match="epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"):
         DDPM([0.5], "x")
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_local_solver_is_the_servers(
+    client: Client, dataset: str, tmp_path: Path, per_class: bool, order: int
+) -> None:
+    """A plan in coordinates with states in its history, through a file."""
+    made = {"model": "digits", "dataset": dataset, "points": 8, "samples": 16, "per_class": per_class}
+    client.make_schedule("plan-local", statistics=True, replace=True, progress=False, **made)
+    options = {"solver": "local", "order": order, "corrector": order > 1, "nfe": 5, "grid": "polynomial"}
+    plan = client.plan("plan-local", label=3, **options)
+    plan.save(tmp_path / "plan.json")
+    latents = latents_of(2)
+    expected = client.sample(
+        "digits", latents=latents, labels=[3, 3], schedule="plan-local", dtype="float32", progress=False, **options
+    )
+    got = drawn(client, Plan.load(tmp_path / "plan.json"), latents, [3, 3])
+    assert np.abs(got - expected.images).max() < 1e-3 * np.abs(expected.images).max()
+    if per_class:
+        mixed = client.sample(
+            "digits", latents=latents, labels=[3, 7], schedule="plan-local", dtype="float32", progress=False, **options
+        )
+        assert np.allclose(mixed.images[0], expected.images[0], atol=1e-5)
+        assert np.abs(mixed.images[1] - expected.images[1]).max() > 1e-3

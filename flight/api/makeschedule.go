@@ -122,6 +122,8 @@ type GeodesicSchedule struct {
 	K        int     `json:"k,omitempty"`    // of dct and haar: dimensions of P_1 per channel; default H·W/4
 	Cuts     []int   `json:"cuts,omitempty"` // of dct: nested bands, instead of k
 	PerClass bool    `json:"per_class"`      // each class has its own paths
+	// Statistics asks for those of the denoiser, which the solver local needs: of isotropic noise, with basis none
+	Statistics bool `json:"statistics"`
 }
 
 // Kind implements ScheduleKind.

@@ -220,6 +220,10 @@ var operations = Table{
 		Sentence: "Return the law of the data that sampling along a schedule starts from, as a file.",
 	},
 	{
+		Name: "ExportStatistics", Ways: ByAction, Scope: ReadScope, New: of[ExportStatistics], Reads: true,
+		Sentence: "Return the statistics of a denoiser that a schedule carries for the solver local, as a file.",
+	},
+	{
 		Name: "ImportSchedule", Ways: ByAction, Scope: TrainScope, New: of[ImportSchedule],
 		Sentence: "Store a schedule file.",
 	},

@@ -71,8 +71,23 @@ type Plan struct {
 	T        []float64 `json:"t"`       // [Steps + 1] times between the steps, the start first
 	Init     []float64 `json:"init"`    // [J]
 	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ; absent for noise alone
-	Start  *StartInfo  `json:"start,omitempty"`
-	Stages []PlanStage `json:"stages"`
+	Start *StartInfo `json:"start,omitempty"`
+	// States is true where the history holds, behind each evaluation, the x that it was made at: E_0, its x, E_1, …
+	States bool `json:"states,omitempty"`
+	// Coordinates are those in which the stages combine, in place of the family's subspaces: their Alpha and Beta have an
+	// entry for each of them. Init and G are by subspace all the same.
+	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
+	Stages      []PlanStage      `json:"stages"`
+}
+
+// PlanCoordinates are the frequencies (u, v) of the orthonormal DCT-II of images and, at each of them, axes k of the
+// channels, the last index fastest.
+type PlanCoordinates struct {
+	Height   int `json:"height"`
+	Width    int `json:"width"`
+	Channels int `json:"channels"`
+	// [H·W·C·C], axis k of frequency (u, v) in the channels; absent: the channels are the axes
+	Axes []float64 `json:"axes,omitempty"`
 }
 
 // PlanStage is one evaluation of the network and the combination that follows it.

@@ -99,6 +99,8 @@ type ScheduleInfo struct {
 	Refined *Refined `json:"refined,omitempty"`
 	// Start describes the law of the data that sampling starts from; absent for noise alone.
 	Start *StartInfo `json:"start,omitempty"`
+	// Statistics describe those of a denoiser that the schedule carries for the solver local; absent for none.
+	Statistics *StatisticsInfo `json:"statistics,omitempty"`
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.

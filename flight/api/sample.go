@@ -12,7 +12,7 @@ const (
 // Solvers lists the solvers by the names of the contract.
 var Solvers = []string{
 	"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc",
-	"deis",
+	"deis", "local",
 }
 
 // Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
@@ -30,14 +30,15 @@ type Sample struct {
 	Steps         int    `json:"steps,omitempty"` // solver steps; this or nfe
 	NFE           int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
 	Solver        string `json:"solver"`          // default heun
-	Order         int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3
+	Order         int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3, local 2
 	Variant       string `json:"variant"`         // of unipc: bh1 or bh2 (default)
 	SecondPoint   string `json:"second_point"`    // of heun: midpoint (default) or endpoint
 	Grid          Grid   `json:"grid"`            // default schedule
 	DenoiseToZero bool   `json:"denoise_to_zero"`
 	// take the first step with the analytic flow of the far end
 	AFS             bool  `json:"afs"`
-	LowerOrderFinal *bool `json:"lower_order_final,omitempty"` // default true; acts on dpmpp* and unipc
+	LowerOrderFinal *bool `json:"lower_order_final,omitempty"` // default true; acts on dpmpp*, unipc and local
+	Corrector       bool  `json:"corrector"`                   // of local: correct each step by the evaluation after it
 
 	Warmup string `json:"warmup"` // first step of multistep solvers: euler (default) or heun, at no cost
 

@@ -90,9 +90,11 @@ type ImportSchedule struct {
 	Name string          `json:"name"`
 	File json.RawMessage `json:"file"` // a JSON object, as ExportSchedule answers
 	// a stored basis that takes the place of the file's own; default: the one it names
-	Basis   string `json:"basis"`
-	Start   string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
-	Replace bool   `json:"replace"`
+	Basis string `json:"basis"`
+	Start string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
+	// the file of statistics, in base64, as ExportStatistics answers
+	Statistics string `json:"statistics,omitempty"`
+	Replace    bool   `json:"replace"`
 }
 
 // SetDefaults implements Request.

@@ -73,6 +73,11 @@ func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (js
 	return act[json.RawMessage](ctx, c, "ExportSchedule", req, nil)
 }
 
+// ExportStatistics returns the statistics of a schedule as their safetensors file.
+func (c *Client) ExportStatistics(ctx context.Context, req api.ExportStatistics) (api.StatisticsFile, error) {
+	return act[api.StatisticsFile](ctx, c, "ExportStatistics", req, nil)
+}
+
 // ExportStart returns the start of a schedule as its safetensors file.
 func (c *Client) ExportStart(ctx context.Context, req api.ExportStart) (api.StartFile, error) {
 	return act[api.StartFile](ctx, c, "ExportStart", req, nil)

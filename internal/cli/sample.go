@@ -29,7 +29,7 @@ var sampleRequest = []command.Option{
 			"--second-point endpoint)",
 	},
 	{Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default heun)"},
-	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc and deis"},
+	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc, deis and local"},
 	{Name: "variant", Usage: "of unipc: bh1 or bh2 (default)"},
 	{Name: "second_point", Usage: "of heun: midpoint (default) or endpoint"},
 	{
@@ -43,8 +43,9 @@ var sampleRequest = []command.Option{
 	},
 	{
 		Name: "lower_order_final", Kind: command.Toggle,
-		Usage: "of dpmpp and unipc: lower the order towards the end (default true)",
+		Usage: "of dpmpp, unipc and local: lower the order towards the end (default true)",
 	},
+	{Name: "corrector", Kind: command.Toggle, Usage: "of local: correct each step by the evaluation after it, at no cost"},
 	{Name: "denoise_to_zero", Kind: command.Toggle, Usage: "end with one denoising step to t = 0"},
 	{Name: "warmup", Usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},
 	{Name: "S_churn", Kind: command.Number, Usage: "of euler and heun: EDM's stochastic churn (default 0: none)"},

@@ -159,6 +159,7 @@ var geodesicRequest = []command.Option{
 	{Name: "k", Kind: command.Whole, Usage: "of dct and haar: dimensions of P_1 per channel"},
 	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
 	{Name: "per_class", Kind: command.Toggle, Usage: "each class has its own paths"},
+	{Name: "statistics", Kind: command.Toggle, Usage: "keep the network's errors by DCT frequency, for the solver local"},
 	{Name: "points", Kind: command.Whole, Usage: "noise levels measured (default 160)"},
 	{Name: "samples", Kind: command.Whole, Usage: "images per noise level (default 24)"},
 	{Name: "seed", Kind: command.Seed, Usage: "of the noise (default 0)"},
@@ -170,8 +171,11 @@ var scheduleGeodesicSpec = command.Spec{
 	Short: "Make the schedule of least energy for a model, in one pass over a data set",
 	Long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
 √F dg passes at constant speed: the path of least energy T·∫ ġ² F dt. With a basis every
-subspace has its own F_j and its own path.`,
-	Example: "  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits",
+subspace has its own F_j and its own path. With --statistics the schedule carries the
+residual of every DCT frequency, by which the solver local steps.`,
+	Example: `  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
+  anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
+  anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
 	Options: slices.Concat(geodesicRequest, connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {
 		fields := e.Request(geodesicRequest)

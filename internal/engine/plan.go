@@ -17,19 +17,16 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 	if req.Label != nil {
 		label = *req.Label
 	}
-	row, err := s.Row(int(label))
-	if err != nil {
-		return nil, err
-	}
 	set, err := settingsOf(req.Sample).Resolve()
 	if err != nil {
 		return nil, err
 	}
-	if set.NFE > api.MaxPlan/s.J() {
-		return nil, api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces is too large", set.NFE, s.J()).
-			WithHint("At most %d evaluations.", api.MaxPlan/s.J())
+	parts := s.Parts(set)
+	if set.NFE > api.MaxPlan/parts {
+		return nil, api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces is too large", set.NFE, parts).
+			WithHint("At most %d evaluations.", api.MaxPlan/parts)
 	}
-	p, err := solver.New(set, s.Schedule, row)
+	p, err := s.Plan(set, int(label), 0, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +40,11 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 	out := api.Plan{
 		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.Name, Label: label, Family: api.Family(s.Family()),
 		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T,
-		Init: p.Init, Start: from.Describe(),
+		Init: p.Init, Start: from.Describe(), States: p.States,
+	}
+	if p.Statistics != nil {
+		h, w, c := p.Statistics.Dims()
+		out.Coordinates = &api.PlanCoordinates{Height: h, Width: w, Channels: c, Axes: p.Statistics.At(p.Row).Axes}
 	}
 	if p.Data {
 		out.Predicts = api.PredictsDenoised
@@ -70,6 +71,7 @@ func settingsOf(r api.Sample) solver.Settings {
 			Table: g.Table,
 		},
 		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
-		Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
+		Corrector: r.Corrector,
+		Warmup:    r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
 	}
 }

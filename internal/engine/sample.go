@@ -97,7 +97,7 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	if p, ok := s.plans[row]; ok {
 		return p, nil
 	}
-	p, err := solver.New(settingsOf(s.req), s.sched.Schedule, row)
+	p, err := s.sched.Plan(settingsOf(s.req), int(label), s.h, s.w, s.c)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,8 @@ func (s *sampling) planAll(labels []int32) error {
 	}
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
-	if api.Times(api.Times(stages, int64(len(rows))), stageBytes+subspaceBytes*int64(s.sched.J())) > s.e.cfg.MaxBytes {
+	parts := int64(s.sched.Parts(settingsOf(s.req)))
+	if api.Times(api.Times(stages, int64(len(rows))), stageBytes+subspaceBytes*parts) > s.e.cfg.MaxBytes {
 		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
 	}

@@ -39,6 +39,12 @@ func (e *Engine) importSchedule(_ context.Context, req api.ImportSchedule) (any,
 		return nil, err
 	}
 	stored := catalog.Schedule{Schedule: s, Name: req.Name, Basis: b, Start: from}
+	if stored.Statistics, err = importedStatistics(req.Statistics); err != nil {
+		return nil, err
+	}
+	if err := stored.CheckStatistics(); err != nil {
+		return nil, err
+	}
 	if err := e.catalog.StoreSchedule(stored, req.Replace); err != nil {
 		return nil, err
 	}
@@ -59,6 +65,43 @@ func importedStart(text string) (*catalog.Start, error) {
 		return nil, api.Errorf(api.BadSchedule, "The start is refused: %w", err)
 	}
 	return catalog.HashedStart(s)
+}
+
+// importedStatistics reads the base64 of a file of statistics; nil for none.
+func importedStatistics(text string) (*catalog.Statistics, error) {
+	if text == "" {
+		return nil, nil
+	}
+	file, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "statistics must be the base64 of a file of statistics: %v", err)
+	}
+	s, err := checkpoint.DecodeStatistics(file)
+	if err != nil {
+		return nil, api.Errorf(api.BadSchedule, "The statistics are refused: %w", err)
+	}
+	return catalog.HashedStatistics(s)
+}
+
+// exportStatistics returns the statistics of a schedule as their file.
+func (e *Engine) exportStatistics(_ context.Context, req api.ExportStatistics) (any, error) {
+	s, err := e.catalog.ScheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	if s.Statistics == nil {
+		return nil, api.Errorf(api.BadRequest, "The schedule %q carries no statistics", s.Name).
+			WithHint("Make one that does with MakeSchedule of kind geodesic and statistics.")
+	}
+	file, err := checkpoint.EncodeStatistics(s.Statistics.Statistics)
+	if err != nil {
+		return nil, err
+	}
+	if len(file) > api.MaxStatistics {
+		return nil, api.Errorf(api.TooLarge, "The statistics of %q have %d bytes, a reply at most %d", s.Name, len(file),
+			api.MaxStatistics).WithHint("Copy statistics.safetensors from the schedule's folder.")
+	}
+	return api.StatisticsFile{Hash: s.Statistics.Hash, File: file}, nil
 }
 
 // exportStart returns the start of a schedule as its file.

@@ -6,8 +6,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// localName is the wire name of the solver below.
-const localName = "local"
+// LocalName is the wire name of the solver that needs Settings.Statistics.
+const LocalName = "local"
 
 // localGaussian takes every coordinate f of an image by a step of its own: that of the normal
 // law which the denoiser looks like there (package local). With λ held over the step and
@@ -44,10 +44,10 @@ func newLocal(s Settings, sch *schedule.Schedule, row int, times [][]float64) (*
 	switch {
 	case stats == nil:
 		return nil, failf("solver", "must be another than %s on a schedule that holds no statistics of the denoiser; make "+
-			"one of kind geodesic with statistics", localName)
+			"one of kind geodesic with statistics", LocalName)
 	case sch.J() != 1:
 		return nil, failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
-			localName, sch.J())
+			LocalName, sch.J())
 	}
 	c := newClock(sch.At(row, 0), times[0], s.eulerEnd())
 	if err := c.check(); err != nil {

@@ -28,7 +28,7 @@ func everyForm(t *testing.T, f func(t *testing.T, s Settings)) {
 	for order := 1; order <= 3; order++ {
 		for _, corrector := range []bool{false, true} {
 			t.Run(fmt.Sprintf("order %d, corrector %v", order, corrector), func(t *testing.T) {
-				f(t, Settings{Solver: localName, Order: order, Corrector: corrector, Grid: Grid{Kind: GridPolynomial}})
+				f(t, Settings{Solver: LocalName, Order: order, Corrector: corrector, Grid: Grid{Kind: GridPolynomial}})
 			})
 		}
 	}
@@ -229,12 +229,12 @@ func TestLocalRefuses(t *testing.T) {
 		"warmup must be left":    {Statistics: stats, Warmup: WarmupHeun},
 		"order must lie in 1 …":  {Statistics: stats, Order: 4},
 	} {
-		s.Solver, s.Steps = localName, 3
+		s.Solver, s.Steps = LocalName, 3
 		if _, err := New(s, edm(t, schedule.DefaultT), 0); err == nil || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("got %v, want %q", err, field)
 		}
 	}
-	s := Settings{Solver: localName, Steps: 3, Statistics: stats}
+	s := Settings{Solver: LocalName, Steps: 3, Statistics: stats}
 	if _, err := New(s, smooth(t), 0); err == nil || !strings.Contains(err.Error(), "2 subspaces") {
 		t.Errorf("two subspaces: got %v", err)
 	}

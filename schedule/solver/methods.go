@@ -44,7 +44,7 @@ var methods = map[string]method{
 	"dpmpp3m":        {links: dpmpp3m, warms: true, data: true},
 	"dpmpp3m_taylor": {links: dpmpp3mTaylor, warms: true, data: true},
 	"unipc":          {links: unipc, local: unipcPredictor, data: true, least: 1, most: 3, usual: 3},
-	localName:        {data: true, least: 1, most: 3, usual: 2},
+	LocalName:        {data: true, least: 1, most: 3, usual: 2},
 	"deis":           {links: deis, warms: true, least: 1, most: 3, usual: 3},
 }
 

@@ -57,7 +57,7 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Solver == localName {
+	if s.Solver == LocalName {
 		return newLocal(s, sch, row, times)
 	}
 	clocks := make([]*clock, sch.J())

@@ -94,7 +94,7 @@ func (s Settings) Resolve() (Settings, error) {
 	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
 		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
 	}
-	if s.AFS && s.Solver == localName {
+	if s.AFS && s.Solver == LocalName {
 		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already", s.Solver)
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {

@@ -266,5 +266,5 @@ func integrate(sch *schedule.Schedule, flow flowFunc, x state, times []float64) 
 // subspaceSolvers returns the solvers that step a schedule's own subspaces: all but local, whose laws are in
 // localgaussian_test.go.
 func subspaceSolvers() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return name == localName })
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == LocalName })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -14,6 +15,8 @@ type Schedule struct {
 	*schedule.Schedule
 	Basis *basis.Basis // dense basis that it is on; nil where the family's name says it all
 	Start *start.Start // law of the data that sampling starts from; nil for noise alone
+	// Statistics are those of a denoiser, for the solver local; nil where there are none.
+	Statistics *local.Statistics
 }
 
 // SaveSchedule writes a schedule and what travels with it as the folder dir, in place of
@@ -30,6 +33,13 @@ func SaveSchedule(dir string, s Schedule) error {
 		}
 		files[startFile] = out
 	}
+	if s.Statistics != nil {
+		out, err := EncodeStatistics(s.Statistics)
+		if err != nil {
+			return err
+		}
+		files[statisticsFile] = out
+	}
 	return writeFolder(dir, files, true)
 }
 
@@ -40,6 +50,7 @@ func LoadSchedule(dir string) (s Schedule, err error) {
 		{scheduleFile, false, func(b []byte) (err error) { s.Schedule, err = decodeSchedule(b); return err }},
 		{basisFile, true, func(b []byte) (err error) { s.Basis, err = DecodeBasis(b); return err }},
 		{startFile, true, func(b []byte) (err error) { s.Start, err = DecodeStart(b); return err }},
+		{statisticsFile, true, func(b []byte) (err error) { s.Statistics, err = DecodeStatistics(b); return err }},
 	} {
 		if err := f.read(dir); err != nil {
 			return s, err

@@ -54,6 +54,7 @@ class Sampling(Calls):
         denoise_to_zero: bool | None = None,
         afs: bool | None = None,
         lower_order_final: bool | None = None,
+        corrector: bool | None = None,
         warmup: str | None = None,
         S_churn: float | None = None,
         S_min: float | None = None,
@@ -72,6 +73,10 @@ class Sampling(Calls):
         The grids "edm" and "polynomial" follow EDM's rule. "edm" has a noise level for every step and goes on to
         t = 0, which suits Heun's method. "polynomial" has one level more and ends at sigma_min, as the literature
         counts the evaluations of multistep solvers.
+
+        The solver "local" steps every DCT frequency by itself, as the network's own errors tell how it denoises there.
+        It takes isotropic noise, and a schedule that carries those statistics: `make_schedule` with statistics=True.
+        `corrector` corrects each of its steps by the evaluation after it, at no cost.
 
         >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
@@ -99,6 +104,7 @@ class Sampling(Calls):
             denoise_to_zero=denoise_to_zero,
             afs=afs,
             lower_order_final=lower_order_final,
+            corrector=corrector,
             warmup=warmup,
             S_churn=S_churn,
             S_min=S_min,

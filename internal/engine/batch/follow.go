@@ -44,13 +44,24 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 			return nil, err
 		}
 	}
-	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, solver.MaxHistory)
+	keep := solver.MaxHistory
+	if first.Statistics != nil {
+		keep = first.History // it has a program of its own
+	}
+	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, keep)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	if first.Data {
 		t.KeepDenoised()
+	}
+	if first.States {
+		t.KeepStates()
+	}
+	table, err := newCoordinates(t, padded)
+	if err != nil {
+		return nil, err
 	}
 	alpha, g := make([]float64, bucket*j), make([]float64, bucket*j)
 	if start == nil {
@@ -62,9 +73,14 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		}
 	}
 	for k := range first.Stages {
-		st := &stage{
-			t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha,
-			beta: stageNumbers(padded, k, g, alpha),
+		st := &stage{t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha}
+		if table != nil {
+			st.weights = table.weights(k)
+			for i, p := range padded {
+				copy(g[i*j:], p.Stages[k].G)
+			}
+		} else {
+			st.beta = stageNumbers(padded, k, g, alpha)
 		}
 		st.noise, st.scale = churn(rows, padded, k, size)
 		err := b.evaluate(ctx, net, st)

@@ -15,6 +15,7 @@ type stage struct {
 	scale       []float64
 	g           []float64
 	alpha, beta []float64
+	weights     []float64 // in coordinates, in place of alpha and beta; nil where subspaces combine
 }
 
 func (s *stage) rows() int { return s.n }
@@ -35,7 +36,7 @@ func (s *stage) alone(ctx context.Context) error {
 	if err := s.t.Evaluate(ctx, s.g); err != nil {
 		return err
 	}
-	return s.t.Combine(ctx, s.alpha, s.beta)
+	return s.combine(ctx)
 }
 
 func (s *stage) input(ctx context.Context) (x []float32, g []float64, labels []int32, err error) {
@@ -51,6 +52,13 @@ func (s *stage) output(ctx context.Context, denoised, flow, _ []float32) error {
 	batch := len(s.labels)
 	if err := s.t.Record(Pad(denoised, s.size, 0, s.n, batch), Pad(flow, s.size, 0, s.n, batch)); err != nil {
 		return err
+	}
+	return s.combine(ctx)
+}
+
+func (s *stage) combine(ctx context.Context) error {
+	if s.weights != nil {
+		return s.t.CombineCoordinates(ctx, s.weights)
 	}
 	return s.t.Combine(ctx, s.alpha, s.beta)
 }

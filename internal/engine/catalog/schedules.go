@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// A stored schedule is a file, or a folder where a basis or a start has to be kept with it.
+// A stored schedule is a file, or a folder where a basis, a start or statistics have to be kept with it.
 const (
 	scheduleSuffix       = ".json"
 	scheduleFolderSuffix = ".schedule"
@@ -52,7 +52,12 @@ func (c *Catalog) scanSchedules() {
 			c.log.Warn("schedule left out", "name", name, "error", err)
 			continue
 		}
-		c.schedules[name] = Schedule{Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from}
+		gains, err := HashedStatistics(s.Statistics)
+		if err != nil {
+			c.log.Warn("schedule left out", "name", name, "error", err)
+			continue
+		}
+		c.schedules[name] = Schedule{Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains}
 	}
 }
 
@@ -71,6 +76,8 @@ type Schedule struct {
 	Name  string
 	Basis *basis.Basis // that travels with it; nil where its family's name is enough
 	Start *Start       // law of the data that sampling starts from; nil for noise alone
+	// Statistics are those of a denoiser, for the solver local; nil where there are none.
+	Statistics *Statistics
 }
 
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
@@ -107,7 +114,7 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	if p := s.Provenance(); p != nil {
 		info.Provenance = p
 	}
-	info.Start = s.Start.Describe()
+	info.Start, info.Statistics = s.Start.Describe(), s.Statistics.Describe()
 	return info
 }
 
@@ -149,10 +156,13 @@ func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 // writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old
 // schedule or the new one, since a folder counts before a file.
 func (c *Catalog) writeSchedule(s Schedule) error {
-	if s.Basis != nil || s.Start != nil {
+	if s.Basis != nil || s.Start != nil || s.Statistics != nil {
 		stored := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis}
 		if s.Start != nil {
 			stored.Start = s.Start.Start
+		}
+		if s.Statistics != nil {
+			stored.Statistics = s.Statistics.Statistics
 		}
 		if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), stored); err != nil {
 			return err

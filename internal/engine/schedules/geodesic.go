@@ -49,12 +49,12 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	err = k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
 		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
 			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed,
-			Family: family, Progress: report,
+			Family: family, Statistics: req.Statistics, Progress: report,
 		})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &newSchedule{schedule: g.Schedule, basis: b, energies: g.Reports}, nil
+	return &newSchedule{schedule: g.Schedule, basis: b, statistics: g.Statistics, energies: g.Reports}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -51,6 +52,9 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if stored.Start, err = catalog.HashedStart(made.start); err != nil {
 		return nil, err
 	}
+	if stored.Statistics, err = catalog.HashedStatistics(made.statistics); err != nil {
+		return nil, err
+	}
 	if err := k.Catalog.StoreSchedule(stored, as.Replace); err != nil {
 		return nil, err
 	}
@@ -70,10 +74,12 @@ type newSchedule struct {
 	schedule *schedule.Schedule
 	basis    *basis.Basis // dense, where its family does not say it all
 	start    *start.Start // nil for noise alone
-	energies []schedule.Report
-	bench    *api.Bench
-	refined  *api.Refined
-	steps    *api.Steps
+	// statistics are those of a denoiser; nil for none
+	statistics *local.Statistics
+	energies   []schedule.Report
+	bench      *api.Bench
+	refined    *api.Refined
+	steps      *api.Steps
 }
 
 // scheduleByFormula makes an isotropic schedule shared by all classes.

@@ -86,6 +86,9 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	if named.Start != nil {
 		made.start = named.Start.Start
 	}
+	if named.Statistics != nil {
+		made.statistics = named.Statistics.Statistics
+	}
 	return made, err
 }
 
