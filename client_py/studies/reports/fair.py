@@ -107,6 +107,20 @@ def _on_nodes(kind: str, label: str, *, refined: bool) -> Arm:
     return Arm(kind, f"{label}, nodes J = {paths}" + (", refined" if refined else ""), options)
 
 
+def _local(order: int, *, corrector: bool = False, matched: float | None = None) -> Arm:
+    """The solver local on grid polynomial, from pure noise at 80 or from the data's law at a lower noise level."""
+
+    def options(network: Network, _nfe: int) -> dict[str, Any]:
+        schedule = schedules.local(network.client, network.problem, network.name, matched=matched)
+        return {
+            **{"solver": "local", "order": order, "corrector": corrector},
+            **{"grid": "polynomial", "schedule": schedule},
+        }
+
+    name = f"local-{order}" + (", corrected" if corrector else "")
+    return Arm(PLAIN, f"{name}, {'polynomial' if matched is None else f'matched start at {matched:g}'}", options)
+
+
 BASELINE = "iPNDM-4, polynomial"
 ARMS = (
     *(_on_grid(label, grid) for grid in ("polynomial", "edm") for label in ("iPNDM-4", "UniPC-3", "2M")),
@@ -114,6 +128,9 @@ ARMS = (
     Arm(PLAIN, "Heun, learned", lambda network, _nfe: {**SOLVERS["Heun"], "schedule": network.learned()}),
     Arm(PLAIN, "AB3, learned", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
     Arm(PLAIN, "AB3, geodesic", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.geodesic()}),
+    *(_local(order) for order in (1, 2, 3)),
+    *(_local(2, corrector=True, matched=sigma) for sigma in (None, 20, 10)),
+    *(_local(2, matched=sigma) for sigma in (20, 10)),
     _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),

@@ -30,6 +30,22 @@ def geodesic(client: Client, problem: Problem, model: str, seed: int = 1, *, kep
     return name
 
 
+def local(client: Client, problem: Problem, model: str, *, matched: float | None = None) -> str:
+    """EDM's path to the problem's horizon with the statistics of a model's errors, for the solver local; matched: from
+    the normal law of each class of the training images at that noise level.
+    """
+    name = f"{model}-local"
+    if name not in client.schedules().index:
+        client.make_schedule(name, "geodesic", model=model, dataset=problem.name, T=problem.T, statistics=True)
+    if matched is None:
+        return name
+    started = f"{name}-start-{matched:g}"
+    if started not in client.schedules().index:
+        options = {"dataset": problem.name, "schedule": name, "sigma_max": matched}
+        client.make_schedule(started, "start", progress=False, **options)
+    return started
+
+
 def learned(
     client: Client,
     problem: Problem,
