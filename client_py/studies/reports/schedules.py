@@ -32,7 +32,7 @@ def geodesic(client: Client, problem: Problem, model: str, seed: int = 1, *, kep
 
 def local(client: Client, problem: Problem, model: str, *, matched: float | None = None) -> str:
     """EDM's path to the problem's horizon with the statistics of a model's errors, for the solver local; matched: from
-    the normal law of each class of the training images at that noise level.
+    the normal law of the training images at that noise level.
     """
     name = f"{model}-local"
     if name not in client.schedules().index:
