@@ -266,7 +266,7 @@ def test_the_local_solver_is_the_servers(
     expected = client.sample(
         "digits", latents=latents, labels=[3, 3], schedule="plan-local", dtype="float32", progress=False, **options
     )
-    got = drawn(client, Plan.load(tmp_path / "plan.json"), latents, [3, 3])
+    got = drawn(client, Stepper(Plan.load(tmp_path / "plan.json")), latents, [3, 3])
     assert np.abs(got - expected.images).max() < 1e-3 * np.abs(expected.images).max()
     if per_class:
         mixed = client.sample(
