@@ -113,8 +113,11 @@ def _local(order: int, *, corrector: bool = False, matched: float | None = None)
     def options(network: Network, _nfe: int) -> dict[str, Any]:
         schedule = schedules.local(network.client, network.problem, network.name, matched=matched)
         return {
-            **{"solver": "local", "order": order, "corrector": corrector},
-            **{"grid": "polynomial", "schedule": schedule},
+            "solver": "local",
+            "order": order,
+            "corrector": corrector,
+            "grid": "polynomial",
+            "schedule": schedule,
         }
 
     name = f"local-{order}" + (", corrected" if corrector else "")
