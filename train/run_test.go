@@ -140,7 +140,9 @@ func TestCallersBatches(t *testing.T) {
 	d := tinyData(t, 32)
 	r := start(t, tinyConfig(Pretrain), Sources{Dataset: d})
 	images, labels := make([]float32, 8*16), make([]int32, 8)
-	data.NewOrder(0, 32, false).Batch(d, 0, images, labels)
+	if err := data.NewOrder(0, 32, false).Batch(d, 0, images, labels); err != nil {
+		t.Fatal(err)
+	}
 	row, err := r.StepOn(t.Context(), images, labels)
 	if err != nil || row.Step != 1 || row.Kimg != 0.008 || r.position != 0 {
 		t.Errorf("row %+v, position %d, error %v", row, r.position, err)
@@ -245,7 +247,9 @@ func TestAbsentClassesStay(t *testing.T) {
 	r := start(t, cfg, Sources{Dataset: d})
 	images, labels := make([]float32, 8*16), make([]int32, 8)
 	for i := range 8 {
-		d.Image(2*i, false, images[i*16:(i+1)*16]) // class 0
+		if err := d.Image(2*i, false, images[i*16:(i+1)*16]); err != nil { // class 0
+			t.Fatal(err)
+		}
 	}
 	before := r.Schedule().Theta()
 	if _, err := r.StepOn(t.Context(), images, labels); err != nil {

@@ -19,7 +19,9 @@ import (
 func (r *Run) Step(ctx context.Context) (Row, error) {
 	n := r.cfg.Batch
 	images, labels := make([]float32, n*r.data.Pixels()), make([]int32, n)
-	r.order.Batch(r.data, r.position, images, labels)
+	if err := r.order.Batch(r.data, r.position, images, labels); err != nil {
+		return Row{}, err
+	}
 	row, err := r.advance(ctx, images, labels)
 	if row.Step > 0 {
 		r.position += uint64(n)

@@ -5,6 +5,7 @@ package api
 // Rows in: image fixed_shape_tensor uint8, or float32 in [−1, 1]; label int32, optional.
 type PutDataset struct {
 	Name    string `json:"name"`
+	Rows    int64  `json:"rows,omitempty"` // that will be sent, where it is known: an upload cut short is then refused
 	Replace bool   `json:"replace"`
 }
 
@@ -12,7 +13,14 @@ type PutDataset struct {
 func (r *PutDataset) SetDefaults() { *r = PutDataset{} }
 
 // Validate implements Request.
-func (r *PutDataset) Validate() error { return CheckName("name", r.Name) }
+func (r *PutDataset) Validate() error { return first(CheckName("name", r.Name), checkRows(r.Rows)) }
+
+func checkRows(rows int64) error {
+	if rows < 0 {
+		return Errorf(BadRequest, "rows must not be negative, got %d", rows)
+	}
+	return nil
+}
 
 // PutSchedule uploads a schedule of the user's own.
 //
@@ -24,6 +32,7 @@ type PutSchedule struct {
 	Basis   string `json:"basis"`
 	K       int    `json:"k,omitempty"`    // dimensions of P_1 per channel; absent for none
 	Cuts    []int  `json:"cuts,omitempty"` // nested bands of dct, instead of k: J = len(cuts)+1
+	Rows    int64  `json:"rows,omitempty"` // as of PutDataset
 	Replace bool   `json:"replace"`
 }
 
@@ -37,7 +46,8 @@ func (r *PutSchedule) Validate() error {
 	if r.Basis == "none" && r.K != 0 {
 		return Errorf(BadRequest, "k must be left out for basis none")
 	}
-	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts))
+	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts),
+		checkRows(r.Rows))
 }
 
 // checkCuts checks nested bands. Whether another basis takes any, the engine knows.
@@ -66,6 +76,7 @@ func checkCuts(basis string, k int, cuts []int) error {
 // P_1, per label.
 type PutBasis struct {
 	Name    string `json:"name"`
+	Rows    int64  `json:"rows,omitempty"` // as of PutDataset
 	Replace bool   `json:"replace"`
 }
 
@@ -73,4 +84,4 @@ type PutBasis struct {
 func (r *PutBasis) SetDefaults() { *r = PutBasis{} }
 
 // Validate implements Request.
-func (r *PutBasis) Validate() error { return CheckName("name", r.Name) }
+func (r *PutBasis) Validate() error { return first(CheckName("name", r.Name), checkRows(r.Rows)) }

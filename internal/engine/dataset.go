@@ -32,8 +32,11 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 					return err
 				}
 				end := min(i+most, to)
-				if err := emit(api.Event{Batch: datasetRows(d, i, end), Meta: api.Done(int64(end-from),
-					int64(to-from))}); err != nil {
+				batch, err := datasetRows(d, i, end)
+				if err != nil {
+					return err
+				}
+				if err := emit(api.Event{Batch: batch, Meta: api.Done(int64(end-from), int64(to-from))}); err != nil {
 					return err
 				}
 			}
@@ -51,14 +54,17 @@ func datasetSchema(d *data.Dataset) api.Schema {
 }
 
 // datasetRows makes the columns of images from … to−1.
-func datasetRows(d *data.Dataset, from, to int) *api.Batch {
+func datasetRows(d *data.Dataset, from, to int) (*api.Batch, error) {
 	label, index := make([]int32, to-from), make([]int64, to-from)
 	for i := range label {
 		label[i], index[i] = d.Label(from+i), int64(from+i)
 	}
-	var images any = d.Uint8(from, to)
-	if catalog.ImageType(d) == api.Float32 {
-		images = d.Float32(from, to)
+	var images any
+	var err error
+	if d.IsFloat() {
+		images, err = d.Float32(from, to)
+	} else {
+		images, err = d.Uint8(from, to)
 	}
-	return &api.Batch{Rows: to - from, Cols: []any{images, label, index}}
+	return &api.Batch{Rows: to - from, Cols: []any{images, label, index}}, err
 }

@@ -158,7 +158,7 @@ func TestDatasetsAppear(t *testing.T) {
 	if now := e.catalog.DatasetInfos(); now[0].Hash == listed[0].Hash {
 		t.Errorf("other images have the same hash: %v", now)
 	}
-	if old.Uint8(0, 1)[0] != 1 {
+	if rows, err := old.Uint8(0, 1); err != nil || rows[0] != 1 {
 		t.Error("a data set that is in use changes under its reader")
 	}
 	store(filepath.Join(e.catalog.Folders().Runs, "elsewhere"), 3, false)

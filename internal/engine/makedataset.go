@@ -35,7 +35,7 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	}
 	images, err := e.catalog.CreateDataset(req.Name, data.Form{
 		Height: h, Width: w, Channels: c, Float: true, Labels: m.Shape.Labels > 0, Unbounded: true,
-	})
+	}, req.N)
 	if err != nil {
 		return nil, err
 	}

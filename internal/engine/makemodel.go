@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -88,17 +89,18 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	}
 	report := api.Sparsely(progress)
 	im := make([]float32, d.Pixels())
+	var unread error
 	laws, err := mixture.Measure(d.Pixels(), d.Classes(), func(yield func([]float32, int32) bool) {
 		for i := range d.Len() {
-			d.Image(i, false, im)
-			if ctx.Err() != nil || !yield(im, d.Label(i)) {
+			unread = d.Image(i, false, im)
+			if unread != nil || ctx.Err() != nil || !yield(im, d.Label(i)) {
 				return
 			}
 			report(i+1, d.Len())
 		}
 	})
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if unread != nil || ctx.Err() != nil {
+		return nil, errors.Join(unread, ctx.Err())
 	}
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "The data set %q makes no mixture: %w", req.Dataset, err)

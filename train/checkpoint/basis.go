@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -87,6 +88,28 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 	}
 	out, err := basis.Clusters(size[0], size[1], clusters, vectors)
 	return out, inFile(basisFile, err)
+}
+
+// SaveBasis writes a basis that has vectors as the folder dir, in place of what is there if replace is true, which
+// appears whole or not at all.
+func SaveBasis(dir string, b *basis.Basis, replace bool) error {
+	file, err := EncodeBasis(b)
+	if err != nil {
+		return err
+	}
+	return writeFolder(dir, map[string][]byte{basisFile: file}, replace)
+}
+
+// LoadBasis reads what SaveBasis wrote. What is missing or cannot be used is an *[Error].
+func LoadBasis(dir string) (*basis.Basis, error) {
+	return readFolder(dir, func(folder *atomicdir.Stored) (b *basis.Basis, err error) {
+		err = basisPart(basisFile, &b, false).read(folder)
+		return b, err
+	})
+}
+
+func basisPart(name string, basis **basis.Basis, optional bool) part {
+	return part{name, optional, func(b []byte) (err error) { *basis, err = DecodeBasis(b); return err }}
 }
 
 func encode(f *safetensors.File) ([]byte, error) {

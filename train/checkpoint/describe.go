@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -8,29 +10,40 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
 // DescribeModel reads the model folder dir but for the values of its weights, whose names and shapes it compares with
-// the
-// configuration; the hash is left out, too. What is missing or cannot be used is an *[Error]. [LoadModel] looks closer.
+// the configuration. The hash is that of the folder's manifest, empty where it has none. What is missing or cannot be
+// used is an *[Error]. [LoadModel] looks closer.
 func DescribeModel(dir string) (*Model, error) {
-	m := &Model{}
-	for _, f := range m.files() {
-		read := f.read
-		if f.name == weightsFile {
-			read = m.describeWeights
+	return readFolder(dir, func(folder *atomicdir.Stored) (*Model, error) {
+		m := &Model{}
+		for _, f := range m.files() {
+			read := f.read
+			if f.name == weightsFile {
+				read = m.describeWeights
+			}
+			if err := read(folder); err != nil {
+				return nil, err
+			}
 		}
-		if err := read(dir); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+		return m, nil
+	})
 }
 
-func (m *Model) describeWeights(dir string) error {
-	f, err := safetensors.ReadHeader(filepath.Join(dir, weightsFile))
+func (m *Model) describeWeights(folder *atomicdir.Stored) error {
+	if err := folder.CheckSize(weightsFile); err != nil {
+		return inFile(weightsFile, withoutPath(err))
+	}
+	if manifest := folder.Manifest(); manifest != nil {
+		e, _ := manifest.Entry(weightsFile) // of which CheckSize knows
+		m.Hash = e.SHA256
+	}
+	f, err := safetensors.ReadHeader(folder.Path(weightsFile))
 	if err != nil {
+		err = cmp.Or(folder.Check(context.Background(), weightsFile), err)
 		return inFile(weightsFile, withoutPath(err))
 	}
 	for _, p := range m.Net.Params() {

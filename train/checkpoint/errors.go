@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -32,11 +33,14 @@ func inFile(file string, err error) error {
 	var own *Error
 	var state *nn.StateError
 	var format *safetensors.FormatError
+	var damage *atomicdir.DamageError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &own):
 		return err
+	case errors.As(err, &damage):
+		return &Error{File: damage.File, Msg: damage.Msg, Err: err}
 	case errors.As(err, &state):
 		return &Error{File: file, Tensor: state.Tensor, Msg: state.Reason, Err: err}
 	case errors.As(err, &format):

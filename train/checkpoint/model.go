@@ -4,10 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -35,53 +31,22 @@ type Model struct {
 	Hash     string             // sha256 of model.safetensors in hex; set by LoadModel and SaveModel
 }
 
-// LoadModel reads the model folder dir. What is missing or cannot be used is an
-// *[Error].
+// LoadModel reads the model folder dir. What is missing or cannot be used is an *[Error]; a file that is not what was
+// written is one whose cause is an *[atomicdir.DamageError].
 func LoadModel(dir string) (*Model, error) {
-	m := &Model{}
-	for _, f := range m.files() {
-		if err := f.read(dir); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
-// part is a file of a model folder, and what reads it into the model.
-type part struct {
-	name     string
-	optional bool
-	decode   func([]byte) error
+	return readFolder(dir, func(folder *atomicdir.Stored) (*Model, error) {
+		m := &Model{}
+		return m, readParts(folder, m.files())
+	})
 }
 
 func (m *Model) files() []part {
 	return []part{
 		{configFile, false, m.decodeConfig},
 		{weightsFile, false, m.decodeWeights},
-		{scheduleFile, true, func(b []byte) (err error) { m.Schedule, err = decodeSchedule(b); return err }},
-		{basisFile, true, func(b []byte) (err error) { m.Basis, err = DecodeBasis(b); return err }},
+		schedulePart(&m.Schedule, true),
+		basisPart(basisFile, &m.Basis, true),
 	}
-}
-
-func (f part) read(dir string) error {
-	b, err := os.ReadFile(filepath.Join(dir, f.name))
-	if f.optional && errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = f.decode(b)
-	}
-	return inFile(f.name, withoutPath(err))
-}
-
-// withoutPath strips the path that a file error carries: the folder's place is the
-// caller's business.
-func withoutPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 func (m *Model) decodeConfig(b []byte) error {
@@ -166,16 +131,4 @@ func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
 func hashOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// writeFolder writes a folder of these files.
-func writeFolder(dir string, files map[string][]byte, replace bool) error {
-	return atomicdir.Write(dir, replace, func(dir string) error {
-		for name, b := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -56,6 +57,9 @@ func read(tb testing.TB, dir string) map[string][]byte {
 	}
 	files := map[string][]byte{}
 	for _, e := range entries {
+		if e.Name() == atomicdir.ManifestFile {
+			continue
+		}
 		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
 			tb.Fatal(err)
 		}

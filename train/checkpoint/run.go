@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -121,31 +119,17 @@ func SaveRun(dir string, r *Run) error {
 
 // LoadRun reads the run folder dir. What is missing or cannot be used is an *[Error].
 func LoadRun(dir string) (*Run, error) {
-	r := &Run{}
-	for _, f := range []struct {
-		name     string
-		optional bool
-		decode   func([]byte) error
-	}{
-		{runFile, false, r.decodeHead},
-		{networkFile, true, r.decodeNetwork},
-		{stateFile, false, r.decodeState},
-		{scheduleFile, true, func(b []byte) (err error) { r.Schedule, err = decodeSchedule(b); return err }},
-		{basisFile, true, func(b []byte) (err error) { r.Basis, err = DecodeBasis(b); return err }},
-		{familyFile, true, func(b []byte) (err error) { r.Family, err = DecodeBasis(b); return err }},
-	} {
-		b, err := os.ReadFile(filepath.Join(dir, f.name))
-		if f.optional && errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = f.decode(b)
-		}
-		if err != nil {
-			return nil, inFile(f.name, err)
-		}
-	}
-	return r, nil
+	return readFolder(dir, func(folder *atomicdir.Stored) (*Run, error) {
+		r := &Run{}
+		return r, readParts(folder, []part{
+			{runFile, false, r.decodeHead},
+			{networkFile, true, r.decodeNetwork},
+			{stateFile, false, r.decodeState},
+			schedulePart(&r.Schedule, true),
+			basisPart(basisFile, &r.Basis, true),
+			basisPart(familyFile, &r.Family, true),
+		})
+	})
 }
 
 func (r *Run) decodeHead(b []byte) error {

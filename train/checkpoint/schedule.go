@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Schedule is a schedule with what travels with it.
@@ -45,18 +46,20 @@ func SaveSchedule(dir string, s Schedule) error {
 
 // LoadSchedule reads what SaveSchedule wrote. What is missing or cannot be used is an
 // *[Error].
-func LoadSchedule(dir string) (s Schedule, err error) {
-	for _, f := range []part{
-		{scheduleFile, false, func(b []byte) (err error) { s.Schedule, err = decodeSchedule(b); return err }},
-		{basisFile, true, func(b []byte) (err error) { s.Basis, err = DecodeBasis(b); return err }},
-		{startFile, true, func(b []byte) (err error) { s.Start, err = DecodeStart(b); return err }},
-		{statisticsFile, true, func(b []byte) (err error) { s.Statistics, err = DecodeStatistics(b); return err }},
-	} {
-		if err := f.read(dir); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+func LoadSchedule(dir string) (Schedule, error) {
+	return readFolder(dir, func(folder *atomicdir.Stored) (s Schedule, err error) {
+		err = readParts(folder, []part{
+			schedulePart(&s.Schedule, false),
+			basisPart(basisFile, &s.Basis, true),
+			{startFile, true, func(b []byte) (err error) { s.Start, err = DecodeStart(b); return err }},
+			{statisticsFile, true, func(b []byte) (err error) { s.Statistics, err = DecodeStatistics(b); return err }},
+		})
+		return s, err
+	})
+}
+
+func schedulePart(s **schedule.Schedule, optional bool) part {
+	return part{scheduleFile, optional, func(b []byte) (err error) { *s, err = decodeSchedule(b); return err }}
 }
 
 func decodeSchedule(b []byte) (*schedule.Schedule, error) {

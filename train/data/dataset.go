@@ -1,8 +1,8 @@
 package data
 
 import (
+	"errors"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -32,7 +32,7 @@ type Dataset struct {
 	n       int
 	classes int
 	hash    func() string
-	file    *mapping // that the images lie in; nil for those in memory
+	file    *mapped // that the images lie in; nil for those in memory
 }
 
 // New returns the data set of these images. It keeps their memory, which must not
@@ -48,12 +48,13 @@ func New(im Images) (*Dataset, error) {
 
 // checkValues checks every image of floats.
 func (d *Dataset) checkValues() error {
-	for i := range len(d.images.Float32) / d.Pixels() {
-		if err := d.CheckRow(i, d.images.Float32[i*d.Pixels():(i+1)*d.Pixels()]); err != nil {
-			return err
+	var bad error
+	err := d.guard(func() {
+		for i := 0; bad == nil && i < len(d.images.Float32)/d.Pixels(); i++ {
+			bad = d.CheckRow(i, d.images.Float32[i*d.Pixels():(i+1)*d.Pixels()])
 		}
-	}
-	return nil
+	})
+	return errors.Join(err, bad)
 }
 
 // newDataset is New without the values of the images, which may be many.
@@ -189,14 +190,18 @@ func (d *Dataset) Label(i int) int32 {
 func (d *Dataset) IsFloat() bool { return d.images.Float32 != nil }
 
 // Uint8 returns a copy of the values of images from … to−1 as they were given, nil for a
-// data set of floats.
-func (d *Dataset) Uint8(from, to int) []uint8 { return rows(d, d.images.Uint8, from, to) }
+// data set of floats. A stored file that cannot be read is an *[Error].
+func (d *Dataset) Uint8(from, to int) ([]uint8, error) { return rows(d, d.images.Uint8, from, to) }
 
 // Float32 returns a copy of the values of images from … to−1 as they were given, nil for a
-// data set of bytes.
-func (d *Dataset) Float32(from, to int) []float32 { return rows(d, d.images.Float32, from, to) }
+// data set of bytes. A stored file that cannot be read is an *[Error].
+func (d *Dataset) Float32(from, to int) ([]float32, error) {
+	return rows(d, d.images.Float32, from, to)
+}
 
-func rows[E uint8 | float32](d *Dataset, values []E, from, to int) []E {
-	defer runtime.KeepAlive(d) // the file stays mapped until the values are copied
-	return slices.Clone(values[min(from*d.Pixels(), len(values)):min(to*d.Pixels(), len(values))])
+func rows[E uint8 | float32](d *Dataset, values []E, from, to int) (out []E, err error) {
+	err = d.guard(func() {
+		out = slices.Clone(values[min(from*d.Pixels(), len(values)):min(to*d.Pixels(), len(values))])
+	})
+	return out, err
 }

@@ -38,7 +38,9 @@ func TestImage(t *testing.T) {
 		{"channels first", chw, false, []float32{-1, 1, -0.6, -0.2}},
 		{"channels first mirrored", chw, true, []float32{-0.6, -0.2, -1, 1}},
 	} {
-		c.d.Image(0, c.flip, got)
+		if err := c.d.Image(0, c.flip, got); err != nil {
+			t.Fatal(err)
+		}
 		for i := range got {
 			if math.Abs(float64(got[i]-c.want[i])) > 1e-6 {
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)

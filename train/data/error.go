@@ -11,6 +11,7 @@ type Error struct {
 	Entry string // of the file: an image of an archive, an array, a column; may be empty
 	Row   int    // image at fault, counted from 0; −1 where none is to blame
 	Msg   string
+	Err   error // the cause; may be nil
 }
 
 // Error implements the error interface.
@@ -27,6 +28,9 @@ func (e *Error) Error() string {
 	}
 	return s.String() + e.Msg
 }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
 
 func failf(row int, format string, args ...any) error {
 	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}

@@ -1,13 +1,14 @@
 package data
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"runtime"
 )
 
 // Hash returns the SHA-256 of the images and labels in hex. It depends on their type
@@ -15,13 +16,37 @@ import (
 // is first asked for.
 func (d *Dataset) Hash() string { return d.hash() }
 
-func (d *Dataset) computeHash() string {
-	defer runtime.KeepAlive(d)
-	sum := newHash(d.Form())
-	sum.Write(d.images.Uint8)
-	_ = writeValues(sum, d.images.Float32) // a hash never fails
-	_ = writeValues(sum, d.images.Labels)
-	return hex.EncodeToString(sum.Sum(nil))
+// computeHash returns the hash, empty where a stored file of images cannot be read.
+func (d *Dataset) computeHash() (sum string) {
+	_ = d.guard(func() { sum, _ = d.contentSum(context.Background()) }) // a context without end
+	return sum
+}
+
+// contentSum computes the hash of the images and labels. The caller guards it.
+func (d *Dataset) contentSum(ctx context.Context) (string, error) {
+	sum := &hashWriter{ctx: ctx, Hash: newHash(d.Form())}
+	_, err := sum.Write(d.images.Uint8)
+	err = errors.Join(err, writeValues(sum, d.images.Float32), writeValues(sum, d.images.Labels))
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// hashWriter hashes until its context ends.
+type hashWriter struct {
+	hash.Hash
+	ctx context.Context
+}
+
+func (w *hashWriter) Write(b []byte) (n int, err error) {
+	const piece = 1 << 22
+	for n < len(b) {
+		if err := w.ctx.Err(); err != nil {
+			return n, err
+		}
+		end := min(n+piece, len(b))
+		w.Hash.Write(b[n:end])
+		n = end
+	}
+	return n, nil
 }
 
 // newHash begins the hash of a data set: the form, then follow the images, then the labels.

@@ -7,11 +7,9 @@ import (
 	"os"
 )
 
-// mapping is a file in memory, where the system cannot map it.
-type mapping struct{ bytes []byte }
-
-func mapFile(f *os.File, size int64) (*mapping, error) {
-	m := &mapping{make([]byte, size)}
+// mapFile reads a file into memory, since the system may not be able to map it.
+func mapFile(f *os.File, size int64) (*mapped, error) {
+	m := &mapped{bytes: make([]byte, size)}
 	_, err := io.ReadFull(io.NewSectionReader(f, 0, size), m.bytes)
 	return m, err
 }

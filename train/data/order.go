@@ -1,7 +1,7 @@
 package data
 
 import (
-	"errors"
+	"cmp"
 	"runtime"
 	"sync"
 
@@ -45,8 +45,9 @@ func (o *Order) At(p uint64) (image int, flip bool) {
 	return o.perm[p%uint64(o.n)], flip
 }
 
-// Batch fills images [len(labels), H, W, C] and labels with the visits from position p on, on all cores.
-func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) {
+// Batch fills images [len(labels), H, W, C] and labels with the visits from position p on, on all cores. A stored file
+// that cannot be read is an *[Error].
+func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) error {
 	n := d.Pixels()
 	visits, flips := make([]int, len(labels)), make([]bool, len(labels))
 	for i := range labels { // one after the other: a permutation is made once
@@ -59,15 +60,14 @@ func (o *Order) Batch(d *Dataset, p uint64, images []float32, labels []int32) {
 	for k := range workers {
 		group.Go(func() {
 			errs[k] = safely.Do(func() error {
-				for i := k * len(labels) / workers; i < (k+1)*len(labels)/workers; i++ {
-					d.Image(visits[i], flips[i], images[i*n:(i+1)*n])
-				}
-				return nil
+				return d.guard(func() {
+					for i := k * len(labels) / workers; i < (k+1)*len(labels)/workers; i++ {
+						d.image(visits[i], flips[i], images[i*n:(i+1)*n])
+					}
+				})
 			})
 		})
 	}
 	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		panic(err) // where the caller can recover it
-	}
+	return cmp.Or(errs...)
 }

@@ -55,11 +55,15 @@ func TestBatch(t *testing.T) {
 	d := mustNew(t, Images{Height: 1, Width: 2, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5}, Labels: []int32{0, 1, 2}})
 	o := NewOrder(1, d.Len(), true)
 	images, labels := make([]float32, 8), make([]int32, 4)
-	o.Batch(d, 1, images, labels)
+	if err := o.Batch(d, 1, images, labels); err != nil {
+		t.Fatal(err)
+	}
 	one := make([]float32, 2)
 	for k := range labels {
 		i, flip := o.At(uint64(1 + k))
-		d.Image(i, flip, one)
+		if err := d.Image(i, flip, one); err != nil {
+			t.Fatal(err)
+		}
 		if labels[k] != int32(i) || !slices.Equal(one, images[2*k:2*k+2]) {
 			t.Errorf("visit %d: label %d, image %v; want image %d, %v", k, labels[k], images[2*k:2*k+2], i, one)
 		}

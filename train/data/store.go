@@ -1,7 +1,9 @@
 package data
 
 import (
-	"bufio"
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -36,7 +39,7 @@ type storeHead struct {
 // Save writes the data set as the folder dir, which appears whole or not at all.
 // An existing folder is an error that wraps fs.ErrExist unless replace is true.
 func Save(dir string, d *Dataset, replace bool) error {
-	w, err := Create(dir, d.Form())
+	w, err := Create(dir, d.Form(), d.Len())
 	if err != nil {
 		return err
 	}
@@ -56,40 +59,60 @@ func Save(dir string, d *Dataset, replace bool) error {
 // replaces the folder replaces it.
 func Head(dir string) string { return filepath.Join(dir, headFile) }
 
-func readHead(dir string) (storeHead, error) {
+func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	var head storeHead
-	text, err := os.ReadFile(Head(dir))
+	text, err := folder.ReadFile(headFile)
 	if err != nil {
 		return head, err
 	}
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != storeFormat {
-		return head, failf(-1, "%s is not a data set's", headFile)
+		return head, &Error{File: headFile, Row: -1, Msg: "is not a data set's"}
 	}
 	if head.Version != storeVersion {
-		return head, failf(-1, "%s has version %d; this program reads version %d", headFile, head.Version, storeVersion)
+		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("has version %d; this program reads version %d",
+			head.Version, storeVersion)}
 	}
 	return head, nil
 }
 
 // Load opens the folder dir. Its images are not read but mapped into memory: the folder may
 // be moved, replaced or removed afterwards, but what lies in it must not be changed. What
-// does not make a data set is an *[Error].
-func Load(dir string) (*Dataset, error) {
-	head, err := readHead(dir)
+// does not make a data set is an *[Error]; a file that is not what was written is one whose cause is an
+// *[atomicdir.DamageError]. Of the images the size alone is compared with that: see [Dataset.Check].
+func Load(dir string) (d *Dataset, err error) {
+	err = atomicdir.Read(dir, func(folder *atomicdir.Stored) (err error) {
+		d, err = load(folder)
+		return err
+	})
+	var damage *atomicdir.DamageError
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.As(err, &damage):
+		return nil, &Error{File: damage.File, Row: -1, Msg: damage.Msg, Err: err}
+	}
+	return nil, err
+}
+
+func load(folder *atomicdir.Stored) (*Dataset, error) {
+	head, err := readHead(folder)
 	if err != nil {
 		return nil, err
 	}
-	im, file, err := mapImages(filepath.Join(dir, imagesFile), head.Layout)
-	if err != nil {
+	if err := folder.CheckSize(imagesFile); err != nil {
 		return nil, err
 	}
-	labels, err := readArray(filepath.Join(dir, labelsFile))
+	im, file, err := mapImages(folder.Path(imagesFile), head.Layout)
+	if err != nil {
+		return nil, cmp.Or(folder.Check(context.Background(), imagesFile), err)
+	}
+	labels, err := folder.ReadFile(labelsFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
 	default:
-		if im.Labels, err = labelsOf(labels); err != nil {
+		if im.Labels, err = readLabels(labels); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +121,11 @@ func Load(dir string) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.file = file
+	d.file, file.content = file, head.Hash
+	if manifest := folder.Manifest(); manifest != nil {
+		entry, _ := manifest.Entry(imagesFile) // of which CheckSize knows
+		file.written = entry.SHA256
+	}
 	if head.Hash != "" {
 		d.hash = func() string { return head.Hash }
 		return d, nil
@@ -107,8 +134,8 @@ func Load(dir string) (*Dataset, error) {
 }
 
 // mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].
-func mapImages(path string, layout pixels.Layout) (Images, *mapping, error) {
-	fail := func(format string, args ...any) (Images, *mapping, error) {
+func mapImages(path string, layout pixels.Layout) (Images, *mapped, error) {
+	fail := func(format string, args ...any) (Images, *mapped, error) {
 		return Images{}, nil, &Error{File: imagesFile, Row: -1, Msg: fmt.Sprintf(format, args...)}
 	}
 	f, err := os.Open(path)
@@ -191,15 +218,10 @@ func labelsOf(a *Array) ([]int32, error) {
 	return nil, failf(-1, "labels must be whole numbers, got %s", strings.TrimPrefix(fmt.Sprintf("%T", a.Values), "[]"))
 }
 
-func readArray(path string) (*Array, error) {
-	f, err := os.Open(path)
+func readLabels(file []byte) ([]int32, error) {
+	a, err := readNPY(bytes.NewReader(file))
 	if err != nil {
-		return nil, err
+		return nil, &Error{File: labelsFile, Row: -1, Msg: err.Error()}
 	}
-	defer f.Close()
-	a, err := readNPY(bufio.NewReaderSize(f, 1<<20))
-	if err != nil {
-		return nil, &Error{File: filepath.Base(path), Row: -1, Msg: err.Error()}
-	}
-	return a, nil
+	return labelsOf(a)
 }

@@ -8,8 +8,6 @@ import (
 	"hash"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -38,17 +36,18 @@ type Writer struct {
 	form   Form
 	like   *Dataset // one of no images, for its checks
 	folder *atomicdir.Folder
-	file   *os.File
+	file   *atomicdir.File
 	images *bufio.Writer
 	labels []int32
 	sum    hash.Hash
-	head   int // bytes of the header: room for any number of images, which is known at the end
-	n      int
+	head   int // bytes of the header: room for any number of images
+	n      int // images so far
+	total  int // images to come; 0 where that is known at the end only
 }
 
-// Create begins to store a data set as the folder dir. A form that no images can have is an
-// *[Error].
-func Create(dir string, form Form) (*Writer, error) {
+// Create begins to store a data set of n images as the folder dir; n is 0 where it is not known yet, which costs one
+// more pass over them in Commit. A form that no images can have is an *[Error].
+func Create(dir string, form Form, n int) (*Writer, error) {
 	if form.Layout == "" {
 		form.Layout = pixels.HWC
 	}
@@ -63,15 +62,16 @@ func Create(dir string, form Form) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Create(filepath.Join(folder.Dir(), imagesFile))
+	f, err := folder.Create(imagesFile)
 	if err != nil {
 		return nil, errors.Join(err, folder.Abort())
 	}
 	w := &Writer{
 		form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20),
-		sum: newHash(form),
+		sum: newHash(form), total: n,
 	}
-	w.head, _ = w.images.Write(w.header(math.MaxInt)) // an error stays until Commit
+	w.head = len(w.header(math.MaxInt))
+	_, _ = w.images.Write(w.header(n)) // an error stays until Commit
 	return w, nil
 }
 
@@ -139,17 +139,22 @@ func (w *Writer) take(values int, labels []int32) error {
 }
 
 // Commit stores the data set, which appears whole or not at all. An existing folder is an
-// error that wraps fs.ErrExist unless replace is true.
+// error that wraps fs.ErrExist unless replace is true. Another number of images than Create was given is an *[Error].
 func (w *Writer) Commit(replace bool) error {
 	defer w.Abort()
 	if w.n == 0 {
 		return failf(-1, "there must be at least one image")
 	}
+	if w.total > 0 && w.n != w.total {
+		return failf(-1, "there must be %d images, got %d", w.total, w.n)
+	}
 	if err := w.images.Flush(); err != nil {
 		return err
 	}
-	if _, err := w.file.WriteAt(w.header(w.n), 0); err != nil {
-		return err
+	if w.total == 0 {
+		if _, err := w.file.WriteAt(w.header(w.n), 0); err != nil {
+			return err
+		}
 	}
 	if err := w.file.Close(); err != nil {
 		return err
@@ -166,7 +171,7 @@ func (w *Writer) Commit(replace bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(w.folder.Dir(), headFile), append(head, '\n'), 0o644); err != nil {
+	if err := w.folder.WriteFile(headFile, append(head, '\n')); err != nil {
 		return err
 	}
 	folder := w.folder
@@ -176,7 +181,7 @@ func (w *Writer) Commit(replace bool) error {
 
 func (w *Writer) writeLabels() error {
 	_ = writeValues(w.sum, w.labels) // a hash never fails
-	f, err := os.Create(filepath.Join(w.folder.Dir(), labelsFile))
+	f, err := w.folder.Create(labelsFile)
 	if err != nil {
 		return err
 	}

@@ -26,19 +26,20 @@ func TestWriter(t *testing.T) {
 	} {
 		want := mustNew(t, im)
 		path := filepath.Join(t.TempDir(), name)
-		w, err := Create(path, want.Form())
+		w, err := Create(path, want.Form(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		n := want.Pixels()
 		for i := range want.Len() {
 			var labels []int32
 			if want.HasLabels() {
 				labels = []int32{want.Label(i)}
 			}
 			if want.IsFloat() {
-				err = w.Float32(want.Float32(i, i+1), labels)
+				err = w.Float32(im.Float32[i*n:(i+1)*n], labels)
 			} else {
-				err = w.Uint8(want.Uint8(i, i+1), labels)
+				err = w.Uint8(im.Uint8[i*n:(i+1)*n], labels)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -51,11 +52,25 @@ func TestWriter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := got.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := Save(path, want, true); err != nil {
+			t.Fatal(err)
+		}
+		counted, err := Load(path) // whose number of images was known from the first
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := counted.Check(t.Context()); err != nil || counted.file.written != got.file.written {
+			t.Errorf("%s: written as %s with their number known, %s without (%v)", name, counted.file.written,
+				got.file.written, err)
+		}
 		if got.Hash() != want.Hash() || got.computeHash() != want.Hash() || got.Form() != want.Form() ||
 			got.Classes() != want.Classes() {
 			t.Errorf("%s: hash %s, computed %s, want %s", name, got.Hash(), got.computeHash(), want.Hash())
 		}
-		if _, err := Create(filepath.Join(path, "absent", "x"), want.Form()); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := Create(filepath.Join(path, "absent", "x"), want.Form(), 0); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: no folder around it: %v", name, err)
 		}
 	}
@@ -77,7 +92,7 @@ func TestWriterRefuses(t *testing.T) {
 		"label":              {labelled, func(w *Writer) error { return w.Float32([]float32{0, 0}, []int32{-2}) }, 1},
 		"value":              {labelled, func(w *Writer) error { return w.Float32([]float32{0, 0, 0, 2}, []int32{0, 0}) }, 2},
 	} {
-		w, err := Create(filepath.Join(dir, "x"), c.form)
+		w, err := Create(filepath.Join(dir, "x"), c.form, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,42 +111,24 @@ func TestWriterRefuses(t *testing.T) {
 		w.Abort()
 		w.Abort()
 	}
-	w, err := Create(filepath.Join(dir, "x"), bytes)
+	w, err := Create(filepath.Join(dir, "x"), bytes, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Commit(false); err == nil {
 		t.Error("a data set of nothing is stored")
 	}
+	if w, err = Create(filepath.Join(dir, "x"), bytes, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Uint8(make([]uint8, 2), nil), w.Commit(false)); err == nil {
+		t.Error("one image is stored for two")
+	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if _, err := Create(filepath.Join(dir, "x"), Form{}); err == nil {
+	if _, err := Create(filepath.Join(dir, "x"), Form{}, 0); err == nil {
 		t.Error("images of no size have a form")
-	}
-}
-
-// TestDamagedStore: what does not fit together is an error, not a fault later on.
-func TestDamagedStore(t *testing.T) {
-	for name, damage := range map[string]func(dir string) error{
-		"images cut short": func(dir string) error { return os.Truncate(filepath.Join(dir, imagesFile), 130) },
-		"header cut short": func(dir string) error { return os.Truncate(filepath.Join(dir, imagesFile), 50) },
-		"no images":        func(dir string) error { return os.Truncate(filepath.Join(dir, imagesFile), 0) },
-		"labels cut short": func(dir string) error { return os.Truncate(filepath.Join(dir, labelsFile), 130) },
-		"another head":     func(dir string) error { return os.WriteFile(Head(dir), []byte(`{"labels": null}`), 0o644) },
-	} {
-		dir := filepath.Join(t.TempDir(), "x")
-		d := mustNew(t, Images{Height: 1, Width: 2, Channels: 1, Uint8: []uint8{0, 1, 2, 3}, Labels: []int32{0, 1}})
-		if err := Save(dir, d, false); err != nil {
-			t.Fatal(err)
-		}
-		if err := damage(dir); err != nil {
-			t.Fatal(err)
-		}
-		var e *Error
-		if _, err := Load(dir); !errors.As(err, &e) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
@@ -141,7 +138,7 @@ func TestLargerThanTheHeap(t *testing.T) {
 	const side, n = 64, 8 << 10
 	dir := filepath.Join(t.TempDir(), "big")
 	before := heap()
-	w, err := Create(dir, Form{Height: side, Width: side, Channels: 3, Labels: true})
+	w, err := Create(dir, Form{Height: side, Width: side, Channels: 3, Labels: true}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +167,9 @@ func TestLargerThanTheHeap(t *testing.T) {
 	o := NewOrder(1, n, true)
 	images, labels := make([]float32, 64*len(image)), make([]int32, 64)
 	for p := uint64(0); p < n; p += 64 {
-		o.Batch(d, p, images, labels)
+		if err := o.Batch(d, p, images, labels); err != nil {
+			t.Fatal(err)
+		}
 		first, _ := o.At(p)
 		if labels[0] != int32(first%10) {
 			t.Fatalf("image %d has label %d", first, labels[0])
@@ -204,7 +203,10 @@ func TestRowsOutliveTheDataset(t *testing.T) {
 	}
 	unmapped := make(chan struct{})
 	runtime.AddCleanup(d.file, func(c chan struct{}) { close(c) }, unmapped)
-	rows := d.Uint8(0, 2)
+	rows, err := d.Uint8(0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	runtime.KeepAlive(d)
 	for gone := false; !gone; {
 		runtime.GC()
@@ -214,7 +216,7 @@ func TestRowsOutliveTheDataset(t *testing.T) {
 		default:
 		}
 	}
-	if !slices.Equal(rows, want.Uint8(0, 2)) {
+	if !slices.Equal(rows, []uint8{1, 2, 3, 4, 5, 6, 7, 8}) {
 		t.Errorf("rows %v", rows)
 	}
 }
@@ -235,7 +237,9 @@ func BenchmarkBatch(b *testing.B) {
 	images, labels := make([]float32, 512*size), make([]int32, 512)
 	p := uint64(0)
 	for b.Loop() {
-		o.Batch(d, p, images, labels)
+		if err := o.Batch(d, p, images, labels); err != nil {
+			b.Fatal(err)
+		}
 		p += 512
 	}
 	b.SetBytes(512 * size)

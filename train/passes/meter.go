@@ -61,7 +61,11 @@ func (r *meter) residuals(ctx context.Context, g []float64) ([]float64, error) {
 			G: g[begin*j : (begin+count)*j], Omega: ones[:count*j], Labels: make([]int32, count),
 		}
 		for i := range count {
-			in.Labels[i] = r.draw(uint64(begin+i), in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels])
+			x0, eps := in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels]
+			var err error
+			if in.Labels[i], err = r.draw(uint64(begin+i), x0, eps); err != nil {
+				return nil, err
+			}
 		}
 		terms, err := r.model.Estimate(ctx, r.weights, in)
 		if err != nil {
@@ -90,7 +94,11 @@ func (r *meter) residualImages(ctx context.Context, sigma []float64, per int,
 		for i := range count {
 			s := sigma[(begin+i)/per]
 			image, noise := x[i*pixels:(i+1)*pixels], eps[i*pixels:(i+1)*pixels]
-			g[i], labels[i] = s*s, r.draw(uint64(begin+i), image, noise)
+			var err error
+			if labels[i], err = r.draw(uint64(begin+i), image, noise); err != nil {
+				return err
+			}
+			g[i] = s * s
 			for k, v := range noise {
 				image[k] += float32(s) * v
 			}
@@ -118,11 +126,13 @@ func (r *meter) add(n int) {
 }
 
 // draw writes the image and the noise of a sample and returns the image's label.
-func (r *meter) draw(sample uint64, image, noise []float32) int32 {
+func (r *meter) draw(sample uint64, image, noise []float32) (int32, error) {
 	at := r.image(sample)
-	r.data.Image(at, false, image)
+	if err := r.data.Image(at, false, image); err != nil {
+		return 0, err
+	}
 	latent.Normal(latent.Uint64(r.seed, streamSample, sample+1), streamSample, noise)
-	return r.data.Label(at)
+	return r.data.Label(at), nil
 }
 
 // image returns the image of a sample.

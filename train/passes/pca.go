@@ -26,7 +26,7 @@ type Images interface {
 	Channels() int
 	Classes() int // one more than the largest label
 	Label(i int) int32
-	Image(i int, flip bool, dst []float32)
+	Image(i int, flip bool, dst []float32) error
 }
 
 // PCASettings say which principal components make a basis. The zero value of a field
@@ -171,7 +171,9 @@ func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress
 			label = int(images.Label(i))
 		}
 		if m := of[label]; m != nil {
-			images.Image(i, false, image)
+			if err := images.Image(i, false, image); err != nil {
+				return nil, err
+			}
 			for q := range plane {
 				plane[q] = 0
 				for _, v := range image[q*c : (q+1)*c] {

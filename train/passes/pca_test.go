@@ -134,7 +134,11 @@ func TestPCAPermutation(t *testing.T) {
 	name := []int32{2, 0, 1}
 	labels := classes(60)
 	d := coloured(t, 60, labels)
-	im := data.Images{Height: 4, Width: 4, Channels: 2, Float32: d.Float32(0, 60), Labels: make([]int32, 60)}
+	values, err := d.Float32(0, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := data.Images{Height: 4, Width: 4, Channels: 2, Float32: values, Labels: make([]int32, 60)}
 	for i, l := range labels {
 		im.Labels[i] = name[l]
 	}

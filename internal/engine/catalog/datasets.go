@@ -104,9 +104,9 @@ func (c *Catalog) FreeDataset(name string, replace bool) error {
 	return nil
 }
 
-// CreateDataset begins to write a data set, which gets its place by PlaceDataset.
-func (c *Catalog) CreateDataset(name string, form data.Form) (*data.Writer, error) {
-	return data.Create(c.datasetPath(name), form)
+// CreateDataset begins to write a data set of n images, 0 if that is not known, which gets its place by PlaceDataset.
+func (c *Catalog) CreateDataset(name string, form data.Form, n int) (*data.Writer, error) {
+	return data.Create(c.datasetPath(name), form, n)
 }
 
 // PlaceDataset gives a new data set its name.

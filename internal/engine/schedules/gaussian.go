@@ -94,19 +94,20 @@ func measured[L any](ctx context.Context, d *data.Dataset, label int, report fun
 	measure func(h, w, c int, images iter.Seq[[]float32]) (L, error),
 ) (L, error) {
 	im := make([]float32, d.Pixels())
+	var unread error
 	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
 		for i := range d.Len() {
 			if label >= 0 && d.Label(i) != int32(label) {
 				continue
 			}
-			d.Image(i, false, im)
-			if ctx.Err() != nil || !yield(im) {
+			unread = d.Image(i, false, im)
+			if unread != nil || ctx.Err() != nil || !yield(im) {
 				return
 			}
 			report(i+1, d.Len())
 		}
 	})
-	return law, errors.Join(ctx.Err(), err)
+	return law, errors.Join(unread, ctx.Err(), err)
 }
 
 // benchOf compares the nodes with the same solver on EDM's noise levels: on the grid edm or polynomial, whichever is

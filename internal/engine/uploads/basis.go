@@ -36,7 +36,7 @@ func Basis(c *catalog.Catalog, limit int64, req api.PutBasis, in api.Schema) (ap
 			WithHint("Its shape is [H, W], its dim_names [\"H\",\"W\"].")
 	}
 	u.h, u.w = v.Shape[0], v.Shape[1]
-	return u, c.FreeBasis(u.req.Name, u.req.Replace)
+	return announce(u, req.Rows), c.FreeBasis(u.req.Name, u.req.Replace)
 }
 
 // Write implements api.Upload.

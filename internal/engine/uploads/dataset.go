@@ -33,10 +33,13 @@ func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema)
 	if err := c.FreeDataset(u.req.Name, u.req.Replace); err != nil {
 		return nil, err
 	}
+	if api.Times(req.Rows, in.RowBytes()) > limit { // before a byte comes
+		return nil, u.quota.exceeded()
+	}
 	u.w, err = c.CreateDataset(u.req.Name, data.Form{
 		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
-	})
-	return u, err
+	}, int(req.Rows))
+	return announce(u, req.Rows), err
 }
 
 // Write implements api.Upload. Bad values are refused as they arrive, not after gigabytes more.

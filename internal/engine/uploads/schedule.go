@@ -36,7 +36,7 @@ func Schedule(c *catalog.Catalog, limit int64, req api.PutSchedule, in api.Schem
 	if err := u.chooseBasis(); err != nil {
 		return nil, err
 	}
-	return u, c.FreeSchedule(u.req.Name, u.req.Replace)
+	return announce(u, req.Rows), c.FreeSchedule(u.req.Name, u.req.Replace)
 }
 
 // chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and

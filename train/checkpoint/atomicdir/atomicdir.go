@@ -1,13 +1,3 @@
-// Package atomicdir makes folders appear whole or not at all.
-//
-// A folder is filled under a hidden name beside its place (".tmp-…"), every file in it
-// is flushed to the disk, and it is then renamed into place; a folder that stood there
-// before is exchanged for it in the same system call where the system has one. A crash
-// leaves the old folder, or the new one, and at most a hidden leftover that [Prefix]
-// names and [Sweep] removes. [WriteFile] does the same for a file of its own.
-//
-// Everything that changes the file system goes through system.go, where tests count, refuse and stop it. The package
-// imports nothing of the project. Begin at [Write].
 package atomicdir
 
 import (
@@ -21,19 +11,19 @@ import (
 // Prefix heads the names of folders that are on their way in or out.
 const Prefix = ".tmp-"
 
-// Write makes the folder path with what fill puts into the empty folder that it is
-// given. Where path exists already Write replaces it or, without replace, answers an
-// error that is [fs.ErrExist]. An error of fill leaves everything as it was.
-func Write(path string, replace bool, fill func(dir string) error) error {
+// Write makes the folder path of the files that fill creates in it. Where path exists
+// already Write replaces it or, without replace, answers an error that is [fs.ErrExist].
+// An error of fill leaves everything as it was.
+func Write(path string, replace bool, fill func(*Folder) error) error {
 	return write(host{}, path, replace, fill)
 }
 
-func write(sys system, path string, replace bool, fill func(dir string) error) error {
+func write(sys system, path string, replace bool, fill func(*Folder) error) error {
 	f, err := begin(sys, path)
 	if err != nil {
 		return err
 	}
-	if err := fill(f.Dir()); err != nil {
+	if err := fill(f); err != nil {
 		return errors.Join(err, f.Abort())
 	}
 	return f.Commit(replace)
@@ -42,9 +32,10 @@ func write(sys system, path string, replace bool, fill func(dir string) error) e
 // Folder is a folder on its way to its place. It ends with one call of Commit or Abort.
 type Folder struct {
 	sys    system
-	path   string // its place
-	keep   string // where the folder that it replaces is kept; empty: nowhere
-	hidden string // holds the folder, and then what it replaces
+	path   string           // its place
+	keep   string           // where the folder that it replaces is kept; empty: nowhere
+	hidden string           // holds the folder, and then what it replaces
+	files  map[string]Entry // nil for a folder of parts
 	unlock func()
 }
 
@@ -56,34 +47,38 @@ func begin(sys system, path string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{sys: sys, path: path, hidden: hidden, unlock: unlock}
-	if err := sys.Mkdir(f.Dir()); err != nil {
+	f := &Folder{sys: sys, path: path, hidden: hidden, files: map[string]Entry{}, unlock: unlock}
+	if err := sys.Mkdir(f.dir()); err != nil {
 		return nil, errors.Join(err, f.Abort())
 	}
 	return f, nil
 }
 
-// Dir is where the folder is filled.
-func (f *Folder) Dir() string { return filepath.Join(f.hidden, "new") }
+// dir is where the folder is filled.
+func (f *Folder) dir() string { return filepath.Join(f.hidden, "new") }
 
-// Commit moves the folder to its place, as [Write] does. After an error nothing of it is left.
+// Commit writes the manifest and moves the folder to its place, as [Write] does. Every file
+// has been closed. After an error nothing of the folder is left.
 func (f *Folder) Commit(replace bool) (err error) {
 	defer func() {
 		if rest := f.Abort(); err == nil {
 			err = rest
 		}
 	}()
-	if err := syncTree(f.sys, f.Dir()); err != nil {
+	if err := f.writeManifest(); err != nil {
 		return err
 	}
-	replaced, err := place(f.sys, f.Dir(), f.path, replace)
+	if err := syncTree(f.sys, f.dir()); err != nil {
+		return err
+	}
+	replaced, err := place(f.sys, f.dir(), f.path, replace)
 	if err != nil {
 		return err
 	}
 	if err := f.sys.Sync(filepath.Dir(f.path)); err != nil || !replaced || f.keep == "" {
 		return err
 	}
-	if _, err := place(f.sys, f.Dir(), f.keep, true); err != nil {
+	if _, err := place(f.sys, f.dir(), f.keep, true); err != nil {
 		return err
 	}
 	return f.sys.Sync(filepath.Dir(f.keep))

@@ -21,8 +21,8 @@ func content(t *testing.T, path string) string {
 	return string(b)
 }
 
-func fillWith(text string) func(string) error {
-	return func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o644) }
+func fillWith(text string) func(*Folder) error {
+	return func(f *Folder) error { return f.WriteFile("file", []byte(text)) }
 }
 
 func TestWrite(t *testing.T) {
@@ -31,15 +31,15 @@ func TestWrite(t *testing.T) {
 	for _, step := range []struct {
 		name    string
 		replace bool
-		fill    func(string) error
+		fill    func(*Folder) error
 		fails   bool
 		want    string
 	}{
 		{"new", false, fillWith("one"), false, "one"},
 		{"taken", false, fillWith("two"), true, "one"},
 		{"replaced", true, fillWith("three"), false, "three"},
-		{"failing half way", true, func(dir string) error {
-			if err := fillWith("half")(dir); err != nil {
+		{"failing half way", true, func(f *Folder) error {
+			if err := fillWith("half")(f); err != nil {
 				return err
 			}
 			return errors.New("disk full")
@@ -69,11 +69,11 @@ func TestWrite(t *testing.T) {
 func TestNeverHalf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	for i, before := range []string{"none", "one"} {
-		err := Write(path, true, func(dir string) error {
+		err := Write(path, true, func(f *Folder) error {
 			if got := content(t, path); got != before {
 				t.Errorf("write %d: the place shows %q while it is being filled", i, got)
 			}
-			return fillWith("one")(dir)
+			return fillWith("one")(f)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -54,6 +54,11 @@ func (c *crashing) WriteFile(path string, data []byte) error {
 	return c.do("write", []string{path}, func() error { return c.host.WriteFile(path, data) })
 }
 
+func (c *crashing) Create(path string) (file *os.File, err error) {
+	err = c.do("write", []string{path}, func() error { file, err = c.host.Create(path); return err })
+	return file, err
+}
+
 func (c *crashing) Sync(path string) error {
 	return c.do("sync", []string{path}, func() error { return c.host.Sync(path) })
 }
@@ -70,11 +75,9 @@ func (c *crashing) RemoveAll(path string) error {
 	return c.do("remove", []string{path}, func() error { return c.host.RemoveAll(path) })
 }
 
-func fillTwo(text string) func(string) error {
-	return func(dir string) error {
-		return errors.Join(
-			os.WriteFile(filepath.Join(dir, "a"), []byte(text), 0o644),
-			os.WriteFile(filepath.Join(dir, "b"), []byte(text), 0o644))
+func fillTwo(text string) func(*Folder) error {
+	return func(f *Folder) error {
+		return errors.Join(f.WriteFile("a", []byte(text)), f.WriteFile("b", []byte(text)))
 	}
 }
 
@@ -145,8 +148,9 @@ func TestNothingIsRenamedUnflushed(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			"mkdirtemp", "mkdir tmp/new", "sync tmp/new", "sync tmp/new/a", "sync tmp/new/b", move, "sync .",
-			"remove tmp",
+			"mkdirtemp", "mkdir tmp/new", "write tmp/new/a", "write tmp/new/b", "write tmp/new/manifest.json",
+			"sync tmp/new", "sync tmp/new/a", "sync tmp/new/b",
+			"sync tmp/new/manifest.json", move, "sync .", "remove tmp",
 		}
 		if !slices.Equal(c.log, want) {
 			t.Errorf("did %q, want %q", c.log, want)
@@ -155,13 +159,13 @@ func TestNothingIsRenamedUnflushed(t *testing.T) {
 }
 
 // keeping is write in place of what is at path, which is kept at path.previous.
-func keeping(c *crashing, path string, fill func(string) error) error {
+func keeping(c *crashing, path string, fill func(*Folder) error) error {
 	f, err := begin(c, path)
 	if err != nil {
 		return err
 	}
 	f.keep = path + ".previous"
-	if err := fill(f.Dir()); err != nil {
+	if err := fill(f); err != nil {
 		return errors.Join(err, f.Abort())
 	}
 	return f.Commit(true)

@@ -9,22 +9,25 @@ import (
 
 // WriteKeeping is [Write] in place of the folder that stands at path, which takes the place of the one at previous. At
 // every moment of it there is a whole folder at path, as far as there was one.
-func WriteKeeping(path, previous string, fill func(dir string) error) error {
+func WriteKeeping(path, previous string, fill func(*Folder) error) error {
 	f, err := Begin(path)
 	if err != nil {
 		return err
 	}
 	f.keep = previous
-	if err := fill(f.Dir()); err != nil {
+	if err := fill(f); err != nil {
 		return errors.Join(err, f.Abort())
 	}
 	return f.Commit(true)
 }
 
 // Assemble makes the folder path, as [Write] does, of parts that change one by one later: fill makes them in the folder
-// that it is given, by Write and [WriteFile].
+// that it is given, by Write and [WriteFile]. It has no manifest of its own.
 func Assemble(path string, replace bool, fill func(dir string) error) error {
-	return Write(path, replace, fill)
+	return Write(path, replace, func(f *Folder) error {
+		f.files = nil
+		return fill(f.dir())
+	})
 }
 
 // WriteFile stores data as the file path, so that a reader, or a crash, sees the old file or the new one.

@@ -11,7 +11,8 @@ type system interface {
 	MkdirTemp(parent, pattern string) (string, error)
 	Mkdir(path string) error
 	WriteFile(path string, data []byte) error
-	Sync(path string) error // flush one file or folder
+	Create(path string) (*os.File, error) // a new file, to be written and read
+	Sync(path string) error               // flush one file or folder
 	Rename(from, to string) error
 	Exchange(a, b string) error
 	RemoveAll(path string) error
@@ -63,6 +64,13 @@ func (host) WriteFile(path string, data []byte) error {
 		return err
 	}
 	return os.WriteFile(path, data, 0o644)
+}
+
+func (host) Create(path string) (*os.File, error) {
+	if err := about("write", path); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 func (host) Rename(from, to string) error {

@@ -1,0 +1,124 @@
+package atomicdir
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// ManifestFile is the name of a folder's manifest.
+	ManifestFile = "manifest.json"
+
+	manifestFormat  = "anisoflight-manifest"
+	manifestVersion = 1
+)
+
+// Manifest is the list of a folder's files, the manifest itself left out.
+type Manifest struct{ files map[string]Entry }
+
+// Entry is what a manifest says of one file.
+type Entry struct {
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // in hex
+}
+
+// manifestText is a manifest as it is stored.
+type manifestText struct {
+	Format  string           `json:"format"`
+	Version int              `json:"version"`
+	Files   map[string]Entry `json:"files"`
+	SHA256  string           `json:"sha256"` // of Files in compact JSON: damage to the list is not blamed on a file
+}
+
+// Names returns the names of the files, sorted.
+func (m *Manifest) Names() []string { return slices.Sorted(maps.Keys(m.files)) }
+
+// Entry returns what the manifest says of a file; ok is false where it does not list it.
+func (m *Manifest) Entry(name string) (e Entry, ok bool) {
+	e, ok = m.files[name]
+	return e, ok
+}
+
+// Encode returns the manifest's one encoding.
+func (m *Manifest) Encode() ([]byte, error) {
+	list, err := json.Marshal(m.files)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(manifestText{manifestFormat, manifestVersion, m.files, hashOf(list)}, "", "  ")
+	return append(text, '\n'), err
+}
+
+// DecodeManifest reads what Encode wrote, and nothing else. What it refuses is a [*DamageError].
+func DecodeManifest(text []byte) (*Manifest, error) {
+	fail := func(format string, args ...any) (*Manifest, error) {
+		return nil, &DamageError{File: ManifestFile, Msg: fmt.Sprintf(format, args...)}
+	}
+	var t manifestText
+	if err := json.Unmarshal(text, &t); err != nil || t.Format != manifestFormat || t.Files == nil {
+		return fail("is not a manifest")
+	}
+	if t.Version != manifestVersion {
+		return fail("has version %d; this program reads version %d", t.Version, manifestVersion)
+	}
+	m := &Manifest{files: t.Files}
+	for name, e := range t.Files {
+		digest, err := hex.DecodeString(e.SHA256)
+		if !plainName(name) || e.Size < 0 || err != nil || len(digest) != sha256.Size {
+			return fail("lists a file that cannot be")
+		}
+	}
+	if own, err := m.Encode(); err != nil || !bytes.Equal(own, text) {
+		return fail("is not as it was written")
+	}
+	return m, nil
+}
+
+// plainName reports whether a file of a folder may be called that.
+func plainName(name string) bool {
+	return fs.ValidPath(name) && name != "." && name != ManifestFile && !strings.ContainsAny(name, `/\`)
+}
+
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// writeManifest is the last step of filling a folder.
+func (f *Folder) writeManifest() error {
+	if f.files == nil {
+		return nil
+	}
+	for name, e := range f.files {
+		if e == open {
+			return fmt.Errorf("atomicdir: %s is still being written", name)
+		}
+	}
+	text, err := (&Manifest{f.files}).Encode()
+	if err != nil {
+		return err
+	}
+	return f.sys.WriteFile(filepath.Join(f.dir(), ManifestFile), text)
+}
+
+// readManifest returns the manifest of dir, nil where it has none.
+func readManifest(dir string) (*Manifest, error) {
+	text, err := os.ReadFile(filepath.Join(dir, ManifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return DecodeManifest(text)
+}

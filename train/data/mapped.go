@@ -1,0 +1,109 @@
+package data
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// mapped is a file of images in the address space, read-only, for as long as it can be reached: whoever holds a part of
+// bytes keeps it, too. A file that is removed or replaced meanwhile stays what it was. What has been cut short, or what
+// the disk no longer gives, faults where it is read, which is why every reader is guarded.
+type mapped struct {
+	bytes   []byte
+	written string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
+	content string // the data set's own hash when it was stored; empty where an older program has stored it
+
+	checking sync.Mutex
+	verdict  atomic.Pointer[verdict] // nil: not all images have been read
+}
+
+// verdict is what reading a file has shown; err is nil where it is what was written.
+type verdict struct{ err error }
+
+// guard calls read, which reads the images. A part of their file that cannot be read is an *[Error] instead of the end
+// of the process.
+func (d *Dataset) guard(read func()) (err error) {
+	defer runtime.KeepAlive(d) // the file stays mapped until read returns
+	if d.file == nil {
+		read()
+		return nil
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of this goroutine
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // what the runtime panics with at a fault
+			err = d.damaged("cannot be read: it was cut short, or the disk does not give it")
+		default:
+			panic(r)
+		}
+	}()
+	read()
+	return nil
+}
+
+// damaged notes that the images are not what was written.
+func (d *Dataset) damaged(msg string) error {
+	e := &atomicdir.DamageError{File: imagesFile, Msg: msg}
+	err := &Error{File: e.File, Row: -1, Msg: e.Msg, Err: e}
+	d.file.verdict.Store(&verdict{err})
+	return err
+}
+
+// Verifiable reports whether it is known what was written.
+func (d *Dataset) Verifiable() bool { return d.file != nil && d.file.written+d.file.content != "" }
+
+// Checked returns what reading the images has shown so far: done is false until they have all been compared with what
+// was written.
+func (d *Dataset) Checked() (done bool, err error) {
+	if d.file == nil {
+		return false, nil
+	}
+	v := d.file.verdict.Load()
+	if v == nil {
+		return false, nil
+	}
+	return true, v.err
+}
+
+// Check reads the images of a data set that was loaded, unless it has done so before, and returns an *[Error] where they
+// are not what was written. There is nothing to compare where they lie in memory or were written without a hash.
+func (d *Dataset) Check(ctx context.Context) error {
+	if !d.Verifiable() {
+		return nil
+	}
+	d.file.checking.Lock()
+	defer d.file.checking.Unlock()
+	if done, err := d.Checked(); done {
+		return err
+	}
+	want, sum := d.file.written, d.file.sum
+	if want == "" {
+		want, sum = d.file.content, d.contentSum
+	}
+	var got string
+	var ended error
+	if err := d.guard(func() { got, ended = sum(ctx) }); err != nil || ended != nil {
+		return errors.Join(err, ended)
+	}
+	if got != want {
+		return d.damaged("is not what was written: its SHA-256 has changed")
+	}
+	d.file.verdict.Store(&verdict{})
+	return nil
+}
+
+// sum returns the SHA-256 of the file, in hex.
+func (m *mapped) sum(ctx context.Context) (string, error) {
+	sum := &hashWriter{ctx: ctx, Hash: sha256.New()}
+	_, err := sum.Write(m.bytes)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
