@@ -25,6 +25,7 @@ var grpcCodes = map[api.Class]codes.Code{
 	api.ClassUnauthenticated:    codes.Unauthenticated,
 	api.ClassPermissionDenied:   codes.PermissionDenied,
 	api.ClassCancelled:          codes.Canceled,
+	api.ClassDataLoss:           codes.DataLoss,
 }
 
 // toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does

@@ -18,7 +18,8 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 	}
 	s := &checkpoint.Run{
 		Step: r.step, Seen: r.seen, Position: int64(r.position), Skipped: r.skipped, Images: int64(r.data.Len()),
-		Params: t.Params, M: t.M, V: t.V, EMA: t.EMA, Updates: t.Count,
+		DatasetHash: r.data.Hash(),
+		Params:      t.Params, M: t.M, V: t.V, EMA: t.EMA, Updates: t.Count,
 		Schedule: r.sched, Basis: r.basis,
 	}
 	if r.family != r.basis {
@@ -57,6 +58,10 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 	if src.Dataset != nil && int64(src.Dataset.Len()) != s.Images {
 		return nil, setting.Errorf("dataset", "must have the %d images that the run was started with, got %d", s.Images,
 			src.Dataset.Len())
+	}
+	if src.Dataset != nil && s.DatasetHash != "" && src.Dataset.Hash() != s.DatasetHash {
+		return nil, setting.Errorf("dataset", "must be the one that the run was started with: %q has other images or labels "+
+			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
 	orPointer(&cfg.EMARampup, 0) // a state of an older program
 	cfg.Network, cfg.Model = nil, ""

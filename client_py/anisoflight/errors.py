@@ -81,6 +81,10 @@ class CancelledError(AnisoflightError):
     """The call was cancelled."""
 
 
+class DamagedError(AnisoflightError, OSError):
+    """A file on the server's disk is not what was written; the message names it."""
+
+
 class InternalError(AnisoflightError, RuntimeError):
     """A defect of the server; the message holds the request id to look for in its log."""
 
@@ -108,6 +112,7 @@ _CLASSES: dict[str, type[AnisoflightError]] = {
     "NO_TOKEN": AccessError,
     "SCOPE": AccessError,
     "CANCELLED": CancelledError,
+    "DAMAGED": DamagedError,
     "INTERNAL": InternalError,
 }
 

@@ -115,8 +115,13 @@ const (
 
 	Cancelled Code = "CANCELLED"
 
+	Damaged Code = "DAMAGED" // what is stored is not what was written
+
 	Internal Code = "INTERNAL"
 )
+
+// DamageHint says what to do about something stored that is DAMAGED.
+const DamageHint = "Put an intact copy in its place, or delete it; anisoflight fsck finds all that is damaged."
 
 // Class is the kind of an error as transports know it: the service maps each class to the gRPC status code of the same
 // name.
@@ -134,6 +139,7 @@ const (
 	ClassUnauthenticated
 	ClassPermissionDenied
 	ClassCancelled
+	ClassDataLoss
 )
 
 var classes = map[Code]Class{
@@ -156,6 +162,7 @@ var classes = map[Code]Class{
 	ScopeMissing:     ClassPermissionDenied,
 	Cancelled:        ClassCancelled,
 	Internal:         ClassInternal,
+	Damaged:          ClassDataLoss,
 }
 
 // Class returns the class of c; a code that the contract does not know is ClassInternal.

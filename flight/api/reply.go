@@ -56,6 +56,22 @@ type Device struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
+// Integrity is what is known of the files of something stored.
+type Integrity struct {
+	// checked: they are what was written; unchecked: the large ones are not read yet; unverified: they were stored
+	// without a manifest; damaged: they cannot be used
+	State  string `json:"integrity,omitempty"`
+	Damage string `json:"damage,omitempty"` // which file is damaged, and how
+}
+
+// The states of an Integrity.
+const (
+	Checked    = "checked"
+	Unchecked  = "unchecked"
+	Unverified = "unverified"
+	IsDamaged  = "damaged"
+)
+
 // ModelInfo is what ListModels and DescribeModel say about a model.
 type ModelInfo struct {
 	Name       string        `json:"name"`
@@ -74,6 +90,7 @@ type ModelInfo struct {
 	Config     any           `json:"config,omitempty"`   // DescribeModel alone
 	// SaveModel alone: why the saved average may be worse than the network
 	Warning string `json:"warning,omitempty"`
+	Integrity
 }
 
 // ScheduleInfo describes a schedule.
@@ -101,6 +118,7 @@ type ScheduleInfo struct {
 	Start *StartInfo `json:"start,omitempty"`
 	// Statistics describe those of a denoiser that the schedule carries for the solver local; absent for none.
 	Statistics *StatisticsInfo `json:"statistics,omitempty"`
+	Integrity
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.
@@ -161,6 +179,7 @@ type BasisInfo struct {
 	PerClass bool   `json:"per_class"`
 	// Spans reports what MakeBasis knows about principal components, one for each set of them.
 	Spans []BasisSpan `json:"spans,omitempty"`
+	Integrity
 }
 
 // BasisSpan reports which images principal components were taken of.
@@ -179,6 +198,7 @@ type DatasetInfo struct {
 	DType   string `json:"dtype"`
 	Classes int    `json:"classes"` // one more than the largest label; 0 without labels
 	Hash    string `json:"hash"`    // SHA-256 of images and labels
+	Integrity
 }
 
 // RunInfo describes a run.

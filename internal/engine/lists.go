@@ -25,11 +25,7 @@ func described(m *catalog.Model, err error) (any, error) {
 }
 
 func (e *Engine) listModels(context.Context, api.Empty) (any, error) {
-	infos := []api.ModelInfo{}
-	for _, m := range e.catalog.Models() {
-		infos = append(infos, m.Describe())
-	}
-	return map[string]any{"models": infos}, nil
+	return map[string]any{"models": e.catalog.ModelInfos()}, nil
 }
 
 func (e *Engine) describeModel(_ context.Context, req api.ModelName) (any, error) {

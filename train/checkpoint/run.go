@@ -35,6 +35,8 @@ type Run struct {
 	Skipped  int64 // steps that changed nothing because a gradient was not finite
 	Images   int64 // of the data set
 
+	DatasetHash string // of the data set; empty in a state of an older program
+
 	Params, M, V, EMA [][]float32 // of the network; M, V and EMA nil if it is frozen
 	Updates           int64       // of the network's optimiser
 
@@ -64,6 +66,7 @@ type runHead struct {
 	Position     int64           `json:"position"`
 	Skipped      int64           `json:"skipped"`
 	Images       int64           `json:"images"`
+	DatasetHash  string          `json:"dataset_hash,omitempty"`
 	Updates      int64           `json:"updates"`
 	ThetaUpdates []int64         `json:"theta_updates,omitempty"`
 	Watch        json.RawMessage `json:"watch,omitempty"`
@@ -74,7 +77,8 @@ type runHead struct {
 func SaveRun(dir string, r *Run) error {
 	files := map[string][]byte{}
 	head, err := json.MarshalIndent(runHead{
-		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.Updates, r.ThetaUpdates, r.Watch,
+		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.DatasetHash, r.Updates,
+		r.ThetaUpdates, r.Watch,
 	}, "", "  ")
 	if err != nil {
 		return inFile(runFile, err)
@@ -141,6 +145,7 @@ func (r *Run) decodeHead(b []byte) error {
 		return fmt.Errorf("has version %d; this program reads version %d", h.Version, runVersion)
 	}
 	r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images = h.Config, h.Step, h.Seen, h.Position, h.Skipped, h.Images
+	r.DatasetHash = h.DatasetHash
 	r.Updates, r.ThetaUpdates, r.Watch = h.Updates, h.ThetaUpdates, h.Watch
 	return nil
 }

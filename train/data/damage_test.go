@@ -154,7 +154,7 @@ func TestCutShortUnderItsReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			var damage *atomicdir.DamageError
-			if err := read(d); !errors.As(err, &damage) || damage.File != imagesFile {
+			if err := read(d); !errors.As(err, &damage) || damage.Error()[:12] != "x/images.npy" {
 				t.Errorf("%s, float %t: %v", name, float, err)
 			}
 			if done, err := d.Checked(); !done || err == nil {

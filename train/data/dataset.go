@@ -49,7 +49,7 @@ func New(im Images) (*Dataset, error) {
 // checkValues checks every image of floats.
 func (d *Dataset) checkValues() error {
 	var bad error
-	err := d.guard(func() {
+	err := d.protect(func() {
 		for i := 0; bad == nil && i < len(d.images.Float32)/d.Pixels(); i++ {
 			bad = d.CheckRow(i, d.images.Float32[i*d.Pixels():(i+1)*d.Pixels()])
 		}

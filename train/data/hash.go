@@ -18,7 +18,7 @@ func (d *Dataset) Hash() string { return d.hash() }
 
 // computeHash returns the hash, empty where a stored file of images cannot be read.
 func (d *Dataset) computeHash() (sum string) {
-	_ = d.guard(func() { sum, _ = d.contentSum(context.Background()) }) // a context without end
+	_ = d.protect(func() { sum, _ = d.contentSum(context.Background()) }) // a context without end
 	return sum
 }
 

@@ -17,6 +17,7 @@ import (
 // bytes keeps it, too. A file that is removed or replaced meanwhile stays what it was. What has been cut short, or what
 // the disk no longer gives, faults where it is read, which is why every reader is guarded.
 type mapped struct {
+	folder  string // its name
 	bytes   []byte
 	written string // the SHA-256 of the bytes, by the folder's manifest; empty where it has none
 	content string // the data set's own hash when it was stored; empty where an older program has stored it
@@ -28,9 +29,17 @@ type mapped struct {
 // verdict is what reading a file has shown; err is nil where it is what was written.
 type verdict struct{ err error }
 
-// guard calls read, which reads the images. A part of their file that cannot be read is an *[Error] instead of the end
+// guard calls read, which reads the images, once they are known to be what was written.
+func (d *Dataset) guard(read func()) error {
+	if err := d.Check(context.Background()); err != nil {
+		return err
+	}
+	return d.protect(read)
+}
+
+// protect calls read, which reads the images. A part of their file that cannot be read is an *[Error] instead of the end
 // of the process.
-func (d *Dataset) guard(read func()) (err error) {
+func (d *Dataset) protect(read func()) (err error) {
 	defer runtime.KeepAlive(d) // the file stays mapped until read returns
 	if d.file == nil {
 		read()
@@ -52,7 +61,7 @@ func (d *Dataset) guard(read func()) (err error) {
 
 // damaged notes that the images are not what was written.
 func (d *Dataset) damaged(msg string) error {
-	e := &atomicdir.DamageError{File: imagesFile, Msg: msg}
+	e := &atomicdir.DamageError{Folder: d.file.folder, File: imagesFile, Msg: msg}
 	err := &Error{File: e.File, Row: -1, Msg: e.Msg, Err: e}
 	d.file.verdict.Store(&verdict{err})
 	return err
@@ -75,10 +84,11 @@ func (d *Dataset) Checked() (done bool, err error) {
 }
 
 // Check reads the images of a data set that was loaded, unless it has done so before, and returns an *[Error] where they
-// are not what was written. There is nothing to compare where they lie in memory or were written without a hash.
+// are not what was written. There is nothing to compare where they lie in memory or were written without a hash. Whatever
+// reads images does so first; an end of ctx ends it here.
 func (d *Dataset) Check(ctx context.Context) error {
-	if !d.Verifiable() {
-		return nil
+	if done, err := d.Checked(); done || !d.Verifiable() {
+		return err
 	}
 	d.file.checking.Lock()
 	defer d.file.checking.Unlock()
@@ -91,7 +101,7 @@ func (d *Dataset) Check(ctx context.Context) error {
 	}
 	var got string
 	var ended error
-	if err := d.guard(func() { got, ended = sum(ctx) }); err != nil || ended != nil {
+	if err := d.protect(func() { got, ended = sum(ctx) }); err != nil || ended != nil {
 		return errors.Join(err, ended)
 	}
 	if got != want {

@@ -121,7 +121,7 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.file, file.content = file, head.Hash
+	d.file, file.folder, file.content = file, filepath.Base(folder.Path(".")), head.Hash
 	if manifest := folder.Manifest(); manifest != nil {
 		entry, _ := manifest.Entry(imagesFile) // of which CheckSize knows
 		file.written = entry.SHA256

@@ -15,28 +15,51 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// readBasis reads a basis file.
-func readBasis(path string) (*basis.Basis, error) {
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return checkpoint.DecodeBasis(file)
+// A stored basis is a folder; older programs have stored a file.
+const (
+	basisFolderSuffix = ".basis"
+	basisFileSuffix   = ".safetensors"
+)
+
+// storedBasis is a basis with what is known of its files.
+type storedBasis struct {
+	*basis.Basis
+	files api.Integrity
 }
 
-func (c *Catalog) basisPath(name string) string {
-	return filepath.Join(c.folders.Bases, name+".safetensors")
+func (c *Catalog) basisFolder(name string) string {
+	return filepath.Join(c.folders.Bases, name+basisFolderSuffix)
 }
 
-// scanBases reads the stored bases.
+// basisFile is the place of a basis that an older program has stored.
+func (c *Catalog) basisFile(name string) string {
+	return filepath.Join(c.folders.Bases, name+basisFileSuffix)
+}
+
+// scanBases reads the stored bases. Where a crash has left both a file and a folder, the folder counts.
 func (c *Catalog) scanBases() {
-	for _, name := range StoredNames(c.folders.Bases, ".safetensors") {
-		b, err := readBasis(c.basisPath(name))
-		if err != nil {
-			c.log.Warn("basis left out", "name", name, "error", err)
+	for _, name := range StoredNames(c.folders.Bases, basisFileSuffix) {
+		if exists(c.basisFolder(name)) {
 			continue
 		}
-		c.bases[name] = b
+		file, err := os.ReadFile(c.basisFile(name))
+		var b *basis.Basis
+		if err == nil {
+			b, err = checkpoint.DecodeBasis(file)
+		}
+		if err != nil {
+			c.leaveOut(basisKind, name, err)
+			continue
+		}
+		c.bases[name] = storedBasis{b, api.Integrity{State: api.Unverified}}
+	}
+	for _, name := range StoredNames(c.folders.Bases, basisFolderSuffix) {
+		b, err := checkpoint.LoadBasis(c.basisFolder(name))
+		if err != nil {
+			c.leaveOut(basisKind, name, err)
+			continue
+		}
+		c.bases[name] = storedBasis{b, readWhole(c.basisFolder(name))}
 	}
 }
 
@@ -132,7 +155,9 @@ func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 	b, ok := c.bases[name]
 	switch {
 	case ok:
-		return b, nil
+		return b.Basis, nil
+	case c.broken.find(basisKind, name) != nil:
+		return nil, c.broken.find(basisKind, name)
 	case !StoredByName(name):
 		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and there are none here", name).
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
@@ -167,28 +192,34 @@ func (c *Catalog) BasisInfos() []api.BasisInfo {
 	defer c.mu.RUnlock()
 	infos := []api.BasisInfo{}
 	for _, name := range slices.Sorted(maps.Keys(c.bases)) {
-		infos = append(infos, DescribeBasis(name, c.bases[name]))
+		info := DescribeBasis(name, c.bases[name].Basis)
+		info.Integrity = c.bases[name].files
+		infos = append(infos, info)
 	}
+	c.broken.each(basisKind, func(name string, of api.Integrity) {
+		infos = append(infos, api.BasisInfo{Name: name, Integrity: of})
+	})
 	return infos
 }
 
 // StoreBasis writes a new basis.
 func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
-	file, err := checkpoint.EncodeBasis(b)
-	if err != nil {
-		return err
-	}
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	if err := c.FreeBasis(name, replace); err != nil {
 		return err
 	}
-	if err := atomicdir.WriteFile(c.basisPath(name), file); err != nil {
+	folder := c.basisFolder(name)
+	if err := checkpoint.SaveBasis(folder, b, true); err != nil {
+		return err
+	}
+	if err := atomicdir.Remove(c.basisFile(name)); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bases[name] = b
+	c.bases[name] = storedBasis{b, readWhole(folder)}
+	c.broken.mended(basisKind, name)
 	return nil
 }
 
@@ -199,7 +230,7 @@ func (c *Catalog) FreeBasis(name string, replace bool) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if _, taken := c.bases[name]; taken && !replace {
+	if _, taken := c.bases[name]; (taken || c.broken.find(basisKind, name) != nil) && !replace {
 		return NameTaken("basis", name)
 	}
 	return nil
@@ -209,14 +240,18 @@ func (c *Catalog) FreeBasis(name string, replace bool) error {
 func (c *Catalog) DeleteBasis(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	if _, err := c.Basis(name); err != nil {
+	if _, err := c.Basis(name); err != nil && api.ErrorOf(err).Code != api.Damaged {
 		return err
 	}
-	if err := atomicdir.Remove(c.basisPath(name)); err != nil {
+	if err := atomicdir.Remove(c.basisFile(name)); err != nil { // first: where it is left, it would be the basis
+		return err
+	}
+	if err := atomicdir.Remove(c.basisFolder(name)); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.bases, name)
+	c.broken.mended(basisKind, name)
 	return nil
 }

@@ -36,7 +36,8 @@ type Catalog struct {
 	models    map[string]*Model
 	versions  map[string]int // of models, by name
 	schedules map[string]Schedule
-	bases     map[string]*basis.Basis
+	bases     map[string]storedBasis
+	broken    broken
 	made      map[basisKey]*basis.Basis
 	datasets  map[string]dataset // those that have been opened
 
@@ -53,7 +54,7 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 	c := &Catalog{
 		cfg: cfg, log: cfg.Logger, folders: folders,
 		models: map[string]*Model{}, versions: map[string]int{}, schedules: map[string]Schedule{},
-		bases: map[string]*basis.Basis{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
+		bases: map[string]storedBasis{}, broken: broken{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
 	}
 	for _, folder := range folders.all() {
 		if err := atomicdir.Sweep(folder); err != nil {

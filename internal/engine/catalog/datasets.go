@@ -18,12 +18,24 @@ type dataset struct {
 
 func (c *Catalog) datasetPath(name string) string { return filepath.Join(c.folders.Datasets, name) }
 
-// Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start.
+// Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start, and one that was found
+// damaged may have been mended.
 func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
+	return c.openDataset(name, func(d *data.Dataset) bool {
+		_, damage := d.Checked()
+		return damage == nil
+	})
+}
+
+// openDataset opens a stored data set, anew unless it is open already and keep keeps it.
+func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data.Dataset, error) {
 	var head os.FileInfo
 	err := fs.ErrNotExist
 	if api.CheckName("dataset", name) == nil { // else it may lead anywhere
 		head, err = os.Stat(data.Head(c.datasetPath(name)))
+	}
+	if Missing(err) && api.CheckName("dataset", name) == nil && exists(c.datasetPath(name)) {
+		return nil, Damaged(string(datasetKind), name, &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"})
 	}
 	if Missing(err) {
 		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).
@@ -35,12 +47,13 @@ func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 	c.mu.RLock()
 	known := c.datasets[name]
 	c.mu.RUnlock()
-	if known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) {
+	if known.data != nil && os.SameFile(known.head, head) && known.head.ModTime().Equal(head.ModTime()) &&
+		keep(known.data) {
 		return known.data, nil
 	}
 	d, err := data.Load(c.datasetPath(name))
 	if err != nil {
-		return nil, err
+		return nil, Damaged(string(datasetKind), name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,9 +67,10 @@ func (c *Catalog) datasetNames() []string { return StoredNames(c.folders.Dataset
 func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 	infos := []api.DatasetInfo{}
 	for _, name := range c.datasetNames() {
-		d, err := c.Dataset(name)
+		d, err := c.openDataset(name, func(*data.Dataset) bool { return true })
 		if err != nil {
 			c.log.Warn("data set cannot be read", "name", name, "error", err)
+			infos = append(infos, api.DatasetInfo{Name: name, Shape: []int{}, Integrity: damagedBy(api.ErrorOf(err))})
 			continue
 		}
 		infos = append(infos, DescribeDataset(name, d))
@@ -68,8 +82,22 @@ func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 func DescribeDataset(name string, d *data.Dataset) api.DatasetInfo {
 	return api.DatasetInfo{
 		Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: ImageType(d).String(),
-		Classes: d.Classes(), Hash: d.Hash(),
+		Classes: d.Classes(), Hash: d.Hash(), Integrity: datasetIntegrity(name, d),
 	}
+}
+
+// datasetIntegrity returns what is known of a data set's files.
+func datasetIntegrity(name string, d *data.Dataset) api.Integrity {
+	done, damage := d.Checked()
+	switch {
+	case damage != nil:
+		return damagedBy(Damaged(string(datasetKind), name, damage))
+	case done:
+		return api.Integrity{State: api.Checked}
+	case d.Verifiable():
+		return api.Integrity{State: api.Unchecked}
+	}
+	return api.Integrity{State: api.Unverified}
 }
 
 // DeleteDataset deletes a data set. A run that reads it keeps what it has opened.

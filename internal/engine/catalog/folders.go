@@ -15,10 +15,13 @@ import (
 // Folders are the places of everything stored:
 //
 //	DIR/models/NAME/        config.json model.safetensors [schedule.json [basis.safetensors]]
-//	DIR/schedules/NAME.json
-//	DIR/bases/NAME.safetensors
+//	DIR/schedules/NAME.schedule/ schedule.json [basis.safetensors]
+//	DIR/bases/NAME.basis/        basis.safetensors
 //	DIR/datasets/NAME/
 //	DIR/runs/NAME/
+//
+// each folder with a manifest.json beside its files. Older programs have stored schedules/NAME.json and
+// bases/NAME.safetensors, and folders without a manifest, which are read, too.
 type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
 
 func makeFolders(dir string) (Folders, error) {
@@ -111,6 +114,9 @@ func StoredNames(folder, suffix string) []string {
 	var names []string
 	for _, entry := range entries {
 		name, ok := strings.CutSuffix(entry.Name(), suffix)
+		if suffix == "" && entry.Type().IsRegular() {
+			continue
+		}
 		if ok && api.CheckName("name", name) == nil && CheckReserved(name) == nil {
 			names = append(names, name)
 		}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -24,7 +25,8 @@ type Model struct {
 
 	catalog *Catalog
 	folder  string
-	asked   kernels.Precision // that it was loaded for
+	asked   kernels.Precision             // that it was loaded for
+	files   atomic.Pointer[api.Integrity] // nil: the weights have not been read
 
 	mu      sync.Mutex
 	holders int              // 0: gone
@@ -115,8 +117,11 @@ func (m *Model) gone() error {
 func (m *Model) read() (*checkpoint.Model, error) {
 	stored, err := checkpoint.LoadModel(m.folder)
 	if err != nil {
-		return nil, api.Errorf(api.BadModel, "The folder of the model %q cannot be loaded: %w", m.Name, notes(err))
+		damage := Damaged("model", m.Name, err)
+		m.note(damagedBy(damage))
+		return nil, damage
 	}
+	m.note(readWhole(m.folder))
 	if stored.Hash != m.Hash {
 		return nil, api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
 			WithHint("UnloadModel and LoadModel it.")
@@ -125,6 +130,19 @@ func (m *Model) read() (*checkpoint.Model, error) {
 		m.values = stored.Values
 	}
 	return stored, nil
+}
+
+func (m *Model) note(files api.Integrity) { m.files.Store(&files) }
+
+// integrity returns what is known of the model's files.
+func (m *Model) integrity() api.Integrity {
+	if known := m.files.Load(); known != nil {
+		return *known
+	}
+	if whole := readWhole(m.folder); whole.State != api.Checked {
+		return whole
+	}
+	return api.Integrity{State: api.Unchecked}
 }
 
 // load brings the weights onto the device. The caller holds mu.
@@ -172,6 +190,9 @@ func (m *Model) check() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, err := checkpoint.LoadModel(m.folder)
+	if err == nil {
+		m.note(readWhole(m.folder))
+	}
 	return err
 }
 
@@ -263,6 +284,7 @@ func (m *Model) Describe() api.ModelInfo {
 		Type: m.Shape.Type, Resolution: m.Shape.Height, Channels: m.Shape.Channels, LabelDim: m.Shape.Labels,
 		Classes: m.Shape.Classes, Parameters: m.Net.ParamCount(),
 		Precision: string(m.Precision()),
+		Integrity: m.integrity(),
 	}
 	if m.Shape.Width != m.Shape.Height {
 		info.Width = m.Shape.Width

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -20,6 +21,9 @@ func (c *Catalog) Model(name string) (*Model, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	m, ok := c.models[name]
+	if err := c.broken.find(modelKind, name); err != nil && !ok {
+		return nil, err
+	}
 	if !ok {
 		return nil, api.Errorf(api.ModelNotFound, "No model is called %q", name).
 			WithHint("Loaded: %s. LoadModel serves a folder that has appeared meanwhile.", Listed(c.models))
@@ -64,7 +68,7 @@ func (c *Catalog) scanModels() {
 			m, err = c.describe(name, folder, path, c.cfg.Precision)
 		}
 		if err != nil {
-			c.log.Warn("model left out", "name", name, "error", err)
+			c.leaveOut(modelKind, name, err)
 			continue
 		}
 		c.installModel(m)
@@ -109,6 +113,10 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 	if err == nil {
 		err = m.check()
 	}
+	var damage *atomicdir.DamageError
+	if errors.As(err, &damage) {
+		return Damaged("model folder", req.Path, err)
+	}
 	if err != nil {
 		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, notes(err))
 	}
@@ -122,12 +130,13 @@ func (c *Catalog) describe(name, folder, path string, at kernels.Precision) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	hash, err := c.hashes.of(folder)
-	if err != nil {
-		return nil, err
+	if stored.Hash == "" { // there is no manifest
+		if stored.Hash, err = c.hashes.of(folder); err != nil {
+			return nil, err
+		}
 	}
 	return &Model{
-		Name: name, Path: path, Hash: hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
+		Name: name, Path: path, Hash: stored.Hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
 		Basis:   stored.Basis,
 		catalog: c, folder: folder, asked: at, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}, nil
@@ -152,6 +161,7 @@ func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model)
 	if err != nil {
 		return nil, err
 	}
+	m.note(readWhole(folder))
 	c.installModel(m)
 	return m, nil
 }
@@ -202,11 +212,15 @@ func (c *Catalog) nameFree(name, path string) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if c.broken.find(modelKind, name) != nil && path != name {
+		return api.Errorf(api.NameTaken, "The model %q is the folder of that name, which is damaged", name).
+			WithHint("Choose another name, or DeleteModel first.")
+	}
 	if m := c.models[name]; m != nil && m.Path != path {
 		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).
 			WithHint("Choose another name, or UnloadModel first.")
 	}
-	if _, taken := c.schedules[name]; taken {
+	if _, taken := c.schedules[name]; taken || c.broken.find(scheduleKind, name) != nil {
 		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).
 			WithHint("Choose another name.")
 	}
@@ -220,6 +234,7 @@ func (c *Catalog) installModel(m *Model) {
 	c.versions[m.Name]++
 	m.Version = c.versions[m.Name]
 	c.models[m.Name] = m
+	c.broken.mended(modelKind, m.Name)
 	c.mu.Unlock()
 	if old != nil {
 		old.Release()
@@ -246,15 +261,61 @@ func (c *Catalog) dropModel(name string) (*Model, error) {
 	return m, nil
 }
 
-// DeleteModel stops serving a model and deletes its folder.
+// DeleteModel stops serving a model and deletes its folder, which is no other model's.
 func (c *Catalog) DeleteModel(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	m, err := c.dropModel(name)
-	if err != nil {
+	path := name // of a folder that cannot be served
+	link, _ := os.Readlink(filepath.Join(c.folders.Models, name))
+	switch m, err := c.Model(name); {
+	case err == nil && link != "": // the link goes, and not what it leads to
+	case err == nil:
+		if path = m.Path; !c.ownFolder(m) {
+			return api.Errorf(api.BadRequest, "The folder %q of the model %q is another model's, too", path, name).
+				WithHint("UnloadModel lets go of a name and leaves the folder.")
+		}
+	case api.ErrorOf(err).Code != api.Damaged:
 		return err
 	}
-	return atomicdir.Remove(filepath.Join(c.folders.Models, filepath.FromSlash(m.Path)))
+	if err := atomicdir.Remove(filepath.Join(c.folders.Models, filepath.FromSlash(path))); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.broken.mended(modelKind, name)
+	served := c.models[name] != nil
+	c.mu.Unlock()
+	if served {
+		_, err := c.dropModel(name)
+		return err
+	}
+	return nil
+}
+
+// ownFolder reports whether the folder of a model belongs to no other model, be it served now or after the next start.
+func (c *Catalog) ownFolder(m *Model) bool {
+	if scanned := !strings.Contains(m.Path, "/"); scanned && m.Path != m.Name {
+		return false
+	}
+	for _, other := range c.Models() {
+		if other.Name != m.Name && other.Path == m.Path {
+			return false
+		}
+	}
+	return true
+}
+
+// ModelInfos describes the models, those that cannot be served included.
+func (c *Catalog) ModelInfos() []api.ModelInfo {
+	infos := []api.ModelInfo{}
+	for _, m := range c.Models() {
+		infos = append(infos, m.Describe())
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.broken.each(modelKind, func(name string, of api.Integrity) {
+		infos = append(infos, api.ModelInfo{Name: name, Path: name, Integrity: of})
+	})
+	return infos
 }
 
 // Models lists the models that are served, sorted by name.

@@ -2,7 +2,7 @@ package catalog
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,14 +14,15 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// A stored schedule is a file, or a folder where a basis, a start or statistics have to be kept with it.
+// A stored schedule is a folder; older programs have stored a file where nothing goes with it.
 const (
-	scheduleSuffix       = ".json"
 	scheduleFolderSuffix = ".schedule"
+	scheduleFileSuffix   = ".json"
 )
 
-func (c *Catalog) schedulePath(name string) string {
-	return filepath.Join(c.folders.Schedules, name+scheduleSuffix)
+// scheduleFile is the place of a schedule that an older program has stored.
+func (c *Catalog) scheduleFile(name string) string {
+	return filepath.Join(c.folders.Schedules, name+scheduleFileSuffix)
 }
 
 func (c *Catalog) scheduleFolder(name string) string {
@@ -30,34 +31,41 @@ func (c *Catalog) scheduleFolder(name string) string {
 
 // scanSchedules reads the stored schedules. Where a crash has left both a file and a folder, the folder counts.
 func (c *Catalog) scanSchedules() {
-	for _, name := range StoredNames(c.folders.Schedules, scheduleSuffix) {
-		text, err := os.ReadFile(c.schedulePath(name))
-		if err == nil {
-			var s *schedule.Schedule
-			if s, err = schedule.Decode(bytes.NewReader(text)); err == nil {
-				c.schedules[name] = Schedule{Schedule: s, Name: name}
-				continue
-			}
+	for _, name := range StoredNames(c.folders.Schedules, scheduleFileSuffix) {
+		if exists(c.scheduleFolder(name)) {
+			continue
 		}
-		c.log.Warn("schedule left out", "name", name, "error", err)
+		text, err := os.ReadFile(c.scheduleFile(name))
+		var s *schedule.Schedule
+		if err == nil {
+			s, err = schedule.Decode(bytes.NewReader(text))
+		}
+		if err != nil {
+			c.leaveOut(scheduleKind, name, err)
+			continue
+		}
+		c.schedules[name] = Schedule{Schedule: s, Name: name, files: api.Integrity{State: api.Unverified}}
 	}
 	for _, name := range StoredNames(c.folders.Schedules, scheduleFolderSuffix) {
 		s, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
 		if err != nil {
-			c.log.Warn("schedule left out", "name", name, "error", err)
+			c.leaveOut(scheduleKind, name, err)
 			continue
 		}
 		from, err := HashedStart(s.Start)
 		if err != nil {
-			c.log.Warn("schedule left out", "name", name, "error", err)
+			c.leaveOut(scheduleKind, name, err)
 			continue
 		}
 		gains, err := HashedStatistics(s.Statistics)
 		if err != nil {
-			c.log.Warn("schedule left out", "name", name, "error", err)
+			c.leaveOut(scheduleKind, name, err)
 			continue
 		}
-		c.schedules[name] = Schedule{Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains}
+		c.schedules[name] = Schedule{
+			Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains,
+			files: readWhole(c.scheduleFolder(name)),
+		}
 	}
 }
 
@@ -78,6 +86,7 @@ type Schedule struct {
 	Start *Start       // law of the data that sampling starts from; nil for noise alone
 	// Statistics are those of a denoiser, for the solver local; nil where there are none.
 	Statistics *Statistics
+	files api.Integrity
 }
 
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
@@ -90,12 +99,15 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	c.mu.RLock()
 	s, stored := c.schedules[ref.Name]
 	m := c.models[ref.Name]
+	damage := cmp.Or(c.broken.find(scheduleKind, ref.Name), c.broken.find(modelKind, ref.Name))
 	c.mu.RUnlock()
 	switch {
 	case stored:
 		return s, nil
 	case m != nil:
 		return m.OwnSchedule()
+	case damage != nil:
+		return Schedule{}, damage
 	}
 	return Schedule{}, api.Errorf(api.ScheduleNotFound, "No schedule is called %q", ref.Name).
 		WithHint("There is edm, every model's own, and what was stored; ListSchedules tells them all.")
@@ -124,7 +136,9 @@ func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 	defer c.mu.RUnlock()
 	infos := []api.ScheduleInfo{}
 	for _, s := range c.schedules {
-		infos = append(infos, DescribeSchedule("schedule", s))
+		info := DescribeSchedule("schedule", s)
+		info.Integrity = s.files
+		infos = append(infos, info)
 	}
 	for name, m := range c.models {
 		if s, err := m.OwnSchedule(); err == nil {
@@ -132,6 +146,9 @@ func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 			infos = append(infos, DescribeSchedule("model", s))
 		}
 	}
+	c.broken.each(scheduleKind, func(name string, of api.Integrity) {
+		infos = append(infos, api.ScheduleInfo{Name: name, Source: "schedule", Integrity: of})
+	})
 	slices.SortFunc(infos, func(a, b api.ScheduleInfo) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	return infos
 }
@@ -144,39 +161,25 @@ func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 	if err := c.FreeSchedule(s.Name, replace); err != nil {
 		return err
 	}
-	if err := c.writeSchedule(s); err != nil {
+	stored := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis}
+	if s.Start != nil {
+		stored.Start = s.Start.Start
+	}
+	if s.Statistics != nil {
+		stored.Statistics = s.Statistics.Statistics
+	}
+	if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), stored); err != nil {
+		return err
+	}
+	if err := atomicdir.Remove(c.scheduleFile(s.Name)); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s.files = readWhole(c.scheduleFolder(s.Name))
 	c.schedules[s.Name] = s
+	c.broken.mended(scheduleKind, s.Name)
 	return nil
-}
-
-// writeSchedule writes the schedule's file or folder and then removes the other. A crash between leaves the old
-// schedule or the new one, since a folder counts before a file.
-func (c *Catalog) writeSchedule(s Schedule) error {
-	if s.Basis != nil || s.Start != nil || s.Statistics != nil {
-		stored := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis}
-		if s.Start != nil {
-			stored.Start = s.Start.Start
-		}
-		if s.Statistics != nil {
-			stored.Statistics = s.Statistics.Statistics
-		}
-		if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), stored); err != nil {
-			return err
-		}
-		return atomicdir.Remove(c.schedulePath(s.Name))
-	}
-	text, err := json.Marshal(s.Schedule)
-	if err != nil {
-		return err
-	}
-	if err := atomicdir.WriteFile(c.schedulePath(s.Name), text); err != nil {
-		return err
-	}
-	return atomicdir.Remove(c.scheduleFolder(s.Name))
 }
 
 // FreeSchedule checks that a schedule may be stored under name.
@@ -190,7 +193,7 @@ func (c *Catalog) FreeSchedule(name string, replace bool) error {
 		return api.Errorf(api.NameTaken, "A model is called %q, and its name means its own schedule", name).
 			WithHint("Choose another name.")
 	}
-	if _, taken := c.schedules[name]; taken && !replace {
+	if _, taken := c.schedules[name]; (taken || c.broken.find(scheduleKind, name) != nil) && !replace {
 		return NameTaken("schedule", name)
 	}
 	return nil
@@ -202,6 +205,7 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	defer c.changes.Unlock()
 	c.mu.RLock()
 	_, stored := c.schedules[name]
+	stored = stored || c.broken.find(scheduleKind, name) != nil
 	_, model := c.models[name]
 	c.mu.RUnlock()
 	switch {
@@ -211,7 +215,7 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	case !stored:
 		return api.Errorf(api.ScheduleNotFound, "No schedule is called %q", name)
 	}
-	if err := atomicdir.Remove(c.schedulePath(name)); err != nil {
+	if err := atomicdir.Remove(c.scheduleFile(name)); err != nil { // first: where it is left, it would be the schedule
 		return err
 	}
 	if err := atomicdir.Remove(c.scheduleFolder(name)); err != nil {
@@ -220,5 +224,6 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.schedules, name)
+	c.broken.mended(scheduleKind, name)
 	return nil
 }

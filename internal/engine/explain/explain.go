@@ -17,6 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -38,12 +39,15 @@ func Error(err error) error {
 		step     *train.MemoryError
 		program  *device.MemoryError
 		failed   *device.ProgramError
+		damage   *atomicdir.DamageError
 	)
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.As(err, &damage):
+		return api.Errorf(api.Damaged, "The stored file %s", damage.Error()).WithHint("%s", api.DamageHint)
 	case errors.As(err, &label):
 		return api.Errorf(api.BadRequest, "The schedule has a row for each class and none for label %d", label.Label).
 			WithHint("Choose among the labels that ListSchedules gives for it.")

@@ -178,6 +178,9 @@ func (r *Run) open(ctx context.Context) error {
 	if src.Dataset, err = r.of.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
 		return err
 	}
+	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+		return err
+	}
 	if r.train, err = train.Resume(state, src); err != nil {
 		return err
 	}

@@ -201,6 +201,9 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 	if src.Dataset, err = s.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
 		return src, err
 	}
+	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+		return src, err
+	}
 	if cfg.Model != "" {
 		m, err := s.cfg.Catalog.Model(cfg.Model)
 		if err != nil {

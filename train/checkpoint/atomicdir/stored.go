@@ -15,12 +15,13 @@ import (
 
 // DamageError says that a file of a folder is not what was written.
 type DamageError struct {
-	File string // such as "model.safetensors"
-	Msg  string // such as "is missing"
+	Folder string // its name, such as "digits"
+	File   string // such as "model.safetensors"
+	Msg    string // such as "is missing"
 }
 
 // Error implements the error interface.
-func (e *DamageError) Error() string { return e.File + " " + e.Msg }
+func (e *DamageError) Error() string { return e.Folder + "/" + e.File + " " + e.Msg }
 
 // Stored is a committed folder, as its manifest describes it.
 type Stored struct {
@@ -49,10 +50,14 @@ func Read(dir string, read func(*Stored) error) error {
 
 func readOnce(dir string, read func(*Stored) error) error {
 	m, err := readManifest(dir)
-	if err != nil {
-		return err
+	if err == nil {
+		err = read(&Stored{dir, m})
 	}
-	return read(&Stored{dir, m})
+	var damage *DamageError
+	if errors.As(err, &damage) && damage.Folder == "" {
+		damage.Folder = filepath.Base(dir)
+	}
+	return err
 }
 
 // Manifest returns the folder's manifest; nil where it has none, so that damage cannot be told.

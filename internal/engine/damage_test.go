@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
+)
+
+// storedThing is something of each kind: where it lies, how it is used, listed and deleted.
+type storedThing struct {
+	folder      string
+	use         func(ctx context.Context, e *Engine) error
+	list, key   string
+	name        string
+	deletion    string
+	deletedBody string
+}
+
+// storeEverything makes a folder that holds one thing of each kind, with every file that it can have.
+func storeEverything(t *testing.T) (dir string, things []storedThing) {
+	t.Helper()
+	e := open(t)
+	two := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(0), axis(9)...)}}
+	if _, err := put(e, `{"op":"PutBasis","name":"corner","rows":2}`, basisTable(8, 8), two); err != nil {
+		t.Fatal(err)
+	}
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 10, 100})
+	if _, err := put(e, `{"op":"PutSchedule","name":"s","basis":"corner","rows":4}`, scheduleTable, table); err != nil {
+		t.Fatal(err)
+	}
+	putImages(t, e, "noise", 24)
+	act(t, e, "CreateRun", `{"name":"r","stage":"anisotropic","family":{"basis":"corner"},"dataset":"noise",
+		"model":"tiny","batch":8,"knots":6,"T":100,"kimg":1}`)
+	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
+	act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
+	dir = filepath.Dir(e.catalog.Folders().Models)
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reads := func(op, body string) func(context.Context, *Engine) error {
+		return func(ctx context.Context, e *Engine) error {
+			job, err := prepare(ctx, e, op, body)
+			if err == nil {
+				_, err = collect(ctx, job)
+			}
+			return err
+		}
+	}
+	return dir, []storedThing{
+		{
+			"models/m", reads("Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`), "ListModels", "models", "m",
+			"DeleteModel", `{"model":"m"}`,
+		},
+		{
+			"schedules/s.schedule", reads("EvaluateSchedule", `{"schedule":"s"}`), "ListSchedules", "schedules", "s",
+			"DeleteSchedule", `{"schedule":"s"}`,
+		},
+		{
+			"bases/corner.basis", reads("Basis", `{"basis":"corner"}`), "ListBases", "bases", "corner", "DeleteBasis",
+			`{"basis":"corner"}`,
+		},
+		{
+			"datasets/noise", reads("Dataset", `{"dataset":"noise"}`), "ListDatasets", "datasets", "noise", "DeleteDataset",
+			`{"dataset":"noise"}`,
+		},
+		{
+			"runs/r/state", reads("TrainStep", `{"run":"r","steps":1}`), "", "", "r", "DeleteRun", `{"run":"r"}`,
+		},
+	}
+}
+
+// listed returns what a list says of a thing's files.
+func (s storedThing) listed(t *testing.T, e *Engine) (state, damage string) {
+	t.Helper()
+	for _, item := range act(t, e, s.list, `{}`)[s.key].([]any) {
+		if info := item.(map[string]any); info["name"] == s.name && info["source"] != "model" {
+			state, _ = info["integrity"].(string)
+			damage, _ = info["damage"].(string)
+			return state, damage
+		}
+	}
+	return "absent", ""
+}
+
+// TestEveryDamageIsNamed flips a bit in the middle of every stored file in turn, and cuts each short. Using what it
+// belongs to is DAMAGED and names the file; the list shows it; and it can be deleted.
+func TestEveryDamageIsNamed(t *testing.T) {
+	whole, things := storeEverything(t)
+	for _, thing := range things {
+		files, err := os.ReadDir(filepath.Join(whole, thing.folder))
+		if err != nil || len(files) < 2 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			for what, damage := range map[string]func(b []byte) []byte{
+				"flipped": func(b []byte) []byte { b[len(b)/2] ^= 4; return b },
+				"cut":     func(b []byte) []byte { return b[:len(b)/2] },
+			} {
+				t.Run(fmt.Sprintf("%s/%s %s", thing.folder, file.Name(), what), func(t *testing.T) {
+					dir := t.TempDir()
+					if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+						t.Fatal(err)
+					}
+					path := filepath.Join(dir, thing.folder, file.Name())
+					b, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(path, damage(b), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					e := reopen(t, dir, Config{})
+					err = thing.use(t.Context(), e)
+					wantCode(t, "use", err, api.Damaged)
+					if err == nil || !strings.Contains(err.Error(), file.Name()) {
+						t.Errorf("%v does not name %s", err, file.Name())
+					}
+					if thing.list != "" {
+						if state, damage := thing.listed(t, e); state != api.IsDamaged || !strings.Contains(damage, file.Name()) {
+							t.Errorf("listed as %s: %q", state, damage)
+						}
+					}
+					act(t, e, thing.deletion, thing.deletedBody)
+					if left, err := os.ReadDir(filepath.Dir(filepath.Join(dir, thing.folder))); err == nil {
+						for _, entry := range left {
+							if entry.Name() == filepath.Base(thing.folder) || strings.HasPrefix(entry.Name(), atomicdir.Prefix) {
+								t.Errorf("after its deletion there is %s", entry.Name())
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestIntegrityInLists: what has been read is checked, what has not is unchecked, and what was stored without a manifest
+// is unverified and served.
+func TestIntegrityInLists(t *testing.T) {
+	dir, things := storeEverything(t)
+	e := reopen(t, dir, Config{})
+	first := map[string]string{"models": api.Unchecked, "datasets": api.Unchecked}
+	for _, thing := range things[:4] {
+		want := first[thing.key]
+		if want == "" {
+			want = api.Checked
+		}
+		if state, _ := thing.listed(t, e); state != want {
+			t.Errorf("%s at first: %s", thing.key, state)
+		}
+		if err := thing.use(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		if state, _ := thing.listed(t, e); state != api.Checked {
+			t.Errorf("%s once used: %s", thing.key, state)
+		}
+		if err := os.Remove(filepath.Join(dir, thing.folder, atomicdir.ManifestFile)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "datasets/noise/dataset.json")); err != nil {
+		t.Fatal(err)
+	}
+	head := []byte(`{"format":"anisoflight-dataset","version":1,"layout":"HWC"}`) // as the first programs wrote it
+	if err := os.WriteFile(filepath.Join(dir, "datasets/noise/dataset.json"), head, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e = reopen(t, dir, Config{})
+	for _, thing := range things[:4] {
+		if err := thing.use(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+		if state, _ := thing.listed(t, e); state != api.Unverified {
+			t.Errorf("%s without a manifest: %s", thing.key, state)
+		}
+	}
+}
+
+// TestCutShortWhileServed: images that are cut short under a server fail what reads them, by name, and nothing else.
+func TestCutShortWhileServed(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
+	images := filepath.Join(e.catalog.Folders().Datasets, "noise", "images.npy")
+	whole, err := os.ReadFile(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(images, 0); err != nil { // the images lie within a page
+		t.Fatal(err)
+	}
+	for _, body := range []string{`{"run":"r","steps":1}`, `{"run":"r","steps":2}`} {
+		job, err := prepare(t.Context(), e, "TrainStep", body)
+		if err == nil {
+			_, err = collect(t.Context(), job)
+		}
+		wantCode(t, "step", err, api.Damaged)
+		if err == nil || !strings.Contains(err.Error(), "noise") || !strings.Contains(err.Error(), "images.npy") {
+			t.Errorf("%v does not name the file", err)
+		}
+	}
+	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":1}`)
+	if err := os.WriteFile(images, whole, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	get(t, e, "Dataset", `{"dataset":"noise"}`)
+}
+
+// TestResumeOnOtherImages: a run goes on with the images that it was started with, and no others.
+func TestResumeOnOtherImages(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
+	dir := filepath.Dir(e.catalog.Folders().Models)
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e = reopen(t, dir, Config{})
+	in := api.Schema{Columns: []api.Column{
+		input.ImageColumn("image", api.Float32, pixels.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
+	}}
+	other := api.Batch{Rows: 24, Cols: []any{make([]float32, 24*64), make([]int32, 24)}}
+	if _, err := put(e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other); err != nil {
+		t.Fatal(err)
+	}
+	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)
+	if err == nil {
+		_, err = collect(t.Context(), job)
+	}
+	wantCode(t, "other images", err, api.BadRequest)
+	if err == nil || !strings.Contains(err.Error(), "other images") {
+		t.Error(err)
+	}
+}
+
+// TestDeleteModelOfAlias: a folder goes with its own model, not with another name for it.
+func TestDeleteModelOfAlias(t *testing.T) {
+	e := open(t)
+	act(t, e, "LoadModel", `{"name":"alias","path":"tiny"}`)
+	for _, name := range []string{"alias", "tiny"} {
+		_, err := perform(t.Context(), e, "DeleteModel", `{"model":"`+name+`"}`, nil)
+		wantCode(t, name, err, api.BadRequest)
+	}
+	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":1}`)
+	act(t, e, "UnloadModel", `{"model":"tiny"}`)
+	_, err := perform(t.Context(), e, "DeleteModel", `{"model":"alias"}`, nil) // tiny is served again after a restart
+	wantCode(t, "alias", err, api.BadRequest)
+	act(t, e, "UnloadModel", `{"model":"alias"}`)
+	if err := os.Symlink("tiny", filepath.Join(e.catalog.Folders().Models, "linked")); err != nil {
+		t.Fatal(err)
+	}
+	e = reopen(t, filepath.Dir(e.catalog.Folders().Models), Config{})
+	act(t, e, "DeleteModel", `{"model":"linked"}`)
+	if _, err := os.Lstat(filepath.Join(e.catalog.Folders().Models, "linked")); !os.IsNotExist(err) {
+		t.Errorf("the link is still there: %v", err)
+	}
+	act(t, e, "DeleteModel", `{"model":"tiny"}`)
+	if _, err := os.Lstat(filepath.Join(e.catalog.Folders().Models, "tiny")); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// TestAnnouncedRows: an upload of another number of rows than was announced stores nothing.
+func TestAnnouncedRows(t *testing.T) {
+	e := open(t)
+	image := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.HWC, 1, 2, 1)}}
+	one := api.Batch{Rows: 1, Cols: []any{make([]uint8, 2)}}
+	for command, c := range map[string]struct {
+		in      api.Schema
+		batches []api.Batch
+	}{
+		`{"op":"PutDataset","name":"x","rows":2}`:  {image, []api.Batch{one}},
+		`{"op":"PutDataset","name":"x","rows":1}`:  {image, []api.Batch{one, one}},
+		`{"op":"PutDataset","name":"x","rows":-1}`: {image, []api.Batch{one}},
+		`{"op":"PutBasis","name":"x","rows":2}`: {
+			basisTable(8, 8), []api.Batch{{Rows: 1, Cols: []any{[]int32{-1}, axis(0)}}},
+		},
+		`{"op":"PutSchedule","name":"x","rows":3}`: {
+			scheduleTable, []api.Batch{knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})},
+		},
+	} {
+		_, err := put(e, command, c.in, c.batches...)
+		wantCode(t, command, err, api.BadRequest)
+	}
+	_, err := put(e, `{"op":"PutDataset","name":"x","rows":1000000000000000}`, image, one)
+	wantCode(t, "too many", err, api.TooLarge)
+	if _, err := put(e, `{"op":"PutDataset","name":"x","rows":2}`, image, one, one); err != nil {
+		t.Error(err)
+	}
+}
