@@ -86,5 +86,5 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 
 // specs are the commands with settings.
 func specs() []command.Spec {
-	return []command.Spec{serve.Spec, trainSpec, sampleSpec, compareSpec, recipes.Spec(newRoot), doctorSpec}
+	return []command.Spec{serve.Spec, trainSpec, sampleSpec, compareSpec, recipes.Spec(newRoot), doctorSpec, fsckSpec}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/fsck"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -117,6 +118,10 @@ func TestEveryDamageIsNamed(t *testing.T) {
 					if err := os.WriteFile(path, damage(b), 0o644); err != nil {
 						t.Fatal(err)
 					}
+					f := inspect(t, dir, false)[thing.folder]
+					if f.State != fsck.Damaged || !strings.Contains(strings.Join(f.Faults, " "), file.Name()) {
+						t.Errorf("fsck finds %+v", f)
+					}
 					e := reopen(t, dir, Config{})
 					err = thing.use(t.Context(), e)
 					wantCode(t, "use", err, api.Damaged)
@@ -139,6 +144,84 @@ func TestEveryDamageIsNamed(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// inspect returns what fsck finds, by path.
+func inspect(t *testing.T, dir string, repair bool) map[string]fsck.Finding {
+	t.Helper()
+	found := map[string]fsck.Finding{}
+	if err := fsck.Check(t.Context(), dir, repair, func(f fsck.Finding) { found[f.Path] = f }); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestRepair: what older programs and crashes have left is made whole, a run goes on from the state before a damaged one,
+// and a second look finds nothing to do.
+func TestRepair(t *testing.T) {
+	dir, _ := storeEverything(t)
+	at := func(path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
+	for from, to := range map[string]string{ // as older programs have stored them
+		"schedules/s.schedule/schedule.json":       "schedules/old.json",
+		"bases/corner.basis/basis.safetensors":     "bases/old.safetensors",
+		"models/m/" + atomicdir.ManifestFile:       "manifest.1",
+		"datasets/noise/" + atomicdir.ManifestFile: "manifest.2",
+	} {
+		if err := os.Rename(at(from), at(to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, gone := range []string{"schedules/s.schedule", "bases/corner.basis"} {
+		if err := os.RemoveAll(at(gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := at("models/" + atomicdir.Prefix + "1")
+	if err := os.MkdirAll(filepath.Join(left, "new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(at("runs/r/previous")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(at("runs/r/previous"), os.DirFS(at("runs/r/state"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(at("runs/r/state/state.safetensors"), 100); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][2]fsck.State{ // before, and while it is repaired
+		"models/.tmp-1":         {fsck.Leftover, fsck.Leftover},
+		"models/m":              {fsck.Unverified, fsck.OK},
+		"models/tiny":           {fsck.OK, fsck.OK},
+		"schedules/old.json":    {fsck.Unverified, fsck.OK},
+		"bases/old.safetensors": {fsck.Unverified, fsck.OK},
+		"datasets/noise":        {fsck.Unverified, fsck.OK},
+		"runs/r/status.json":    {fsck.OK, fsck.OK},
+		"runs/r/state":          {fsck.Damaged, fsck.OK},
+		"runs/r/previous":       {fsck.OK, fsck.Damaged},
+	}
+	for i, repair := range []bool{false, true} {
+		found := inspect(t, dir, repair)
+		for path, states := range want {
+			if f := found[path]; f.State != states[i] || repair && states[0] != states[1] && f.Repaired == "" {
+				t.Errorf("repair %t: %s is %+v, want %s", repair, path, f, states[i])
+			}
+		}
+		if len(found) != len(want) {
+			t.Errorf("repair %t: found %v", repair, found)
+		}
+	}
+	for path, f := range inspect(t, dir, false) {
+		if f.State != fsck.OK && path != "runs/r/previous" {
+			t.Errorf("after the repair: %+v", f)
+		}
+	}
+	e := reopen(t, dir, Config{})
+	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
+	get(t, e, "Basis", `{"basis":"old"}`)
+	if state, _ := (storedThing{list: "ListModels", key: "models", name: "m"}).listed(t, e); state != api.Unchecked {
+		t.Errorf("the repaired model is %s", state)
 	}
 }
 

@@ -62,6 +62,12 @@ func schedulePart(s **schedule.Schedule, optional bool) part {
 	return part{scheduleFile, optional, func(b []byte) (err error) { *s, err = decodeSchedule(b); return err }}
 }
 
+// DecodeSchedule reads a schedule's file. What cannot be used is an *[Error].
+func DecodeSchedule(b []byte) (*schedule.Schedule, error) {
+	s, err := decodeSchedule(b)
+	return s, inFile(scheduleFile, err)
+}
+
 func decodeSchedule(b []byte) (*schedule.Schedule, error) {
 	return schedule.Decode(bytes.NewReader(b))
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// A stored basis is a folder; older programs have stored a file.
+// What the names of stored bases end in: a basis is a folder; older programs have stored a file.
 const (
-	basisFolderSuffix = ".basis"
-	basisFileSuffix   = ".safetensors"
+	BasisFolderSuffix = ".basis"
+	BasisFileSuffix   = ".safetensors"
 )
 
 // storedBasis is a basis with what is known of its files.
@@ -28,17 +28,17 @@ type storedBasis struct {
 }
 
 func (c *Catalog) basisFolder(name string) string {
-	return filepath.Join(c.folders.Bases, name+basisFolderSuffix)
+	return filepath.Join(c.folders.Bases, name+BasisFolderSuffix)
 }
 
 // basisFile is the place of a basis that an older program has stored.
 func (c *Catalog) basisFile(name string) string {
-	return filepath.Join(c.folders.Bases, name+basisFileSuffix)
+	return filepath.Join(c.folders.Bases, name+BasisFileSuffix)
 }
 
 // scanBases reads the stored bases. Where a crash has left both a file and a folder, the folder counts.
 func (c *Catalog) scanBases() {
-	for _, name := range StoredNames(c.folders.Bases, basisFileSuffix) {
+	for _, name := range StoredNames(c.folders.Bases, BasisFileSuffix) {
 		if exists(c.basisFolder(name)) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (c *Catalog) scanBases() {
 		}
 		c.bases[name] = storedBasis{b, api.Integrity{State: api.Unverified}}
 	}
-	for _, name := range StoredNames(c.folders.Bases, basisFolderSuffix) {
+	for _, name := range StoredNames(c.folders.Bases, BasisFolderSuffix) {
 		b, err := checkpoint.LoadBasis(c.basisFolder(name))
 		if err != nil {
 			c.leaveOut(basisKind, name, err)

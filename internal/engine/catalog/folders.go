@@ -24,17 +24,22 @@ import (
 // bases/NAME.safetensors, and folders without a manifest, which are read, too.
 type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
 
-func makeFolders(dir string) (Folders, error) {
+// FoldersOf returns the places of what is stored in a data folder.
+func FoldersOf(dir string) (Folders, error) {
 	root, err := filepath.Abs(dir)
-	if err != nil {
-		return Folders{}, err
-	}
-	f := Folders{
+	return Folders{
 		Models:    filepath.Join(root, "models"),
 		Schedules: filepath.Join(root, "schedules"),
 		Bases:     filepath.Join(root, "bases"),
 		Datasets:  filepath.Join(root, "datasets"),
 		Runs:      filepath.Join(root, "runs"),
+	}, err
+}
+
+func makeFolders(dir string) (Folders, error) {
+	f, err := FoldersOf(dir)
+	if err != nil {
+		return f, err
 	}
 	for _, d := range f.all() {
 		if err := os.MkdirAll(d, 0o755); err != nil {

@@ -14,31 +14,31 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// A stored schedule is a folder; older programs have stored a file where nothing goes with it.
+// What the names of stored schedules end in: a schedule is a folder; older programs have stored a file where nothing goes with it.
 const (
-	scheduleFolderSuffix = ".schedule"
-	scheduleFileSuffix   = ".json"
+	ScheduleFolderSuffix = ".schedule"
+	ScheduleFileSuffix   = ".json"
 )
 
 // scheduleFile is the place of a schedule that an older program has stored.
 func (c *Catalog) scheduleFile(name string) string {
-	return filepath.Join(c.folders.Schedules, name+scheduleFileSuffix)
+	return filepath.Join(c.folders.Schedules, name+ScheduleFileSuffix)
 }
 
 func (c *Catalog) scheduleFolder(name string) string {
-	return filepath.Join(c.folders.Schedules, name+scheduleFolderSuffix)
+	return filepath.Join(c.folders.Schedules, name+ScheduleFolderSuffix)
 }
 
 // scanSchedules reads the stored schedules. Where a crash has left both a file and a folder, the folder counts.
 func (c *Catalog) scanSchedules() {
-	for _, name := range StoredNames(c.folders.Schedules, scheduleFileSuffix) {
+	for _, name := range StoredNames(c.folders.Schedules, ScheduleFileSuffix) {
 		if exists(c.scheduleFolder(name)) {
 			continue
 		}
 		text, err := os.ReadFile(c.scheduleFile(name))
 		var s *schedule.Schedule
 		if err == nil {
-			s, err = schedule.Decode(bytes.NewReader(text))
+			s, err = checkpoint.DecodeSchedule(text)
 		}
 		if err != nil {
 			c.leaveOut(scheduleKind, name, err)
@@ -46,7 +46,7 @@ func (c *Catalog) scanSchedules() {
 		}
 		c.schedules[name] = Schedule{Schedule: s, Name: name, files: api.Integrity{State: api.Unverified}}
 	}
-	for _, name := range StoredNames(c.folders.Schedules, scheduleFolderSuffix) {
+	for _, name := range StoredNames(c.folders.Schedules, ScheduleFolderSuffix) {
 		s, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
 		if err != nil {
 			c.leaveOut(scheduleKind, name, err)

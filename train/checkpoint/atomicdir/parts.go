@@ -30,6 +30,9 @@ func Assemble(path string, replace bool, fill func(dir string) error) error {
 	})
 }
 
+// Swap exchanges two folders of one parent, in one step where the system has one.
+func Swap(a, b string) error { return errors.Join(host{}.Exchange(a, b), host{}.Sync(filepath.Dir(a))) }
+
 // WriteFile stores data as the file path, so that a reader, or a crash, sees the old file or the new one.
 func WriteFile(path string, data []byte) error { return writeFile(host{}, path, data) }
 

@@ -29,9 +29,21 @@ func reserve(sys system, parent string) (hidden string, unlock func(), err error
 	}
 }
 
+// Leftovers returns what crashes have left in the folder parent, which [Sweep] removes.
+func Leftovers(parent string) (left []string, err error) {
+	err = eachLeftover(parent, func(path string) error {
+		left = append(left, path)
+		return nil
+	})
+	return left, err
+}
+
 // Sweep removes what crashes have left in the folder parent. What a process, this one or
 // another, is still filling stays.
-func Sweep(parent string) error {
+func Sweep(parent string) error { return eachLeftover(parent, host{}.RemoveAll) }
+
+// eachLeftover calls do with every leftover in a folder while it is locked.
+func eachLeftover(parent string, do func(path string) error) error {
 	left, err := filepath.Glob(filepath.Join(parent, Prefix+"*"))
 	if err != nil {
 		return err
@@ -44,7 +56,7 @@ func Sweep(parent string) error {
 		if err != nil {
 			return err
 		}
-		err = host{}.RemoveAll(path)
+		err = do(path)
 		unlock()
 		if err != nil {
 			return err

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/fsck"
+)
+
+var fsckSpec = command.Spec{
+	Use:   "fsck",
+	Short: "Check every byte of a data folder, and repair what can be repaired",
+	Long: `Fsck compares every file of the models, schedules, bases, data sets and runs of a
+data folder with the SHA-256 that was stored with it, and reads them as a server would.
+It may run beside the folder's server; nothing is changed.
+
+With --repair, which needs the folder to itself, it removes what crashes have left,
+writes the manifests of what older programs have stored, and puts a run's previous
+state in the place of a damaged one. It says so of each, and deletes nothing else.
+
+The exit status is 1 if anything is damaged.`,
+	Example: `  anisoflight fsck --data data
+  anisoflight fsck --data data --repair
+  anisoflight fsck --json | jq '.findings[] | select(.state == "damaged")'`,
+	Options: []command.Option{
+		connect.DataOption,
+		{Name: "repair", Kind: command.Toggle, Usage: "repair what can be repaired without a loss"},
+	},
+	JSON: true,
+	Run:  runFsck,
+}
+
+// inspection is what fsck prints as JSON.
+type inspection struct {
+	Findings []fsck.Finding     `json:"findings"`
+	Count    map[fsck.State]int `json:"count"` // of findings, by state
+	Bytes    int64              `json:"bytes"` // read
+}
+
+func runFsck(ctx context.Context, e command.Env) (err error) {
+	dir, repair := e.Text("data"), e.Toggle("repair")
+	if !command.Exists(dir) {
+		return e.NameFlag(fmt.Errorf("there is no data folder %q", dir))
+	}
+	if repair {
+		lock, err := catalog.Acquire(dir, "anisoflight fsck")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, lock.Release()) }()
+	}
+	report := inspection{Findings: []fsck.Finding{}, Count: map[fsck.State]int{}}
+	progress := command.NewProgress(e.Err, e.Log, "check")
+	err = fsck.Check(ctx, dir, repair, func(f fsck.Finding) {
+		report.Findings = append(report.Findings, f)
+		report.Count[f.State]++
+		report.Bytes += f.Bytes
+		progress.Set(int64(len(report.Findings)), -1, f.Path)
+	})
+	progress.Close()
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		err = command.PrintJSON(e.Out, report)
+	} else {
+		err = report.print(e)
+	}
+	if n := report.Count[fsck.Damaged]; err == nil && n > 0 {
+		err = fmt.Errorf("%d damaged; put an intact copy in its place, or delete it", n)
+	}
+	return err
+}
+
+func (r inspection) print(e command.Env) error {
+	t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "PATH\tSTATE\tMIB\tWHAT")
+	for _, f := range r.Findings {
+		what := strings.Join(f.Faults, "; ")
+		if f.Repaired != "" {
+			what = strings.TrimPrefix(what+"; "+f.Repaired, "; ")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\n", f.Path, f.State, float64(f.Bytes)/(1<<20), what)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.Out, "%d ok, %d unverified, %d leftover, %d damaged; %.1f MiB\n", r.Count[fsck.OK],
+		r.Count[fsck.Unverified], r.Count[fsck.Leftover], r.Count[fsck.Damaged], float64(r.Bytes)/(1<<20))
+	return err
+}

@@ -1,0 +1,64 @@
+package fsck
+
+import (
+	"io/fs"
+	"os"
+
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// runs checks the stored runs: the status, the state, and the state before.
+func (c *checker) runs(folder string) error {
+	return c.each(folder, func(path string, entry fs.DirEntry) error {
+		if !entry.IsDir() {
+			return nil
+		}
+		if err := c.leftovers(path); err != nil {
+			return err
+		}
+		status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: bytesIn(runs.StatusPath(path))}
+		if err := runs.CheckStatus(path); err != nil {
+			status.State, status.Faults = Damaged, []string{said(err)}
+		}
+		if _, err := os.Lstat(path); err != nil { // it went away meanwhile
+			return nil
+		}
+		c.found(status)
+		return c.states(path)
+	})
+}
+
+// states checks the states of a run. Where the last is damaged and the one before is not, that takes its place.
+func (c *checker) states(run string) error {
+	load := func(dir string) []error {
+		_, err := checkpoint.LoadRun(dir)
+		return faultsOf(err)
+	}
+	last, previous := runs.StatePath(run), runs.PreviousPath(run)
+	state, err := c.folder(last, load)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(previous); err != nil { // there has been one state only
+		c.found(state)
+		return nil
+	}
+	before, err := c.folder(previous, load)
+	if err != nil {
+		return err
+	}
+	if state.State == Damaged && before.State != Damaged && c.repair {
+		if err := atomicdir.Swap(last, previous); err != nil {
+			return err
+		}
+		state.Path, before.Path = before.Path, state.Path
+		before.Repaired = "the state before took the place of the damaged one: the run goes on from it"
+		state.Repaired = "the damaged state is here until the next is stored"
+		state, before = before, state
+	}
+	c.found(state)
+	c.found(before)
+	return nil
+}
