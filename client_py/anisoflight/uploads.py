@@ -34,7 +34,10 @@ def send_batches(
     rows: int | None,
     title: str | None = None,
 ) -> int:
-    """Upload batches, of so many rows in all if that is known, as they come; the rows that the server stored."""
+    """Upload batches, of so many rows in all if that is known, as they come; the rows that the server stored. It is
+    told their number, so that no part of them can pass for the whole."""
+    if rows:
+        request = {**request, "rows": rows}
     bar = Bar(title or "upload", "row", rows, show=title is not None)
     return int(last(followed(connection.put(command(request), schema, batches), bar, lambda event: event))["rows"])
 

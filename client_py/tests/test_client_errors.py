@@ -31,6 +31,7 @@ TAIL = ". gRPC client debug context: UNKNOWN:Error received from peer. Client co
         ("RUN_NOT_RUNNABLE", RuntimeError),
         ("BUSY", RuntimeError),
         ("INTERNAL", RuntimeError),
+        ("DAMAGED", OSError),
         ("DRAINING", ConnectionError),
         ("NO_TOKEN", PermissionError),
         ("SCOPE", PermissionError),

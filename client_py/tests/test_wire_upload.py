@@ -257,3 +257,24 @@ def test_the_server_is_none_the_worse(flight: fl.FlightClient) -> None:
     put(flight, "afterwards", {"image": GOOD})
     assert read(flight, "afterwards").num_rows == 4
     assert json.dumps(wire.act(flight, "ServerInfo")[0])
+
+
+def test_an_upload_that_is_cut_off_is_not_taken_for_the_whole(flight: fl.FlightClient) -> None:
+    """pyarrow ends the stream cleanly when an exception leaves the block: the announced number of rows tells."""
+    batches = wire.table(image=wire.tensor(pixels(6, 8, 8, 1))).to_batches(max_chunksize=2)
+
+    def upload(**options: Any) -> None:
+        descriptor = wire.command({"op": "PutDataset", "name": "cut-off", **options})
+        writer, _ = flight.do_put(descriptor, batches[0].schema)
+        with writer:
+            writer.write_batch(batches[0])
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises((ZeroDivisionError, pa.ArrowException)):
+        upload(rows=6)
+    assert is_absent(flight, "cut-off")
+    assert put(flight, "cut-off", {"image": wire.tensor(pixels(6, 8, 8, 1))}, rows=6) == {"rows": 6}
+    assert wire.code(lambda: put(flight, "short", {"image": wire.tensor(pixels(5, 8, 8, 1))}, rows=6)) == "BAD_REQUEST"
+    assert wire.code(lambda: put(flight, "long", {"image": wire.tensor(pixels(7, 8, 8, 1))}, rows=6)) == "BAD_REQUEST"
+    assert is_absent(flight, "short")
+    assert is_absent(flight, "long")
