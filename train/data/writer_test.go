@@ -244,3 +244,44 @@ func BenchmarkBatch(b *testing.B) {
 	}
 	b.SetBytes(512 * size)
 }
+
+// BenchmarkWriter: a data set of 150 MB, as large as CIFAR-10, in pieces of 1 MiB, to the disk.
+func BenchmarkWriter(b *testing.B) {
+	const size, piece, pieces = 32 * 32 * 3, 341, 146
+	images, dir := make([]uint8, piece*size), b.TempDir()
+	b.SetBytes(piece * pieces * size)
+	for b.Loop() {
+		w, err := Create(filepath.Join(dir, "x"), Form{Height: 32, Width: 32, Channels: 3}, piece*pieces)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range pieces {
+			if err := w.Uint8(images, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := w.Commit(true); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCheck: the first look at the same data set after a start.
+func BenchmarkCheck(b *testing.B) {
+	const n, size = 50_000, 32 * 32 * 3
+	dir := filepath.Join(b.TempDir(), "x")
+	if err := Save(dir, mustNew(b, Images{Height: 32, Width: 32, Channels: 3, Uint8: make([]uint8, n*size)}),
+		false); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(n * size)
+	for b.Loop() {
+		d, err := Load(dir)
+		if err == nil {
+			err = d.Check(b.Context())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
