@@ -86,7 +86,7 @@ type Schedule struct {
 	Start *Start       // law of the data that sampling starts from; nil for noise alone
 	// Statistics are those of a denoiser, for the solver local; nil where there are none.
 	Statistics *Statistics
-	files api.Integrity
+	files      api.Integrity
 }
 
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
