@@ -36,6 +36,7 @@ var scheduleKinds = []func() ScheduleKind{
 	func() ScheduleKind { return new(GaussianSchedule) },
 	func() ScheduleKind { return new(StepsSchedule) },
 	func() ScheduleKind { return new(StartSchedule) },
+	func() ScheduleKind { return new(FitSchedule) },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "edm"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "log-linear"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },
@@ -199,6 +200,48 @@ func (r *StepsSchedule) SetDefaults() { *r = StepsSchedule{Samples: 24} }
 func (r *StepsSchedule) Validate() error {
 	return first(need("model", r.Model), checkSampler(r.Solver, r.NFE), atLeast("samples", r.Samples, 1),
 		atMost("samples", r.Samples, 4096))
+}
+
+// FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
+// those of local, moved by least squares to where each step of nfe evaluations ends on converged trajectories of a model.
+type FitSchedule struct {
+	NewSchedule
+	Model    string      `json:"model"`
+	Schedule ScheduleRef `json:"schedule"` // with statistics shared by all classes
+	NFE      int         `json:"nfe"`
+	Order    int         `json:"order"`   // of local, where the fit begins, and of what it looks back on; default 2
+	Grid     Grid        `json:"grid"`    // of the nodes; default polynomial
+	Samples  int         `json:"samples"` // trajectories to fit to, and as many to choose the ridge and to judge; default 256
+	Seed     uint64      `json:"seed"`    // of the trajectories
+}
+
+// Kind implements ScheduleKind.
+func (r *FitSchedule) Kind() string { return "fit" }
+
+// SetDefaults implements Request.
+func (r *FitSchedule) SetDefaults() {
+	*r = FitSchedule{
+		Order: 2, Samples: 256, Grid: Grid{Kind: GridPolynomial, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
+	}
+}
+
+// Validate implements Request.
+func (r *FitSchedule) Validate() error {
+	if r.Grid.Explicit() {
+		return Errorf(BadRequest, "grid must be a named one, got an explicit list")
+	}
+	return first(need("model", r.Model), need("schedule", r.Schedule.Name), atLeast("nfe", r.NFE, 1),
+		atMost("nfe", r.NFE, 64), atLeast("order", r.Order, 1), atMost("order", r.Order, 3),
+		atLeast("samples", r.Samples, 8), atMost("samples", r.Samples, 1<<16))
+}
+
+// Fit reports what fitted coefficients have gained: root mean square distances to the converged samples from the same
+// latents, on latents that neither the fit nor the choice of its ridge has seen.
+type Fit struct {
+	NFE     int     `json:"nfe"`
+	Samples int     `json:"samples"`
+	Local   float64 `json:"local"`  // error of the solver local on the same nodes
+	Fitted  float64 `json:"fitted"` // and of the fitted coefficients
 }
 
 // FormulaSchedule is isotropic and shared by all classes: edm, log-linear or cosine.

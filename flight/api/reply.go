@@ -116,6 +116,8 @@ type ScheduleInfo struct {
 	Refined *Refined `json:"refined,omitempty"`
 	// Start describes the law of the data that sampling starts from; absent for noise alone.
 	Start *StartInfo `json:"start,omitempty"`
+	// Fit reports what fitted coefficients have gained.
+	Fit *Fit `json:"fit,omitempty"`
 	// Statistics describe those of a denoiser that the schedule carries for the solver local; absent for none.
 	Statistics *StatisticsInfo `json:"statistics,omitempty"`
 	Integrity

@@ -12,7 +12,7 @@ const (
 // Solvers lists the solvers by the names of the contract.
 var Solvers = []string{
 	"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc",
-	"deis", "local",
+	"deis", "local", "fitted",
 }
 
 // Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and

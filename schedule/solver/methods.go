@@ -45,6 +45,7 @@ var methods = map[string]method{
 	"dpmpp3m_taylor": {links: dpmpp3mTaylor, warms: true, data: true},
 	"unipc":          {links: unipc, local: unipcPredictor, data: true, least: 1, most: 3, usual: 3},
 	LocalName:        {data: true, least: 1, most: 3, usual: 2},
+	FittedName:       {data: true},
 	"deis":           {links: deis, warms: true, least: 1, most: 3, usual: 3},
 }
 

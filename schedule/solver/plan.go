@@ -53,6 +53,9 @@ func New(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Solver == FittedName {
+		return newFitted(s, sch, row)
+	}
 	times, err := s.Grid.times(sch, row, s.Steps)
 	if err != nil {
 		return nil, err

@@ -41,9 +41,10 @@ type Settings struct {
 	// follows it, as in unipc, which has one of its own. No effect on other solvers.
 	Corrector bool
 	// Statistics are those of the denoiser, which local needs, and StatisticsRow the row of
-	// them that a plan is for. No effect on other solvers.
+	// them that a plan is for; Fitted are the coefficients of fitted. No effect on others.
 	Statistics    *local.Statistics
 	StatisticsRow int
+	Fitted        *Fitted
 	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise: how
 	// much noise euler and heun replace while they sample, between which noise levels,
 	// and its standard deviation. By default 0, which is no churn, 0, no bound, and 1.
@@ -94,7 +95,7 @@ func (s Settings) Resolve() (Settings, error) {
 	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
 		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
 	}
-	if s.AFS && s.Solver == LocalName {
+	if s.AFS && (s.Solver == LocalName || s.Solver == FittedName) {
 		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already", s.Solver)
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {

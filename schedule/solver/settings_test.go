@@ -184,7 +184,7 @@ func TestRefusedSettings(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	want := "ab deis dpmpp2m dpmpp3m dpmpp3m_taylor euler heun ipndm ipndm_v local unipc"
+	want := "ab deis dpmpp2m dpmpp3m dpmpp3m_taylor euler fitted heun ipndm ipndm_v local unipc"
 	if got := strings.Join(Names(), " "); got != want {
 		t.Errorf("solvers %q, want %q", got, want)
 	}

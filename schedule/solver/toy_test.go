@@ -263,8 +263,8 @@ func integrate(sch *schedule.Schedule, flow flowFunc, x state, times []float64) 
 	return out
 }
 
-// subspaceSolvers returns the solvers that step a schedule's own subspaces: all but local, whose laws are in
-// localgaussian_test.go.
+// subspaceSolvers returns the solvers that step a schedule's own subspaces: all but local and fitted, whose
+// laws are in localgaussian_test.go.
 func subspaceSolvers() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return name == LocalName })
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == LocalName || name == FittedName })
 }

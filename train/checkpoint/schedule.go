@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
@@ -18,6 +19,8 @@ type Schedule struct {
 	Start *start.Start // law of the data that sampling starts from; nil for noise alone
 	// Statistics are those of a denoiser, for the solver local; nil where there are none.
 	Statistics *local.Statistics
+	// Fitted are coefficients of the solver fitted, in the coordinates of Statistics; nil for none.
+	Fitted *solver.Fitted
 }
 
 // SaveSchedule writes a schedule and what travels with it as the folder dir, in place of
@@ -41,6 +44,13 @@ func SaveSchedule(dir string, s Schedule) error {
 		}
 		files[statisticsFile] = out
 	}
+	if s.Fitted != nil {
+		out, err := EncodeFitted(s.Fitted)
+		if err != nil {
+			return err
+		}
+		files[fittedFile] = out
+	}
 	return writeFolder(dir, files, true)
 }
 
@@ -53,6 +63,7 @@ func LoadSchedule(dir string) (Schedule, error) {
 			basisPart(basisFile, &s.Basis, true),
 			{startFile, true, func(b []byte) (err error) { s.Start, err = DecodeStart(b); return err }},
 			{statisticsFile, true, func(b []byte) (err error) { s.Statistics, err = DecodeStatistics(b); return err }},
+			{fittedFile, true, func(b []byte) (err error) { s.Fitted, err = DecodeFitted(b); return err }},
 		})
 		return s, err
 	})

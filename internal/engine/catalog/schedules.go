@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
@@ -63,7 +64,7 @@ func (c *Catalog) scanSchedules() {
 			continue
 		}
 		c.schedules[name] = Schedule{
-			Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains,
+			Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains, Fitted: s.Fitted,
 			files: readWhole(c.scheduleFolder(name)),
 		}
 	}
@@ -86,6 +87,7 @@ type Schedule struct {
 	Start *Start       // law of the data that sampling starts from; nil for noise alone
 	// Statistics are those of a denoiser, for the solver local; nil where there are none.
 	Statistics *Statistics
+	Fitted     *solver.Fitted // coefficients of the solver fitted; nil for none
 	files      api.Integrity
 }
 
@@ -166,7 +168,7 @@ func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 		stored.Start = s.Start.Start
 	}
 	if s.Statistics != nil {
-		stored.Statistics = s.Statistics.Statistics
+		stored.Statistics, stored.Fitted = s.Statistics.Statistics, s.Fitted
 	}
 	if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), stored); err != nil {
 		return err

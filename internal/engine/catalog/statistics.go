@@ -48,7 +48,7 @@ func (s Schedule) CheckStatistics() error {
 
 // Parts returns the number of parts in which the stages of a sampler combine: subspaces, or the coordinates of local.
 func (s Schedule) Parts(set solver.Settings) int {
-	if s.Statistics != nil && set.Solver == solver.LocalName {
+	if s.Statistics != nil && (set.Solver == solver.LocalName || set.Solver == solver.FittedName) {
 		return s.Statistics.Size()
 	}
 	return s.J()
@@ -61,7 +61,7 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 		return nil, err
 	}
 	if s.Statistics != nil {
-		set.Statistics, set.StatisticsRow = s.Statistics.Statistics, row
+		set.Statistics, set.StatisticsRow, set.Fitted = s.Statistics.Statistics, row, s.Fitted
 	}
 	p, err := solver.New(set, s.Schedule, row)
 	if err != nil || p.Statistics == nil || h == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -39,6 +40,8 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = k.chooseSteps(ctx, *kind, progress)
 	case *api.StartSchedule:
 		made, err = k.startOn(ctx, *kind, progress)
+	case *api.FitSchedule:
+		made, err = k.fit(ctx, *kind, progress)
 	case *api.FormulaSchedule:
 		made, err = scheduleByFormula(*kind)
 	}
@@ -55,11 +58,12 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if stored.Statistics, err = catalog.HashedStatistics(made.statistics); err != nil {
 		return nil, err
 	}
+	stored.Fitted = made.fitted
 	if err := k.Catalog.StoreSchedule(stored, as.Replace); err != nil {
 		return nil, err
 	}
 	info := catalog.DescribeSchedule("schedule", stored)
-	info.Bench, info.Refined, info.Steps = made.bench, made.refined, made.steps
+	info.Bench, info.Refined, info.Steps, info.Fit = made.bench, made.refined, made.steps, made.fit
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{
 			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
@@ -76,6 +80,8 @@ type newSchedule struct {
 	start    *start.Start // nil for noise alone
 	// statistics are those of a denoiser; nil for none
 	statistics *local.Statistics
+	fitted     *solver.Fitted // coefficients of the solver fitted; nil for none
+	fit        *api.Fit
 	energies   []schedule.Report
 	bench      *api.Bench
 	refined    *api.Refined

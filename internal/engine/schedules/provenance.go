@@ -30,6 +30,8 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 		dataset, p.Schedule = r.Dataset, r.Schedule.Name
 	case *api.StepsSchedule:
 		model, seed = r.Model, r.Seed
+	case *api.FitSchedule:
+		model, seed = r.Model, r.Seed
 	}
 	if dataset != "" {
 		d, err := k.Catalog.Dataset(dataset)

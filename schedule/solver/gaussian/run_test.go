@@ -35,7 +35,7 @@ func simulate(p *solver.Plan, j int, xi float64, d Direction, errs []float64) fl
 func samplers(steps int) []solver.Settings {
 	var out []solver.Settings
 	for _, name := range solver.Names() {
-		if name == "local" { // which steps no subspaces
+		if name == "local" || name == "fitted" { // which step no subspaces
 			continue
 		}
 		out = append(out, solver.Settings{Solver: name, Steps: steps})
