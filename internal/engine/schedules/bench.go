@@ -27,6 +27,8 @@ type benched struct {
 	*schedule.Schedule
 	Basis *basis.Basis
 	Start *start.Start // nil for noise alone
+	// settings hold what the schedule carries for local and fitted
+	settings solver.Settings
 }
 
 // Bench checks every combination of a request before the data is looked at.
@@ -67,6 +69,9 @@ func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *d
 		return out, err
 	}
 	out.Schedule = s.Schedule
+	if s.Statistics != nil {
+		out.settings = solver.Settings{Statistics: s.Statistics.Statistics, Fitted: s.Fitted}
+	}
 	from, err := s.StartFor(req.Start)
 	if err != nil {
 		return out, err
@@ -145,9 +150,10 @@ func (b *Bench) measurable() error {
 
 func (b *Bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error) {
 	g := b.req.Grid
-	return solver.New(solver.Settings{
-		Solver: name, NFE: nfe, Grid: solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho},
-	}, s.Schedule, row)
+	set := s.settings
+	set.Solver, set.NFE, set.StatisticsRow = name, nfe, row
+	set.Grid = solver.Grid{Kind: g.Kind, SigmaMin: g.SigmaMin, SigmaMax: g.SigmaMax, Rho: g.Rho}
+	return solver.New(set, s.Schedule, row)
 }
 
 // Run measures and sends the rows, whose columns are BenchColumns.

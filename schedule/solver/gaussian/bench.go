@@ -49,6 +49,9 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	if len(p.Init) != len(bands) {
 		return nil, failf("schedule", "must have the %d subspaces of the basis, got %d", len(bands), len(p.Init))
 	}
+	if err := s.checkCoordinates(b, p); err != nil {
+		return nil, err
+	}
 	total := s.Variance()
 	if !(total > 0) {
 		return nil, failf("dataset", "must hold images that differ, got all alike")
@@ -58,6 +61,9 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		out := Band{Dims: len(band), Output: make([]Direction, len(band))}
 		r := newRunner(p, j)
 		for i, d := range band {
+			if p.Statistics != nil {
+				r.f = i
+			}
 			deviation, shift := r.outcome(d)
 			noise, churn := r.noise(d.Variance)
 			deviation = math.Hypot(deviation, math.Sqrt(churn)) // with independent noise
@@ -70,6 +76,44 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		rep.Bands = append(rep.Bands, out)
 	}
 	return rep, nil
+}
+
+// checkCoordinates refuses a plan whose own coordinates are not the law's.
+func (s *Spectrum) checkCoordinates(b *basis.Basis, p *solver.Plan) error {
+	if p.Statistics == nil {
+		return nil
+	}
+	if h, w, c := p.Statistics.Dims(); h != s.H || w != s.W || c != s.C || b.J() != 1 {
+		return failf("basis", "must be none, and the statistics those of images of %d×%d×%d as the data has, got %d×%d×%d in %d "+
+			"subspaces", s.H, s.W, s.C, h, w, c, b.J())
+	}
+	mine, theirs := s.axes(), p.Statistics.At(p.Row).Axes
+	if theirs == nil {
+		theirs = (&Spectrum{H: s.H, W: s.W, C: s.C}).axes()
+	}
+	for i, v := range mine {
+		if math.Abs(math.Abs(v)-math.Abs(theirs[i])) > sameAxes {
+			return failf("dataset", "must be the one that the schedule's statistics are of: its axes of the channels are others")
+		}
+	}
+	return nil
+}
+
+// sameAxes is how far the components of axes may differ.
+const sameAxes = 1e-6
+
+// axes returns those of the channels at each frequency.
+func (s *Spectrum) axes() []float64 {
+	if s.Axes != nil {
+		return s.Axes
+	}
+	axes := make([]float64, s.H*s.W*s.C*s.C)
+	for f := range s.H * s.W {
+		for k := range s.C {
+			axes[(f*s.C+k)*s.C+k] = 1
+		}
+	}
+	return axes
 }
 
 func (d *Distance) add(e Distance) {

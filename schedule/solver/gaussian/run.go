@@ -13,22 +13,34 @@ func Run(p *solver.Plan, j int, variance float64) (a, b float64) {
 	return r.run(variance, r.init)
 }
 
-// runner is a plan seen by one subspace, with room for its history.
+// runner is a plan seen by one subspace, or one coordinate, with room for its history.
 type runner struct {
 	init   float64
 	data   bool
+	states bool // the history holds the state behind each evaluation
 	stages []solver.Stage
-	j      int
+	j, f   int       // of the noise, and of the combinations
 	ea, eb []float64 // evaluations as multiples of ξ and of m, the oldest first
-	q      []float64 // derivatives of the output by the evaluations
+	xa, xb []float64 // the states that they were made at
+	q, qx  []float64 // derivatives of the output by the evaluations, and by those states
 }
 
 func newRunner(p *solver.Plan, j int) *runner {
 	n := len(p.Stages)
 	return &runner{
-		init: p.Init[j], data: p.Data, stages: p.Stages, j: j,
+		init: p.Init[j], data: p.Data, states: p.States, stages: p.Stages, j: j, f: j,
 		ea: make([]float64, n), eb: make([]float64, n), q: make([]float64, n),
+		xa: make([]float64, n), xb: make([]float64, n), qx: make([]float64, n),
 	}
+}
+
+// back returns how many evaluations back the part k of the history is, and whether it is the
+// state there.
+func (r *runner) back(k int) (evaluations int, state bool) {
+	if r.states {
+		return k / 2, k%2 == 1
+	}
+	return k, false
 }
 
 // gain returns ∂E/∂x: E = gain·x + shift·m is D or the flow.
@@ -57,10 +69,16 @@ func (r *runner) run(variance, start float64) (a, b float64) {
 	for i, s := range r.stages {
 		gain, shift := r.gain(variance, s.G[r.j])
 		r.ea[i], r.eb[i] = gain*a, gain*b+shift
-		a, b = s.Alpha[r.j]*a, s.Alpha[r.j]*b
-		for k, beta := range s.Beta[r.j] {
-			a += beta * r.ea[i-k]
-			b += beta * r.eb[i-k]
+		r.xa[i], r.xb[i] = a, b
+		a, b = s.Alpha[r.f]*a, s.Alpha[r.f]*b
+		for k, beta := range s.Beta[r.f] {
+			ea, eb := r.ea, r.eb
+			at, state := r.back(k)
+			if state {
+				ea, eb = r.xa, r.xb
+			}
+			a += beta * ea[i-at]
+			b += beta * eb[i-at]
 		}
 	}
 	return a, b
@@ -76,15 +94,20 @@ func (r *runner) run(variance, start float64) (a, b float64) {
 // that the plan itself adds, if it churns.
 func (r *runner) noise(variance float64) (sum, churn float64) {
 	clear(r.q)
+	clear(r.qx)
 	p := 1.0 // derivative by the running x
 	for i := len(r.stages) - 1; i >= 0; i-- {
 		s := r.stages[i]
-		for k, beta := range s.Beta[r.j] {
-			r.q[i-k] += p * beta
+		for k, beta := range s.Beta[r.f] {
+			if at, state := r.back(k); state {
+				r.qx[i-at] += p * beta
+			} else {
+				r.q[i-at] += p * beta
+			}
 		}
 		g := s.G[r.j]
 		gain, _ := r.gain(variance, g)
-		p = p*s.Alpha[r.j] + r.q[i]*gain
+		p = p*s.Alpha[r.f] + r.q[i]*gain + r.qx[i]
 		own := variance / (variance + g)
 		if r.data {
 			own *= g
