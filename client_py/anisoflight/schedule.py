@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .calls import frame_of
+from .curve import Curve, sigma_text
 from .errors import BadRequestError, NotFoundError
 from .files import FORMULAS, write_with_basis
 from .html import curve, table, titled
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+    from .curve import Form
     from .files import Vectors
     from .operations.bases import Bases
 
@@ -100,6 +102,19 @@ class Schedule:
         if zero:
             sigmas[..., -1] = 0
         return sigmas
+
+    def curve(self, label: int | None = None) -> Curve:
+        """The noise levels σ(t) to keep without a server, such as for PhysicsNeMo and anemoi."""
+        return Curve.of(self.knots(), label)
+
+    def sigma_text(self, steps: int, form: Form = "json", label: int | None = None, *, flow: bool = False) -> str:
+        """`sigmas(steps, zero=True)` as text for k-diffusion ("json"), ComfyUI ("comfyui") or stable-diffusion.cpp
+        ("sd.cpp"); `anisoflight.curve.sigma_text` says how they look.
+
+        >>> client.schedule("edm").sigma_text(3, "sd.cpp")
+        '80,9.7143963,0.46898728,0'
+        """
+        return sigma_text(self.sigmas(steps, label, zero=True), form, flow=flow)
 
     def diffusers_sigmas(self, steps: int, label: int | None = None) -> list[float]:
         """The noise levels as the schedulers of diffusers take them: `scheduler.set_timesteps(sigmas=...)`.

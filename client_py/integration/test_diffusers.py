@@ -1,0 +1,273 @@
+"""The scheduler in diffusers: its pipelines, its files, and the same samples as its own schedulers where those agree."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from diffusers import (
+    DDIMPipeline,
+    DDIMScheduler,
+    DDPMPipeline,
+    DDPMScheduler,
+    DiffusionPipeline,
+    DPMSolverMultistepScheduler,
+    FlowMatchEulerDiscreteScheduler,
+    UNet2DModel,
+)
+from diffusers.schedulers.scheduling_utils import SchedulerMixin
+
+from anisoflight.diffusers import Scheduler
+from anisoflight.networks import DDPM
+from anisoflight.stepping import Stepper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from anisoflight import Client
+
+    Network = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+LEVELS = DDPM(DDPMScheduler().alphas_cumprod.double().numpy())
+
+
+def noise(count: int = 4) -> torch.Tensor:
+    return torch.randn(count, 1, 8, 8, generator=torch.Generator().manual_seed(3))
+
+
+@torch.no_grad()
+def drawn(scheduler: Any, network: Network, steps: int | None = None, start: float | None = None, **given: Any) -> Any:
+    """The loop that every pipeline of diffusers has."""
+    scheduler.set_timesteps(steps, **given)
+    x = noise() * (scheduler.init_noise_sigma if start is None else start)
+    scaled = getattr(scheduler, "scale_model_input", lambda x, _: x)  # which FlowMatch has not
+    for t in scheduler.timesteps:
+        x = scheduler.step(network(scaled(x, t), t), t, x, return_dict=False)[0]
+    return x
+
+
+def levels_of(scheduler: Any, steps: int) -> list[float]:
+    """The noise levels that a DDPM scheduler of diffusers steps through."""
+    scheduler.set_timesteps(steps)
+    return [LEVELS.sigma(float(t)) for t in scheduler.timesteps] + [0.0]
+
+
+def eps_of(unet: UNet2DModel) -> Network:
+    return lambda x, t: unet(x, t).sample
+
+
+def test_ddim_is_euler(client: Client, unet: UNet2DModel) -> None:
+    theirs = DDIMScheduler(clip_sample=False)
+    plan = client.plan("edm", solver="euler", grid={"sigma": levels_of(theirs, 7)})
+    ours = Scheduler(plan)
+    torch.testing.assert_close(
+        drawn(ours, eps_of(unet), 7), drawn(theirs, eps_of(unet), 7, ours.init_noise_sigma), rtol=0, atol=2e-4
+    )
+    assert ours.timesteps.tolist() == pytest.approx(theirs.timesteps.tolist(), abs=1e-3)
+
+
+def test_dpm_solver_is_dpmpp2m(client: Client, unet: UNet2DModel) -> None:
+    theirs = DPMSolverMultistepScheduler(final_sigmas_type="zero", lower_order_final=True)
+    levels = {"schedule": {"edm": {"T": 160.0**2}}, "grid": {"sigma": levels_of(theirs, 6)}}
+    plan = client.plan(**levels, solver="dpmpp2m", lower_order_final=True)
+    ours = Scheduler(plan)
+    x = drawn(theirs, eps_of(unet), 6, ours.init_noise_sigma)
+    torch.testing.assert_close(drawn(ours, eps_of(unet)), x, rtol=0, atol=1e-3)
+
+
+def test_clipping_is_ddims(client: Client, unet: UNet2DModel) -> None:
+    theirs = DDIMScheduler(clip_sample=True)
+    plan = client.plan("edm", solver="euler", grid={"sigma": levels_of(theirs, 5)})
+    ours = Scheduler.from_config(theirs.config, plans=plan)
+    assert ours.config.clip_sample
+    assert drawn(ours, eps_of(unet)).abs().max() <= 1.001  # but for the noise of the schedule's last level
+
+
+def as_kind(unet: UNet2DModel, kind: str) -> Network:
+    """The trained ε network in the clothes of another kind."""
+
+    def network(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        time = float(t)
+        sigma = {
+            "v": LEVELS.sigma(time),
+            "x0": LEVELS.sigma(time),
+            "flow": time / (1000 - time) if kind == "flow" else 0,
+            "edm": np.exp(4 * time) if kind == "edm" else 0,
+            "denoiser": time,
+        }[kind]
+        norm = np.hypot(1, sigma)
+        scale = {"v": norm, "x0": norm, "flow": 1 + sigma, "edm": np.hypot(sigma, 0.5), "denoiser": 1}[kind]
+        clean = x * scale  # x_0 + σε
+        eps = unet(clean / norm, torch.tensor(LEVELS.time(sigma))).sample
+        x0 = clean - sigma * eps
+        if kind == "v":
+            return (eps - sigma * x0) / norm
+        if kind == "flow":
+            return eps - x0
+        if kind == "edm":
+            return (x0 - 0.25 / scale**2 * clean) / (sigma * 0.5 / scale)
+        return x0
+
+    return network
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("v", {"prediction_type": "v_prediction"}),
+        ("x0", {"prediction_type": "sample"}),
+        ("flow", {"prediction_type": "flow_prediction"}),
+        ("edm", {"network": "edm"}),
+        ("denoiser", {"network": "denoiser", "prediction_type": "sample"}),
+    ],
+)
+@pytest.mark.parametrize("solver", ["unipc", "heun"])
+def test_kinds_of_networks_draw_the_same(
+    client: Client, unet: UNet2DModel, kind: str, config: dict[str, Any], solver: str
+) -> None:
+    """One network, told and asked in five ways, from the same noise."""
+    plan = client.plan({"edm": {"T": 40.0**2}}, solver=solver, steps=6, grid={"edm": {"sigma_min": 0.02}})
+    expected = drawn(Scheduler(plan), eps_of(unet))
+    torch.testing.assert_close(drawn(Scheduler(plan, **config), as_kind(unet, kind)), expected, rtol=0, atol=2e-3)
+
+
+def test_flow_is_the_flow_match_scheduler(client: Client, unet: UNet2DModel) -> None:
+    """Its first level is all noise; ours are those of its grid that have one."""
+    theirs = FlowMatchEulerDiscreteScheduler()
+    shares = np.linspace(0.98, 0.1, 8)
+    plan = client.plan("edm", solver="euler", grid={"sigma": [*(shares / (1 - shares)).tolist(), 0.0]})
+    ours = Scheduler.from_config(theirs.config, plans=[plan.file], network="flow")
+    network = as_kind(unet, "flow")
+    x = drawn(theirs, network, start=ours.init_noise_sigma, sigmas=shares.tolist())
+    assert ours.timesteps.tolist() == pytest.approx(theirs.timesteps.tolist(), rel=1e-6)
+    torch.testing.assert_close(drawn(ours, network), x, rtol=0, atol=1e-3)
+
+
+def test_pipelines(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
+    """DDPM's and DDIM's, saved and loaded, and from the hub's layout of a folder per part."""
+    plans = [client.plan({"edm": {"T": 80.0**2}}, solver="unipc", nfe=nfe, grid="logsnr") for nfe in (5, 9)]
+    pipe = DDPMPipeline(unet, Scheduler.from_config(DDPMScheduler().config, plans=plans))
+    pipe.set_progress_bar_config(disable=True)
+
+    def images(pipe: Any, **options: Any) -> np.ndarray:
+        generator = torch.Generator().manual_seed(5)
+        return pipe(batch_size=3, num_inference_steps=9, generator=generator, output_type="np", **options).images
+
+    expected = images(pipe)
+    assert expected.shape == (3, 8, 8, 1)
+    assert 0 <= expected.min() < 0.1 < 0.9 < expected.max() <= 1
+    pipe.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "scheduler" / "scheduler_config.json").read_text())["_class_name"] == "Scheduler"
+    loaded = DDPMPipeline.from_pretrained(tmp_path)
+    loaded.set_progress_bar_config(disable=True)
+    assert type(loaded.scheduler) is Scheduler
+    np.testing.assert_array_equal(images(loaded), expected)
+    with pytest.raises(ValueError, match="num_inference_steps must be one of 5, 9, .*, got 50"):
+        loaded(num_inference_steps=50)
+
+    ddim = DDIMPipeline(unet, loaded.scheduler)  # it takes the config for a scheduler of its own
+    assert type(ddim.scheduler) is DDIMScheduler
+    assert torch.equal(ddim.scheduler.alphas_cumprod, loaded.scheduler.alphas_cumprod)
+    ddim.scheduler = loaded.scheduler
+    ddim.set_progress_bar_config(disable=True)
+    np.testing.assert_array_equal(images(ddim), expected)
+    with pytest.raises(ValueError, match=r"eta must be 0, got 0\.5"):
+        images(ddim, eta=0.5)
+    assert type(DiffusionPipeline.from_pretrained(tmp_path).scheduler) is Scheduler
+
+
+def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:
+    """A plan on a basis with vectors, through scheduler_config.json, steps as the plan does."""
+    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((64, 5)))[0].T.reshape(5, 8, 8)
+    client.put_basis("rows", rows, replace=True)
+    table = {"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 9, 1e-6, 9]}
+    table["t"], table["g"] = [0, 4, 9, 0, 4, 9], [1e-6, 3, 9, 1e-6, 0.5, 9]
+    client.put_schedule("rows", {**table, "subspace": [0, 0, 0, 1, 1, 1]}, basis="rows", replace=True)
+    plan = client.plan("rows", solver="dpmpp3m", steps=5)
+    scheduler = Scheduler(plan, network="denoiser", prediction_type="epsilon")
+    scheduler.save_pretrained(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scheduler_config.json"]
+    loaded = Scheduler.from_pretrained(tmp_path)
+    stepper = Stepper(plan, "epsilon")
+    x = stepper.start(noise())
+    for _ in stepper.stages:
+        x = stepper.step(0.3 * x, x)
+    for one in (scheduler, loaded):
+        torch.testing.assert_close(drawn(one, lambda x, _: 0.3 * x), x, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="of kind ddpm is told one noise level at a time, this plan has 2"):
+        Scheduler(plan)
+    with pytest.raises(ValueError, match="know their own levels only"):
+        loaded.add_noise(noise(), noise(), [1.0])
+
+
+@pytest.mark.parametrize("prediction", ["epsilon", "v_prediction"])
+def test_training_noise_is_ddpms(client: Client, prediction: str) -> None:
+    theirs = DDPMScheduler(beta_schedule="squaredcos_cap_v2", prediction_type=prediction)
+    ours = Scheduler.from_config(theirs.config, plans=client.plan("edm", solver="ab", steps=3))
+    assert isinstance(ours, SchedulerMixin)
+    assert len(ours) == len(theirs) == 1000
+    images, eps, times = noise(), noise() * 0.5, torch.tensor([0, 10, 500, 999])
+    torch.testing.assert_close(ours.add_noise(images, eps, times), theirs.add_noise(images, eps, times))
+    torch.testing.assert_close(ours.get_velocity(images, eps, times), theirs.get_velocity(images, eps, times))
+
+
+def test_training_noise_of_flows(client: Client) -> None:
+    ours = Scheduler(client.plan("edm", solver="ab", steps=3), network="flow")
+    images, eps = noise(3), 0.5 * noise(3)
+    expected = torch.stack([images[0], (images[1] + eps[1]) / 2, eps[2]])
+    torch.testing.assert_close(ours.add_noise(images, eps, torch.tensor([0.0, 500.0, 1000.0])), expected)
+    with pytest.raises(ValueError, match="velocity is what ddpm networks predict; this one is of kind flow"):
+        ours.get_velocity(images, eps, [1])
+
+
+def test_churn_takes_generators(client: Client) -> None:
+    scheduler = Scheduler(client.plan({"edm": {"T": 100}}, solver="euler", steps=4, S_churn=2))
+
+    def once(generator: Any) -> torch.Tensor:
+        scheduler.set_timesteps()
+        x = noise(2)
+        for t in scheduler.timesteps:
+            x = scheduler.step(0.1 * x, t, x, generator=generator).prev_sample
+        return x
+
+    def seeded(seed: int) -> torch.Generator:
+        return torch.Generator().manual_seed(seed)
+
+    assert torch.equal(once(seeded(1)), once(seeded(1)))
+    assert not torch.equal(once(seeded(1)), once(seeded(2)))
+    one, two = once([seeded(1), seeded(2)]), once([seeded(1), seeded(3)])
+    assert torch.equal(one[0], two[0])
+    assert not torch.equal(one[1], two[1])
+
+
+def test_half_precision_stays(client: Client) -> None:
+    scheduler = Scheduler(client.plan("edm", solver="dpmpp2m", steps=4))
+    scheduler.set_timesteps(device="cpu")
+    x = noise().half()
+    for t in scheduler.timesteps:
+        out = scheduler.step(0.2 * x, t, x)
+        x = out.prev_sample
+        assert x.dtype == out.pred_original_sample.dtype == torch.float16
+        assert x.isfinite().all()
+
+
+def test_misuse_is_told(client: Client) -> None:
+    plan = client.plan("edm", solver="euler", steps=3)
+    scheduler = Scheduler(plan)
+    x = noise()
+    with pytest.raises(ValueError, match="call set_timesteps to begin anew"):
+        scheduler.step(x, 1, x)
+    scheduler.set_timesteps(3)
+    with pytest.raises(ValueError, match="timestep must be the next, .*, got 2;"):
+        scheduler.step(x, 2, x)
+    for given, said in (
+        ({"prediction_type": "x"}, "epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"),
+        ({"network": "gan"}, "network must be ddpm, flow, edm or denoiser, got 'gan'"),
+        ({"plans": []}, "plans must hold one plan or more"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Scheduler(**{"plans": plan, **given})

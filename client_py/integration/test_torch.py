@@ -1,0 +1,27 @@
+"""Torch tensors go up from their own memory, whatever hangs on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from anisoflight.uploads import dataset_table
+
+if TYPE_CHECKING:
+    from anisoflight import Client
+
+
+def test_tensors_go_up_and_come_back(client: Client) -> None:
+    images = torch.rand(5, 3, 8, 8) * 2 - 1
+    labels = torch.arange(5)
+    address = dataset_table(images, labels)["image"].chunk(0).storage.flatten().buffers()[1].address
+    assert address == images.data_ptr()
+    for given in (images, images.clone().requires_grad_(), list(images), images.double()):
+        client.put_dataset("torch", given, labels, replace=True, progress=False)
+        stored = client.dataset("torch")
+        torch.testing.assert_close(stored.to_torch(), images)
+        np.testing.assert_array_equal(stored.labels, labels)
+    client.put_dataset("torch", images.bfloat16(), replace=True, progress=False)
+    torch.testing.assert_close(client.dataset("torch").to_torch(), images.bfloat16().float())
