@@ -82,5 +82,7 @@ def sigma_text(sigmas: Array, form: Form = "json", *, flow: bool = False) -> str
         return json.dumps(values.tolist())
     if form not in ("comfyui", "sd.cpp"):
         raise BadRequestError(f"form must be json, comfyui or sd.cpp, got {form!r}", "BAD_REQUEST")
-    texts = [np.format_float_positional(value, precision=8, unique=True, fractional=False, trim="-") for value in values]
+    texts = [
+        np.format_float_positional(value, precision=8, unique=True, fractional=False, trim="-") for value in values
+    ]
     return (", " if form == "comfyui" else ",").join(texts)

@@ -47,7 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json({"url": self._home(name)})
         if self.path == "/api/validate-yaml":
             return self._json({"errors": [], "warnings": []})
-        repo, action = re.fullmatch(r"/api/models/(\w+/[\w-]+)/(preupload|commit)/main", self.path.partition("?")[0]).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        repo, action = re.fullmatch(
+            r"/api/models/(\w+/[\w-]+)/(preupload|commit)/main", self.path.partition("?")[0]
+        ).groups()  # pyright: ignore[reportOptionalMemberAccess]
         if action == "preupload":
             paths = [file["path"] for file in json.loads(body)["files"]]
             return self._json({"files": [{"path": p, "uploadMode": "regular", "shouldIgnore": False} for p in paths]})
