@@ -17,13 +17,13 @@ VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test build wheel test-wheel lint fmt bench bench-torch $(BENCH) fuzz report-fair \
-	report-solvers report-families clean
+.PHONY: help notebook demo figures test build wheel test-wheel test-browser docs lint fmt bench bench-torch $(BENCH) \
+	fuzz report-fair report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-notebook: build $(VENV)/.notebook ## the quick start in JupyterLab
+notebook: build $(VENV)/.notebook ## the notebooks in JupyterLab (docs/tutorial.md)
 	$(PY) -m jupyterlab client_py/notebooks
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
@@ -56,6 +56,12 @@ wheel: $(WHEELS)/.done ## the Python package with the server in it, for Linux; i
 
 test-wheel: wheel $(VENV)/.dev ## installs the wheel, with what it depends on, into an empty environment, and samples
 	ANISOFLIGHT_TEST_WHEEL=$(VERSION) $(PY) -m pytest -q client_py/tests/test_wheel.py
+
+test-browser: build $(VENV)/.browser ## the quick start in JupyterLab and Chromium, read off the page
+	cd client_py && $(abspath $(PY)) -m pytest -q browser
+
+docs: build $(VENV)/.docs ## the documents and the packages' reference as a site; in dist/docs
+	$(PY) -m pages dist/docs
 
 $(WHEELS)/.done: client_py/requirements-wheel.txt
 	$(PYTHON) -m venv $(WHEELS)
@@ -117,6 +123,14 @@ $(VENV)/.client: client_py/requirements.txt client_py/pyproject.toml | $(PY)
 
 $(VENV)/.notebook: client_py/requirements-notebook.txt $(VENV)/.client
 	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements-notebook.txt
+	@touch $@
+
+$(VENV)/.browser: client_py/requirements-browser.txt $(VENV)/.notebook
+	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements-browser.txt
+	@touch $@
+
+$(VENV)/.docs: client_py/requirements-docs.txt $(VENV)/.dev
+	$(PY) -m pip install -q --disable-pip-version-check -r client_py/requirements-docs.txt
 	@touch $@
 
 $(VENV)/.dev: client_py/requirements-dev.txt $(VENV)/.client

@@ -43,13 +43,70 @@ def check_quickstart(names: dict[str, Any], axes: list[Any]) -> None:
         assert np.ptp(t) == 1
 
 
-CHECKS = {"quickstart": check_quickstart}
+def check_anisotropy(names: dict[str, Any], axes: list[Any]) -> None:
+    """Its parts add up, nearly half of the variance is in P₁, two paths are closer than one, and that than EDM's."""
+    assert np.allclose(sum(names["parts"]), np.moveaxis(names["images"][:6], 3, 1), atol=1e-5)
+    assert 0.4 < names["variance"][0] / sum(names["variance"]) < 0.5
+    assert names["whole"]["two-paths"] < names["whole"]["one-path"] < names["whole"]["edm"]
+    (ratio,) = (ax for ax in axes if "g_1" in ax.get_ylabel())
+    assert np.ptp(ratio.get_lines()[0].get_ydata()) > 0.1
+    assert sum(len(ax.images) for ax in axes) == 36
+
+
+def check_your_data(names: dict[str, Any], axes: list[Any]) -> None:
+    assert names["client"].datasets()["rows"].tolist() == [400]
+    assert names["pieces"].images.shape == (400, 8, 8, 3)
+    assert names["rows"]["loss"].iloc[-5:].mean() < names["rows"]["loss"].iloc[:5].mean()
+    assert names["samples"].labels.tolist() == [0] * 10 + [1] * 10
+    assert np.ptp(names["samples"].images) > 50
+    assert sum(len(ax.images) for ax in axes) == 40
+
+
+def check_edm_checkpoint(names: dict[str, Any], axes: list[Any]) -> None:
+    """The loop of EDM's program draws what the server draws."""
+    assert names["difference"] < 2e-3
+    assert names["sigmas"][0] == pytest.approx(80)
+    assert names["sigmas"][-1] == 0
+    assert (np.diff(names["sigmas"]) < 0).all()
+    assert len(names["table"]) == 8
+    assert (names["table"]["ode_error"] > 0).all()
+
+
+def check_fid(names: dict[str, Any], axes: list[Any]) -> None:
+    rows = names["rows"]
+    assert len(rows) == 2 * 3 * 3
+    mean = rows.groupby(["method", "nfe"])["frechet"].mean()
+    assert mean["geodesic", 9] < mean["EDM's grid", 9]
+    assert mean["geodesic", 17] < mean["geodesic", 5]
+    assert not rows["comparable"].any()
+    assert axes[-1].get_xlabel() == "evaluations of the network"
+
+
+def check_your_own_solver(names: dict[str, Any], axes: list[Any]) -> None:
+    assert names["agreement"] < 1e-3
+    for solver, errors in names["errors"].items():
+        assert errors == sorted(errors, reverse=True), solver
+    assert names["errors"]["heun"][-1] < names["errors"]["euler"][-1] / 2
+    assert names["errors"]["adams_bashforth"][-1] < names["errors"]["euler"][-1]
+    assert [len(line.get_xdata()) for line in axes[-1].get_lines()] == [4, 4, 4]
+
+
+CHECKS = {
+    "anisotropy": check_anisotropy,
+    "edm-checkpoint": check_edm_checkpoint,
+    "fid": check_fid,
+    "quickstart": check_quickstart,
+    "your-data": check_your_data,
+    "your-own-solver": check_your_own_solver,
+}
 """By the name of the notebook; called before its last cell, which ends its server."""
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANISOFLIGHT_QUICKSTART_STEPS", "300")
+    for name, value in {"QUICKSTART_STEPS": 300, "NOTEBOOK_STEPS": 20, "NOTEBOOK_SAMPLES": 300}.items():
+        monkeypatch.setenv(f"ANISOFLIGHT_{name}", str(value))
+    monkeypatch.chdir(path.parent)
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
     notebook: Any = nbformat.read(path, as_version=4)

@@ -1,39 +1,355 @@
-"""What the documents say to clients without this package, done against a server."""
+"""Every block of every document is done: run where that takes a moment, else checked word by word.
+
+The documents share one server and one folder, in which the README's cell has trained its model. What follows a command
+in SMALLER makes it cheap; what is in `CHECKED` is not run, for the reason given there, but its options are parsed.
+"""
 
 from __future__ import annotations
 
+import glob
+import json
+import os
 import re
+import shutil
 import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from documents import DOCUMENTS, LANGUAGES, ROOT, Block, anchors, blocks, commands, indented, links
+from packaging.requirements import Requirement
+from PIL import Image
+from test_convert import CHECKPOINTS
+from test_data_formats import python3_batch, tarred
 
-from anisoflight import Client
+import anisoflight
+from anisoflight.data.__main__ import parser as data_parser
+from anisoflight.fid.__main__ import parser as fid_parser
+from anisoflight.serve import find_binary
 
-ROOT = Path(__file__).parents[2]
+STEPS = 40
+"""Of training, where a document says another number."""
+
+SMALLER: list[tuple[str, list[str]]] = [
+    (r"anisoflight train ", ["--kimg", "0.256"]),
+    (
+        r"anisoflight compare ",
+        ["--probes", "16", "--samples", "64", "--seeds", "2", "--solvers", "heun,ipndm", "--nfe", "3"],
+    ),
+    (r"anisoflight schedule predict ", ["--points", "4", "--samples", "4"]),
+    (r"anisoflight recipe .*--dry-run", ["--flops-per-second", "1e11", "--memory", "8"]),
+]
+
+CHECKED: list[tuple[str, str]] = [
+    (r"anisoflight recipe (?!.*--dry-run)", "needs the data and hours; test_recipes.py does the twins of all"),
+    (r"anisoflight schedule check", "takes long; train/schedulecheck tests it"),
+    (r"anisoflight-bench ", "measures for minutes; tests beside each benchmark run it"),
+    (r"anisoflight doctor --device cuda", "needs a GPU"),
+]
 
 
-def blocks(document: str, word: str) -> list[str]:
-    """The fenced Python blocks of a document that contain a word."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    return [block for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if word in block]
+class Place:
+    """The folder in which the documents' blocks run, and the server of its data folder."""
+
+    def __init__(self, folder: Path, client: anisoflight.LocalClient) -> None:
+        self.folder = folder
+        self.client = client
+        self.names: dict[str, Any] = {}  # of the README's cell, for the blocks of other documents
+        paths = [str(ROOT / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+        self.environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": str(ROOT / "client_py")}
+
+    def python(self, block: Block, names: dict[str, Any]) -> None:
+        code = re.sub(r"grpc(\+tls)?://[a-z0-9.]+:8815", self.client.location, block.code)
+        code = code.replace('serve(data="data")', f'connect("{self.client.location}")')
+        code = code.replace("connect()", f'connect("{self.client.location}")')
+        code = re.sub(r"\.step\([0-9]+\)", f".step({STEPS})", code)
+        code = re.sub(r"\.start\(kimg=[0-9.]+\)", ".start(kimg=0.256)", code)
+        code = code.replace('"cuda"', '"cpu"')
+        compiled = compile(code, block.place, "exec")
+        if "torch" in code and find_spec("torch") is None:  # it is no package that the tests need
+            return
+        names["client"] = self.client
+        exec(compiled, names)
+
+    def run(self, words: list[str], place: str) -> str:
+        done = subprocess.run(
+            words, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, f"{place}: {words}\n{done.stdout}{done.stderr}"
+        return done.stdout
 
 
-@pytest.mark.parametrize("document", ["docs/wire.md", "client_py/README.md"])
-def test_stock_pyarrow_gets_the_images(document: str, client: Client) -> None:
-    (code,) = blocks(document, "fl.connect")
-    assert "grpc://127.0.0.1:8815" in code
-    names: dict[str, Any] = {}
-    exec(code.replace("grpc://127.0.0.1:8815", client.location), names)
-    names["client"].close()
-    options = names.get("ticket") or names["request"]
-    expected = client.sample(options.pop("model"), **{k: v for k, v in options.items() if k != "op"}).images
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("documents")
+    for name in ("bin", "configs", "client_py", "flight", "internal", "go.mod"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "out").mkdir()
+    downloads(folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with anisoflight.serve(data=folder / "data", listen="127.0.0.1:0") as client:
+            made = Place(folder, client)
+            (cell,) = (block for block in blocks("README.md") if block.language == "python")
+            made.python(cell, made.names)
+            yield made
+    finally:
+        os.chdir(before)
+
+
+def downloads(folder: Path) -> None:
+    """Small files in the formats and under the names of what the documents take from elsewhere."""
+    for name in ("edm-cifar10-32x32-cond-vp.pkl", "network-snapshot-200000.pkl"):
+        shutil.copy(CHECKPOINTS / "ddpmpp_torch2" / "snapshot.pkl", folder / name)
+    at = folder / "downloads"
+    for number, name in enumerate(
+        ["afhqv2/train/cat", "afhqv2/train/dog", "ffhq/images1024x1024", "imagenet/train/n01"]
+    ):
+        (at / name).mkdir(parents=True)
+        for image in range(2):
+            pixels = np.random.default_rng(number).integers(0, 256, (64, 64, 3), np.uint8)
+            Image.fromarray(pixels).save(at / name / f"{image}.png")
+    tarred(at / "cifar-10-python.tar.gz", "w:gz", {"data_batch_1": python3_batch([1, 2], [3, 4], 2)})
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_block_says_what_it_is(document: str) -> None:
+    for block in blocks(document):
+        assert block.language in LANGUAGES, f"{block.place}: a fence of {block.language or 'nothing'!r}"
+    for block in indented(document):
+        word = block.code.split(maxsplit=1)[0]
+        assert word not in PROGRAMS, f"{block.place}: {word} in an indented block, which is not run; fence it as sh"
+
+
+def test_the_readme_draws_pictures(place: Place) -> None:
+    """The samples that its last line shows; how good they are is asserted of the quick start's notebook."""
+    drawn = place.client.sample("digits", labels=[0, 1, 2, 3, 4] * 4, schedule="fast", nfe=9, second_point="endpoint")
+    assert drawn.images.shape == (20, 8, 8, 1)
+    assert np.ptp(drawn.images) > 100
+    assert place.names["run"].info["step"] == STEPS
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_blocks(document: str, place: Place) -> None:
+    """Commands and Python in their order, but for servers, which are started last."""
+    names, last = dict(place.names), []
+    if prepare := BEFORE.get(document):
+        prepare(place)
+    for block in blocks(document):
+        if block.language == "python" and document != "README.md":
+            place.python(block, names)
+        for words in commands(block) if block.language == "sh" else ():
+            program = Path(words[0]).name
+            assert program in PROGRAMS, f"{block.place}: nothing here tries {words[0]!r}"
+            task = (PROGRAMS[program], block.place, [program, *words[1:]])
+            if "serve" in words:
+                last.append(task)
+            else:
+                task[0](place, *task[1:])
+    for run, where, words in last:
+        run(place, where, words)
+    if check := AFTER.get(document):
+        check(names, place)
+
+
+def stock_pyarrow(names: dict[str, Any], place: Place) -> None:
+    """Images as our own client gets them, of the request that stands in the document."""
+    options = dict(names.get("ticket") or names["request"])
+    expected = place.client.sample(options.pop("model"), **{k: v for k, v in options.items() if k != "op"}).images
     assert names["images"].shape == (16, 8, 8, 1)
     assert names["images"].dtype == np.uint8
     assert (names["images"] == expected).all()
     assert np.ptp(expected) > 100
+
+
+def alone(place: Place) -> None:
+    """The package's README makes what the repository's has made."""
+    for delete in (place.client.delete_model, place.client.delete_dataset):
+        delete("digits")
+
+
+def patches(place: Place) -> None:
+    place.client.make_schedule(
+        "patches-dct", "gaussian", dataset="digits", solver="euler", nfe=3, basis="dct", k=16, T=400
+    )
+
+
+BEFORE = {"client_py/README.md": alone, "docs/figures.md": patches}
+AFTER = {"docs/wire.md": stock_pyarrow, "client_py/README.md": stock_pyarrow}
+
+
+def ours(place: Place, where: str, words: list[str]) -> None:
+    """A command of anisoflight: its options are parsed, and it is run."""
+    words, into = (words[: words.index(">>")], words[-1]) if ">>" in words else (words, None)
+    if ">" in words:
+        words = words[: words.index(">")]
+    line = " ".join(words)
+    binary = Path(find_binary()).with_name(words[0])
+    words = (
+        [word for part in words for word in (sorted(glob.glob(braces(part))) or [part])] if "configs" in line else words
+    )
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    told = place.run([str(binary), *words[1:], "--help"], where)
+    assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", told, re.M), f"{where}: no command {line}"
+    for part in words[1:]:
+        assert not part.startswith("configs/") or (ROOT / part).exists(), f"{where}: {part} does not exist"
+    if any(re.match(pattern, line) for pattern, _ in CHECKED):
+        return
+    more = next((extra for pattern, extra in SMALLER if re.match(pattern, line)), [])
+    if words[1:2] == ["serve"]:  # with a folder of its own, on any port
+        for option, value in {"--data": str(place.folder / "served"), "--listen": "127.0.0.1:0"}.items():
+            if option in words and not words[words.index(option) + 1].startswith("unix:"):
+                words[words.index(option) + 1] = value
+        told = {"ANISOFLIGHT_DATA": str(place.folder / "served")}
+        anisoflight.serve(binary=binary, arguments=words[2:], environment=told).close()
+        return
+    told = place.run([str(binary), *words[1:], *more], where)
+    if into:
+        (place.folder / into).write_text(told, encoding="utf-8")
+
+
+def braces(pattern: str) -> str:
+    """What a shell makes of {a,b}, as far as these documents go: any of them."""
+    return re.sub(r"\{[^}]*\}", "*", pattern)
+
+
+def python(place: Place, where: str, words: list[str]) -> None:
+    """python -m anisoflight.…, or a script."""
+    if words[1:2] != ["-m"]:
+        script = next(
+            place.folder / base / words[1] for base in ("", "client_py") if (place.folder / base / words[1]).exists()
+        )
+        place.run([sys.executable, str(script), "--help"], where)
+        return
+    module, arguments = words[2], words[3:]
+    if module == "venv" or module.startswith("bench_torch"):  # PyTorch is in an environment of its own
+        assert module == "venv" or (ROOT / "client_py" / module.partition(".")[0]).is_dir()
+        return
+    if module == "anisoflight.fid":
+        fid_parser().parse_args(arguments)
+        if "--features" not in arguments or arguments[arguments.index("--features") + 1].startswith("pca"):
+            smaller = [re.sub(r"^0-1999,2000-3999$", "0-31,32-63", word) for word in arguments]
+            place.run([sys.executable, "-m", module, *smaller, "--server", place.client.location, "--quiet"], where)
+    elif module == "anisoflight.data":
+        data_parser().parse_args(arguments)
+    elif module == "anisoflight.convert":
+        shutil.rmtree(place.folder / arguments[-1], ignore_errors=True)
+        place.run([sys.executable, "-m", module, *arguments], where)
+        place.client.load_model(Path(arguments[-1]).name)  # a server that was there before has to be told
+    else:
+        told = place.run([sys.executable, "-m", module, "--help"], where)
+        assert all(word in told for word in arguments if word.startswith("-")), f"{where}: {words}"
+
+
+def table(place: Place, where: str, words: list[str]) -> None:
+    if (place.folder / words[1]).exists():
+        assert "| method | nfe" in place.run([sys.executable, "-m", "anisoflight.fid.table", *words[1:]], where)
+
+
+def make(place: Place, where: str, words: list[str]) -> None:
+    """Its targets exist; what they do is what tests and the pipeline do."""
+    done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{where}: {done.stderr}"
+
+
+def pip(place: Place, where: str, words: list[str]) -> None:
+    with (ROOT / "client_py/pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"].keys()
+    assert words[1] == "install"
+    for word in words[2:]:
+        if not word.startswith(("-", "dist/", "./")):
+            asked = Requirement(word)
+            assert asked.name != "anisoflight" or asked.extras <= extras, f"{where}: {word}"
+        assert not word.startswith("./") or (ROOT / word).exists(), f"{where}: {word}"
+
+
+def go(place: Place, where: str, words: list[str]) -> None:
+    packages = [word for word in words if word.startswith("./")]
+    assert packages, where
+    assert all(word == "./..." or any((ROOT / word).glob("*.go")) for word in packages), where
+
+
+def container(place: Place, where: str, words: list[str]) -> None:
+    """test_container.py has the file; here, that the target is one of it."""
+    if "--target" in words:
+        target = words[words.index("--target") + 1]
+        assert f" AS {target}\n" in (ROOT / "Containerfile").read_text(encoding="utf-8"), where
+
+
+def nothing(place: Place, where: str, words: list[str]) -> None:
+    """The shell's own, and what a reader has before anything of this repository."""
+
+
+PROGRAMS = {
+    "anisoflight": ours,
+    "anisoflight-bench": ours,
+    "anisoflight-table": table,
+    "cd": nothing,
+    "export": nothing,
+    "git": nothing,
+    "go": go,
+    "make": make,
+    "mkdir": nothing,
+    "pip": pip,
+    "podman": container,
+    "python": python,
+    "python3": python,
+    "taskset": nothing,
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_json_is_json(document: str) -> None:
+    for block in blocks(document):
+        if block.language == "json":
+            json.loads(block.code)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_go_is_compiled(document: str) -> None:
+    """A Go block stands, but for its indentation, in a test or a program of the repository."""
+    for block in blocks(document):
+        if block.language == "go":
+            sources = (path.read_text(encoding="utf-8") for path in (ROOT / "flight/client").rglob("*.go"))
+            lines = "\n".join(line.strip() for line in block.code.strip().splitlines())
+            assert any(lines in "\n".join(line.strip() for line in source.splitlines()) for source in sources), (
+                block.place
+            )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_drawings_name_what_exists(document: str) -> None:
+    """Packages in a drawing of the code, such as kernels/unet."""
+    for block in blocks(document):
+        if block.language == "text":
+            for name in re.findall(r"\b(?:internal|flight|kernels|schedule|train|client_py)/[a-z_/]+", block.code):
+                assert (ROOT / name).exists(), f"{block.place}: {name} does not exist"
+
+
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("client_py/notebooks/*.ipynb"))]
+)
+def test_links_lead_somewhere(document: str) -> None:
+    path = ROOT / document
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join(
+            "".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"
+        )
+    for link in links(text):
+        if link.startswith(("https://", "http://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), f"{document}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{document}: {link} has no such heading"
 
 
 def test_the_notebook_target_installs_what_it_opens() -> None:

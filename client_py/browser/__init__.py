@@ -1,0 +1,1 @@
+"""Tests in a browser, apart from `make test`: JupyterLab and Chromium are large. `make test-browser` runs them."""

@@ -1,0 +1,153 @@
+"""Lays the repository's documents out for MkDocs, under their own paths so that their links hold, and builds the site.
+
+The reference of the Python package comes from its doc strings, that of the Go packages from ``go doc``. A link that
+leads nowhere, or any other warning, fails the build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+ROOT = Path(__file__).parents[2]
+
+REFERENCE = {
+    "Client": ["client.Client", "client.connect", "serve.serve"],
+    "Samples and data sets": ["samples.Samples", "samples.Dataset"],
+    "Schedules and plans": ["schedule.Schedule", "plan.Plan"],
+    "Runs": ["run.Run"],
+    "Figures": ["figures"],
+    "Image files": ["data"],
+    "EDM checkpoints": ["convert"],
+    "Fréchet distances": ["moments", "metrics", "fid"],
+    "diffusers": ["diffusers"],
+    "Errors": ["errors"],
+}
+"""The Python package's pages, and the names on each."""
+
+GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
+
+NOTEBOOKS = ["quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver"]
+
+DIRECTORIES = {
+    "docs/benchmarks": "docs/benchmarks/model.md",
+    "docs/reports": "docs/reports/README.md",
+    "flight/client": "reference/go/flight-client.md",
+}
+"""What a link to a folder of the repository leads to."""
+
+
+def lay_out(stage: Path) -> None:
+    """Copies of the documents, notebooks as pages, and the pages of the reference."""
+    for pattern in ("*.md", "LICENSE", "client_py/*.md", "docs/**/*"):
+        for path in ROOT.glob(pattern):
+            if path.is_file():
+                target = stage / path.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+    for name in NOTEBOOKS:
+        path = stage / "client_py/notebooks" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page_of(ROOT / "client_py/notebooks" / f"{name}.ipynb"), encoding="utf-8")
+    for path in stage.rglob("*.md"):
+        path.write_text(relinked(path.relative_to(stage), path.read_text(encoding="utf-8")), encoding="utf-8")
+    (stage / "reference/python").mkdir(parents=True)
+    (stage / "reference/go").mkdir()
+    for title, names in REFERENCE.items():
+        body = "\n\n".join(f"::: anisoflight.{name}" for name in names)
+        (stage / "reference/python" / f"{slug(title)}.md").write_text(f"# {title}\n\n{body}\n", encoding="utf-8")
+    for package in GO:
+        done = subprocess.run(
+            ["go", "doc", "-all", f"./{package}"], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+        text = f"# {package}\n\n````go\n{done.stdout}````\n"
+        (stage / "reference/go" / f"{slug(package)}.md").write_text(text, encoding="utf-8")
+
+
+def page_of(notebook: Path) -> str:
+    """A notebook as Markdown: its text, and its code in blocks."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    return "\n\n".join(f"```python\n{c.source}\n```" if c.cell_type == "code" else c.source for c in cells) + "\n"
+
+
+def relinked(page: Path, text: str) -> str:
+    """The text with links to notebooks and folders as links to their pages."""
+    up = "../" * (len(page.parts) - 1)
+    text = re.sub(r"(\]\([^()\s]*)\.ipynb(#[^()\s]*)?\)", r"\1.md\2)", text)
+    for folder, target in DIRECTORIES.items():
+        text = re.sub(rf"\]\((?:\.\./)*{folder}\)", f"]({up}{target})", text)
+        text = re.sub(rf"\]\({Path(folder).name}\)", f"]({up}{target})", text) if page.parts[0] == "docs" else text
+    return text
+
+
+def slug(title: str) -> str:
+    return re.sub(r"[^a-z]+", "-", title.lower().replace("é", "e"))
+
+
+def settings(stage: Path, out: Path) -> dict[str, Any]:
+    """What MkDocs is told."""
+    documents = [
+        {"Start": "README.md"},
+        {"Installation": "docs/installation.md"},
+        {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
+        {"Glossary": "docs/glossary.md"},
+        {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
+            ("data", "checkpoints", "recipes", "fid", "figures", "operation", "wire", "compatibility"))]},
+        {"Method and results": ["docs/method.md", "docs/errata.md", "docs/results.md", *pages(stage, "docs/reports")]},
+        {"Costs": pages(stage, "docs/benchmarks")},
+        {"Python": [{title: f"reference/python/{slug(title)}.md"} for title in REFERENCE]},
+        {"Go": [{package: f"reference/go/{slug(package)}.md"} for package in GO]},
+        {"Development": ["CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md"]},
+    ]  # fmt: skip
+    handler = {
+        "paths": [str(ROOT / "client_py")],
+        "options": {
+            "inherited_members": True,
+            "show_root_heading": True,
+            "show_source": False,
+            "members_order": "source",
+            "show_if_no_docstring": False,
+            "docstring_style": "sphinx",
+        },
+    }
+    return {
+        "site_name": "anisoflight",
+        "docs_dir": str(stage),
+        "site_dir": str(out.resolve()),
+        "use_directory_urls": False,  # the pages can be opened as files
+        "strict": True,
+        "nav": documents,
+        "theme": {"name": "material", "font": False, "features": ["navigation.sections", "navigation.top"]},
+        "markdown_extensions": ["tables", "toc", "pymdownx.superfences", "pymdownx.highlight"],
+        "plugins": ["search", {"mkdocstrings": {"handlers": {"python": handler}}}],
+        "exclude_docs": "LICENSE",
+    }
+
+
+def pages(stage: Path, folder: str) -> list[str]:
+    return sorted(path.relative_to(stage).as_posix() for path in (stage / folder).glob("*.md"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m pages", description=__doc__)
+    parser.add_argument("out", type=Path, help="folder of the site")
+    out = parser.parse_args().out
+    with tempfile.TemporaryDirectory() as folder:
+        stage = Path(folder) / "documents"
+        lay_out(stage)
+        config = Path(folder) / "mkdocs.yml"
+        config.write_text(json.dumps(settings(stage, out)), encoding="utf-8")  # JSON is YAML
+        return subprocess.run([sys.executable, "-m", "mkdocs", "build", "-q", "-f", config], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
