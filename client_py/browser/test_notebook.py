@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from .chromium import chromium
-
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 MINUTES = 60_000  # of playwright, in milliseconds
@@ -55,16 +53,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait(60)
 
 
+def chromium() -> str:
+    """The browser: ANISOFLIGHT_CHROMIUM, else one on the PATH."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("ANISOFLIGHT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    assert found, "no browser: install Debian's package chromium, or name one in ANISOFLIGHT_CHROMIUM"
+    return found
+
+
 @pytest.fixture(scope="module")
 def page(lab: str) -> Iterator[Page]:
     """The quick start, after all of its cells have run."""
-    program, environment = chromium()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program,
-            args=["--no-sandbox", "--disable-gpu", "--no-zygote", "--single-process"],
-            env={**os.environ, **environment},
-        )
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1000, "height": 4000})  # tall: cells out of sight are not drawn
         page.set_default_timeout(5 * MINUTES)
         page.goto(f"{lab}/lab/tree/quickstart.ipynb?token=browser&reset")

@@ -44,11 +44,11 @@ def check_quickstart(names: dict[str, Any], axes: list[Any]) -> None:
 
 
 def check_anisotropy(names: dict[str, Any], axes: list[Any]) -> None:
-    """Its parts add up, nearly half of the variance is in P₁, two paths are closer than one, and that than EDM's."""
+    """Its parts add up, most of the variance is in P₁, two paths are closer than one, and that than EDM's."""
     assert np.allclose(sum(names["parts"]), np.moveaxis(names["images"][:6], 3, 1), atol=1e-5)
-    assert 0.4 < names["variance"][0] / sum(names["variance"]) < 0.5
-    assert names["whole"]["two-paths"] < names["whole"]["one-path"] < names["whole"]["edm"]
-    (ratio,) = (ax for ax in axes if "g_1" in ax.get_ylabel())
+    assert 0.6 < names["variance"][0] / sum(names["variance"]) < 1
+    assert names["whole"]["two-paths"] < 0.9 * names["whole"]["one-path"] < names["whole"]["edm"]
+    (ratio,) = (ax for ax in axes if ax.get_ylabel() == "g₁ / g₂")
     assert np.ptp(ratio.get_lines()[0].get_ydata()) > 0.1
     assert sum(len(ax.images) for ax in axes) == 36
 
