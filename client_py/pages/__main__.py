@@ -29,7 +29,7 @@ REFERENCE = {
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "metrics", "fid"],
-    "diffusers": ["diffusers"],
+    "Loops of your own, diffusers": ["stepping", "diffusers"],
     "Errors": ["errors"],
 }
 """The Python package's pages, and the names on each."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 
 from anisoflight import metrics
 from anisoflight.bench import Bench, Reference, Sampler, value
@@ -147,13 +149,28 @@ def test_report_stands_on_its_own(tmp_path: Path) -> None:
     report.figure(figures.picture_grid({"panel": np.zeros((4, 8, 8, 3), np.float32)}), "caption")
     report.table(pd.DataFrame({"x": [1]}), "table")
     report.checks(checks)
+    report.summary(checks, "what it is about")
     report.write(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert set(re.findall(r'(?:src|href)="([a-z]+:)', page)) == {"data:"}
     assert "1 &lt; 2" in page
     assert "a &lt; b &amp; so on" in page
     assert 'class="missed"' in page
+    order = [page.index(text) for text in ("<h1>title", "0 of 1 thresholds met", "what it is about", "1 &lt; 2")]
+    assert order == sorted(order)
+    assert "<dt>NFE</dt>" in page
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_every_curve_has_a_colour_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"sampler {i}" for i in range(9)]
+    table = pd.DataFrame({"sampler": names * 2, "nfe": [5] * 9 + [9] * 9, "ode_error": np.arange(1.0, 19)})
+    drawn: list[Axes] = []
+    monkeypatch.setattr(figures, "_drawn", drawn.append)
+    figures.error_curves(table)
+    lines = drawn[0].get_lines()
+    assert [line.get_label() for line in lines] == names
+    assert len({to_hex(line.get_color()) for line in lines}) == 9
 
 
 def test_spread_is_half_the_range() -> None:

@@ -40,6 +40,13 @@ def main() -> int:
     report.checks(checks)
     where = f"server {info['version']} on {info['device']['name']}, {platform.machine()}, {os.cpu_count()} cores"
     report.text(f"Seed {args.seed}; {where}; {seconds / 60:.1f} minutes in all.")
+    report.summary(
+        checks,
+        "A schedule says how much noise an image has at each time of sampling. Here one is computed or learned for a "
+        "network that is already trained, on digits and on patches of photographs, and compared with EDM's and with "
+        "solvers for which nothing is learned, at the same number of evaluations.",
+        "These are small images and one network of each kind: docs/results.md says what of it holds over networks.",
+    )
     path = args.out / "report.html"
     report.write(path)
     print(layout(table).to_string(index=False), *checks.items, sep="\n")

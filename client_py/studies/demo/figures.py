@@ -81,8 +81,10 @@ def energy_curves(runs: Mapping[str, Sequence[float]], levels: Mapping[str, floa
 def error_curves(table: pd.DataFrame) -> str:
     """ODE error against NFE, one line per sampler: columns sampler, nfe, ode_error."""
     axes = _axes(title="distance to the converged sample", xlabel="NFE", ylabel="ODE error × 100", yscale="log")
-    for i, (name, part) in enumerate(table.groupby("sampler", sort=False)):
-        axes.plot(part["nfe"], part["ode_error"], "o-", color=_COLOURS[i % len(_COLOURS)], label=str(name))
+    samplers = list(table.groupby("sampler", sort=False))
+    colours = _COLOURS if len(samplers) <= len(_COLOURS) else mpl.colormaps["turbo"](np.linspace(0, 1, len(samplers)))
+    for colour, (name, part) in zip(colours, samplers, strict=False):
+        axes.plot(part["nfe"], part["ode_error"], "o-", color=colour, label=str(name))
     axes.set_xticks(sorted(table["nfe"].unique()))
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     return _drawn(axes)

@@ -25,8 +25,26 @@ thead th { border-bottom: 2px solid #999; }
 figure { margin: 1.2rem 0; } figcaption { font-size: .88rem; color: #444; max-width: 52rem; }
 img { max-width: 100%; }
 .met { color: #19692c; } .missed { color: #b00020; font-weight: 600; }
+td:first-child { white-space: normal; min-width: 9rem; }
 .scroll { overflow-x: auto; }
+dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
+@media (max-width: 40rem) { /* a telephone: pictures and tables keep their size and are moved sideways */
+  body { margin: 1rem auto; padding: 0 .8rem; } h1 { font-size: 1.35rem; }
+  .scroll img { max-width: none; width: 36rem; }
+}
 """
+
+_TERMS = {
+    "NFE": "evaluations of the network for one image, counted by the server",
+    "σ, g": "the standard deviation and the variance of the noise; a schedule is a path g(t) from 0 to T",
+    "FD, edge FD": "Fréchet distances between samples and data, on 40 principal components and on random convolutions, "
+    "which see more than mean and covariance do; smaller is better, comparable within a table",
+    "ODE error": "root mean square distance of the images to the exact end of the network's own trajectories",
+    "energy": "what schedules are learned by: the path energy of the trajectory loss, lower for shorter paths",
+    "geodesic": "the schedule of constant speed, from one pass over the data; nothing is trained for it",
+    "isotropic, anisotropic": "one path for the whole image; one for each subspace, such as low and high frequencies",
+    "±": "half the range over blocks of samples from one network: noise of sampling, not of training",
+}
 
 
 class Report:
@@ -34,7 +52,20 @@ class Report:
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self._blocks = [f"<h1>{html.escape(title)}</h1>"]
+        self._blocks: list[str] = []
+        self._summary = ""
+
+    def summary(self, checks: Checks, *paragraphs: str) -> None:
+        """What stands on top: how many claims hold, which do not, and the terms."""
+        missed = "".join(f'<li class="missed">{html.escape(str(check))}</li>' for check in checks.missed)
+        met = len(checks.items) - len(checks.missed)
+        terms = "".join(f"<dt>{html.escape(term)}</dt><dd>{html.escape(said)}</dd>" for term, said in _TERMS.items())
+        verdict = f"{met} of {len(checks.items)} thresholds met."
+        self._summary = (
+            f'<p class="{"missed" if missed else "met"}">{verdict}</p><ul>{missed}</ul>'
+            + "".join(f"<p>{html.escape(text)}</p>" for text in paragraphs)
+            + f"<details><summary>Terms</summary><dl>{terms}</dl></details>"
+        )
 
     def heading(self, text: str, level: int = 2) -> None:
         """A section's heading."""
@@ -47,7 +78,9 @@ class Report:
     def figure(self, uri: str, caption: str) -> None:
         """A picture, given as a data URI, and what it shows."""
         text = html.escape(caption)
-        self._blocks.append(f'<figure><img src="{uri}" alt="{text}"><figcaption>{text}</figcaption></figure>')
+        self._blocks.append(
+            f'<figure><div class="scroll"><img src="{uri}" alt="{text}"></div><figcaption>{text}</figcaption></figure>'
+        )
 
     def table(self, table: pd.DataFrame, caption: str = "") -> None:
         """A table with its index left out; floats as given by their own formatting."""
@@ -60,15 +93,15 @@ class Report:
         """The list of claims with their verdicts."""
         rows = "".join(_check_row(c) for c in checks.items)
         head = "<thead><tr><th>claim</th><th>measured</th><th>threshold</th><th></th></tr></thead>"
-        self._blocks.append(f"<table>{head}<tbody>{rows}</tbody></table>")
+        self._blocks.append(f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>')
 
     def write(self, path: Path) -> None:
         """Write the page; it appears whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         page = (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
-            f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
-            f"<body>{''.join(self._blocks)}</body></html>"
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+            f"<body><h1>{html.escape(self.title)}</h1>{self._summary}{''.join(self._blocks)}</body></html>"
         )
         partial = path.with_suffix(".part")
         partial.write_text(page, encoding="utf-8")
