@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 // EstimateInput is a batch for [Model.Estimate].
@@ -143,13 +145,16 @@ const (
 	LossOnly Mode = "loss"
 )
 
+// Modes lists the names of the estimator's modes.
+var Modes = []string{string(Auto), string(Full), string(Backprop), string(Explicit), string(FiniteDifference)}
+
 // ParseMode returns the mode of that name; "" is Auto.
 func ParseMode(name string) (Mode, error) {
-	switch m := Mode(name); m {
-	case "":
+	if name == "" {
 		return Auto, nil
-	case Auto, Full, Backprop, Explicit, FiniteDifference:
-		return m, nil
 	}
-	return "", inputf("mode", "must be auto, full, backprop, explicit or finite-difference, got %q", name)
+	if wrong := suggest.OneOf(name, Modes); wrong != "" {
+		return "", inputf("mode", "%s", wrong)
+	}
+	return Mode(name), nil
 }

@@ -14,6 +14,9 @@ const (
 	Gaussian   = "gaussian"   // independent unit normal
 )
 
+// Probes lists the probes.
+var Probes = []string{Rademacher, Sphere, Gaussian}
+
 // streamStep is the stream of package latent that seeds a training step.
 const streamStep uint32 = 0x73746570
 

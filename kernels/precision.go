@@ -5,6 +5,7 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 
+	"github.com/anisoflight/anisoflight/internal/suggest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -25,15 +26,18 @@ const (
 	Float64  Precision = "float64"  // of everything, for tests: parameters are still given in float32
 )
 
+// Precisions lists the names of the precisions that a user may choose.
+var Precisions = []string{string(Float32), string(TF32), string(BFloat16)}
+
 // ParsePrecision returns the precision of that name; empty means Float32.
 func ParsePrecision(name string) (Precision, error) {
-	switch p := Precision(name); p {
-	case "":
+	if name == "" {
 		return Float32, nil
-	case Float32, TF32, BFloat16:
-		return p, nil
 	}
-	return "", inputf("precision", "must be float32, tf32 or bfloat16, got %q", name)
+	if wrong := suggest.OneOf(name, Precisions); wrong != "" {
+		return "", inputf("precision", "%s", wrong)
+	}
+	return Precision(name), nil
 }
 
 // master is the type of parameters and of all that is not the network's.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/anisoflight/anisoflight/internal/suggest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -43,9 +44,10 @@ func (c TrainerConfig) resolved(m *Model) (TrainerConfig, error) {
 			*d.v = d.by
 		}
 	}
+	if wrong := suggest.OneOf(c.Probe, Probes); wrong != "" {
+		return c, inputf("Probe", "%s", wrong)
+	}
 	switch {
-	case c.Probe != Rademacher && c.Probe != Sphere && c.Probe != Gaussian:
-		return c, inputf("Probe", "must be rademacher, sphere or gaussian, got %q", c.Probe)
 	case c.Probes < 0:
 		return c, inputf("Probes", "must be at least 1, got %d", c.Probes)
 	case !(c.Beta1 > 0 && c.Beta1 < 1 && c.Beta2 > 0 && c.Beta2 < 1 && c.Eps > 0):

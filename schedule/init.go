@@ -1,6 +1,10 @@
 package schedule
 
-import "math"
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
+)
 
 // The constants of EDM's noise grid (Karras et al., arXiv:2206.00364, table 1).
 const (
@@ -16,8 +20,10 @@ const (
 	DefaultKnots = 32
 )
 
-// InitialTheta returns the start of a schedule by its name: "edm", "log-linear" or
-// "cosine". Unlike EDMTheta and its sisters it checks its arguments.
+// Initial lists the names of the starts that are formulas.
+var Initial = []string{"edm", "log-linear", "cosine"}
+
+// InitialTheta returns the start of a schedule by its name, one of Initial. Unlike EDMTheta and its sisters it checks its arguments.
 func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	if err := checkRange(knots, T, g0); err != nil {
 		return nil, err
@@ -35,7 +41,7 @@ func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	case "cosine":
 		return CosineTheta(knots, T, g0), nil
 	}
-	return nil, failf(-1, "the start must be edm, log-linear or cosine, got %q", kind)
+	return nil, failf(-1, "the start %s", suggest.OneOf(kind, Initial))
 }
 
 func checkRange(knots int, T, g0 float64) error {

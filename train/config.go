@@ -13,6 +13,9 @@ const (
 	Anisotropic = "anisotropic"
 )
 
+// Stages lists the stages.
+var Stages = []string{Pretrain, Isotropic, Anisotropic}
+
 // Config says what a run does. Only the stage, the data set and the network (Network
 // or Model) have no default; the zero value of any other field means its default.
 // Where zero is a choice of its own the field is a pointer, nil meaning the default.

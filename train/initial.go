@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/passes"
@@ -14,6 +15,9 @@ const (
 	initGeodesic = "geodesic"
 	initTable    = "table"
 )
+
+// Inits lists what Config.Init may be.
+var Inits = append(slices.Clone(schedule.Initial), initGeodesic, initTable)
 
 // checkInit checks the start of the schedule.
 func (c Config) checkInit() error {
@@ -28,10 +32,7 @@ func (c Config) checkInit() error {
 	case c.Init == "" || c.Init == initTable || c.Init == initGeodesic:
 		return nil
 	}
-	if _, err := schedule.InitialTheta(c.Init, schedule.DefaultKnots, schedule.DefaultT, schedule.DefaultG0); err != nil {
-		return setting.Errorf("init", "must be edm, log-linear, cosine, geodesic or table, got %q", c.Init)
-	}
-	return nil
+	return setting.OneOf("init", c.Init, Inits...)
 }
 
 // measureStart puts the geodesic in the place of the schedule, before the first step of

@@ -2,8 +2,6 @@ package train
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
@@ -21,6 +19,12 @@ const (
 	StopNoise  = "noise"
 	StopEnergy = "energy"
 	StopBoth   = "both"
+)
+
+// What Config.ClassWeighting and Config.EarlyStop may be.
+var (
+	Weightings = []string{WeightNone, WeightBalanced}
+	Stops      = []string{StopNone, StopNoise, StopEnergy, StopBoth}
 )
 
 // maxEvalSamples bounds the numbers that are kept of an evaluation.
@@ -42,16 +46,10 @@ func (c Config) checkOptions() error {
 			return setting.Errorf(f.name, "must be at least 0, got %g", f.v)
 		}
 	}
-	oneOf := func(field, value string, values ...string) error {
-		if !slices.Contains(values, value) {
-			return setting.Errorf(field, "must be one of %s, got %q", strings.Join(values, ", "), value)
-		}
-		return nil
-	}
-	if err := oneOf("class_weighting", c.ClassWeighting, WeightNone, WeightBalanced); err != nil {
+	if err := setting.OneOf("class_weighting", c.ClassWeighting, Weightings...); err != nil {
 		return err
 	}
-	if err := oneOf("early_stop", c.EarlyStop, StopNone, StopNoise, StopEnergy, StopBoth); err != nil {
+	if err := setting.OneOf("early_stop", c.EarlyStop, Stops...); err != nil {
 		return err
 	}
 	switch {

@@ -2,8 +2,6 @@ package train
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -16,7 +14,8 @@ const (
 	RampCompleted = "completed"
 )
 
-var ramps = []string{RampCosine, RampConstant, RampPublished, RampCompleted}
+// Ramps lists the names of the ramps.
+var Ramps = []string{RampCosine, RampConstant, RampPublished, RampCompleted}
 
 // Ramp is how a learning rate changes over a run.
 type Ramp struct {
@@ -65,9 +64,10 @@ func (r Ramp) warm(to float64) float64 {
 
 // check returns the first field that cannot be used; prefix heads its name.
 func (r Ramp) check(prefix string) error {
+	if err := setting.OneOf(prefix+"lr_ramp", r.Kind, Ramps...); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(ramps, r.Kind):
-		return setting.Errorf(prefix+"lr_ramp", "must be one of %s, got %q", strings.Join(ramps, ", "), r.Kind)
 	case !setting.Positive(r.Rate):
 		return setting.Errorf(prefix+"lr", "must be positive, got %g", r.Rate)
 	case !(r.Warmup >= 0) || math.IsInf(r.Warmup, 1):

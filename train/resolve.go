@@ -25,12 +25,11 @@ func orPointer[T any](v **T, by T) {
 // T, G0, Knots and Init stay zero where they are left to the start.
 func (c Config) Resolve() (Config, error) {
 	pre := c.Stage == Pretrain
-	switch c.Stage {
-	case Pretrain, Isotropic, Anisotropic:
-	case "":
-		return c, setting.Errorf("stage", "must be pretrain, isotropic or anisotropic, got none")
-	default:
-		return c, setting.Errorf("stage", "must be pretrain, isotropic or anisotropic, got %q", c.Stage)
+	if c.Stage == "" {
+		return c, setting.Errorf("stage", "must be one of %s, got none", strings.Join(Stages, ", "))
+	}
+	if err := setting.OneOf("stage", c.Stage, Stages...); err != nil {
+		return c, err
 	}
 	if c.Family.Basis == "" {
 		c.Family.Basis = "none"
@@ -154,15 +153,16 @@ func (c Config) checkNames() error {
 	case c.RatioEmbedding && c.Family.Basis == "none":
 		return setting.Errorf("ratio_embedding",
 			"must be false with one subspace, which has no ratio; give a family with two, such as {\"basis\":\"dct\"}")
-	case c.Probe != kernels.Rademacher && c.Probe != kernels.Sphere && c.Probe != kernels.Gaussian:
-		return setting.Errorf("probe", "must be rademacher, sphere or gaussian, got %q", c.Probe)
+	}
+	if err := setting.OneOf("probe", c.Probe, kernels.Probes...); err != nil {
+		return err
 	}
 	if _, err := kernels.ParseMode(c.Estimator); err != nil {
-		return setting.Errorf("estimator", "must be auto, full, backprop, explicit or finite-difference, got %q", c.Estimator)
+		return setting.OneOf("estimator", c.Estimator, kernels.Modes...)
 	}
 	switch at, err := kernels.ParsePrecision(c.Precision); {
 	case err != nil:
-		return setting.Errorf("precision", "must be float32, tf32 or bfloat16, got %q", c.Precision)
+		return setting.OneOf("precision", c.Precision, kernels.Precisions...)
 	case at == kernels.BFloat16 && kernels.Mode(c.Estimator) == kernels.FiniteDifference:
 		return setting.Errorf("estimator",
 			"must not be finite-difference in bfloat16, whose rounding drowns the differences; choose full, or the precision "+

@@ -21,6 +21,9 @@ func (r *ModelName) SetDefaults() { *r = ModelName{} }
 // Validate implements Request.
 func (r *ModelName) Validate() error { return need("model", r.Model) }
 
+// Precisions lists the arithmetic that networks may have.
+var Precisions = []string{"float32", "tf32", "bfloat16"}
+
 // LoadModel reads a model folder. The folder may have appeared after the server started.
 type LoadModel struct {
 	Name string `json:"name"`
@@ -38,7 +41,7 @@ func (r *LoadModel) Validate() error {
 		r.Path = r.Name
 	}
 	if r.Precision != "" {
-		if err := oneOf("precision", r.Precision, "float32", "tf32", "bfloat16"); err != nil {
+		if err := oneOf("precision", r.Precision, Precisions...); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,10 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 
 // Error returns the text that travels to clients.
 func (e *Error) Error() string {
-	s := "[" + string(e.Code) + "] " + e.Message + "."
+	s := "[" + string(e.Code) + "] " + e.Message
+	if !strings.HasSuffix(e.Message, "?") {
+		s += "."
+	}
 	if e.Hint != "" {
 		s += " " + e.Hint
 	}

@@ -2,8 +2,9 @@ package api
 
 import (
 	"regexp"
-	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -18,6 +19,24 @@ func CheckName(field, name string) error {
 		return Errorf(BadRequest, "%s must match [a-z0-9][a-z0-9._-]{0,63}, got %s", field, describe(name))
 	}
 	return nil
+}
+
+// NotFound returns the error of a name that nothing has, with the nearest of those there are, and the first of them.
+func NotFound(code Code, what, name string, there []string) *Error {
+	const most = 20
+	hint := suggest.DidYouMean(name, there)
+	if hint != "" {
+		hint = "D" + hint[1:] + " "
+	}
+	switch {
+	case len(there) == 0:
+		hint += "There is none so far."
+	case len(there) > most:
+		hint += "There are: " + strings.Join(there[:most], " ") + " …"
+	default:
+		hint += "There are: " + strings.Join(there, " ") + "."
+	}
+	return Errorf(code, "No %s is called %s", what, describe(name)).WithHint("%s", hint)
 }
 
 // need wants a field to be there.
@@ -38,10 +57,10 @@ func join(path, key string) string {
 
 // oneOf wants one of a few words.
 func oneOf(field, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
+	if wrong := suggest.OneOf(value, allowed); wrong != "" {
+		return Errorf(BadRequest, "%s %s", field, wrong)
 	}
-	return Errorf(BadRequest, "%s must be one of %s, got %s", field, strings.Join(allowed, ", "), describe(value))
+	return nil
 }
 
 func atLeast(field string, value, least int) error {

@@ -3,7 +3,8 @@ package solver
 import (
 	"maps"
 	"slices"
-	"strings"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 // method describes a solver: what it may be asked for, what a step costs, and its
@@ -55,7 +56,7 @@ func Names() []string { return slices.Sorted(maps.Keys(methods)) }
 func methodNamed(name string) (method, error) {
 	m, ok := methods[name]
 	if !ok {
-		return method{}, failf("solver", "must be one of %s, got %q", strings.Join(Names(), ", "), name)
+		return method{}, failf("solver", "%s", suggest.OneOf(name, Names()))
 	}
 	return m, nil
 }

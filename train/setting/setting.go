@@ -1,12 +1,14 @@
 // Package setting checks the settings of runs and of passes over data: one form of
 // error, and defaults for what is left at zero.
 //
-// The package imports the standard library only.
+// Of this module it imports internal/suggest only.
 package setting
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 // Error says which field of a configuration cannot be used, and what to do.
@@ -21,6 +23,14 @@ func (e *Error) Error() string { return e.Field + " " + e.Msg }
 // Errorf returns the *[Error] of a field.
 func Errorf(field, format string, args ...any) error {
 	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
+}
+
+// OneOf returns the *[Error] of a field whose value is none of those allowed, or nil.
+func OneOf(field, value string, allowed ...string) error {
+	if wrong := suggest.OneOf(value, allowed); wrong != "" {
+		return &Error{Field: field, Msg: wrong}
+	}
+	return nil
 }
 
 // Default sets *v to its default where it is zero.

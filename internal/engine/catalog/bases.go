@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/suggest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -134,8 +134,7 @@ func Made(d basis.Definition) bool { return d.Made }
 func BasisKind(field, name string, keep func(basis.Definition) bool) (basis.Definition, error) {
 	d, ok := basis.Lookup(name)
 	if !ok || !keep(d) {
-		return d, api.Errorf(api.BadRequest, "%s must be one of %s, got %q", field, strings.Join(basis.Names(keep), ", "),
-			name)
+		return d, api.Errorf(api.BadRequest, "%s %s", field, suggest.OneOf(name, basis.Names(keep)))
 	}
 	return d, nil
 }
@@ -162,23 +161,8 @@ func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and there are none here", name).
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
-	return nil, api.Errorf(api.BasisNotFound, "No basis is called %q", name).
-		WithHint("There are %s, and what is stored: %s.", strings.Join(basis.Names(basis.Definition.ByFormula), ", "),
-			Listed(c.bases))
-}
-
-// Listed names the keys of a catalogue for a hint.
-func Listed[V any](m map[string]V) string { return listedNames(slices.Sorted(maps.Keys(m))) }
-
-func listedNames(names []string) string {
-	const most = 20
-	switch {
-	case len(names) == 0:
-		return "none so far"
-	case len(names) > most:
-		return strings.Join(names[:most], " ") + " …"
-	}
-	return strings.Join(names, " ")
+	return nil, api.NotFound(api.BasisNotFound, "basis", name,
+		append(basis.Names(basis.Definition.ByFormula), slices.Sorted(maps.Keys(c.bases))...))
 }
 
 // DescribeBasis says what lists say about a basis.

@@ -38,8 +38,7 @@ func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data
 		return nil, Damaged(string(datasetKind), name, &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"})
 	}
 	if Missing(err) {
-		return nil, api.Errorf(api.DatasetNotFound, "No data set is called %q", name).
-			WithHint("Stored: %s.", listedNames(c.datasetNames()))
+		return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
 	}
 	if err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func (c *Catalog) DeleteDataset(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) {
-		return api.Errorf(api.DatasetNotFound, "No data set is called %q", name)
+		return api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
 	}
 	c.mu.Lock()
 	delete(c.datasets, name)

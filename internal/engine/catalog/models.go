@@ -25,8 +25,8 @@ func (c *Catalog) Model(name string) (*Model, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, api.Errorf(api.ModelNotFound, "No model is called %q", name).
-			WithHint("Loaded: %s. LoadModel serves a folder that has appeared meanwhile.", Listed(c.models))
+		e := api.NotFound(api.ModelNotFound, "model", name, slices.Sorted(maps.Keys(c.models)))
+		return nil, e.WithHint("%s LoadModel serves a folder that has appeared meanwhile.", e.Hint)
 	}
 	return m, nil
 }

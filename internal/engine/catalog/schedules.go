@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,8 +112,15 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	case damage != nil:
 		return Schedule{}, damage
 	}
-	return Schedule{}, api.Errorf(api.ScheduleNotFound, "No schedule is called %q", ref.Name).
-		WithHint("There is edm, every model's own, and what was stored; ListSchedules tells them all.")
+	return Schedule{}, api.NotFound(api.ScheduleNotFound, "schedule", ref.Name, c.scheduleNames())
+}
+
+// scheduleNames lists what a request may call a schedule.
+func (c *Catalog) scheduleNames() []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	names := slices.AppendSeq([]string{"edm"}, maps.Keys(c.schedules))
+	return slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(c.models)))))
 }
 
 // DescribeSchedule says what lists say about s.
@@ -215,7 +223,7 @@ func (c *Catalog) DeleteSchedule(name string) error {
 		return api.Errorf(api.BadRequest, "The schedule %q belongs to the model of that name", name).
 			WithHint("It goes with DeleteModel.")
 	case !stored:
-		return api.Errorf(api.ScheduleNotFound, "No schedule is called %q", name)
+		return api.NotFound(api.ScheduleNotFound, "schedule", name, c.scheduleNames())
 	}
 	if err := atomicdir.Remove(c.scheduleFile(name)); err != nil { // first: where it is left, it would be the schedule
 		return err

@@ -99,8 +99,7 @@ func (s *Runs) Named(name string) (*Run, error) {
 	defer s.mu.RUnlock()
 	r, ok := s.runs[name]
 	if !ok {
-		return nil, api.Errorf(api.RunNotFound, "No run is called %q", name).
-			WithHint("There are: %s.", catalog.Listed(s.runs))
+		return nil, api.NotFound(api.RunNotFound, "run", name, slices.Sorted(maps.Keys(s.runs)))
 	}
 	return r, nil
 }
