@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
-
-	"github.com/spf13/cobra"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -16,30 +14,25 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-func newBasis() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "basis",
-		Short: "Make, list and delete bases of image space",
-		Example: `  anisoflight basis make --name digits-pca --kind pca_per_class --dataset digits
+var basisGroup = command.Group{
+	Use:   "basis",
+	Short: "Make, list and delete bases of image space",
+	Example: `  anisoflight basis make --name digits-pca --kind pca_per_class --dataset digits
   anisoflight basis list
   anisoflight basis delete --name digits-pca`,
-		Args: command.GroupArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	for _, s := range []command.Spec{basisMakeSpec, basisListSpec, basisDeleteSpec} {
-		cmd.AddCommand(s.Command())
-	}
-	return cmd
+	Specs: []command.Spec{
+		basisMakeSpec, basisListSpec, basisDeleteSpec,
+	},
 }
 
 // basisRequest are the fields of MakeBasis.
 var basisRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new basis"},
-	{Name: "kind", Required: true, Usage: strings.Join(basis.Names(madeBasis), ", ")},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set to make it of"},
+	{Name: "kind", Required: true, Usage: strings.Join(basis.Names(madeBasis), ", "), OneOf: basis.Names(madeBasis)},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set to make it of", Names: connect.Datasets},
 	{
 		Name: "k", Kind: command.Whole,
-		Usage: "dimensions of the first subspace per channel (default a quarter of the pixels)",
+		Usage: "dimensions of the first subspace per channel", Otherwise: "a quarter of the pixels",
 	},
 	{
 		Name: "clusters", Kind: command.Object,
@@ -74,60 +67,40 @@ lies in the first subspace.`,
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
 	Options: slices.Concat(basisRequest, connect.FolderOptions),
 	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		var reply api.BasisInfo
-		if err := connect.Perform(ctx, e, "MakeBasis", e.Request(basisRequest), "measuring", &reply); err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, reply)
-		}
-		fmt.Fprintf(e.Out, "%s: %d×%d pixels, %d dimensions of %d in the first subspace\n", reply.Name, reply.Height,
-			reply.Width, reply.K, reply.Height*reply.Width)
-		if reply.Spans == nil {
-			return nil
-		}
-		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "CLASSES\tIMAGES\tVARIANCE IN THE FIRST")
-		for _, s := range reply.Spans {
-			classes := "all"
-			if reply.PerClass {
-				classes = strings.Trim(fmt.Sprint(s.Labels), "[]")
-			}
-			fmt.Fprintf(t, "%s\t%d\t%.1f %%\n", classes, s.Images, 100*s.Share)
-		}
-		return t.Flush()
-	},
+	Run:     makes("MakeBasis", "", basisRequest, "measuring", printBasis),
 }
 
-var basisListSpec = command.Spec{
-	Use:     "list",
-	Short:   "List the stored bases",
-	Example: "  anisoflight basis list --data data",
-	Options: connect.FolderOptions,
-	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		bases, err := connect.List(ctx, e, (*client.Client).ListBases)
-		if err != nil {
-			return err
+func printBasis(w io.Writer, b api.BasisInfo) error {
+	fmt.Fprintf(w, "%s: %d×%d pixels, %d dimensions of %d in the first subspace\n", b.Name, b.Height, b.Width, b.K,
+		b.Height*b.Width)
+	if b.Spans == nil {
+		return nil
+	}
+	t := command.NewTable(w, "CLASSES\tIMAGES\tVARIANCE IN THE FIRST")
+	for _, s := range b.Spans {
+		classes := "all"
+		if b.PerClass {
+			classes = strings.Trim(fmt.Sprint(s.Labels), "[]")
 		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, bases)
-		}
-		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "NAME\tPIXELS\tK\tPER CLASS")
-		for _, b := range bases {
-			fmt.Fprintf(t, "%s\t%d×%d\t%d\t%s\n", b.Name, b.Height, b.Width, b.K, command.YesNo(b.PerClass))
-		}
-		return t.Flush()
-	},
+		fmt.Fprintf(t, "%s\t%d\t%.1f %%\n", classes, s.Images, 100*s.Share)
+	}
+	return t.Flush()
 }
+
+var basisListSpec = listSpec("stored bases", "basis", (*client.Client).ListBases, "NAME\tPIXELS\tK\tPER CLASS",
+	func(b api.BasisInfo) string {
+		return fmt.Sprintf("%s\t%d×%d\t%d\t%s", b.Name, b.Height, b.Width, b.K, command.YesNo(b.PerClass))
+	})
 
 var basisDeleteSpec = command.Spec{
 	Use:     "delete",
 	Short:   "Delete a stored basis; schedules, runs and models keep their copies",
 	Example: "  anisoflight basis delete --name digits-pca",
-	Options: slices.Concat([]command.Option{{Name: "name", Required: true, Usage: "`name` of the basis"}},
+	Options: slices.Concat([]command.Option{{
+		Name: "name", Required: true,
+		Usage: "`name` of the basis",
+		Names: connect.Bases,
+	}},
 		connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {
 		return connect.WithServer(ctx, e, func(c connect.Connection) error { return c.DeleteBasis(ctx, e.Text("name")) })

@@ -6,25 +6,42 @@ import (
 	"io"
 	"math"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // benchRequest are the fields of BenchSchedule.
 var benchRequest = []command.Option{
-	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is sampled"},
-	{Name: "schedules", Kind: command.Object, Usage: "`list` of schedules, such as edm,digits-5 (default edm)"},
-	{Name: "solvers", Kind: command.Object, Usage: "`list` of solvers, such as heun,dpmpp2m (default heun)"},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is sampled", Names: connect.Datasets},
+	{
+		Name: "schedules", Kind: command.Object,
+		Usage:     "`list` of schedules, such as edm,digits-5",
+		Otherwise: "edm", OneOf: []string{"edm"}, Names: connect.Schedules, List: true,
+	},
+	{
+		Name: "solvers", Kind: command.Object,
+		Usage:     "`list` of solvers, such as heun,dpmpp2m",
+		Otherwise: "heun", OneOf: api.Solvers, List: true,
+	},
 	{Name: "nfe", Required: true, Kind: command.Object, Usage: "`list` of evaluations, such as 5,9,17"},
-	{Name: "grid", Kind: command.Object, Usage: "grid: schedule (default), edm, polynomial, logsnr, geodesic, or JSON"},
-	{Name: "covariance", Usage: "of the Gaussian: dct (default), diagonal in frequency, or full, which serves any basis"},
+	{
+		Name: "grid", Kind: command.Object,
+		Usage:     "grid: schedule, edm, polynomial, logsnr, geodesic, or JSON",
+		Otherwise: "schedule", OneOf: api.GridNames,
+	},
+	{
+		Name:      "covariance",
+		Usage:     "of the Gaussian: dct, diagonal in frequency, or full, which serves any basis",
+		Otherwise: "dct", OneOf: []string{"dct", "full"},
+	},
 	{
 		Name:  "basis",
-		Usage: "subspaces that isotropic schedules are seen by: none (default), dct, or with full covariance any",
+		Usage: "subspaces that isotropic schedules are seen by: none, dct, or with full covariance any", Otherwise: "none",
+		OneOf: basis.Names(nil), Names: connect.Bases,
 	},
 	{Name: "k", Kind: command.Whole, Usage: "of dct: dimensions of the low frequencies per channel, a square"},
 	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
@@ -56,10 +73,7 @@ data's mean, which no solver can help.`,
 		if err != nil {
 			return err
 		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, table.rows)
-		}
-		return table.print(e.Out)
+		return e.Show(table.rows, table.print)
 	},
 }
 
@@ -131,8 +145,7 @@ func entry(list any, at int, def string) any {
 }
 
 func (b *benchTable) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "SCHEDULE\tSOLVER\tNFE\tSTEPS\tCLASS\tSUBSPACE\tDIMS\tVARIANCE\tW2²\tOF WHICH SHIFT")
+	t := command.NewTable(w, "SCHEDULE\tSOLVER\tNFE\tSTEPS\tCLASS\tSUBSPACE\tDIMS\tVARIANCE\tW2²\tOF WHICH SHIFT")
 	for _, r := range b.rows {
 		class, subspace := "all", "all"
 		if r.Label >= 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
@@ -51,11 +50,7 @@ func runScheduleCheck(ctx context.Context, e command.Env) error {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		err = command.PrintJSON(e.Out, report)
-	} else {
-		err = printCheck(e.Out, report)
-	}
+	err = e.Show(report, func(w io.Writer) error { return printCheck(w, report) })
 	if err == nil && !report.OK {
 		err = errors.New("the estimator does not give the gradient of the loss")
 	}
@@ -63,8 +58,7 @@ func runScheduleCheck(ctx context.Context, e command.Env) error {
 }
 
 func printCheck(w io.Writer, r *schedulecheck.Report) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "ESTIMATOR\tDEVIATION\tBOUND\tIN\t")
+	t := command.NewTable(w, "ESTIMATOR\tDEVIATION\tBOUND\tIN\t")
 	for _, row := range r.Rows {
 		in, verdict := "relative, sample by sample", "ok"
 		if row.Statistical {

@@ -57,7 +57,7 @@ func isCancelled(err error) bool {
 }
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
+	root := command.Group{
 		Use:   "anisoflight",
 		Short: "Diffusion models with learned anisotropic noise schedules, over Arrow Flight",
 		Long: `Anisoflight trains diffusion models, learns noise schedules for them, and serves
@@ -69,20 +69,21 @@ or in a YAML file named by --config; the first of these that is given wins.`,
   anisoflight serve --data data
   anisoflight train --name digits --config configs/digits-pretrain.yaml
   anisoflight sample --model digits --n 64 --steps 9 --out digits.png`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          command.GroupArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Specs: specs(),
+	}.Command()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(command.FlagError)
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
+	for _, g := range groups {
+		root.AddCommand(g.Command())
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.Usagef(cmd, "%w", err) })
-	for _, s := range specs() {
-		root.AddCommand(s.Command())
-	}
-	root.AddCommand(newData(), newModel(), newSchedule(), newBasis(), serve.NewToken(), serve.NewCertificate(),
-		newConfig(), newVersion())
+	root.AddCommand(serve.NewToken(), serve.NewCertificate(), newConfig(), newVersion())
 	return root
 }
+
+// groups are the commands that only have others with settings.
+var groups = []command.Group{dataGroup, modelGroup, scheduleGroup, basisGroup}
 
 // specs are the commands with settings.
 func specs() []command.Spec {

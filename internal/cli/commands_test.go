@@ -343,8 +343,12 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if status, stdout, _ := call(t, "version"); status != 0 || !strings.HasPrefix(stdout, "anisoflight ") {
+	status, stdout, _ := call(t, "version")
+	if status != 0 || !strings.HasPrefix(stdout, "anisoflight ") {
 		t.Errorf("status %d, output %q", status, stdout)
+	}
+	if status, flag, _ := call(t, "--version"); status != 0 || flag != stdout {
+		t.Errorf("--version: status %d, output %q, want %q", status, flag, stdout)
 	}
 }
 

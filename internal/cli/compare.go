@@ -13,7 +13,11 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
+
+// comparedGrids are the grids and the tables of noise levels, by name.
+var comparedGrids = append(slices.Clone(api.GridNames), api.Tables...)
 
 var compareSpec = command.Spec{
 	Use:   "compare",
@@ -39,16 +43,29 @@ must be installed (ANISOFLIGHT_PYTHON names the interpreter).`,
   anisoflight compare --model digits --solvers ab:order=2 --nfe 5 --schedules own,fast \
     --dataset digits --out table.csv`,
 	Options: slices.Concat([]command.Option{
-		{Name: "model", Required: true, Usage: "`name` of the model"},
-		{Name: "solvers", Default: "heun,ab,ipndm,dpmpp2m", Usage: "`list` of " + strings.Join(api.Solvers, " ")},
+		{Name: "model", Required: true, Usage: "`name` of the model", Names: connect.Models},
+		{
+			Name:    "solvers",
+			Usage:   "`list` of " + strings.Join(api.Solvers, " "),
+			Default: "heun,ab,ipndm,dpmpp2m", OneOf: api.Solvers, List: true,
+		},
 		{Name: "nfe", Kind: command.Text, Default: "5,9", Usage: "`list` of evaluations of the network"},
 		{
 			Name: "grids", Default: "schedule",
-			Usage: "`list` of " + strings.Join(append(slices.Clone(api.GridNames), api.Tables...), ", "),
+			Usage: "`list` of " + strings.Join(comparedGrids, ", "),
+			OneOf: comparedGrids, List: true,
 		},
-		{Name: "schedules", Default: "own", Usage: "`list` of schedules: names, edm, own (the model's own)"},
+		{
+			Name:    "schedules",
+			Usage:   "`list` of schedules: names, edm, own (the model's own)",
+			Default: "own", OneOf: []string{"own", "edm"}, Names: connect.Schedules, List: true,
+		},
 		{Name: "probes", Kind: command.Whole, Default: "256", Usage: "`number` of latents of the ODE error"},
-		{Name: "dataset", Usage: "`name` of the data set of the Fréchet distance; without one it is left out"},
+		{
+			Name:  "dataset",
+			Usage: "`name` of the data set of the Fréchet distance; without one it is left out",
+			Names: connect.Datasets,
+		},
 		{
 			Name: "components", Kind: command.Whole, Default: "40",
 			Usage: "`number` of principal components of the Fréchet distance",
@@ -90,6 +107,11 @@ func runCompare(ctx context.Context, e command.Env) error {
 	plan, err := newComparePlan(e)
 	if err != nil {
 		return command.Usagef(e.Cmd, "%w", err)
+	}
+	if plan.Out != "" {
+		if err := command.CheckOut(plan.Out); err != nil {
+			return err
+		}
 	}
 	cmd, err := command.Python(ctx, e, "anisoflight.compare")
 	if err != nil {
@@ -161,22 +183,21 @@ func newComparePlan(e command.Env) (comparePlan, error) {
 
 // parseGrid reads the name of a grid or of a table.
 func parseGrid(word string) (choice, error) {
-	switch {
-	case slices.Contains(api.GridNames, word):
-		return choice{word, word}, nil
-	case slices.Contains(api.Tables, word):
+	if wrong := suggest.OneOf(word, comparedGrids); wrong != "" {
+		return choice{}, fmt.Errorf("--grids %s", wrong)
+	}
+	if slices.Contains(api.Tables, word) {
 		return choice{word, map[string]any{api.GridTable: word}}, nil
 	}
-	return choice{}, fmt.Errorf("--grids must be of %s %s, got %q", strings.Join(api.GridNames, " "),
-		strings.Join(api.Tables, " "), word)
+	return choice{word, word}, nil
 }
 
 // parseSolver reads NAME:FIELD=VALUE:…; a value that is JSON, such as a number, is taken as that.
 func parseSolver(word string) (choice, error) {
 	name, rest, more := strings.Cut(word, ":")
 	options := map[string]any{"solver": name}
-	if !slices.Contains(api.Solvers, name) {
-		return choice{}, fmt.Errorf("--solvers must be of %s, got %q", strings.Join(api.Solvers, " "), name)
+	if wrong := suggest.OneOf(name, api.Solvers); wrong != "" {
+		return choice{}, fmt.Errorf("--solvers %s", wrong)
 	}
 	for more {
 		var part string

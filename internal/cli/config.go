@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -12,10 +11,10 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/serve"
 )
 
-// newConfig makes the command that shows settings: one subcommand for each command
-// that has some, with the same flags. Without a subcommand it shows serve's.
+// newConfig makes the command that shows settings: below it is every command that has some, with the same flags.
+// Without one it shows serve's.
 func newConfig() *cobra.Command {
-	parent := showSettings(serve.Spec)
+	parent := showSettings(serve.Spec, "config")
 	parent.Use = "config [command]"
 	parent.Short = "Print the settings in force and where each comes from"
 	parent.Long = `Config resolves a command's settings as that command would (flag, then environment,
@@ -26,17 +25,27 @@ command's own flags and does nothing else. Without a command it shows serve's.`
   anisoflight config train --config configs/digits-pretrain.yaml --lr 0.001
   anisoflight config --json`
 	for _, s := range specs() {
-		child := showSettings(s)
-		child.Short = "Print the settings of " + s.Use
-		parent.AddCommand(child)
+		parent.AddCommand(showSettings(s, "config "+s.Use))
+	}
+	for _, g := range groups {
+		path := "config " + g.Use
+		cmd := command.Group{
+			Use: g.Use, Short: "Print the settings of the commands of " + g.Use, Example: "  anisoflight " + path + " list",
+		}.Command()
+		for _, s := range g.Specs {
+			cmd.AddCommand(showSettings(s, path+" "+s.Use))
+		}
+		parent.AddCommand(cmd)
 	}
 	return parent
 }
 
-func showSettings(s command.Spec) *cobra.Command {
+// showSettings makes the command that shows those of a command; path is what it is called by.
+func showSettings(s command.Spec, path string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     s.Use,
-		Example: "  anisoflight config " + s.Use,
+		Short:   "Print the settings of " + s.Use,
+		Example: "  anisoflight " + path,
 		Args:    command.NoArgs,
 	}
 	s.Flags(cmd)
@@ -46,46 +55,55 @@ func showSettings(s command.Spec) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return command.PrintJSON(e.Out, settingsJSON(e.Values))
-		}
-		return printSettings(e.Out, e.Values)
+		e.JSON = *asJSON
+		return e.Show(settingsJSON(e.Values), func(w io.Writer) error { return printSettings(w, e.Values) })
 	}
 	return cmd
 }
 
 func printSettings(w io.Writer, values []command.Value) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "SETTING\tVALUE\tSOURCE")
+	t := command.NewTable(w, "SETTING\tVALUE\tSOURCE")
 	for _, v := range values {
-		shown := "(unset)"
-		if v.Value != nil && v.Secret {
-			shown = "(secret)"
-		} else if v.Value != nil {
-			raw, err := json.Marshal(v.Value)
+		value, source := "-", v.Source
+		switch {
+		case v.Value == nil && v.Otherwise != "":
+			value = v.Otherwise
+		case v.Value != nil:
+			raw, err := json.Marshal(shown(v))
 			if err != nil {
 				return err
 			}
-			shown = string(raw)
+			value = string(raw)
+		case v.Required:
+			source = "missing"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", v.Name, shown, v.Source)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", v.Name, value, source)
 	}
 	return t.Flush()
 }
 
 type settingJSON struct {
-	Value  any    `json:"value"`
-	Source string `json:"source"`
+	Value     any    `json:"value"`               // null where the command does not decide it
+	Otherwise string `json:"otherwise,omitempty"` // what holds then, in words
+	Source    string `json:"source"`
 }
 
 func settingsJSON(values []command.Value) map[string]settingJSON {
 	out := map[string]settingJSON{}
 	for _, v := range values {
-		shown := v.Value
-		if shown != nil && v.Secret {
-			shown = "(secret)"
+		s := settingJSON{Value: shown(v), Source: v.Source}
+		if v.Value == nil {
+			s.Otherwise = v.Otherwise
 		}
-		out[v.Name] = settingJSON{shown, v.Source}
+		out[v.Name] = s
 	}
 	return out
+}
+
+// shown returns a setting's value, if it may be seen.
+func shown(v command.Value) any {
+	if v.Value != nil && v.Secret {
+		return "(secret)"
+	}
+	return v.Value
 }

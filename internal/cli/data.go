@@ -7,26 +7,19 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spf13/cobra"
-
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-func newData() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "data",
-		Short: "Inspect images in many formats, and convert them to data sets",
-		Example: `  anisoflight data inspect downloads/cifar-10-python.tar.gz
+var dataGroup = command.Group{
+	Use:   "data",
+	Short: "Inspect images in many formats, and convert them to data sets",
+	Example: `  anisoflight data inspect downloads/cifar-10-python.tar.gz
   anisoflight data convert downloads/cifar-10-python.tar.gz --name cifar10
   anisoflight data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 --transform center-crop`,
-		Args: command.GroupArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	for _, s := range []command.Spec{dataInspectSpec, dataConvertSpec} {
-		cmd.AddCommand(s.Command())
-	}
-	return cmd
+	Specs: []command.Spec{
+		dataInspectSpec, dataConvertSpec,
+	},
 }
 
 const formats = `PATH is a folder or zip of PNG, JPEG or WebP images (StyleGAN's and EDM's with
@@ -41,6 +34,7 @@ var (
 	labelsOption = command.Option{
 		Name: "labels", Default: "auto",
 		Usage: "`from` where: auto (the format's own), folder (the one an image lies in), none",
+		OneOf: []string{"auto", "folder", "none"},
 	}
 	quietOption = command.Option{Name: "quiet", Kind: command.Toggle, Usage: "no progress bars"}
 )
@@ -61,12 +55,13 @@ var dataInspectSpec = command.Spec{
 var convertOptions = []command.Option{
 	{Name: "name", Usage: "`name` of the data set in the data folder, or on the server"},
 	{Name: "out", Usage: "`path` to write instead: FILE.zip for EDM's tools, else a folder"},
-	{Name: "resolution", Usage: "`size` in pixels: 64 or WIDTHxHEIGHT (default: as the images are)"},
+	{Name: "resolution", Usage: "`size` in pixels: 64 or WIDTHxHEIGHT", Otherwise: "as the images are"},
 	{
 		Name:  "transform",
-		Usage: "`name` of a transform: resize (default) center-crop center-crop-wide center-crop-dhariwal",
+		Usage: "`name` of a transform: resize center-crop center-crop-wide center-crop-dhariwal", Otherwise: "resize",
+		OneOf: []string{"resize", "center-crop", "center-crop-wide", "center-crop-dhariwal"},
 	},
-	{Name: "channels", Kind: command.Whole, Usage: "1 makes all images grey, 3 colour (default: as the images are)"},
+	{Name: "channels", Kind: command.Whole, Usage: "1 makes all images grey, 3 colour", Otherwise: "as the images are"},
 	labelsOption,
 	{Name: "skip_bad", Kind: command.Toggle, Usage: "leave out images that cannot be read, and name each"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace what is there"},

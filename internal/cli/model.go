@@ -1,80 +1,55 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-func newModel() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "model",
-		Short: "List and check models, make mixtures with exact score, and draw data sets from them",
-		Example: `  anisoflight model list
+var modelGroup = command.Group{
+	Use:   "model",
+	Short: "List and check models, make mixtures with exact score, and draw data sets from them",
+	Example: `  anisoflight model list
   anisoflight model check data/models/cifar10
   anisoflight model mixture --name digits-gmm --dataset digits
   anisoflight model draw --name known --model digits-gmm --n 10000`,
-		Args: command.GroupArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	for _, s := range []command.Spec{modelListSpec, modelCheckSpec, modelMixtureSpec, modelDrawSpec} {
-		cmd.AddCommand(s.Command())
-	}
-	return cmd
-}
-
-var modelListSpec = command.Spec{
-	Use:     "list",
-	Short:   "List the models",
-	Example: "  anisoflight model list --data data",
-	Options: connect.FolderOptions,
-	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		models, err := connect.List(ctx, e, (*client.Client).ListModels)
-		if err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, models)
-		}
-		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "NAME\tTYPE\tPIXELS\tCHANNELS\tCLASSES\tPARAMETERS\tSCHEDULE")
-		for _, m := range models {
-			width, own := m.Width, "edm"
-			if width == 0 {
-				width = m.Resolution
-			}
-			if m.Schedule != nil {
-				own = m.Schedule.Basis
-			}
-			fmt.Fprintf(t, "%s\t%s\t%d×%d\t%d\t%d\t%d\t%s\n", m.Name, m.Type, m.Resolution, width, m.Channels, m.LabelDim,
-				m.Parameters, own)
-		}
-		return t.Flush()
+	Specs: []command.Spec{
+		modelListSpec, modelCheckSpec, modelMixtureSpec, modelDrawSpec,
 	},
 }
+
+var modelListSpec = listSpec("models", "model", (*client.Client).ListModels,
+	"NAME\tTYPE\tPIXELS\tCHANNELS\tCLASSES\tPARAMETERS\tSCHEDULE", func(m api.ModelInfo) string {
+		width, own := m.Width, "edm"
+		if width == 0 {
+			width = m.Resolution
+		}
+		if m.Schedule != nil {
+			own = m.Schedule.Basis
+		}
+		return fmt.Sprintf("%s\t%s\t%d×%d\t%d\t%d\t%d\t%s", m.Name, m.Type, m.Resolution, width, m.Channels, m.LabelDim,
+			m.Parameters, own)
+	})
 
 // mixtureRequest are the fields of MakeModel.
 var mixtureRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new model"},
-	{Name: "dataset", Usage: "`name` of the data set whose classes it has"},
+	{Name: "dataset", Usage: "`name` of the data set whose classes it has", Names: connect.Datasets},
 	{
 		Name:  "covariance",
 		Usage: "kept of each class: dct (default; the channels of each frequency), full, or a basis `name`",
+		OneOf: []string{"dct", "full"}, Names: connect.Bases,
 	},
-	{Name: "floor", Kind: command.Number, Usage: "least variance in any direction (default 1e-4)"},
+	{Name: "floor", Kind: command.Number, Usage: "least variance in any direction", Otherwise: "1e-4"},
 	{Name: "means", Kind: command.Object, Usage: "of the components, instead of a data set: [[...],...]"},
 	{Name: "covariances", Kind: command.Object, Usage: "of the components: [[[...],...],...]"},
-	{Name: "weights", Kind: command.Object, Usage: "of the components (default: equal)"},
-	{Name: "labels", Kind: command.Object, Usage: "classes of the components (default: none)"},
-	{Name: "shape", Kind: command.Object, Usage: "[H,W,C] of an image (default [1,dimensions,1])"},
+	{Name: "weights", Kind: command.Object, Usage: "of the components", Otherwise: "equal"},
+	{Name: "labels", Kind: command.Object, Usage: "classes of the components", Otherwise: "none"},
+	{Name: "shape", Kind: command.Object, Usage: "[H,W,C] of an image", Otherwise: "[1,dimensions,1]"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a model of that name"},
 }
 
@@ -93,15 +68,15 @@ Images of up to 64 values take any basis.`,
     --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
 	Options: slices.Concat(mixtureRequest, connect.FolderOptions),
 	Stores:  true,
-	Run:     makeAndPrint("MakeModel", mixtureRequest, "measuring"),
+	Run:     makes("MakeModel", "", mixtureRequest, "measuring", printReply),
 }
 
 // drawRequest are the fields of MakeDataset.
 var drawRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new data set"},
-	{Name: "model", Required: true, Usage: "`name` of the mixture"},
+	{Name: "model", Required: true, Usage: "`name` of the mixture", Names: connect.Models},
 	{Name: "n", Required: true, Kind: command.Whole, Usage: "images"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the first image (default 0)"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the first image", Otherwise: "0"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a data set of that name"},
 }
 
@@ -110,16 +85,5 @@ var modelDrawSpec = command.Spec{
 	Short:   "Draw a data set from a mixture: images of a known law",
 	Example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
 	Options: slices.Concat(drawRequest, connect.FolderOptions),
-	Run:     makeAndPrint("MakeDataset", drawRequest, "drawing"),
-}
-
-// makeAndPrint runs an action of these fields with progress and prints its reply.
-func makeAndPrint(action string, request []command.Option, doing string) func(context.Context, command.Env) error {
-	return func(ctx context.Context, e command.Env) error {
-		reply := map[string]any{}
-		if err := connect.Perform(ctx, e, action, e.Request(request), doing, &reply); err != nil {
-			return err
-		}
-		return command.PrintJSON(e.Out, reply)
-	}
+	Run:     makes("MakeDataset", "", drawRequest, "drawing", printReply),
 }

@@ -55,12 +55,7 @@ func runModelCheck(_ context.Context, e command.Env) error {
 		}
 		report.Faults = append(report.Faults, fault)
 	}
-	var err error
-	if e.JSON {
-		err = command.PrintJSON(e.Out, report)
-	} else {
-		err = report.print(e.Out)
-	}
+	err := e.Show(report, report.print)
 	if err == nil && len(faults) > 0 {
 		err = fmt.Errorf("%s cannot be served", e.Args[0])
 	}

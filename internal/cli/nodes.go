@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -16,20 +15,28 @@ import (
 // nodesRequest are the fields of MakeSchedule that a gaussian schedule takes.
 var nodesRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is measured"},
-	{Name: "solver", Required: true, Usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is measured", Names: connect.Datasets},
+	{
+		Name: "solver", Required: true,
+		Usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " "),
+		OneOf: api.Solvers,
+	},
 	{Name: "nfe", Required: true, Kind: command.Whole, Usage: "evaluations of the network: takes the most steps that fit"},
-	{Name: "basis", Usage: "none (default), or dct for noise levels by frequency"},
+	{
+		Name:      "basis",
+		Usage:     "none, or dct for noise levels by frequency",
+		Otherwise: "none", OneOf: []string{"none", "dct"},
+	},
 	{
 		Name: "k", Kind: command.Whole,
-		Usage: "of dct: dimensions of the low frequencies per channel, a square (default: half of each axis)",
+		Usage: "of dct: dimensions of the low frequencies per channel, a square", Otherwise: "half of each axis",
 	},
 	{
 		Name: "cuts", Kind: command.Object,
 		Usage: "of dct: nested bands instead of k, `JSON` such as [2,4] for three subspaces",
 	},
-	{Name: "T", Kind: command.Number, Usage: "end of time, a variance (default 6400)"},
-	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0 (default 1e-9)"},
+	{Name: "T", Kind: command.Number, Usage: "end of time, a variance", Otherwise: "6400"},
+	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0", Otherwise: "1e-9"},
 	{
 		Name: "refine", Kind: command.Object,
 		Usage: "move the levels to where the solver errs less on a model: JSON such as " +
@@ -57,22 +64,15 @@ gain is measured on those latents and on as many others.`,
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
 	Options: slices.Concat(nodesRequest, connect.FolderOptions),
 	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		fields := e.Request(nodesRequest)
-		fields["kind"] = "gaussian"
-		var reply api.ScheduleInfo
-		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "choosing", &reply); err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, reply)
-		}
-		if r := reply.Refined; r != nil {
-			fmt.Fprintf(e.Out, "ODE error on %s: %.4g before refining, %.4g after; on other latents %.4g and %.4g\n", r.Model,
-				r.Before, r.After, r.HeldBefore, r.HeldAfter)
-		}
-		return printBench(e.Out, reply.Name, *reply.Bench)
-	},
+	Run:     makes("MakeSchedule", "gaussian", nodesRequest, "choosing", printNodes),
+}
+
+func printNodes(w io.Writer, s api.ScheduleInfo) error {
+	if r := s.Refined; r != nil {
+		fmt.Fprintf(w, "ODE error on %s: %.4g before refining, %.4g after; on other latents %.4g and %.4g\n", r.Model,
+			r.Before, r.After, r.HeldBefore, r.HeldAfter)
+	}
+	return printBench(w, s.Name, *s.Bench)
 }
 
 // printBench shows the gain of nodes, in all and by subspace.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -17,17 +16,17 @@ import (
 
 // predictRequest are the fields of Predict.
 var predictRequest = []command.Option{
-	{Name: "model", Required: true, Usage: "`name` of the model whose residual is measured"},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on"},
-	{Name: "T", Kind: command.Number, Usage: "end of time, a variance (default: the model's own)"},
-	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0 (default 1e-9)"},
-	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g)) (default 1)"},
-	{Name: "points", Kind: command.Whole, Usage: "noise levels measured (default 64)"},
-	{Name: "samples", Kind: command.Whole, Usage: "images per noise level and class (default 32)"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the images and the noise (default 0)"},
+	{Name: "model", Required: true, Usage: "`name` of the model whose residual is measured", Names: connect.Models},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on", Names: connect.Datasets},
+	{Name: "T", Kind: command.Number, Usage: "end of time, a variance", Otherwise: "the model's own"},
+	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0", Otherwise: "1e-9"},
+	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g))", Otherwise: "1"},
+	{Name: "points", Kind: command.Whole, Usage: "noise levels measured", Otherwise: "64"},
+	{Name: "samples", Kind: command.Whole, Usage: "images per noise level and class", Otherwise: "32"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the images and the noise", Otherwise: "0"},
 	{
 		Name: "bases", Kind: command.Object,
-		Usage: "list of " + strings.Join(basis.Names(basis.Definition.Predicted), ", ") + " (default all)",
+		Usage: "list of " + strings.Join(basis.Names(basis.Definition.Predicted), ", "), Otherwise: "all",
 	},
 }
 
@@ -53,13 +52,12 @@ no gains. The most promising come first.`,
 		if err != nil {
 			return err
 		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, rows)
-		}
-		if top := int(e.Whole("top")); top > 0 && top < len(rows) {
-			rows = rows[:top]
-		}
-		return printPredictions(e.Out, rows)
+		return e.Show(rows, func(w io.Writer) error {
+			if top := int(e.Whole("top")); top > 0 && top < len(rows) {
+				rows = rows[:top]
+			}
+			return printPredictions(w, rows)
+		})
 	},
 }
 
@@ -95,8 +93,7 @@ func predictions(s api.Schema, b api.Batch) []prediction {
 }
 
 func printPredictions(w io.Writer, rows []prediction) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "BASIS\tK\tCUTS\tPER CLASS\tENERGY\tGAIN")
+	t := command.NewTable(w, "BASIS\tK\tCUTS\tPER CLASS\tENERGY\tGAIN")
 	for _, p := range rows {
 		k := "-"
 		if p.K > 0 {

@@ -15,43 +15,53 @@ import (
 
 // sampleRequest are the fields of the request Sample, by their own names.
 var sampleRequest = []command.Option{
-	{Name: "model", Required: true, Usage: "`name` of the model"},
+	{Name: "model", Required: true, Usage: "`name` of the model", Names: connect.Models},
 	{
 		Name: "n", Kind: command.Whole,
-		Usage: "`number` of images; a conditional model draws their labels (default 64 without --labels)",
+		Usage: "`number` of images; a conditional model draws their labels", Otherwise: "64 without --labels",
 	},
 	{Name: "labels", Kind: command.Object, Usage: "one image per label: a `list` such as 0,1,2 or 0-9"},
-	{Name: "seed", Kind: command.Seed, Usage: "image i is made from seed + i alone (default 0)"},
-	{Name: "steps", Kind: command.Whole, Usage: "solver steps (default 18 without --nfe)"},
+	{Name: "seed", Kind: command.Seed, Usage: "image i is made from seed + i alone", Otherwise: "0"},
+	{Name: "steps", Kind: command.Whole, Usage: "solver steps", Otherwise: "18 without --nfe"},
 	{
 		Name: "nfe", Kind: command.Whole,
 		Usage: "evaluations of the network, instead of steps: takes the most steps that fit (9 of heun needs " +
 			"--second-point endpoint)",
 	},
-	{Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default heun)"},
+	{Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " "), Otherwise: "heun", OneOf: api.Solvers},
 	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc, deis and local"},
-	{Name: "variant", Usage: "of unipc: bh1 or bh2 (default)"},
-	{Name: "second_point", Usage: "of heun: midpoint (default) or endpoint"},
+	{Name: "variant", Usage: "of unipc: bh1 or bh2", Otherwise: "bh2", OneOf: []string{"bh1", "bh2"}},
+	{
+		Name:      "second_point",
+		Usage:     "of heun: midpoint or endpoint",
+		Otherwise: "midpoint", OneOf: []string{"midpoint", "endpoint"},
+	},
 	{
 		Name: "grid", Kind: command.Object,
-		Usage: "schedule (default), edm, polynomial, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or " +
+		Usage: "schedule, edm, polynomial, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or " +
 			"{\"table\":\"ays-sd15\"}",
+		Otherwise: "schedule", OneOf: api.GridNames,
 	},
 	{
 		Name: "schedule", Kind: command.Object,
-		Usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)",
+		Usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}}", Otherwise: "the model's own",
+		OneOf: []string{"edm"}, Names: connect.Schedules,
 	},
 	{
 		Name: "lower_order_final", Kind: command.Toggle,
-		Usage: "of dpmpp, unipc and local: lower the order towards the end (default true)",
+		Usage: "of dpmpp, unipc and local: lower the order towards the end", Otherwise: "true",
 	},
 	{Name: "corrector", Kind: command.Toggle, Usage: "of local: correct each step by the evaluation after it, at no cost"},
 	{Name: "denoise_to_zero", Kind: command.Toggle, Usage: "end with one denoising step to t = 0"},
-	{Name: "warmup", Usage: "first step of ab, ipndm, dpmpp and deis: euler (default), or heun, at no further evaluation"},
-	{Name: "S_churn", Kind: command.Number, Usage: "of euler and heun: EDM's stochastic churn (default 0: none)"},
-	{Name: "S_min", Kind: command.Number, Usage: "churn from this noise level on (default 0)"},
-	{Name: "S_max", Kind: command.Number, Usage: "churn up to this noise level (default: no bound)"},
-	{Name: "S_noise", Kind: command.Number, Usage: "standard deviation of the noise that churn adds (default 1)"},
+	{
+		Name:      "warmup",
+		Usage:     "first step of ab, ipndm, dpmpp and deis: euler, or heun, at no further evaluation",
+		Otherwise: "euler", OneOf: []string{"euler", "heun"},
+	},
+	{Name: "S_churn", Kind: command.Number, Usage: "of euler and heun: EDM's stochastic churn", Otherwise: "0: none"},
+	{Name: "S_min", Kind: command.Number, Usage: "churn from this noise level on", Otherwise: "0"},
+	{Name: "S_max", Kind: command.Number, Usage: "churn up to this noise level", Otherwise: "no bound"},
+	{Name: "S_noise", Kind: command.Number, Usage: "standard deviation of the noise that churn adds", Otherwise: "1"},
 	{Name: "afs", Kind: command.Toggle, Usage: "take the first step without the network"},
 }
 
@@ -66,8 +76,12 @@ depends on the model, the settings and seed + i alone, not on how many are drawn
   anisoflight sample --model digits --n 10000 --nfe 9 --second-point endpoint --out digits.npz`,
 	Options: slices.Concat(sampleRequest, []command.Option{
 		{Name: "out", Default: "samples.png", Usage: "`file` to write: .png or .npz"},
-		{Name: "columns", Kind: command.Whole, Usage: "images in a row of the PNG (default: as square as possible)"},
-		{Name: "scale", Kind: command.Whole, Usage: "pixels of the PNG per pixel of an image (default: images of about 64)"},
+		{Name: "columns", Kind: command.Whole, Usage: "images in a row of the PNG", Otherwise: "as square as possible"},
+		{
+			Name: "scale", Kind: command.Whole,
+			Usage:     "pixels of the PNG per pixel of an image",
+			Otherwise: "images of about 64",
+		},
 		connect.PrecisionOption,
 	}, connect.FolderOptions, connect.GPUOptions),
 	Run: runSample,
@@ -77,6 +91,9 @@ func runSample(ctx context.Context, e command.Env) error {
 	write, err := writerFor(e.Text("out"))
 	if err != nil {
 		return command.Usagef(e.Cmd, "%w", err)
+	}
+	if err := command.CheckOut(e.Text("out")); err != nil {
+		return err
 	}
 	fields := e.Request(sampleRequest)
 	if err := completeSample(fields); err != nil {

@@ -8,66 +8,40 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-func newSchedule() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "schedule",
-		Short: "List, show, make, export, import and check noise schedules",
-		Example: `  anisoflight schedule list
+var scheduleGroup = command.Group{
+	Use:   "schedule",
+	Short: "List, show, make, export, import and check noise schedules",
+	Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
   anisoflight schedule export --schedule digits --out digits.csv
   anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
   anisoflight schedule check`,
-		Args: command.GroupArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	for _, s := range []command.Spec{
+	Specs: []command.Spec{
 		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
-		scheduleStepsSpec,
-		scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
-	} {
-		cmd.AddCommand(s.Command())
-	}
-	return cmd
+		scheduleStepsSpec, scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
+	},
 }
 
 var scheduleOption = command.Option{
 	Name: "schedule", Required: true, Kind: command.Object,
 	Usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}",
+	OneOf: []string{"edm"}, Names: connect.Schedules,
 }
 
-var scheduleListSpec = command.Spec{
-	Use:     "list",
-	Short:   "List the schedules, those of models included",
-	Example: "  anisoflight schedule list --data data",
-	Options: connect.FolderOptions,
-	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		schedules, err := connect.List(ctx, e, (*client.Client).ListSchedules)
-		if err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, schedules)
-		}
-		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "NAME\tOF\tT\tJ\tPER CLASS\tBASIS")
-		for _, s := range schedules {
-			fmt.Fprintf(t, "%s\t%s\t%g\t%d\t%s\t%s\n", s.Name, s.Source, s.T, s.J, command.YesNo(s.PerClass), s.Basis)
-		}
-		return t.Flush()
-	},
-}
+var scheduleListSpec = listSpec("schedules, those of models included", "schedule", (*client.Client).ListSchedules,
+	"NAME\tOF\tT\tJ\tPER CLASS\tBASIS", func(s api.ScheduleInfo) string {
+		return fmt.Sprintf("%s\t%s\t%g\t%d\t%s\t%s", s.Name, s.Source, s.T, s.J, command.YesNo(s.PerClass), s.Basis)
+	})
 
 var scheduleShowSpec = command.Spec{
 	Use:   "show",
@@ -99,13 +73,12 @@ var scheduleShowSpec = command.Spec{
 		if err != nil {
 			return err
 		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, shown)
-		}
-		if p := shown.Provenance; p != nil {
-			printProvenance(e.Out, *p)
-		}
-		return shown.print(e.Out)
+		return e.Show(shown, func(w io.Writer) error {
+			if p := shown.Provenance; p != nil {
+				printProvenance(w, *p)
+			}
+			return shown.print(w)
+		})
 	},
 }
 
@@ -149,20 +122,24 @@ func (s scheduleTable) print(w io.Writer) error {
 // geodesicRequest are the fields of MakeSchedule that a geodesic takes.
 var geodesicRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
-	{Name: "model", Required: true, Usage: "`name` of the model whose residual is the metric"},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on"},
-	{Name: "T", Kind: command.Number, Usage: "end of time, a variance (default: the model's own)"},
-	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0 (default 1e-9)"},
-	{Name: "knots", Kind: command.Whole, Usage: "knots of the path (default 32)"},
-	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g)) (default 1)"},
-	{Name: "basis", Usage: "none (default), or a basis: each subspace has its own path"},
+	{Name: "model", Required: true, Usage: "`name` of the model whose residual is the metric", Names: connect.Models},
+	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on", Names: connect.Datasets},
+	{Name: "T", Kind: command.Number, Usage: "end of time, a variance", Otherwise: "the model's own"},
+	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0", Otherwise: "1e-9"},
+	{Name: "knots", Kind: command.Whole, Usage: "knots of the path", Otherwise: "32"},
+	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g))", Otherwise: "1"},
+	{
+		Name:      "basis",
+		Usage:     "none, or a basis: each subspace has its own path",
+		Otherwise: "none", OneOf: basis.Names(nil), Names: connect.Bases,
+	},
 	{Name: "k", Kind: command.Whole, Usage: "of dct and haar: dimensions of P_1 per channel"},
 	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
 	{Name: "per_class", Kind: command.Toggle, Usage: "each class has its own paths"},
 	{Name: "statistics", Kind: command.Toggle, Usage: "keep the network's errors by DCT frequency, for the solver local"},
-	{Name: "points", Kind: command.Whole, Usage: "noise levels measured (default 160)"},
-	{Name: "samples", Kind: command.Whole, Usage: "images per noise level (default 24)"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the noise (default 0)"},
+	{Name: "points", Kind: command.Whole, Usage: "noise levels measured", Otherwise: "160"},
+	{Name: "samples", Kind: command.Whole, Usage: "images per noise level", Otherwise: "24"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the noise", Otherwise: "0"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
@@ -177,15 +154,7 @@ residual of every DCT frequency, by which the solver local steps.`,
   anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
   anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
 	Options: slices.Concat(geodesicRequest, connect.FolderOptions),
-	Run: func(ctx context.Context, e command.Env) error {
-		fields := e.Request(geodesicRequest)
-		fields["kind"] = "geodesic"
-		reply := map[string]any{}
-		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "measuring", &reply); err != nil {
-			return err
-		}
-		return command.PrintJSON(e.Out, reply)
-	},
+	Run:     makes("MakeSchedule", "geodesic", geodesicRequest, "measuring", printReply),
 }
 
 // printProvenance says in a few lines where a schedule came from.

@@ -27,7 +27,8 @@ const basisFile = "basis.safetensors"
 
 var formatOption = command.Option{
 	Name:  "format",
-	Usage: "json, the whole schedule file, or csv, the table label,subspace,t,g (default: by the file's name)",
+	Usage: "json, the whole schedule file, or csv, the table label,subspace,t,g", Otherwise: "by the file's name",
+	OneOf: []string{"json", "csv"},
 }
 
 var scheduleExportSpec = command.Spec{
@@ -45,8 +46,8 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
 	Options: slices.Concat([]command.Option{
 		scheduleOption,
 		formatOption,
-		{Name: "points", Kind: command.Whole, Usage: "of csv: times, uniform from 0 to T (default: the knots)"},
-		{Name: "out", Usage: "`file` to write (default: schedule.json or schedule.csv)"},
+		{Name: "points", Kind: command.Whole, Usage: "of csv: times, uniform from 0 to T", Otherwise: "the knots"},
+		{Name: "out", Usage: "`file` to write", Otherwise: "schedule.json or schedule.csv"},
 	}, connect.FolderOptions),
 	Run: func(ctx context.Context, e command.Env) error {
 		ref := e.Get("schedule")
@@ -56,6 +57,9 @@ csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 
 		}
 		format, err := formatOf(e, out)
 		if err != nil {
+			return err
+		}
+		if err := command.CheckOut(out); err != nil {
 			return err
 		}
 		points := e.Get("points").Given

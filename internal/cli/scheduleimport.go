@@ -25,8 +25,9 @@ var importRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
 	{
 		Name: "basis",
-		Usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are stored " +
-			"under (default: the schedule's)",
+		Usage: "`name` of its basis: of csv none (default), dct or a stored one; of json the name its vectors are " +
+			"stored under",
+		Otherwise: "the schedule's", OneOf: []string{"none", "dct"}, Names: connect.Bases,
 	},
 	{Name: "k", Kind: command.Whole, Usage: "of csv: dimensions of P_1 per channel"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule, and a basis, of that name"},

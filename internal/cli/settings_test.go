@@ -59,10 +59,10 @@ func TestFlagBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
 			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 				t.Fatal(err)
 			}
-			if want := (settingJSON{c.want, c.source}); got["listen"] != want {
+			if want := (settingJSON{Value: c.want, Source: c.source}); got["listen"] != want {
 				t.Errorf("listen is %v, want %v", got["listen"], want)
 			}
-			if want := (settingJSON{"from-file", "file " + file}); c.file != "" && got["data"] != want {
+			if want := (settingJSON{Value: "from-file", Source: "file " + file}); c.file != "" && got["data"] != want {
 				t.Errorf("data is %v, want %v", got["data"], want)
 			}
 		})
@@ -85,7 +85,11 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown command":    {[]string{"nonsense"}, "nonsense"},
+		"unknown command":    {[]string{"nonsense"}, `unknown command "nonsense"`},
+		"mistyped command":   {[]string{"smaple"}, `unknown command "smaple"; did you mean "sample"?`},
+		"of a group":         {[]string{"schedule", "lsit"}, `unknown command "lsit"; did you mean "list"?`},
+		"mistyped flag":      {[]string{"sample", "--modle", "m"}, `unknown flag: --modle; did you mean "--model"?`},
+		"of compare":         {[]string{"compare", "--model", "m", "--solvers", "huen"}, `got "huen"; did you mean "heun"?`},
 		"unknown flag":       {[]string{"doctor", "--nonsense"}, "--nonsense"},
 		"stray argument":     {[]string{"serve", "here"}, `"here"`},
 		"not a number":       {[]string{"schedule", "show", "--points", "many"}, "--points must be a whole number, got"},
@@ -94,7 +98,7 @@ func TestWrongUsage(t *testing.T) {
 		"missing file":       {[]string{"config", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
 		"unknown setting": {
 			[]string{"config", "--config", configFile(t, "listne: :1\n")},
-			`unknown setting "listne"; known here: config`[:31],
+			`unknown setting "listne"; did you mean "listen"?`,
 		},
 		"not YAML":            {[]string{"config", "--config", configFile(t, "a: [\n")}, "configuration file"},
 		"a list for a text":   {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},
@@ -123,7 +127,7 @@ func TestWrongUsage(t *testing.T) {
 // Every command explains itself with an example that names it.
 func TestHelpHasExamples(t *testing.T) {
 	root := newRoot()
-	for _, cmd := range slices.Concat(root.Commands(), newSchedule().Commands()) {
+	for _, cmd := range slices.Concat(root.Commands(), scheduleGroup.Command().Commands()) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}
@@ -167,6 +171,33 @@ func TestCompleteSample(t *testing.T) {
 	} {
 		if err := completeSample(c.in); err != nil || !reflect.DeepEqual(c.in, c.want) {
 			t.Errorf("%s: %v (%v), want %v", name, c.in, err, c.want)
+		}
+	}
+}
+
+// Every command with settings has them below config: each with its value, or what holds without one.
+func TestConfigShowsWhatHolds(t *testing.T) {
+	for _, c := range []struct{ command, setting, want string }{
+		{"config", "listen", `"127.0.0.1:8815"  default`},
+		{"config serve", "max_bytes", "1 GiB default"},
+		{"config sample", "model", "- missing"},
+		{"config sample", "solver", "heun default"},
+		{"config sample --solver ab", "solver", `"ab" flag --solver`},
+		{"config train", "lr", "1e-3 in pretrain, 1e-5 elsewhere default"},
+		{"config train --lr 2e-3", "lr", "0.002 flag --lr"},
+		{"config schedule nodes", "T", "6400 default"},
+		{"config basis make", "k", "a quarter of the pixels default"},
+		{"config model list --token secret", "token", `"(secret)" flag --token`},
+	} {
+		status, out, stderr := call(t, strings.Split(c.command, " ")...)
+		found := ""
+		for line := range strings.Lines(out) {
+			if words := strings.Fields(line); words[0] == c.setting {
+				found = strings.Join(words[1:], " ")
+			}
+		}
+		if want := strings.Join(strings.Fields(c.want), " "); status != 0 || found != want {
+			t.Errorf("%s: status %d, %s is %q, want %q\n%s", c.command, status, c.setting, found, want, stderr)
 		}
 	}
 }

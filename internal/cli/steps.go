@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
@@ -15,15 +14,20 @@ import (
 // stepsRequest are the fields of MakeSchedule that a schedule of steps takes.
 var stepsRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
-	{Name: "model", Required: true, Usage: "`name` of the model whose trajectories are followed"},
+	{Name: "model", Required: true, Usage: "`name` of the model whose trajectories are followed", Names: connect.Models},
 	{
 		Name: "schedule", Kind: command.Object,
-		Usage: "whose paths are kept: a name, edm, or JSON such as {\"edm\":{\"T\":400}} (default: the model's own)",
+		Usage: "whose paths are kept: a name, edm, or JSON such as {\"edm\":{\"T\":400}}", Otherwise: "the model's own",
+		OneOf: []string{"edm"}, Names: connect.Schedules,
 	},
-	{Name: "solver", Required: true, Usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " ")},
+	{
+		Name: "solver", Required: true,
+		Usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " "),
+		OneOf: api.Solvers,
+	},
 	{Name: "nfe", Required: true, Kind: command.Whole, Usage: "evaluations of the network: takes the most steps that fit"},
-	{Name: "samples", Kind: command.Whole, Usage: "trajectories (default 24)"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the trajectories (default 0)"},
+	{Name: "samples", Kind: command.Whole, Usage: "trajectories", Otherwise: "24"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the trajectories", Otherwise: "0"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
@@ -42,25 +46,17 @@ root mean square difference to the converged samples from as many other latents.
   anisoflight sample --model digits --schedule digits-ab-5 --solver ab --nfe 5`,
 	Options: slices.Concat(stepsRequest, connect.FolderOptions),
 	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		fields := e.Request(stepsRequest)
-		fields["kind"] = "steps"
-		var reply api.ScheduleInfo
-		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "choosing", &reply); err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, reply)
-		}
-		s := reply.Steps
-		t := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "SCHEDULE\tSTEPS\tNFE\tPREDICTED\tODE ERROR")
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.3g\t%.3g\n", reply.Name, s.Steps, s.NFE, s.Predicted, s.Error)
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.3g\t%.3g\n", s.Schedule, s.Steps, s.NFE, s.PredictedUniform, s.ErrorUniform)
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(e.Out, "sample with: --schedule %s --solver %s --nfe %d\n", reply.Name, s.Solver, s.NFE)
+	Run:     makes("MakeSchedule", "steps", stepsRequest, "choosing", printSteps),
+}
+
+func printSteps(w io.Writer, made api.ScheduleInfo) error {
+	s := made.Steps
+	t := command.NewTable(w, "SCHEDULE\tSTEPS\tNFE\tPREDICTED\tODE ERROR")
+	fmt.Fprintf(t, "%s\t%d\t%d\t%.3g\t%.3g\n", made.Name, s.Steps, s.NFE, s.Predicted, s.Error)
+	fmt.Fprintf(t, "%s\t%d\t%d\t%.3g\t%.3g\n", s.Schedule, s.Steps, s.NFE, s.PredictedUniform, s.ErrorUniform)
+	if err := t.Flush(); err != nil {
 		return err
-	},
+	}
+	_, err := fmt.Fprintf(w, "sample with: --schedule %s --solver %s --nfe %d\n", made.Name, s.Solver, s.NFE)
+	return err
 }

@@ -15,9 +15,11 @@ func newVersion() *cobra.Command {
 		Short:   "Print the version of this program",
 		Example: "  anisoflight version",
 		Args:    command.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "anisoflight %s %s %s/%s\n", command.Version(), runtime.Version(), runtime.GOOS,
-				runtime.GOARCH)
-		},
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
 	}
+}
+
+// versionLine says which program this is, as --version prints it.
+func versionLine() string {
+	return fmt.Sprintf("anisoflight %s %s %s/%s", command.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -27,11 +28,21 @@ const (
 type Option struct {
 	Name     string
 	Kind     Kind
-	Default  string // default as text; empty where another package decides
 	Usage    string // `word` in backquotes names the value in the help
 	Required bool   // the command does nothing without it
 	Secret   bool   // not to be shown
 	Local    bool   // of the process that has the device
+
+	// Default is the value, as text, of a setting that nobody gave. It is empty where another package decides; what
+	// holds then, Otherwise says in words, for the help and for `config`.
+	Default, Otherwise string
+
+	// OneOf lists words that the value may be, for completion: who takes the value checks it.
+	OneOf []string
+	// Names lists what there is to choose from where a command would work, for completion; nil where nothing is.
+	Names func(context.Context, Env) ([]string, error)
+	// List says that several words may be given, with commas between.
+	List bool
 }
 
 // Flag returns the name of the flag, without dashes before it.
@@ -41,13 +52,18 @@ func (o Option) env() string  { return "ANISOFLIGHT_" + strings.ToUpper(o.Name) 
 // register defines the option's flag. Its value is kept as text, so that flag,
 // environment and file go through the same parser, with the same errors.
 func (o Option) register(flags *pflag.FlagSet) {
-	if o.Kind == Toggle {
-		flags.Bool(o.Flag(), o.Default == "true", o.Usage)
-		return
-	}
 	usage := o.Usage
-	if o.Required {
+	switch {
+	case o.Required:
 		usage += " (required)"
+	case strings.Contains(o.Otherwise, " "):
+		usage += " (default: " + o.Otherwise + ")"
+	case o.Otherwise != "":
+		usage += " (default " + o.Otherwise + ")"
+	}
+	if o.Kind == Toggle {
+		flags.Bool(o.Flag(), o.Default == "true", usage)
+		return
 	}
 	flags.Var(&unparsed{text: o.Default, kind: o.Kind}, o.Flag(), usage)
 }

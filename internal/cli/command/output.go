@@ -3,9 +3,13 @@ package command
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"text/tabwriter"
 )
 
 // PrintJSON prints a value as indented JSON.
@@ -13,6 +17,38 @@ func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// Show prints a result: as JSON where that is asked for, else as print does.
+func (e Env) Show(result any, print func(io.Writer) error) error {
+	if e.JSON {
+		return PrintJSON(e.Out, result)
+	}
+	return print(e.Out)
+}
+
+// NewTable returns a writer of a table whose cells end in tabs, to be flushed at its end.
+func NewTable(w io.Writer, head string) *tabwriter.Writer {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, head)
+	return t
+}
+
+// CheckOut returns an error unless a file can be written at the path, before work whose result would be lost. What
+// stands there stays.
+func CheckOut(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder; name a file in it", path)
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".anisoflight-*")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s cannot be written: there is no folder %s", path, dir)
+	case err != nil:
+		return fmt.Errorf("%s cannot be written: %w", path, errors.Unwrap(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // WriteFile writes a file that appears whole or not at all.

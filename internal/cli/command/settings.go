@@ -109,7 +109,8 @@ func readFile(options []Option, flags *pflag.FlagSet, v *viper.Viper) (name stri
 	}
 	for key := range content {
 		if !slices.ContainsFunc(options, func(o Option) bool { return o.Name == key }) {
-			return "", nil, fmt.Errorf("configuration file %s: unknown setting %q; known here: %s", name, key, names(options))
+			return "", nil, fmt.Errorf("configuration file %s: unknown setting %q%s; known here: %s", name, key,
+				asking(key, names(options)), strings.Join(names(options), ", "))
 		}
 	}
 	return name, content, nil
@@ -128,13 +129,13 @@ func scalars(content map[string]any) map[string]any {
 	return flat
 }
 
-func names(options []Option) string {
+func names(options []Option) []string {
 	var all []string
 	for _, o := range options {
 		all = append(all, o.Name)
 	}
 	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return all
 }
 
 // Get returns the setting of that name, which the command must have.

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // Spec describes a command with settings, so that `config` can show them without
@@ -42,8 +39,11 @@ type Env struct {
 
 // common are the settings of every command.
 var common = []Option{
-	{Name: "log_level", Default: "info", Usage: "log this and worse: `level` debug, info, warn or error"},
-	{Name: "log_format", Default: "text", Usage: "`format` of the log: text or json"},
+	{
+		Name: "log_level", Default: "info", Usage: "log this and worse: `level` debug, info, warn or error",
+		OneOf: []string{"debug", "info", "warn", "error"},
+	},
+	{Name: "log_format", Default: "text", Usage: "`format` of the log: text or json", OneOf: []string{"text", "json"}},
 }
 
 // All returns the settings of the command, those of every command included.
@@ -66,6 +66,9 @@ func (s Spec) Command() *cobra.Command {
 		}
 	}
 	s.Flags(cmd)
+	if s.Args == "" {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
 	asJSON := new(bool)
 	if s.JSON {
 		cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
@@ -86,28 +89,14 @@ func (s Spec) Command() *cobra.Command {
 	return cmd
 }
 
-// NameFlag names the field of a request that the server refuses as the flag that it was given by.
-func (e Env) NameFlag(err error) error {
-	var refused *api.Error
-	if !errors.As(err, &refused) {
-		return err
-	}
-	for _, v := range e.Values {
-		at := strings.Index(" "+refused.Message, " "+v.Name+" must ")
-		if at >= 0 && strings.HasPrefix(v.Source, "flag ") {
-			named := *refused
-			named.Message = refused.Message[:at] + "--" + v.Flag() + refused.Message[at+len(v.Name):]
-			return &named
-		}
-	}
-	return err
-}
-
 // Flags defines the flags of all the command's settings.
 func (s Spec) Flags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	for _, o := range s.All() {
 		o.register(cmd.Flags())
+		if err := cmd.RegisterFlagCompletionFunc(o.Flag(), s.completion(o)); err != nil {
+			panic(err) // two options of one name
+		}
 	}
 	cmd.Flags().String("config", "", "YAML `file` with settings; environment ANISOFLIGHT_CONFIG")
 }

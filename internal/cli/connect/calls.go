@@ -61,6 +61,27 @@ func List[R any](
 	return all, err
 }
 
+// Names of what there is, for completion.
+var (
+	Models    = names((*client.Client).ListModels, func(m api.ModelInfo) string { return m.Name })
+	Schedules = names((*client.Client).ListSchedules, func(s api.ScheduleInfo) string { return s.Name })
+	Bases     = names((*client.Client).ListBases, func(b api.BasisInfo) string { return b.Name })
+	Datasets  = names((*client.Client).ListDatasets, func(d api.DatasetInfo) string { return d.Name })
+	Runs      = names((*client.Client).ListRuns, func(r api.RunInfo) string { return r.Name })
+)
+
+func names[R any](method func(*client.Client, context.Context) ([]R, error), name func(R) string,
+) func(context.Context, command.Env) ([]string, error) {
+	return func(ctx context.Context, e command.Env) ([]string, error) {
+		all, err := List(ctx, e, method)
+		out := make([]string, len(all))
+		for i, one := range all {
+			out[i] = name(one)
+		}
+		return out, err
+	}
+}
+
 // showMeta moves a bar by the progress that an operation reports: the steps of the
 // part in work, with the parts done in words, or what has been sent.
 func showMeta(p *command.Progress, m api.Meta) {

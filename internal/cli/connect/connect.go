@@ -16,6 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 // DataOption names the data folder.
@@ -28,14 +29,14 @@ var DataOption = command.Option{
 var FolderOptions = []command.Option{
 	DataOption,
 	{
-		Name: "server",
-		Usage: "`address` of the server that does the work: HOST:PORT, unix:PATH or grpc+tls://HOST:PORT (default: the " +
-			"server of the data folder, if there is one, else this process)",
+		Name:      "server",
+		Usage:     "`address` of the server that does the work: HOST:PORT, unix:PATH or grpc+tls://HOST:PORT",
+		Otherwise: "the server of the data folder, if there is one, else this process",
 	},
 	{Name: "token", Secret: true, Usage: "`token` for the server"},
 	{
 		Name:  "tls_ca",
-		Usage: "PEM `file` of the authorities that the server's certificate may be of (default: the system's)",
+		Usage: "PEM `file` of the authorities that the server's certificate may be of", Otherwise: "the system's",
 	},
 	{Name: "client_cert", Usage: "PEM `file` of this client's certificate, for servers with --client-ca"},
 	{Name: "client_key", Usage: "PEM `file` of its key"},
@@ -92,18 +93,39 @@ func WithServer(ctx context.Context, e command.Env, f func(Connection) error) er
 	}
 }
 
-// LockFolder takes the lock of the data folder, which commands that store something make if it is missing.
+// LockFolder takes the lock of the data folder. Where it is missing, serve makes it, and commands that store something
+// make the one that nobody has named.
 func LockFolder(e command.Env) (*catalog.Lock, error) {
 	dir := e.Text("data")
-	if e.Stores {
+	switch makes := e.Has("listen") || e.Stores && !e.Get("data").Given; {
+	case makes:
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
-	} else if !command.Exists(dir) {
-		return nil, fmt.Errorf("the data folder %q does not exist; choose another --data, or make it with anisoflight serve",
-			dir)
+	case !command.Exists(dir):
+		return nil, fmt.Errorf("the data folder %q does not exist; %schoose another --data, or make it with "+
+			"`anisoflight serve --data %s` or mkdir", dir, folderBeside(dir), dir)
 	}
 	return catalog.Acquire(dir, e.Cmd.CommandPath())
+}
+
+// folderBeside asks after the folder with the nearest name, if there is one.
+func folderBeside(dir string) string {
+	parent, base := filepath.Split(filepath.Clean(dir))
+	entries, err := os.ReadDir(filepath.Clean(parent))
+	if err != nil {
+		return ""
+	}
+	var folders []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			folders = append(folders, entry.Name())
+		}
+	}
+	if near := suggest.Nearest(base, folders); near != "" {
+		return fmt.Sprintf("did you mean %q? Else ", parent+near)
+	}
+	return ""
 }
 
 // withRemote connects to a running server.

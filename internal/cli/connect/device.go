@@ -4,7 +4,9 @@ import (
 	"context"
 	"math"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/suggest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
@@ -12,21 +14,23 @@ import (
 // DeviceOption chooses what runs the programs.
 var DeviceOption = command.Option{
 	Name: "device", Local: true,
-	Usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path (default: the best one found)",
+	Usage: "`backend`: cpu, cuda, go, or a PJRT plugin's path", Otherwise: "the best one found",
+	OneOf: []string{"cpu", "cuda", "go"},
 }
 
 // MemoryLimitOption bounds what is kept on the device.
 var MemoryLimitOption = command.Option{
 	Name: "memory_limit", Kind: command.Whole, Local: true,
-	Usage: "`bytes` that the device's buffers and programs may take (default: what the machine, or the GPU, has to give)",
+	Usage:     "`bytes` that the device's buffers and programs may take",
+	Otherwise: "what the machine, or the GPU, has to give",
 }
 
 // GPUOptions say what of which GPU is used; commands that work for long have them.
 var GPUOptions = []command.Option{
-	{Name: "device_index", Kind: command.Whole, Local: true, Usage: "`number` of the GPU to use, from 0 (default 0)"},
+	{Name: "device_index", Kind: command.Whole, Local: true, Usage: "`number` of the GPU to use, from 0", Otherwise: "0"},
 	{
 		Name: "memory_fraction", Kind: command.Number, Local: true,
-		Usage: "`share` of the GPU's memory that may be taken (default 0.75)",
+		Usage: "`share` of the GPU's memory that may be taken", Otherwise: "0.75",
 	},
 	{Name: "preallocate", Kind: command.Toggle, Local: true, Usage: "take that share at the start, in one piece"},
 }
@@ -40,7 +44,8 @@ var MeasurePeakOption = command.Option{
 // PrecisionOption chooses the arithmetic of networks.
 var PrecisionOption = command.Option{
 	Name: "precision", Local: true,
-	Usage: "`arithmetic` of networks: float32 (default), tf32 or bfloat16",
+	Usage: "`arithmetic` of networks: float32, tf32 or bfloat16", Otherwise: "float32",
+	OneOf: api.Precisions,
 }
 
 // OpenDevice opens the backend that the settings ask for.
@@ -79,7 +84,7 @@ func precision(e command.Env) (kernels.Precision, error) {
 	}
 	p, err := kernels.ParsePrecision(e.Text("precision"))
 	if err != nil {
-		return "", command.Usagef(e.Cmd, "--precision must be float32, tf32 or bfloat16, got %q", e.Text("precision"))
+		return "", command.Usagef(e.Cmd, "--precision %s", suggest.OneOf(e.Text("precision"), kernels.Precisions))
 	}
 	return p, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"go.yaml.in/yaml/v3"
 
@@ -60,18 +59,17 @@ func printPlans(ctx context.Context, e command.Env, recipes []*recipe.Recipe) er
 		}
 		plans = append(plans, p)
 	}
-	if e.JSON {
-		return command.PrintJSON(e.Out, plans)
-	}
-	for i, p := range plans {
-		if i > 0 {
-			fmt.Fprintln(e.Out)
+	return e.Show(plans, func(w io.Writer) error {
+		for i, p := range plans {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if err := p.print(w); err != nil {
+				return err
+			}
 		}
-		if err := p.print(e.Out); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // hardware is what costs are estimated for: what is given, else this machine's device, with
@@ -145,8 +143,7 @@ func (p Plan) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\nestimates for %.4g TFLOP/s%s, if all of the rate were reached; half of it is a good share\n",
 		p.Rate/1e12, room)
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "STAGE\tMAKES\tIMAGES\tGFLOP/IMAGE\tIMAGES/S\tHOURS\tON THE DEVICE")
+	t := command.NewTable(w, "STAGE\tMAKES\tIMAGES\tGFLOP/IMAGE\tIMAGES/S\tHOURS\tON THE DEVICE")
 	for i, s := range p.Stages {
 		if c := s.Cost; c != nil {
 			fmt.Fprintf(t, "%d %s\t%s\t%d\t%.4g\t%.3g\t%.3g\t%d at a time, %.3g GiB\n", i+1, s.Kind, s.Makes, c.Images,

@@ -38,22 +38,22 @@ generated in the format of the real ones, with networks that train in a moment.`
 			{Name: "dry_run", Kind: command.Toggle, Usage: "print the settings, the costs and the commands, and do nothing"},
 			{Name: "twin", Kind: command.Toggle, Usage: "do the scaled-down twins"},
 			{
-				Name: "features",
-				Usage: "`network` of the distances, as python -m anisoflight.fid takes it; none leaves them out (default: none; " +
-					"of a twin: pixels)",
+				Name:      "features",
+				Usage:     "`network` of the distances, as python -m anisoflight.fid takes it; none leaves them out",
+				Otherwise: "none; of a twin: pixels",
 			},
 			{Name: "trust", Kind: command.Toggle, Usage: "load features from a pickle, which executes code that it holds"},
 			{
 				Name:  "python",
-				Usage: "`program` that has the Python package (default .venv/bin/python where there is one, else python3)",
+				Usage: "`program` that has the Python package", Otherwise: ".venv/bin/python where there is one, else python3",
 			},
 			{
 				Name: "flops_per_second", Kind: command.Number,
-				Usage: "`number` to estimate times with (default: what this machine's device does in a matrix product)",
+				Usage: "`number` to estimate times with", Otherwise: "what this machine's device does in a matrix product",
 			},
 			{
 				Name: "memory", Kind: command.Number,
-				Usage: "`GiB` of the device to estimate for (default: what this machine's device has)",
+				Usage: "`GiB` of the device to estimate for", Otherwise: "what this machine's device has",
 			},
 			{
 				Name: "max_upload_bytes", Kind: command.Whole, Default: strconv.FormatInt(1<<40, 10),

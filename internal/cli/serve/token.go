@@ -11,7 +11,7 @@ import (
 
 // NewToken makes the command group for the tokens of serve --tokens.
 func NewToken() *cobra.Command {
-	group := &cobra.Command{
+	group := command.Group{
 		Use:   "token",
 		Short: "Make tokens for serve --tokens",
 		Long: `Token makes the bearer tokens that a server started with --tokens FILE asks for. The
@@ -22,9 +22,7 @@ and without a restart.
 The scopes: read looks at what is stored; sample evaluates networks; train makes and
 changes runs, data sets, schedules, bases and models; admin loads, unloads and deletes.`,
 		Example: `  anisoflight token new --name notebook --scopes read,sample`,
-		Args:    command.GroupArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	}.Command()
 	var name, scopes string
 	cmd := &cobra.Command{
 		Use:   "new",

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What does not exist is refused with the nearest of what does.
+func TestDidYouMean(t *testing.T) {
+	dir := folder(t)
+	importTwo(t, "two", "--data", dir)
+	must(t, dir, "model", "mixture", "--name", "bars-gmm", "--dataset", "bars")
+	picture := filepath.Join(t.TempDir(), "a.png")
+	for line, want := range map[string]string{
+		"sample --model bar-gmm":                         `No model is called "bar-gmm". Did you mean "bars-gmm"?`,
+		"sample --model cifar":                           `No model is called "cifar". There are: bars-gmm.`,
+		"sample --model bars-gmm --schedule tow":         `No schedule is called "tow". Did you mean "two"?`,
+		"sample --model bars-gmm --solver huen":          `deis, got "huen"; did you mean "heun"?`,
+		"sample --model bars-gmm --grid edn":             `--grid must be one of schedule, edm, polynomial, logsnr, geodesic, got`,
+		"train --name a --dataset bars --stage pretrian": `--stage must be one of pretrain, isotropic, anisotropic, got "pretrian"; did`,
+		"train --name a --stage pretrain --dataset bar":  `No data set is called "bar". Did you mean "bars"?`,
+		"train --name a --resume":                        `No run is called "a". There is none so far`,
+		"schedule show --schedule ebm":                   `No schedule is called "ebm". Did you mean "edm"?`,
+		"basis make --name a --kind pcaa --dataset bars": `--kind must be one of haar, pca, pca_per_class, got "pcaa"; did you ` +
+			`mean "pca"?`,
+	} {
+		args := strings.Split(line, " ")
+		if args[0] == "sample" {
+			args = append(args, "--out", picture)
+		}
+		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
+		if status != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, says %q, want %q", line, status, stderr, want)
+		}
+	}
+}
+
+// Messages name what the user has typed, and the flag that is missing.
+func TestMessagesNameFlags(t *testing.T) {
+	dir := folder(t)
+	train := []string{"train", "--name", "a", "--stage", "pretrain"}
+	whole := append(train, "--dataset", "bars", "--network", tinyNetwork)
+	anisotropic := []string{"train", "--name", "a", "--stage", "anisotropic", "--dataset", "bars", "--model", "m"}
+	sample := []string{"sample", "--model", "m", "--out", filepath.Join(t.TempDir(), "a.png")}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a flag":    {append(whole, "--kimg", "-3"), "anisoflight: --kimg must be positive, got -3\n"},
+		"dashes":    {append(whole, "--lr-warmup", "-3"), "anisoflight: --lr-warmup must be at least 0, got -3\n"},
+		"missing":   {train, "anisoflight: --dataset is missing\n"},
+		"two flags": {append(sample, "--nfe", "3", "--steps", "2"), "anisoflight: --steps and --nfe must not both be given"},
+		"of an object": {
+			append(anisotropic, "--family", `{"k":-3}`), "anisoflight: k of --family must be positive, got -3\n",
+		},
+		"of a file": {
+			append(whole, "--config", configFile(t, "kimg: -3\n")), "anisoflight: kimg must be positive, got -3\n",
+		},
+	} {
+		status, _, stderr := call(t, append(c.args, "--data", dir, "--device", "go")...)
+		if status != 1 || !strings.HasPrefix(stderr, c.want) {
+			t.Errorf("%s: status %d, says %q, want %q", name, status, stderr, c.want)
+		}
+	}
+}
+
+// A mistyped --data is an error that names the folder which was meant; serve alone makes the one it is given.
+func TestTypoMakesNoFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("data", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"train", "--name", "a"},
+		{"model", "mixture", "--name", "a"},
+		{"model", "list"},
+		{"schedule", "import", "--name", "a", "--file", write(t, "two.csv", twoPaths)},
+		{"data", "convert", "images", "--name", "a"},
+		{"recipe", filepath.Join(repository(t), "configs/cifar10/dct.yaml"), "--twin"},
+	} {
+		status, _, stderr := call(t, append(args, "--data", "dta")...)
+		want := "the data folder \"dta\" does not exist; did you mean \"data\"? Else choose another --data, or " +
+			"make it with `anisoflight serve --data dta` or mkdir\n"
+		if status != 1 || !strings.HasSuffix(stderr, want) {
+			t.Errorf("%v: status %d, says %q, want %q", args, status, stderr, want)
+		}
+	}
+	if _, err := os.Stat("dta"); err == nil {
+		t.Error("a folder was made")
+	}
+	if status, _, stderr := call(t, "model", "list", "--data", "far/away"); status != 1 || !strings.Contains(stderr,
+		`"far/away" does not exist; choose another`) {
+		t.Errorf("without a folder of a near name: status %d, says %q", status, stderr)
+	}
+	s := startServer(t, "new")
+	if status := s.stop(); status != 0 {
+		t.Errorf("serve on a new folder ends with status %d\n%s", status, s.log)
+	}
+}
+
+// repository returns the folder of this module, wherever the test works.
+func repository(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(start, "../..")
+}
+
+// start is where the tests began.
+var start, _ = os.Getwd()
+
+// The file that a command would write is tried before anything is done for it.
+func TestOutIsTriedFirst(t *testing.T) {
+	dir := t.TempDir()
+	nowhere := filepath.Join(dir, "nowhere")
+	for _, args := range [][]string{
+		{"sample", "--model", "m", "--out", filepath.Join(nowhere, "a.png")},
+		{"schedule", "export", "--schedule", "edm", "--out", filepath.Join(nowhere, "a.json")},
+		{"compare", "--model", "m", "--out", filepath.Join(nowhere, "a.csv")},
+	} {
+		out := args[len(args)-1]
+		want := "anisoflight: " + out + " cannot be written: there is no folder " + nowhere + "\n"
+		if status, _, stderr := call(t, append(args, "--data", "none")...); status != 1 || stderr != want {
+			t.Errorf("%v: status %d, says %q, want %q", args, status, stderr, want)
+		}
+	}
+	folder := filepath.Join(dir, "a.png")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, stderr := call(t, "sample", "--model", "m", "--out", folder); !strings.Contains(stderr, "is a folder; name a") {
+		t.Errorf("of a folder it says %q", stderr)
+	}
+}
