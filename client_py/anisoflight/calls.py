@@ -32,8 +32,10 @@ class Calls:
         token: str | None = None,
         tls_root_certs: bytes | None = None,
         timeout: float | None = None,
+        cert_chain: bytes | None = None,
+        private_key: bytes | None = None,
     ) -> None:
-        self._connection = Connection(location, token, tls_root_certs, timeout)
+        self._connection = Connection(location, token, tls_root_certs, timeout, cert_chain, private_key)
 
     @property
     def location(self) -> str:

@@ -31,14 +31,16 @@ def connect(
     token: str | None = None,
     tls_root_certs: bytes | None = None,
     timeout: float | None = None,
+    cert_chain: bytes | None = None,
+    private_key: bytes | None = None,
 ) -> Client:
     """A client of the server at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
 
     token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
-    publicly known. timeout is what a call may take, in seconds; without one, as long as it takes. The connection
-    opens with the first call.
+    publicly known, cert_chain with its private_key (PEM) where it asks for certificates of clients. timeout is what a
+    call may take, in seconds; without one, as long as it takes. The connection opens with the first call.
     """
-    return Client(location, token=token, tls_root_certs=tls_root_certs, timeout=timeout)
+    return Client(location, token, tls_root_certs, timeout, cert_chain, private_key)
 
 
 class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):

@@ -10,8 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .client import connect
-from .errors import AnisoflightError
+from .program import connected_to, ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
 def measure(plan: Mapping[str, Any], progress: bool) -> pd.DataFrame:
     """The comparison of a plan; its schedules, grids and solvers are called what the plan calls them."""
-    roots = Path(plan["tls_ca"]).read_bytes() if "tls_ca" in plan else None
-    with connect(plan["location"], token=plan.get("token"), tls_root_certs=roots) as client:
+    with connected_to(plan["location"]) as client:
         frame = client.compare(
             plan["model"],
             solvers=[choice["value"] for choice in plan["solvers"]],
@@ -61,24 +59,16 @@ def table(frame: pd.DataFrame) -> str:
     return "\n".join("".join(map(str.ljust, row, [*widths, 0])) for row in rows)
 
 
-def main() -> int:
-    """Run the command: 0, 1 of an error that is said, 130 if interrupted."""
-    try:
-        plan = json.load(sys.stdin)
-        frame = measure(plan, progress=sys.stderr.isatty())
-        if "out" in plan:
-            part = Path(f"{plan['out']}.part")
-            frame.to_csv(part, index=False)
-            os.replace(part, plan["out"])
-        print(json.dumps(records(frame), indent=2, ensure_ascii=False) if plan["json"] else table(frame))
-    except (AnisoflightError, OSError, ValueError) as error:
-        print(f"anisoflight: {error.message if isinstance(error, AnisoflightError) else error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("anisoflight: interrupted", file=sys.stderr)
-        return 130
-    return 0
+def run() -> None:
+    """Do what the plan says."""
+    plan = json.load(sys.stdin)
+    frame = measure(plan, progress=sys.stderr.isatty())
+    if "out" in plan:
+        part = Path(f"{plan['out']}.part")
+        frame.to_csv(part, index=False)
+        os.replace(part, plan["out"])
+    print(json.dumps(records(frame), indent=2, ensure_ascii=False) if plan["json"] else table(frame))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(run))

@@ -43,10 +43,15 @@ class Connection:
         token: str | None = None,
         tls_root_certs: bytes | None = None,
         timeout: float | None = None,
+        cert_chain: bytes | None = None,
+        private_key: bytes | None = None,
     ) -> None:
         self.location = location
+        if (cert_chain is None) != (private_key is None):
+            raise BadRequestError("cert_chain and private_key must be given together, got one of them", "BAD_REQUEST")
+        certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
         try:
-            self._client = fl.FlightClient(location, tls_root_certs=tls_root_certs)
+            self._client = fl.FlightClient(location, **certificates)
         except (pa.ArrowException, TypeError) as error:
             raise BadRequestError(
                 "location must be grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH, "

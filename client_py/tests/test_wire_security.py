@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +110,50 @@ def test_the_package_over_tls(guarded: Guarded) -> None:
         client.put_dataset("small", images)
         assert (client.dataset("small").images == images).all()
         client.delete_dataset("small")
+
+
+@pytest.fixture(scope="module")
+def mutual(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
+    """The data folder of a server that asks for tokens and certificates of clients, and the flags that reach it."""
+    folder, certs = tmp_path_factory.mktemp("mutual"), guarded.file.parent / "certs"
+    arguments = ["--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server-key.pem"), "--device", "go"]
+    arguments += ["--tokens", str(guarded.file), "--client-ca", str(certs / "ca.pem")]
+    with anisoflight.serve(data=folder, listen="0.0.0.0:0", arguments=arguments) as server:
+        flags = ["--server", f"grpc+tls://localhost:{server.location.rsplit(':', 1)[1]}", "--data", str(folder)]
+        flags += ["--token", guarded.tokens[",".join(SCOPES)], "--tls-ca", str(certs / "ca.pem")]
+        flags += ["--client-cert", str(certs / "client.pem"), "--client-key", str(certs / "client-key.pem")]
+        yield folder, flags
+
+
+def test_client_certificates(guarded: Guarded, mutual: tuple[Path, list[str]]) -> None:
+    location, token = mutual[1][1], guarded.tokens["read"]
+    chain, key = ((guarded.file.parent / "certs" / name).read_bytes() for name in ("client.pem", "client-key.pem"))
+    with anisoflight.connect(location, token, guarded.roots, cert_chain=chain, private_key=key) as client:
+        assert client.models().empty
+    with anisoflight.connect(location, token, guarded.roots) as client, pytest.raises(anisoflight.AnisoflightError):
+        client.models()
+    with pytest.raises(ValueError, match="cert_chain and private_key must be given together"):
+        anisoflight.connect(location, token, guarded.roots, cert_chain=chain)
+
+
+def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """What `anisoflight` leaves to Python has its token and certificates: uploads, comparisons, stages of recipes."""
+    folder, flags = mutual
+    np.savez(tmp_path / "grey.npz", images=np.random.default_rng(0).integers(0, 255, (8, 8, 8, 1), np.uint8))
+    made = ["--replace", "--floor", "0.01"]
+    recipe = str(Path(__file__).parents[2] / "configs" / "cifar10" / "isotropic.yaml")
+    for words in (
+        ["data", "convert", str(tmp_path / "grey.npz"), "--name", "grey"],
+        ["model", "mixture", "--name", "grey", "--dataset", "grey", *made],
+        ["compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2"],
+        ["recipe", recipe, "--twin", "--python", sys.executable],
+    ):
+        environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
+        command = [find_binary(), *words, *flags]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+    rows = (folder / "fid" / "cifar10-twin.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(row)["method"] for row in rows] == ["isotropic"] * 2
 
 
 def test_a_plain_connection_is_not_served(guarded: Guarded) -> None:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,8 +80,6 @@ must be installed (ANISOFLIGHT_PYTHON names the interpreter).`,
 // comparePlan is what python -m anisoflight.compare reads from its standard input.
 type comparePlan struct {
 	Location   string   `json:"location"`
-	Token      string   `json:"token,omitempty"`
-	TLSCA      string   `json:"tls_ca,omitempty"`
 	Model      string   `json:"model"`
 	Solvers    []choice `json:"solvers"`
 	NFE        []int    `json:"nfe"`
@@ -123,7 +120,7 @@ func runCompare(ctx context.Context, e command.Env) error {
 		if err != nil {
 			return err
 		}
-		cmd.Stdin = bytes.NewReader(text)
+		cmd.Stdin, cmd.Env = bytes.NewReader(text), connect.Environment(e)
 		return command.Wait(ctx, cmd)
 	})
 }
@@ -131,14 +128,8 @@ func runCompare(ctx context.Context, e command.Env) error {
 // newComparePlan reads the lists.
 func newComparePlan(e command.Env) (comparePlan, error) {
 	p := comparePlan{
-		Token: e.Text("token"), TLSCA: e.Text("tls_ca"), Model: e.Text("model"), Dataset: e.Text("dataset"),
-		Out: e.Text("out"), JSON: e.JSON,
+		Model: e.Text("model"), Dataset: e.Text("dataset"), Out: e.Text("out"), JSON: e.JSON,
 		Probes: e.Whole("probes"), Components: e.Whole("components"), Samples: e.Whole("samples"), Seeds: e.Whole("seeds"),
-	}
-	if e.Get("client_cert").Given {
-		return p, errors.New(
-			"compare cannot reach servers that ask for --client-cert: the Python package has no such setting",
-		)
 	}
 	for name, least := range map[string]int64{"probes": 1, "samples": 2, "seeds": 1, "components": 1} {
 		if e.Whole(name) < least {

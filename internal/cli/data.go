@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -110,9 +109,6 @@ func runData(ctx context.Context, e command.Env, verb string, server *connect.Co
 	args := []string{verb}
 	if server != nil {
 		args = append(args, "--server="+server.Location)
-		if file := e.Text("tls_ca"); file != "" {
-			args = append(args, "--tls-root-certs="+file)
-		}
 	}
 	for _, o := range options {
 		switch v := e.Get(o.Name).Value; {
@@ -130,8 +126,8 @@ func runData(ctx context.Context, e command.Env, verb string, server *connect.Co
 	if err != nil {
 		return err
 	}
-	if server != nil && e.Text("token") != "" {
-		cmd.Env = append(os.Environ(), "ANISOFLIGHT_TOKEN="+e.Text("token"))
+	if server != nil {
+		cmd.Env = connect.Environment(e)
 	}
 	return command.Wait(ctx, cmd)
 }

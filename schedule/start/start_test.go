@@ -95,7 +95,11 @@ func same(t *testing.T, what string, got, want mat.Matrix) {
 
 func settings() []Settings {
 	return []Settings{
-		{Covariance: None}, {Covariance: Bands}, {Covariance: Bands, Cuts: []int{2}}, {}, {Covariance: PCA, Rank: 5},
+		{Covariance: None},
+		{Covariance: Bands},
+		{Covariance: Bands, Cuts: []int{2}},
+		{},
+		{Covariance: PCA, Rank: 5},
 		{Covariance: Full},
 	}
 }

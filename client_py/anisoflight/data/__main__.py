@@ -6,14 +6,12 @@ import argparse
 import json
 import os
 import re
-import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..client import connect
-from ..errors import AnisoflightError
+from ..program import add_server, connected, ended, exit_with
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import LABELS, open_source
@@ -62,10 +60,7 @@ def parser() -> argparse.ArgumentParser:
     place = convert.add_argument_group("where --name is")
     said = "data folder, of which a server is started for the upload (default %(default)s)"
     place.add_argument("--data", metavar="DIR", type=Path, default=Path("data"), help=said)
-    place.add_argument("--server", metavar="URL", help="location of a server that runs, instead")
-    said = "file that holds its token (default: the variable ANISOFLIGHT_TOKEN)"
-    place.add_argument("--token-file", metavar="FILE", type=Path, help=said)
-    place.add_argument("--tls-root-certs", metavar="FILE", type=Path, help="PEM of a private certificate")
+    add_server(place, None, "location of a server that runs, instead")
     return root
 
 
@@ -166,9 +161,7 @@ def _server(args: argparse.Namespace) -> Iterator[Client]:
         with server_of(args.data) as client:
             yield client
         return
-    certificate = args.tls_root_certs.read_bytes() if args.tls_root_certs else None
-    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else os.getenv("ANISOFLIGHT_TOKEN")
-    with connect(args.server, token=token, tls_root_certs=certificate) as client:
+    with connected(args) as client:
         yield client
 
 
@@ -181,17 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check(args.transform, args.resolution, args.channels)
     except ValueError as error:
         root.error(str(error))
-    try:
-        args.run(args)
-    except (AnisoflightError, OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; nothing was written", file=sys.stderr)
-        return 130
-    return 0
+    return ended(lambda: args.run(args), interrupted="interrupted; nothing was written")
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as a Ctrl-C does: nothing is left behind
-    sys.exit(main())
+    exit_with(main)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from typing import TYPE_CHECKING
 
 from ..calls import DEFAULT_LOCATION
-from ..errors import AnisoflightError
+from ..program import add_server, ended, exit_with, path_of
 from . import commands
 from .measure import Pace
 from .measurement import METRICS
@@ -44,9 +42,7 @@ def _command(group: argparse._SubParsersAction, name: str, about: str, run: obje
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.set_defaults(run=run)
     server = command.add_argument_group("server")
-    server.add_argument("--server", metavar="URL", default=DEFAULT_LOCATION, help="location (default %(default)s)")
-    server.add_argument("--token-file", metavar="FILE", type=commands.path_of, help="file that holds its token")
-    server.add_argument("--tls-root-certs", metavar="FILE", type=commands.path_of, help="PEM of a private certificate")
+    add_server(server, DEFAULT_LOCATION, "location (default %(default)s)")
     pace = command.add_argument_group("pace")
     count = {"type": _positive, "metavar": "N"}
     said = "images between two checkpoints, and of a request to the server (default %(default)s)"
@@ -60,7 +56,7 @@ def _ref(command: argparse.ArgumentParser) -> None:
     _images(source)
     _features(command, required=True)
     command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
-    command.add_argument("--out", metavar="NPZ", type=commands.path_of, required=True, help="the reference")
+    command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
 
 
 def _calc(command: argparse.ArgumentParser) -> None:
@@ -70,25 +66,25 @@ def _calc(command: argparse.ArgumentParser) -> None:
     _sampling(command)
     _features(command, required=False)
     measured = command.add_argument_group("what is measured")
-    measured.add_argument("--ref", metavar="NPZ", type=commands.path_of, required=True, help="the reference")
+    measured.add_argument("--ref", metavar="NPZ", type=path_of, required=True, help="the reference")
     said = f"comma-separated, of {', '.join(METRICS)} (default fid; the others need a reference with --rows)"
     measured.add_argument("--metrics", type=_metrics, default=("fid",), help=said)
     measured.add_argument("--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows say so")
     measured.add_argument("--benchmark", help="the table's data set: cifar10, afhqv2, ffhq, imagenet64, or any name")
     measured.add_argument("--method", help="the table's row (default: from schedule and solver)")
-    measured.add_argument("--out", metavar="JSONL", type=commands.path_of, required=True, help="rows of results")
+    measured.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
 
 
 def _generate(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", required=True, help="samples of this model")
     _sampling(command)
-    command.add_argument("--outdir", metavar="DIR", type=commands.path_of, required=True)
+    command.add_argument("--outdir", metavar="DIR", type=path_of, required=True)
     command.add_argument("--subdirs", action="store_true", help="a folder for every thousand seeds")
 
 
 def _images(group: argparse._MutuallyExclusiveGroup) -> None:
     group.add_argument("--dataset", help="images of this data set of the server")
-    group.add_argument("--images", metavar="PATH", type=commands.path_of, help="images of a folder, a .zip or an .npz")
+    group.add_argument("--images", metavar="PATH", type=path_of, help="images of a folder, a .zip or an .npz")
 
 
 def _sampling(command: argparse.ArgumentParser) -> None:
@@ -136,17 +132,8 @@ def _metrics(text: str) -> tuple[str, ...]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0, 1 of a named error, 130 if interrupted."""
     args = parser().parse_args(arguments)
-    try:
-        args.run(args)
-    except (AnisoflightError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
-        return 130
-    return 0
+    return ended(lambda: args.run(args), interrupted="interrupted; the same command goes on from the last checkpoint")
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as a Ctrl-C does: the last checkpoint stays
-    sys.exit(main())
+    exit_with(main)

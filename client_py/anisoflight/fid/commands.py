@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..client import Client, connect
 from ..comparison import label
+from ..program import connected
 from .errors import FidError
 from .features import Loading, for_calc, for_reference
 from .files import files_source
@@ -43,7 +42,7 @@ def ref(args: Namespace) -> None:
     if args.images is not None:
         source: Source = files_source(args.images)
     else:
-        source = ServerDataset(_client(args), args.dataset)
+        source = ServerDataset(connected(args), args.dataset)
     features = for_reference(args.features, source, Loading(args.device, args.trust))
     key = {"source": source.identity(), "features": features.hash, "rows": args.rows}
     going = Pass(source, features, state_folder(args.out, key), _pace(args), args.rows)
@@ -67,7 +66,7 @@ def write_images(args: Namespace) -> None:
     asked = _asked(args)
     if len(asked) != 1:
         raise FidError("generate takes one number of evaluations or steps", "BAD_REQUEST")
-    client = _client(args)
+    client = connected(args)
     sources = [
         ServerSamples(client, args.model, block.first, block.count, {**_options(args), **asked[0]}, args.class_label)
         for block in blocks_of(args.seeds)
@@ -79,7 +78,7 @@ def write_images(args: Namespace) -> None:
 def _jobs(args: Namespace, benchmark: str) -> list[Job]:
     if args.images is not None:
         return [Job(files_source(args.images), args.method or args.images.name, benchmark)]
-    client = _client(args)
+    client = connected(args)
     info = client.info()
     server = {"server": info["version"], "device": info["device"]["name"]}
     if args.dataset is not None:
@@ -117,12 +116,6 @@ def _pace(args: Namespace) -> Pace:
     return Pace(args.batch, args.checkpoint, not args.quiet)
 
 
-def _client(args: Namespace) -> Client:
-    certificate = args.tls_root_certs.read_bytes() if args.tls_root_certs else None
-    token = args.token_file.read_text(encoding="utf-8").strip() if args.token_file else None
-    return connect(args.server, token=token, tls_root_certs=certificate)
-
-
 def value_of(text: str) -> Any:
     """JSON where it is that, else the text: a name.
 
@@ -145,7 +138,3 @@ def option_of(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise ValueError(f"{text!r} is no NAME=VALUE")
     return name, value_of(value)
-
-
-def path_of(text: str) -> Path:
-    return Path(text).expanduser()

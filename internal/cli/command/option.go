@@ -47,7 +47,9 @@ type Option struct {
 
 // Flag returns the name of the flag, without dashes before it.
 func (o Option) Flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
-func (o Option) env() string  { return "ANISOFLIGHT_" + strings.ToUpper(o.Name) }
+
+// Env returns the name of the environment variable.
+func (o Option) Env() string { return "ANISOFLIGHT_" + strings.ToUpper(o.Name) }
 
 // register defines the option's flag. Its value is kept as text, so that flag,
 // environment and file go through the same parser, with the same errors.

@@ -50,7 +50,7 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 	}
 	s := &Settings{}
 	for _, o := range options {
-		if err := v.BindEnv(o.Name, o.env()); err != nil {
+		if err := v.BindEnv(o.Name, o.Env()); err != nil {
 			return nil, err
 		}
 		v.SetDefault(o.Name, o.Default)
@@ -58,13 +58,13 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 			return nil, err
 		}
 		val := Value{Option: o, Source: "default"}
-		_, inEnv := os.LookupEnv(o.env())
+		_, inEnv := os.LookupEnv(o.Env())
 		raw, inFile := content[o.Name]
 		switch {
 		case flags.Changed(o.Flag()):
 			val.Source, val.Given = "flag --"+o.Flag(), true
-		case inEnv && os.Getenv(o.env()) != "":
-			val.Source, val.Given = "environment "+o.env(), true
+		case inEnv && os.Getenv(o.Env()) != "":
+			val.Source, val.Given = "environment "+o.Env(), true
 		case inFile:
 			val.Source, val.Given = "file "+file, true
 		}

@@ -165,7 +165,7 @@ func (k *kitchen) do(ctx context.Context, s recipe.Stage, args []string) error {
 		args = append(slices.Clone(args), "--server", k.place.Server) // that of the folder
 	}
 	cmd := exec.CommandContext(ctx, s.Program, args...)
-	cmd.Stdout, cmd.Stderr = k.Out, k.Err
+	cmd.Stdout, cmd.Stderr, cmd.Env = k.Out, k.Err, connect.Environment(k.Env)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
