@@ -17,8 +17,8 @@ VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test build wheel test-wheel test-browser docs lint fmt bench bench-torch $(BENCH) \
-	fuzz report-fair report-solvers report-families clean
+.PHONY: help notebook demo figures test test-go test-python build wheel test-wheel test-browser docs lint lint-go \
+	lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-families clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -32,8 +32,12 @@ demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEE
 figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
 	$(PY) -m studies.gallery --seed $(SEED)
 
-test: build $(BENCH) $(VENV)/.dev ## all tests: Go, then Python against the real server
+test: test-go test-python ## all tests: Go, then Python against the real server; `make -j2 test` runs both at once
+
+test-go: build $(VENV)/.dev
 	go test -timeout 20m ./...
+
+test-python: build $(BENCH) $(VENV)/.dev
 	$(PY) -m pytest -q client_py/tests
 
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
@@ -68,8 +72,12 @@ $(WHEELS)/.done: client_py/requirements-wheel.txt
 	$(WHEELS)/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
-lint: $(VENV)/.dev ## golangci-lint, ruff, pyright, hadolint
+lint: lint-go lint-python ## golangci-lint, ruff, pyright, hadolint
+
+lint-go:
 	$(GOLANGCI) run ./...
+
+lint-python: $(VENV)/.dev
 	$(VENV)/bin/ruff check client_py
 	$(VENV)/bin/ruff format --check client_py
 	$(VENV)/bin/pyright -p client_py
@@ -104,9 +112,17 @@ $(TORCH_VENV)/bin/python:
 	$(PYTHON) -m venv $(TORCH_VENV)
 	$@ -m pip install -q --disable-pip-version-check -r client_py/bench_torch/requirements.txt || { rm -rf $(TORCH_VENV); exit 1; }
 
+# The tests of packages with fuzz targets are built once, with the coverage of this module's code to guide the fuzzing
+# (that of every library too, as `go test -fuzz` has it, takes minutes to build and says little about ours).
+FUZZ_PACKAGES = $(sort $(shell grep -rl --include='*_test.go' '^func Fuzz' flight internal kernels schedule train | xargs -n 1 dirname))
+
 fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
-	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | tr -s ':' ' ' | xargs -n 3 -P 2 sh -c \
-		'go test "$$(dirname $$1)" -run "^$$" -fuzz "^$$3$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1' fuzz
+	@mkdir -p bin/fuzz
+	go test -c -gcflags='github.com/anisoflight/anisoflight/...=-d=libfuzzer' -o bin/fuzz/ $(FUZZ_PACKAGES:%=./%)
+	@grep -oH '^func Fuzz[A-Za-z0-9]*' $(FUZZ_PACKAGES:%=%/*_test.go) | sed -E 's,/[^/]*:func , ,' | \
+		xargs -n 2 -P 2 sh -c 'echo "$$1 $$2"; cd $$1 && $(CURDIR)/bin/fuzz/$$(basename $$1).test -test.run "^$$" \
+		-test.fuzz "^$$2$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x -test.parallel 1 \
+		-test.fuzzcachedir $(CURDIR)/bin/fuzz/corpus/$$1' fuzz
 
 clean: ## remove what the other targets made
 	rm -rf bin dist runs $(VENV) .venv-torch $(WHEELS)

@@ -56,7 +56,7 @@ def test_to_the_data_folder_and_back(three: Path, tmp_path: Path, capsys: pytest
     for path in (stored, tmp_path / "out.zip", tmp_path / "out" / "folder"):
         assert report(path, capsys)["hash"] == want
     assert main(convert) == 1
-    assert "[NAME_TAKEN]" in capsys.readouterr().err
+    assert "already called" in capsys.readouterr().err
     smaller = ["--resolution", "4x2", "--channels", "1", "--labels", "none", "--replace"]
     assert main([*convert, *smaller]) == 0
     assert report(stored, capsys)["sizes"] == [{"height": 2, "width": 4, "channels": 1, "images": 3}]
