@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -45,11 +46,9 @@ func (set GeodesicSettings) gainLevels() []float64 {
 // the coordinates of the meter's images, q_f = E (flow + ε)_f², in the same pass.
 func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]schedule.Sample, local.Row, error) {
 	d := meter.data
-	law, err := normal.Measure(d.Height(), d.Width(), d.Channels(), meter.images(ctx))
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
+	var unread error
+	law, err := normal.Measure(d.Height(), d.Width(), d.Channels(), meter.images(ctx, &unread))
+	if err := cmp.Or(unread, ctx.Err(), err); err != nil {
 		return nil, local.Row{}, err
 	}
 	row := local.Row{Axes: law.Axes, Variance: make([]float64, len(law.Directions))}
@@ -86,8 +85,8 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 	return out, row, nil
 }
 
-// images returns all images that the meter chooses from, until ctx has ended.
-func (r *meter) images(ctx context.Context) iter.Seq[[]float32] {
+// images returns all images that the meter chooses from, until ctx has ended or one cannot be read, which is then unread.
+func (r *meter) images(ctx context.Context, unread *error) iter.Seq[[]float32] {
 	return func(yield func([]float32) bool) {
 		im, n := make([]float32, r.data.Pixels()), r.data.Len()
 		if r.pool != nil {
@@ -97,8 +96,8 @@ func (r *meter) images(ctx context.Context) iter.Seq[[]float32] {
 			if r.pool != nil {
 				i = r.pool[i]
 			}
-			r.data.Image(i, false, im)
-			if ctx.Err() != nil || !yield(im) {
+			*unread = r.data.Image(i, false, im)
+			if *unread != nil || ctx.Err() != nil || !yield(im) {
 				return
 			}
 		}

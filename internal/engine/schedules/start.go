@@ -48,15 +48,16 @@ func measureStart(
 		}
 	}
 	im := make([]float32, d.Pixels())
+	var unread error
 	var images iter.Seq2[int, []float32] = func(yield func(int, []float32) bool) {
 		for i := range d.Len() {
-			d.Image(i, false, im)
-			if ctx.Err() != nil || !yield(int(d.Label(i)), im) {
+			unread = d.Image(i, false, im)
+			if unread != nil || ctx.Err() != nil || !yield(int(d.Label(i)), im) {
 				return
 			}
 			report(i+1, d.Len())
 		}
 	}
 	s, err := start.Measure(d.Height(), d.Width(), d.Channels(), images, set)
-	return s, errors.Join(ctx.Err(), err)
+	return s, errors.Join(unread, ctx.Err(), err)
 }
