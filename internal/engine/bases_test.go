@@ -2,12 +2,12 @@ package engine
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
 
 func basisTable(h, w int) api.Schema {
@@ -80,8 +80,8 @@ func TestUploadedBasis(t *testing.T) {
 	if _, err := put(e, `{"op":"PutSchedule","name":"s","replace":true}`, scheduleTable, plain); err != nil {
 		t.Fatal(err)
 	}
-	if left := catalog.StoredNames(e.catalog.Folders().Schedules, ".schedule"); left != nil {
-		t.Errorf("the folder of %v is still there", left)
+	if left, err := os.ReadDir(filepath.Join(e.catalog.Folders().Schedules, "s.schedule")); err != nil || len(left) != 2 {
+		t.Errorf("beside the schedule and its manifest there is something of the old one: %v, %v", left, err)
 	}
 	act(t, e, "DeleteSchedule", `{"schedule":"s"}`)
 }
