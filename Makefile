@@ -17,8 +17,9 @@ VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test test-go test-python build wheel test-wheel test-browser docs lint lint-go \
-	lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-families clean
+.PHONY: help notebook demo figures test test-go test-python test-integration build wheel test-wheel test-browser docs \
+	lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-families \
+	report-diffusers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,6 +29,21 @@ notebook: build $(VENV)/.notebook ## the notebooks in JupyterLab (docs/tutorial.
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
 	$(PY) -m studies.demo --seed $(SEED)
+
+# torch, diffusers and what else is too large for `make test` have an environment of their own, of 6 GB.
+INTEGRATION_VENV ?= .venv-integration
+test-integration: build | $(INTEGRATION_VENV)/bin/python ## schedulers in diffusers, PhysicsNeMo and anemoi (minutes)
+	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q integration
+
+report-diffusers: build | $(INTEGRATION_VENV)/bin/python ## samplers of diffusers and ours; writes docs/reports/diffusers.md
+	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python integration/compare.py \
+		--out ../runs/diffusers
+
+$(INTEGRATION_VENV)/bin/python:
+	$(PYTHON) -m venv $(INTEGRATION_VENV)
+	$@ -m pip install -q --disable-pip-version-check -r client_py/requirements.txt -r client_py/requirements-dev.txt \
+		-r client_py/integration/requirements.txt || { rm -rf $(INTEGRATION_VENV); exit 1; }
+	$@ -m pip install -q --disable-pip-version-check --no-deps -r client_py/integration/requirements-bare.txt
 
 figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
 	$(PY) -m studies.gallery --seed $(SEED)
@@ -125,7 +141,7 @@ fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
 		-test.fuzzcachedir $(CURDIR)/bin/fuzz/corpus/$$1' fuzz
 
 clean: ## remove what the other targets made
-	rm -rf bin dist runs $(VENV) .venv-torch $(WHEELS)
+	rm -rf bin dist runs $(VENV) .venv-torch .venv-integration $(WHEELS)
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12"; exit 1; }

@@ -7,8 +7,6 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from .html import curve, table, titled
 from .progress import Bar, followed
 from .tensors import to_numpy
@@ -16,6 +14,8 @@ from .transport import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pandas as pd
 
     from .calls import Calls
     from .transport import Message
@@ -114,7 +114,8 @@ class Run:
 
     def _follow(self, op: str, request: dict[str, Any], progress: bool, kept: str) -> pd.DataFrame:
         """All rows of op, or those before an interrupt, with a bar that shows steps and loss."""
-        target = self.info.get("target_kimg", 0.0)
+        before = self.info
+        target = before.get("target_kimg", 0.0)
         bar = Bar("train", "step", request.get("steps"), progress)
 
         def noted() -> Iterator[Message]:
@@ -129,28 +130,22 @@ class Run:
                     bar.note(f"loss {row['loss']:.3g}")
                 yield message
 
-        messages: list[Message] = []
         try:
-            for message in noted():
-                messages.append(message)
+            return joined(noted()).to_pandas()
         except KeyboardInterrupt:
-            rows = joined(messages).to_pandas() if messages else pd.DataFrame()
-            if op == "TrainStep":
-                rows = self._kept(rows)
+            rows = self._taken(before["step"]) if "steps" in request else self.metrics()
             last = f" after step {rows['step'].iloc[-1]}" if len(rows) else ""
             print(f"run {self.name} was interrupted{last}; {kept}", file=sys.stderr)
             rows.attrs["interrupted"] = True
             return rows
-        return joined(messages).to_pandas()
 
-    def _kept(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows of an interrupted call with those of the last steps, which the server took before it heard of it."""
+    def _taken(self, before: int) -> pd.DataFrame:
+        """The rows after step `before`, with those of the steps that a server takes until it hears of an interrupt."""
         end = time.monotonic() + _PATIENCE
         while self.state == "running" and time.monotonic() < end:
             time.sleep(0.02)
-        first = rows["step"].iloc[0] if len(rows) else 0
-        everything = self.metrics()
-        return everything[everything["step"] >= first].reset_index(drop=True) if len(rows) else rows
+        rows = self.metrics()
+        return rows[rows["step"] > before].reset_index(drop=True)
 
     def pause(self) -> None:
         """Stop after the current step; `start` and `step` continue."""

@@ -1,4 +1,4 @@
-"""The scheduler in diffusers: its pipelines, its files, and the same samples as its own schedulers where those agree."""
+"""The scheduler in diffusers: its pipelines, its files, and the same samples as the schedulers that it agrees with."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_pipelines(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
     loaded.set_progress_bar_config(disable=True)
     assert type(loaded.scheduler) is Scheduler
     np.testing.assert_array_equal(images(loaded), expected)
-    with pytest.raises(ValueError, match="num_inference_steps must be one of 5, 9, .*, got 50"):
+    with pytest.raises(ValueError, match=r"num_inference_steps must be one of 5, 9, .*, got 50"):
         loaded(num_inference_steps=50)
 
     ddim = DDIMPipeline(unet, loaded.scheduler)  # it takes the config for a scheduler of its own
@@ -262,7 +262,7 @@ def test_misuse_is_told(client: Client) -> None:
     with pytest.raises(ValueError, match="call set_timesteps to begin anew"):
         scheduler.step(x, 1, x)
     scheduler.set_timesteps(3)
-    with pytest.raises(ValueError, match="timestep must be the next, .*, got 2;"):
+    with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2;"):
         scheduler.step(x, 2, x)
     for given, said in (
         ({"prediction_type": "x"}, "epsilon or sample or v_prediction for a network of kind ddpm, got 'x'"),

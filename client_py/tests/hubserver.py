@@ -72,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
         return self._send(200, data, {"ETag": f'"{_oid(data)}"', "X-Repo-Commit": self._sha(repo)})
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815 (the base class's name)
 
     def _json(self, answer: Any) -> None:
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hubserver import Repos, hub as serve_hub
+from hubserver import Repos
+from hubserver import hub as serve_hub
 from huggingface_hub import HfApi
 
 from anisoflight import Client, hub

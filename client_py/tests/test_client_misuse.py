@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -225,11 +226,23 @@ def test_a_mistake_is_told_in_one_sentence(client: LocalClient, places: Path, mi
     assert "new" not in {*client.datasets().index, *client.schedules().index, *client.bases().index}
 
 
+def interrupt_after(client: LocalClient, run: str, step: int) -> None:
+    """Interrupt this process once a run has taken a step."""
+
+    def watch() -> None:
+        with anisoflight.connect(client.location) as other:
+            while other.run(run).info["step"] < step:
+                time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest.CaptureFixture[str]) -> None:
     """What the server took before it heard of the interrupt is among them; a later client goes on."""
     run = client.create_run("misuse-interrupted", "pretrain", "blocks", model="digits", batch=8)
     run.step(1, progress=False)
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    interrupt_after(client, run.name, 3)
     rows = run.step(10**6, progress=False)
     assert rows.attrs == {"interrupted": True}
     steps = rows["step"].tolist()
@@ -241,7 +254,7 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
     with anisoflight.connect(client.location) as later:
         assert later.run("misuse-interrupted").step(1, progress=False)["step"].tolist() == [steps[-1] + 1]
         run.start(kimg=1000)
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        interrupt_after(client, run.name, steps[-1] + 3)
         rows = later.run("misuse-interrupted").wait(progress=False)
     assert "the run goes on in the background: wait() follows it again" in capfd.readouterr().err
     assert len(rows) > len(steps)

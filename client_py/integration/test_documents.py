@@ -1,0 +1,37 @@
+"""The blocks of docs/ecosystem.md, in their order, with the packages that they import."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from diffusers import UNet2DModel
+
+    from anisoflight import Client
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ecosystem.md"
+
+
+def test_blocks_of_the_document(
+    client: Client, unet: UNet2DModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del unet
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    client.make_mixture("digits", "digits", covariance="dct", progress=False)
+    names: dict[str, Any] = {"client": client}
+    found = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    for code in found:
+        if "physicsnemo" in code:
+            pytest.importorskip("physicsnemo")
+        exec(compile(code, DOCUMENT.name, "exec"), names)
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        *("all.arrow", "all.npy", "all.npz", "all.parquet", "grid.png", "pipeline", "unipc-9.json", "weather.csv"),
+    ]
+    assert set(client.datasets().index) >= {"arrow", "pandas", "pillow", "huggingface", "drawn"}
+    assert names["pipe"].scheduler.num_inference_steps == 9
+    assert abs(names["x"]).max() < 0.01
