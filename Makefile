@@ -18,7 +18,7 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 
 .DEFAULT_GOAL := help
 .PHONY: help notebook demo figures test test-go test-python test-integration build wheel test-wheel test-browser docs \
-	lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-families \
+	lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-gain report-families \
 	report-diffusers clean
 
 help: ## this list
@@ -109,6 +109,9 @@ report-fair: build ## anisotropic samplers against plain networks, five of each 
 
 report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
 	$(PY) -m studies.reports.solvers
+
+report-gain: build ## samplers on mixtures of clusters with exact score; writes docs/reports/gain.md (an hour)
+	$(PY) -m studies.reports.gain
 
 report-families: build ## what each family of schedules gains; writes docs/reports/families.md (an hour)
 	$(PY) -m studies.reports.families

@@ -28,7 +28,7 @@ var scheduleGroup = command.Group{
   anisoflight schedule check`,
 	Specs: []command.Spec{
 		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
-		scheduleStepsSpec, scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
+		scheduleStepsSpec, scheduleFitSpec, scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
 	},
 }
 

@@ -90,6 +90,12 @@ func TestStepsSettingsAreTheRequest(t *testing.T) {
 	}
 }
 
+func TestFitSettingsAreTheRequest(t *testing.T) {
+	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.FitSchedule]()), kindsIn(fitRequest)); diff != "" {
+		t.Errorf("settings differ from api.FitSchedule (-want +got):\n%s", diff)
+	}
+}
+
 func TestBasisSettingsAreTheRequest(t *testing.T) {
 	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.MakeBasis]()), kindsIn(basisRequest)); diff != "" {
 		t.Errorf("settings differ from api.MakeBasis (-want +got):\n%s", diff)
@@ -99,7 +105,7 @@ func TestBasisSettingsAreTheRequest(t *testing.T) {
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
 	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec,
-		scheduleNodesSpec, scheduleStepsSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
+		scheduleNodesSpec, scheduleStepsSpec, scheduleFitSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.All() {
 			if seen[o.Name] {

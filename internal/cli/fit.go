@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+)
+
+// fitRequest are the fields of MakeSchedule that a fit takes.
+var fitRequest = []command.Option{
+	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
+	{Name: "model", Required: true, Usage: "`name` of the model whose trajectories are followed"},
+	{Name: "schedule", Required: true, Kind: command.Object, Usage: "a schedule with statistics, of schedule geodesic"},
+	{Name: "nfe", Required: true, Kind: command.Whole, Usage: "evaluations of the network"},
+	{Name: "order", Kind: command.Whole, Usage: "of the solver local, where the fit begins: 1 to 3 (default 2)"},
+	{Name: "grid", Kind: command.Object, Usage: "of the nodes: a named one, or JSON (default polynomial)"},
+	{Name: "samples", Kind: command.Whole, Usage: "trajectories to fit to, and twice as many others (default 256)"},
+	{Name: "seed", Kind: command.Seed, Usage: "of the trajectories (default 0)"},
+	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
+}
+
+var scheduleFitSpec = command.Spec{
+	Use:   "fit",
+	Short: "Fit the coefficients of each step to a model's own trajectories",
+	Long: `Fit follows converged trajectories of a model and moves the coefficients of the solver
+local, in every frequency, to where each of its steps should end, by least squares. A
+ridge holds them near their start; samples of their own choose how strongly, and others
+judge. Sample with solver fitted and the same number of evaluations.`,
+	Example: `  anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
+  anisoflight schedule fit --name digits-5 --model digits --schedule digits-local --nfe 5
+  anisoflight sample --model digits --schedule digits-5 --solver fitted --nfe 5`,
+	Options: slices.Concat(fitRequest, connect.FolderOptions),
+	JSON:    true,
+	Run: func(ctx context.Context, e command.Env) error {
+		fields := e.Request(fitRequest)
+		fields["kind"] = "fit"
+		var reply api.ScheduleInfo
+		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "fitting", &reply); err != nil {
+			return err
+		}
+		if e.JSON {
+			return command.PrintJSON(e.Out, reply)
+		}
+		_, err := fmt.Fprintf(e.Out, "ODE error on %d other latents: %.3g fitted, %.3g local\n"+
+			"sample with: --schedule %s --solver fitted --nfe %d\n",
+			reply.Fit.Samples, reply.Fit.Fitted, reply.Fit.Local, reply.Name, reply.Fit.NFE)
+		return err
+	},
+}
