@@ -9,7 +9,7 @@ import (
 
 const (
 	fileFormat  = "anisoflight-schedule"
-	fileVersion = 2 // 1 had no provenance
+	fileVersion = 3 // 1 had no provenance, 2 no sampler
 )
 
 // file is the schedule file:
@@ -20,10 +20,12 @@ const (
 //	 "T": 6400, "g0": 1e-9, "theta": [row][subspace][K−1],   or
 //	 "paths": [row][subspace]{"t": […], "g": […]},            a user's table
 //	 "energy": [row][subspace]{"sigma": […], "f": […], "stderr": […]},   optional
+//	 "sampler": {"solver": "dpmpp2m", "nfe": 5},                             optional
 //	 "provenance": {"kind": "geodesic", …}}                                  optional
 //
 // A schedule with parameters stores them and no knots, so that the two cannot
-// disagree. Numbers are written with as many digits as their float64 needs.
+// disagree. A file without a sampler says version 2, which older programs read. Numbers
+// are written with as many digits as their float64 needs.
 type file struct {
 	Format  string         `json:"format"`
 	Version int            `json:"version"`
@@ -35,6 +37,7 @@ type file struct {
 	Paths   [][]fileKnots  `json:"paths,omitempty"`
 	Energy  [][]fileEnergy `json:"energy,omitempty"`
 
+	Sampler    *Sampler    `json:"sampler,omitempty"`
 	Provenance *Provenance `json:"provenance,omitempty"`
 }
 
@@ -52,7 +55,13 @@ type fileEnergy struct {
 // MarshalJSON writes the schedule file. Decode reads it back to the same schedule,
 // bit for bit.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
-	f := file{Format: fileFormat, Version: fileVersion, Family: s.family, Labels: s.labels, Provenance: s.provenance}
+	f := file{
+		Format: fileFormat, Version: fileVersion - 1, Family: s.family, Labels: s.labels, Sampler: s.sampler,
+		Provenance: s.provenance,
+	}
+	if s.sampler != nil {
+		f.Version = fileVersion
+	}
 	if s.theta != nil {
 		f.T, f.G0, f.Theta = s.T(), s.g0, s.theta
 	} else {
@@ -102,7 +111,7 @@ func Decode(r io.Reader) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.provenance = f.Provenance
+	s.provenance, s.sampler = f.Provenance, f.Sampler
 	if f.Energy == nil {
 		return s, nil
 	}

@@ -23,6 +23,7 @@ type Schedule struct {
 	energy [][]*Density
 
 	provenance *Provenance
+	sampler    *Sampler
 }
 
 // New returns the schedule of the given paths, paths[row][subspace]. labels names

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .files import basis_bytes, basis_of
 from .networks import DDPM, EDM, Denoiser, Flow, Network
 from .plan import Plan
+from .start import Start
 from .stepping import Stepper
 
 try:
@@ -131,6 +132,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
         Where the subspaces start at noise levels of their own, begin with `start`.
         """
+        if self._stepper.plan.law is not None:
+            raise ValueError("the plan starts from the law of a dataset: begin with start(noise)")
         starts = self._stepper.starts
         if max(starts) - min(starts) > 1e-12 * max(starts):
             raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
@@ -260,14 +263,15 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
 
 def _written(plan: Plan) -> dict[str, Any]:
-    """A plan as plain JSON, with the vectors of its basis as a safetensors file in base64."""
-    if plan.vectors is None:
-        return dict(plan.file)
-    return {**plan.file, "basis": base64.b64encode(basis_bytes(plan.vectors)).decode()}
+    """A plan as plain JSON, with the vectors of its basis and its law as safetensors files in base64."""
+    files = {"law": None if plan.law is None else plan.law.file}
+    files["basis"] = None if plan.vectors is None else basis_bytes(plan.vectors)
+    return {**plan.file, **{name: base64.b64encode(data).decode() for name, data in files.items() if data is not None}}
 
 
 def _read(file: Mapping[str, Any]) -> Plan:
     """The plan that `_written` wrote."""
     rest = dict(file)
-    basis = rest.pop("basis", None)
-    return Plan(rest, None if basis is None else basis_of(base64.b64decode(basis)))
+    found = {name: base64.b64decode(rest.pop(name)) for name in ("basis", "law") if name in rest}
+    vectors = basis_of(found["basis"]) if "basis" in found else None
+    return Plan(rest, vectors, Start(found["law"]) if "law" in found else None)

@@ -11,11 +11,13 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from .start import START_FILE, Start
+from .subspaces import FORMULAS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BASIS_FILE = "basis.safetensors"
-FORMULAS = ("none", "dct", "haar")  # bases without vectors: their names say it all
 _NAME = re.compile(r"vectors\.(-?[0-9]+(?:,-?[0-9]+)*)")
 
 Vectors = dict[int, "np.ndarray[Any, Any]"]
@@ -48,17 +50,22 @@ def basis_of(data: bytes) -> Vectors:
     return vectors
 
 
-def write_with_basis(path: Path, file: Mapping[str, Any], vectors: Vectors | None) -> None:
-    """Write a schedule file or a plan and, where its family's basis has any, the vectors beside it.
+def write_with_basis(path: Path, file: Mapping[str, Any], vectors: Vectors | None, start: Start | None = None) -> None:
+    """Write a schedule file or a plan and, where there are any, the vectors of its basis and its start beside it.
 
-    A file there that holds another basis is a `FileExistsError`.
+    A file there that holds another basis or start is a `FileExistsError`.
     """
+    law = path.with_name(START_FILE)
+    if start is not None and law.exists() and law.read_bytes() != start.file:
+        raise FileExistsError(f"{law} holds another start; write {path.name} into a folder of its own")
     beside = path.with_name(BASIS_FILE)
     if vectors is not None and beside.exists() and not _holds(beside.read_bytes(), vectors):
         raise FileExistsError(f"{beside} holds another basis; write {path.name} into a folder of its own")
     path.write_text(json.dumps(file, indent=2) + "\n", encoding="utf-8")
     if vectors is not None:
         beside.write_bytes(basis_bytes(vectors))
+    if start is not None:
+        start.save(law)
 
 
 def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
@@ -70,6 +77,12 @@ def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None]:
     beside = path.with_name(BASIS_FILE)
     named = isinstance(file, dict) and file.get("family", {}).get("basis", "none") not in FORMULAS
     return file, basis_of(beside.read_bytes()) if named and beside.exists() else None
+
+
+def read_start(path: Path) -> Start | None:
+    """The start beside a schedule file or a plan, None where there is none."""
+    beside = path.with_name(START_FILE)
+    return Start.load(beside) if beside.exists() else None
 
 
 def _holds(data: bytes, vectors: Vectors) -> bool:

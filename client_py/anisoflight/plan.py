@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .coordinates import Coordinates
-from .files import read_with_basis, write_with_basis
+from .files import read_start, read_with_basis, write_with_basis
 from .subspaces import Subspaces
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from .files import Vectors
+    from .start import Start
 
 Array = np.ndarray[Any, Any]
 
@@ -64,20 +65,26 @@ class Plan:
 
     file: Mapping[str, Any]
     vectors: Vectors | None = None
+    law: Start | None = None
+    """What sampling starts from: noise alone where it is None, else x = μ + (Σ + Σ_j init_j² P_j)^½ ξ."""
 
     def __post_init__(self) -> None:
         found = (self.file.get("format"), self.file.get("version")) if isinstance(self.file, dict) else None
         if found != (_FORMAT, _VERSION):
             raise ValueError(f"not a plan: format and version must be {(_FORMAT, _VERSION)}, got {found}")
+        asked = self.file.get("start", {}).get("hash")
+        if asked != (None if self.law is None else self.law.hash):
+            raise ValueError(f"the plan's start must be the file of hash {asked}, got {self.law}")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """A plan that `save` wrote; no server is needed."""
-        return cls(*read_with_basis(Path(path)))
+        file, vectors = read_with_basis(Path(path))
+        return cls(file, vectors, read_start(Path(path)) if "start" in file else None)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the plan as JSON, and the vectors of its basis to basis.safetensors beside it."""
-        write_with_basis(Path(path), self.file, self.vectors)
+        """Write the plan as JSON, and beside it its basis to basis.safetensors and its start to start.safetensors."""
+        write_with_basis(Path(path), self.file, self.vectors, self.law)
 
     def __repr__(self) -> str:
         return f"Plan({self.schedule!r}, solver={self.solver!r}, steps={self.steps}, nfe={self.nfe})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from .curve import Curve, sigma_text
 from .errors import BadRequestError, NotFoundError
 from .files import FORMULAS, write_with_basis
 from .html import curve, table, titled
+from .start import Start
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -138,16 +140,24 @@ class Schedule:
         return None if self.file["family"]["basis"] in FORMULAS else self._client.basis(schedule=self.name)
 
     @property
+    def start(self) -> Start | None:
+        """The law of a dataset that sampling along the schedule starts from; None where it starts from noise alone."""
+        if self.name == "edm" or "start" not in self.info:
+            return None
+        return Start(base64.b64decode(self._client.call("ExportStart", schedule=self.name)["file"]))
+
+    @property
     def provenance(self) -> dict[str, Any] | None:
         """How the schedule was made, from what and when; None where that is not known."""
         return self.file.get("provenance")
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the schedule file as JSON, and the vectors of its basis to basis.safetensors beside it.
+        """Write the schedule file as JSON, and beside it the vectors of its basis to basis.safetensors and its start to
+        start.safetensors, as far as it has them.
 
         `Client.put_schedule` reads it back, and so does ``anisoflight schedule import``.
         """
-        write_with_basis(Path(path), self.file, self.vectors())
+        write_with_basis(Path(path), self.file, self.vectors(), self.start)
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The knots as CSV with the columns label, subspace, t, g and every digit, written to path where one is given.

@@ -65,9 +65,17 @@ class Stepper:
         self._next, self._history, self.denoised = 0, [], None
 
     def start(self, noise: Any) -> Any:
-        """Begin anew with unit normal noise [B, C, H, W]; returns the images Σ_j init_j P_j noise."""
+        """Begin anew with unit normal noise [B, C, H, W]; returns the images Σ_j init_j P_j noise, or draws of the law
+        that the plan starts from.
+        """
         self.reset()
-        return self._combine(noise, self.starts)
+        law = self.plan.law
+        if law is None:
+            return self._combine(noise, self.starts)
+        values = noise.detach().cpu().numpy() if hasattr(noise, "detach") else np.asarray(noise)
+        drawn = law.draw(np.moveaxis(values, 1, -1), np.square(self.starts), self.plan.label, self._subspaces)
+        planes = np.moveaxis(drawn, -1, 1)
+        return noise.new_tensor(planes) if hasattr(noise, "new_tensor") else planes.astype(values.dtype)
 
     @property
     def starts(self) -> list[float]:

@@ -16,7 +16,7 @@ func TestDecodeSetsDefaults(t *testing.T) {
 	if r.Model != "digits" || *r.N != 5 || r.Steps != 9 || r.NFE != 0 || r.Seed != 0 || r.Order != 0 {
 		t.Errorf("fields: %+v", r)
 	}
-	if r.Solver != "heun" || r.SecondPoint != "midpoint" || r.Variant != "bh2" || r.Grid.Kind != GridSchedule ||
+	if r.Solver != "" || r.SecondPoint != "midpoint" || r.Variant != "bh2" || r.Grid.Kind != GridSchedule ||
 		r.DType != "uint8" || r.Layout != "HWC" || r.BatchBytes != 2<<20 || !*r.LowerOrderFinal || r.Schedule.Given() {
 		t.Errorf("defaults: %+v", r)
 	}

@@ -12,7 +12,7 @@ import (
 type MakeSchedule struct{ Of ScheduleKind }
 
 // ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StepsSchedule,
-// *StartSchedule or *FormulaSchedule.
+// *StartSchedule, *FewSchedule or *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -37,6 +37,7 @@ var scheduleKinds = []func() ScheduleKind{
 	func() ScheduleKind { return new(StepsSchedule) },
 	func() ScheduleKind { return new(StartSchedule) },
 	func() ScheduleKind { return new(FitSchedule) },
+	func() ScheduleKind { return new(FewSchedule) },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "edm"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "log-linear"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },

@@ -51,8 +51,8 @@ const (
 	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
 )
 
-// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start says otherwise, and then for every
-// stage
+// Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start says otherwise, and then for
+// every stage
 //
 //	x ← x + Σ_j Noise_j P_j ξ′              with Noise, ξ′ a fresh unit normal
 //	E_0 = flow or denoised image of x at G  evaluate, E_0 pushed in front of the history

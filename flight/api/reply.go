@@ -114,6 +114,10 @@ type ScheduleInfo struct {
 	Steps *Steps `json:"steps,omitempty"`
 	// Refined reports what it has gained on a model.
 	Refined *Refined `json:"refined,omitempty"`
+	// Sampler is the solver that the schedule was made for; absent where it serves any.
+	Sampler *ScheduleSampler `json:"sampler,omitempty"`
+	// Few reports what MakeSchedule knows about a schedule of kind few.
+	Few *Few `json:"few,omitempty"`
 	// Start describes the law of the data that sampling starts from; absent for noise alone.
 	Start *StartInfo `json:"start,omitempty"`
 	// Fit reports what fitted coefficients have gained.
@@ -121,6 +125,13 @@ type ScheduleInfo struct {
 	// Statistics describe those of a denoiser that the schedule carries for the solver local; absent for none.
 	Statistics *StatisticsInfo `json:"statistics,omitempty"`
 	Integrity
+}
+
+// ScheduleSampler is the sampler that a schedule was made for: Sample takes its solver where the request names none.
+type ScheduleSampler struct {
+	Solver string `json:"solver"`
+	Order  int    `json:"order,omitempty"`
+	NFE    int    `json:"nfe"`
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the least that any schedule can have.

@@ -29,7 +29,7 @@ type Sample struct {
 
 	Steps         int    `json:"steps,omitempty"` // solver steps; this or nfe
 	NFE           int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
-	Solver        string `json:"solver"`          // default heun
+	Solver        string `json:"solver"`          // default: the one that the schedule was made for, else heun
 	Order         int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3, local 2
 	Variant       string `json:"variant"`         // of unipc: bh1 or bh2 (default)
 	SecondPoint   string `json:"second_point"`    // of heun: midpoint (default) or endpoint
@@ -49,7 +49,7 @@ type Sample struct {
 	SNoise float64 `json:"S_noise"`           // default 1
 
 	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
-	// standard, from noise alone, or matched, from the law that the schedule carries; default: matched where it carries one
+	// standard, from noise alone, or matched, from the law that the schedule carries; default: matched where it does
 	Start string `json:"start,omitempty"`
 
 	Every      int    `json:"every"`       // previews each `every` steps; 0 none
@@ -62,7 +62,7 @@ type Sample struct {
 func (r *Sample) SetDefaults() {
 	final := true
 	*r = Sample{
-		Solver: "heun", Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
+		Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
 		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes, Warmup: "euler", SNoise: 1,
 		Steps: unset, NFE: unset, Order: unset,
 	}
@@ -70,6 +70,9 @@ func (r *Sample) SetDefaults() {
 
 // unset marks a number that the request left out, where zero is not allowed.
 const unset = -1 << 62
+
+// DefaultSolver samples where neither the request nor the schedule names a solver.
+const DefaultSolver = "heun"
 
 // taken returns a number that may be left out: 0 if it was.
 func taken(field string, x *int, errs *error) {
@@ -112,6 +115,11 @@ func (r *Sample) Validate() error {
 	case r.BatchBytes > MaxBatchBytes:
 		return Errorf(TooLarge, "batch_bytes must be at most %d, got %d", MaxBatchBytes, r.BatchBytes)
 	}
+	if r.Solver != "" {
+		if err := oneOf("solver", r.Solver, Solvers...); err != nil {
+			return err
+		}
+	}
 	if r.Start != "" {
 		if err := oneOf("start", r.Start, StartStandard, StartMatched); err != nil {
 			return err
@@ -119,7 +127,6 @@ func (r *Sample) Validate() error {
 	}
 	return first(
 		need("model", r.Model),
-		oneOf("solver", r.Solver, Solvers...),
 		oneOf("variant", r.Variant, "bh1", "bh2"),
 		oneOf("second_point", r.SecondPoint, "midpoint", "endpoint"),
 		oneOf("warmup", r.Warmup, "euler", "heun"),

@@ -17,9 +17,9 @@ type StartSettings struct {
 	// covariance at each frequency; pca, the leading components and one variance for the rest; or full, all of it. The
 	// last two serve images of up to 1024 values.
 	Covariance string `json:"covariance"`
-	Rank       int    `json:"rank,omitempty"` // of pca: leading components; default 16
-	Cuts       []int  `json:"cuts,omitempty"` // of bands: where they are cut, as of the basis dct; default 1, 2, 4, …
-	PerClass   bool   `json:"per_class"`      // a law for each class
+	Rank       int    `json:"rank,omitempty"`      // of pca: leading components; default 16
+	Cuts       []int  `json:"cuts,omitempty"`      // of bands: where they are cut, as of the basis dct; default 1, 2, 4, …
+	PerClass   *bool  `json:"per_class,omitempty"` // a law for each class that has images; default true
 	// Shrinkage ν of per_class is how many images the classes' mean covariance Σ_w counts for in that of a class of n:
 	// (n Σ_y + ν Σ_w)/(n + ν). Default: as many as values whose covariance is estimated together.
 	Shrinkage *float64 `json:"shrinkage,omitempty"`

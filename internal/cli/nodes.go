@@ -42,6 +42,10 @@ var nodesRequest = []command.Option{
 		Usage: "move the levels to where the solver errs less on a model: JSON such as " +
 			"{\"model\":\"digits\",\"latents\":64,\"iterations\":4,\"seed\":0}",
 	},
+	{
+		Name: "start", Kind: command.Object,
+		Usage: "start from the data's own law: JSON such as {\"covariance\":\"dct\",\"per_class\":true}, or {}",
+	},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 

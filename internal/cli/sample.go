@@ -28,7 +28,7 @@ var sampleRequest = []command.Option{
 		Usage: "evaluations of the network, instead of steps: takes the most steps that fit (9 of heun needs " +
 			"--second-point endpoint)",
 	},
-	{Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " "), Otherwise: "heun", OneOf: api.Solvers},
+	{Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default: the schedule's own, else heun)", OneOf: api.Solvers},
 	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc, deis and local"},
 	{Name: "variant", Usage: "of unipc: bh1 or bh2", Otherwise: "bh2", OneOf: []string{"bh1", "bh2"}},
 	{
@@ -46,6 +46,10 @@ var sampleRequest = []command.Option{
 		Name: "schedule", Kind: command.Object,
 		Usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}}", Otherwise: "the model's own",
 		OneOf: []string{"edm"}, Names: connect.Schedules,
+	},
+	{
+		Name:  "start",
+		Usage: "standard, from noise alone, or matched, from the law that the schedule carries (default: matched if it does)",
 	},
 	{
 		Name: "lower_order_final", Kind: command.Toggle,

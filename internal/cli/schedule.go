@@ -25,10 +25,13 @@ var scheduleGroup = command.Group{
   anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
+  anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
+  anisoflight schedule few --name few --model digits --dataset digits --nfe 5
   anisoflight schedule check`,
 	Specs: []command.Spec{
 		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
-		scheduleStepsSpec, scheduleFitSpec, scheduleCheckSpec, scheduleBenchSpec, schedulePredictSpec,
+		scheduleStartSpec, scheduleFewSpec, scheduleStepsSpec, scheduleFitSpec, scheduleCheckSpec, scheduleBenchSpec,
+		schedulePredictSpec,
 	},
 }
 

@@ -22,8 +22,11 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// basisFile lies beside a schedule file whose basis has vectors, as in a model's folder.
-const basisFile = "basis.safetensors"
+// These lie beside a schedule file whose basis has vectors, or that has a start, as in its folder.
+const (
+	basisFile = "basis.safetensors"
+	startFile = "start.safetensors"
+)
 
 var formatOption = command.Option{
 	Name:  "format",
@@ -37,7 +40,8 @@ var scheduleExportSpec = command.Spec{
 	Long: `Export writes a schedule as one of two files. Import reads both.
 
 json  everything: parameters or knots, the energy density where there is one, and where
-      the schedule came from. Vectors of its basis go to basis.safetensors beside it.
+      the schedule came from. Vectors of its basis go to basis.safetensors beside it, and
+      the law that sampling starts from, where it has one, to start.safetensors.
 csv   the columns label, subspace, t and g, which PutSchedule takes: label −1 where all
       labels share it. The rows are the schedule's own knots, between which it is
       log-linear, so that nothing is lost; --points asks for uniform times instead.`,
@@ -124,20 +128,29 @@ func writeTable(says io.Writer, path string, rows []schedule.TableRow) error {
 	return err
 }
 
-// writeSchedule writes the schedule file and, where its basis has vectors, those beside it.
+// writeSchedule writes the schedule file and what travels beside it.
 func writeSchedule(ctx context.Context, c connect.Connection, ref any, s *schedule.Schedule, says io.Writer,
 	path string,
 ) error {
-	var vectors []byte
-	beside := filepath.Join(filepath.Dir(path), basisFile)
+	var beside []besideFile
 	if name := s.Family().Basis; !basis.ByFormula(name) {
-		var err error
-		if vectors, err = basisOf(ctx, c, ref); err != nil {
+		vectors, err := basisOf(ctx, c, ref)
+		if err != nil {
 			return err
 		}
-		old, err := os.ReadFile(beside)
-		if err == nil && !bytes.Equal(old, vectors) {
-			return fmt.Errorf("%s holds another basis; write the schedule into a folder of its own", beside)
+		beside = append(beside, besideFile{filepath.Join(filepath.Dir(path), basisFile), "basis", vectors})
+	}
+	law, err := startOf(ctx, c, ref)
+	if err != nil {
+		return err
+	}
+	if law != nil {
+		beside = append(beside, besideFile{filepath.Join(filepath.Dir(path), startFile), "start", law})
+	}
+	for _, f := range beside {
+		old, err := os.ReadFile(f.path)
+		if err == nil && !bytes.Equal(old, f.content) {
+			return fmt.Errorf("%s holds another %s; write the schedule into a folder of its own", f.path, f.what)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -147,14 +160,38 @@ func writeSchedule(ctx context.Context, c connect.Connection, ref any, s *schedu
 		return err
 	}
 	fmt.Fprintf(says, "%s: %d subspaces, T = %g\n", path, s.J(), s.T())
-	if vectors == nil {
-		return nil
+	for _, f := range beside {
+		err := command.WriteFile(f.path, func(w io.Writer) error { _, err := w.Write(f.content); return err })
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(says, "%s: its %s\n", f.path, f.what)
 	}
-	if err := command.WriteFile(beside, func(w io.Writer) error { _, err := w.Write(vectors); return err }); err != nil {
-		return err
+	return nil
+}
+
+// besideFile is a file that lies beside a schedule's.
+type besideFile struct {
+	path, what string
+	content    []byte
+}
+
+// startOf returns the file of a schedule's start, nil where it has none.
+func startOf(ctx context.Context, c connect.Connection, ref any) ([]byte, error) {
+	var listed struct {
+		Schedules []api.ScheduleInfo `json:"schedules"`
 	}
-	_, err := fmt.Fprintf(says, "%s: its basis\n", beside)
-	return err
+	if err := connect.Act(ctx, c, "ListSchedules", nil, nil, &listed); err != nil {
+		return nil, err
+	}
+	for _, info := range listed.Schedules {
+		if info.Name == ref && info.Start != nil {
+			var file api.StartFile
+			err := connect.Act(ctx, c, "ExportStart", map[string]any{"schedule": ref}, nil, &file)
+			return file.File, err
+		}
+	}
+	return nil, nil
 }
 
 // basisOf returns the file of a schedule's basis.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,9 +39,10 @@ var scheduleImportSpec = command.Spec{
 	Short: "Store a schedule from a file",
 	Long: `Import stores what export wrote, or a table of one's own: the columns t and g, and where
 needed label (−1, the default: all) and subspace (from 0, which is P_1). Per label and
-subspace t rises from 0 and g > 0 rises; all paths end at one T and one g(T).
+subspace t rises from 0 and g > 0 rises; all paths end at one T.
 
-The vectors in basis.safetensors beside a json file are stored as a basis first.`,
+The vectors in basis.safetensors beside a json file are stored as a basis first. The law
+in start.safetensors beside it is stored with the schedule.`,
 	Example: `  anisoflight schedule import --name mine --file digits.csv
   anisoflight schedule import --name two --file two.csv --basis dct --k 16
   anisoflight schedule import --name pets --file pets/schedule.json`,
@@ -115,6 +117,12 @@ func importFile(ctx context.Context, e command.Env, c connect.Connection, text [
 		case !errors.Is(err, fs.ErrNotExist): // without the file, the basis is one that is stored
 			return err
 		}
+	}
+	law, err := os.ReadFile(filepath.Join(filepath.Dir(e.Text("file")), startFile))
+	if err == nil {
+		fields["start"] = base64.StdEncoding.EncodeToString(law)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return connect.Act(ctx, c, "ImportSchedule", fields, nil, nil)
 }

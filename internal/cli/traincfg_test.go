@@ -84,6 +84,18 @@ func TestNodesSettingsAreTheRequest(t *testing.T) {
 	}
 }
 
+func TestStartSettingsAreTheRequest(t *testing.T) {
+	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.StartSchedule]()), kindsIn(startRequest)); diff != "" {
+		t.Errorf("settings differ from api.StartSchedule (-want +got):\n%s", diff)
+	}
+}
+
+func TestFewSettingsAreTheRequest(t *testing.T) {
+	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.FewSchedule]()), kindsIn(fewRequest)); diff != "" {
+		t.Errorf("settings differ from api.FewSchedule (-want +got):\n%s", diff)
+	}
+}
+
 func TestStepsSettingsAreTheRequest(t *testing.T) {
 	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.StepsSchedule]()), kindsIn(stepsRequest)); diff != "" {
 		t.Errorf("settings differ from api.StepsSchedule (-want +got):\n%s", diff)
@@ -105,7 +117,8 @@ func TestBasisSettingsAreTheRequest(t *testing.T) {
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
 	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec,
-		scheduleNodesSpec, scheduleStepsSpec, scheduleFitSpec, basisMakeSpec, basisListSpec, basisDeleteSpec) {
+		scheduleNodesSpec, scheduleStartSpec, scheduleFewSpec, scheduleStepsSpec, scheduleFitSpec, basisMakeSpec, basisListSpec,
+		basisDeleteSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.All() {
 			if seen[o.Name] {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
@@ -17,6 +18,7 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 	if req.Label != nil {
 		label = *req.Label
 	}
+	req.Sample = onSampler(req.Sample, s)
 	set, err := settingsOf(req.Sample).Resolve()
 	if err != nil {
 		return nil, err
@@ -59,6 +61,20 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 func errAFS() error {
 	return api.Errorf(api.BadRequest, "afs must be left out with a start from the law of the data").
 		WithHint("That start is good at lower noise levels: take a lower sigma_max instead.")
+}
+
+// onSampler returns a request with the solver filled in: the one that the schedule was made for, or the default.
+func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
+	if r.Solver != "" {
+		return r
+	}
+	r.Solver = api.DefaultSolver
+	if of := s.Sampler(); of != nil {
+		if r.Solver = of.Solver; r.Order == 0 {
+			r.Order = of.Order
+		}
+	}
+	return r
 }
 
 // settingsOf returns what a request says about the sampler.

@@ -47,6 +47,7 @@ func (s *sampling) prepare() (err error) {
 	if s.sched, s.on, err = s.e.catalog.ScheduleOn(s.req.Schedule, s.model); err != nil {
 		return err
 	}
+	s.req = onSampler(s.req, s.sched)
 	if s.start, err = starts.New(s.sched, s.req.Start, s.model, s.on.Basis()); err != nil {
 		return err
 	}

@@ -38,7 +38,9 @@ func New(set Settings, laws map[int]*Law) (*Start, error) {
 				l.W, l.C)
 		}
 	}
-	set.PerClass = len(laws) > 1
+	if set.PerClass = len(laws) > 1; !set.PerClass {
+		set.Shrinkage = 0
+	}
 	return &Start{settings: set, laws: maps.Clone(laws)}, nil
 }
 

@@ -344,13 +344,19 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{second(Measure(h, w, c, labelled(nil, nil), Settings{})), "dataset must hold at least one image, got none"},
-		{second(Measure(h, w, 1, labelled(rows, labels), Settings{})), "dataset must hold images of 3×4×1 = 12 values, got 24"},
+		{
+			second(Measure(h, w, 1, labelled(rows, labels), Settings{})),
+			"dataset must hold images of 3×4×1 = 12 values, got 24",
+		},
 		{second(Measure(0, w, c, labelled(rows, labels), Settings{})), "dataset must hold images of positive sizes"},
 		{
 			second(Measure(1, 1, 1, labelled([][]float64{{math.NaN()}}, []int{0}), Settings{})),
 			"dataset must hold finite values, got another in image 0",
 		},
-		{second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: "x"})), "covariance must be one of none, bands"},
+		{
+			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: "x"})),
+			"covariance must be one of none, bands",
+		},
 		{second(Measure(h, w, c, labelled(rows, labels), Settings{Rank: 3})), "rank must be left out for covariance dct"},
 		{
 			second(Measure(h, w, c, labelled(rows, labels), Settings{Covariance: PCA, Rank: 25})),

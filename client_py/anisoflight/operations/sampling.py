@@ -47,6 +47,7 @@ class Sampling(Calls):
         second_point: str | None = None,
         grid: str | Mapping[str, Any] | None = None,
         schedule: str | Mapping[str, Any] | None = None,
+        start: str | None = None,
         every: int | None = None,
         dtype: str | None = None,
         layout: str | None = None,
@@ -78,6 +79,9 @@ class Sampling(Calls):
         It takes isotropic noise, and a schedule that carries those statistics: `make_schedule` with statistics=True.
         `corrector` corrects each of its steps by the evaluation after it, at no cost.
 
+        A schedule of kind "start" brings the normal law of a dataset, and sampling starts from it; start="standard"
+        starts from noise alone all the same.
+
         >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
         >>> client.sample("digits", n=2, steps=5, grid={"edm": {"sigma_max": 20}}, second_point="endpoint").nfe.tolist()
@@ -97,6 +101,7 @@ class Sampling(Calls):
             second_point=second_point,
             grid=grid,
             schedule=schedule,
+            start=start,
             every=every,
             dtype=dtype,
             layout=layout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import pandas as pd
 
 from .. import uploads
 from ..calls import frame_of, given
-from ..files import FORMULAS, read_with_basis
+from ..files import FORMULAS, read_start, read_with_basis
 from ..plan import Plan
 from ..schedule import Schedule
 from .bases import Bases
@@ -18,6 +19,22 @@ from .sampling import warn_of_evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+def gain_of(few: Mapping[str, Any]) -> str:
+    """What a schedule of kind few gains, in a sentence, from what the server reports of it."""
+
+    def named(sampler: Mapping[str, Any]) -> str:
+        return (
+            f"{sampler['solver']} from sigma {sampler['sigma_max']:g} ({sampler['start']} start, {sampler['levels']})"
+        )
+
+    ours, theirs = few["chosen"], few["against"]
+    ratios = [f"{ours['held'][key] / theirs['held'][key]:.2f} in {key}" for key in ("frequencies", "edges")]
+    return (
+        f"{named(ours)}, {ours['nfe']} evaluations: on {few['samples']} samples held back its Fréchet distances are "
+        f"{' and '.join(ratios)} of those of {named(theirs)}, the best from noise alone"
+    )
 
 
 class Schedules(Bases):
@@ -45,6 +62,14 @@ class Schedules(Bases):
         points, samples, statistics, seed, replace; of gaussian dataset, solver, nfe, basis ("none" or "dct"), k or
         cuts, T, g0, replace, and refine={"model": …, "latents": 64, "iterations": 4, "seed": 0}, which moves the levels
         to where the solver errs less on a model: `info["refined"]`.
+        Kind "start" (dataset, schedule, covariance, per_class, sigma_max) is another schedule, edm unless one is named,
+        that sampling starts along from the normal law of the dataset instead of from noise: `Schedule.start` is that
+        law. covariance "dct" keeps the channels' covariance at each DCT frequency; others are "none", "bands" (cuts),
+        "pca" (rank) and "full". sigma_max cuts the schedule off at a lower noise level. A gaussian schedule takes
+        start={"covariance": …, "per_class": …} and then holds the levels that suit that start.
+        Kind "few" (model, dataset, nfe; solvers, samples, seed, start) tries solvers, starts and noise levels on the
+        model and keeps what does best in so few evaluations, with its solver: sample with that schedule and nfe alone.
+        It prints the gain on samples held back unless progress is off; `info["few"]` has every try.
         Kind "steps" (model, schedule, solver, nfe, samples, seed) keeps a schedule's paths and puts the solver's steps
         where they err least on a model; `info["steps"]` tells the gain over uniform steps.
 
@@ -52,7 +77,10 @@ class Schedules(Bases):
         Schedule('steep')
         """
         show = "schedule" if progress else None
-        return Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
+        made = Schedule(self, name, self.call("MakeSchedule", show=show, name=name, kind=kind, **options))
+        if progress and kind == "few":
+            print(gain_of(made.info["few"]))
+        return made
 
     def put_schedule(
         self,
@@ -93,7 +121,9 @@ class Schedules(Bases):
         if vectors is not None:
             basis = basis or name
             self.put_basis(basis, vectors, replace=replace)
-        self.call("ImportSchedule", **given(name=name, file=file, basis=basis, replace=replace))
+        law = read_start(path)
+        start = None if law is None else base64.b64encode(law.file).decode()
+        self.call("ImportSchedule", **given(name=name, file=file, basis=basis, start=start, replace=replace))
         return self.schedule(name)
 
     def plan(self, schedule: str | Mapping[str, Any], *, label: int | None = None, **options: Any) -> Plan:
@@ -107,7 +137,8 @@ class Schedules(Bases):
         """
         file = self.call("PlanSampler", **given(schedule=schedule, label=label, **options))
         vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
-        plan = Plan(file, vectors)
+        law = self.schedule(file["schedule"]).start if "start" in file else None
+        plan = Plan(file, vectors, law)
         warn_of_evaluations(options.get("nfe"), plan.nfe, options)
         return plan
 

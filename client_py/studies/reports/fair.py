@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,10 +43,20 @@ class Size:
     seed: int = 7 * 10**8
     evaluations: int = 8192
     """Of the loss, for every energy."""
+    few: dict[str, Any] = field(default_factory=dict)
+    """Options of the schedules of kind few."""
 
 
 FULL_SIZE = Size({"patches8": 5, "patches16": 3})
-QUICK = Size({"patches8": 1, "patches16": 1}, kimg=0.256, effort=SLIGHT, nfes=(3,), samples=40, evaluations=64)
+QUICK = Size(
+    {"patches8": 1, "patches16": 1},
+    kimg=0.256,
+    effort=SLIGHT,
+    nfes=(3,),
+    samples=40,
+    evaluations=64,
+    few={"samples": 64, "solvers": ["dpmpp2m"]},
+)
 
 
 class Network:
@@ -77,6 +87,14 @@ class Network:
         options = {"refine": refine, "model": self.name}
         family = {} if self.kind == PLAIN else self._bands()
         return schedules.nodes(self.client, self.problem, solver, nfe, family, **options)
+
+    def few(self, nfe: int) -> str:
+        """What the server finds for so few evaluations: its start, its levels and its solver."""
+        name = f"{self.name}-few-{nfe}"
+        if name not in self.client.schedules().index:
+            options = {"model": self.name, "dataset": self.problem.name, "nfe": nfe}
+            self.client.make_schedule(name, "few", progress=False, **options, **self._size.few)
+        return name
 
     def _bands(self) -> dict[str, Any]:
         return {"basis": "dct", "k": self.problem.k}
@@ -124,7 +142,27 @@ def _local(order: int, *, corrector: bool = False, matched: float | None = None)
     return Arm(PLAIN, f"{name}, {'polynomial' if matched is None else f'matched start at {matched:g}'}", options)
 
 
+def _start(client: Client, problem: networks.Problem, sigma: float) -> str:
+    """EDM's schedule from a lower noise level, started from the normal law of each class of the training images."""
+    name = f"{problem.name}-start-{sigma:g}"
+    if name not in client.schedules().index:
+        options = {"dataset": problem.name, "schedule": {"edm": {"T": sigma**2}}}
+        client.make_schedule(name, "start", progress=False, **options)
+    return name
+
+
+def _from(label: str, sigma: float, *, matched: bool) -> Arm:
+    def options(network: Network, _nfe: int) -> dict[str, Any]:
+        schedule = _start(network.client, network.problem, sigma) if matched else {"edm": {"T": sigma**2}}
+        return {**SOLVERS[label], "grid": "polynomial", "schedule": schedule}
+
+    return Arm(PLAIN, f"{label}, {'matched' if matched else 'standard'} start at {sigma:g}", options)
+
+
 BASELINE = "iPNDM-4, polynomial"
+FEW = "few: start, levels and solver found by the server"
+LEVELS = (80, 20, 10, 5)
+"""Noise levels that sampling starts from; the standard start at 80 is the baseline's."""
 ARMS = (
     *(_on_grid(label, grid) for grid in ("polynomial", "edm") for label in ("iPNDM-4", "UniPC-3", "2M")),
     _on_grid("Heun", "edm"),
@@ -134,6 +172,9 @@ ARMS = (
     *(_local(order) for order in (1, 2, 3)),
     *(_local(2, corrector=True, matched=sigma) for sigma in (None, 20, 10)),
     *(_local(2, matched=sigma) for sigma in (20, 10)),
+    *(_from(label, sigma, matched=True) for label in ("iPNDM-4", "2M") for sigma in LEVELS),
+    *(_from(label, sigma, matched=False) for label in ("iPNDM-4", "2M") for sigma in LEVELS[1:]),
+    Arm(PLAIN, FEW, lambda network, nfe: {"schedule": network.few(nfe)}),
     _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),

@@ -136,6 +136,9 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	if p := s.Provenance(); p != nil {
 		info.Provenance = p
 	}
+	if of := s.Sampler(); of != nil {
+		info.Sampler = &api.ScheduleSampler{Solver: of.Solver, Order: of.Order, NFE: of.NFE}
+	}
 	info.Start, info.Statistics = s.Start.Describe(), s.Statistics.Describe()
 	return info
 }
@@ -163,8 +166,8 @@ func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
 	return infos
 }
 
-// StoreSchedule writes a new schedule with what travels with it. Models' names are taken, too: they mean the models' own
-// schedules.
+// StoreSchedule writes a new schedule with what travels with it. Models' names are taken, too: they mean the models'
+// own schedules.
 func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()

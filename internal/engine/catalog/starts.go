@@ -37,11 +37,12 @@ func (s *Start) Describe() *api.StartInfo {
 	return info
 }
 
-// StartFor returns the start that a request means by its field start, standard, matched or neither: nil for noise alone.
+// StartFor returns the start that a request means by its field start, standard, matched or neither: nil for noise
+// alone.
 func (s Schedule) StartFor(field string) (*Start, error) {
 	if field == api.StartMatched && s.Start == nil {
-		return nil, api.Errorf(api.BadRequest, "start must not be matched on the schedule %q, which carries no law of the data",
-			s.Name).WithHint("Make one that does with MakeSchedule of kind start.")
+		return nil, api.Errorf(api.BadRequest,
+			"start must not be matched on the schedule %q, which carries no law of the data", s.Name).WithHint("Make one that does with MakeSchedule of kind start.")
 	}
 	if field == api.StartStandard {
 		return nil, nil

@@ -42,6 +42,8 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = k.startOn(ctx, *kind, progress)
 	case *api.FitSchedule:
 		made, err = k.fit(ctx, *kind, progress)
+	case *api.FewSchedule:
+		made, err = k.few(ctx, *kind, progress)
 	case *api.FormulaSchedule:
 		made, err = scheduleByFormula(*kind)
 	}
@@ -63,7 +65,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		return nil, err
 	}
 	info := catalog.DescribeSchedule("schedule", stored)
-	info.Bench, info.Refined, info.Steps, info.Fit = made.bench, made.refined, made.steps, made.fit
+	info.Bench, info.Refined, info.Steps, info.Few, info.Fit = made.bench, made.refined, made.steps, made.few, made.fit
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{
 			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
@@ -86,6 +88,7 @@ type newSchedule struct {
 	bench      *api.Bench
 	refined    *api.Refined
 	steps      *api.Steps
+	few        *api.Few
 }
 
 // scheduleByFormula makes an isotropic schedule shared by all classes.

@@ -28,6 +28,8 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 		}
 	case *api.StartSchedule:
 		dataset, p.Schedule = r.Dataset, r.Schedule.Name
+	case *api.FewSchedule:
+		dataset, model, seed = r.Dataset, r.Model, r.Seed
 	case *api.StepsSchedule:
 		model, seed = r.Model, r.Seed
 	case *api.FitSchedule:

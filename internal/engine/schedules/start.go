@@ -41,7 +41,10 @@ func measureStart(
 	if err := checkMeasurable(name, d); err != nil {
 		return nil, err
 	}
-	set := start.Settings{Covariance: req.Covariance, Rank: req.Rank, Cuts: req.Cuts, PerClass: req.PerClass}
+	set := start.Settings{Covariance: req.Covariance, Rank: req.Rank, Cuts: req.Cuts, PerClass: true}
+	if req.PerClass != nil {
+		set.PerClass = *req.PerClass
+	}
 	if nu := req.Shrinkage; nu != nil {
 		if set.Shrinkage = *nu; set.Shrinkage == 0 {
 			set.Shrinkage = -1

@@ -38,8 +38,8 @@ func New(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*M
 	}
 	h, w, c := from.Size()
 	if mh, mw, mc := m.ImageSize(); h != mh || w != mw || c != mc {
-		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for images of %d×%d×%d, those of the model "+
-			"%q have %d×%d×%d", s.Name, h, w, c, m.Name, mh, mw, mc).
+		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for images of %d×%d×%d, those of the "+
+			"model %q have %d×%d×%d", s.Name, h, w, c, m.Name, mh, mw, mc).
 			WithHint("Make one of the model's own data set, or set start to standard.")
 	}
 	return Of(from.Start, b), nil

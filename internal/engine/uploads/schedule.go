@@ -77,7 +77,8 @@ func (u *scheduleUpload) Commit() (int64, error) {
 		return 0, err
 	}
 	s = u.catalog.Signed(s, schedule.Provenance{Kind: "upload"})
-	if err := u.catalog.StoreSchedule(catalog.Schedule{Schedule: s, Name: u.req.Name, Basis: u.basis}, u.req.Replace); err != nil {
+	stored := catalog.Schedule{Schedule: s, Name: u.req.Name, Basis: u.basis}
+	if err := u.catalog.StoreSchedule(stored, u.req.Replace); err != nil {
 		return 0, err
 	}
 	return int64(len(u.rows)), nil

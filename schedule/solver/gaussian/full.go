@@ -72,7 +72,8 @@ type SplitLaw struct {
 // another size is an *Error.
 func (s *SplitLaw) From(l *start.Law) (*SplitLaw, error) {
 	if len(l.Mean) != s.mean.Len() || l.H != s.basis.H() {
-		return nil, failf("start", "must be made for the data's images of %d values, got %d×%d×%d", s.mean.Len(), l.H, l.W, l.C)
+		return nil, failf("start", "must be made for the data's images of %d values, got %d×%d×%d", s.mean.Len(), l.H, l.W,
+			l.C)
 	}
 	out := *s
 	out.start = l

@@ -1,0 +1,77 @@
+package api
+
+import "slices"
+
+// FewSchedule is the schedule, with its start and its solver, that samples a model best in few evaluations: among
+// solvers, noise levels to start from and noise levels to pass through, as far as they were tried. Each try is measured
+// on the model, the best of them on samples that the choice has not seen, beside the best of the isotropic samplers
+// that start from noise alone. Sampling along it needs no other setting than nfe.
+type FewSchedule struct {
+	NewSchedule
+	Model   string   `json:"model"`
+	Dataset string   `json:"dataset"`
+	NFE     int      `json:"nfe"`               // at most so many evaluations, as in Sample
+	Solvers []string `json:"solvers,omitempty"` // tried; default ipndm, dpmpp2m, unipc
+	Samples int      `json:"samples"`           // of each try, and as many held back; default 1024
+	Seed    uint64   `json:"seed"`              // of the samples
+	Start   *Start   `json:"start,omitempty"`   // what is kept of the data's covariance; default dct, per class
+}
+
+// FewSolvers are tried where a request names none.
+var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc"}
+
+// Kind implements ScheduleKind.
+func (r *FewSchedule) Kind() string { return "few" }
+
+// SetDefaults implements Request.
+func (r *FewSchedule) SetDefaults() { *r = FewSchedule{Samples: 1024} }
+
+// Validate implements Request.
+func (r *FewSchedule) Validate() error {
+	if r.Solvers == nil {
+		r.Solvers = slices.Clone(FewSolvers)
+	}
+	if len(r.Solvers) == 0 || len(r.Solvers) > len(Solvers) {
+		return Errorf(BadRequest, "solvers must name 1 to %d solvers, got %d", len(Solvers), len(r.Solvers))
+	}
+	for _, s := range r.Solvers {
+		if err := oneOf("solvers", s, Solvers...); err != nil {
+			return err
+		}
+	}
+	return first(need("model", r.Model), need("dataset", r.Dataset), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 32),
+		atLeast("samples", r.Samples, 64), atMost("samples", r.Samples, 1<<16), r.Start.check("start"))
+}
+
+// Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.
+type Few struct {
+	Model   string   `json:"model"`
+	Samples int      `json:"samples"` // of each try, and as many held back
+	Chosen  FewTry   `json:"chosen"`
+	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
+	Tries   []FewTry `json:"tries"`   // all, the best first
+}
+
+// FewTry is a sampler that was tried. Distances are squared Fréchet distances to the data set over the variance of its
+// features: frequencies are the low frequencies of the DCT, edges mean absolute differences of neighbouring pixels.
+type FewTry struct {
+	Solver   string  `json:"solver"`
+	NFE      int     `json:"nfe"`
+	SigmaMax float64 `json:"sigma_max"`
+	Start    string  `json:"start"`  // standard or matched
+	Levels   string  `json:"levels"` // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	// W2 is the distance to the data's own Gaussian, of matched starts.
+	W2          float64 `json:"w2_squared,omitempty"`
+	Frequencies float64 `json:"frequencies"`
+	Edges       float64 `json:"edges"`
+	// Held are the same distances on samples held back, of the chosen and of the one that it is against.
+	Held *FewHeld `json:"held,omitempty"`
+	// ODEError is the root mean square difference to the converged samples from the same start, of the chosen.
+	ODEError float64 `json:"ode_error,omitempty"`
+}
+
+// FewHeld are distances on samples held back.
+type FewHeld struct {
+	Frequencies float64 `json:"frequencies"`
+	Edges       float64 `json:"edges"`
+}

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+// The choice is the best of the tries, it is told what it gains on samples held back, and sampling along it needs no
+// other setting than nfe.
+func TestFewChoosesAndIsSampled(t *testing.T) {
+	e := open(t)
+	putSmooth(t, e, "smooth", 96)
+	made := makeGaussian(t, e, `{"name":"few","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,
+		"solvers":["ipndm","dpmpp2m"]}`)
+	f := made.Few
+	if f == nil || made.Sampler == nil || made.Sampler.Solver != f.Chosen.Solver || made.Sampler.NFE != 3 {
+		t.Fatalf("made %+v with %+v", made, f)
+	}
+	score := func(q api.FewTry) float64 { return q.Frequencies * q.Edges }
+	if !slices.IsSortedFunc(f.Tries, func(a, b api.FewTry) int {
+		if score(a) < score(b) {
+			return -1
+		}
+		return 1
+	}) || score(f.Chosen) != score(f.Tries[0]) || score(f.Chosen) > score(f.Against) {
+		t.Errorf("tries %+v, chosen %+v", f.Tries, f.Chosen)
+	}
+	matched, standard := 0, 0
+	for _, q := range f.Tries {
+		switch q.Start {
+		case api.StartMatched:
+			matched++
+		case api.StartStandard:
+			standard++
+		}
+		if q.NFE != 3 || !(q.Frequencies > 0 && q.Edges > 0) {
+			t.Errorf("try %+v", q)
+		}
+	}
+	if matched != 15 || standard != 4 || f.Against.Start != api.StartStandard {
+		t.Errorf("%d tries from the law of the data and %d from noise", matched, standard)
+	}
+	if f.Chosen.Held == nil || f.Against.Held == nil || !(f.Chosen.ODEError > 0) {
+		t.Errorf("held back %+v and %+v", f.Chosen, f.Against)
+	}
+	got := get(t, e, "Sample", `{"model":"tiny","n":3,"nfe":3,"schedule":"few","dtype":"float32"}`)
+	want := get(t, e, "Sample", `{"model":"tiny","n":3,"nfe":3,"schedule":"few","dtype":"float32","solver":"`+
+		f.Chosen.Solver+`","start":"`+f.Chosen.Start+`"}`)
+	if !slices.Equal(column[float32](got, "sample"), column[float32](want, "sample")) {
+		t.Error("the schedule's own solver and start are not the defaults")
+	}
+	again := makeGaussian(t, e, `{"name":"again","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,
+		"solvers":["ipndm","dpmpp2m"]}`)
+	if !slices.EqualFunc(again.Few.Tries, f.Tries, func(a, b api.FewTry) bool { return score(a) == score(b) }) {
+		t.Error("the same request has made another choice")
+	}
+}

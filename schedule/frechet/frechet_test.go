@@ -1,0 +1,140 @@
+package frechet
+
+import (
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// values yields images one by one.
+func values(images [][]float32) iter.Seq[[]float32] { return slices.Values(images) }
+
+// draw returns n images of d values, mean + spread·N(0, 1).
+func draw(seed uint64, n, d int, mean, spread float64) [][]float32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	out := make([][]float32, n)
+	for i := range out {
+		out[i] = make([]float32, d)
+		for k := range out[i] {
+			out[i][k] = float32(mean + spread*rng.NormFloat64())
+		}
+	}
+	return out
+}
+
+// Images are at no distance from themselves, and a shift of all pixels by δ is one of δ²HWC
+// over the variance, in the features that see it.
+func TestDistanceIsExact(t *testing.T) {
+	const h, w, c = 4, 5, 2
+	images := draw(1, 60, h*w*c, 0, 0.1)
+	r, err := NewReference(Frequencies(h, w, c), values(images))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Distance(values(images)); got > 1e-9 {
+		t.Errorf("distance %v to itself", got)
+	}
+	shifted := make([][]float32, len(images))
+	for i, im := range images {
+		shifted[i] = slices.Clone(im)
+		for k := range shifted[i] {
+			shifted[i][k] += 0.25
+		}
+	}
+	want := 0.25 * 0.25 * h * w * c / r.total
+	if got := r.Distance(values(shifted)); math.Abs(got-want) > 1e-6*want {
+		t.Errorf("distance %v of a shift, want %v", got, want)
+	}
+	// Scaled by a, Σ_2 = a² Σ_1, the distance is (1 − a)² tr Σ_1 and the mean's.
+	scaled := make([][]float32, len(images))
+	for i, im := range images {
+		scaled[i] = slices.Clone(im)
+		for k := range scaled[i] {
+			scaled[i][k] *= 0.5
+		}
+	}
+	mean := mat.Norm(mat.NewVecDense(len(r.mean), r.mean), 2)
+	want = 0.25 + 0.25*mean*mean/r.total
+	if got := r.Distance(values(scaled)); math.Abs(got-want) > 1e-5 {
+		t.Errorf("distance %v of half the images, want %v", got, want)
+	}
+}
+
+// A flat image has no edges; one step has its height over the cell that holds it.
+func TestEdges(t *testing.T) {
+	f := Edges(16, 16, 1)
+	x, y := make([]float64, 256), make([]float64, f.Dims)
+	if f.Dims != 128 {
+		t.Fatalf("%d features", f.Dims)
+	}
+	for i := range x {
+		x[i] = 0.3
+	}
+	f.of(x, y)
+	if slices.Max(y) != 0 {
+		t.Errorf("a flat image has edges %v", y)
+	}
+	for row := range 16 {
+		for k := 7; k < 16; k++ {
+			x[row*16+k] = 0.8
+		}
+	}
+	f.of(x, y)
+	for i, v := range y { // each cell has 2×2 pixels, one of each row borders the step
+		want := 0.0
+		if i >= 64 && i%8 == 3 {
+			want = 0.25
+		}
+		if math.Abs(v-want) > 1e-12 {
+			t.Errorf("edge %d is %v, want %v", i, v, want)
+		}
+	}
+}
+
+// A normal law with the data's moments is as good as the data to the frequencies, and not
+// to the edges.
+func TestEdgesSeeMoreThanMoments(t *testing.T) {
+	const h, w, n = 8, 8, 3000
+	rng := rand.New(rand.NewPCG(3, 4))
+	var data, normal [][]float32
+	for range n {
+		a, b := make([]float32, h*w), make([]float32, h*w)
+		sign := float32(rng.IntN(2)*2 - 1)
+		for i := range a {
+			a[i] = 0.4 * sign * float32(rng.IntN(2)*2-1)
+			b[i] = 0.4 * float32(rng.NormFloat64())
+		}
+		data, normal = append(data, a), append(normal, b)
+	}
+	var found [2]float64
+	for i, f := range []Features{Frequencies(h, w, 1), Edges(h, w, 1)} {
+		r, err := NewReference(f, values(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[i] = r.Distance(values(normal))
+	}
+	if found[0] > 0.1 || found[1] < 2*found[0] {
+		t.Errorf("a normal law is %v away in frequencies and %v in edges", found[0], found[1])
+	}
+}
+
+func TestReferenceRefuses(t *testing.T) {
+	f := Frequencies(2, 2, 1)
+	for name, images := range map[string][][]float32{"one": {{1, 2, 3, 4}}, "alike": {{0, 0, 0, 0}, {0, 0, 0, 0}}} {
+		if _, err := NewReference(f, values(images)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	r, err := NewReference(f, values(draw(1, 9, 4, 0, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Distance(values(draw(1, 1, 4, 0, 1))); !math.IsNaN(got) {
+		t.Errorf("one image is at %v", got)
+	}
+}
