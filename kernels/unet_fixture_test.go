@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -67,12 +69,37 @@ func fixtureBasis(t *testing.T, name string) *basis.Basis {
 	return b
 }
 
-// unetModel is that network with a basis, at the precision of a release.
+// unetModel is that network with a basis, at the precision of a release. The tests share it, and so the programs that
+// are compiled for it: a minute for some. It stays until the process ends.
 func unetModel(t *testing.T, name string) (m *kernels.Model, w *kernels.Weights, params []string) {
 	t.Helper()
-	net, params, values := fixtureNet(t)
-	m, w = modelAt(t, kernels.Float32, net, fixtureBasis(t, name), values)
-	return m, w, params
+	unetModels.Lock()
+	defer unetModels.Unlock()
+	made, ok := unetModels.on[name]
+	if !ok {
+		net, params, values := fixtureNet(t)
+		made.params = params
+		var err error
+		if made.m, err = kernels.NewModelAt(kernels.Float32, devicetest.Open(t), net, fixtureBasis(t, name)); err != nil {
+			t.Fatal(err)
+		}
+		if made.w, err = made.m.Upload(values); err != nil {
+			t.Fatal(err)
+		}
+		unetModels.on[name] = made
+	}
+	return made.m, made.w, made.params
+}
+
+var unetModels = struct {
+	sync.Mutex
+	on map[string]unetFixture // by the basis
+}{on: map[string]unetFixture{}}
+
+type unetFixture struct {
+	m      *kernels.Model
+	w      *kernels.Weights
+	params []string
 }
 
 // image returns a stored [B, 3, 16, 16] tensor in the device's order.
