@@ -2,7 +2,9 @@
 // read, the columns of every stream, and the error codes they can rely on.
 //
 // The service, the engine and the Go client share it, so a field exists in one place. Of this module it imports
-// internal/suggest alone. Every request is one JSON object; Decode reads it strictly: an unknown field, a repeated field, a wrong type,
+// internal/suggest alone.
+//
+// Every request is one JSON object; Decode reads it strictly: an unknown field, a repeated field, a wrong type,
 // a fraction where a whole number is asked, a second JSON value or a number out of range is an *Error with code
 // BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is TOO_LARGE.
 //

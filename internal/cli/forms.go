@@ -38,7 +38,7 @@ func listSpec[R any](what, group string, method func(*client.Client, context.Con
 
 // makes runs an action that makes something and says what: an action of a kind, where it has kinds, with the given ones
 // of these fields. Meanwhile it shows the progress of what is being done.
-func makes[R any](action, kind string, request []command.Option, doing string, print func(io.Writer, R) error,
+func makes[R any](action, kind string, request []command.Option, doing string, text func(io.Writer, R) error,
 ) func(context.Context, command.Env) error {
 	return func(ctx context.Context, e command.Env) error {
 		fields := e.Request(request)
@@ -49,7 +49,7 @@ func makes[R any](action, kind string, request []command.Option, doing string, p
 		if err := connect.Perform(ctx, e, action, fields, doing, &made); err != nil {
 			return err
 		}
-		return e.Show(made, func(w io.Writer) error { return print(w, made) })
+		return e.Show(made, func(w io.Writer) error { return text(w, made) })
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // longest is the number of bytes of a word that messages show, and that are compared.
 const longest = 40
 
-// OneOf says that a value is none of those allowed, and which one was probably meant, to go on after the name of what it
-// is a value of: `must be one of heun, ab, got "huen"; did you mean "heun"?`. It is empty where the value is allowed.
+// OneOf says that a value is none of those allowed, and which one was probably meant: `must be one of heun, ab, got
+// "huen"; did you mean "heun"?`, to go on after the name of what it is a value of. It is empty where the value is
+// allowed.
 func OneOf(value string, allowed []string) string {
 	if slices.Contains(allowed, value) {
 		return ""

@@ -7,8 +7,8 @@
 // parser, with the same errors. A setting that nobody gave is not part of a request: the
 // engine knows the defaults. Secrets are never printed.
 //
-// It knows no command, no server and no device. Of this module it imports flight/api alone, for the errors of the
-// contract.
+// It knows no command, no server and no device. Of this module it imports flight/api, for the errors of the
+// contract, and internal/suggest.
 //
-// Begin reading at option.go, then settings.go and spec.go.
+// Begin reading at option.go, then settings.go and spec.go; completion.go is what shells ask.
 package command

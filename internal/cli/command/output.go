@@ -19,12 +19,12 @@ func PrintJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// Show prints a result: as JSON where that is asked for, else as print does.
-func (e Env) Show(result any, print func(io.Writer) error) error {
+// Show prints a result: as JSON where that is asked for, else as text does.
+func (e Env) Show(result any, text func(io.Writer) error) error {
 	if e.JSON {
 		return PrintJSON(e.Out, result)
 	}
-	return print(e.Out)
+	return text(e.Out)
 }
 
 // NewTable returns a writer of a table whose cells end in tabs, to be flushed at its end.
