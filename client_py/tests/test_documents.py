@@ -364,4 +364,4 @@ def test_the_notebook_target_installs_what_it_opens() -> None:
     command = ["make", "-n", "-B", "notebook"]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert done.index("-r client_py/requirements-notebook.txt") < done.index("-m jupyterlab client_py/notebooks")
-    assert "`make notebook`" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make notebook" in (ROOT / "README.md").read_text(encoding="utf-8")
