@@ -50,6 +50,7 @@ CHECKED: list[tuple[str, str]] = [
     (r"anisoflight schedule check", "takes long; train/schedulecheck tests it"),
     (r"anisoflight-bench ", "measures for minutes; tests beside each benchmark run it"),
     (r"anisoflight doctor --device cuda", "needs a GPU"),
+    (r"anisoflight fsck .*--repair", "needs the folder to itself"),
 ]
 
 
