@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
 
-// TestFsck: a whole folder is said to be whole; a flipped bit is named and ends in status 1; a repair wants the folder to
-// itself.
+// TestFsck: a whole folder is said to be whole; a flipped bit is named and ends in status 1; a repair wants the folder
+// to itself.
 func TestFsck(t *testing.T) {
 	dir := folder(t)
 	status, out, _ := call(t, "fsck", "--data", dir)

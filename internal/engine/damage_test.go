@@ -157,8 +157,8 @@ func inspect(t *testing.T, dir string, repair bool) map[string]fsck.Finding {
 	return found
 }
 
-// TestRepair: what older programs and crashes have left is made whole, a run goes on from the state before a damaged one,
-// and a second look finds nothing to do.
+// TestRepair: what older programs and crashes have left is made whole, a run goes on from the state before a damaged
+// one, and a second look finds nothing to do.
 func TestRepair(t *testing.T) {
 	dir, _ := storeEverything(t)
 	at := func(path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
@@ -225,8 +225,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestIntegrityInLists: what has been read is checked, what has not is unchecked, and what was stored without a manifest
-// is unverified and served.
+// TestIntegrityInLists: what has been read is checked, what has not is unchecked, and what was stored without a
+// manifest is unverified and served.
 func TestIntegrityInLists(t *testing.T) {
 	dir, things := storeEverything(t)
 	e := reopen(t, dir, Config{})

@@ -37,8 +37,8 @@ func (d *Dataset) guard(read func()) error {
 	return d.protect(read)
 }
 
-// protect calls read, which reads the images. A part of their file that cannot be read is an *[Error] instead of the end
-// of the process.
+// protect calls read, which reads the images. A part of their file that cannot be read is an *[Error] instead of the
+// end of the process.
 func (d *Dataset) protect(read func()) (err error) {
 	defer runtime.KeepAlive(d) // the file stays mapped until read returns
 	if d.file == nil {
@@ -83,9 +83,9 @@ func (d *Dataset) Checked() (done bool, err error) {
 	return true, v.err
 }
 
-// Check reads the images of a data set that was loaded, unless it has done so before, and returns an *[Error] where they
-// are not what was written. There is nothing to compare where they lie in memory or were written without a hash. Whatever
-// reads images does so first; an end of ctx ends it here.
+// Check reads the images of a data set that was loaded, unless it has done so before, and returns an *[Error] where
+// they are not what was written. There is nothing to compare where they lie in memory or were written without a hash.
+// Whatever reads images does so first; an end of ctx ends it here.
 func (d *Dataset) Check(ctx context.Context) error {
 	if done, err := d.Checked(); done || !d.Verifiable() {
 		return err

@@ -20,8 +20,8 @@ const (
 	datasetKind  kind = "data set"
 )
 
-// broken is what lies in the folder and cannot be used, with the reason, by kind and name. It keeps its name until it is
-// deleted or replaced. The catalogue's mu guards it.
+// broken is what lies in the folder and cannot be used, with the reason, by kind and name. It keeps its name until it
+// is deleted or replaced. The catalogue's mu guards it.
 type broken map[kind]map[string]*api.Error
 
 // Damaged returns the error of something stored that cannot be used.

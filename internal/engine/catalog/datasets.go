@@ -18,8 +18,8 @@ type dataset struct {
 
 func (c *Catalog) datasetPath(name string) string { return filepath.Join(c.folders.Datasets, name) }
 
-// Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start, and one that was found
-// damaged may have been mended.
+// Dataset opens a stored data set. The folder may have appeared, or been replaced, after the start, and one that was
+// found damaged may have been mended.
 func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 	return c.openDataset(name, func(d *data.Dataset) bool {
 		_, damage := d.Checked()
@@ -35,7 +35,8 @@ func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data
 		head, err = os.Stat(data.Head(c.datasetPath(name)))
 	}
 	if Missing(err) && api.CheckName("dataset", name) == nil && exists(c.datasetPath(name)) {
-		return nil, Damaged(string(datasetKind), name, &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"})
+		gone := &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"}
+		return nil, Damaged(string(datasetKind), name, gone)
 	}
 	if Missing(err) {
 		return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())

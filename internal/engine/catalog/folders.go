@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Folders are the places of everything stored:
@@ -97,9 +96,6 @@ func below(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
-
-// hidden prefixes what is on its way into or out of a folder; scans leave it out and Open removes what a crash left.
-const hidden = atomicdir.Prefix
 
 // Missing reports whether err says that a file is not there.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

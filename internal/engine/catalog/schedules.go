@@ -16,7 +16,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// What the names of stored schedules end in: a schedule is a folder; older programs have stored a file where nothing goes with it.
+// What the names of stored schedules end in: a schedule is a folder; older programs have stored a file where nothing
+// goes with it.
 const (
 	ScheduleFolderSuffix = ".schedule"
 	ScheduleFileSuffix   = ".json"

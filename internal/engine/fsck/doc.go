@@ -2,8 +2,9 @@
 //
 // Checking reads every byte and changes nothing: it may be done beside a server, since what is committed is replaced as
 // a whole and never changed. Repairing needs the folder's lock. It removes what crashes have left, writes the manifests
-// of what was stored without one, and puts a run's previous state in the place of a damaged one, which it keeps aside. It
-// says so of each, and deletes nothing that has a name.
+// of what was stored without one, and puts a run's previous state in the place of a damaged one, which it keeps aside.
+// It says so of each, and deletes nothing that has a name.
 //
-// The package imports internal/engine/catalog, for the places of things, and train/..., which reads them. Begin at Check.
+// The package imports internal/engine/catalog, for the places of things, and train/..., which reads them. Begin at
+// Check.
 package fsck

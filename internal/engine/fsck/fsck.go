@@ -155,11 +155,6 @@ func (c *checker) report(dir string, load func(dir string) []error) error {
 	return nil
 }
 
-// stray reports what nothing reads.
-func (c *checker) stray(path, why string) {
-	c.found(Finding{Path: c.below(path), State: Damaged, Bytes: bytesIn(path), Faults: []string{why}})
-}
-
 func (c *checker) below(path string) string {
 	rel, err := filepath.Rel(c.root, path)
 	if err != nil {

@@ -84,8 +84,8 @@ func (c *checker) bases(folder string) error {
 	})
 }
 
-// file checks what an older program has stored as a file, and makes the folder of it that it would be today: keep decodes
-// it, and stores it as the folder that it is given, if it is given one.
+// file checks what an older program has stored as a file, and makes the folder of it that it would be today: keep
+// decodes it, and stores it as the folder that it is given, if it is given one.
 func (c *checker) file(path, folder string, keep func(file []byte, folder string) error) error {
 	if _, err := os.Lstat(folder); err == nil {
 		return nil // a crash has left the file, and the folder counts

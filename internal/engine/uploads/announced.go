@@ -2,8 +2,8 @@ package uploads
 
 import "github.com/anisoflight/anisoflight/flight/api"
 
-// announced is an upload whose client has said how many rows will come. A stream that a client's exception cuts off ends
-// as a whole one does: only their number tells the two apart.
+// announced is an upload whose client has said how many rows will come. A stream that a client's exception cuts off
+// ends as a whole one does: only their number tells the two apart.
 type announced struct {
 	api.Upload
 	want, got int64

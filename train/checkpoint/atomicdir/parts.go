@@ -61,8 +61,8 @@ func writeFile(sys system, path string, data []byte) (err error) {
 	return sys.Sync(parent)
 }
 
-// Remove deletes the file or folder at path: it disappears at once, under a hidden name, and then piece by piece. Where there
-// is nothing it does nothing.
+// Remove deletes the file or folder at path: it disappears at once, under a hidden name, and then piece by piece.
+// Where there is nothing it does nothing.
 func Remove(path string) error { return remove(host{}, path) }
 
 func remove(sys system, path string) error {

@@ -88,8 +88,8 @@ func (s *Stored) CheckSize(name string) error {
 	return s.checkFile(name, func(want Entry, _ *os.File) (string, error) { return want.SHA256, nil })
 }
 
-// Check compares the bytes of a file with those that were written, as ReadFile does, without holding them. An end of ctx
-// ends it.
+// Check compares the bytes of a file with those that were written, as ReadFile does, without holding them. An end of
+// ctx ends it.
 func (s *Stored) Check(ctx context.Context, name string) error {
 	return s.checkFile(name, func(_ Entry, file *os.File) (string, error) {
 		sum := sha256.New()

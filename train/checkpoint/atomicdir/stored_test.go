@@ -86,8 +86,8 @@ func faults(t *testing.T, path string) (read, checked []string) {
 	return read, checked
 }
 
-// TestEveryDamageIsNamed flips a bit of each byte and cuts at each length of a small file and of the manifest, removes them, and
-// adds a file.
+// TestEveryDamageIsNamed flips a bit of each byte and cuts at each length of a small file and of the manifest, removes
+// them, and adds a file.
 func TestEveryDamageIsNamed(t *testing.T) {
 	path := written(t)
 	if read, checked := faults(t, path); len(read)+len(checked) > 0 {
