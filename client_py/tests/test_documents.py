@@ -301,6 +301,7 @@ PROGRAMS = {
     "podman": container,
     "python": python,
     "python3": python,
+    "source": nothing,
     "taskset": nothing,
 }
 
