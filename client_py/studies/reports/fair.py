@@ -159,6 +159,16 @@ def _from(label: str, sigma: float, *, matched: bool) -> Arm:
     return Arm(PLAIN, f"{label}, {'matched' if matched else 'standard'} start at {sigma:g}", options)
 
 
+def _fitted(matched: float | None = None) -> Arm:
+    """Coefficients fitted around the solver local, with the same nodes."""
+
+    def options(network: Network, nfe: int) -> dict[str, Any]:
+        schedule = schedules.fitted(network.client, network.problem, network.name, nfe, matched=matched)
+        return {"solver": "fitted", "schedule": schedule}
+
+    return Arm(PLAIN, f"fitted, {'polynomial' if matched is None else f'matched start at {matched:g}'}", options)
+
+
 BASELINE = "iPNDM-4, polynomial"
 FEW = "few: start, levels and solver found by the server"
 LEVELS = (80, 20, 10, 5)
@@ -175,6 +185,7 @@ ARMS = (
     *(_from(label, sigma, matched=True) for label in ("iPNDM-4", "2M") for sigma in LEVELS),
     *(_from(label, sigma, matched=False) for label in ("iPNDM-4", "2M") for sigma in LEVELS[1:]),
     Arm(PLAIN, FEW, lambda network, nfe: {"schedule": network.few(nfe)}),
+    *(_fitted(sigma) for sigma in (None, 20)),
     _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
