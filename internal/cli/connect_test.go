@@ -207,7 +207,8 @@ func TestFolderThatIsMissing(t *testing.T) {
 		{"model", "list"},
 		{"basis", "list"},
 		{"schedule", "show", "--schedule", "edm"},
-		{"sample", "--model", "digits"},
+		{"sample", "--model", "digits", "--out", filepath.Join(t.TempDir(), "a.png")},
+		{"model", "mixture", "--name", "a"},
 	} {
 		dir := filepath.Join(t.TempDir(), "dtaa")
 		status, _, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
@@ -216,9 +217,13 @@ func TestFolderThatIsMissing(t *testing.T) {
 			t.Errorf("%v: status %d, %q", args, status, stderr)
 		}
 	}
-	dir := filepath.Join(t.TempDir(), "new", "folder")
-	importTwo(t, "two", "--data", dir, "--device", "go")
-	if list := must(t, dir, "schedule", "list"); !strings.Contains(list, "two") {
+}
+
+// The folder that nobody names is made by what stores something.
+func TestDefaultFolderIsMade(t *testing.T) {
+	t.Chdir(t.TempDir())
+	importTwo(t, "two", "--device", "go")
+	if list := must(t, "data", "schedule", "list"); !strings.Contains(list, "two") {
 		t.Errorf("the list is %q", list)
 	}
 }

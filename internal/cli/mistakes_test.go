@@ -17,7 +17,7 @@ func TestDidYouMean(t *testing.T) {
 		"sample --model bar-gmm":                         `No model is called "bar-gmm". Did you mean "bars-gmm"?`,
 		"sample --model cifar":                           `No model is called "cifar". There are: bars-gmm.`,
 		"sample --model bars-gmm --schedule tow":         `No schedule is called "tow". Did you mean "two"?`,
-		"sample --model bars-gmm --solver huen":          `deis, got "huen"; did you mean "heun"?`,
+		"sample --model bars-gmm --solver huen":          `got "huen"; did you mean "heun"?`,
 		"sample --model bars-gmm --grid edn":             `geodesic, got "edn"; did you mean "edm"?`,
 		"train --name a --dataset bars --stage pretrian": `anisotropic, got "pretrian"; did you mean "pretrain"?`,
 		"train --name a --stage pretrain --dataset bar":  `No data set is called "bar". Did you mean "bars"?`,

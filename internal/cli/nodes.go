@@ -44,7 +44,8 @@ var nodesRequest = []command.Option{
 	},
 	{
 		Name: "start", Kind: command.Object,
-		Usage: "start from the data's own law: JSON such as {\"covariance\":\"dct\",\"per_class\":true}, or {}",
+		Usage:     "keep the data's own law, which sampling then starts from: JSON such as {\"covariance\":\"dct\"}",
+		Otherwise: "from noise alone",
 	},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }

@@ -48,8 +48,9 @@ var sampleRequest = []command.Option{
 		OneOf: []string{"edm"}, Names: connect.Schedules,
 	},
 	{
-		Name:  "start",
-		Usage: "standard, from noise alone, or matched, from the law that the schedule carries (default: matched if it does)",
+		Name:      "start",
+		Usage:     "standard, from noise alone, or matched, from the law that the schedule carries",
+		Otherwise: "matched where it carries one", OneOf: []string{api.StartStandard, api.StartMatched},
 	},
 	{
 		Name: "lower_order_final", Kind: command.Toggle,
