@@ -32,7 +32,7 @@ demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEE
 
 # torch, diffusers and what else is too large for `make test` have an environment of their own, of 6 GB.
 INTEGRATION_VENV ?= .venv-integration
-test-integration: build | $(INTEGRATION_VENV)/bin/python ## schedulers in diffusers, PhysicsNeMo and anemoi (minutes)
+test-integration: build | $(INTEGRATION_VENV)/bin/python ## schedules in diffusers and anemoi, tensors of torch (minutes)
 	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q integration
 
 report-diffusers: build | $(INTEGRATION_VENV)/bin/python ## samplers of diffusers and ours; writes docs/reports/diffusers.md

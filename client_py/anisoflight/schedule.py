@@ -106,7 +106,7 @@ class Schedule:
         return sigmas
 
     def curve(self, label: int | None = None) -> Curve:
-        """The noise levels σ(t) to keep without a server, such as for PhysicsNeMo and anemoi."""
+        """The noise levels σ(t) to keep without a server, such as for anemoi."""
         return Curve.of(self.knots(), label)
 
     def sigma_text(self, steps: int, form: Form = "json", label: int | None = None, *, flow: bool = False) -> str:

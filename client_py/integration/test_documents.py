@@ -26,8 +26,6 @@ def test_blocks_of_the_document(
     names: dict[str, Any] = {"client": client}
     found = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     for code in found:
-        if "physicsnemo" in code:
-            pytest.importorskip("physicsnemo")
         exec(compile(code, DOCUMENT.name, "exec"), names)
     assert sorted(path.name for path in Path("out").iterdir()) == [
         *("all.arrow", "all.npy", "all.npz", "all.parquet", "grid.png", "pipeline", "unipc-9.json", "weather.csv"),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from anemoi.models.samplers.transport_samplers import EDMHeunSampler
+from anemoi.models.transport.schedules import SIGMA_SCHEDULES, SamplingSchedule
 
-from anisoflight.curve import Curve
+from anisoflight.anemoi import CurveSchedule
 from anisoflight.stepping import Stepper
 
 if TYPE_CHECKING:
@@ -47,11 +49,7 @@ def close(got: torch.Tensor, expected: torch.Tensor) -> None:
 
 
 def test_anemoi(file: Path, expected: torch.Tensor) -> None:
-    anemoi = pytest.importorskip("anisoflight.anemoi")
-    from anemoi.models.samplers.transport_samplers import EDMHeunSampler
-    from anemoi.models.transport.schedules import SIGMA_SCHEDULES, SamplingSchedule
-
-    SIGMA_SCHEDULES["anisoflight"] = anemoi.CurveSchedule
+    SIGMA_SCHEDULES["anisoflight"] = CurveSchedule
     schedule = SIGMA_SCHEDULES["anisoflight"](num_steps=STEPS, path=file)
     assert isinstance(schedule, SamplingSchedule)
     sigmas = schedule.get_schedule()
@@ -64,18 +62,4 @@ def test_anemoi(file: Path, expected: torch.Tensor) -> None:
     data = {"digits": torch.zeros_like(NOISE)}
     close(EDMHeunSampler().sample(data, {"digits": NOISE * sigmas[0]}, sigmas, network)["digits"], expected)
     with pytest.raises(ValueError, match="sigma_max must reach the schedule's 80, got 10: leave it out"):
-        anemoi.CurveSchedule(num_steps=STEPS, path=file, sigma_max=10)
-
-
-def test_physicsnemo(file: Path, expected: torch.Tensor) -> None:
-    physicsnemo = pytest.importorskip("anisoflight.physicsnemo")
-    from physicsnemo.diffusion.noise_schedulers import NoiseScheduler
-    from physicsnemo.diffusion.samplers import sample
-
-    scheduler = physicsnemo.CurveNoiseScheduler(Curve.load(file))
-    assert isinstance(scheduler, NoiseScheduler)
-    sigmas = scheduler.timesteps(STEPS, dtype=torch.float64)
-    denoiser = scheduler.get_denoiser(x0_predictor=lambda x, t: denoised(x, t.reshape(-1, *[1] * (x.ndim - 1))))
-    close(sample(denoiser, NOISE * sigmas[0], scheduler, num_steps=STEPS, solver="heun"), expected)
-    noisy = scheduler.add_noise(torch.zeros(500, 3, 8, 8), torch.full((500,), 2.0))
-    assert noisy.std() == pytest.approx(2, rel=0.02)
+        CurveSchedule(num_steps=STEPS, path=file, sigma_max=10)
