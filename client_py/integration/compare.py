@@ -22,7 +22,7 @@ from anisoflight.cells import Cells
 from anisoflight.diffusers import Scheduler
 from anisoflight.metrics import principal_features
 
-NFE = (5, 9, 17)
+NFE = (5, 9)
 PAGE = Path(__file__).parents[2] / "docs" / "reports" / "diffusers.md"
 
 

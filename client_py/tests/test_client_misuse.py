@@ -174,7 +174,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a name with a slash": ("client.put_dataset('a/b', images)", r'name must match .*, got "a/b"'),
     "a name that is taken": ("client.put_dataset('blocks', images)", 'already called "blocks". .* or set replace'),
     "a run without a network": ("client.create_run('new', 'pretrain', 'blocks')", "network must be the config.json"),
-    "no such stage": ("client.create_run('new', 'train', 'blocks')", "pretrain, isotropic or anisotropic, got .train"),
+    "no such stage": ("client.create_run('new', 'train', 'blocks')", "stage must be .*anisotropic, got .train"),
     "a rate in words": ("client.create_run('new', 'pretrain', 'blocks', lr='high')", 'lr must be a number, got "high"'),
     "no steps": ("client.run('for-model').step(0)", "steps must be at least 1, got 0"),
     "no such run": ("client.run('firts')", 'No run is called "firts". There are: '),
