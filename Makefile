@@ -17,8 +17,8 @@ VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test test-go test-python test-integration build wheel test-wheel test-browser docs \
-	lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-gain report-families \
+.PHONY: help notebook demo figures test test-go test-python test-integration test-crash build wheel test-wheel test-browser \
+	docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-gain report-families \
 	report-diffusers clean
 
 help: ## this list
@@ -55,6 +55,13 @@ test-go: build $(VENV)/.dev
 
 test-python: build $(BENCH) $(VENV)/.dev
 	$(PY) -m pytest -q client_py/tests
+
+# By root also on disks that are really full or read-only; otherwise that test says that it cannot be.
+test-crash: build $(VENV)/.dev ## kill, fill, end and load a server in every way that docs/durability.md tells of (half an hour)
+	go test -tags=grpcnotrace,crash -timeout 60m -v ./internal/crash
+	cd client_py/tests && $(abspath $(PY)) crash.py --kills 200
+	cd client_py/tests && $(abspath $(PY)) soak_mixed.py --operations 10000 --clients 8 --killed 2
+	cd client_py/tests && ! $(abspath $(PY)) soak_mixed.py --operations 2000 --clients 8 --leak
 
 build: $(VENV)/.client ## bin/anisoflight, and .venv with the Python client and the XLA plugin
 	CGO_ENABLED=1 go build -ldflags "$(LINKED)" -o bin/anisoflight .

@@ -1,23 +1,28 @@
 """Many clients at once; docs/benchmarks/soak.md records what this prints.
 
     python tests/soak_mixed.py [--clients 64] [--minutes 5]
-    python tests/soak_mixed.py --operations 10000 [--clients 8]
+    python tests/soak_mixed.py --operations 10000 [--clients 8] [--killed 2] [--leak]
 
 Every client is a thread with a connection of its own that does one operation after the other, chosen at random: samples
 and evaluations of all sizes, uploads, training, deletions, requests that are refused and requests that are cancelled.
 
 For a time, one more reader takes nothing of a long reply for the second half of it: the operations' latencies of both
 halves tell what that costs the others. For a number of operations, there is a verdict on the server's memory: it must
-not grow from the second quarter on, or the exit status is 1.
+not grow from the second quarter on, or the exit status is 1. Beside the good clients, --killed ones are processes of
+their own that end by kill -9 at random, in the middle of whatever they do, and begin anew: what they held must be given
+back, too. With --leak every operation leaves a schedule behind, which the server keeps: the verdict must find that,
+and the exit status be 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import math
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -110,6 +115,17 @@ def train(client: fl.FlightClient, _: int) -> None:
     wire.act(client, "DeleteRun", {"run": run})
 
 
+def leak(client: fl.FlightClient, seed: int) -> None:
+    """Something that the server keeps: a schedule of 2,000 knots under a name of its own."""
+    settings = {
+        "name": f"leak-{threading.get_native_id()}-{seed}",
+        "kind": "log-linear",
+        "knots": 2000,
+        "replace": True,
+    }
+    wire.act(client, "MakeSchedule", settings)
+
+
 OPERATIONS = {f.__name__: f for f in (sample, evaluate, dataset, denoise, upload, cancelled, refused, lists, train)}
 WEIGHTS = dict.fromkeys(OPERATIONS, 1) | {"sample": 4, "denoise": 4, "evaluate": 3, "dataset": 3, "lists": 3}
 
@@ -135,7 +151,9 @@ class Load:
         return self.begun >= self.operations or time.monotonic() >= self.end
 
 
-def work(location: str, number: int, load: Load, records: list[Record], half: threading.Event) -> None:
+def work(
+    location: str, number: int, load: Load, records: list[Record], half: threading.Event, leaks: bool = False
+) -> None:
     """One client."""
     choose = random.Random(number)
     with fl.FlightClient(location) as client:
@@ -144,11 +162,24 @@ def work(location: str, number: int, load: Load, records: list[Record], half: th
             record, start = records[half.is_set()], time.monotonic()
             try:
                 OPERATIONS[name](client, choose.randrange(1 << 30))
+                if leaks:
+                    leak(client, choose.randrange(1 << 30))
             except (*wire.FAILURES, AssertionError) as error:
                 match = re.search(r"\[([A-Z_]+)\]", str(error))
                 record.errors[match[1] if match else type(error).__name__] += 1
             else:
                 record.seconds[name].append(time.monotonic() - start)
+
+
+def killed(location: str, number: int, load: Load) -> None:
+    """A client that is killed at random, again and again."""
+    choose = random.Random(-number)
+    while not load.over():
+        process = subprocess.Popen([sys.executable, __file__, "--work-at", location])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(choose.uniform(1, 4))
+        process.kill()
+        process.wait()
 
 
 def metrics(address: str) -> dict[str, float]:
@@ -219,7 +250,15 @@ def watch(load: Load, pid: int, start: float, every: float) -> Iterator[Reading]
         yield Reading((time.monotonic() - start) / 60, load.begun, resident(pid))
 
 
-def soak(server: anisoflight.LocalClient, address: str, clients: int, minutes: float, operations: float) -> bool:
+def soak(
+    server: anisoflight.LocalClient,
+    address: str,
+    clients: int,
+    minutes: float,
+    operations: float,
+    victims: int,
+    leaks: bool,
+) -> bool:
     flight = fl.FlightClient(server.location)
     prepare(flight)
     timed = math.isinf(operations)
@@ -227,9 +266,9 @@ def soak(server: anisoflight.LocalClient, address: str, clients: int, minutes: f
     records, readings = [Record(), Record()], []
     start, load = time.monotonic(), Load(operations, minutes * 60)
     threads = [
-        threading.Thread(target=work, args=(server.location, i, load, records, half), daemon=True)
+        threading.Thread(target=work, args=(server.location, i, load, records, half, leaks), daemon=True)
         for i in range(clients)
-    ]
+    ] + [threading.Thread(target=killed, args=(server.location, i, load), daemon=True) for i in range(victims)]
     for thread in threads:
         thread.start()
     slow: Any = None
@@ -252,7 +291,8 @@ def soak(server: anisoflight.LocalClient, address: str, clients: int, minutes: f
     after = metrics(address)
     for name in ("go_goroutines", "anisoflight_calls_active", "anisoflight_connections", "anisoflight_device_waiting"):
         print(f"{name}: {before[name]:.0f} before, {after[name]:.0f} after")
-    return good and not records[0].errors + records[1].errors
+    idle = after["anisoflight_calls_active"] == 0 and after["go_goroutines"] < before["go_goroutines"] + 50
+    return good and idle and not records[0].errors + records[1].errors
 
 
 def main() -> None:
@@ -260,7 +300,12 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--minutes", type=float, help="at most; default 5, or without end where there are --operations")
     parser.add_argument("--operations", type=int, help="end after so many, without a slow reader, and judge the memory")
+    parser.add_argument("--killed", type=int, default=0, help="clients that are killed at random, beside the others")
+    parser.add_argument("--leak", action="store_true", help="leave something behind at every operation")
+    parser.add_argument("--work-at", help=argparse.SUPPRESS)  # of a client that is killed: where
     args = parser.parse_args()
+    if args.work_at:
+        work(args.work_at, random.randrange(1 << 30), Load(math.inf, math.inf), [Record()] * 2, threading.Event())
     operations = args.operations or math.inf
     minutes = args.minutes or (5 if math.isinf(operations) else math.inf)
     arguments = ["--metrics", "127.0.0.1:0", "--log-level", "info"]
@@ -270,7 +315,7 @@ def main() -> None:
     ):
         address = re.search(r"metrics on ([\d.:]+)", server.server.log)
         assert address
-        good = soak(server, address[1], args.clients, minutes, operations)
+        good = soak(server, address[1], args.clients, minutes, operations, args.killed, args.leak)
     sys.exit(not good)
 
 

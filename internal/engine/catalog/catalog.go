@@ -56,7 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 		models: map[string]*Model{}, versions: map[string]int{}, schedules: map[string]Schedule{},
 		bases: map[string]storedBasis{}, broken: broken{}, made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
 	}
-	for _, folder := range folders.all() {
+	for _, folder := range append(folders.all(), cfg.Dir) {
 		if err := atomicdir.Sweep(folder); err != nil {
 			c.log.Warn("leftovers of an earlier crash stay", "error", err)
 		}

@@ -1,0 +1,85 @@
+//go:build crash
+
+package crash
+
+import (
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// disks are disks that refuse: what they say, and to which effects.
+var disks = []struct {
+	name    string
+	says    syscall.Errno
+	refuses func(effect string) bool
+}{
+	{"full", syscall.ENOSPC, func(effect string) bool { return effect != "remove" }},
+	{"read-only", syscall.EROFS, func(string) bool { return true }},
+}
+
+// onDisk does an operation on a disk that refuses from its at-th effect on, and returns the operation's error and how
+// many effects there were.
+func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (err error, effects int) { //nolint:revive
+	t.Helper()
+	e, err := open(t.Context(), dir, dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := atomicdir.Intercept(func(f atomicdir.Effect) error {
+		if effects++; effects <= at || !disks[disk].refuses(f.Name) {
+			return nil
+		}
+		return disks[disk].says
+	})
+	defer restore()
+	for _, r := range operations[index].does {
+		if err = perform(t.Context(), e, r); err != nil {
+			break
+		}
+	}
+	_ = e.Close(t.Context()) // which cannot store either
+	return err, effects
+}
+
+// TestDisksThatRefuse: an operation for which the disk has no room, or takes nothing, says so, and the folder is as
+// before or, where what failed came after the change, as after.
+func TestDisksThatRefuse(t *testing.T) {
+	dev := devicetest.PureGo(t)
+	f := &folders{dir: filepath.Join(t.TempDir(), "data")}
+	if err := makeFolder(t.Context(), f.dir, dev); err != nil {
+		t.Fatal(err)
+	}
+	f.before, f.lists[0] = reopened(t, f.copyOf(t), dev)
+	for i, op := range operations {
+		t.Run(op.name, func(t *testing.T) {
+			whole := f.copyOf(t)
+			err, effects := onDisk(t, whole, i, 1<<30, 0, dev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.behind = op.behind
+			f.after, f.lists[1] = reopened(t, whole, dev)
+			for k, disk := range disks {
+				for at := range effects {
+					dir := f.copyOf(t)
+					err, _ := onDisk(t, dir, i, at, k, dev)
+					what := fmt.Sprintf("%s from effect %d of %d on: %v", disk.name, at, effects, err)
+					if err != nil && api.ErrorOf(err).Code != storage {
+						t.Errorf("%s: the code is %s, want %s", what, api.ErrorOf(err).Code, storage)
+					}
+					f.check(t, what, dir, dev, err == nil)
+				}
+			}
+		})
+	}
+}
+
+// storage is the code of what a disk refuses.
+const storage = "STORAGE"

@@ -1,0 +1,248 @@
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine"
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
+
+// request is one request of an operation.
+type request struct {
+	op, body string
+	in       *api.Schema // of an upload
+	rows     api.Batch
+}
+
+// storing is an operation that stores, with what it needs beforehand.
+type storing struct {
+	name  string
+	short bool // one of those that every go test kills
+	does  []request
+	// behind: what is acknowledged is that the work begins, which goes on behind the reply
+	behind bool
+}
+
+// operations are all that store, each on the folder that makeFolder makes.
+var operations = []storing{
+	{"PutDataset", false, []request{upload(`{"op":"PutDataset","name":"new"}`, images, pictures(6))}, false},
+	{"PutDataset replace", true, []request{upload(`{"op":"PutDataset","name":"a","replace":true}`, images, pictures(5))}, false},
+	{"MakeDataset", false, []request{{op: "MakeDataset", body: `{"name":"drawn","model":"two","n":9}`}}, false},
+	{"DeleteDataset", false, []request{{op: "DeleteDataset", body: `{"dataset":"b"}`}}, false},
+	{"PutSchedule", false, []request{upload(`{"op":"PutSchedule","name":"new"}`, schedules, knots(3))}, false},
+	{"PutSchedule replace", false, []request{upload(`{"op":"PutSchedule","name":"s","replace":true}`, schedules, knots(4))}, false},
+	{"MakeSchedule", false, []request{{op: "MakeSchedule", body: `{"name":"new","kind":"log-linear","T":50,"knots":5}`}}, false},
+	{"MakeSchedule replace", true, []request{{
+		op: "MakeSchedule", body: `{"name":"s","kind":"log-linear","T":50,"knots":5,"replace":true}`,
+	}}, false},
+	{"DeleteSchedule", false, []request{{op: "DeleteSchedule", body: `{"schedule":"s"}`}}, false},
+	{"PutBasis", false, []request{upload(`{"op":"PutBasis","name":"new"}`, bases, axis(0))}, false},
+	{"PutBasis replace", false, []request{upload(`{"op":"PutBasis","name":"corner","replace":true}`, bases, axis(9))}, false},
+	{"MakeBasis", false, []request{{op: "MakeBasis", body: `{"name":"new","kind":"pca","dataset":"a","k":2}`}}, false},
+	{"DeleteBasis", false, []request{{op: "DeleteBasis", body: `{"basis":"corner"}`}}, false},
+	{"MakeModel", false, []request{mixture("new", 0.5, false)}, false},
+	{"MakeModel replace", true, []request{mixture("two", 0.5, true)}, false},
+	{"DeleteModel", false, []request{{op: "DeleteModel", body: `{"model":"two"}`}}, false},
+	{"SaveModel", false, []request{{op: "SaveModel", body: `{"run":"r","name":"new"}`}}, false},
+	{"SaveModel replace", false, []request{{op: "SaveModel", body: `{"run":"r","name":"two","replace":true}`}}, false},
+	{"CreateRun", false, []request{createRun("new", "")}, false},
+	{"CreateRun replace", false, []request{createRun("r", `,"seed":7,"replace":true`)}, false},
+	{"TrainStep", false, []request{{op: "TrainStep", body: `{"run":"r","steps":2}`}}, false},
+	{"StartRun", false, []request{{op: "StartRun", body: `{"run":"r","kimg":0.016}`}, {op: "wait"}}, true},
+	{"CancelRun", false, []request{{op: "CancelRun", body: `{"run":"r"}`}}, false},
+	{"DeleteRun", false, []request{{op: "DeleteRun", body: `{"run":"r"}`}}, false},
+}
+
+// What the folder holds before: two data sets, two models of exact laws, a schedule, a basis, and a run of two steps.
+var before = []request{
+	upload(`{"op":"PutDataset","name":"a"}`, images, pictures(8)),
+	upload(`{"op":"PutDataset","name":"b"}`, images, pictures(3)),
+	mixture("two", 0.1, false), mixture("other", 0.2, false),
+	upload(`{"op":"PutSchedule","name":"s"}`, schedules, knots(2)),
+	upload(`{"op":"PutBasis","name":"corner"}`, bases, axis(3)),
+	createRun("r", ""),
+	{op: "TrainStep", body: `{"run":"r","steps":2}`},
+}
+
+var (
+	images = api.Schema{Columns: []api.Column{
+		{Name: "image", Type: api.Uint8, Kind: api.Tensor, Shape: []int{4, 4, 1}, DimNames: []string{"H", "W", "C"}},
+		{Name: "label", Type: api.Int32},
+	}}
+	schedules = api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64},
+		{Name: "g", Type: api.Float64},
+	}}
+	bases = api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{4, 4}, DimNames: []string{"H", "W"}},
+	}}
+)
+
+func upload(command string, in api.Schema, rows api.Batch) request {
+	return request{op: "upload", body: command, in: &in, rows: rows}
+}
+
+// pictures returns n images, other ones for other n.
+func pictures(n int) api.Batch {
+	pixels, labels := make([]uint8, 16*n), make([]int32, n)
+	for i := range pixels {
+		pixels[i] = uint8(i * (n + 3))
+	}
+	for i := range labels {
+		labels[i] = int32(i % 2)
+	}
+	return api.Batch{Rows: n, Cols: []any{pixels, labels}}
+}
+
+// knots returns the table of one path with n+1 knots.
+func knots(n int) api.Batch {
+	var t, g []float64
+	for k := range n + 1 {
+		t = append(t, 100*float64(k)/float64(n))
+		g = append(g, 1e-4*math.Pow(1e6, float64(k)/float64(n)))
+	}
+	return api.Batch{Rows: n + 1, Cols: []any{repeat(-1, n+1), repeat(0, n+1), t, g}}
+}
+
+func repeat(v int32, n int) (out []int32) {
+	for range n {
+		out = append(out, v)
+	}
+	return out
+}
+
+// axis returns the basis of one pixel.
+func axis(i int) api.Batch {
+	v := make([]float64, 16)
+	v[i] = 1
+	return api.Batch{Rows: 1, Cols: []any{[]int32{-1}, v}}
+}
+
+func mixture(name string, variance float64, replace bool) request {
+	return request{op: "MakeModel", body: fmt.Sprintf(
+		`{"name":%q,"means":[[-1,0],[1,0]],"covariances":[[[%[2]g,0],[0,%[2]g]],[[%[2]g,0],[0,%[2]g]]],"replace":%t}`,
+		name, variance, replace)}
+}
+
+func createRun(name, more string) request {
+	return request{op: "CreateRun", body: fmt.Sprintf(`{"name":%q,"stage":"pretrain","dataset":"a","batch":4,"kimg":1,
+		"network":{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"label_dim":2,"model_channels":4,
+		"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}%s}`, name, more)}
+}
+
+// perform does a request and returns once it is acknowledged.
+func perform(ctx context.Context, e *engine.Engine, r request) error {
+	switch {
+	case r.op == "wait":
+		return waitForRuns(ctx, e)
+	case r.in != nil:
+		m, err := api.ReadMessage([]byte(r.body))
+		if err != nil {
+			return err
+		}
+		name, err := m.Op()
+		if err != nil {
+			return err
+		}
+		call, err := e.Operations().Call(api.ByPut, name, []byte(r.body))
+		if err != nil {
+			return err
+		}
+		u, err := e.Put(ctx, call, *r.in)
+		if err != nil {
+			return err
+		}
+		if err := u.Write(r.rows); err != nil {
+			u.Abort()
+			return err
+		}
+		_, err = u.Commit()
+		return err
+	case e.Operations().Named(r.op).Rows:
+		return read(ctx, e, r.op, r.body, func(api.Batch) {})
+	}
+	_, err := ask(ctx, e, r.op, r.body)
+	return err
+}
+
+// ask does an action and returns its reply as JSON values.
+func ask(ctx context.Context, e *engine.Engine, op, body string) (map[string]any, error) {
+	call, err := e.Operations().Call(api.ByAction, op, []byte(body))
+	if err != nil {
+		return nil, err
+	}
+	reply, err := e.Action(ctx, call, nil)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(reply)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, json.Unmarshal(text, &out)
+}
+
+// read does an operation that gives rows.
+func read(ctx context.Context, e *engine.Engine, op, body string, to func(api.Batch)) error {
+	call, err := e.Operations().Call(api.ByGet, op, []byte(body))
+	if err != nil {
+		return err
+	}
+	job, err := e.Prepare(ctx, call)
+	if err != nil {
+		return err
+	}
+	return job.Run(ctx, func(event api.Event) error {
+		if event.Batch != nil {
+			to(*event.Batch)
+		}
+		return nil
+	})
+}
+
+// waitForRuns waits until no run is at work.
+func waitForRuns(ctx context.Context, e *engine.Engine) error {
+	for {
+		reply, err := ask(ctx, e, "ListRuns", "")
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(reply)
+		if err != nil || !strings.Contains(string(text), `"state":"running"`) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// open opens the engine of a folder on a device that needs nothing.
+func open(ctx context.Context, dir string, dev *device.Device) (*engine.Engine, error) {
+	return engine.Open(ctx, engine.Config{Dir: dir, Version: "crash", Device: dev, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// makeFolder fills a folder with what is there before.
+func makeFolder(ctx context.Context, dir string, dev *device.Device) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	e, err := open(ctx, dir, dev)
+	if err != nil {
+		return err
+	}
+	for _, r := range before {
+		if err := perform(ctx, e, r); err != nil {
+			return fmt.Errorf("%s %s: %w", r.op, r.body, err)
+		}
+	}
+	return e.Close(ctx)
+}

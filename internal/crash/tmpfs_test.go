@@ -1,0 +1,103 @@
+//go:build crash && linux
+
+package crash
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+)
+
+// mounted mounts a file system of a few megabytes with a copy of the folder in it.
+func (f *folders) mounted(t *testing.T) (root, dir string) {
+	t.Helper()
+	root = t.TempDir()
+	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=4m"); err != nil {
+		t.Fatalf("file systems cannot be mounted here (%v): be root, or leave this test out with -skip TestTmpfs", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
+	dir = filepath.Join(root, "data")
+	if err := os.CopyFS(dir, os.DirFS(f.dir)); err != nil {
+		t.Fatal(err)
+	}
+	return root, dir
+}
+
+// attempt does an operation on a folder as it is, and returns its error.
+func attempt(t *testing.T, dir string, index int, dev *device.Device) error {
+	t.Helper()
+	e, err := open(t.Context(), dir, dev)
+	if err != nil {
+		return err
+	}
+	for _, r := range operations[index].does {
+		if err = perform(t.Context(), e, r); err != nil {
+			break
+		}
+	}
+	_ = e.Close(t.Context())
+	return err
+}
+
+// fill leaves so many bytes of a file system free.
+func fill(t *testing.T, root string, free int64) (filler string) {
+	t.Helper()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(root, &fs); err != nil {
+		t.Fatal(err)
+	}
+	filler = filepath.Join(root, "filler")
+	if err := os.WriteFile(filler, make([]byte, max(0, int64(fs.Bavail)*fs.Bsize-free)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return filler
+}
+
+// TestTmpfs: every operation on a real disk that is full, down to the last page, or read-only leaves the folder as
+// before or as after, and succeeds once there is room.
+func TestTmpfs(t *testing.T) {
+	dev := devicetest.PureGo(t)
+	f := &folders{dir: filepath.Join(t.TempDir(), "data")}
+	if err := makeFolder(t.Context(), f.dir, dev); err != nil {
+		t.Fatal(err)
+	}
+	f.before, f.lists[0] = reopened(t, f.copyOf(t), dev)
+	for i, op := range operations {
+		t.Run(op.name, func(t *testing.T) {
+			whole := f.copyOf(t)
+			if err := attempt(t, whole, i, dev); err != nil {
+				t.Fatal(err)
+			}
+			f.behind = op.behind
+			f.after, f.lists[1] = reopened(t, whole, dev)
+			for _, free := range []int64{0, 4 << 10, 16 << 10} {
+				root, dir := f.mounted(t)
+				filler := fill(t, root, free)
+				err := attempt(t, dir, i, dev)
+				if removeErr := os.Remove(filler); removeErr != nil {
+					t.Fatal(removeErr)
+				}
+				what := fmt.Sprintf("with %d bytes free: %v", free, err)
+				f.check(t, what, dir, dev, err == nil)
+			}
+			root, dir := f.mounted(t)
+			if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+			err := attempt(t, dir, i, dev)
+			if remountErr := unix.Mount("", root, "", unix.MS_REMOUNT, ""); remountErr != nil {
+				t.Fatal(remountErr)
+			}
+			if err == nil && !op.behind {
+				t.Error("it is acknowledged on a read-only disk")
+			}
+			f.check(t, fmt.Sprintf("read-only: %v", err), dir, dev, false)
+		})
+	}
+}
