@@ -86,7 +86,7 @@ func TestOptionsResumeExactly(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "run")
-		if err := checkpoint.SaveRun(dir, state); err != nil {
+		if err := checkpoint.SaveRun(dir, dir+".previous", state); err != nil {
 			t.Fatal(err)
 		}
 		if state, err = checkpoint.LoadRun(dir); err != nil {

@@ -65,6 +65,10 @@ class BusyError(AnisoflightError, RuntimeError):
     """The server has as much work as it admits; try again later."""
 
 
+class StorageError(AnisoflightError, OSError):
+    """The server's disk is full, or fails; the message says what is kept."""
+
+
 class UnavailableError(AnisoflightError, ConnectionError):
     """The server cannot be reached, or is shutting down."""
 
@@ -108,6 +112,7 @@ _CLASSES: dict[str, type[AnisoflightError]] = {
     "RUN_NOT_RUNNABLE": RunNotRunnableError,
     "TOO_LARGE": TooLargeError,
     "BUSY": BusyError,
+    "STORAGE": StorageError,
     "DRAINING": UnavailableError,
     "NO_TOKEN": AccessError,
     "SCOPE": AccessError,

@@ -109,6 +109,7 @@ const (
 
 	TooLarge Code = "TOO_LARGE"
 	Busy     Code = "BUSY"
+	Storage  Code = "STORAGE" // the disk is full, or does not take or give what it should
 
 	Draining Code = "DRAINING"
 
@@ -160,6 +161,7 @@ var classes = map[Code]Class{
 	RunNotRunnable:   ClassFailedPrecondition,
 	TooLarge:         ClassResourceExhausted,
 	Busy:             ClassResourceExhausted,
+	Storage:          ClassResourceExhausted,
 	Draining:         ClassUnavailable,
 	NoToken:          ClassUnauthenticated,
 	ScopeMissing:     ClassPermissionDenied,

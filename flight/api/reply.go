@@ -217,7 +217,7 @@ type DatasetInfo struct {
 // RunInfo describes a run.
 type RunInfo struct {
 	Name    string          `json:"name"`
-	State   string          `json:"state"` // created running paused done cancelled failed
+	State   string          `json:"state"` // created running paused done cancelled failed broken
 	Stage   string          `json:"stage"`
 	Dataset string          `json:"dataset"`
 	Step    int64           `json:"step"`
@@ -229,6 +229,9 @@ type RunInfo struct {
 	Created time.Time       `json:"created"`
 	Memory  *RunMemory      `json:"memory,omitempty"` // as it was found when the run was opened last
 	Config  json.RawMessage `json:"config,omitempty"` // GetRun alone
+
+	StoredStep int64  `json:"stored_step"`           // the step whose state is on the disk
+	StoreError string `json:"store_error,omitempty"` // why the last attempt to store failed; it is repeated
 }
 
 // RunMemory reports how a run's steps fit the memory of the device.

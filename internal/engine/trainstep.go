@@ -29,11 +29,16 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 	}
 	return &api.Job{
 		Schema: schema, Rows: int64(req.Steps), Bytes: bytes,
-		Run: func(ctx context.Context, emit func(api.Event) error) error {
+		Run: func(ctx context.Context, emit func(api.Event) error) (err error) {
 			if err := r.Begin(); err != nil {
 				return err
 			}
-			defer r.End()
+			defer func() {
+				r.End()
+				if unkept := r.Store(ctx); err == nil {
+					err = unkept
+				}
+			}()
 			for i := range req.Steps {
 				if err := r.TakeStep(ctx, r.Step, emit, int64(i+1), int64(req.Steps)); err != nil {
 					return err
@@ -92,7 +97,17 @@ func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.
 	}
 	s.rest()
 	out := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
-	return &api.Exchange{Out: out, Window: 2, Close: s.end, Do: s.answer}, nil
+	return &api.Exchange{
+		Out: out, Window: 2, Do: s.answer,
+		End: func(ctx context.Context) (map[string]any, error) {
+			s.end()
+			return nil, r.Store(ctx)
+		},
+		Close: func() { // of a client that has left, too: what fails then is logged, and tried again
+			s.end()
+			_ = r.Store(context.Background())
+		},
+	}, nil
 }
 
 // hold notes that the run is being stepped, unless it is noted already.

@@ -62,12 +62,17 @@ func withoutPath(err error) error {
 
 // writeFolder writes a folder of these files.
 func writeFolder(dir string, files map[string][]byte, replace bool) error {
-	return atomicdir.Write(dir, replace, func(f *atomicdir.Folder) error {
+	return atomicdir.Write(dir, replace, filled(files))
+}
+
+// filled returns what fills a folder with these files.
+func filled(files map[string][]byte) func(*atomicdir.Folder) error {
+	return func(f *atomicdir.Folder) error {
 		for name, b := range files {
 			if err := f.WriteFile(name, b); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
 }

@@ -328,14 +328,14 @@ func TestRunRoundTrip(t *testing.T) {
 		Rows: [][]float64{{1, 0.5}, {2, 0.25}},
 	}
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	if err := SaveRun(a, r); err != nil {
+	if err := SaveRun(a, a+".previous", r); err != nil {
 		t.Fatal(err)
 	}
 	got, err := LoadRun(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := SaveRun(b, got); err != nil {
+	if err := SaveRun(b, b+".previous", got); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(read(t, a), read(t, b)) {
@@ -356,7 +356,7 @@ func TestRunRoundTrip(t *testing.T) {
 		[][][]float64{{{1, 0, 0, 0}}, {{0, 0, 0, 1}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := SaveRun(a, r); err != nil {
+	if err := SaveRun(a, a+".previous", r); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = LoadRun(a); err != nil || !reflect.DeepEqual(got.Family, r.Family) {
@@ -364,7 +364,7 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 
 	frozen := &Run{Config: json.RawMessage(`{}`), Network: m.Net, Params: m.Values}
-	if err := SaveRun(a, frozen); err != nil {
+	if err := SaveRun(a, a+".previous", frozen); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = LoadRun(a); err != nil || got.M != nil || got.EMA != nil || got.ThetaM != nil || got.Schedule != nil ||
@@ -373,7 +373,7 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 	frozen.Params = frozen.Params[1:]
 	var e *Error
-	if err := SaveRun(a, frozen); !errors.As(err, &e) {
+	if err := SaveRun(a, a+".previous", frozen); !errors.As(err, &e) {
 		t.Errorf("a parameter is missing: %v", err)
 	}
 }

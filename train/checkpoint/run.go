@@ -72,9 +72,9 @@ type runHead struct {
 	Watch        json.RawMessage `json:"watch,omitempty"`
 }
 
-// SaveRun writes r as the folder dir, in place of what is there, which appears whole or
-// not at all.
-func SaveRun(dir string, r *Run) error {
+// SaveRun writes r as the folder dir, in place of what is there, which takes the place of
+// the one at previous. A folder appears whole or not at all.
+func SaveRun(dir, previous string, r *Run) error {
 	files := map[string][]byte{}
 	head, err := json.MarshalIndent(runHead{
 		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.DatasetHash, r.Updates,
@@ -118,7 +118,7 @@ func SaveRun(dir string, r *Run) error {
 			return inFile(familyFile, err)
 		}
 	}
-	return writeFolder(dir, files, true)
+	return atomicdir.WriteKeeping(dir, previous, filled(files))
 }
 
 // LoadRun reads the run folder dir. What is missing or cannot be used is an *[Error].
@@ -133,6 +133,22 @@ func LoadRun(dir string) (*Run, error) {
 			basisPart(basisFile, &r.Basis, true),
 			basisPart(familyFile, &r.Family, true),
 		})
+	})
+}
+
+// DescribeRun returns the configuration and the counters of the run folder dir. Of its tensors it reads the names and
+// shapes alone. What is missing or cannot be used is an *[Error].
+func DescribeRun(dir string) (*Run, error) {
+	return readFolder(dir, func(folder *atomicdir.Stored) (*Run, error) {
+		r := &Run{}
+		if err := (part{runFile, false, r.decodeHead}).read(folder); err != nil {
+			return nil, err
+		}
+		err := folder.CheckSize(stateFile)
+		if err == nil {
+			_, err = safetensors.ReadHeader(folder.Path(stateFile))
+		}
+		return r, inFile(stateFile, withoutPath(err))
 	})
 }
 

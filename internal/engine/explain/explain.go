@@ -48,6 +48,8 @@ func Error(err error) error {
 		return err
 	case errors.As(err, &damage):
 		return api.Errorf(api.Damaged, "The stored file %s", damage.Error()).WithHint("%s", api.DamageHint)
+	case Disk(err) != "":
+		return storageError(Disk(err))
 	case errors.As(err, &label):
 		return api.Errorf(api.BadRequest, "The schedule has a row for each class and none for label %d", label.Label).
 			WithHint("Choose among the labels that ListSchedules gives for it.")

@@ -1,9 +1,18 @@
 // Package runs is the life of training runs: created, stepped by requests or in the background, paused, stored,
 // resumed, watched, and read as a model.
 //
-// Invariants: whoever holds a run's own token steps it, for one step at a time; a state is stored at least once a
-// minute while a run is at work, and whenever it rests; a run that was running when its server died goes on from its
-// last state.
+// Invariants: whoever holds a run's own token steps it, for one step at a time; what has been
+// stepped is stored within a second or twenty times what a store takes, whichever is longer, whoever stepped it, and
+// whenever the run rests; a state leaves memory only once it is on the disk; a run that was running when its server died
+// goes on from its last state. See keeper.go.
+//
+// A run is a folder, made and replaced as a whole:
+//
+//	NAME/status.json   what was asked of it and what came of it; small, written anew where that changes
+//	NAME/state/        its last stored state (package checkpoint)
+//	NAME/previous/     the one before
+//
+// Whatever lies under a name takes it: what cannot be read is listed as broken and can be deleted, nothing else.
 //
 // It imports catalog, where its data, models and schedules come from, batch, whose slots it takes for its steps, and
 // train. Begin reading with Run and Runs.

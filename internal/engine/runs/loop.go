@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
@@ -12,9 +11,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
 )
-
-// storeEvery is the longest time a run at work goes without storing its state.
-const storeEvery = time.Minute
 
 // Why a background goroutine is told to stop.
 var (
@@ -32,7 +28,13 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
 		return nil, err
 	}
 	defer r.disown()
+	if s.resting() {
+		return nil, errResting()
+	}
 	if err := r.mayWork(true); err != nil {
+		return nil, err
+	}
+	if err := r.room(); err != nil {
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
@@ -49,7 +51,8 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
 	work, stop := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
 	r.update(func() {
-		r.status.State, r.status.Target, r.stop, r.ended = Running, target, stop, ended
+		r.status.State, r.status.Error, r.status.Target, r.end = Running, "", target, nil
+		r.stop, r.ended = stop, ended
 	})
 	if err := r.storeStatus(); err != nil {
 		s.log.Warn("status of a run is not stored", "run", r.name, "error", err)
@@ -63,9 +66,14 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
 
 // mayWork checks that a run may be stepped, or started.
 func (r *Run) mayWork(start bool) error {
+	if err := r.whole(); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch st := r.status.State; {
+	case r.keeper.gone:
+		return api.Errorf(api.RunNotFound, "The run %q is deleted", r.name)
 	case r.stop != nil:
 		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).
 			WithHint("PauseRun it first.")
@@ -81,7 +89,7 @@ func (r *Run) mayWork(start bool) error {
 }
 
 // loop steps until the target is reached or ctx ends. It owns the training for one step at a time, so that SaveModel
-// finds its moment between two steps.
+// and the keeper find their moment between two steps.
 func (r *Run) loop(ctx context.Context, target float64) error {
 	for {
 		reached, err := r.loopStep(ctx, target)
@@ -102,25 +110,20 @@ func (r *Run) loopStep(ctx context.Context, target float64) (reached bool, err e
 		}
 		return false, err
 	}
-	if time.Since(r.saved) > storeEvery {
-		if err := r.store(ctx); err != nil {
-			return false, err
-		}
-	}
 	return r.Info().Kimg >= target, nil
 }
 
 // took notes the row of a step. A step after which the run stops counts, too.
 func (r *Run) took(row train.Row, err error) error {
 	stopped := r.stopped(err)
-	if err == nil || stopped != nil {
-		r.dirty = true
+	if row.Step > 0 && (err == nil || stopped != nil) {
 		r.add(row)
 		r.of.steps.Add(1)
 	}
 	if stopped != nil {
 		r.update(func() { r.status.Stopped = stopped })
 	}
+	r.arm()
 	return err
 }
 
@@ -143,123 +146,87 @@ func (r *Run) stopped(err error) *api.Stopped {
 	return s
 }
 
-// finish stores the state when the background goroutine ends, for whatever reason.
+// finish stores the state when the background goroutine ends, for whatever reason, and then says what has become of
+// the run. A run that cannot be stored is paused until it can.
 func (r *Run) finish(why error) {
-	ctx := context.Background()
-	_ = r.acquire(ctx) // cannot fail without an end of ctx
-	defer r.disown()
-	state, text := Done, ""
+	state, text := r.outcome(why)
+	err := r.keep(context.Background())
+	unkept := r.unkept(err)
+	r.update(func() {
+		r.stop = nil
+		if err != nil && !r.keeper.lost {
+			end := r.status
+			end.State, end.Error = state, text
+			r.end, state, text = &end, Paused, api.ErrorOf(unkept).Message
+		}
+		r.status.State, r.status.Error = state, text
+	})
+	r.rest()
+}
+
+// outcome says what becomes of a run whose background goroutine ends with an error, or with none.
+func (r *Run) outcome(why error) (state, text string) {
 	var memory *device.MemoryError
 	var lost *train.DivergedError
 	var early *train.StoppedError
+	var unstored *notStored
 	var fault *safely.Panic
+	log := r.of.log
 	switch {
 	case why == nil:
+		return Done, ""
 	case errors.Is(why, errPause):
-		state = Paused
+		return Paused, ""
 	case errors.Is(why, errCancel):
-		state = Cancelled
+		return Cancelled, ""
+	case errors.As(why, &unstored): // the disk may have room later
+		return Paused, api.ErrorOf(r.unkept(unstored.err)).Message
 	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
-		r.of.log.Warn("run stopped early", "run", r.name, "reason", why)
+		log.Warn("run stopped early", "run", r.name, "reason", why)
+		return Done, ""
 	case errors.As(why, &memory): // there may be more of it later
-		state, text = Paused, api.ErrorOf(explain.Error(why)).Message
-		r.of.log.Warn("run paused", "run", r.name, "error", why)
+		log.Warn("run paused", "run", r.name, "error", why)
+		return Paused, api.ErrorOf(explain.Error(why)).Message
 	case errors.As(why, &lost): // the user decides whether to go on
-		state, text = Paused, lost.Error()
-		r.of.log.Warn("run paused", "run", r.name, "error", why)
-	case errors.As(why, &fault): // what the step had done is not to be trusted: the run ends as it was stored last
-		state, text = Failed, fmt.Sprintf("A fault of the server ended step %d: %.80s", r.Info().Step+1, fault.Error())
-		r.of.log.Error("run failed", "run", r.name, "error", why, "stack", string(fault.Stack))
-		r.dirty = false
-		_ = safely.Do(func() error {
-			r.closeTraining()
-			return nil
-		})
-	default:
-		state, text = Failed, api.ErrorOf(explain.Error(why)).Message
-		r.of.log.Error("run failed", "run", r.name, "error", why)
+		log.Warn("run paused", "run", r.name, "error", why)
+		return Paused, lost.Error()
+	case errors.As(why, &fault): // the run ends as it was stored last
+		log.Error("run failed", "run", r.name, "error", why, "stack", string(fault.Stack))
+		r.distrust()
+		return Failed, fmt.Sprintf("A fault of the server ended step %d: %.80s", r.Info().Step+1, fault.Error())
 	}
+	log.Error("run failed", "run", r.name, "error", why)
+	return Failed, api.ErrorOf(explain.Error(why)).Message
+}
+
+// settle lets a run become what it was to be, now that its state is stored.
+func (r *Run) settle() {
 	r.mu.Lock()
-	r.status.State, r.status.Error = state, text
+	end := r.end
 	r.mu.Unlock()
-	if err := r.store(ctx); err != nil {
-		r.of.log.Error("state of a run is not stored", "run", r.name, "error", err)
+	if end == nil {
+		return
 	}
-	if state != Paused {
-		r.closeTraining()
-	}
-	r.update(func() { r.stop = nil })
-}
-
-// halt stops the background goroutine, if there is one, and waits for its end.
-func (r *Run) halt(ctx context.Context, why error) error {
-	r.mu.Lock()
-	stop, ended := r.stop, r.ended
-	r.mu.Unlock()
-	if stop == nil {
-		return nil
-	}
-	stop(why)
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Pause stops a run after its present step, with its state stored.
-func (s *Runs) Pause(ctx context.Context, name string) (*Run, error) {
-	r, err := s.Named(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.halt(ctx, errPause); err != nil {
-		return nil, err
-	}
-	if st := r.Info().State; st != Created && st != Paused && st != Done {
-		return nil, api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, st)
-	}
-	return r, nil
-}
-
-// Cancel ends a run for good, with its state stored.
-func (s *Runs) Cancel(ctx context.Context, name string) (*Run, error) {
-	r, err := s.Named(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.halt(ctx, errCancel); err != nil {
-		return nil, err
-	}
-	if err := r.acquire(ctx); err != nil { // a TrainStep under way ends when it finds the run cancelled
-		return nil, err
-	}
-	defer r.disown()
-	if st := r.Info().State; st == Created || st == Paused {
-		r.update(func() { r.status.State = Cancelled })
-		if err := r.store(ctx); err != nil {
-			return nil, err
+	r.update(func() {
+		if r.end == end && !r.ahead() {
+			r.status, r.end = *end, nil
 		}
+	})
+	r.rest()
+}
+
+// rest stores the status of a run that has come to rest, and frees the device of one that is over and stored.
+func (r *Run) rest() {
+	if err := r.storeStatus(); err != nil {
+		r.of.log.Error("status of a run is not stored; it is tried again", "run", r.name, "error", err)
+		r.arm()
+	}
+	_ = r.acquire(context.Background()) // cannot fail without an end of ctx
+	defer r.disown()
+	r.mu.Lock()
+	over := !r.ahead() && r.status.State != Running && r.status.State != Paused && r.status.State != Created
+	r.mu.Unlock()
+	if over {
 		r.closeTraining()
 	}
-	return r, nil
-}
-
-// Close pauses every run, stores what is not stored and frees the device.
-func (s *Runs) Close(ctx context.Context) error {
-	var errs []error
-	for _, r := range s.All() {
-		errs = append(errs, r.halt(ctx, errPause), r.close(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-func (r *Run) close(ctx context.Context) error {
-	if err := r.acquire(ctx); err != nil {
-		return err
-	}
-	defer r.disown()
-	defer r.closeTraining()
-	return r.store(ctx)
 }

@@ -12,14 +12,18 @@ import (
 // Stale returns a sentence where the run's averaged network still holds much of what it started from, else "".
 func (r *Run) Stale() string {
 	var cfg train.Config
-	if err := json.Unmarshal(r.status.Config, &cfg); err != nil { // it never changes
+	if err := json.Unmarshal(r.config, &cfg); err != nil {
 		return ""
 	}
 	return cfg.Stale(r.Info().Kimg)
 }
 
-// Model returns what the run has learned so far. A run that has ended is read from its stored state.
+// Model returns what the run has learned so far. A run that has ended is read from its stored state; one that could not
+// be stored is still in memory.
 func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
+	if err := r.whole(); err != nil {
+		return nil, err
+	}
 	if err := r.acquire(ctx); err != nil {
 		return nil, err
 	}
@@ -35,7 +39,7 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 		m.Schedule = r.learned(m.Schedule, r.train.Config(), rows)
 		return m, nil
 	}
-	state, err := checkpoint.LoadRun(r.statePath())
+	state, err := checkpoint.LoadRun(statePath(r.folder))
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func TestPanicFailsTheRunAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Open(Config{Catalog: c, Queue: batch.NewQueue(1), Logger: slog.New(slog.DiscardHandler)})
-	r := s.newRun("r", status{State: Created}, train.Config{})
+	r := s.newRun("r", status{State: Created}, train.Config{}, nil)
 	r.folder = t.TempDir()
 	r.train = new(train.Run) // which has no network to take a step with
 	s.runs["r"] = r

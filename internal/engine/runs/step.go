@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train"
@@ -36,9 +35,15 @@ func rowBatch(rows [][]float64) *api.Batch {
 }
 
 // Begin notes a TrainStep request. The request owns the training for one step at a time, so that others, such as
-// SaveModel, find their moment.
+// SaveModel and the keeper, find their moment.
 func (r *Run) Begin() error {
+	if r.of.resting() {
+		return errResting()
+	}
 	if err := r.mayWork(false); err != nil {
+		return err
+	}
+	if err := r.room(); err != nil {
 		return err
 	}
 	r.update(func() { r.stepping++ })
@@ -47,21 +52,18 @@ func (r *Run) Begin() error {
 
 // End is the end of a TrainStep request. A run that has been stepped is paused from then on.
 func (r *Run) End() {
-	ctx := context.Background()
-	_ = r.acquire(ctx) // cannot fail without an end of ctx
+	_ = r.acquire(context.Background()) // cannot fail without an end of ctx
 	defer r.disown()
 	r.update(func() {
 		r.stepping--
-		if r.status.State == Created && r.status.Step > 0 {
+		if r.status.State == Created && r.step > 0 {
 			r.status.State = Paused
 		}
 	})
-	if r.dirty && time.Since(r.saved) > storeEvery {
-		if err := r.store(ctx); err != nil {
-			r.of.log.Error("state of a run is not stored", "run", r.name, "error", err)
-		}
-	}
 }
+
+// Store stores what has been stepped, even if ctx ends. Where that fails it stays in memory, and the error says so.
+func (r *Run) Store(ctx context.Context) error { return r.unkept(r.keep(context.WithoutCancel(ctx))) }
 
 // TakeStep owns the training for one step and sends its row.
 func (r *Run) TakeStep(

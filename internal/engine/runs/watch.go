@@ -7,7 +7,7 @@ import (
 )
 
 // Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
-// A run that was only created is waited for.
+// A run that was only created is waited for, until the server ends.
 func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) error {
 	const most = 10_000 // rows of 80 bytes in one batch
 	for {
@@ -17,6 +17,10 @@ func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) e
 		atRest := r.status.State != Created && r.status.State != Running && r.stepping == 0
 		all := from+len(rows) >= len(r.rows)
 		changed := r.changed
+		var ending <-chan struct{} // of the server, where there is no step to come
+		if r.status.State == Created && r.stepping == 0 {
+			ending = r.of.ending
+		}
 		r.mu.Unlock()
 		if len(rows) > 0 {
 			from += len(rows)
@@ -31,6 +35,8 @@ func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) e
 		default:
 			select {
 			case <-changed:
+			case <-ending:
+				return errResting()
 			case <-ctx.Done():
 				return ctx.Err()
 			}

@@ -1,0 +1,216 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/passes"
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// readConfig reads a training configuration strictly. Where zero stands for a field's default, a zero that was sent is
+// refused: it would silently become another number.
+func readConfig(body json.RawMessage) (cfg train.Config, err error) {
+	if err := api.DecodeStruct(body, &cfg); err != nil {
+		return cfg, err
+	}
+	var sent map[string]json.RawMessage
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return cfg, err
+	}
+	for _, name := range cfg.Unset() {
+		if value, ok := sent[name]; ok {
+			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
+				WithHint("Leave it out for its default.")
+		}
+	}
+	return cfg, nil
+}
+
+// Create makes a run. What its configuration names must be there and fit.
+func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (*Run, error) {
+	cfg, err := readConfig(req.Config)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Precision == "" {
+		cfg.Precision = string(s.cfg.Precision)
+	}
+	if err := s.free(req); err != nil { // before the work; asked again below
+		return nil, err
+	}
+	src, err := s.sources(ctx, cfg, progress)
+	if err != nil {
+		return nil, err
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	if err := s.free(req); err != nil {
+		return nil, err
+	}
+	training, err := train.New(cfg, src)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.placed(ctx, req, training)
+	if err != nil {
+		training.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// placed stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
+func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Run) (*Run, error) {
+	cfg := training.Config()
+	config, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r := s.newRun(req.Name, status{State: Created, Created: time.Now().UTC(), Memory: memoryOf(training)}, cfg, config)
+	r.train, r.read = training, true
+	state, err := training.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.keeper.status, err = json.Marshal(r.status); err != nil {
+		return nil, err
+	}
+	place := func() error {
+		began := time.Now()
+		err := atomicdir.Assemble(r.folder, req.Replace, func(dir string) error {
+			if err := checkpoint.SaveRun(statePath(dir), previousPath(dir), state); err != nil {
+				return err
+			}
+			return atomicdir.WriteFile(statusPath(dir), r.keeper.status)
+		})
+		if err != nil {
+			return err
+		}
+		r.keeper.cost, r.keeper.ended = time.Since(began), time.Now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.runs[req.Name] = r
+		return nil
+	}
+	if old, _ := s.Named(req.Name); old != nil {
+		return r, s.replaced(ctx, old, place)
+	}
+	return r, place()
+}
+
+// free checks that a run may be created under a name. What is on the disk counts, whatever it is.
+func (s *Runs) free(req api.CreateRun) error {
+	if err := catalog.CheckReserved(req.Name); err != nil {
+		return err
+	}
+	if req.Replace {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(s.root(), req.Name)); err == nil { // listed or not
+		return catalog.NameTaken("run", req.Name)
+	}
+	return nil
+}
+
+// sources finds what a configuration names, and makes the basis that its family wants made.
+func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.Meta)) (src train.Sources, err error) {
+	if cfg, err = resolved(cfg); err != nil {
+		return src, err
+	}
+	if src.Device, err = s.cfg.Device(); err != nil {
+		return src, err
+	}
+	if src.Dataset, err = s.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
+		return src, err
+	}
+	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+		return src, err
+	}
+	if cfg.Model != "" {
+		m, err := s.cfg.Catalog.Model(cfg.Model)
+		if err != nil {
+			return src, err
+		}
+		if src.Model, err = m.Stored(); err != nil {
+			return src, err
+		}
+	}
+	if cfg.Schedule != "" {
+		ref := api.ScheduleRef{Name: cfg.Schedule, T: cfg.T}
+		if ref.T == 0 {
+			ref.T = api.DefaultT
+		}
+		from, err := s.cfg.Catalog.ScheduleNamed(ref)
+		if err != nil {
+			return src, err
+		}
+		src.Schedule, src.ScheduleBasis = from.Schedule, from.Basis
+	}
+	src.Basis, err = s.familyBasis(ctx, cfg, src, progress)
+	return src, err
+}
+
+// resolved fills in what defaults to constants, and names the first field that is missing or wrong, before any work.
+func resolved(cfg train.Config) (train.Config, error) {
+	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
+		if f.value == "" {
+			return cfg, api.Errorf(api.BadRequest, "%s is missing", f.name)
+		}
+	}
+	return cfg.Resolve()
+}
+
+// familyBasis finds the basis of a run's family, or makes it of the run's data set. What a formula gives needs none;
+// another basis may come with the schedule or the model that the run starts from, and what was learned goes on with it.
+func (s *Runs) familyBasis(
+	ctx context.Context, cfg train.Config, src train.Sources, progress func(api.Meta),
+) (*basis.Basis, error) {
+	family := cfg.Family
+	fits := func(own *schedule.Schedule, b *basis.Basis) bool {
+		return own != nil && b != nil && own.Family().Basis == family.Basis && (family.K == 0 || family.K == b.K())
+	}
+	switch {
+	case basis.ByFormula(family.Basis):
+		return nil, nil
+	case fits(src.Schedule, src.ScheduleBasis):
+		return src.ScheduleBasis, nil
+	case src.Model != nil && fits(src.Model.Schedule, src.Model.Basis):
+		return src.Model.Basis, nil
+	case catalog.StoredByName(family.Basis):
+		return s.cfg.Catalog.Basis(family.Basis)
+	}
+	d, _ := basis.Lookup(family.Basis)
+	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
+		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg,
+			src), Progress: api.Sparsely(progress),
+	})
+	var field *setting.Error
+	if errors.As(err, &field) && field.Field == "k" {
+		err = &setting.Error{Field: "family.k", Msg: field.Msg}
+	}
+	return b, err
+}
+
+// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
+func classesOf(cfg train.Config, src train.Sources) int {
+	if src.Model != nil {
+		return src.Model.Net.Shape().Labels
+	}
+	net, err := checkpoint.ParseNetwork(cfg.Network)
+	if err != nil { // which is said where the run is made
+		return 0
+	}
+	return net.Shape().Labels
+}

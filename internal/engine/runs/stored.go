@@ -1,0 +1,176 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/safely"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+// The parts of a run's folder.
+func statusPath(folder string) string   { return filepath.Join(folder, "status.json") }
+func statePath(folder string) string    { return filepath.Join(folder, "state") }
+func previousPath(folder string) string { return filepath.Join(folder, "previous") }
+
+// folderBytes returns the bytes of the files in a folder, as far as there are any.
+func folderBytes(path string) (n int64) {
+	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// describe returns what is stored of a run, but for the values of its state.
+func describe(folder string) (st status, state *checkpoint.Run, cfg train.Config, err error) {
+	if st, err = readStatus(statusPath(folder)); err != nil {
+		return st, nil, cfg, err
+	}
+	if state, err = checkpoint.DescribeRun(statePath(folder)); err != nil {
+		return st, nil, cfg, err
+	}
+	cfg, err = readConfig(state.Config)
+	return st, state, cfg, err
+}
+
+// open makes the training ready to step, from its stored state. The caller owns it.
+func (r *Run) open(ctx context.Context) error {
+	if r.train != nil {
+		return nil
+	}
+	state, err := checkpoint.LoadRun(statePath(r.folder))
+	if err != nil {
+		return err
+	}
+	cfg, err := readConfig(state.Config)
+	if err != nil {
+		return err
+	}
+	var src train.Sources
+	if src.Device, err = r.of.cfg.Device(); err != nil {
+		return err
+	}
+	if src.Dataset, err = r.of.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
+		return err
+	}
+	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+		return err
+	}
+	if r.train, err = train.Resume(state, src); err != nil {
+		return err
+	}
+	r.remember(state)
+	r.update(func() {
+		r.status.Memory = memoryOf(r.train)
+		if r.keeper.lost { // the steps since then are lost, too
+			r.step, r.kimg, r.rows, r.keeper.lost = state.Step, float64(state.Seen)/1000, wholeRows(state.Rows), false
+		}
+	})
+	return ctx.Err()
+}
+
+// memoryOf says how a run's steps fit the device.
+func memoryOf(t *train.Run) *api.RunMemory {
+	m := t.Memory()
+	return &api.RunMemory{
+		Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
+		AvailableBytes: m.Available,
+	}
+}
+
+// remember takes over the rows of a stored state.
+func (r *Run) remember(state *checkpoint.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.read {
+		r.rows, r.read = wholeRows(state.Rows), true
+	}
+}
+
+// wholeRows completes rows that an older program has stored with the columns that it did not have.
+func wholeRows(stored [][]float64) [][]float64 {
+	var rows [][]float64
+	for _, values := range stored {
+		if row, err := train.RowOf(values); err == nil { // one that is no row stops the run's resumption, not its reading
+			rows = append(rows, row.Values())
+		}
+	}
+	return rows
+}
+
+// History makes sure that the rows of earlier servers are known.
+func (r *Run) History(ctx context.Context) error {
+	if err := r.whole(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	read := r.read
+	r.mu.Unlock()
+	if read {
+		return nil
+	}
+	if err := r.acquire(ctx); err != nil {
+		return err
+	}
+	defer r.disown()
+	state, err := checkpoint.LoadRun(statePath(r.folder))
+	if err == nil {
+		r.remember(state)
+	}
+	return err
+}
+
+// whole refuses a run of which nothing can be read.
+func (r *Run) whole() error {
+	info := r.Info()
+	if info.State != Broken {
+		return nil
+	}
+	return api.Errorf(api.RunNotRunnable, "The run %q is broken: %s", r.name, info.Error).
+		WithHint("Restore its folder and start the server again, or delete the run.")
+}
+
+// closeTraining frees the device memory. The caller owns the training.
+func (r *Run) closeTraining() {
+	if t := r.train; t != nil {
+		r.train = nil
+		t.Close()
+	}
+}
+
+// distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on, if
+// it does, from its stored state. The caller does not own the training.
+func (r *Run) distrust() {
+	_ = r.acquire(context.Background()) // cannot fail without an end of ctx
+	defer r.disown()
+	r.mu.Lock()
+	r.keeper.lost = true
+	r.mu.Unlock()
+	_ = safely.Do(func() error {
+		r.closeTraining()
+		return nil
+	})
+}
+
+// freeBytes returns what may still be written to the disk of a folder.
+func freeBytes(folder string) (int64, error) { return atomicdir.Free(folder) }
+
+// faultOf says in a sentence why a stored run cannot be read.
+func faultOf(err error) string {
+	var field *api.Error
+	if errors.As(err, &field) {
+		return field.Message
+	}
+	return err.Error()
+}
