@@ -3,6 +3,8 @@ package connect
 import (
 	"context"
 	"errors"
+	"os/signal"
+	"syscall"
 
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/engine"
@@ -19,6 +21,9 @@ type Engine struct {
 
 // OpenEngine opens the data folder whose lock is held. The lock is released with the engine, or at once if that fails.
 func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engine, err error) {
+	// Whoever reads the log or the output may end first: that is an error of a write then, and not the end of a process
+	// that has runs to store.
+	signal.Ignore(syscall.SIGPIPE)
 	o := &Engine{lock: lock}
 	defer func() {
 		if err != nil {

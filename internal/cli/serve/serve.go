@@ -26,9 +26,9 @@ var Spec = command.Spec{
 	Short: "Serve models, schedules and training over Arrow Flight",
 	Long: `Serve answers Arrow Flight requests on the folder given by --data until it is
 interrupted. It logs "listening on ADDRESS" once it is ready. No other process may work
-on the folder meanwhile; commands on it find the server and go through it. On SIGTERM or Ctrl-C it
-takes no new requests, lets those in progress end within the grace period, and pauses
-and stores the runs. A second signal cuts off what is in progress, a third kills.
+on the folder meanwhile; commands on it find the server and go through it. On SIGTERM, SIGHUP or
+Ctrl-C it pauses and stores the runs at once, takes no new requests, and lets those in progress
+end within the grace period. A second signal cuts off what is in progress, a third kills.
 
 Addresses that other machines reach need TLS (--tls-cert and --tls-key; see
 "anisoflight certificate --help") unless --insecure is given. With --tokens every
@@ -108,6 +108,8 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	letKill := holdSignals()
+	defer letKill()
 	eng, err := connect.OpenEngine(ctx, e, lock)
 	if err != nil {
 		return err
@@ -143,11 +145,14 @@ func runServe(ctx context.Context, e command.Env) (err error) {
 		return err
 	case <-ctx.Done():
 	}
+	rested := make(chan error, 1)
+	go func() { rested <- eng.Rest(context.WithoutCancel(ctx)) }() // first of all, whatever requests are under way
 	// New commands wait until the folder is free.
 	if err := lock.Publish(""); err != nil {
 		e.Log.Warn("the folder's lock still names this server", "error", err)
 	}
-	shutdown(ctx, e, server)
+	shutdown(ctx, e, server, letKill)
+	<-rested // what could not be stored is said by Release
 	return <-served
 }
 
@@ -206,12 +211,26 @@ func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, erro
 	return flight.Bounded(listener, int(e.Whole("max_connections"))), nil
 }
 
+// holdSignals keeps signals from ending the process by themselves; letKill ends that for all but SIGHUP, which a
+// terminal that is closed sends beside others.
+func holdSignals() (letKill func()) {
+	held := make(chan os.Signal, 1)
+	signal.Notify(held, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	return func() { signal.Stop(held) }
+}
+
 // shutdown drains the server until the grace ends or a second signal comes; a third one kills.
-func shutdown(ctx context.Context, e command.Env, server *flight.Server) {
+func shutdown(ctx context.Context, e command.Env, server *flight.Server, letKill func()) {
 	grace := seconds(e.Number("grace"))
 	e.Log.Info("shutting down", "grace", grace)
 	end, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(end, stop)
+	context.AfterFunc(end, func() {
+		stop()
+		letKill()
+	})
 	defer stop()
 	end, cancel := context.WithTimeout(end, grace)
 	defer cancel()

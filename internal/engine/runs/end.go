@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -87,7 +88,8 @@ func (s *Runs) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	return s.replaced(ctx, r, func() error {
-		if err := atomicdir.Remove(r.folder); err != nil {
+		err := atomicdir.Remove(r.folder)
+		if _, still := os.Lstat(r.folder); still == nil && err != nil {
 			return err
 		}
 		s.mu.Lock()
