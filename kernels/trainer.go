@@ -138,14 +138,24 @@ func (t *Trainer) Restore(s *TrainerState) error {
 	}
 	parts := [][][]float32{s.Params}
 	if t.cfg.TrainNetwork {
-		parts = append(parts, t.model.orZeros(s.M), t.model.orZeros(s.V), s.EMA)
+		parts = append(parts, s.M, s.V, s.EMA)
 		if s.EMA == nil {
 			parts[3] = s.Params
 		}
 	}
 	var fresh []*device.Buffer
+	flat := make([]float32, t.model.size) // one for all parts: they are large
 	for i, values := range parts {
-		b, err := t.model.uploadFlat([]string{"Params", "M", "V", "EMA"}[i], values)
+		var b *device.Buffer
+		var err error
+		if field := []string{"Params", "M", "V", "EMA"}[i]; values == nil && (field == "M" || field == "V") {
+			clear(flat)
+		} else {
+			err = t.model.join(flat, field, values)
+		}
+		if err == nil && t.model.size > 0 {
+			b, err = upload(t.model.dev, t.model.dtype, flat, t.model.size)
+		}
 		if err != nil {
 			releaseAll(fresh)
 			return err
@@ -155,17 +165,6 @@ func (t *Trainer) Restore(s *TrainerState) error {
 	releaseAll(t.state)
 	t.state, t.count, t.lost = fresh, s.Count, false
 	return nil
-}
-
-// orZeros replaces nil by zeros of the parameters' sizes.
-func (m *Model) orZeros(values [][]float32) [][]float32 {
-	if values != nil {
-		return values
-	}
-	for _, p := range m.params {
-		values = append(values, make([]float32, p.Size()))
-	}
-	return values
 }
 
 // Publish returns a copy of the moving average (of the parameters, if the

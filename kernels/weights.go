@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -59,37 +60,62 @@ func (w *Weights) Export() ([][]float32, error) {
 
 // uploadFlat joins values to the flat tensor.
 func (m *Model) uploadFlat(field string, values [][]float32) (*device.Buffer, error) {
-	if len(values) != len(m.params) {
-		return nil, inputf(field, "must hold %d tensors, one for each parameter, got %d", len(m.params), len(values))
-	}
-	if m.size == 0 {
-		return nil, nil
-	}
-	flat := make([]float32, 0, m.size)
-	for i, p := range m.params {
-		if len(values[i]) != p.Size() {
-			return nil, inputf(field, "must hold %d values for %s, got %d", p.Size(), p.Name, len(values[i]))
-		}
-		flat = append(flat, p.ToDevice(values[i])...)
+	flat := make([]float32, m.size)
+	if err := m.join(flat, field, values); err != nil || m.size == 0 {
+		return nil, err
 	}
 	return upload(m.dev, m.dtype, flat, m.size)
 }
 
-// downloadFlat is the inverse of uploadFlat.
-func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
-	flat := make([]float32, m.size)
-	if m.size > 0 {
-		if err := download(b, flat); err != nil {
-			return nil, err
-		}
+// join puts the values of each parameter into a flat tensor; it is the inverse of split.
+func (m *Model) join(flat []float32, field string, values [][]float32) error {
+	if len(values) != len(m.params) {
+		return inputf(field, "must hold %d tensors, one for each parameter, got %d", len(m.params), len(values))
 	}
+	for i, p := range m.params {
+		n := p.Size()
+		if len(values[i]) != n {
+			return inputf(field, "must hold %d values for %s, got %d", n, p.Name, len(values[i]))
+		}
+		p.PutDevice(flat[:n], values[i])
+		flat = flat[n:]
+	}
+	return nil
+}
+
+// downloadFlat is the inverse of uploadFlat. Where the host sees the device's memory the result is the one copy.
+func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
+	if m.size == 0 {
+		return m.split(nil), nil
+	}
+	var out [][]float32
+	err := b.View(func(flat any) error {
+		seen, ok := flat.([]float32)
+		if !ok {
+			return errors.ErrUnsupported
+		}
+		out = m.split(seen)
+		return nil
+	})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return out, err
+	}
+	flat := make([]float32, m.size)
+	if err := download(b, flat); err != nil {
+		return nil, err
+	}
+	return m.split(flat), nil
+}
+
+// split returns the values of each parameter in a flat tensor, in PyTorch's layout.
+func (m *Model) split(flat []float32) [][]float32 {
 	out := make([][]float32, len(m.params))
 	for i, p := range m.params {
 		n := p.Size()
 		out[i] = p.FromDevice(flat[:n:n])
 		flat = flat[n:]
 	}
-	return out, nil
+	return out
 }
 
 type float interface{ float32 | float64 }

@@ -31,6 +31,7 @@ from .errors import (
     NotFoundError,
     RunNotRunnableError,
     ServerStartError,
+    StorageError,
     TooLargeError,
     UnavailableError,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "Samples",
     "Schedule",
     "ServerStartError",
+    "StorageError",
     "TooLargeError",
     "UnavailableError",
     "connect",

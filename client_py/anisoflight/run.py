@@ -60,8 +60,18 @@ class Run:
 
     @property
     def state(self) -> str:
-        """created, running, paused, done, cancelled or failed."""
+        """created, running, paused, done, cancelled, failed, or broken: what is stored of it cannot be read."""
         return self.info["state"]
+
+    @property
+    def stored_step(self) -> int:
+        """The step whose state is on the server's disk; what was stepped since is in its memory, and stored soon."""
+        return self.info["stored_step"]
+
+    @property
+    def store_error(self) -> str | None:
+        """Why the server could not store the run, which it tries again by itself; None where it could."""
+        return self.info.get("store_error")
 
     @property
     def stopped(self) -> dict[str, Any] | None:

@@ -59,19 +59,30 @@ func (p Param) DeviceShape() []int {
 
 // ToDevice returns the values, given in PyTorch's layout, in the device's. It
 // panics unless there are p.Size() of them. The result is new memory.
-func (p Param) ToDevice(torch []float32) []float32 { return p.reordered(torch, true) }
+func (p Param) ToDevice(torch []float32) []float32 {
+	device := make([]float32, p.Size())
+	p.PutDevice(device, torch)
+	return device
+}
 
 // FromDevice is the inverse of ToDevice.
-func (p Param) FromDevice(device []float32) []float32 { return p.reordered(device, false) }
+func (p Param) FromDevice(device []float32) []float32 {
+	torch := make([]float32, p.Size())
+	p.reorder(torch, device, false)
+	return torch
+}
 
-func (p Param) reordered(src []float32, toDevice bool) []float32 {
-	if len(src) != p.Size() {
-		panic(fmt.Sprintf("nn: %s has %d values, got %d", p.Name, p.Size(), len(src)))
+// PutDevice is ToDevice into memory of the caller, of p.Size() values.
+func (p Param) PutDevice(dst, torch []float32) { p.reorder(dst, torch, true) }
+
+func (p Param) reorder(dst, src []float32, toDevice bool) {
+	if len(src) != p.Size() || len(dst) != p.Size() {
+		panic(fmt.Sprintf("nn: %s has %d values, got %d and room for %d", p.Name, p.Size(), len(src), len(dst)))
 	}
 	if len(p.Shape) != 4 {
-		return append([]float32(nil), src...)
+		copy(dst, src)
+		return
 	}
-	dst := make([]float32, len(src))
 	out, in, pixels := p.Shape[0], p.Shape[1], p.Shape[2]*p.Shape[3]
 	for o := range out {
 		for i := range in {
@@ -85,5 +96,4 @@ func (p Param) reordered(src []float32, toDevice bool) []float32 {
 			}
 		}
 	}
-	return dst
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
@@ -177,7 +178,7 @@ func (s *Runs) each(f func(*Run) error) error {
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for i, r := range all {
-		group.Go(func() { errs[i] = f(r) })
+		group.Go(func() { errs[i] = safely.Do(func() error { return f(r) }) })
 	}
 	group.Wait()
 	return errors.Join(errs...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -75,8 +76,16 @@ func (r *Run) tick() {
 	r.mu.Lock()
 	r.keeper.next = nil
 	r.mu.Unlock()
-	if err := r.keep(context.Background()); err == nil {
-		r.settle()
+	err := safely.Do(func() error {
+		err := r.keep(context.Background())
+		if err == nil {
+			r.settle()
+		}
+		return err
+	})
+	if fault := (*safely.Panic)(nil); errors.As(err, &fault) {
+		r.of.log.Error("a fault of the server kept a run from being stored", "run", r.name, "error", err, "stack",
+			string(fault.Stack))
 	}
 }
 

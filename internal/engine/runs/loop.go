@@ -192,6 +192,8 @@ func (r *Run) outcome(why error) (state, text string) {
 		return Paused, lost.Error()
 	case errors.As(why, &fault): // the run ends as it was stored last
 		log.Error("run failed", "run", r.name, "error", why, "stack", string(fault.Stack))
+		_ = r.acquire(context.Background()) // cannot fail without an end of ctx
+		defer r.disown()
 		r.distrust()
 		return Failed, fmt.Sprintf("A fault of the server ended step %d: %.80s", r.Info().Step+1, fault.Error())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/train"
 )
 
@@ -94,7 +95,11 @@ func (r *Run) ownStep(ctx context.Context, step func(context.Context) error) ([]
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	err := step(ctx)
+	err := safely.Do(func() error { return step(ctx) })
+	if fault := (*safely.Panic)(nil); errors.As(err, &fault) {
+		r.distrust()
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.rows) == 0 {

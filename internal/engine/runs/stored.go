@@ -150,10 +150,8 @@ func (r *Run) closeTraining() {
 }
 
 // distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on, if
-// it does, from its stored state. The caller does not own the training.
+// it does, from its stored state. The caller owns the training.
 func (r *Run) distrust() {
-	_ = r.acquire(context.Background()) // cannot fail without an end of ctx
-	defer r.disown()
 	r.mu.Lock()
 	r.keeper.lost = true
 	r.mu.Unlock()
