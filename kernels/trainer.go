@@ -127,6 +127,15 @@ func (t *Trainer) Export(ctx context.Context) (*TrainerState, error) {
 	return s, nil
 }
 
+// Average returns a copy of the moving average (of the parameters, if the network is frozen) on the host, in PyTorch's
+// layout.
+func (t *Trainer) Average() ([][]float32, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	return t.model.downloadFlat(t.state[len(t.state)-1])
+}
+
 // Restore replaces the state. Nil moments mean zeros, a nil moving average the
 // parameters. The old state stays if there is an error.
 func (t *Trainer) Restore(s *TrainerState) error {

@@ -52,6 +52,8 @@ type Run struct {
 	weights  classWeights  // nil where classes count as they come
 	watch    watch         // of early stopping
 
+	initial [][]float32 // of the network, until the first step
+
 	step, seen, skipped int64
 	position            uint64
 	memory              Memory
@@ -125,6 +127,9 @@ func New(cfg Config, src Sources) (*Run, error) {
 	}
 	r.order = data.NewOrder(cfg.Seed, src.Dataset.Len(), cfg.Flip)
 	r.guard = newGuard(cfg.Batch)
+	if r.net != nil {
+		r.initial = values
+	}
 	return r, r.open(src.Device, net, b, values)
 }
 
@@ -199,12 +204,10 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if r.net == nil {
 		return nil, errNoModel
 	}
-	w, err := r.trainer.Publish(ctx)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	defer w.Release()
-	values, err := w.Export()
+	values, err := r.trainer.Average()
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // State returns a copy of everything that the next step depends on, and the rows so far.
 func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
-	t, err := r.trainer.Export(ctx)
+	t, err := r.trained(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +45,28 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		s.Rows = append(s.Rows, row.Values())
 	}
 	return s, nil
+}
+
+// trained returns the state of the network's optimiser. Before the first step that is known without the device, and
+// takes no memory of its own.
+func (r *Run) trained(ctx context.Context) (*kernels.TrainerState, error) {
+	if r.initial == nil {
+		return r.trainer.Export(ctx)
+	}
+	t := &kernels.TrainerState{Params: r.initial}
+	if !*r.cfg.TrainNetwork {
+		return t, nil
+	}
+	largest := 0
+	for _, values := range r.initial {
+		largest = max(largest, len(values))
+	}
+	zeros, zero := make([][]float32, len(r.initial)), make([]float32, largest)
+	for i, values := range r.initial {
+		zeros[i] = zero[:len(values)]
+	}
+	t.M, t.V, t.EMA = zeros, zeros, r.initial
+	return t, nil
 }
 
 // Resume starts a run where a state left off, with the state's configuration. Of the
@@ -96,6 +118,7 @@ func (r *Run) restore(s *checkpoint.Run) error {
 	if err := r.trainer.Restore(t); err != nil {
 		return stateError("%v", err)
 	}
+	r.initial = nil
 	if r.adam != nil {
 		if !sameTable(r.adam.m, s.ThetaM) || !sameTable(r.adam.v, s.ThetaV) || len(s.ThetaUpdates) != len(r.adam.n) {
 			return stateError("the moments of θ do not fit the schedule")

@@ -74,6 +74,7 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (Ro
 		row.LR = r.cfg.networkRamp().At(from, to)
 		in.LR, in.EMABeta = row.LR, math.Pow(0.5, (to-from)/r.cfg.halflife(from))
 	}
+	r.initial = nil
 	out, err := r.trainer.Step(ctx, in)
 	if err != nil {
 		return Row{}, err

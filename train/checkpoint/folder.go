@@ -62,17 +62,15 @@ func withoutPath(err error) error {
 
 // writeFolder writes a folder of these files.
 func writeFolder(dir string, files map[string][]byte, replace bool) error {
-	return atomicdir.Write(dir, replace, filled(files))
+	return atomicdir.Write(dir, replace, func(f *atomicdir.Folder) error { return fill(f, files) })
 }
 
-// filled returns what fills a folder with these files.
-func filled(files map[string][]byte) func(*atomicdir.Folder) error {
-	return func(f *atomicdir.Folder) error {
-		for name, b := range files {
-			if err := f.WriteFile(name, b); err != nil {
-				return err
-			}
+// fill writes files in a folder.
+func fill(f *atomicdir.Folder, files map[string][]byte) error {
+	for name, b := range files {
+		if err := f.WriteFile(name, b); err != nil {
+			return err
 		}
-		return nil
 	}
+	return nil
 }

@@ -96,22 +96,24 @@ func SaveModel(dir string, m *Model, replace bool) error {
 		return inFile(configFile, err)
 	}
 	files[configFile] = append(config, '\n')
-	weights := &safetensors.File{Metadata: map[string]string{"format": "pt"}}
+	weights := &stream{file: safetensors.File{Metadata: map[string]string{"format": "pt"}}}
 	for _, t := range m.Net.State(m.Values) {
-		weights.Tensors = append(weights.Tensors, safetensors.FromFloat32s(t.Name, t.Shape, t.Data))
+		weights.float32s(t.Name, t.Shape, t.Data)
 	}
-	if files[weightsFile], err = encode(weights); err != nil {
-		return inFile(weightsFile, err)
+	var hash string
+	err = atomicdir.Write(dir, replace, func(folder *atomicdir.Folder) (err error) {
+		if hash, err = weights.in(folder, weightsFile); err != nil {
+			return err
+		}
+		if err := addSchedule(files, withHash(m.Schedule, hash), m.Basis); err != nil {
+			return err
+		}
+		return fill(folder, files)
+	})
+	if err == nil {
+		m.Hash = hash
 	}
-	hash := hashOf(files[weightsFile])
-	if err := addSchedule(files, withHash(m.Schedule, hash), m.Basis); err != nil {
-		return err
-	}
-	if err := writeFolder(dir, files, replace); err != nil {
-		return err
-	}
-	m.Hash = hash
-	return nil
+	return err
 }
 
 // withHash completes the provenance of a schedule whose model has no hash so far: it is

@@ -84,7 +84,7 @@ func SaveRun(dir, previous string, r *Run) error {
 		return inFile(runFile, err)
 	}
 	files[runFile] = append(head, '\n')
-	f := &safetensors.File{}
+	f := &stream{}
 	if r.Network != nil {
 		if files[networkFile], err = json.MarshalIndent(r.Network, "", "  "); err != nil {
 			return inFile(networkFile, err)
@@ -97,18 +97,14 @@ func SaveRun(dir, previous string, r *Run) error {
 	}
 	for _, t := range r.tables() {
 		if *t.values != nil {
-			f.Tensors = append(f.Tensors, tableTensor(t.name, *t.values))
+			f.table(t.name, *t.values)
 		}
 	}
 	if n := len(r.BestEnergies); n > 0 {
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("best_energies", []int{n}, r.BestEnergies))
+		f.float64s("best_energies", []int{n}, r.BestEnergies)
 	}
 	if len(r.Rows) > 0 {
-		flat := slices.Concat(r.Rows...)
-		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("rows", []int{len(r.Rows), len(r.Rows[0])}, flat))
-	}
-	if files[stateFile], err = encode(f); err != nil {
-		return inFile(stateFile, err)
+		f.float64s("rows", []int{len(r.Rows), len(r.Rows[0])}, slices.Concat(r.Rows...))
 	}
 	if err := addSchedule(files, r.Schedule, r.Basis); err != nil {
 		return err
@@ -118,7 +114,12 @@ func SaveRun(dir, previous string, r *Run) error {
 			return inFile(familyFile, err)
 		}
 	}
-	return atomicdir.WriteKeeping(dir, previous, filled(files))
+	return atomicdir.WriteKeeping(dir, previous, func(folder *atomicdir.Folder) error {
+		if _, err := f.in(folder, stateFile); err != nil {
+			return err
+		}
+		return fill(folder, files)
+	})
 }
 
 // LoadRun reads the run folder dir. What is missing or cannot be used is an *[Error].

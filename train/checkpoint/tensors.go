@@ -18,7 +18,7 @@ func (r *Run) groups() []group {
 	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}}
 }
 
-func (g group) encode(net kernels.Architecture, f *safetensors.File) error {
+func (g group) encode(net kernels.Architecture, f *stream) error {
 	if *g.values == nil && g.optional {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (g group) encode(net kernels.Architecture, f *safetensors.File) error {
 		if len((*g.values)[i]) != p.Size() {
 			return tensorf(g.prefix+"/"+p.Name, "has %d values, want %d", len((*g.values)[i]), p.Size())
 		}
-		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(g.prefix+"/"+p.Name, p.Shape, (*g.values)[i]))
+		f.float32s(g.prefix+"/"+p.Name, p.Shape, (*g.values)[i])
 	}
 	return nil
 }
@@ -77,17 +77,17 @@ func (r *Run) tables() []table {
 	}
 }
 
-// tableTensor stores a table [row][subspace][K−1].
-func tableTensor(name string, table [][][]float64) safetensors.Tensor {
+// table stores a table [row][subspace][K−1].
+func (s *stream) table(name string, table [][][]float64) {
 	shape := []int{len(table), len(table[0]), len(table[0][0])}
 	var flat []float64
 	for _, row := range table {
 		flat = append(flat, slices.Concat(row...)...)
 	}
-	return safetensors.FromFloat64s(name, shape, flat)
+	s.float64s(name, shape, flat)
 }
 
-// tableOf is the inverse of tableTensor; nil where there is no such tensor.
+// tableOf is the inverse of stream.table; nil where there is no such tensor.
 func tableOf(f *safetensors.File, name string) ([][][]float64, error) {
 	t := f.Lookup(name)
 	if t == nil {

@@ -39,6 +39,9 @@ func (f *Folder) Create(name string) (*File, error) {
 	return &File{folder: f, name: name, file: file, sum: sha256.New()}, nil
 }
 
+// Hash returns the SHA-256, in hex, of a file that has been closed without an error.
+func (f *File) Hash() string { return f.folder.files[f.name].SHA256 }
+
 // WriteFile writes a whole file of the folder.
 func (f *Folder) WriteFile(name string, data []byte) error {
 	file, err := f.Create(name)

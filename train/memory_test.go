@@ -1,0 +1,59 @@
+package train
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// allocated returns the bytes that f takes from the heap, whether or not it keeps them.
+func allocated(t *testing.T, f func() error) float64 {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := f(); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// TestStoringCopiesOnce counts the copies of the network's parameters that storing takes from the heap: none before the
+// first step, then one of each part of the state, or of the average for a model, and never one for the files.
+func TestStoringCopiesOnce(t *testing.T) {
+	cfg := tinyConfig(Pretrain)
+	cfg.Network = json.RawMessage(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"label_dim":2,
+		"model_channels":128,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`)
+	r := start(t, cfg, Sources{Dataset: tinyData(t, 20)})
+	parameters := 4 * float64(r.net.ParamCount()) // bytes
+	dir := t.TempDir()
+	var state *checkpoint.Run
+	var model *checkpoint.Model
+	take := func() (err error) { state, err = r.State(t.Context()); return err }
+	learn := func() (err error) { model, err = r.Model(t.Context()); return err }
+	save := func() error {
+		return checkpoint.SaveRun(filepath.Join(dir, "run"), filepath.Join(dir, "previous"), state)
+	}
+	publish := func() error { return checkpoint.SaveModel(filepath.Join(dir, "model"), model, true) }
+	const slack = 0.5 // of the parameters: the largest of them, buffers, headers
+	for _, c := range []struct {
+		name   string
+		do     func() error
+		copies float64
+	}{
+		{"the state before the first step", take, 0},
+		{"storing it", save, 0},
+		{"a step", func() error { step(t, r, 1); return nil }, -1},
+		{"the state after a step", take, 4},
+		{"storing that", save, 0},
+		{"the model", learn, 1},
+		{"storing the model", publish, 0},
+	} {
+		if got := allocated(t, c.do) / parameters; c.copies >= 0 && got > c.copies+slack {
+			t.Errorf("%s takes %.2f copies of the parameters, want %g", c.name, got, c.copies)
+		}
+	}
+}
