@@ -90,10 +90,10 @@ func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Ru
 	place := func() error {
 		began := time.Now()
 		err := atomicdir.Assemble(r.folder, req.Replace, func(dir string) error {
-			if err := checkpoint.SaveRun(statePath(dir), previousPath(dir), state); err != nil {
+			if err := checkpoint.SaveRun(StatePath(dir), PreviousPath(dir), state); err != nil {
 				return err
 			}
-			return atomicdir.WriteFile(statusPath(dir), r.keeper.status)
+			return atomicdir.WriteFile(StatusPath(dir), r.keeper.status)
 		})
 		if err != nil {
 			return err

@@ -103,7 +103,7 @@ func (r *Run) keep(ctx context.Context) error {
 		return err
 	}
 	if state != nil {
-		err = checkpoint.SaveRun(statePath(r.folder), previousPath(r.folder), state)
+		err = checkpoint.SaveRun(StatePath(r.folder), PreviousPath(r.folder), state)
 	}
 	if err == nil {
 		err = r.storeStatus()
@@ -200,7 +200,7 @@ func (k *keeper) storeError() string {
 // room checks that the disk has room for two states of the run beside the one that is stored: the next one, and the one
 // before, which is kept.
 func (r *Run) room() error {
-	size, kept := folderBytes(statePath(r.folder)), folderBytes(previousPath(r.folder))
+	size, kept := folderBytes(StatePath(r.folder)), folderBytes(PreviousPath(r.folder))
 	free, err := freeBytes(r.folder)
 	if err != nil {
 		return err

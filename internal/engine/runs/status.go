@@ -83,7 +83,7 @@ func (r *Run) storeStatus() error {
 	if err != nil || same {
 		return err
 	}
-	if err := atomicdir.WriteFile(statusPath(r.folder), text); err != nil {
+	if err := atomicdir.WriteFile(StatusPath(r.folder), text); err != nil {
 		return err
 	}
 	r.mu.Lock()

@@ -13,11 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// The parts of a run's folder.
-func statusPath(folder string) string   { return filepath.Join(folder, "status.json") }
-func statePath(folder string) string    { return filepath.Join(folder, "state") }
-func previousPath(folder string) string { return filepath.Join(folder, "previous") }
-
 // folderBytes returns the bytes of the files in a folder, as far as there are any.
 func folderBytes(path string) (n int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
@@ -34,10 +29,10 @@ func folderBytes(path string) (n int64) {
 
 // describe returns what is stored of a run, but for the values of its state.
 func describe(folder string) (st status, state *checkpoint.Run, cfg train.Config, err error) {
-	if st, err = readStatus(statusPath(folder)); err != nil {
+	if st, err = readStatus(StatusPath(folder)); err != nil {
 		return st, nil, cfg, err
 	}
-	if state, err = checkpoint.DescribeRun(statePath(folder)); err != nil {
+	if state, err = checkpoint.DescribeRun(StatePath(folder)); err != nil {
 		return st, nil, cfg, err
 	}
 	cfg, err = readConfig(state.Config)
@@ -49,7 +44,7 @@ func (r *Run) open(ctx context.Context) error {
 	if r.train != nil {
 		return nil
 	}
-	state, err := checkpoint.LoadRun(statePath(r.folder))
+	state, err := checkpoint.LoadRun(StatePath(r.folder))
 	if err != nil {
 		return err
 	}
@@ -124,7 +119,7 @@ func (r *Run) History(ctx context.Context) error {
 		return err
 	}
 	defer r.disown()
-	state, err := checkpoint.LoadRun(statePath(r.folder))
+	state, err := checkpoint.LoadRun(StatePath(r.folder))
 	if err == nil {
 		r.remember(state)
 	}
