@@ -73,7 +73,7 @@ func (r *Run) mayWork(start bool) error {
 	defer r.mu.Unlock()
 	switch st := r.status.State; {
 	case r.keeper.gone:
-		return api.Errorf(api.RunNotFound, "The run %q is deleted", r.name)
+		return api.Errorf(api.RunNotRunnable, "The run %q is deleted", r.name)
 	case r.stop != nil:
 		return api.Errorf(api.RunNotRunnable, "The run %q is running in the background", r.name).
 			WithHint("PauseRun it first.")
