@@ -163,7 +163,7 @@ func openUpload(ctx context.Context, e *Engine, command string, in api.Schema) (
 // waitFor waits for a condition.
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never came to be")
 		}
