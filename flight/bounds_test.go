@@ -65,8 +65,8 @@ func TestStrangersCostNothing(t *testing.T) {
 	}
 }
 
-// TestMessagesShareABudget: what all calls have sent and is not done with stays within the server's bytes; beyond, calls
-// wait, and hear BUSY in the end. Once it is done with, there is room again.
+// TestMessagesShareABudget: what all calls have sent and is not done with stays within the server's bytes; beyond,
+// calls wait, and hear BUSY in the end. Once it is done with, there is room again.
 func TestMessagesShareABudget(t *testing.T) {
 	s := serve(t, Config{MaxMessageBytes: 1 << 20, MaxReceivedBytes: 1 << 20, Patience: 200 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())

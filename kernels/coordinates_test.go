@@ -119,7 +119,8 @@ func TestCombineCoordinatesRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, weights := range map[string][]float64{
-		"half an image": ones(toyPixels / 2), "none": nil, "not evaluated": ones(2 * toyPixels), "not kept": ones(4 * toyPixels),
+		"half an image": ones(toyPixels / 2), "none": nil, "not evaluated": ones(2 * toyPixels),
+		"not kept": ones(4 * toyPixels),
 	} {
 		if tr.CombineCoordinates(ctx, weights) == nil {
 			t.Errorf("%s: accepted", name)

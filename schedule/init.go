@@ -23,7 +23,8 @@ const (
 // Initial lists the names of the starts that are formulas.
 var Initial = []string{"edm", "log-linear", "cosine"}
 
-// InitialTheta returns the start of a schedule by its name, one of Initial. Unlike EDMTheta and its sisters it checks its arguments.
+// InitialTheta returns the start of a schedule by its name, one of Initial. Unlike EDMTheta and its sisters it checks
+// its arguments.
 func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	if err := checkRange(knots, T, g0); err != nil {
 		return nil, err

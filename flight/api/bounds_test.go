@@ -33,7 +33,8 @@ func TestHostileJSONCostsWhatItWeighs(t *testing.T) {
 		"a text where none belongs":    `{"name":["` + long + `"]}`,
 		"a wrong number at the end":    `{"means":[[` + strings.Repeat("0,", 100_000) + `"x"]]}`,
 	} {
-		if got, most := allocated(func() { _ = Decode([]byte(body), new(MakeModel)) }), uint64(maxCost*len(body)); got > most {
+		if got, most := allocated(func() { _ = Decode([]byte(body), new(MakeModel)) }),
+			uint64(maxCost*len(body)); got > most {
 			t.Errorf("%s: %d bytes took %d, at most %d", name, len(body), got, most)
 		}
 	}

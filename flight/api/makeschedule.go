@@ -204,16 +204,18 @@ func (r *StepsSchedule) Validate() error {
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
-// those of local, moved by least squares to where each step of nfe evaluations ends on converged trajectories of a model.
+// those of local, moved by least squares to where each step of nfe evaluations ends on converged trajectories of a
+// model.
 type FitSchedule struct {
 	NewSchedule
 	Model    string      `json:"model"`
 	Schedule ScheduleRef `json:"schedule"` // with statistics shared by all classes
 	NFE      int         `json:"nfe"`
-	Order    int         `json:"order"`   // of local, where the fit begins, and of what it looks back on; default 2
-	Grid     Grid        `json:"grid"`    // of the nodes; default polynomial
-	Samples  int         `json:"samples"` // trajectories to fit to, and as many to choose the ridge and to judge; default 256
-	Seed     uint64      `json:"seed"`    // of the trajectories
+	Order    int         `json:"order"` // of local, where the fit begins, and of what it looks back on; default 2
+	Grid     Grid        `json:"grid"`  // of the nodes; default polynomial
+	// Samples is how many trajectories are fitted to, as many choose the ridge, and as many judge; default 256
+	Samples int    `json:"samples"`
+	Seed    uint64 `json:"seed"` // of the trajectories
 }
 
 // Kind implements ScheduleKind.
@@ -332,8 +334,7 @@ func (r *Refine) check() error {
 }
 
 // Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference
-// between
-// the solver's samples and the converged ones from the same latents along the same path, before and after.
+// between the solver's samples and the converged ones from the same latents along the same path, before and after.
 type Refined struct {
 	Model   string `json:"model"`
 	Latents int    `json:"latents"`

@@ -42,7 +42,7 @@ func TestCallFindsByWay(t *testing.T) {
 func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"name":"s","kind":"edm","nfe":3}`: `[BAD_REQUEST] nfe must be left out of a schedule of kind edm; ` +
-			`only gaussian, steps take it.`,
+			`only gaussian, steps, fit, few take it.`,
 		`{"name":"s","kind":"steps","model":"m","solver":"ab","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a ` +
 			`schedule of kind steps; ` +
 			`only geodesic, gaussian, edm, log-linear, cosine take it.`,

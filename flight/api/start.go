@@ -53,7 +53,8 @@ func (r *StartSettings) check(path string) error {
 	case err != nil:
 		return err
 	case r.Rank != 0 && r.Covariance != "pca":
-		return Errorf(BadRequest, "%s must be left out for covariance %s; only pca takes it", join(path, "rank"), r.Covariance)
+		return Errorf(BadRequest, "%s must be left out for covariance %s; only pca takes it", join(path, "rank"),
+			r.Covariance)
 	case r.Cuts != nil && r.Covariance != "bands":
 		return Errorf(BadRequest, "%s must be left out for covariance %s; only bands takes them", join(path, "cuts"),
 			r.Covariance)

@@ -117,7 +117,8 @@ func TestBasisSettingsAreTheRequest(t *testing.T) {
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
 	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec,
-		scheduleNodesSpec, scheduleStartSpec, scheduleFewSpec, scheduleStepsSpec, scheduleFitSpec, basisMakeSpec, basisListSpec,
+		scheduleNodesSpec, scheduleStartSpec, scheduleFewSpec, scheduleStepsSpec, scheduleFitSpec, basisMakeSpec,
+		basisListSpec,
 		basisDeleteSpec) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.All() {

@@ -26,7 +26,9 @@ var disks = []struct {
 
 // onDisk does an operation on a disk that refuses from its at-th effect on, and returns the operation's error and how
 // many effects there were.
-func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (err error, effects int) { //nolint:revive
+//
+//nolint:revive
+func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (err error, effects int) {
 	t.Helper()
 	e, err := open(t.Context(), dir, dev)
 	if err != nil {

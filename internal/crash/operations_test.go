@@ -34,18 +34,31 @@ type storing struct {
 // operations are all that store, each on the folder that makeFolder makes.
 var operations = []storing{
 	{"PutDataset", false, []request{upload(`{"op":"PutDataset","name":"new"}`, images, pictures(6))}, false},
-	{"PutDataset replace", true, []request{upload(`{"op":"PutDataset","name":"a","replace":true}`, images, pictures(5))}, false},
+	{
+		"PutDataset replace", true,
+		[]request{upload(`{"op":"PutDataset","name":"a","replace":true}`, images, pictures(5))},
+		false,
+	},
 	{"MakeDataset", false, []request{{op: "MakeDataset", body: `{"name":"drawn","model":"two","n":9}`}}, false},
 	{"DeleteDataset", false, []request{{op: "DeleteDataset", body: `{"dataset":"b"}`}}, false},
 	{"PutSchedule", false, []request{upload(`{"op":"PutSchedule","name":"new"}`, schedules, knots(3))}, false},
-	{"PutSchedule replace", false, []request{upload(`{"op":"PutSchedule","name":"s","replace":true}`, schedules, knots(4))}, false},
-	{"MakeSchedule", false, []request{{op: "MakeSchedule", body: `{"name":"new","kind":"log-linear","T":50,"knots":5}`}}, false},
+	{"PutSchedule replace", false, []request{upload(`{"op":"PutSchedule","name":"s","replace":true}`, schedules,
+		knots(4))}, false},
+	{
+		"MakeSchedule", false,
+		[]request{{op: "MakeSchedule", body: `{"name":"new","kind":"log-linear","T":50,"knots":5}`}},
+		false,
+	},
 	{"MakeSchedule replace", true, []request{{
 		op: "MakeSchedule", body: `{"name":"s","kind":"log-linear","T":50,"knots":5,"replace":true}`,
 	}}, false},
 	{"DeleteSchedule", false, []request{{op: "DeleteSchedule", body: `{"schedule":"s"}`}}, false},
 	{"PutBasis", false, []request{upload(`{"op":"PutBasis","name":"new"}`, bases, axis(0))}, false},
-	{"PutBasis replace", false, []request{upload(`{"op":"PutBasis","name":"corner","replace":true}`, bases, axis(9))}, false},
+	{
+		"PutBasis replace", false,
+		[]request{upload(`{"op":"PutBasis","name":"corner","replace":true}`, bases, axis(9))},
+		false,
+	},
 	{"MakeBasis", false, []request{{op: "MakeBasis", body: `{"name":"new","kind":"pca","dataset":"a","k":2}`}}, false},
 	{"DeleteBasis", false, []request{{op: "DeleteBasis", body: `{"basis":"corner"}`}}, false},
 	{"MakeModel", false, []request{mixture("new", 0.5, false)}, false},
@@ -78,7 +91,9 @@ var (
 		{Name: "label", Type: api.Int32},
 	}}
 	schedules = api.Schema{Columns: []api.Column{
-		{Name: "label", Type: api.Int32}, {Name: "subspace", Type: api.Int32}, {Name: "t", Type: api.Float64},
+		{Name: "label", Type: api.Int32},
+		{Name: "subspace", Type: api.Int32},
+		{Name: "t", Type: api.Float64},
 		{Name: "g", Type: api.Float64},
 	}}
 	bases = api.Schema{Columns: []api.Column{

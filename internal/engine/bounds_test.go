@@ -28,7 +28,8 @@ func TestLargeLabelsAreRefused(t *testing.T) {
 		input.ImageColumn("image", api.Uint8, pixels.HWC, 1, 1, 1), {Name: "label", Type: api.Int32},
 	}}
 	upload := func(name string, label int32) error {
-		_, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in, api.Batch{Rows: 1, Cols: []any{[]uint8{1}, []int32{label}}})
+		_, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
+			api.Batch{Rows: 1, Cols: []any{[]uint8{1}, []int32{label}}})
 		return err
 	}
 	for _, label := range []int32{1 << 20, 1<<31 - 1} {

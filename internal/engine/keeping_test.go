@@ -106,7 +106,8 @@ func TestKeeperStoresBesideASteppingClient(t *testing.T) {
 	}
 	defer x.Close()
 	out := &rows{schema: x.Out, cols: map[string]any{}}
-	if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]uint8, 512), make([]int32, 8)}}, out.add); err != nil {
+	if err := x.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{make([]uint8, 512), make([]int32, 8)}},
+		out.add); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["stored_step"] == 1.0 })

@@ -286,8 +286,8 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	}
 }
 
-// TestSilentTrainStepExchangeLetsGo: an exchange that sends nothing keeps its run for a moment alone. A client that goes
-// on finds the run as it was, or hears what became of it.
+// TestSilentTrainStepExchangeLetsGo: an exchange that sends nothing keeps its run for a moment alone. A client that
+// goes on finds the run as it was, or hears what became of it.
 func TestSilentTrainStepExchangeLetsGo(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)

@@ -20,7 +20,8 @@ func TestDo(t *testing.T) {
 		t.Errorf("%v, %+v", err, p)
 	}
 	var list []int
-	if err := Do(func() error { list[3] = 1; return nil }); err == nil || !strings.Contains(err.Error(), "index out of range") {
+	if err := Do(func() error { list[3] = 1; return nil }); err == nil ||
+		!strings.Contains(err.Error(), "index out of range") {
 		t.Error(err)
 	}
 }

@@ -21,8 +21,8 @@ func newFitted(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {
 	f := s.Fitted
 	switch {
 	case f == nil || s.Statistics == nil:
-		return nil, failf("solver", "must be another than %s on a schedule that holds no fitted coefficients; make one of kind "+
-			"fit", FittedName)
+		return nil, failf("solver",
+			"must be another than %s on a schedule that holds no fitted coefficients; make one of kind fit", FittedName)
 	case sch.J() != 1:
 		return nil, failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
 			FittedName, sch.J())

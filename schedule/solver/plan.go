@@ -15,11 +15,12 @@ const MaxStates = 8
 
 // Stage is one evaluation of the network and the combination that follows it.
 type Stage struct {
-	G     []float64   // [J] variances at which the network is evaluated
-	Time  float64     // schedule time of the evaluation
-	Alpha []float64   // [J], or [H·W·C] with Statistics, factor of the running x
-	Beta  [][]float64 // as Alpha, by history factors of the evaluations, newest first; Beta[j][0] multiplies the one just made
-	Step  int         // solver step, from 0, that this stage ends; −1 for an inner stage
+	G     []float64 // [J] variances at which the network is evaluated
+	Time  float64   // schedule time of the evaluation
+	Alpha []float64 // [J], or [H·W·C] with Statistics, factor of the running x
+	// Beta are, as Alpha, factors of the evaluations by history, newest first; Beta[j][0] multiplies the one just made
+	Beta [][]float64
+	Step int // solver step, from 0, that this stage ends; −1 for an inner stage
 	// [J] standard deviations of fresh noise, x ← x + Σ_j Noise_j P_j ξ, before the evaluation; nil for none
 	Noise []float64
 }

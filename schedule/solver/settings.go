@@ -96,7 +96,8 @@ func (s Settings) Resolve() (Settings, error) {
 		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
 	}
 	if s.AFS && (s.Solver == LocalName || s.Solver == FittedName) {
-		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already", s.Solver)
+		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already",
+			s.Solver)
 	}
 	if s.Variant != BH1 && s.Variant != BH2 {
 		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)

@@ -50,7 +50,8 @@ func DecodeFitted(b []byte) (*solver.Fitted, error) {
 		return nil, inFile(fittedFile, err)
 	}
 	if f.Metadata["format"] != fittedFormat || f.Metadata["version"] != fittedVersion {
-		return nil, &Error{File: fittedFile, Msg: "is of another format or version; want " + fittedFormat + " " + fittedVersion}
+		return nil, &Error{File: fittedFile, Msg: "is of another format or version; want " + fittedFormat + " " +
+			fittedVersion}
 	}
 	sizes := map[string][]int{}
 	values := map[string][]float64{}

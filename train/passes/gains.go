@@ -85,7 +85,8 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 	return out, row, nil
 }
 
-// images returns all images that the meter chooses from, until ctx has ended or one cannot be read, which is then unread.
+// images returns all images that the meter chooses from, until ctx has ended or one cannot be read, which is then
+// unread.
 func (r *meter) images(ctx context.Context, unread *error) iter.Seq[[]float32] {
 	return func(yield func([]float32) bool) {
 		im, n := make([]float32, r.data.Pixels()), r.data.Len()

@@ -42,7 +42,8 @@ func (s *Start) Describe() *api.StartInfo {
 func (s Schedule) StartFor(field string) (*Start, error) {
 	if field == api.StartMatched && s.Start == nil {
 		return nil, api.Errorf(api.BadRequest,
-			"start must not be matched on the schedule %q, which carries no law of the data", s.Name).WithHint("Make one that does with MakeSchedule of kind start.")
+			"start must not be matched on the schedule %q, which carries no law of the data",
+			s.Name).WithHint("Make one that does with MakeSchedule of kind start.")
 	}
 	if field == api.StartStandard {
 		return nil, nil

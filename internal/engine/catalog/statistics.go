@@ -68,8 +68,9 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 		return p, err
 	}
 	if sh, sw, sc := p.Statistics.Dims(); sh != h || sw != w || sc != c {
-		return nil, api.Errorf(api.BadRequest, "The statistics of the schedule %q are those of images of %d×%d×%d, the model's "+
-			"have %d×%d×%d", s.Name, sh, sw, sc, h, w, c).WithHint("Make a schedule of the model itself.")
+		return nil, api.Errorf(api.BadRequest,
+			"The statistics of the schedule %q are those of images of %d×%d×%d, the model's have %d×%d×%d",
+			s.Name, sh, sw, sc, h, w, c).WithHint("Make a schedule of the model itself.")
 	}
 	return p, nil
 }

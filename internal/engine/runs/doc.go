@@ -3,8 +3,8 @@
 //
 // Invariants: whoever holds a run's own token steps it, for one step at a time; what has been
 // stepped is stored within a second or twenty times what a store takes, whichever is longer, whoever stepped it, and
-// whenever the run rests; a state leaves memory only once it is on the disk; a run that was running when its server died
-// goes on from its last state. See keeper.go.
+// whenever the run rests; a state leaves memory only once it is on the disk; a run that was running when its server
+// died goes on from its last state. See keeper.go.
 //
 // A run is a folder, made and replaced as a whole:
 //

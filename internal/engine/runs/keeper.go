@@ -206,8 +206,9 @@ func (r *Run) room() error {
 		return err
 	}
 	if need := 2*size - kept; free < need {
-		return api.Errorf(api.Storage, "Training needs %s on the disk for states of the run %q, and %s are free; nothing was "+
-			"changed", mib(need), r.name, mib(free)).WithHint("Make room on the server's disk.")
+		return api.Errorf(api.Storage,
+			"Training needs %s on the disk for states of the run %q, and %s are free; nothing was changed",
+			mib(need), r.name, mib(free)).WithHint("Make room on the server's disk.")
 	}
 	return nil
 }

@@ -144,8 +144,8 @@ func (r *Run) closeTraining() {
 	}
 }
 
-// distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on, if
-// it does, from its stored state. The caller owns the training.
+// distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
+// if it does, from its stored state. The caller owns the training.
 func (r *Run) distrust() {
 	r.mu.Lock()
 	r.keeper.lost = true

@@ -15,8 +15,8 @@ type Budget struct {
 // Held returns how many bytes the uploads under way hold.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
-// Within returns u as an upload of the budget: a batch for which it has no room is refused, and what the upload holds is
-// given back when it is over.
+// Within returns u as an upload of the budget: a batch for which it has no room is refused, and what the upload holds
+// is given back when it is over.
 func (b *Budget) Within(u api.Upload, in api.Schema) api.Upload {
 	w := &budgeted{Upload: u, budget: b, rowBytes: in.RowBytes()}
 	if c, ok := u.(interface{ cost() int64 }); ok {

@@ -84,8 +84,9 @@ func (s *Spectrum) checkCoordinates(b *basis.Basis, p *solver.Plan) error {
 		return nil
 	}
 	if h, w, c := p.Statistics.Dims(); h != s.H || w != s.W || c != s.C || b.J() != 1 {
-		return failf("basis", "must be none, and the statistics those of images of %d×%d×%d as the data has, got %d×%d×%d in %d "+
-			"subspaces", s.H, s.W, s.C, h, w, c, b.J())
+		return failf("basis",
+			"must be none, and the statistics those of images of %d×%d×%d as the data has, got %d×%d×%d in %d subspaces",
+			s.H, s.W, s.C, h, w, c, b.J())
 	}
 	mine, theirs := s.axes(), p.Statistics.At(p.Row).Axes
 	if theirs == nil {

@@ -13,7 +13,12 @@ import (
 // A plan in coordinates with the law's own variances has no error but that of the start, in
 // one step or many; with others it has what running it on single latents shows.
 func TestBenchOfCoordinates(t *testing.T) {
-	law := &Spectrum{H: 2, W: 2, C: 1, Directions: []Direction{{Variance: 3}, {Variance: 0.5}, {Variance: 0.01}, {Variance: 1e-4}}}
+	law := &Spectrum{H: 2, W: 2, C: 1, Directions: []Direction{
+		{Variance: 3},
+		{Variance: 0.5},
+		{Variance: 0.01},
+		{Variance: 1e-4},
+	}}
 	b := basis.None(2, 2)
 	path, err := schedule.NewPath([]float64{0, 6400}, []float64{1e-6, 6400})
 	if err != nil {
