@@ -14,7 +14,7 @@ seeds 7 and 8:
 >>> from scipy.fft import dctn, idctn
 >>> law = load_file(folder / "start.safetensors")
 >>> mean, variance, axes = (law[f"{name}.-1"] for name in ("mean", "variance", "axes"))
->>> xi = latents([7, 8], mean.shape)  # or any unit normal noise [n, H, W, C]
+>>> xi = latents([7, 8], mean.shape).astype(float)  # or any unit normal noise [n, H, W, C]
 >>> y = np.einsum("uvkc,nuvc->nuvk", axes, dctn(xi, axes=(1, 2), norm="ortho"))
 >>> y = np.einsum("uvkc,nuvk->nuvc", axes, y * np.sqrt(variance + 4.0**2))
 >>> x = mean + idctn(y, axes=(1, 2), norm="ortho")
@@ -53,7 +53,7 @@ class Start:
     """The law of a dataset, of all its images and, where it is per class, of each class.
 
     >>> client.make_schedule("matched", "start", dataset="blocks", sigma_max=4, replace=True, progress=False).start
-    Start('dct', 8×8×1, of all images)
+    Start('dct', 8×8×1, of 10 classes)
     """
 
     def __init__(self, file: bytes) -> None:
