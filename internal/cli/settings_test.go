@@ -181,7 +181,7 @@ func TestConfigShowsWhatHolds(t *testing.T) {
 		{"config", "listen", `"127.0.0.1:8815"  default`},
 		{"config serve", "max_bytes", "1 GiB default"},
 		{"config sample", "model", "- missing"},
-		{"config sample", "solver", "heun default"},
+		{"config sample", "solver", "the schedule's own, else heun default"},
 		{"config sample --solver ab", "solver", `"ab" flag --solver`},
 		{"config train", "lr", "1e-3 in pretrain, 1e-5 elsewhere default"},
 		{"config train --lr 2e-3", "lr", "0.002 flag --lr"},
