@@ -311,6 +311,9 @@ func TestModelCheck(t *testing.T) {
 		[]byte(strings.Replace(tinyNetwork, `"num_blocks":1`, `"num_blocks":2`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Remove(filepath.Join(path, "manifest.json")); err != nil { // which would find the change of config.json
+		t.Fatal(err)
+	}
 	status, stdout, stderr = call(t, "model", "check", "--json", path)
 	var report modelReport
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
