@@ -29,8 +29,8 @@ var sampleRequest = []command.Option{
 			"--second-point endpoint)",
 	},
 	{
-		Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " ") + " (default: the schedule's own, else heun)",
-		OneOf: api.Solvers,
+		Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " "),
+		Otherwise: "the schedule's own, else heun", OneOf: api.Solvers,
 	},
 	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc, deis and local"},
 	{Name: "variant", Usage: "of unipc: bh1 or bh2", Otherwise: "bh2", OneOf: []string{"bh1", "bh2"}},
