@@ -295,13 +295,13 @@ func TestBrokenRuns(t *testing.T) {
 		wantCode(t, "CreateRun", err, api.NameTaken)
 		for _, op := range []string{"StartRun", "PauseRun"} {
 			_, err = perform(t.Context(), e, op, `{"run":"r"}`, nil)
-			wantCode(t, op, err, api.RunNotRunnable)
+			wantCode(t, op, err, api.Damaged)
 		}
 		_, err = perform(t.Context(), e, "SaveModel", `{"run":"r","name":"m"}`, nil)
-		wantCode(t, "SaveModel", err, api.RunNotRunnable)
+		wantCode(t, "SaveModel", err, api.Damaged)
 		for _, op := range []string{"TrainStep", "WatchRun"} {
 			_, err := collectNow(t, e, op, `{"run":"r"}`)
-			wantCode(t, op, err, api.RunNotRunnable)
+			wantCode(t, op, err, api.Damaged)
 		}
 		if err := e.Close(t.Context()); err != nil {
 			t.Fatal(err)

@@ -132,8 +132,8 @@ func (r *Run) whole() error {
 	if info.State != Broken {
 		return nil
 	}
-	return api.Errorf(api.RunNotRunnable, "The run %q is broken: %s", r.name, info.Error).
-		WithHint("Restore its folder and start the server again, or delete the run.")
+	return api.Errorf(api.Damaged, "The run %q is broken: %s", r.name, info.Error).
+		WithHint("End the server and put the state before in its place by anisoflight fsck --repair, or delete the run.")
 }
 
 // closeTraining frees the device memory. The caller owns the training.
