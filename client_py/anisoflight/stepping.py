@@ -42,11 +42,6 @@ class Stepper:
     def __init__(self, plan: Plan, prediction: Prediction = "sample") -> None:
         if prediction not in ("sample", "epsilon", "flow"):
             raise ValueError(f"prediction must be sample, epsilon or flow, got {prediction!r}")
-        if plan.file.get("start"):
-            raise ValueError(
-                "plan must begin with noise, got one that begins with the data's law, which the server alone draws; "
-                "make it with start left out"
-            )
         self.plan = plan
         self.prediction: Prediction = prediction
         self.denoised: Any = None

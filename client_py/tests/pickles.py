@@ -10,6 +10,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import Any
 
+import dill
 import numpy as np
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +47,8 @@ class Raw:
     code: bytes
 
 
+# datasets imports dill, which puts its own functions into Python's pickler: as it was before, it writes what others do.
+dill.extend(use_dill=False)
 _Pickler: Any = pickle._Pickler
 
 

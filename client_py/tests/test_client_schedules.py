@@ -104,7 +104,7 @@ def test_basis_file_is_safetensors() -> None:
         ("t,g\n0,1\n5,2\n6,1\n", "Row 2"),
         ("t,g\n0,1\nfive,2\n", "Row 1 of the schedule: t is 'five'"),
         ("label,t,g\n0.5,0,1\n", "label is .*0.5.*whole number"),
-        ("t,h\n0,1\n", "no column 'g'"),
+        ("t,h\n0,1\n", "must have the columns t and g, got t, h; add g"),
         ("t,g\n0,1\n5,\n", "Row 1 of the schedule: g is"),
     ],
 )

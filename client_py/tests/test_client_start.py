@@ -20,15 +20,15 @@ def two(client: anisoflight.Client) -> str:
     """A schedule of two subspaces that end at noise levels of their own, with a start."""
     rows = {"subspace": [0, 0, 1, 1], "t": [0, 9, 0, 9], "g": [1e-6, 25, 1e-6, 4]}
     client.put_schedule("two-ends", rows, basis="dct", k=4, replace=True)
-    client.make_schedule("two", "start", dataset="blocks", schedule="two-ends", replace=True, progress=False)
-    return "two"
+    client.make_schedule("start-two", "start", dataset="blocks", schedule="two-ends", replace=True, progress=False)
+    return "start-two"
 
 
 @pytest.fixture(scope="module")
 def one(client: anisoflight.Client) -> str:
     options = {"dataset": "blocks", "schedule": {"edm": {"T": 16}}, "replace": True, "progress": False}
-    client.make_schedule("one", "start", covariance="pca", rank=3, per_class=False, **options)
-    return "one"
+    client.make_schedule("start-one", "start", covariance="pca", rank=3, per_class=False, **options)
+    return "start-one"
 
 
 def test_latents_are_the_servers(client: anisoflight.Client) -> None:

@@ -66,5 +66,5 @@ def test_its_command_serves(instructions: list[tuple[str, str]], tmp_path: Path)
     with anisoflight.serve(arguments=["--insecure"], listen="0.0.0.0:0", environment=settings) as server:
         location = server.location.replace("[::]", "127.0.0.1").replace("0.0.0.0", "127.0.0.1")
         with fl.FlightClient(location) as client:
-            assert wire.act(client, "ListModels", {}) == []
+            assert wire.act(client, "ListModels", {}) == [{"models": []}]
         assert (tmp_path / "lock").exists()

@@ -98,7 +98,7 @@ def test_fewer_than_fifty_thousand_are_refused_before_anything_is_drawn(
 ) -> None:
     calc.arguments.remove("--allow-fewer")
     assert main([*calc.arguments, "--nfe", "3", "--seeds", "0-49999,50000-50099"]) == 1
-    assert "[TOO_FEW] digits, nfe 3, seeds 50000-50099: 100 images; FID is of 50000" in capsys.readouterr().err
+    assert "anisoflight: digits, nfe 3, seeds 50000-50099: 100 images; FID is of 50000" in capsys.readouterr().err
     assert not calc.out.exists()
 
 
@@ -210,13 +210,13 @@ def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: Loca
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--nfe", "3", "--steps", "2"], "[BAD_REQUEST] say --nfe or --steps"),
-        (["--nfe", "3", "--seeds", "0-9,5-14"], "[BAD_REQUEST] --seeds: blocks 0-9 and 5-14 share seeds"),
-        (["--nfe", "3", "--seeds", "5"], "[BAD_REQUEST] --seeds: '5' is no block of seeds such as 0-49999"),
-        (["--nfe", "0,3"], "[BAD_REQUEST] --nfe: '0,3' is no list"),
-        (["--nfe", "3", "--model", "nobody"], "[MODEL_NOT_FOUND]"),
-        (["--nfe", "3", "--seeds", "0-9", "--option", "temperature=2"], "[BAD_REQUEST]"),
-        (["--nfe", "3", "--features", "pixels"], "[BAD_FEATURES] --features pixels, but the reference is of pca-6"),
+        (["--nfe", "3", "--steps", "2"], "anisoflight: say --nfe or --steps"),
+        (["--nfe", "3", "--seeds", "0-9,5-14"], "anisoflight: --seeds: blocks 0-9 and 5-14 share seeds"),
+        (["--nfe", "3", "--seeds", "5"], "anisoflight: --seeds: '5' is no block of seeds such as 0-49999"),
+        (["--nfe", "0,3"], "anisoflight: --nfe: '0,3' is no list"),
+        (["--nfe", "3", "--model", "nobody"], 'anisoflight: No model is called "nobody"'),
+        (["--nfe", "3", "--seeds", "0-9", "--option", "temperature=2"], "anisoflight: temperature is not a field here"),
+        (["--nfe", "3", "--features", "pixels"], "anisoflight: --features pixels, but the reference is of pca-6"),
     ],
 )
 def test_what_cannot_be_measured(calc: Calc, capsys: pytest.CaptureFixture[str], flags: list[str], says: str) -> None:

@@ -52,13 +52,18 @@ def test_every_data_set_has_its_recipes() -> None:
     }
 
 
+def ended(run: Path) -> tuple[str, int]:
+    """The state of a run and its step, as they are stored."""
+    status, state = (json.loads((run / name).read_text(encoding="utf-8")) for name in ("status.json", "state/run.json"))
+    return status["state"], state["step"]
+
+
 @pytest.mark.parametrize("path", RECIPES, ids=name)
 def test_twin(twins: tuple[Path, str], path: Path) -> None:
     data, _ = twins
     twin = f"{path.parent.name}-twin"
     model = data / "models" / f"{twin}-{path.stem}"
-    status = json.loads((data / "runs" / model.name / "status.json").read_text(encoding="utf-8"))
-    assert (status["state"], status["step"]) == ("done", 2)
+    assert ended(data / "runs" / model.name) == ("done", 2)
     family = json.loads((model / "schedule.json").read_text(encoding="utf-8"))["family"]
     assert family["per_class"] == path.stem.endswith("-per-class")
     assert family["basis"] == {"iso": "none", "dct": "dct"}.get(path.stem[:3], family["basis"])
@@ -96,8 +101,7 @@ def test_stopped_runs_go_on_to_the_same_end(twins: tuple[Path, str], tmp_path: P
     before = {run: (tmp_path / "models" / run / "model.safetensors").stat().st_mtime_ns for run in runs}
     assert "--resume" in recipe("--data", tmp_path, "--features", "none").stderr
     for run in runs:
-        status = json.loads((tmp_path / "runs" / run / "status.json").read_text(encoding="utf-8"))
-        assert (status["state"], status["step"]) == ("done", 2)
+        assert ended(tmp_path / "runs" / run) == ("done", 2)
         again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, done))
         assert again.stat().st_mtime_ns > before[run]
         assert again.read_bytes() == once.read_bytes()

@@ -127,6 +127,8 @@ def test_broken_model_folders_are_refused(flight: fl.FlightClient, model: str, d
             config.read_text().replace('"label_dim": 10', '"label_dim": 9').replace('"label_dim":10', '"label_dim":9')
         )
     request = {"name": folder.name, "path": folder.name}
+    assert wire.code(lambda: wire.act(flight, "LoadModel", request)) == "DAMAGED"  # as its manifest tells
+    (folder / "manifest.json").unlink()
     assert wire.code(lambda: wire.act(flight, "LoadModel", request)) == "BAD_MODEL"
 
 

@@ -93,7 +93,7 @@ def test_a_signal_stores_before_calls_are_waited_for(tmp_path: Path, name: str) 
             assert within(20, lambda: background.info["step"] > 0)
             process.send_signal(getattr(signal, name))
             assert within(5, lambda: stored_step(tmp_path, "stepped") == 5), "the open exchange's steps are not stored"
-            watcher.join(10)
+            watcher.join(60)
             assert ended == ["DRAINING"]
             writer.close()
         assert process.wait(30) == 0

@@ -40,10 +40,10 @@ def test_the_score_of_a_mixture_is_exact(flight: fl.FlightClient, plane: str) ->
 
 def test_a_data_set_drawn_from_a_mixture_has_its_law(flight: fl.FlightClient, plane: str) -> None:
     """20,000 draws; five standard errors: false alarms below 1e-5."""
-    request = {"name": "drawn", "model": plane, "n": 20000, "seed": 7}
+    request = {"name": "drawn-of-plane", "model": plane, "n": 20000, "seed": 7}
     (info,) = wire.act(flight, "MakeDataset", request)
     assert (info["rows"], info["shape"], info["classes"]) == (20000, [1, 2, 1], 2)
-    table = wire.get(flight, "Dataset", {"dataset": "drawn"}).table
+    table = wire.get(flight, "Dataset", {"dataset": "drawn-of-plane"}).table
     x, labels = wire.numbers(table["image"]).reshape(-1, 2), table["label"].to_numpy()
     for label, share in enumerate([0.75, 0.25]):
         own = x[labels == label]
@@ -75,7 +75,7 @@ def test_refusals(flight: fl.FlightClient, plane: str, dataset: str) -> None:
     assert make(dataset=dataset, covariance="nowhere") == "BASIS_NOT_FOUND"
     assert make(means=[[0, 0]], covariances=[[[1, 2], [2, 1]]]) == "BAD_REQUEST"  # not positive definite
     assert make(means=[[0, 0]], covariances=[[[1, 0], [0, 1]]], shape=[2, 2, 1]) == "BAD_REQUEST"
-    run = {"name": "of-plane", "stage": "isotropic", "dataset": "drawn", "model": plane}
+    run = {"name": "of-plane", "stage": "isotropic", "dataset": "drawn-of-plane", "model": plane}
     assert wire.code(lambda: wire.act(flight, "CreateRun", run)) == "BAD_REQUEST"  # train_network must be false
 
 
