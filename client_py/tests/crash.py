@@ -208,6 +208,7 @@ def ends(folder: Path) -> int:
                 before = wire.act(client, "GetRun", {"run": "r"})[0]["step"]
                 time.sleep(0.01)
             if moment == "with nobody to read its log":
+                assert server.stderr is not None
                 server.stderr.close()
             else:
                 watcher.read_chunk()
