@@ -30,6 +30,8 @@ def gain_of(few: Mapping[str, Any]) -> str:
         )
 
     ours, theirs = few["chosen"], few["against"]
+    if ours["start"] == "standard":
+        return f"{named(ours)}, {ours['nfe']} evaluations: no start from the data's law did better than noise alone"
     ratios = [f"{ours['held'][key] / theirs['held'][key]:.2f} in {key}" for key in ("frequencies", "edges")]
     return (
         f"{named(ours)}, {ours['nfe']} evaluations: on {few['samples']} samples held back its Fréchet distances are "
