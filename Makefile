@@ -51,7 +51,7 @@ figures: build ## every figure, from small models trained on digits and photogra
 test: test-go test-python ## all tests: Go, then Python against the real server; `make -j2 test` runs both at once
 
 test-go: build $(VENV)/.dev
-	go test -timeout 20m ./...
+	go test -timeout 45m ./...
 
 test-python: build $(BENCH) $(VENV)/.dev
 	$(PY) -m pytest -q client_py/tests
