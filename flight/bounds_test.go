@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,16 +14,8 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/alloctest"
 )
-
-// allocated returns the bytes that f takes in all, those of its client included.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // ask does the action ServerInfo with a body.
 func (s *testServer) ask(ctx context.Context, body []byte, options ...grpc.CallOption) error {
@@ -43,14 +34,14 @@ func (s *testServer) ask(ctx context.Context, body []byte, options ...grpc.CallO
 func TestStrangersCostNothing(t *testing.T) {
 	s, tokens := guardedServer(t, Config{})
 	body := []byte(`{"a":"` + strings.Repeat("x", 64<<20) + `"}`)
-	took := allocated(func() {
+	took := alloctest.Bytes(func() {
 		wantStatus(t, "64 MiB", s.ask(t.Context(), body), codes.ResourceExhausted,
 			"[TOO_LARGE] A request without a token may have 65536 bytes, got 67108889.")
 	})
 	if most := uint64(len(body)) * 5 / 4; took > most { // once by its client
 		t.Errorf("%d bytes for one call of %d", took, len(body))
 	}
-	took = allocated(func() {
+	took = alloctest.Bytes(func() {
 		wantStatus(t, "64 MiB, zipped", s.ask(t.Context(), body, grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted,
 			"[TOO_LARGE] ")
 	})

@@ -3,23 +3,11 @@ package train
 import (
 	"encoding/json"
 	"path/filepath"
-	"runtime"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/alloctest"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
-
-// allocated returns the bytes that f takes from the heap, whether or not it keeps them.
-func allocated(t *testing.T, f func() error) float64 {
-	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if err := f(); err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	return float64(after.TotalAlloc - before.TotalAlloc)
-}
 
 // TestStoringCopiesOnce counts the copies of the network's parameters that storing takes from the heap: none before the
 // first step, then one of each part of the state, or of the average for a model, and never one for the files.
@@ -52,7 +40,12 @@ func TestStoringCopiesOnce(t *testing.T) {
 		{"the model", learn, 1},
 		{"storing the model", publish, 0},
 	} {
-		if got := allocated(t, c.do) / parameters; c.copies >= 0 && got > c.copies+slack {
+		var err error
+		got := float64(alloctest.Bytes(func() { err = c.do() })) / parameters
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.copies >= 0 && got > c.copies+slack {
 			t.Errorf("%s takes %.2f copies of the parameters, want %g", c.name, got, c.copies)
 		}
 	}

@@ -1,20 +1,12 @@
 package api
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
-)
 
-// allocated returns the bytes that f takes in all, freed ones included: what it costs, whatever the machine.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
+	"github.com/anisoflight/anisoflight/internal/alloctest"
+)
 
 // TestHostileJSONCostsWhatItWeighs: reading a request takes at most maxCost bytes of memory for each of its own,
 // whatever its keys and its depth. Paths, which only errors need, were once put together for every value: a key of
@@ -33,7 +25,7 @@ func TestHostileJSONCostsWhatItWeighs(t *testing.T) {
 		"a text where none belongs":    `{"name":["` + long + `"]}`,
 		"a wrong number at the end":    `{"means":[[` + strings.Repeat("0,", 100_000) + `"x"]]}`,
 	} {
-		if got, most := allocated(func() { _ = Decode([]byte(body), new(MakeModel)) }),
+		if got, most := alloctest.Bytes(func() { _ = Decode([]byte(body), new(MakeModel)) }),
 			uint64(maxCost*len(body)); got > most {
 			t.Errorf("%s: %d bytes took %d, at most %d", name, len(body), got, most)
 		}

@@ -121,22 +121,12 @@ type StartInfo struct {
 	Hash       string  `json:"hash"`     // SHA-256 of its file
 }
 
-// MaxStart bounds the bytes of a start's file in one reply.
-const MaxStart = 64 << 20
-
-// ExportStart answers with the start of a schedule as its file.
-type ExportStart struct {
-	Schedule ScheduleRef `json:"schedule"`
-}
-
-// SetDefaults implements Request.
-func (r *ExportStart) SetDefaults() { *r = ExportStart{} }
-
-// Validate implements Request.
-func (r *ExportStart) Validate() error { return need("schedule", r.Schedule.Name) }
-
-// StartFile is the reply of ExportStart.
-type StartFile struct {
-	Hash string `json:"hash"` // SHA-256 of the file
-	File []byte `json:"file"` // a safetensors file, in base64; docs/wire.md has its tensors
+// StatisticsInfo describes the statistics of a denoiser that a schedule carries for the solver local: its mean squared
+// errors by noise level, DCT frequency and axis of the channels.
+type StatisticsInfo struct {
+	Points   int     `json:"points"` // noise levels
+	SigmaMin float64 `json:"sigma_min"`
+	SigmaMax float64 `json:"sigma_max"`
+	Labels   []int32 `json:"labels,omitempty"` // classes with statistics of their own
+	Hash     string  `json:"hash"`             // SHA-256 of their file
 }

@@ -74,13 +74,13 @@ func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (js
 }
 
 // ExportStatistics returns the statistics of a schedule as their safetensors file.
-func (c *Client) ExportStatistics(ctx context.Context, req api.ExportStatistics) (api.StatisticsFile, error) {
-	return act[api.StatisticsFile](ctx, c, "ExportStatistics", req, nil)
+func (c *Client) ExportStatistics(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
+	return act[api.SchedulePart](ctx, c, "ExportStatistics", req, nil)
 }
 
 // ExportStart returns the start of a schedule as its safetensors file.
-func (c *Client) ExportStart(ctx context.Context, req api.ExportStart) (api.StartFile, error) {
-	return act[api.StartFile](ctx, c, "ExportStart", req, nil)
+func (c *Client) ExportStart(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
+	return act[api.SchedulePart](ctx, c, "ExportStart", req, nil)
 }
 
 // PlanSampler returns a sampler as numbers.

@@ -67,7 +67,7 @@ lies in the first subspace.`,
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
 	Options: slices.Concat(basisRequest, connect.FolderOptions),
 	JSON:    true,
-	Run:     makes("MakeBasis", "", basisRequest, "measuring", printBasis),
+	Run:     connect.Makes("MakeBasis", "", basisRequest, "measuring", printBasis),
 }
 
 func printBasis(w io.Writer, b api.BasisInfo) error {
@@ -87,7 +87,7 @@ func printBasis(w io.Writer, b api.BasisInfo) error {
 	return t.Flush()
 }
 
-var basisListSpec = listSpec("stored bases", "basis", (*client.Client).ListBases, "NAME\tPIXELS\tK\tPER CLASS",
+var basisListSpec = connect.ListSpec("stored bases", "basis", (*client.Client).ListBases, "NAME\tPIXELS\tK\tPER CLASS",
 	func(b api.BasisInfo) string {
 		return fmt.Sprintf("%s\t%d×%d\t%d\t%s", b.Name, b.Height, b.Width, b.K, command.YesNo(b.PerClass))
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/recipes"
+	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 	"github.com/anisoflight/anisoflight/internal/cli/serve"
 )
 
@@ -87,7 +88,7 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 }
 
 // groups are the commands that only have others with settings.
-var groups = []command.Group{dataGroup, modelGroup, scheduleGroup, basisGroup}
+var groups = []command.Group{dataGroup, modelGroup, schedules.Group, basisGroup}
 
 // specs are the commands with settings.
 func specs() []command.Spec {

@@ -26,22 +26,10 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
-// Lists on the command line become what a request wants.
-func TestListsOfWords(t *testing.T) {
+// A grid on the command line becomes what a request wants.
+func TestGridOfAWord(t *testing.T) {
 	grid, err := parseGrid("ays-svd")
 	if err != nil || grid.Name != "ays-svd" || !reflect.DeepEqual(grid.Value, map[string]any{"table": "ays-svd"}) {
 		t.Errorf("grid %+v, %v", grid, err)
-	}
-	fields := map[string]any{"nfe": "5,9", "solvers": "ab", "schedules": []any{"edm"}}
-	for _, name := range []string{"nfe", "solvers", "schedules", "absent"} {
-		if err := spread(fields, name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := map[string]any{
-		"nfe": []any{5.0, 9.0}, "solvers": []any{"ab"},
-		"schedules": []any{"edm"},
-	}; !reflect.DeepEqual(fields, want) {
-		t.Errorf("fields %v, want %v", fields, want)
 	}
 }

@@ -4,8 +4,8 @@
 // What they stand on is internal/cli/command: `anisoflight config` prints the settings that
 // it resolves, and where each value comes from. Commands that work on a data folder are
 // clients of a server, which internal/cli/connect finds. What the user leaves open is not
-// sent, so that defaults live in one place, with the engine. The commands serve and recipe
-// have packages of their own.
+// sent, so that defaults live in one place, with the engine. The commands serve, recipe and
+// those on schedules have packages of their own.
 //
 // Results go to standard output, logs and progress to standard error. The exit
 // status is 0 on success, 1 on failure, 2 on wrong usage, 130 after an interrupt.

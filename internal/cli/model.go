@@ -22,7 +22,7 @@ var modelGroup = command.Group{
 	},
 }
 
-var modelListSpec = listSpec("models", "model", (*client.Client).ListModels,
+var modelListSpec = connect.ListSpec("models", "model", (*client.Client).ListModels,
 	"NAME\tTYPE\tPIXELS\tCHANNELS\tCLASSES\tPARAMETERS\tSCHEDULE", func(m api.ModelInfo) string {
 		width, own := m.Width, "edm"
 		if width == 0 {
@@ -68,7 +68,7 @@ Images of up to 64 values take any basis.`,
     --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
 	Options: slices.Concat(mixtureRequest, connect.FolderOptions),
 	Stores:  true,
-	Run:     makes("MakeModel", "", mixtureRequest, "measuring", printReply),
+	Run:     connect.Makes("MakeModel", "", mixtureRequest, "measuring", connect.PrintReply),
 }
 
 // drawRequest are the fields of MakeDataset.
@@ -85,5 +85,5 @@ var modelDrawSpec = command.Spec{
 	Short:   "Draw a data set from a mixture: images of a known law",
 	Example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
 	Options: slices.Concat(drawRequest, connect.FolderOptions),
-	Run:     makes("MakeDataset", "", drawRequest, "drawing", printReply),
+	Run:     connect.Makes("MakeDataset", "", drawRequest, "drawing", connect.PrintReply),
 }

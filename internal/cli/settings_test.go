@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 )
 
 // call runs the command line and returns its exit status and output.
@@ -127,7 +129,7 @@ func TestWrongUsage(t *testing.T) {
 // Every command explains itself with an example that names it.
 func TestHelpHasExamples(t *testing.T) {
 	root := newRoot()
-	for _, cmd := range slices.Concat(root.Commands(), scheduleGroup.Command().Commands()) {
+	for _, cmd := range slices.Concat(root.Commands(), schedules.Group.Command().Commands()) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 	"github.com/anisoflight/anisoflight/train"
 )
 
@@ -55,71 +58,49 @@ func kindsIn(options []command.Option) map[string]command.Kind {
 	return kinds
 }
 
-// A field that the training configuration gains must become a flag too.
-func TestTrainSettingsAreTheConfiguration(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[train.Config]()), kindsIn(trainRequest)); diff != "" {
-		t.Errorf("settings differ from train.Config (-want +got):\n%s", diff)
+// A field that the training configuration or a request gains must become a flag too.
+func TestSettingsAreTheRequest(t *testing.T) {
+	for command, c := range map[string]struct {
+		request  reflect.Type
+		settings []command.Option
+	}{
+		"train":             {reflect.TypeFor[train.Config](), trainRequest},
+		"sample":            {reflect.TypeFor[api.Sample](), sampleRequest},
+		"basis make":        {reflect.TypeFor[api.MakeBasis](), basisRequest},
+		"schedule geodesic": {reflect.TypeFor[api.GeodesicSchedule](), scheduleRequest(t, "geodesic")},
+		"schedule nodes":    {reflect.TypeFor[api.GaussianSchedule](), scheduleRequest(t, "nodes")},
+		"schedule start":    {reflect.TypeFor[api.StartSchedule](), scheduleRequest(t, "start")},
+		"schedule few":      {reflect.TypeFor[api.FewSchedule](), scheduleRequest(t, "few")},
+		"schedule steps":    {reflect.TypeFor[api.StepsSchedule](), scheduleRequest(t, "steps")},
+		"schedule fit":      {reflect.TypeFor[api.FitSchedule](), scheduleRequest(t, "fit")},
+	} {
+		want := kindsOf(c.request)
+		if command == "sample" {
+			for _, streaming := range []string{"every", "dtype", "layout", "batch_bytes"} {
+				delete(want, streaming) // how the rows travel, which a file does not show
+			}
+		}
+		if diff := cmp.Diff(want, kindsIn(c.settings)); diff != "" {
+			t.Errorf("settings of %s differ from its request (-want +got):\n%s", command, diff)
+		}
 	}
 }
 
-func TestSampleSettingsAreTheRequest(t *testing.T) {
-	want := kindsOf(reflect.TypeFor[api.Sample]())
-	for _, streaming := range []string{"every", "dtype", "layout", "batch_bytes"} {
-		delete(want, streaming) // how the rows travel, which a file does not show
+// scheduleRequest returns the settings of a command on schedules that become fields of its request.
+func scheduleRequest(t *testing.T, use string) []command.Option {
+	t.Helper()
+	i := slices.IndexFunc(schedules.Group.Specs, func(s command.Spec) bool { return s.Use == use })
+	if i < 0 {
+		t.Fatalf("there is no command schedule %s", use)
 	}
-	if diff := cmp.Diff(want, kindsIn(sampleRequest)); diff != "" {
-		t.Errorf("settings differ from api.Sample (-want +got):\n%s", diff)
-	}
-}
-
-func TestGeodesicSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.GeodesicSchedule]()), kindsIn(geodesicRequest)); diff != "" {
-		t.Errorf("settings differ from api.GeodesicSchedule (-want +got):\n%s", diff)
-	}
-}
-
-func TestNodesSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.GaussianSchedule]()), kindsIn(nodesRequest)); diff != "" {
-		t.Errorf("settings differ from api.GaussianSchedule (-want +got):\n%s", diff)
-	}
-}
-
-func TestStartSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.StartSchedule]()), kindsIn(startRequest)); diff != "" {
-		t.Errorf("settings differ from api.StartSchedule (-want +got):\n%s", diff)
-	}
-}
-
-func TestFewSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.FewSchedule]()), kindsIn(fewRequest)); diff != "" {
-		t.Errorf("settings differ from api.FewSchedule (-want +got):\n%s", diff)
-	}
-}
-
-func TestStepsSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.StepsSchedule]()), kindsIn(stepsRequest)); diff != "" {
-		t.Errorf("settings differ from api.StepsSchedule (-want +got):\n%s", diff)
-	}
-}
-
-func TestFitSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.FitSchedule]()), kindsIn(fitRequest)); diff != "" {
-		t.Errorf("settings differ from api.FitSchedule (-want +got):\n%s", diff)
-	}
-}
-
-func TestBasisSettingsAreTheRequest(t *testing.T) {
-	if diff := cmp.Diff(kindsOf(reflect.TypeFor[api.MakeBasis]()), kindsIn(basisRequest)); diff != "" {
-		t.Errorf("settings differ from api.MakeBasis (-want +got):\n%s", diff)
-	}
+	return slices.DeleteFunc(slices.Clone(schedules.Group.Specs[i].Options), func(o command.Option) bool {
+		return slices.ContainsFunc(connect.FolderOptions, func(f command.Option) bool { return f.Name == o.Name })
+	})
 }
 
 // A setting has one meaning in every command that has it.
 func TestSettingsAgreeAcrossCommands(t *testing.T) {
-	for _, s := range append(specs(), scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleGeodesicSpec,
-		scheduleNodesSpec, scheduleStartSpec, scheduleFewSpec, scheduleStepsSpec, scheduleFitSpec, basisMakeSpec,
-		basisListSpec,
-		basisDeleteSpec) {
+	for _, s := range slices.Concat(specs(), schedules.Group.Specs, basisGroup.Specs) {
 		seen := map[string]bool{"config": true, "json": true, "help": true}
 		for _, o := range s.All() {
 			if seen[o.Name] {

@@ -2,23 +2,14 @@ package engine
 
 import (
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/alloctest"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
-
-// allocated returns the bytes that f takes in all, freed ones included.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // TestLargeLabelsAreRefused: a label says how much memory is taken for classes, so none is stored beyond 2²⁰. One of
 // 2³¹ − 1 once ended the process in MakeModel.
@@ -50,7 +41,7 @@ func TestLargeLabelsAreRefused(t *testing.T) {
 			"augment_dim":0,"model_channels":4,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}}`},
 	} {
 		var err error
-		took := allocated(func() { _, err = perform(t.Context(), e, request[0], request[1], nil) })
+		took := alloctest.Bytes(func() { _, err = perform(t.Context(), e, request[0], request[1], nil) })
 		t.Logf("%s: %d bytes, %v", name, took, err)
 		if err == nil || api.ErrorOf(err).Code == api.Internal {
 			t.Errorf("%s: %v", name, err)
@@ -63,7 +54,7 @@ func TestLargeLabelsAreRefused(t *testing.T) {
 		"per class": `{"dataset":"edge","schedules":["edm"],"solvers":["heun"],"nfe":[3],"per_class":true}`,
 	} {
 		var err error
-		took := allocated(func() { _, err = prepare(t.Context(), e, "BenchSchedule", body) })
+		took := alloctest.Bytes(func() { _, err = prepare(t.Context(), e, "BenchSchedule", body) })
 		t.Logf("%s: %d bytes, %v", name, took, err)
 		if err == nil || took > 512<<20 {
 			t.Errorf("BenchSchedule %s: %d MiB, %v", name, took>>20, err)
@@ -76,7 +67,7 @@ func TestNetworksAreWeighedBeforeTheyAreMade(t *testing.T) {
 	e := within(t, 256<<20)
 	putImages(t, e, "noise", 8)
 	var err error
-	took := allocated(func() {
+	took := alloctest.Bytes(func() {
 		_, err = perform(t.Context(), e, "CreateRun", `{"name":"r","stage":"pretrain","dataset":"noise","batch":8,
 			"network":{"model_type":"SongUNet","embedding_type":"positional","encoder_type":"standard",
 			"decoder_type":"standard","img_resolution":8,"img_channels":1,"label_dim":1048576,"augment_dim":0,

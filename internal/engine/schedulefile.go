@@ -84,7 +84,7 @@ func importedStatistics(text string) (*catalog.Statistics, error) {
 }
 
 // exportStatistics returns the statistics of a schedule as their file.
-func (e *Engine) exportStatistics(_ context.Context, req api.ExportStatistics) (any, error) {
+func (e *Engine) exportStatistics(_ context.Context, req api.ExportPart) (any, error) {
 	s, err := e.catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
@@ -97,15 +97,15 @@ func (e *Engine) exportStatistics(_ context.Context, req api.ExportStatistics) (
 	if err != nil {
 		return nil, err
 	}
-	if len(file) > api.MaxStatistics {
+	if len(file) > api.MaxPart {
 		return nil, api.Errorf(api.TooLarge, "The statistics of %q have %d bytes, a reply at most %d", s.Name, len(file),
-			api.MaxStatistics).WithHint("Copy statistics.safetensors from the schedule's folder.")
+			api.MaxPart).WithHint("Copy statistics.safetensors from the schedule's folder.")
 	}
-	return api.StatisticsFile{Hash: s.Statistics.Hash, File: file}, nil
+	return api.SchedulePart{Hash: s.Statistics.Hash, File: file}, nil
 }
 
 // exportStart returns the start of a schedule as its file.
-func (e *Engine) exportStart(_ context.Context, req api.ExportStart) (any, error) {
+func (e *Engine) exportStart(_ context.Context, req api.ExportPart) (any, error) {
 	s, err := e.catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
@@ -119,11 +119,11 @@ func (e *Engine) exportStart(_ context.Context, req api.ExportStart) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if len(file) > api.MaxStart {
+	if len(file) > api.MaxPart {
 		return nil, api.Errorf(api.TooLarge, "The start of %q has %d bytes, a reply at most %d", s.Name, len(file),
-			api.MaxStart).WithHint("Copy start.safetensors from the schedule's folder.")
+			api.MaxPart).WithHint("Copy start.safetensors from the schedule's folder.")
 	}
-	return api.StartFile{Hash: from.Hash, File: file}, nil
+	return api.SchedulePart{Hash: from.Hash, File: file}, nil
 }
 
 // onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,

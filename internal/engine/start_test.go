@@ -21,13 +21,13 @@ import (
 )
 
 // startFile returns the start of a schedule, read from its file.
-func startFile(t *testing.T, e *Engine, schedule string) (*start.Start, api.StartFile) {
+func startFile(t *testing.T, e *Engine, schedule string) (*start.Start, api.SchedulePart) {
 	t.Helper()
 	reply, err := perform(t.Context(), e, "ExportStart", fmt.Sprintf(`{"schedule":%q}`, schedule), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := reply.(api.StartFile)
+	file := reply.(api.SchedulePart)
 	s, err := checkpoint.DecodeStart(file.File)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,10 @@
 package basis
 
-import "slices"
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // Split writes P_j x to dst[j] for one channel x [H·W]: the reference projection, in
 // float64. The class label selects the vectors of a per-class basis and is ignored
@@ -39,4 +43,29 @@ func (b *Basis) Split(label int, x []float64, dst [][]float64) error {
 		}
 	}
 	return nil
+}
+
+// Weighted returns Σ_j g_j P_j of a label as a matrix [H·W]², len(g) = J. A class without vectors is an
+// *Error.
+func (b *Basis) Weighted(label int, g []float64) (*mat.SymDense, error) {
+	n := b.h * b.w
+	sum, x, parts := mat.NewSymDense(n, nil), make([]float64, n), make([][]float64, b.J())
+	for j := range parts {
+		parts[j] = make([]float64, n)
+	}
+	for i := range n {
+		clear(x)
+		x[i] = 1
+		if err := b.Split(label, x, parts); err != nil {
+			return nil, err
+		}
+		for k := range i + 1 {
+			var v float64
+			for j, part := range parts {
+				v += g[j] * part[k]
+			}
+			sum.SetSym(i, k, v)
+		}
+	}
+	return sum, nil
 }

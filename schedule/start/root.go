@@ -88,23 +88,14 @@ func (r *Root) whole(b *basis.Basis, label int, g []float64) error {
 	l := r.law
 	sum := l.Covariance()
 	n := l.H * l.W
-	x, parts := make([]float64, n), make([][]float64, b.J())
-	for j := range parts {
-		parts[j] = make([]float64, n)
+	noise, err := b.Weighted(label, g)
+	if err != nil {
+		return err
 	}
 	for i := range n {
-		clear(x)
-		x[i] = 1
-		if err := b.Split(label, x, parts); err != nil {
-			return err
-		}
 		for k := range i + 1 {
-			var v float64
-			for j, part := range parts {
-				v += g[j] * part[k]
-			}
 			for c := range l.C {
-				sum.SetSym(i*l.C+c, k*l.C+c, sum.At(i*l.C+c, k*l.C+c)+v)
+				sum.SetSym(i*l.C+c, k*l.C+c, sum.At(i*l.C+c, k*l.C+c)+noise.At(i, k))
 			}
 		}
 	}

@@ -140,24 +140,13 @@ func (s *SplitLaw) span(j int) [2]int {
 // adapted returns orthonormal columns, those of P_1 first and so on: the eigenvectors of
 // Σ_j j P_j, whose eigenvalues rise.
 func adapted(b *basis.Basis, label int) (*mat.Dense, error) {
-	n := b.H() * b.W()
-	sum, x, parts := mat.NewSymDense(n, nil), make([]float64, n), make([][]float64, b.J())
-	for j := range parts {
-		parts[j] = make([]float64, n)
+	weights := make([]float64, b.J())
+	for j := range weights {
+		weights[j] = float64(j)
 	}
-	for i := range n {
-		clear(x)
-		x[i] = 1
-		if err := b.Split(label, x, parts); err != nil {
-			return nil, err
-		}
-		for k := range i + 1 {
-			var v float64
-			for j, part := range parts {
-				v += float64(j) * part[k]
-			}
-			sum.SetSym(i, k, v)
-		}
+	sum, err := b.Weighted(label, weights)
+	if err != nil {
+		return nil, err
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(sum, true) {

@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-var scheduleGroup = command.Group{
+var Group = command.Group{
 	Use:   "schedule",
 	Short: "List, show, make, export, import and check noise schedules",
 	Example: `  anisoflight schedule list
@@ -29,9 +29,9 @@ var scheduleGroup = command.Group{
   anisoflight schedule few --name few --model digits --dataset digits --nfe 5
   anisoflight schedule check`,
 	Specs: []command.Spec{
-		scheduleListSpec, scheduleShowSpec, scheduleExportSpec, scheduleImportSpec, scheduleGeodesicSpec, scheduleNodesSpec,
-		scheduleStartSpec, scheduleFewSpec, scheduleStepsSpec, scheduleFitSpec, scheduleCheckSpec, scheduleBenchSpec,
-		schedulePredictSpec,
+		listSpec, showSpec, exportSpec, importSpec, geodesicSpec, nodesSpec,
+		startSpec, fewSpec, stepsSpec, fitSpec, checkSpec, benchSpec,
+		predictSpec,
 	},
 }
 
@@ -41,12 +41,12 @@ var scheduleOption = command.Option{
 	OneOf: []string{"edm"}, Names: connect.Schedules,
 }
 
-var scheduleListSpec = listSpec("schedules, those of models included", "schedule", (*client.Client).ListSchedules,
+var listSpec = connect.ListSpec("schedules, those of models included", "schedule", (*client.Client).ListSchedules,
 	"NAME\tOF\tT\tJ\tPER CLASS\tBASIS", func(s api.ScheduleInfo) string {
 		return fmt.Sprintf("%s\t%s\t%g\t%d\t%s\t%s", s.Name, s.Source, s.T, s.J, command.YesNo(s.PerClass), s.Basis)
 	})
 
-var scheduleShowSpec = command.Spec{
+var showSpec = command.Spec{
 	Use:   "show",
 	Short: "Print where a schedule came from, and g, its derivative and sigma by time",
 	Example: `  anisoflight schedule show --schedule digits
@@ -146,7 +146,7 @@ var geodesicRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleGeodesicSpec = command.Spec{
+var geodesicSpec = command.Spec{
 	Use:   "geodesic",
 	Short: "Make the schedule of least energy for a model, in one pass over a data set",
 	Long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
@@ -157,7 +157,7 @@ residual of every DCT frequency, by which the solver local steps.`,
   anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
   anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
 	Options: slices.Concat(geodesicRequest, connect.FolderOptions),
-	Run:     makes("MakeSchedule", "geodesic", geodesicRequest, "measuring", printReply),
+	Run:     connect.Makes("MakeSchedule", "geodesic", geodesicRequest, "measuring", connect.PrintReply),
 }
 
 // printProvenance says in a few lines where a schedule came from.

@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/train/schedulecheck"
 )
 
-var scheduleCheckSpec = command.Spec{
+var checkSpec = command.Spec{
 	Use:   "check",
 	Short: "Test the gradient with respect to the schedule where the truth is known",
 	Long: `Check runs every mode of the estimator, with every law of probes, on a mixture of

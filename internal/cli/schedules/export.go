@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ var formatOption = command.Option{
 	OneOf: []string{"json", "csv"},
 }
 
-var scheduleExportSpec = command.Spec{
+var exportSpec = command.Spec{
 	Use:   "export",
 	Short: "Write a schedule as a file",
 	Long: `Export writes a schedule as one of two files. Import reads both.
@@ -186,7 +186,7 @@ func startOf(ctx context.Context, c connect.Connection, ref any) ([]byte, error)
 	}
 	for _, info := range listed.Schedules {
 		if info.Name == ref && info.Start != nil {
-			var file api.StartFile
+			var file api.SchedulePart
 			err := connect.Act(ctx, c, "ExportStart", map[string]any{"schedule": ref}, nil, &file)
 			return file.File, err
 		}

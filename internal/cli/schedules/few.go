@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"context"
@@ -31,7 +31,7 @@ var fewRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleFewSpec = command.Spec{
+var fewSpec = command.Spec{
 	Use:   "few",
 	Short: "Find what samples a model best in few evaluations",
 	Long: `Few tries samplers on a model: solvers, on EDM's noise levels and on those that suit the

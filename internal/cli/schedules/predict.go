@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"context"
@@ -30,7 +30,7 @@ var predictRequest = []command.Option{
 	},
 }
 
-var schedulePredictSpec = command.Spec{
+var predictSpec = command.Spec{
 	Use:   "predict",
 	Short: "Predict how much energy each basis, and schedules per class, can save",
 	Long: `Predict measures a model's residual by noise level and direction in one pass over a data

@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"context"
@@ -48,7 +48,7 @@ var benchRequest = []command.Option{
 	{Name: "per_class", Kind: command.Toggle, Usage: "measure on each class's own Gaussian"},
 }
 
-var scheduleBenchSpec = command.Spec{
+var benchSpec = command.Spec{
 	Use:   "bench",
 	Short: "Run solvers on schedules on a data set's own Gaussian, in closed form",
 	Long: `Bench replaces the data by the normal law of its mean and spectrum, on which a

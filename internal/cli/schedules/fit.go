@@ -1,8 +1,8 @@
-package cli
+package schedules
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -23,7 +23,7 @@ var fitRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleFitSpec = command.Spec{
+var fitSpec = command.Spec{
 	Use:   "fit",
 	Short: "Fit the coefficients of each step to a model's own trajectories",
 	Long: `Fit follows converged trajectories of a model and moves the coefficients of the solver
@@ -35,19 +35,12 @@ judge. Sample with solver fitted and the same number of evaluations.`,
   anisoflight sample --model digits --schedule digits-5 --solver fitted --nfe 5`,
 	Options: slices.Concat(fitRequest, connect.FolderOptions),
 	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		fields := e.Request(fitRequest)
-		fields["kind"] = "fit"
-		var reply api.ScheduleInfo
-		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "fitting", &reply); err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, reply)
-		}
-		_, err := fmt.Fprintf(e.Out, "ODE error on %d other latents: %.3g fitted, %.3g local\n"+
-			"sample with: --schedule %s --solver fitted --nfe %d\n",
-			reply.Fit.Samples, reply.Fit.Fitted, reply.Fit.Local, reply.Name, reply.Fit.NFE)
-		return err
-	},
+	Run:     connect.Makes("MakeSchedule", "fit", fitRequest, "fitting", printFit),
+}
+
+func printFit(w io.Writer, made api.ScheduleInfo) error {
+	f := made.Fit
+	_, err := fmt.Fprintf(w, "ODE error on %d other latents: %.3g fitted, %.3g local\n"+
+		"sample with: --schedule %s --solver fitted --nfe %d\n", f.Samples, f.Fitted, f.Local, made.Name, f.NFE)
+	return err
 }

@@ -1,8 +1,8 @@
-package cli
+package schedules
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -39,7 +39,7 @@ var startRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleStartSpec = command.Spec{
+var startSpec = command.Spec{
 	Use:   "start",
 	Short: "Start a schedule from the data's own normal law instead of noise",
 	Long: `Start measures the mean μ and the covariance Σ of a data set in one pass and stores
@@ -55,23 +55,15 @@ law as start.safetensors, for other samplers.`,
   anisoflight sample --model digits --schedule digits-start --solver dpmpp2m --grid polynomial --nfe 5`,
 	Options: slices.Concat(startRequest, connect.FolderOptions),
 	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		fields := e.Request(startRequest)
-		fields["kind"] = "start"
-		var reply api.ScheduleInfo
-		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "measuring", &reply); err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, reply)
-		}
-		s := reply.Start
-		laws := "one law"
-		if n := len(s.Labels); n > 0 {
-			laws = fmt.Sprintf("laws of %d classes", n)
-		}
-		_, err := fmt.Fprintf(e.Out, "%s: T = %g, %s of %d images, covariance %s, total variance %.4g\n"+
-			"sample with: --schedule %s\n", reply.Name, reply.T, laws, s.Images, s.Covariance, s.Variance, reply.Name)
-		return err
-	},
+	Run:     connect.Makes("MakeSchedule", "start", startRequest, "measuring", printStart),
+}
+
+func printStart(w io.Writer, made api.ScheduleInfo) error {
+	s, laws := made.Start, "one law"
+	if n := len(s.Labels); n > 0 {
+		laws = fmt.Sprintf("laws of %d classes", n)
+	}
+	_, err := fmt.Fprintf(w, "%s: T = %g, %s of %d images, covariance %s, total variance %.4g\n"+
+		"sample with: --schedule %s\n", made.Name, made.T, laws, s.Images, s.Covariance, s.Variance, made.Name)
+	return err
 }

@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ var importRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule, and a basis, of that name"},
 }
 
-var scheduleImportSpec = command.Spec{
+var importSpec = command.Spec{
 	Use:   "import",
 	Short: "Store a schedule from a file",
 	Long: `Import stores what export wrote, or a table of one's own: the columns t and g, and where

@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ var stepsRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleStepsSpec = command.Spec{
+var stepsSpec = command.Spec{
 	Use:   "steps",
 	Short: "Choose where a solver's steps lie along a schedule, for a model",
 	Long: `Steps follows a few converged trajectories of a model along a schedule, measures on them
@@ -46,7 +46,7 @@ root mean square difference to the converged samples from as many other latents.
   anisoflight sample --model digits --schedule digits-ab-5 --solver ab --nfe 5`,
 	Options: slices.Concat(stepsRequest, connect.FolderOptions),
 	JSON:    true,
-	Run:     makes("MakeSchedule", "steps", stepsRequest, "choosing", printSteps),
+	Run:     connect.Makes("MakeSchedule", "steps", stepsRequest, "choosing", printSteps),
 }
 
 func printSteps(w io.Writer, made api.ScheduleInfo) error {

@@ -21,3 +21,22 @@ func (r *MakeBasis) Validate() error {
 	taken("k", &r.K, &err)
 	return first(CheckName("name", r.Name), need("kind", r.Kind), need("dataset", r.Dataset), err)
 }
+
+// Basis reads the vectors of P_1 back: of a stored basis, or of the one that a schedule has.
+//
+// Rows out, sorted by label: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"].
+type Basis struct {
+	Basis    string      `json:"basis,omitempty"`
+	Schedule ScheduleRef `json:"schedule,omitzero"`
+}
+
+// SetDefaults implements Request.
+func (r *Basis) SetDefaults() { *r = Basis{} }
+
+// Validate implements Request.
+func (r *Basis) Validate() error {
+	if (r.Basis == "") == !r.Schedule.Given() {
+		return Errorf(BadRequest, "basis and schedule must not both be given, nor both be left out")
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -7,21 +7,20 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
-	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
-// listSpec is the command `GROUP list`, which prints a line for each one that a method of the client lists.
-func listSpec[R any](what, group string, method func(*client.Client, context.Context) ([]R, error), head string,
+// ListSpec is the command `GROUP list`, which prints a line for each one that a method of the client lists.
+func ListSpec[R any](what, group string, method func(*client.Client, context.Context) ([]R, error), head string,
 	line func(R) string,
 ) command.Spec {
 	return command.Spec{
 		Use:     "list",
 		Short:   "List the " + what,
 		Example: "  anisoflight " + group + " list --data data",
-		Options: connect.FolderOptions,
+		Options: FolderOptions,
 		JSON:    true,
 		Run: func(ctx context.Context, e command.Env) error {
-			all, err := connect.List(ctx, e, method)
+			all, err := List(ctx, e, method)
 			if err != nil {
 				return err
 			}
@@ -36,9 +35,9 @@ func listSpec[R any](what, group string, method func(*client.Client, context.Con
 	}
 }
 
-// makes runs an action that makes something and says what: an action of a kind, where it has kinds, with the given ones
+// Makes runs an action that Makes something and says what: an action of a kind, where it has kinds, with the given ones
 // of these fields. Meanwhile it shows the progress of what is being done.
-func makes[R any](action, kind string, request []command.Option, doing string, text func(io.Writer, R) error,
+func Makes[R any](action, kind string, request []command.Option, doing string, text func(io.Writer, R) error,
 ) func(context.Context, command.Env) error {
 	return func(ctx context.Context, e command.Env) error {
 		fields := e.Request(request)
@@ -46,12 +45,12 @@ func makes[R any](action, kind string, request []command.Option, doing string, t
 			fields["kind"] = kind
 		}
 		var made R
-		if err := connect.Perform(ctx, e, action, fields, doing, &made); err != nil {
+		if err := Perform(ctx, e, action, fields, doing, &made); err != nil {
 			return err
 		}
 		return e.Show(made, func(w io.Writer) error { return text(w, made) })
 	}
 }
 
-// printReply prints a reply that has no form of its own.
-func printReply(w io.Writer, reply map[string]any) error { return command.PrintJSON(w, reply) }
+// PrintReply prints a reply that has no form of its own.
+func PrintReply(w io.Writer, reply map[string]any) error { return command.PrintJSON(w, reply) }

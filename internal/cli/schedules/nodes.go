@@ -1,4 +1,4 @@
-package cli
+package schedules
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ var nodesRequest = []command.Option{
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
 }
 
-var scheduleNodesSpec = command.Spec{
+var nodesSpec = command.Spec{
 	Use:   "nodes",
 	Short: "Choose a solver's noise levels on a data set's own Gaussian, without a model",
 	Long: `Nodes measures the mean and the spectrum of a data set and chooses the noise levels at
@@ -69,7 +69,7 @@ gain is measured on those latents and on as many others.`,
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
 	Options: slices.Concat(nodesRequest, connect.FolderOptions),
 	JSON:    true,
-	Run:     makes("MakeSchedule", "gaussian", nodesRequest, "choosing", printNodes),
+	Run:     connect.Makes("MakeSchedule", "gaussian", nodesRequest, "choosing", printNodes),
 }
 
 func printNodes(w io.Writer, s api.ScheduleInfo) error {

@@ -1,0 +1,56 @@
+package api
+
+import "encoding/json"
+
+// ExportSchedule answers with a schedule as its file: every parameter or knot, the energy density where there is one,
+// and the provenance.
+type ExportSchedule struct {
+	Schedule ScheduleRef `json:"schedule"`
+}
+
+// SetDefaults implements Request.
+func (r *ExportSchedule) SetDefaults() { *r = ExportSchedule{} }
+
+// Validate implements Request.
+func (r *ExportSchedule) Validate() error { return need("schedule", r.Schedule.Name) }
+
+// ImportSchedule stores a schedule file.
+type ImportSchedule struct {
+	Name string          `json:"name"`
+	File json.RawMessage `json:"file"` // a JSON object, as ExportSchedule answers
+	// a stored basis that takes the place of the file's own; default: the one it names
+	Basis string `json:"basis"`
+	Start string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
+	// the file of statistics, in base64, as ExportStatistics answers
+	Statistics string `json:"statistics,omitempty"`
+	Replace    bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *ImportSchedule) SetDefaults() { *r = ImportSchedule{} }
+
+// Validate implements Request.
+func (r *ImportSchedule) Validate() error {
+	return first(CheckName("name", r.Name), need("file", string(r.File)))
+}
+
+// ExportPart answers with a part of a schedule that has a file of its own: its start (ExportStart), or its statistics
+// (ExportStatistics).
+type ExportPart struct {
+	Schedule ScheduleRef `json:"schedule"`
+}
+
+// SetDefaults implements Request.
+func (r *ExportPart) SetDefaults() { *r = ExportPart{} }
+
+// Validate implements Request.
+func (r *ExportPart) Validate() error { return need("schedule", r.Schedule.Name) }
+
+// MaxPart bounds the bytes of a part's file in one reply.
+const MaxPart = 64 << 20
+
+// SchedulePart is the reply of ExportStart and of ExportStatistics.
+type SchedulePart struct {
+	Hash string `json:"hash"` // SHA-256 of the file
+	File []byte `json:"file"` // a safetensors file, in base64; docs/wire.md has its tensors
+}
