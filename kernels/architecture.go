@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -13,6 +14,11 @@ type Shape struct {
 	Height, Width, Channels int
 	Labels                  int      // 0 for an unconditional network
 	Classes                 []string // names of the labels: none, or Labels of them
+	// Parametrization is the kind of it, one of parametrization.Kinds; empty for a network
+	// that is the flow itself.
+	Parametrization string
+	// Range is the noise levels that the network was trained on.
+	Range schedule.Range
 }
 
 // Architecture is what a model's config.json describes: a network before it is joined

@@ -10,20 +10,21 @@ func (e *estimator) conditioned() []*Node {
 	case e.flow != nil:
 		return []*Node{e.inner}
 	case e.seesRatios():
-		return []*Node{e.noise, e.ratios}
+		return []*Node{e.log, e.ratios}
 	}
-	return []*Node{e.noise}
+	return []*Node{e.log}
 }
 
 // seesRatios reports whether the ratio inputs depend on g.
 func (e *estimator) seesRatios() bool { return e.ratios != nil && e.sub.count() > 1 }
 
 // backprop returns the derivative of Σ_j ω_j |P_j r|² by g_j at constant ω. For
-// a raw network, with s = σ_d², e and q_i the derivatives of ⟨u, F⟩ by the noise
-// label and by ρ_i (q_J = 0),
+// a raw network, with r = Σ_j P_j(keep_j ε + skip_j x_0 + out_j F), its scaled state
+// y = Σ_j P_j(in_j x_0 + in_j √g_j ε), and e and q_i the derivatives of ⟨u, F⟩ by
+// ln(σ_geo)/4 and by ρ_i (q_J = 0),
 //
-//	⟨P_j w, (g_j−s)/(2√g_j (g_j+s)²) x_0 − s/(g_j+s)² ε − ½σ_d (g_j+s)^{-3/2} F⟩
-//	+ ⟨P_j b, s/(2√g_j (g_j+s)^{3/2}) ε − ½(g_j+s)^{-3/2} x_0⟩
+//	keep'_j ⟨P_j w, ε⟩ + skip'_j ⟨P_j w, x_0⟩ + out'_j ⟨P_j w, F⟩
+//	+ in'_j ⟨P_j b, x_0⟩ + (in_j √g_j)' ⟨P_j b, ε⟩
 //	+ [ e/J + q_j − (1/J) Σ_i q_i ] / (8 g_j)
 //
 // For a FlowNetwork it is ½ g_j^{-1/2}⟨P_j a, ε⟩ + ⟨w, ∂flow/∂g_j⟩.
@@ -37,23 +38,17 @@ func (e *estimator) backprop(b *Node, by []*Node) *Node {
 		}
 		return out.table()
 	}
-	s := e.sigma * e.sigma
 	label := e.byLabel(by)
 	for j := range out {
-		g, root, total := e.gs[j], e.root[j], e.total[j]
-		cube := graph.Div(e.inv[j], total) // (g+s)^{-3/2}
-		square := graph.Square(total)
-		onX0 := graph.Div(graph.MulScalar(graph.AddScalar(g, -s), 0.5), graph.Mul(root, square))
-		onEps := graph.MulScalar(graph.Reciprocal(square), -s)
-		onF := graph.MulScalar(cube, -0.5*e.sigma)
+		slope := func(c *Node) *Node { return graph.Gradient(graph.ReduceAllSum(c), e.gs[j])[0] }
 		output := graph.Add(graph.Add(
-			graph.Mul(onX0, dot(e.wj[j], e.x0)),
-			graph.Mul(onEps, dot(e.wj[j], e.eps))),
-			graph.Mul(onF, dot(e.wj[j], e.f)))
-		input := graph.Sub(
-			graph.Mul(graph.Div(graph.MulScalar(cube, 0.5*s), root), dot(bj[j], e.eps)),
-			graph.Mul(graph.MulScalar(cube, 0.5), dot(bj[j], e.x0)))
-		out[j] = graph.Add(graph.Add(output, input), graph.Div(graph.MulScalar(label[j], 0.125), g))
+			graph.Mul(slope(e.skip[j]), dot(e.wj[j], e.x0)),
+			graph.Mul(slope(e.keep[j]), dot(e.wj[j], e.eps))),
+			graph.Mul(slope(e.out[j]), dot(e.wj[j], e.f)))
+		input := graph.Add(
+			graph.Mul(slope(e.cross[j]), dot(bj[j], e.eps)),
+			graph.Mul(slope(e.in[j]), dot(bj[j], e.x0)))
+		out[j] = graph.Add(graph.Add(output, input), graph.Div(graph.MulScalar(label[j], 0.125), e.gs[j]))
 	}
 	return out.table()
 }

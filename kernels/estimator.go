@@ -161,14 +161,14 @@ func (e *estimator) trace(b *Node) scalars {
 }
 
 // difference returns ∇_y⟨b, q⟩ as ( b(y+δq) − b(y−δq) ) / 2δ, which is exact up
-// to δ². The step δ = 0.01 √(min_j g_j + s) is one per cent of the scale on
+// to δ². The step δ = 0.01 √(min_j g_j + σ_d²) is one per cent of the scale on
 // which the flow changes. Both sides see the same dropout.
 func (e *estimator) difference(q *Node) *Node {
-	least := e.total[0]
-	for _, v := range e.total[1:] {
+	least := e.gs[0]
+	for _, v := range e.gs[1:] {
 		least = graph.Min(least, v)
 	}
-	step := graph.MulScalar(graph.Sqrt(least), 1e-2)
+	step := graph.MulScalar(graph.Sqrt(graph.AddScalar(least, e.sigma*e.sigma)), 1e-2)
 	side := func(sign float64) *Node {
 		y := graph.Add(e.y, graph.MulScalar(graph.Mul(step, q), sign))
 		return graph.Gradient(graph.ReduceAllSum(graph.Mul(e.u, e.apply(y, e.rng))), y)[0]

@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -47,8 +48,11 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 		}
 	}
 	m := &Model{dev: dev, at: precision, dtype: precision.master(), net: net, spec: net.Spec(), params: net.Params()}
+	if m.spec.Parametrization == nil {
+		m.spec.Parametrization = parametrization.OfEDM(m.spec.SigmaData)
+	}
 	if m.spec.SigmaData == 0 {
-		m.spec.SigmaData = 0.5
+		m.spec.SigmaData = m.spec.Parametrization.SigmaData()
 	}
 	if b == nil {
 		b = basis.None(m.spec.Height, m.spec.Width)
@@ -64,7 +68,7 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 	if m.proj, err = newProjector(dev, m.at.projections(), b); err != nil {
 		return nil, err
 	}
-	m.key = fmt.Sprintf("%s|%s|%s", m.at, m.proj.key, m.spec.Key)
+	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.key, m.spec.Parametrization.Key(), m.spec.Key)
 	return m, nil
 }
 

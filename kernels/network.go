@@ -4,6 +4,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // Node is a value in a computation graph.
@@ -20,8 +22,13 @@ type Spec struct {
 	Labels int
 	// Ratios is the number of log-ratio inputs, J−1 or 0.
 	Ratios int
-	// SigmaData is σ_d; 0 means 0.5.
+	// SigmaData is σ_d; 0 means that of the parametrisation, or 0.5.
 	SigmaData float64
+	// Parametrization says how the flow is made of a RawNetwork's output; nil means
+	// EDM's with SigmaData.
+	Parametrization *parametrization.Parametrization
+	// Range is the noise levels that the network was trained on.
+	Range schedule.Range
 	// Dropout is the rate of the network's dropout in training, for the record.
 	Dropout float64
 }
@@ -36,14 +43,14 @@ type Network interface {
 	Params() []nn.Param
 }
 
-// RawNetwork is a network F that has to be wrapped: it is given unit-variance
-// input and predicts a unit-variance output.
+// RawNetwork is a network F that has to be wrapped: it is given scaled input and
+// predicts what its parametrisation says.
 type RawNetwork interface {
 	Network
 	// Raw appends F to the graph and returns it, shaped as z.
 	//
-	//	z       [B, H, W, C]  Σ_j P_j x / √(g_j+σ_d²); may be bfloat16, all else is not
-	//	noise   [B]           ln(Π_j g_j^{1/J}) / 8
+	//	z       [B, H, W, C]  Σ_j in_j P_j x; may be bfloat16, all else is not
+	//	noise   [B]           the parametrisation's label of σ_geo = Π_j g_j^{1/2J}; EDM's is ln(σ_geo)/4
 	//	ratios  [B, Ratios]   ρ_i = ln(g_i/g_geo)/8, i < J; nil if Ratios is 0
 	//	label   [B, Labels]   one-hot, all zero for none; nil if Labels is 0
 	Raw(s *nn.Scope, z, noise, ratios, label *Node) *Node

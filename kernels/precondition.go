@@ -13,13 +13,10 @@ import (
 //	flow     = Σ_j P_j( skip_j x + out_j F(y) )
 //	denoised = Σ_j P_j( keep_j x + √g_j out_j F(y) )
 //
-// For a RawNetwork, with s = σ_d²,
-//
-//	in_j = (g_j+s)^{-1/2}   skip_j = −√g_j/(g_j+s)   out_j = σ_d (g_j+s)^{-1/2}   keep_j = s/(g_j+s)
-//
-// which for equal g_j is EDM's preconditioning. For a FlowNetwork in, out and
-// keep are 1 and skip is 0. The flow is never formed as (D − x)/√g, which has no
-// digits left in float32 at small g.
+// For a RawNetwork they are those of its parametrisation (package parametrization)
+// at g_j; for equal g_j EDM's are EDM's preconditioning. For a FlowNetwork in, out
+// and keep are 1 and skip is 0. The flow is never formed as (D − x)/√g, which has
+// no digits left in float32 at small g.
 type wrapped struct {
 	sub  subspaces
 	raw  RawNetwork
@@ -33,14 +30,14 @@ type wrapped struct {
 	g      *Node   // [B, J]
 	gs     scalars // its columns
 	root   scalars // √g_j
-	total  scalars // g_j + s
-	inv    scalars // (g_j+s)^{-1/2}
 	sigma  float64 // σ_d
-	noise  *Node   // [B], the conditioning of a RawNetwork
+	log    *Node   // [B], ln σ_geo / 4, which a RawNetwork's noise label is made of
+	noise  *Node   // [B], the label
 	ratios *Node   // [B, Ratios] or nil
 	inner  *Node   // [B, J], the conditioning of a FlowNetwork: g, as a node of its own
 
 	in, skip, out, keep scalars
+	cross               scalars // in_j √g_j
 }
 
 // wrap prepares the network for the variances g [B, J].
@@ -50,23 +47,19 @@ func (f *frame) wrap(g *Node) *wrapped {
 		sub: f.sub, params: m.params, values: f.values, label: f.label, at: m.at,
 		g: g, gs: columns(g), sigma: m.spec.SigmaData,
 	}
-	s := w.sigma * w.sigma
 	w.root = w.gs.each(graph.Sqrt)
-	w.total = w.gs.each(func(v *Node) *Node { return graph.AddScalar(v, s) })
-	w.inv = w.total.each(func(v *Node) *Node { return graph.Reciprocal(graph.Sqrt(v)) })
 	switch net := m.net.(type) {
 	case FlowNetwork:
 		w.flow = net
 		w.inner = graph.Identity(g)
 	case RawNetwork:
 		w.raw = net
-		w.noise, w.ratios = conditioning(g, m.spec.Ratios)
-		w.in = w.inv
-		w.out = w.inv.each(func(v *Node) *Node { return graph.MulScalar(v, w.sigma) })
-		w.keep = w.total.each(func(v *Node) *Node { return graph.MulScalar(graph.Reciprocal(v), s) })
-		w.skip = make(scalars, len(w.gs))
-		for j := range w.skip {
-			w.skip[j] = graph.Neg(graph.Div(w.root[j], w.total[j]))
+		w.log, w.ratios = conditioning(g, m.spec.Ratios)
+		w.noise = m.spec.Parametrization.Noise(graph.MulScalar(w.log, 4))
+		for _, v := range w.gs {
+			c := m.spec.Parametrization.Coefficients(v)
+			w.in, w.skip, w.out = append(w.in, c.In), append(w.skip, c.Skip), append(w.out, c.Out)
+			w.keep, w.cross = append(w.keep, c.Keep), append(w.cross, c.Mix)
 		}
 	}
 	return w
@@ -74,12 +67,12 @@ func (f *frame) wrap(g *Node) *wrapped {
 
 // conditioning returns what a raw network sees of g [B, J]:
 //
-//	noise   [B]          mean_j ln g_j / 8 = ln(σ_geo)/4
+//	log     [B]          mean_j ln g_j / 8 = ln(σ_geo)/4, EDM's noise label
 //	ratios  [B, ratios]  (ln g_i − mean_j ln g_j) / 8, i < J
 //
 // A network with ratio inputs on one subspace sees ratios 0. Neither is made from
 // the other, so that a derivative by one holds the other fixed.
-func conditioning(g *Node, ratios int) (noise, rho *Node) {
+func conditioning(g *Node, ratios int) (log, rho *Node) {
 	d := g.Shape().Dimensions
 	logs := graph.MulScalar(graph.Log(g), 0.125)
 	mean := graph.MulScalar(graph.ReduceSum(logs, 1), 1/float64(d[1]))
@@ -136,7 +129,7 @@ func (w *wrapped) noisy(x0, eps *Node) *Node {
 
 // residual returns r = flow + ε. For a raw network it is
 //
-//	r = Σ_j P_j[ (s ε − √g_j x_0)/(g_j+s) + out_j F ]
+//	r = Σ_j P_j[ keep_j ε + skip_j x_0 + out_j F ]
 //
 // because flow + ε cancels at large g.
 func (w *wrapped) residual(x0, eps, f *Node) *Node {

@@ -8,13 +8,17 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
 
 // toy is a small smooth network on 4×4×2 images with three classes, quick to
 // compile and nonlinear in everything it is given:
 //
 //	F = W₂ tanh( W₁ y + sin(noise·n + k) + R ρ + L label ) + S y
-type toy struct{ ratios int }
+type toy struct {
+	ratios int
+	as     *parametrization.Parametrization // nil: EDM's
+}
 
 var _ kernels.RawNetwork = toy{}
 
@@ -28,7 +32,7 @@ const (
 func (n toy) Spec() kernels.Spec {
 	return kernels.Spec{
 		Key: fmt.Sprintf("toy %d", n.ratios), Height: toySide, Width: toySide, Channels: toyChannels,
-		Labels: toyLabels, Ratios: n.ratios,
+		Labels: toyLabels, Ratios: n.ratios, Parametrization: n.as,
 	}
 }
 

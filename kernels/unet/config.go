@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // The values of Config.ModelType.
@@ -48,6 +51,9 @@ type Config struct {
 	// RatioEmbedding is the number of log-ratio inputs: J−1 for a network that
 	// sees the noise levels of J subspaces, 0 for EDM's own. Not an argument of EDM's.
 	RatioEmbedding int `json:"ratio_embedding,omitempty"`
+	// Parametrization says how D is made of the network's output; nil means EDM's with
+	// SigmaData. Not an argument of EDM's, which has a class for each.
+	Parametrization *parametrization.Parametrization `json:"parametrization,omitempty"`
 }
 
 // Defaults returns EDM's defaults for a model type; the image's size and the
@@ -82,6 +88,26 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		p.AttnResolutions = []int{}
 	}
 	return json.Marshal(p)
+}
+
+// kind names the parametrisation.
+func (c Config) kind() string {
+	if c.Parametrization == nil {
+		return parametrization.EDM
+	}
+	return c.Parametrization.Kind()
+}
+
+// noiseLevels returns those that the network was trained on: its own and its parametrisation's.
+func (c Config) noiseLevels() schedule.Range {
+	r := schedule.Range{Min: float64(c.SigmaMin), Max: float64(c.SigmaMax)}
+	if math.IsInf(r.Max, 1) {
+		r.Max = 0
+	}
+	if c.Parametrization != nil {
+		r = r.Within(c.Parametrization.Range())
+	}
+	return r
 }
 
 // Extended is a float64 that may be infinite, which JSON writes as "inf".

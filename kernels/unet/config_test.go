@@ -43,6 +43,53 @@ func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
 	}
 }
 
+// TestParametrization: the section says how the network is used; with it come the noise levels it was trained on.
+func TestParametrization(t *testing.T) {
+	const head = `{"model_type": "SongUNet", "img_resolution": 8, "img_channels": 3, "model_channels": 4, ` +
+		`"channel_mult": [1], "num_blocks": 1, "attn_resolutions": []`
+	for _, c := range []struct {
+		rest, kind string
+		lo, hi     float64
+	}{
+		{`}`, "edm", 0, 0},
+		{`, "sigma_min": 0.03, "sigma_max": 14.6}`, "edm", 0.03, 14.6},
+		{`, "parametrization": {"kind": "ve"}}`, "ve", 0.02, 100},
+		{`, "sigma_max": 80, "parametrization": {"kind": "ve"}}`, "ve", 0.02, 80},
+		{`, "parametrization": {"kind": "v", "alphas_cumprod": [0.5, 0.1]}}`, "v", 1, 3},
+	} {
+		net, err := unet.Parse([]byte(head + c.rest))
+		if err != nil {
+			t.Fatalf("%s: %v", c.rest, err)
+		}
+		s := net.Shape()
+		if s.Parametrization != c.kind || math.Abs(s.Range.Min-c.lo) > 1e-12 || math.Abs(s.Range.Max-c.hi) > 1e-12 {
+			t.Errorf("%s: %s, %v", c.rest, s.Parametrization, s.Range)
+		}
+		text, err := json.Marshal(net)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := unet.Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if again.Spec().Key != net.Spec().Key {
+			t.Errorf("%s: another network after JSON: %s", c.rest, text)
+		}
+	}
+	for rest, want := range map[string]string{
+		`, "parametrization": {"kind": "eps"}}`:                  "epsilon",
+		`, "parametrization": {"kind": "edm", "sigma_data": 1}}`: "sigma_data",
+		`, "parametrization": null}`:                             "null",
+		`, "sigma_min": 200, "parametrization": {"kind": "ve"}}`: "no noise level",
+	} {
+		var config *nn.ConfigError
+		if _, err := unet.Parse([]byte(head + rest)); !errors.As(err, &config) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rest, err, want)
+		}
+	}
+}
+
 func TestConfigSurvivesJSON(t *testing.T) {
 	for _, c := range []unet.Config{cifar(10), small()} {
 		c.AttnResolutions = nil // no attention must not turn into the default

@@ -41,7 +41,7 @@ func (n *Net) Shape() kernels.Shape {
 	c := n.Config()
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Classes: c.Classes,
+		Labels: c.LabelDim, Classes: c.Classes, Parametrization: c.kind(), Range: c.noiseLevels(),
 	}
 }
 
@@ -59,6 +59,7 @@ func (n *Net) Spec() kernels.Spec {
 		Key:    fmt.Sprintf("unet %x", sha256.Sum256(key)),
 		Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
 		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
+		Parametrization: c.Parametrization, Range: c.noiseLevels(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
 
 // ParseConfig decodes a config.json: one JSON object with the fields of
@@ -56,7 +57,7 @@ func (c *Config) targets() map[string]any {
 		"sigma_data": &c.SigmaData, "augment_dim": &c.AugmentDim, "model_channels": &c.ModelChannels,
 		"channel_mult": &c.ChannelMult, "channel_mult_emb": &c.ChannelMultEmb, "num_blocks": &c.NumBlocks,
 		"attn_resolutions": &c.AttnResolutions, "dropout": &c.Dropout, "label_dropout": &c.LabelDropout,
-		"classes": &c.Classes, "ratio_embedding": &c.RatioEmbedding,
+		"classes": &c.Classes, "ratio_embedding": &c.RatioEmbedding, parametrization.Section: &c.Parametrization,
 	}
 	if c.ModelType == SongUNet {
 		t["embedding_type"], t["channel_mult_noise"] = &c.EmbeddingType, &c.ChannelMultNoise
@@ -119,6 +120,10 @@ func read(key string, raw json.RawMessage, target any) error {
 		return &nn.ConfigError{Field: key, Reason: "is null; give a value, or remove the field for its default"}
 	}
 	if err := json.Unmarshal(raw, target); err != nil {
+		var config *nn.ConfigError
+		if errors.As(err, &config) {
+			return config
+		}
 		return &nn.ConfigError{Field: key, Reason: fmt.Sprintf("want %s, got %s", wanted(target), clip(raw))}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
 
 // Bounds on what a configuration may ask for, far above any published network
@@ -99,6 +100,14 @@ func (c Config) checkNumbers() error {
 	if !(c.SigmaMax > c.SigmaMin) {
 		return &nn.ConfigError{Field: "sigma_max", Reason: fmt.Sprintf("want a number above sigma_min, or \"inf\", got %v",
 			float64(c.SigmaMax))}
+	}
+	if p := c.Parametrization; p != nil && p.Kind() == parametrization.EDM && p.SigmaData() != c.SigmaData {
+		return &nn.ConfigError{Field: parametrization.Section + ".sigma_data", Reason: fmt.Sprintf(
+			"must be the configuration's own sigma_data, %v, got %v; leave one of them out", c.SigmaData, p.SigmaData())}
+	}
+	if r := c.noiseLevels(); r.Empty() {
+		return &nn.ConfigError{Field: "sigma_max", Reason: fmt.Sprintf(
+			"no noise level lies within sigma_min, sigma_max and the parametrization's own; got %v … %v", r.Min, r.Max)}
 	}
 	if !(c.Dropout >= 0 && c.Dropout < 1) {
 		return &nn.ConfigError{Field: "dropout", Reason: fmt.Sprintf("want a rate in [0, 1), got %v", c.Dropout)}

@@ -1,0 +1,163 @@
+package kernels_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
+)
+
+// uniformTable is ᾱ at noise levels uniform in ln σ, so that the label is linear in it.
+const (
+	tableFrom, tableStep, tableSize = -8.0, 0.5, 33
+)
+
+func uniformTable() []float64 {
+	out := make([]float64, tableSize)
+	for i := range out {
+		out[i] = 1 / (1 + exp(2*(tableFrom+tableStep*float64(i))))
+	}
+	return out
+}
+
+// parametrizations lists one of every kind.
+func parametrizations(t *testing.T) []*parametrization.Parametrization {
+	t.Helper()
+	var out []*parametrization.Parametrization
+	for _, c := range []parametrization.Config{
+		{Kind: parametrization.EDM, SigmaData: 0.7},
+		{Kind: parametrization.VP},
+		{Kind: parametrization.VE},
+		{Kind: parametrization.Epsilon, AlphasCumprod: uniformTable()},
+		{Kind: parametrization.V, AlphasCumprod: uniformTable()},
+		{Kind: parametrization.X0, AlphasCumprod: uniformTable()},
+		{Kind: parametrization.Flow, Steps: 1000},
+		{Kind: parametrization.Flow, ToData: true},
+	} {
+		p, err := parametrization.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// disguise is the laboratory's mixture as a raw network of a parametrisation: it undoes the scaling of its input and the
+// noise label, and returns what the parametrisation says that a network predicts. Noise is in the mean of 2×2 pixels and
+// in the rest.
+type disguise struct {
+	kernels.FlowNetwork
+	as *parametrization.Parametrization
+}
+
+// Flow hides that of the mixture, which makes the disguise a RawNetwork alone.
+func (disguise) Flow() {}
+
+func (n disguise) Spec() kernels.Spec {
+	s := n.FlowNetwork.Spec()
+	s.Key, s.Parametrization, s.Ratios = "disguised "+s.Key, n.as, 1
+	return s
+}
+
+func (n disguise) Raw(s *nn.Scope, z, noise, ratios, label *graph.Node) *graph.Node {
+	mean := graph.MulScalar(n.logSigma(noise), 2) // of ln g
+	first := graph.Add(graph.Reshape(mean, -1, 1), graph.MulScalar(ratios, 8))
+	second := graph.Sub(graph.MulScalar(graph.Reshape(mean, -1, 1), 2), first)
+	logs := graph.Concatenate([]*graph.Node{first, second}, 1)
+	g := graph.Exp(logs)
+	column := func(j int) *graph.Node {
+		return graph.Reshape(graph.SliceAxis(g, 1, graph.AxisRange(j, j+1)), -1, 1, 1, 1)
+	}
+	a, b := n.as.Coefficients(column(0)), n.as.Coefficients(column(1))
+	split := func(x *graph.Node) (mean, rest *graph.Node) {
+		mean = graph.BroadcastToDims(graph.ReduceAndKeep(x, graph.ReduceMean, 1, 2), x.Shape().Dimensions...)
+		return mean, graph.Sub(x, mean)
+	}
+	low, high := split(z)
+	low, high = graph.Div(low, a.In), graph.Div(high, b.In)
+	flowLow, flowHigh := split(n.FlowNetwork.Flow(s, graph.Add(low, high), g, label))
+	return graph.Add(
+		graph.Div(graph.Sub(flowLow, graph.Mul(a.Skip, low)), a.Out),
+		graph.Div(graph.Sub(flowHigh, graph.Mul(b.Skip, high)), b.Out))
+}
+
+// logSigma is the inverse of the noise label.
+func (n disguise) logSigma(c *graph.Node) *graph.Node {
+	switch n.as.Kind() {
+	case parametrization.EDM:
+		return graph.MulScalar(c, 4)
+	case parametrization.VE:
+		return graph.AddScalar(c, math.Ln2)
+	case parametrization.VP:
+		t := graph.MulScalar(c, 1.0/999)
+		beta := graph.Mul(t, graph.AddScalar(graph.MulScalar(t, 0.5*19.9), 0.1))
+		return graph.MulScalar(graph.Log(graph.Expm1(beta)), 0.5)
+	case parametrization.Flow:
+		t := graph.MulScalar(c, 1.0/1000)
+		if n.as.Label(1) < 1 { // to data, from 0 to 1
+			return graph.Log(graph.AddScalar(graph.Reciprocal(c), -1))
+		}
+		return graph.Neg(graph.Log(graph.AddScalar(graph.Reciprocal(t), -1)))
+	}
+	return graph.AddScalar(graph.MulScalar(c, tableStep), tableFrom)
+}
+
+// TestEstimatorInEveryParametrization: a network that is wrong (its data are stretched and shifted) and sees all of g,
+// in every parametrisation. Explicit terms with backprop, and the full estimator with an exact trace, are finite
+// differences of the loss sample by sample. The terms are those of the flow itself.
+func TestEstimatorInEveryParametrization(t *testing.T) {
+	t.Parallel()
+	plain := newLaboratory(t, 1, 1.6, 0.5)
+	truth := slices.Concat(plain.differences(t)...)
+	g, gdot := plain.levels(plain.theta)
+	want := plain.terms(t, kernels.Full, g, gdot)
+	explicit := plain.terms(t, kernels.Explicit, g, gdot)
+	for _, as := range parametrizations(t) {
+		t.Run(fmt.Sprintf("%s %g", as.Kind(), as.Label(1)), func(t *testing.T) {
+			l := *plain
+			net := disguise{plain.m.Network().(kernels.FlowNetwork), as}
+			l.m, l.w = model64(t, net, plain.m.Basis(), nil)
+
+			_, a, b := l.terms(t, kernels.Backprop, g, gdot).Assemble(g, gdot, labC)
+			expect(t, "backprop", slices.Concat(l.perSample(a, b)...), truth, 1e-7)
+			_, a, b = l.exactTrace(t, g, gdot).Assemble(g, gdot, labC)
+			expect(t, "full, exact trace", slices.Concat(l.perSample(a, b)...), truth, 1e-7)
+
+			full := l.terms(t, kernels.Full, g, gdot)
+			for name, pair := range map[string][2][]float64{
+				"residual":  {full.Residual, want.Residual},
+				"explicit":  {full.ExplicitX, want.ExplicitX},
+				"trace":     {full.Implicit1, want.Implicit1},
+				"transport": {full.Implicit2, want.Implicit2},
+				"drift":     {full.Implicit3, want.Implicit3},
+				"alone":     {l.terms(t, kernels.Explicit, g, gdot).ExplicitX, explicit.ExplicitX},
+			} {
+				expect(t, name, pair[0], pair[1], 1e-9)
+			}
+		})
+	}
+}
+
+// TestBackpropInEveryParametrization: as TestBackpropIsAutodiff, on a network of no law at all.
+func TestBackpropInEveryParametrization(t *testing.T) {
+	t.Parallel()
+	for _, as := range parametrizations(t) {
+		t.Run(fmt.Sprintf("%s %g", as.Kind(), as.Label(1)), func(t *testing.T) {
+			net := toy{ratios: 2, as: as}
+			m, w := model64(t, net, toyBasis(t, 3), net.values(1))
+			in := toyBatch(3, 4, 3)
+			want, err := m.LevelGradient(w, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "backprop", estimate64(t, m, w, in).Backprop, want, 1e-11)
+		})
+	}
+}

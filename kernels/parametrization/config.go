@@ -1,0 +1,191 @@
+package parametrization
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+// The kinds of parametrisation.
+const (
+	EDM     = "edm"
+	VP      = "vp"
+	VE      = "ve"
+	Epsilon = "epsilon"
+	V       = "v"
+	X0      = "x0"
+	Flow    = "flow"
+)
+
+// Kinds lists the kinds.
+var Kinds = []string{EDM, VP, VE, Epsilon, V, X0, Flow}
+
+// Section is the field of a config.json that holds a Config.
+const Section = "parametrization"
+
+const maxTable = 1 << 16
+
+// Config is the section "parametrization" of a config.json. A zero field is one that is not given; Resolved fills in
+// what the kind takes.
+type Config struct {
+	Kind string `json:"kind"`
+	// standard deviation of the data: σ_d of edm, and of the weight that pre-training gives the noise levels; 0.5
+	SigmaData float64 `json:"sigma_data,omitempty"`
+	// the noise levels that the network was trained on, where they are narrower than the kind's own
+	SigmaMin float64 `json:"sigma_min,omitempty"`
+	SigmaMax float64 `json:"sigma_max,omitempty"`
+
+	BetaD    float64 `json:"beta_d,omitempty"`    // of vp: β_d, 19.9
+	BetaMin  float64 `json:"beta_min,omitempty"`  // of vp: β_min, 0.1
+	Steps    float64 `json:"steps,omitempty"`     // of vp: M, 1000; of flow: N, the label of t = 1, by default 1
+	EpsilonT float64 `json:"epsilon_t,omitempty"` // of vp: the least t, 1e-5
+
+	// of epsilon, v and x0: ᾱ of every discrete time, decreasing in (0, 1); entries of 0 at the end have no σ and are
+	// left out
+	AlphasCumprod []float64 `json:"alphas_cumprod,omitempty"`
+	// of epsilon, v and x0: the label of every entry of the table, by default 0, 1, 2, …
+	Timesteps []float64 `json:"timesteps,omitempty"`
+
+	ToData bool `json:"to_data,omitempty"` // of flow: time runs from noise at 0 to data at 1
+}
+
+// Parse reads a section strictly. Errors are *[nn.ConfigError].
+func Parse(section []byte) (*Parametrization, error) {
+	var c Config
+	dec := json.NewDecoder(bytes.NewReader(section))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return nil, bad("", "want one JSON object with the field kind and what that kind takes: %v",
+			strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if dec.More() {
+		return nil, bad("", "there is text after the object; remove it")
+	}
+	return New(c)
+}
+
+// UnmarshalJSON reads a section as Parse does.
+func (p *Parametrization) UnmarshalJSON(section []byte) error {
+	read, err := Parse(section)
+	if err == nil {
+		*p = *read
+	}
+	return err
+}
+
+// bad returns the error of a field of the section, or of all of it.
+func bad(field, format string, args ...any) error {
+	name := Section
+	if field != "" {
+		name += "." + field
+	}
+	return &nn.ConfigError{Field: name, Reason: fmt.Sprintf(format, args...)}
+}
+
+// takes lists the fields of each kind beside kind, sigma_data, sigma_min and sigma_max, which all take.
+var takes = map[string][]string{
+	EDM: nil, VE: nil,
+	VP:      {"beta_d", "beta_min", "steps", "epsilon_t"},
+	Epsilon: {"alphas_cumprod", "timesteps"},
+	V:       {"alphas_cumprod", "timesteps"},
+	X0:      {"alphas_cumprod", "timesteps"},
+	Flow:    {"steps", "to_data"},
+}
+
+// check looks at what is given, before defaults.
+func (c Config) check() error {
+	if c.Kind == "" {
+		return bad("kind", "is missing; choose one of %s", strings.Join(Kinds, ", "))
+	}
+	if wrong := suggest.OneOf(c.Kind, Kinds); wrong != "" {
+		return bad("kind", "%s", wrong)
+	}
+	for name, given := range map[string]bool{
+		"beta_d": c.BetaD != 0, "beta_min": c.BetaMin != 0, "steps": c.Steps != 0, "epsilon_t": c.EpsilonT != 0,
+		"alphas_cumprod": c.AlphasCumprod != nil, "timesteps": c.Timesteps != nil, "to_data": c.ToData,
+	} {
+		if given && !slices.Contains(takes[c.Kind], name) {
+			return bad(name, "is no field of the kind %s; remove it", c.Kind)
+		}
+	}
+	for name, v := range map[string]float64{
+		"sigma_data": c.SigmaData, "sigma_min": c.SigmaMin, "sigma_max": c.SigmaMax, "beta_d": c.BetaD,
+		"beta_min": c.BetaMin, "steps": c.Steps, "epsilon_t": c.EpsilonT,
+	} {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return bad(name, "must be positive and finite, got %v", v)
+		}
+	}
+	if c.SigmaMax != 0 && c.SigmaMin >= c.SigmaMax {
+		return bad("sigma_max", "must lie above sigma_min = %v, got %v", c.SigmaMin, c.SigmaMax)
+	}
+	if c.EpsilonT >= 1 {
+		return bad("epsilon_t", "must lie below 1, got %v", c.EpsilonT)
+	}
+	if slices.Contains(takes[c.Kind], "alphas_cumprod") {
+		return c.checkTable()
+	}
+	return nil
+}
+
+func (c Config) checkTable() error {
+	n := len(c.AlphasCumprod)
+	if n > maxTable {
+		return bad("alphas_cumprod", "must hold at most %d values, got %d", maxTable, n)
+	}
+	used := n
+	for used > 0 && c.AlphasCumprod[used-1] == 0 {
+		used--
+	}
+	if used < 2 {
+		return bad("alphas_cumprod", "must hold at least two values above 0, the ᾱ of every discrete time, got %d", used)
+	}
+	for i, v := range c.AlphasCumprod[:used] {
+		if !(v > 0 && v < 1) || i > 0 && !(v < c.AlphasCumprod[i-1]) {
+			return bad("alphas_cumprod", "must decrease strictly within (0, 1), from data to noise, got %v at %d", v, i)
+		}
+	}
+	if c.Timesteps != nil && len(c.Timesteps) != n {
+		return bad("timesteps", "must hold a label for each of the %d values of alphas_cumprod, got %d", n, len(c.Timesteps))
+	}
+	for i, v := range c.Timesteps {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return bad("timesteps", "must be finite, got %v at %d", v, i)
+		}
+	}
+	return nil
+}
+
+// resolved fills in the defaults of the kind.
+func (c Config) resolved() Config {
+	orDefault := func(v *float64, to float64) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	orDefault(&c.SigmaData, 0.5)
+	switch c.Kind {
+	case VP:
+		orDefault(&c.BetaD, 19.9)
+		orDefault(&c.BetaMin, 0.1)
+		orDefault(&c.Steps, 1000)
+		orDefault(&c.EpsilonT, 1e-5)
+	case Flow:
+		orDefault(&c.Steps, 1)
+	case Epsilon, V, X0:
+		c.AlphasCumprod = slices.Clone(c.AlphasCumprod)
+		c.Timesteps = slices.Clone(c.Timesteps)
+		if c.Timesteps == nil {
+			for i := range c.AlphasCumprod {
+				c.Timesteps = append(c.Timesteps, float64(i))
+			}
+		}
+	}
+	return c
+}

@@ -1,0 +1,152 @@
+package parametrization
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// Parametrization is one of the kinds with its constants. It is immutable and safe for concurrent use.
+type Parametrization struct {
+	given Config // as it was configured
+	cfg   Config // with defaults
+	table table  // of epsilon, v and x0
+	noise schedule.Range
+}
+
+// table holds the labels of increasing noise levels.
+type table struct{ logs, labels []float64 } // ln σ, label
+
+// New returns the parametrisation of a configuration. Errors are *[nn.ConfigError].
+func New(c Config) (*Parametrization, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	p := &Parametrization{given: c, cfg: c.resolved()}
+	for i, a := range p.cfg.AlphasCumprod {
+		if a > 0 {
+			p.table.logs = append(p.table.logs, 0.5*(math.Log1p(-a)-math.Log(a)))
+			p.table.labels = append(p.table.labels, p.cfg.Timesteps[i])
+		}
+	}
+	own := p.own()
+	p.noise = own.Within(schedule.Range{Min: c.SigmaMin, Max: c.SigmaMax})
+	if p.noise.Empty() {
+		return nil, bad("sigma_min", "must leave noise levels between %g and %g, those of the kind %s; got %g … %g",
+			own.Min, own.Max, c.Kind, c.SigmaMin, c.SigmaMax)
+	}
+	return p, nil
+}
+
+// OfEDM returns EDM's own with the standard deviation σ_d of the data; 0 means 0.5.
+func OfEDM(sigmaData float64) *Parametrization {
+	c := Config{Kind: EDM, SigmaData: sigmaData}
+	return &Parametrization{given: c, cfg: c.resolved()}
+}
+
+// own returns the noise levels that the kind's constants tell.
+func (p *Parametrization) own() schedule.Range {
+	c := p.cfg
+	switch c.Kind {
+	case VP:
+		at := func(t float64) float64 { return math.Sqrt(math.Expm1(0.5*c.BetaD*t*t + c.BetaMin*t)) }
+		return schedule.Range{Min: at(c.EpsilonT), Max: at(1)}
+	case VE:
+		return schedule.Range{Min: 0.02, Max: 100}
+	case Epsilon, V, X0:
+		l := p.table.logs
+		return schedule.Range{Min: math.Exp(l[0]), Max: math.Exp(l[len(l)-1])}
+	}
+	return schedule.Range{}
+}
+
+// Kind returns one of Kinds.
+func (p *Parametrization) Kind() string { return p.cfg.Kind }
+
+// SigmaData returns the standard deviation of the data.
+func (p *Parametrization) SigmaData() float64 { return p.cfg.SigmaData }
+
+// Range returns the noise levels that the network was trained on, as far as they are known.
+func (p *Parametrization) Range() schedule.Range { return p.noise }
+
+// MarshalJSON writes the section as it was configured.
+func (p *Parametrization) MarshalJSON() ([]byte, error) { return json.Marshal(p.given) }
+
+// Key names the graph that p appends, constants included.
+func (p *Parametrization) Key() string {
+	text, err := json.Marshal(p.cfg)
+	if err != nil {
+		panic(fmt.Sprintf("parametrization: %v", err)) // all numbers are finite
+	}
+	return fmt.Sprintf("%s %x", p.cfg.Kind, sha256.Sum256(text))
+}
+
+// Values are the numbers of one noise level, in float64.
+type Values struct{ In, Skip, Out, Keep float64 }
+
+// At returns the numbers at noise variance g.
+func (p *Parametrization) At(g float64) Values {
+	root := math.Sqrt(g)
+	unit := 1 / math.Sqrt(1+g)
+	switch p.cfg.Kind {
+	case VP, Epsilon:
+		return Values{In: unit, Out: -1, Keep: 1}
+	case VE:
+		return Values{In: 1, Out: 1, Keep: 1}
+	case V:
+		return Values{In: unit, Skip: -root / (1 + g), Out: -unit, Keep: 1 / (1 + g)}
+	case X0:
+		return Values{In: unit, Skip: -1 / root, Out: 1 / root}
+	case Flow:
+		v := Values{In: 1 / (1 + root), Skip: -1 / (1 + root), Out: -1 / (1 + root), Keep: 1 / (1 + root)}
+		if p.cfg.ToData {
+			v.Out = -v.Out
+		}
+		return v
+	}
+	s := p.cfg.SigmaData * p.cfg.SigmaData
+	norm := math.Sqrt(g + s)
+	return Values{In: 1 / norm, Skip: -root / (g + s), Out: p.cfg.SigmaData / norm, Keep: s / (g + s)}
+}
+
+// Label returns the noise label of the noise level σ.
+func (p *Parametrization) Label(sigma float64) float64 {
+	c := p.cfg
+	switch c.Kind {
+	case VP:
+		log := math.Log1p(sigma * sigma)
+		return (c.Steps - 1) * 2 * log / (math.Sqrt(c.BetaMin*c.BetaMin+2*c.BetaD*log) + c.BetaMin)
+	case VE:
+		return math.Log(sigma / 2)
+	case Epsilon, V, X0:
+		return p.table.at(math.Log(sigma))
+	case Flow:
+		if c.ToData {
+			return c.Steps / (1 + sigma)
+		}
+		return c.Steps * sigma / (1 + sigma)
+	}
+	return math.Log(sigma) / 4
+}
+
+// at interpolates the label at ln σ.
+func (t table) at(log float64) float64 {
+	n := len(t.logs)
+	k := sort.Search(n, func(i int) bool { return t.logs[i] > log }) // the first above
+	switch k {
+	case 0:
+		return t.labels[0]
+	case n:
+		return t.labels[n-1]
+	}
+	return t.labels[k-1] + t.slope(k-1)*(log-t.logs[k-1])
+}
+
+// slope returns that of the piece that begins at knot k.
+func (t table) slope(k int) float64 {
+	return (t.labels[k+1] - t.labels[k]) / (t.logs[k+1] - t.logs[k])
+}
