@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
-	"github.com/anisoflight/anisoflight/internal/suggest"
+	"github.com/anisoflight/anisoflight/base/suggest"
 )
 
 // EstimateInput is a batch for [Model.Estimate].

@@ -2,7 +2,7 @@
 // read, the columns of every stream, and the error codes they can rely on.
 //
 // The service, the engine and the Go client share it, so a field exists in one place. Of this module it imports
-// internal/suggest alone.
+// base/suggest alone.
 //
 // Every request is one JSON object; Decode reads it strictly: an unknown field, a repeated field, a wrong type,
 // a fraction where a whole number is asked, a second JSON value or a number out of range is an *Error with code

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/base/suggest"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 // comparedGrids are the grids and the tables of noise levels, by name.

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )

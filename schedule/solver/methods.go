@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/internal/suggest"
+	"github.com/anisoflight/anisoflight/base/suggest"
 )
 
 // method describes a solver: what it may be asked for, what a step costs, and its

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
+	"github.com/anisoflight/anisoflight/base/suggest"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
-	"github.com/anisoflight/anisoflight/internal/suggest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )

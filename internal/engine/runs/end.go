@@ -6,8 +6,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
-	"github.com/anisoflight/anisoflight/internal/safely"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
 )
