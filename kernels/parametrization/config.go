@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/internal/suggest"
+	"github.com/anisoflight/anisoflight/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
