@@ -18,7 +18,7 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 
 .DEFAULT_GOAL := help
 .PHONY: help notebook demo figures test test-go test-python test-integration test-crash build wheel test-wheel test-browser \
-	docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-solvers report-gain report-families \
+	docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-alone report-solvers report-gain report-families \
 	report-diffusers clean
 
 help: ## this list
@@ -114,11 +114,15 @@ fmt: $(VENV)/.dev ## format Go and Python
 report-fair: build ## anisotropic samplers against plain networks, five of each kind; writes docs/reports/fair.md (hours)
 	$(PY) -m studies.reports.fair
 
+report-alone: build ## a step for every frequency against one for all, on plain networks; writes docs/reports/alone.md (hours)
+	$(PY) -m studies.reports.alone
+
 report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
 	$(PY) -m studies.reports.solvers
 
-report-gain: build ## samplers on mixtures of clusters with exact score; writes docs/reports/gain.md (an hour)
+report-gain: build ## samplers on an exact score, and joint training; writes docs/reports/gain.md and joint.md (hours)
 	$(PY) -m studies.reports.gain
+	$(PY) -m studies.reports.joint
 
 report-families: build ## what each family of schedules gains; writes docs/reports/families.md (an hour)
 	$(PY) -m studies.reports.families

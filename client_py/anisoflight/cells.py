@@ -28,10 +28,12 @@ class Cells:
     def __contains__(self, key: dict[str, Any]) -> bool:
         return _name(key) in self._rows
 
-    def measured(self, key: dict[str, Any], measure: Callable[[], Row]) -> Row:
-        """The row of that key, from the file or measured now and added to it."""
+    def measured(self, key: dict[str, Any], measure: Callable[[], Row], *, wanted: bool = True) -> Row:
+        """The row of that key, from the file or measured now and added to it; empty where it is neither there nor
+        wanted.
+        """
         name = _name(key)
-        if name not in self._rows and self.kept:
+        if name not in self._rows and (self.kept or not wanted):
             return {}
         if name not in self._rows:
             row = measure()

@@ -291,5 +291,11 @@ def test_fitted_coefficients_are_nearer_to_converged_samples(client: Client, dat
     )
     got = drawn(client, Stepper(client.plan("fit-3", **sampler)), latents, [3, 3])
     assert np.abs(got - expected.images).max() < 1e-3 * np.abs(expected.images).max()
+    alike = client.make_schedule("fit-3-alike", "fit", replace=True, progress=False, isotropic=True, **options)
+    told_alike = alike.info["fit"]
+    assert told["fitted"] < told_alike["fitted"] < 0.9 * told_alike["local"]
+    for stage in client.plan("fit-3-alike", **sampler).stages:
+        for weights in (stage.alpha, stage.beta):
+            assert np.ptp(np.asarray(weights), axis=0).max() == 0
     with pytest.raises(BadRequestError, match="nfe must be 3"):
         client.sample("digits", n=1, schedule="fit-3", solver="fitted", nfe=4, progress=False)

@@ -11,6 +11,7 @@ import pytest
 
 from anisoflight.cells import Cells
 from studies.reports import candidates, fair, fairpage, familypage, networks, search, solverpage, solvers
+from studies.reports.command import Chosen
 from studies.reports.page import Page
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ def test_cells_are_measured_once(tmp_path: Path) -> None:
     kept = Cells(path, kept=True)
     assert kept.measured({"nfe": 7, "sampler": "s"}, measure) == {"value": 1.0}
     assert kept.measured({"nfe": 9, "sampler": "s"}, measure) == {}
+    assert cells.measured({"nfe": 9, "sampler": "s"}, measure, wanted=False) == {}
+    assert cells.measured({"nfe": 5, "sampler": "s"}, measure, wanted=False) == {"value": 2.5}
+    assert len(measured) == 1
 
 
 def test_a_page_with_its_numbers(tmp_path: Path) -> None:
@@ -161,6 +165,32 @@ def test_the_spread_is_over_networks() -> None:
     assert differences["sampler"].tolist() == ["AB3"]
     assert differences["NFE 5"].tolist() == ["**+0.20 ± 0.06** / **+2.00 ± 0.58**"]
     assert "FD higher by +0.20 ± 0.06" in fairpage.verdict(table)
+
+
+def test_anisotropy_alone_is_paired_by_network() -> None:
+    """Of networks that have both; the start is the same on both sides."""
+    table = _networks(
+        {
+            fairpage.BASELINE: [1, 2, 3],
+            ("plain", "fitted, polynomial"): [1.0, 2.1, 3.2],
+            ("plain", "fitted isotropic, polynomial"): [2.0, 3.0],
+        }
+    )
+    alone = fairpage.alone_table(table)
+    assert alone["less"].tolist() == ["fitted isotropic, polynomial"]
+    assert alone["NFE 5"].tolist() == ["**-0.95 ± 0.05** (0.62×) / **-9.50 ± 0.50** (0.62×) on 2"]
+    names = {(arm.kind, arm.name) for arm in fair.ARMS}
+    assert {("plain", name) for pair in fairpage.ALONE for name in pair} <= names
+
+
+def test_parts_are_measured_alone() -> None:
+    chosen = Chosen(samplers=["2M", "few"], nfes=[5])
+    assert chosen.sampler("2M, edm")
+    assert not chosen.sampler("AB3, learned")
+    assert not chosen.nfe(3)
+    assert chosen.seed(4)
+    assert Chosen().everything
+    assert not chosen.everything
 
 
 def test_one_network_makes_no_verdict() -> None:

@@ -213,6 +213,9 @@ type FitSchedule struct {
 	NFE      int         `json:"nfe"`
 	Order    int         `json:"order"` // of local, where the fit begins, and of what it looks back on; default 2
 	Grid     Grid        `json:"grid"`  // of the nodes; default polynomial
+	// Isotropic fits one set of coefficients to all directions of an image alike, starting from DPM-Solver++ instead of
+	// local; by default every coordinate of the statistics has its own
+	Isotropic bool `json:"isotropic"`
 	// Samples is how many trajectories are fitted to, as many choose the ridge, and as many judge; default 256
 	Samples int    `json:"samples"`
 	Seed    uint64 `json:"seed"` // of the trajectories
@@ -243,7 +246,7 @@ func (r *FitSchedule) Validate() error {
 type Fit struct {
 	NFE     int     `json:"nfe"`
 	Samples int     `json:"samples"`
-	Local   float64 `json:"local"`  // error of the solver local on the same nodes
+	Local   float64 `json:"local"`  // error of where the fit began on the same nodes: local, isotropic DPM-Solver++
 	Fitted  float64 `json:"fitted"` // and of the fitted coefficients
 }
 

@@ -290,6 +290,17 @@ func TestCutShortWhileServed(t *testing.T) {
 			t.Errorf("%v does not name the file", err)
 		}
 	}
+	for _, body := range []string{
+		`"kind":"few","model":"tiny","dataset":"noise","nfe":3,"samples":64`,
+		`"kind":"start","dataset":"noise"`,
+		`"kind":"gaussian","dataset":"noise","solver":"ab","nfe":3`,
+	} {
+		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x",`+body+`}`, nil)
+		wantCode(t, body, err, api.Damaged)
+		if err == nil || !strings.Contains(err.Error(), "images.npy") {
+			t.Errorf("%s: %v does not name the file", body, err)
+		}
+	}
 	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":1}`)
 	if err := os.WriteFile(images, whole, 0o644); err != nil {
 		t.Fatal(err)

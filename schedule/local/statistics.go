@@ -195,6 +195,23 @@ func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	}
 }
 
+// WithoutGain returns statistics of the same coordinates whose gains are 0, as of a denoiser that knows the image: λ is 0
+// everywhere, and the solver local is DPM-Solver++.
+func (s *Statistics) WithoutGain() *Statistics {
+	none := *s
+	none.rows, none.logs = slices.Clone(s.rows), nil
+	for i, row := range s.rows {
+		none.rows[i].Gain = make([][]float64, len(s.sigma))
+		logs := make([][]float64, len(s.sigma))
+		for p := range s.sigma {
+			none.rows[i].Gain[p] = make([]float64, len(row.Variance))
+			logs[p] = slices.Repeat([]float64{math.Log(math.SmallestNonzeroFloat64)}, len(row.Variance))
+		}
+		none.logs = append(none.logs, logs)
+	}
+	return &none
+}
+
 // Normal returns the statistics of a denoiser that is exact for centred normal data whose
 // coordinates have these variances: q = λ/(λ + σ²) at every noise level.
 func Normal(h, w, c int, axes, variances []float64) (*Statistics, error) {

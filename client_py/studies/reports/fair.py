@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from studies.features import clipped_gaussian, edge_features
 
 from . import fairpage, networks, schedules
 from .candidates import SOLVERS
-from .command import command
+from .command import Chosen, command
 from .workbench import FULL, SLIGHT, Effort
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Size:
     """Options of the schedules of kind few."""
 
 
+EVERYTHING = Chosen()
 FULL_SIZE = Size({"patches8": 5, "patches16": 3})
 QUICK = Size(
     {"patches8": 1, "patches16": 1},
@@ -57,6 +58,17 @@ QUICK = Size(
     evaluations=64,
     few={"samples": 64, "solvers": ["dpmpp2m"]},
 )
+
+
+class Sampled(Protocol):
+    """A model whose samples are measured: its name, and the hash that its cells are kept under."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
+    @property
+    def problem(self) -> networks.Problem: ...
 
 
 class Network:
@@ -107,6 +119,10 @@ class Arm:
     kind: str
     name: str
     options: Callable[[Network, int], dict[str, Any]]
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 def _on_grid(label: str, grid: str) -> Arm:
@@ -159,14 +175,16 @@ def _from(label: str, sigma: float, *, matched: bool) -> Arm:
     return Arm(PLAIN, f"{label}, {'matched' if matched else 'standard'} start at {sigma:g}", options)
 
 
-def _fitted(matched: float | None = None) -> Arm:
-    """Coefficients fitted around the solver local, with the same nodes."""
+def _fitted(matched: float | None = None, *, isotropic: bool = False) -> Arm:
+    """Coefficients fitted around the solver local; isotropic: around 2M, one set for all frequencies."""
 
     def options(network: Network, nfe: int) -> dict[str, Any]:
-        schedule = schedules.fitted(network.client, network.problem, network.name, nfe, matched=matched)
+        given = {"matched": matched, "isotropic": isotropic}
+        schedule = schedules.fitted(network.client, network.problem, network.name, nfe, **given)
         return {"solver": "fitted", "schedule": schedule}
 
-    return Arm(PLAIN, f"fitted, {'polynomial' if matched is None else f'matched start at {matched:g}'}", options)
+    name = "fitted isotropic" if isotropic else "fitted"
+    return Arm(PLAIN, f"{name}, {'polynomial' if matched is None else f'matched start at {matched:g}'}", options)
 
 
 BASELINE = "iPNDM-4, polynomial"
@@ -185,7 +203,7 @@ ARMS = (
     *(_from(label, sigma, matched=True) for label in ("iPNDM-4", "2M") for sigma in LEVELS),
     *(_from(label, sigma, matched=False) for label in ("iPNDM-4", "2M") for sigma in LEVELS[1:]),
     Arm(PLAIN, FEW, lambda network, nfe: {"schedule": network.few(nfe)}),
-    *(_fitted(sigma) for sigma in (None, 20)),
+    *(_fitted(sigma, isotropic=isotropic) for sigma in (None, 20, 10) for isotropic in (False, True)),
     _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
@@ -204,18 +222,24 @@ class Judge:
         self.references = {name: Reference(found, test) for name, found in features.items()}
         self._bench = Bench(client, self.references, (size.seed,), size.samples)
 
-    def distances(self, network: Network, arm: Arm, nfe: int) -> dict[str, float]:
-        """Both distances of one sampler of one network; a cell."""
+    def distances(self, network: Network, arm: Arm, nfe: int, *, wanted: bool = True) -> dict[str, float]:
+        """Both distances of one sampler of one network; a cell, empty where it is neither kept nor wanted."""
+        return self.sampled(network, arm.name, lambda: arm.options(network, nfe), nfe, wanted=wanted)
+
+    def sampled(
+        self, of: Sampled, sampler: str, options: Callable[[], dict[str, Any]], nfe: int, *, wanted: bool
+    ) -> dict[str, float]:
+        """The distances of a sampler by its name and Sample's options, which are made where they are measured."""
 
         def measure() -> dict[str, float]:
-            sampler = Sampler(arm.name, network.name, arm.options(network, nfe), "")
-            found = self._bench.distances(sampler, nfe)
+            found = self._bench.distances(Sampler(sampler, of.name, options(), ""), nfe)
             if found.evaluations != nfe:
-                raise RuntimeError(f"{arm.name}: asked for {nfe} evaluations, the server counted {found.evaluations}")
+                raise RuntimeError(f"{sampler}: asked for {nfe} evaluations, the server counted {found.evaluations}")
             return {name: values[0] for name, values in found.by_reference.items()}
 
-        key = {"fair": network.problem.name, "network": network.hash, "sampler": arm.name, "nfe": nfe}
-        return self._cells.measured(key | {"samples": self._size.samples, "seed": self._size.seed}, measure)
+        key = {"fair": of.problem.name, "network": of.hash, "sampler": sampler, "nfe": nfe}
+        key |= {"samples": self._size.samples, "seed": self._size.seed}
+        return self._cells.measured(key, measure, wanted=wanted)
 
     def without_network(self, draws: int) -> Iterator[dict[str, Any]]:
         """Rows that take no evaluation: the clipped Gaussian of the training images, and training images themselves."""
@@ -227,22 +251,34 @@ class Judge:
                 yield {"network": NONE, "seed": seed, "sampler": name, "nfe": 0} | found
 
 
-def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size) -> fairpage.Measured:
-    """Train what is missing and measure what has not been measured, network by network, both kinds in turn."""
+def measure(
+    client: Client,
+    problem: networks.Problem,
+    cells: Cells,
+    size: Size,
+    chosen: Chosen = EVERYTHING,
+    arms: Sequence[Arm] = (),
+) -> fairpage.Measured:
+    """Train what is missing and measure what is chosen and has not been measured, network by network, the kinds that
+    the arms (default: all) need in turn.
+    """
+    arms = arms or ARMS
     split = problem.load()
     judge = Judge(client, split, cells, size)
     count = size.counts[problem.name]
     rows, energies = list(judge.without_network(count)), []
     for seed in range(1, count + 1):
         for kind in KINDS:
-            if cells.kept and f"{problem.name}-{kind}-{seed}" not in client.models().index:
+            asked = chosen.seed(seed) and any(chosen.sampler(arm.title) for arm in arms if arm.kind == kind)
+            if (cells.kept or not asked) and f"{problem.name}-{kind}-{seed}" not in client.models().index:
                 continue
             network = Network(client, problem, split, kind, seed, size)
-            jobs = [(arm, nfe) for arm in ARMS if arm.kind == kind for nfe in size.nfes if fits(arm, nfe)]
+            jobs = [(arm, nfe) for arm in arms if arm.kind == kind for nfe in size.nfes if fits(arm, nfe)]
             for arm, nfe in tqdm(jobs, desc=network.name, unit="row"):
-                if found := judge.distances(network, arm, nfe):
+                wanted = chosen.seed(seed) and chosen.sampler(arm.title) and chosen.nfe(nfe)
+                if found := judge.distances(network, arm, nfe, wanted=wanted):
                     rows.append({"network": kind, "seed": seed, "sampler": arm.name, "nfe": nfe} | found)
-            if found := energy(network, split, cells, size):
+            if found := energy(network, split, cells, size, wanted=chosen.everything and arms is ARMS):
                 energies.append({"network": kind, "seed": seed, **found})
     return fairpage.Measured(pd.DataFrame(rows), pd.DataFrame(energies))
 
@@ -252,7 +288,7 @@ def fits(arm: Arm, nfe: int) -> bool:
     return nfe == 5 or "refined" not in arm.name
 
 
-def energy(network: Network, split: Data, cells: Cells, size: Size) -> dict[str, float]:
+def energy(network: Network, split: Data, cells: Cells, size: Size, *, wanted: bool = True) -> dict[str, float]:
     """E of the network's learned schedule; the images, noise and times are the same for every network."""
 
     def found() -> dict[str, float]:
@@ -261,17 +297,17 @@ def energy(network: Network, split: Data, cells: Cells, size: Size) -> dict[str,
         return {"energy": measured.mean, "stderr": measured.stderr}
 
     key = {"fair": network.problem.name, "network": network.hash, "energy": size.evaluations}
-    return cells.measured(key, found)
+    return cells.measured(key, found, wanted=wanted)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write docs/reports/fair.md."""
     problems = list(FULL_SIZE.counts)
-    with command("fair", "The fair comparison", __doc__, arguments, problems) as run:
+    with command("fair", "The fair comparison", __doc__, arguments, problems, choosing=True) as run:
         size = QUICK if run.quick else FULL_SIZE
         run.page.text(fairpage.MEASURED, fairpage.DEFINED)
         for problem in run.problems:
-            fairpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size))
+            fairpage.write(run.page, problem.name, measure(run.client, problem, run.cells, size, run.chosen))
 
 
 if __name__ == "__main__":

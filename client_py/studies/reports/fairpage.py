@@ -28,7 +28,24 @@ counts the networks where they are fewer. All networks and samplers draw the sam
 draws from the training images' mean and covariance, without a network; `real` are training images."""
 
 FD, EDGES = "FD", "edge FD"
-BASELINE = ("plain", "iPNDM-4, polynomial")
+Sampler = tuple[str, str]
+"""The kind of network, and the sampler's name."""
+BASELINE: Sampler = ("plain", "iPNDM-4, polynomial")
+_STARTS = ("polynomial", *(f"matched start at {sigma}" for sigma in (20, 10)))
+ALONE = tuple(
+    (f"{ours}, {start}", f"{theirs}, {start}")
+    for ours, theirs in (("fitted", "fitted isotropic"), ("local-2", "2M"))
+    for start in _STARTS
+)
+"""Samplers of plain networks that differ in anisotropy alone: the same start, levels and order, and a step of its own
+for every frequency against one for all.
+"""
+
+
+ALONE_TEXT = """**Anisotropy alone**: both sides on plain networks, with the same start, levels, order and, where
+fitted, the same trajectories; one side has coefficients of its own for every frequency, the other one set for all. FD /
+edge FD of the first less the second, paired by network, mean ± standard error (bold beyond two of them), the quotient
+of the means, and how many networks:"""
 
 
 @dataclass(frozen=True)
@@ -74,13 +91,18 @@ def less_baseline(rows: pd.DataFrame, kind: str, sampler: str, nfe: int, column:
     """A sampler's distance less the baseline's, by seed of the networks; an anisotropic network is paired with the
     plain one of its seed, which makes the differences independent of each other.
     """
-    part = rows[rows["nfe"] == nfe].set_index("seed")
-    ours = part[(part["network"] == kind) & (part["sampler"] == sampler)][column]
-    return (ours - _of_baseline(rows, nfe).set_index("seed")[column]).dropna()
+    return less(rows, (kind, sampler), BASELINE, nfe, column)
 
 
-def _of_baseline(rows: pd.DataFrame, nfe: int) -> pd.DataFrame:
-    return rows[(rows["nfe"] == nfe) & (rows["network"] == BASELINE[0]) & (rows["sampler"] == BASELINE[1])]
+def less(rows: pd.DataFrame, ours: Sampler, theirs: Sampler, nfe: int, column: str) -> pd.Series:
+    """A sampler's distance less another's, by seed of the networks that both were measured on."""
+    return (of(rows, ours, nfe)[column] - of(rows, theirs, nfe)[column]).dropna()
+
+
+def of(rows: pd.DataFrame, sampler: Sampler, nfe: int) -> pd.DataFrame:
+    """The rows of a sampler by seed."""
+    chosen = (rows["nfe"] == nfe) & (rows["network"] == sampler[0]) & (rows["sampler"] == sampler[1])
+    return rows[chosen].set_index("seed")
 
 
 def standard_error(differences: pd.Series) -> float:
@@ -98,12 +120,37 @@ def difference_table(rows: pd.DataFrame) -> pd.DataFrame:
         row = {"network": kind, "sampler": sampler}
         for nfe in nfes:
             columns = [less_baseline(rows, kind, sampler, nfe, column) for column in (FD, EDGES)]
-            row[f"NFE {nfe}"] = " / ".join(_difference(column) for column in columns) if len(columns[0]) else ""
+            row[f"NFE {nfe}"] = " / ".join(difference(column) for column in columns) if len(columns[0]) else ""
         found.append(row)
     return pd.DataFrame(found)
 
 
-def _difference(values: pd.Series) -> str:
+def alone_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Anisotropy alone: each sampler that steps frequencies by themselves less the one that steps them alike, paired by
+    network, and the quotient of the means over those networks.
+    """
+    nfes = sorted(set(rows["nfe"]) - {0})
+    found = []
+    for ours, theirs in ALONE:
+        row = {"sampler": ours, "less": theirs}
+        for nfe in nfes:
+            both = [of(rows, ("plain", name), nfe) for name in (ours, theirs)]
+            seeds = both[0].index.intersection(both[1].index)
+            if seeds.empty:
+                row[f"NFE {nfe}"] = ""
+                continue
+            columns = []
+            for column in (FD, EDGES):
+                first, second = (part.loc[seeds, column] for part in both)
+                columns.append(f"{difference(first - second)} ({first.mean() / second.mean():.2f}×)")
+            row[f"NFE {nfe}"] = " / ".join(columns) + f" on {len(seeds)}"
+        if any(row[f"NFE {nfe}"] for nfe in nfes):
+            found.append(row)
+    return pd.DataFrame(found)
+
+
+def difference(values: pd.Series) -> str:
+    """Mean ± standard error, bold beyond two of them."""
     if len(values) < 2:
         return f"{values.mean():+.2f}"
     text = f"{values.mean():+.2f} ± {standard_error(values):.2f}"
@@ -126,7 +173,7 @@ def verdict(rows: pd.DataFrame) -> str:
             beyond = f"{side} by" if abs(less.mean()) > 2 * error else "no different beyond two standard errors,"
             words.append(f"{column} {beyond} {less.mean():+.2f} ± {error:.2f}")
         ours = part[part["sampler"] == name][FD].median()
-        medians = f"medians of FD {ours:.2f} and {_of_baseline(rows, nfe)[FD].median():.2f}"
+        medians = f"medians of FD {ours:.2f} and {of(rows, BASELINE, nfe)[FD].median():.2f}"
         sentences.append(f"NFE {nfe}: {name}: {', '.join(words)}; {medians}.")
     return "The best sampler of the anisotropic networks less iPNDM-4 of the plain ones. " + " ".join(sentences)
 
@@ -185,6 +232,23 @@ def figure(rows: pd.DataFrame) -> Figure:
     return drawn
 
 
+def write_alone(page: Page, name: str, rows: pd.DataFrame) -> None:
+    """A problem's section of what plain networks have, as far as it has been measured."""
+    page.heading(name)
+    plain = rows[rows["network"] == "plain"]
+    if plain.empty:
+        page.text("Not measured yet.")
+        return
+    page.text(f"Networks: {plain['seed'].nunique()} plain.")
+    page.table(table(rows))
+    if len(alone := alone_table(rows)):
+        page.text(ALONE_TEXT)
+        page.table(alone)
+    page.text(f"Each sampler less {BASELINE[1]}, paired by network, mean ± standard error (bold beyond two of them):")
+    page.table(difference_table(rows))
+    page.numbers(rows, name)
+
+
 def write(page: Page, name: str, measured: Measured) -> None:
     """A problem's section, as far as it has been measured."""
     page.heading(name)
@@ -199,6 +263,10 @@ def write(page: Page, name: str, measured: Measured) -> None:
     page.text(verdict(rows))
     page.text("Each sampler less the baseline, paired by seed, mean ± standard error (bold beyond two of them):")
     page.table(difference_table(rows))
+    alone = alone_table(rows)
+    if len(alone):
+        page.text(ALONE_TEXT)
+        page.table(alone)
     if len(measured.energies):
         page.text(energy_sentence(measured.energies))
     page.numbers(rows, name)

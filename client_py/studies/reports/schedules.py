@@ -46,12 +46,16 @@ def local(client: Client, problem: Problem, model: str, *, matched: float | None
     return started
 
 
-def fitted(client: Client, problem: Problem, model: str, nfe: int, *, matched: float | None = None) -> str:
-    """`local` with the coefficients of every step fitted to 192 trajectories of the model."""
+def fitted(
+    client: Client, problem: Problem, model: str, nfe: int, *, matched: float | None = None, isotropic: bool = False
+) -> str:
+    """`local` with the coefficients of every step fitted to 192 trajectories of the model; isotropic: DPM-Solver++, its
+    coefficients fitted to the same trajectories, the same for all frequencies.
+    """
     base = local(client, problem, model, matched=matched)
-    name = f"{base}-fit-{nfe}"
+    name = f"{base}-fit-{nfe}" + ("-isotropic" if isotropic else "")
     if name not in client.schedules().index:
-        options = {"model": model, "schedule": base, "nfe": nfe, "samples": 192, "seed": 5}
+        options = {"model": model, "schedule": base, "nfe": nfe, "isotropic": isotropic, "samples": 192, "seed": 5}
         client.make_schedule(name, "fit", progress=False, **options)
     return name
 

@@ -3,6 +3,7 @@ package schedules
 import (
 	"cmp"
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -55,15 +56,7 @@ type try struct {
 
 // few makes the schedule of the sampler that does best among those tried.
 func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := k.Catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := k.Catalog.ImagesFor(m, req.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	own, err := m.OwnSchedule()
+	m, d, end, err := k.onImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -86,19 +79,23 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 	if err := f.measure(ctx); err != nil {
 		return nil, err
 	}
-	return f.choose(ctx, math.Sqrt(own.T()))
+	return f.choose(ctx, math.Sqrt(end))
 }
 
-// measure takes the moments of the data and of their features.
+// measure takes the moments of the data and of their features, in one pass.
 func (f *few) measure(ctx context.Context) (err error) {
+	if err := checkMeasurable(f.req.Dataset, f.data); err != nil {
+		return err
+	}
 	settings := api.StartSettings{Covariance: start.DCT}
 	if f.req.Start != nil {
 		settings = f.req.Start.StartSettings
 	}
-	if f.start, err = measureStart(ctx, f.req.Dataset, f.data, settings, f.report); err != nil {
-		return err
-	}
-	law, err := measured(ctx, f.data, -1, f.report, gaussian.Measure[float32])
+	var law *gaussian.Spectrum
+	f.judges = make([]*frechet.Reference, 2)
+	err = pass(ctx, f.data, f.report, intoStart(&f.start, f.data, settings),
+		into(&law, f.data, -1, gaussian.Measure[float32]),
+		f.intoJudge(&f.judges[0], frechet.Frequencies), f.intoJudge(&f.judges[1], frechet.Edges))
 	if err != nil {
 		return err
 	}
@@ -107,25 +104,19 @@ func (f *few) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.law, err = law.From(shared.Law(start.Shared)); err != nil {
-		return err
-	}
-	for _, features := range []func(h, w, c int) frechet.Features{frechet.Frequencies, frechet.Edges} {
-		im := make([]float32, f.data.Pixels())
-		judge, err := frechet.NewReference(features(f.data.Height(), f.data.Width(), f.data.Channels()),
-			func(yield func([]float32) bool) {
-				for i := range f.data.Len() {
-					if f.data.Image(i, false, im); ctx.Err() != nil || !yield(im) {
-						return
-					}
-				}
-			})
+	f.law, err = law.From(shared.Law(start.Shared))
+	return err
+}
+
+// intoJudge returns the reader that takes the moments of features into *judge.
+func (f *few) intoJudge(judge **frechet.Reference, features func(h, w, c int) frechet.Features) func(images) error {
+	return into(judge, f.data, -1, func(h, w, c int, all iter.Seq[[]float32]) (*frechet.Reference, error) {
+		r, err := frechet.NewReference(features(h, w, c), all)
 		if err != nil {
-			return api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
+			err = api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
 		}
-		f.judges = append(f.judges, judge)
-	}
-	return ctx.Err()
+		return r, err
+	})
 }
 
 // lawOf returns the normal law of a spectrum, about a mean of whatever sign.

@@ -56,11 +56,15 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		f.run.Start = from
 	}
 	f.h, f.w, f.c = m.ImageSize()
+	base := named
+	if f.isotropic = req.Isotropic; f.isotropic {
+		base.Statistics = &catalog.Statistics{Statistics: named.Statistics.WithoutGain()}
+	}
 	set := solver.Settings{Solver: solver.LocalName, Order: req.Order, NFE: req.NFE, Grid: solver.Grid{
 		Kind: req.Grid.Kind, SigmaMin: req.Grid.SigmaMin, SigmaMax: req.Grid.SigmaMax, Rho: req.Grid.Rho,
 		Table: req.Grid.Table,
 	}}
-	fitted, told, err := f.all(set)
+	fitted, told, err := f.all(base, set)
 	if err != nil {
 		return nil, err
 	}
@@ -79,14 +83,16 @@ type fitter struct {
 	run         *batch.Ensemble
 	schedule    catalog.Schedule
 	samples     int
+	isotropic   bool // one set of coefficients for all coordinates
 	h, w, c     int
 	report      func(done, total int)
 	done, total int
 }
 
-// all fits step after step, each from the states that the fitted steps before it lead to.
-func (f *fitter) all(set solver.Settings) (*solver.Fitted, *api.Fit, error) {
-	base, err := f.schedule.Plan(set, -1, f.h, f.w, f.c)
+// all fits step after step, each from the states that the fitted steps before it lead to, and near the solver local with
+// the statistics of a schedule.
+func (f *fitter) all(local catalog.Schedule, set solver.Settings) (*solver.Fitted, *api.Fit, error) {
+	base, err := local.Plan(set, -1, f.h, f.w, f.c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,7 +213,7 @@ func (f *fitter) coordinates(images []float32) [][]float64 {
 }
 
 // step returns the weights of a stage that lead from the states at its node to the target, of every coordinate its own
-// and with the ridge that errs least on the samples set aside.
+// unless the fit is isotropic, and with the ridge that errs least on the samples set aside.
 func (f *fitter) step(st solver.Stage, states, evaluations [][][]float64, target [][]float64,
 ) (alpha []float64, beta [][]float64) {
 	i := len(evaluations) - 1
@@ -216,28 +222,35 @@ func (f *fitter) step(st solver.Stage, states, evaluations [][][]float64, target
 	for _, ridge := range append([]float64{math.Inf(1)}, ridges...) {
 		a, b := make([]float64, len(alpha)), make([][]float64, len(alpha))
 		var sum float64
-		for c := range a {
-			near := []float64{st.Alpha[c], st.Beta[c][0]}
-			for k := 2; k < len(st.Beta[c]); k++ {
-				near = append(near, st.Beta[c][k])
+		for _, group := range f.groups(len(a)) {
+			first := group[0]
+			near := append([]float64{st.Alpha[first], st.Beta[first][0]}, st.Beta[first][min(2, len(st.Beta[first])):]...)
+			of := func(coordinates [][]float64, from, to int) (all []float64) {
+				for _, c := range group {
+					all = append(all, coordinates[c][from:to]...)
+				}
+				return all
 			}
-			z := [][]float64{states[i][c], evaluations[i][c]}
-			for k := 1; len(z) < len(near); k++ {
-				z = append(z, evaluations[i-k][c], states[i-k][c])
+			history := func(from, to int) [][]float64 {
+				z := [][]float64{of(states[i], from, to), of(evaluations[i], from, to)}
+				for k := 1; len(z) < len(near); k++ {
+					z = append(z, of(evaluations[i-k], from, to), of(states[i-k], from, to))
+				}
+				return z
 			}
 			w := near
 			if !math.IsInf(ridge, 1) {
-				w = local.Fit(part(z, 0, f.samples), target[c][:f.samples], near, ridge)
+				w = local.Fit(history(0, f.samples), of(target, 0, f.samples), near, ridge)
 			}
-			a[c] = w[0]
-			b[c] = append([]float64{w[1]}, make([]float64, len(st.Beta[c])-1)...)
-			for k := 2; k < len(st.Beta[c]); k++ {
-				b[c][k] = w[k]
+			for _, c := range group {
+				a[c] = w[0]
+				b[c] = append([]float64{w[1]}, make([]float64, len(st.Beta[c])-1)...)
+				copy(b[c][min(2, len(b[c])):], w[2:])
 			}
-			for n := f.samples; n < 2*f.samples; n++ {
-				off := target[c][n]
+			held := history(f.samples, 2*f.samples)
+			for n, off := range of(target, f.samples, 2*f.samples) {
 				for k, v := range w {
-					off -= v * z[k][n]
+					off -= v * held[k][n]
 				}
 				sum += off * off
 			}
@@ -249,12 +262,16 @@ func (f *fitter) step(st solver.Stage, states, evaluations [][][]float64, target
 	return alpha, beta
 }
 
-func part(z [][]float64, from, to int) [][]float64 {
-	out := make([][]float64, len(z))
-	for k, v := range z {
-		out[k] = v[from:to]
+// groups returns the coordinates that share their weights: each stands alone, or all stand together.
+func (f *fitter) groups(n int) [][]int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
 	}
-	return out
+	if f.isotropic {
+		return [][]int{all}
+	}
+	return slices.Collect(slices.Chunk(all, 1))
 }
 
 // judge returns the root mean square by which a plan misses the converged samples that no fit has seen.

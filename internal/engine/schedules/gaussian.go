@@ -3,7 +3,6 @@ package schedules
 import (
 	"context"
 	"errors"
-	"iter"
 	"math"
 	"slices"
 
@@ -87,27 +86,6 @@ func checkMeasurable(name string, d *data.Dataset) error {
 	}
 	return api.Errorf(api.TooLarge,
 		"The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
-}
-
-// measured returns the law of a data set, or of one class of it; −1 stands for all.
-func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int),
-	measure func(h, w, c int, images iter.Seq[[]float32]) (L, error),
-) (L, error) {
-	im := make([]float32, d.Pixels())
-	var unread error
-	law, err := measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
-		for i := range d.Len() {
-			if label >= 0 && d.Label(i) != int32(label) {
-				continue
-			}
-			unread = d.Image(i, false, im)
-			if unread != nil || ctx.Err() != nil || !yield(im) {
-				return
-			}
-			report(i+1, d.Len())
-		}
-	})
-	return law, errors.Join(unread, ctx.Err(), err)
 }
 
 // benchOf compares the nodes with the same solver on EDM's noise levels: on the grid edm or polynomial, whichever is

@@ -11,20 +11,12 @@ import (
 
 // geodesic makes the schedule of least energy of a model on a data set.
 func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := k.Catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	d, err := k.Catalog.ImagesFor(m, req.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	own, err := m.OwnSchedule()
+	m, d, end, err := k.onImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
 	if req.T == 0 { // the end of the model's own time
-		req.T = own.T()
+		req.T = end
 	}
 	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
 	b, err := k.Catalog.BasisFor(family, d.Height(), d.Width(), nil, m)

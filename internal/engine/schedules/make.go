@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // Maker makes schedules.
@@ -73,6 +74,21 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		})
 	}
 	return info, nil
+}
+
+// onImages returns a model, images that fit it, and the end of the model's own schedule.
+func (k *Maker) onImages(model, dataset string) (m *catalog.Model, d *data.Dataset, end float64, err error) {
+	if m, err = k.Catalog.Model(model); err != nil {
+		return nil, nil, 0, err
+	}
+	if d, err = k.Catalog.ImagesFor(m, dataset); err != nil {
+		return nil, nil, 0, err
+	}
+	own, err := m.OwnSchedule()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return m, d, own.T(), nil
 }
 
 // newSchedule is a schedule that was made, and what is known about it.

@@ -2,8 +2,6 @@ package schedules
 
 import (
 	"context"
-	"errors"
-	"iter"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -37,10 +35,16 @@ func (k *Maker) startOn(ctx context.Context, req api.StartSchedule, progress fun
 // measureStart estimates the law of a data set in one pass.
 func measureStart(
 	ctx context.Context, name string, d *data.Dataset, req api.StartSettings, report func(done, total int),
-) (*start.Start, error) {
+) (s *start.Start, err error) {
 	if err := checkMeasurable(name, d); err != nil {
 		return nil, err
 	}
+	err = pass(ctx, d, report, intoStart(&s, d, req))
+	return s, err
+}
+
+// intoStart returns the reader that estimates the law of images into *s.
+func intoStart(s **start.Start, d *data.Dataset, req api.StartSettings) func(images) error {
 	set := start.Settings{Covariance: req.Covariance, Rank: req.Rank, Cuts: req.Cuts, PerClass: true}
 	if req.PerClass != nil {
 		set.PerClass = *req.PerClass
@@ -50,17 +54,8 @@ func measureStart(
 			set.Shrinkage = -1
 		}
 	}
-	im := make([]float32, d.Pixels())
-	var unread error
-	var images iter.Seq2[int, []float32] = func(yield func(int, []float32) bool) {
-		for i := range d.Len() {
-			unread = d.Image(i, false, im)
-			if unread != nil || ctx.Err() != nil || !yield(int(d.Label(i)), im) {
-				return
-			}
-			report(i+1, d.Len())
-		}
+	return func(all images) (err error) {
+		*s, err = start.Measure(d.Height(), d.Width(), d.Channels(), all, set)
+		return err
 	}
-	s, err := start.Measure(d.Height(), d.Width(), d.Channels(), images, set)
-	return s, errors.Join(unread, ctx.Err(), err)
 }

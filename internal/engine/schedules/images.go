@@ -1,0 +1,73 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// images are those of a data set with their labels. An image is valid until the next one.
+type images = iter.Seq2[int, []float32]
+
+// pass reads every image of a data set once and hands it to all readers in turn. It returns what a reader returns, or
+// that an image could not be read or the context has ended; then readers see no further images.
+func pass(ctx context.Context, d *data.Dataset, report func(done, total int), readers ...func(images) error) error {
+	im, label := make([]float32, d.Pixels()), 0
+	errs := make([]error, len(readers))
+	reading := make([]func() (struct{}, bool), 0, len(readers)) // a call lets a reader run until it wants an image
+	over := false                                               // no image is to come
+	for i, read := range readers {
+		next, stop := iter.Pull(func(wait func(struct{}) bool) {
+			errs[i] = read(func(yield func(int, []float32) bool) {
+				for wait(struct{}{}) && !over && yield(label, im) {
+				}
+			})
+		})
+		defer stop()
+		reading = append(reading, next)
+	}
+	for i := 0; ; i++ {
+		waiting := false
+		for _, next := range reading {
+			_, more := next()
+			waiting = waiting || more
+		}
+		if !waiting {
+			return errors.Join(errs...)
+		}
+		if over = i == d.Len(); over {
+			continue
+		}
+		if err := errors.Join(d.Image(i, false, im), ctx.Err()); err != nil {
+			return err
+		}
+		label = int(d.Label(i))
+		report(i+1, d.Len())
+	}
+}
+
+// measured returns the law of a data set, or of one class of it; −1 stands for all.
+func measured[L any](ctx context.Context, d *data.Dataset, label int, report func(done, total int), measure measure[L],
+) (law L, err error) {
+	err = pass(ctx, d, report, into(&law, d, label, measure))
+	return law, err
+}
+
+// measure takes the moments of images [H, W, C].
+type measure[L any] func(h, w, c int, images iter.Seq[[]float32]) (L, error)
+
+// into returns the reader that measures the images of a class, or of all, into *law.
+func into[L any](law *L, d *data.Dataset, label int, measure measure[L]) func(images) error {
+	return func(all images) (err error) {
+		*law, err = measure(d.Height(), d.Width(), d.Channels(), func(yield func([]float32) bool) {
+			for own, im := range all {
+				if (label < 0 || own == label) && !yield(im) {
+					return
+				}
+			}
+		})
+		return err
+	}
+}
