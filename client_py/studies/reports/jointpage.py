@@ -15,11 +15,11 @@ ISOTROPIC, ANISOTROPIC = KINDS = ("isotropic", "anisotropic")
 BASELINE = "iPNDM-4, polynomial"
 BEFORE = "before"
 MEASURED = """`make report-gain` writes this page. Each branch goes on from the same converged plain network:
-network and schedule are trained together for {kimg} thousand images, the schedule from the network's geodesic, the noise at the
-schedule's with a deviation of ln σ of {spread} in each subspace. Isotropic branches have one path, anisotropic ones two
-(DCT) and are told the ratio of their noise levels through weights that start at zero. `full` and `backprop` are the
-estimators of the schedule's gradient ([method](../method.md)). An entry is **FD / edge FD**, as in [fair.md](fair.md),
-mean ± standard deviation over networks; `before` is the network that all branches start from."""
+network and schedule are trained together for {kimg} thousand images, the schedule from the network's geodesic, the
+noise at the schedule's with a deviation of ln σ of {spread} in each subspace. Isotropic branches have one path,
+anisotropic ones two (DCT) and are told the ratio of their noise levels through weights that start at zero. `full` and
+`backprop` are the estimators of the schedule's gradient ([method](../method.md)). An entry is **FD / edge FD**, as in
+[fair.md](fair.md), mean ± standard deviation over networks; `before` is the network that all branches start from."""
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
