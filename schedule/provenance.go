@@ -6,7 +6,7 @@ import "time"
 // absent where it is unknown or has no meaning for the kind.
 type Provenance struct {
 	// Kind is how the schedule was made: a formula's name (edm, log-linear, cosine),
-	// geodesic, gaussian, steps, start, few, learned, or upload.
+	// weight, geodesic, gaussian, steps, start, fit, few, learned, or upload.
 	Kind    string  `json:"kind"`
 	Dataset *Source `json:"dataset,omitempty"` // that it was measured or trained on
 	Model   *Source `json:"model,omitempty"`   // whose network it was made for or with

@@ -11,14 +11,14 @@ type FewSchedule struct {
 	Model   string   `json:"model"`
 	Dataset string   `json:"dataset"`
 	NFE     int      `json:"nfe"`               // at most so many evaluations, as in Sample
-	Solvers []string `json:"solvers,omitempty"` // tried; default ipndm, dpmpp2m, unipc
+	Solvers []string `json:"solvers,omitempty"` // tried; default FewSolvers, one at least besides local and fitted
 	Samples int      `json:"samples"`           // of each try, and as many held back; default 1024
 	Seed    uint64   `json:"seed"`              // of the samples
 	Start   *Start   `json:"start,omitempty"`   // what is kept of the data's covariance; default dct, per class
 }
 
 // FewSolvers are tried where a request names none.
-var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc"}
+var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
 
 // Kind implements ScheduleKind.
 func (r *FewSchedule) Kind() string { return "few" }
@@ -38,6 +38,10 @@ func (r *FewSchedule) Validate() error {
 		if err := oneOf("solvers", s, Solvers...); err != nil {
 			return err
 		}
+	}
+	if !slices.ContainsFunc(r.Solvers, func(s string) bool { return s != "local" && s != "fitted" }) {
+		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
+			r.Solvers)
 	}
 	return first(need("model", r.Model), need("dataset", r.Dataset), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 32),
 		atLeast("samples", r.Samples, 64), atMost("samples", r.Samples, 1<<16), r.Start.check("start"))

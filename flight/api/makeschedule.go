@@ -12,7 +12,7 @@ import (
 type MakeSchedule struct{ Of ScheduleKind }
 
 // ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StepsSchedule,
-// *StartSchedule, *FewSchedule or *FormulaSchedule.
+// *StartSchedule, *FitSchedule, *FewSchedule, *WeightSchedule or *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -38,6 +38,7 @@ var scheduleKinds = []func() ScheduleKind{
 	func() ScheduleKind { return new(StartSchedule) },
 	func() ScheduleKind { return new(FitSchedule) },
 	func() ScheduleKind { return new(FewSchedule) },
+	func() ScheduleKind { return new(WeightSchedule) },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "edm"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "log-linear"} },
 	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },
@@ -248,6 +249,33 @@ type Fit struct {
 	Samples int     `json:"samples"`
 	Local   float64 `json:"local"`  // error of where the fit began on the same nodes: local, isotropic DPM-Solver++
 	Fitted  float64 `json:"fitted"` // and of the fitted coefficients
+}
+
+// WeightSchedule is the isotropic schedule, shared by all classes, along which the trajectory loss is score matching with
+// a weight: ġ ∝ (c + g) w(g), the paper's Lemma A.2.
+type WeightSchedule struct {
+	NewSchedule
+	Sigma  []float64 `json:"sigma"`       // noise levels at which the weight is given, increasing
+	Weight []float64 `json:"weight"`      // of the squared error of the score there; a power of σ in between
+	C      float64   `json:"c"`           // default 1
+	T      float64   `json:"T,omitempty"` // default 6400
+	G0     float64   `json:"g0"`          // default 1e-9
+	Knots  int       `json:"knots"`       // default 32
+}
+
+// mostWeights bounds the noise levels of a weight.
+const mostWeights = 1 << 16
+
+// Kind implements ScheduleKind.
+func (r *WeightSchedule) Kind() string { return "weight" }
+
+// SetDefaults implements Request.
+func (r *WeightSchedule) SetDefaults() { *r = WeightSchedule{C: 1, G0: 1e-9, Knots: 32} }
+
+// Validate implements Request. What the numbers must be the schedule itself says.
+func (r *WeightSchedule) Validate() error {
+	return first(atLeast("sigma", len(r.Sigma), 1), atMost("sigma", len(r.Sigma), mostWeights), positive("c", r.C),
+		checkEnds(r.T, r.G0), checkKnots(r.Knots))
 }
 
 // FormulaSchedule is isotropic and shared by all classes: edm, log-linear or cosine.

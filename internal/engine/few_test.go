@@ -51,6 +51,27 @@ func TestFewChoosesAndIsSampled(t *testing.T) {
 	if !slices.Equal(column[float32](got, "sample"), column[float32](want, "sample")) {
 		t.Error("the schedule's own solver and start are not the defaults")
 	}
+	// The solvers that step every frequency by itself are tried beside them: local from noise and from three levels of
+	// the law, fitted from noise and from two.
+	all := makeGaussian(t, e, `{"name":"all","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,
+		"solvers":["ipndm","local","fitted"]}`)
+	counts := map[string]int{}
+	for _, q := range all.Few.Tries {
+		counts[q.Solver]++
+	}
+	if counts["local"] != 4 || counts["fitted"] != 3 || all.Few.Against.Solver != "ipndm" {
+		t.Errorf("tried %v against %+v", counts, all.Few.Against)
+	}
+	got = get(t, e, "Sample", `{"model":"tiny","n":3,"nfe":3,"schedule":"all","dtype":"float32"}`)
+	want = get(t, e, "Sample", `{"model":"tiny","n":3,"nfe":3,"schedule":"all","dtype":"float32","solver":"`+
+		all.Few.Chosen.Solver+`"}`)
+	if !slices.Equal(column[float32](got, "sample"), column[float32](want, "sample")) {
+		t.Error("the schedule's own solver is not the default")
+	}
+	t.Logf("chosen %+v of all", all.Few.Chosen)
+	_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"few","model":"tiny","dataset":"smooth","nfe":3,
+		"solvers":["fitted"]}`, nil)
+	wantCode(t, "nothing to compare with", err, api.BadRequest)
 	again := makeGaussian(t, e, `{"name":"again","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,
 		"solvers":["ipndm","dpmpp2m"]}`)
 	if !slices.EqualFunc(again.Few.Tries, f.Tries, func(a, b api.FewTry) bool { return score(a) == score(b) }) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -180,6 +181,34 @@ func TestAbortedUploadLeavesNothing(t *testing.T) {
 	u.Abort()
 	_, err = perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
 	wantCode(t, "delete", err, api.ScheduleNotFound)
+}
+
+// A weight of 1 leaves ln(c + g) linear in t; what it must not be is said of the field.
+func TestMakeScheduleOfAWeight(t *testing.T) {
+	e := open(t)
+	act(t, e, "MakeSchedule", `{"name":"even","kind":"weight","sigma":[1],"weight":[2],"c":3,"T":400,"knots":5}`)
+	g := column[float64](get(t, e, "EvaluateSchedule", `{"schedule":"even","points":5}`), "g")
+	for i, part := range []float64{0, 0.25, 0.5, 0.75, 1} {
+		if want := 3*math.Pow(403.0/3, part) - 3; math.Abs(g[i]-want) > 1e-6*(3+want) {
+			t.Errorf("point %d: g = %v, want %v", i, g[i], want)
+		}
+	}
+	if p := provenance(t, e, "even"); p.Kind != "weight" {
+		t.Errorf("made by %q", p.Kind)
+	}
+	for body, says := range map[string]string{
+		`"sigma":[],"weight":[]`:         "sigma",
+		`"sigma":[2,1],"weight":[1,1]`:   "increasing",
+		`"sigma":[1,2],"weight":[1]`:     "one w for each",
+		`"sigma":[1],"weight":[-1]`:      "positive",
+		`"sigma":[1],"weight":[1],"c":0`: "c must",
+	} {
+		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"weight",`+body+`}`, nil)
+		wantCode(t, body, err, api.BadRequest)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v does not say %q", body, err, says)
+		}
+	}
 }
 
 func TestMakeScheduleByFormula(t *testing.T) {

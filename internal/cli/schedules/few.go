@@ -20,7 +20,7 @@ var fewRequest = []command.Option{
 	{Name: "nfe", Required: true, Kind: command.Whole, Usage: "evaluations of the network: takes the most steps that fit"},
 	{
 		Name: "solvers", Kind: command.Object,
-		Usage: "tried: `JSON` such as [\"ipndm\",\"unipc\"] (default: ipndm, dpmpp2m, unipc)",
+		Usage: "tried: `JSON` such as [\"ipndm\",\"unipc\"] (default: ipndm, dpmpp2m, unipc, local, fitted)",
 	},
 	{Name: "samples", Kind: command.Whole, Usage: "of each try, and as many held back (default 1024)"},
 	{Name: "seed", Kind: command.Seed, Usage: "of the samples (default 0)"},

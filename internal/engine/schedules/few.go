@@ -15,6 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
+	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -26,6 +27,10 @@ const (
 	fewHalvings = 4
 	// fewPerLevel bounds the samplers that are tried on the network for each level: those closest to the Gaussian.
 	fewPerLevel = 3
+	// fewFit is the number of trajectories that the coefficients of the solver fitted are fitted to, where memory allows,
+	// and fewLeastFit the least that are worth it.
+	fewFit      = 128
+	fewLeastFit = 32
 	// fewLatents is the number of trajectories of the ODE error.
 	fewLatents = 64
 	// streamFew orders the labels of the samples.
@@ -42,6 +47,7 @@ type few struct {
 	start  *start.Start
 	law    *gaussian.Spectrum // started from the law of all images
 	judges []*frechet.Reference
+	gains  *local.Statistics // of the denoiser, for the solvers local and fitted
 	report func(done, total int)
 	done   int
 	total  int
@@ -79,7 +85,25 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 	if err := f.measure(ctx); err != nil {
 		return nil, err
 	}
+	if f.tried(solver.LocalName) || f.tried(solver.FittedName) {
+		if f.gains, err = k.gains(ctx, m, on, d, end, progress); err != nil {
+			return nil, err
+		}
+	}
 	return f.choose(ctx, math.Sqrt(end))
+}
+
+// tried reports whether the request asks for a solver.
+func (f *few) tried(name string) bool { return slices.Contains(f.req.Solvers, name) }
+
+// plain returns the solvers that treat all frequencies alike.
+func (f *few) plain() (out []string) {
+	for _, name := range f.req.Solvers {
+		if name != solver.LocalName && name != solver.FittedName {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // measure takes the moments of the data and of their features, in one pass.
@@ -134,7 +158,8 @@ func lawOf(s *gaussian.Spectrum) *start.Law {
 
 // choose tries samplers from noise levels up to top, and reports on the best.
 func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
-	f.total = len(f.req.Solvers)*(fewHalvings+1) + 2*len(f.req.Solvers) + fewPerLevel*(fewHalvings+1) + 3
+	n := len(f.plain())
+	f.total = n*(fewHalvings+1) + 2*n + fewPerLevel*(fewHalvings+1) + 3*len(f.req.Solvers)
 	isotropic, err := f.isotropic(top)
 	if err != nil {
 		return nil, err
@@ -143,7 +168,11 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	tries := slices.Concat(isotropic, matched)
+	anisotropic, err := f.anisotropic(ctx, top)
+	if err != nil {
+		return nil, err
+	}
+	tries := slices.Concat(isotropic, matched, anisotropic)
 	for i := range tries {
 		if tries[i].Frequencies, tries[i].Edges, err = f.distances(ctx, tries[i], 0); err != nil {
 			return nil, err
@@ -152,7 +181,9 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	}
 	slices.SortStableFunc(tries, func(a, b try) int { return cmp.Compare(a.score(), b.score()) })
 	best := tries[0]
-	against := tries[slices.IndexFunc(tries, func(t try) bool { return t.Start == api.StartStandard })]
+	against := tries[slices.IndexFunc(tries, func(t try) bool {
+		return t.Start == api.StartStandard && t.settings.Statistics == nil
+	})]
 	out := &api.Few{Model: f.model.Name, Samples: f.req.Samples}
 	for _, t := range tries {
 		out.Tries = append(out.Tries, t.FewTry)
@@ -173,6 +204,7 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	made := &newSchedule{few: out, schedule: best.schedule.WithSampler(schedule.Sampler{
 		Solver: best.settings.Solver, Order: best.settings.Order, NFE: best.NFE,
 	})}
+	made.statistics, made.fitted = best.settings.Statistics, best.settings.Fitted
 	if best.Start == api.StartMatched {
 		made.start = f.start
 	}
@@ -194,7 +226,7 @@ func (t try) score() float64 {
 
 // isotropic returns what samples without knowing the data: from noise, at the highest level and at a quarter of it.
 func (f *few) isotropic(top float64) (out []try, err error) {
-	for _, name := range f.req.Solvers {
+	for _, name := range f.plain() {
 		for _, sigma := range []float64{top, top / 4} {
 			t, err := f.onLevels(name, sigma)
 			if err != nil {
@@ -214,7 +246,7 @@ func (f *few) matched(ctx context.Context, top float64) (out []try, err error) {
 	for halving := range fewHalvings + 1 {
 		sigma := top / float64(int(1)<<halving)
 		var here []try
-		for _, name := range f.req.Solvers {
+		for _, name := range f.plain() {
 			edm, err := f.onLevels(name, sigma)
 			if err != nil {
 				return nil, err
@@ -250,10 +282,64 @@ func (f *few) matched(ctx context.Context, top float64) (out []try, err error) {
 	return out, nil
 }
 
+// anisotropic returns the samplers that step every frequency by itself: local on EDM's rule, from noise and from the
+// data's law at lower noise levels, and coefficients fitted around it to the model's own trajectories.
+func (f *few) anisotropic(ctx context.Context, top float64) (out []try, err error) {
+	for halving := range fewHalvings + 1 {
+		if f.gains == nil || halving == 1 {
+			continue
+		}
+		t, err := f.onLevels(solver.LocalName, top/float64(int(1)<<halving))
+		if err != nil {
+			return nil, err
+		}
+		if t.Start = api.StartMatched; halving == 0 {
+			t.Start = api.StartStandard
+		}
+		if f.tried(solver.LocalName) {
+			out = append(out, t)
+		}
+		if n := f.trajectories(); f.tried(solver.FittedName) && halving < fewHalvings && n >= fewLeastFit {
+			if t, err = f.fitted(ctx, t, n); err != nil {
+				return nil, err
+			}
+			out = append(out, t)
+			f.step()
+		}
+	}
+	return out, nil
+}
+
+// trajectories is how many a fit can have in memory.
+func (f *few) trajectories() int {
+	return min(fewFit, mostFit/(3*9*f.net.On.Pixels()*(f.req.NFE+1)))
+}
+
+// fitted returns the sampler whose coefficients are fitted around those of local to n trajectories.
+func (f *few) fitted(ctx context.Context, t try, n int) (try, error) {
+	fit := &fitter{
+		ctx: ctx, run: f.ensemble(t, 3*uint64(f.req.Samples), 3*n), samples: n, report: func(int, int) {},
+		schedule: catalog.Schedule{Schedule: t.schedule, Statistics: &catalog.Statistics{Statistics: f.gains}},
+	}
+	fit.h, fit.w, fit.c = f.model.ImageSize()
+	coefficients, _, err := fit.all(fit.schedule, t.settings)
+	if err != nil {
+		return try{}, err
+	}
+	t.Solver, t.settings = solver.FittedName, solver.Settings{
+		Solver: solver.FittedName, Steps: t.settings.Steps, Statistics: f.gains, Fitted: coefficients,
+	}
+	t.settings, err = t.settings.Resolve()
+	return t, err
+}
+
 // onLevels returns a sampler on the levels of the grid polynomial from a noise level, as a schedule with its knots
 // there, whose uniform steps they are.
 func (f *few) onLevels(name string, sigma float64) (try, error) {
 	set := solver.Settings{Solver: name, NFE: f.req.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial}}
+	if name == solver.LocalName {
+		set.Statistics = f.gains
+	}
 	edm, err := catalog.EDM(sigma * sigma)
 	if err != nil {
 		return try{}, err
@@ -276,7 +362,7 @@ func (f *few) onLevels(name string, sigma float64) (try, error) {
 	if err != nil {
 		return try{}, err
 	}
-	of := solver.Settings{Solver: name, Order: set.Order, Steps: n}
+	of := solver.Settings{Solver: name, Order: set.Order, Steps: n, Statistics: set.Statistics}
 	if of, err = of.Resolve(); err != nil {
 		return try{}, err
 	}

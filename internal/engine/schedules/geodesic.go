@@ -5,9 +5,30 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
+
+// gains measures the statistics of a model's denoiser for isotropic noise up to T, of all classes together.
+func (k *Maker) gains(ctx context.Context, m *catalog.Model, on *kernels.Model, d *data.Dataset, T float64,
+	progress func(api.Meta),
+) (*local.Statistics, error) {
+	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
+	var g *passes.Geodesic
+	err := k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
+		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
+			T: T, Statistics: true, Progress: report,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g.Statistics, nil
+}
 
 // geodesic makes the schedule of least energy of a model on a data set.
 func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -45,6 +46,8 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = k.fit(ctx, *kind, progress)
 	case *api.FewSchedule:
 		made, err = k.few(ctx, *kind, progress)
+	case *api.WeightSchedule:
+		made, err = scheduleOfWeight(*kind)
 	case *api.FormulaSchedule:
 		made, err = scheduleByFormula(*kind)
 	}
@@ -107,12 +110,18 @@ type newSchedule struct {
 	few        *api.Few
 }
 
+// scheduleOfWeight makes an isotropic schedule shared by all classes.
+func scheduleOfWeight(req api.WeightSchedule) (*newSchedule, error) {
+	path, err := schedule.Weighted(req.Sigma, req.Weight, req.C, cmp.Or(req.T, schedule.DefaultT), req.G0, req.Knots)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
+	}
+	return &newSchedule{schedule: schedule.Isotropic(path)}, nil
+}
+
 // scheduleByFormula makes an isotropic schedule shared by all classes.
 func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
-	T := req.T
-	if T == 0 {
-		T = schedule.DefaultT
-	}
+	T := cmp.Or(req.T, schedule.DefaultT)
 	theta, err := schedule.InitialTheta(req.Formula, req.Knots, T, req.G0)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
