@@ -45,7 +45,7 @@ func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 			`only gaussian, steps, fit, few take it.`,
 		`{"name":"s","kind":"steps","model":"m","solver":"ab","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a ` +
 			`schedule of kind steps; ` +
-			`only geodesic, gaussian, edm, log-linear, cosine take it.`,
+			`only geodesic, gaussian, weight, edm, log-linear, cosine take it.`,
 		`{"name":"s","kind":"cosine","colour":3}`: `[BAD_REQUEST] colour is not a field here. Known: T, g0, knots, name, ` +
 			`replace.`,
 		`{"name":"s"}`: `[BAD_REQUEST] kind is missing.`,
