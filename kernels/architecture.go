@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -58,4 +59,31 @@ type Sampler interface {
 	// Draw fills image [H, W, C] with a draw from the law and returns its label, from
 	// a number u in [0, 1) and as many unit normal numbers as the image has values.
 	Draw(values [][]float32, u float64, normal, image []float32) (label int)
+}
+
+// Resolution is an image's height and width; JSON writes one number where they are
+// equal.
+type Resolution struct{ Height, Width int }
+
+// MarshalJSON writes what UnmarshalJSON reads.
+func (r Resolution) MarshalJSON() ([]byte, error) {
+	if r.Height == r.Width {
+		return json.Marshal(r.Height)
+	}
+	return json.Marshal([2]int{r.Height, r.Width})
+}
+
+// UnmarshalJSON reads a number, or [height, width].
+func (r *Resolution) UnmarshalJSON(b []byte) error {
+	var n int
+	if json.Unmarshal(b, &n) == nil {
+		*r = Resolution{n, n}
+		return nil
+	}
+	var both []int
+	if err := json.Unmarshal(b, &both); err != nil || len(both) != 2 {
+		return errors.New("img_resolution is a number of pixels, or [height, width]")
+	}
+	*r = Resolution{both[0], both[1]}
+	return nil
 }

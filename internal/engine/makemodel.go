@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -33,7 +34,7 @@ func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func
 // mixtureBy makes the mixture of the request's own laws.
 func mixtureBy(req api.MakeModel) (*checkpoint.Model, error) {
 	c := mixture.Config{
-		ImgResolution: mixture.Resolution{Height: req.Shape[0], Width: req.Shape[1]},
+		ImgResolution: kernels.Resolution{Height: req.Shape[0], Width: req.Shape[1]},
 		ImgChannels:   req.Shape[2],
 	}
 	laws := make([]mixture.Law, len(req.Means))
@@ -66,7 +67,7 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 	}
 	h, w, channels := d.Height(), d.Width(), d.Channels()
 	c := mixture.Config{
-		ModelType: mixture.ModelType, ImgResolution: mixture.Resolution{
+		ModelType: mixture.ModelType, ImgResolution: kernels.Resolution{
 			Height: h,
 			Width:  w,
 		}, ImgChannels: channels, LabelDim: d.Classes(),

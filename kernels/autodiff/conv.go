@@ -96,9 +96,9 @@ func convGeneral(node, v *graph.Node) []*graph.Node {
 		KernelSpatial: ax.KernelSpatial,
 		OutputBatch:   ax.InputBatch, OutputChannels: ax.InputChannels, OutputSpatial: ax.InputSpatial,
 	}
-	toX := toInput.conv(v, backwards(w, ax.KernelSpatial...), inputAxes)
+	toX := toInput.conv(v, Reverse(w, ax.KernelSpatial...), inputAxes)
 	if exchange {
-		return []*graph.Node{toX, backwards(toKernel.conv(v, x, graph.ConvolveAxesConfig{
+		return []*graph.Node{toX, Reverse(toKernel.conv(v, x, graph.ConvolveAxesConfig{
 			InputBatch: ax.OutputChannels, InputChannels: ax.OutputBatch, InputSpatial: ax.OutputSpatial,
 			KernelInputChannels: ax.InputBatch, KernelOutputChannels: ax.InputChannels, KernelSpatial: ax.InputSpatial,
 			OutputBatch: ax.KernelOutputChannels, OutputChannels: ax.KernelInputChannels, OutputSpatial: ax.KernelSpatial,

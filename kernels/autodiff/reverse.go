@@ -9,13 +9,13 @@ import (
 
 // reverse: y = x with some axes run backwards; its own adjoint.
 func reverse(node, v *graph.Node) []*graph.Node {
-	return []*graph.Node{backwards(v, nodes.Of(node).Ints("axes")...)}
+	return []*graph.Node{Reverse(v, nodes.Of(node).Ints("axes")...)}
 }
 
-// backwards runs x's entries backwards along the axes. The pure-Go backend has
+// Reverse runs x's entries backwards along the axes. The pure-Go backend has
 // no such operation; there single entries are concatenated, which costs nothing
 // worth mentioning for the kernels (3×3) it is used on.
-func backwards(x *graph.Node, axes ...int) *graph.Node {
+func Reverse(x *graph.Node, axes ...int) *graph.Node {
 	if x.Graph().Backend().Capabilities().Operations[backends.OpTypeReverse] {
 		return graph.Reverse(x, axes...)
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
@@ -25,46 +26,19 @@ const (
 // Config is the config.json of a mixture: what its tensors do not say. Where they
 // have the same meaning, fields have the names of EDM's keyword arguments.
 type Config struct {
-	ModelType     string      `json:"model_type"`     // Mixture
-	ImgResolution Resolution  `json:"img_resolution"` // one number, or [height, width]
-	ImgChannels   int         `json:"img_channels"`
-	LabelDim      int         `json:"label_dim"`            // number of classes, 0 = unconditional
-	SigmaData     float64     `json:"sigma_data,omitempty"` // default 0.5; the step of finite differences follows it
-	Components    []Component `json:"components"`
-	Classes       []string    `json:"classes,omitempty"` // names of the labels: none, or LabelDim
+	ModelType     string             `json:"model_type"`     // Mixture
+	ImgResolution kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
+	ImgChannels   int                `json:"img_channels"`
+	LabelDim      int                `json:"label_dim"`            // number of classes, 0 = unconditional
+	SigmaData     float64            `json:"sigma_data,omitempty"` // default 0.5; the step of finite differences follows it
+	Components    []Component        `json:"components"`
+	Classes       []string           `json:"classes,omitempty"` // names of the labels: none, or LabelDim
 }
 
 // Component is the part of a component's law that is not a tensor.
 type Component struct {
 	Weight float64 `json:"weight"`          // π_i > 0, relative to the others
 	Label  int     `json:"label,omitempty"` // its class, in a mixture with classes
-}
-
-// Resolution is an image's height and width; JSON writes one number where they are
-// equal.
-type Resolution struct{ Height, Width int }
-
-// MarshalJSON writes what UnmarshalJSON reads.
-func (r Resolution) MarshalJSON() ([]byte, error) {
-	if r.Height == r.Width {
-		return json.Marshal(r.Height)
-	}
-	return json.Marshal([2]int{r.Height, r.Width})
-}
-
-// UnmarshalJSON reads a number, or [height, width].
-func (r *Resolution) UnmarshalJSON(b []byte) error {
-	var n int
-	if json.Unmarshal(b, &n) == nil {
-		*r = Resolution{n, n}
-		return nil
-	}
-	var both []int
-	if err := json.Unmarshal(b, &both); err != nil || len(both) != 2 {
-		return errors.New("img_resolution is a number of pixels, or [height, width]")
-	}
-	*r = Resolution{both[0], both[1]}
-	return nil
 }
 
 // ParseConfig decodes a config.json strictly. What cannot be used is a

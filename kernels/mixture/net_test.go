@@ -19,7 +19,7 @@ func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) 
 	mixture.Settings,
 ) {
 	t.Helper()
-	c := mixture.Config{ImgResolution: mixture.Resolution{Height: s.Height, Width: s.Width}, ImgChannels: s.Channels}
+	c := mixture.Config{ImgResolution: kernels.Resolution{Height: s.Height, Width: s.Width}, ImgChannels: s.Channels}
 	if labelled {
 		c.LabelDim = len(s.Weights)
 	}

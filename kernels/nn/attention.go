@@ -48,11 +48,19 @@ func (a Attention) Apply(s *Scope, x *Node) *Node {
 		y := Shift(graph.DotGeneral(x, []int{2}, nil, wi, []int{0}, nil), bi)
 		return graph.Reshape(y, d[0], d[1]*d[2], a.Heads, size)
 	}
-	q, k, v := part(0), graph.MulScalar(part(1), 1/math.Sqrt(float64(size))), part(2)
-
-	weights := graph.DotGeneral(q, []int{3}, []int{0, 2}, k, []int{3}, []int{0, 2}) // [B, head, query, key]
-	weights = narrow(graph.Softmax(Wide(weights), -1), x)
-	y := graph.DotGeneral(weights, []int{3}, []int{0, 1}, v, []int{1}, []int{0, 2}) // [B, head, query, c]
-	y = graph.TransposeAllAxes(y, 0, 2, 1, 3)
+	y := Attend(part(0), part(1), part(2), 1/math.Sqrt(float64(size)), nil)
 	return a.proj().Apply(s, graph.Reshape(y, d...))
+}
+
+// Attend returns Σ_k softmax_k(scale q·k + mask) v_k for q [B, N, heads, c], k and v
+// [B, M, heads, c], shaped as q. The mask is one that can be broadcast to [B, heads, N, M],
+// or nil. The softmax is computed wide.
+func Attend(q, k, v *Node, scale float64, mask *Node) *Node {
+	k = graph.MulScalar(k, scale)
+	weights := Wide(graph.DotGeneral(q, []int{3}, []int{0, 2}, k, []int{3}, []int{0, 2})) // [B, head, query, key]
+	if mask != nil {
+		weights = graph.Add(weights, mask)
+	}
+	y := graph.DotGeneral(narrow(graph.Softmax(weights, -1), q), []int{3}, []int{0, 1}, v, []int{1}, []int{0, 2})
+	return graph.TransposeAllAxes(y, 0, 2, 1, 3) // from [B, head, query, c]
 }

@@ -32,7 +32,23 @@ func (c Conv2D) Apply(s *Scope, x *Node) *Node {
 // pad zeros on every side. A 1×1 kernel without padding is a matrix product,
 // which is faster.
 func Convolve(x, w *Node, pad int) *Node {
-	if d := w.Shape().Dimensions; d[0] == 1 && d[1] == 1 && pad == 0 {
+	return Window{Pad: [2][2]int{{pad, pad}, {pad, pad}}}.Convolve(x, w)
+}
+
+// Window says how a convolution goes over rows and columns. Of strides, dilations and
+// spreads zero means one.
+type Window struct {
+	Stride [2]int
+	Pad    [2][2]int // zeros before and behind
+	Dilate [2]int    // distance of the kernel's taps
+	Spread [2]int    // distance of the image's pixels, zeros between: a transposed convolution
+}
+
+// Convolve convolves x [B, H, W, In] with w [K, L, In, Out].
+func (n Window) Convolve(x, w *Node) *Node {
+	stride, dilate, spread := unit(n.Stride), unit(n.Dilate), unit(n.Spread)
+	one := [2]int{1, 1}
+	if d := w.Shape().Dimensions; d[0] == 1 && d[1] == 1 && n.Pad == [2][2]int{} && stride == one && spread == one {
 		return graph.DotGeneral(x, []int{3}, nil, graph.Reshape(w, d[2], d[3]), []int{0}, nil)
 	}
 	axes := graph.ConvolveAxesConfig{
@@ -40,9 +56,10 @@ func Convolve(x, w *Node, pad int) *Node {
 		KernelSpatial: []int{0, 1}, KernelInputChannels: 2, KernelOutputChannels: 3,
 		OutputBatch: 0, OutputSpatial: []int{1, 2}, OutputChannels: 3,
 	}
-	one := []int{1, 1}
-	return graph.ConvGeneral(x, w, axes, one, [][2]int{{pad, pad}, {pad, pad}}, one, one, 1, 1)
+	return graph.ConvGeneral(x, w, axes, stride[:], n.Pad[:], spread[:], dilate[:], 1, 1)
 }
+
+func unit(v [2]int) [2]int { return [2]int{max(v[0], 1), max(v[1], 1)} }
 
 // channels shapes a vector [C] for arithmetic with images.
 func channels(v *Node) *Node { return graph.Reshape(v, 1, 1, 1, -1) }

@@ -26,25 +26,56 @@ func (n GroupNorm) Params() []Param {
 }
 
 // Apply normalises x [B, H, W, Channels].
+func (n GroupNorm) Apply(s *Scope, x *Node) *Node {
+	return NormalizeGroups(x, n.Groups(), n.Eps, s.Param(n.Name+".weight"), s.Param(n.Name+".bias"))
+}
+
+// NormalizeGroups normalises groups of neighbouring channels of x [B, H, W, C] over their
+// pixels, as [GroupNorm] says; weight and bias are [C], or nil for one and zero.
 //
 // Sums run over the pixels first, [B, C], and over a group's channels then, so
 // that channels stay the fastest axis of everything large; the scale and the
 // weight are joined to one factor per sample and channel.
-func (n GroupNorm) Apply(s *Scope, x *Node) *Node {
-	d := x.Shape().Dimensions
+func NormalizeGroups(x *Node, groups int, eps float64, weight, bias *Node) *Node {
 	wide := Wide(x)
-	centred := graph.Sub(wide, n.groupMean(wide, d))
-	variance := n.groupMean(graph.Square(centred), d)
-	scale := graph.Mul(graph.Rsqrt(graph.AddScalar(variance, n.Eps)), channels(s.Param(n.Name+".weight")))
-	return narrow(graph.Add(graph.Mul(centred, scale), channels(s.Param(n.Name+".bias"))), x)
+	centred := graph.Sub(wide, groupMean(wide, groups))
+	scale := graph.Rsqrt(graph.AddScalar(groupMean(graph.Square(centred), groups), eps))
+	if weight != nil {
+		scale = graph.Mul(scale, channels(weight))
+	}
+	y := graph.Mul(centred, scale)
+	if bias != nil {
+		y = graph.Add(y, channels(bias))
+	}
+	return narrow(y, x)
 }
 
 // groupMean returns the mean over pixels and group, [B, 1, 1, C].
-func (n GroupNorm) groupMean(x *Node, d []int) *Node {
-	groups, size := n.Groups(), n.Channels/n.Groups()
+func groupMean(x *Node, groups int) *Node {
+	d := x.Shape().Dimensions
+	size := d[3] / groups
 	sum := graph.ReduceSum(x, 1, 2)
 	sum = graph.ReduceSum(graph.Reshape(sum, d[0], groups, size), 2)
 	mean := graph.MulScalar(sum, 1/float64(d[1]*d[2]*size))
 	mean = graph.BroadcastToDims(graph.Reshape(mean, d[0], groups, 1), d[0], groups, size)
-	return graph.Reshape(mean, d[0], 1, 1, n.Channels)
+	return graph.Reshape(mean, d[0], 1, 1, d[3])
+}
+
+// NormalizeLast normalises x over its last axes axes, with the mean taken off where centre
+// is set (a layer norm) and as it is where not (an RMS norm):
+//
+//	y = (x − μ) / √(mean (x − μ)² + eps)
+//
+// It is computed wide and returned in the type of x.
+func NormalizeLast(x *Node, axes int, eps float64, centre bool) *Node {
+	wide := Wide(x)
+	var over []int
+	for i := x.Rank() - axes; i < x.Rank(); i++ {
+		over = append(over, i)
+	}
+	if centre {
+		wide = graph.Sub(wide, graph.ReduceAndKeep(wide, graph.ReduceMean, over...))
+	}
+	square := graph.ReduceAndKeep(graph.Square(wide), graph.ReduceMean, over...)
+	return narrow(graph.Mul(wide, graph.Rsqrt(graph.AddScalar(square, eps))), x)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/graphnet"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
@@ -16,9 +17,10 @@ import (
 // architectures are what a config.json can describe, by its model_type. A new kind of
 // network is a package and a line here.
 var architectures = map[string]func(config []byte) (kernels.Architecture, error){
-	unet.SongUNet:     parser(unet.Parse),
-	unet.DhariwalUNet: parser(unet.Parse),
-	mixture.ModelType: parser(mixture.Parse),
+	unet.SongUNet:      parser(unet.Parse),
+	unet.DhariwalUNet:  parser(unet.Parse),
+	mixture.ModelType:  parser(mixture.Parse),
+	graphnet.ModelType: parser(graphnet.Parse),
 }
 
 // parser returns a network's own Parse as one of any architecture.

@@ -1,0 +1,21 @@
+"""Networks of PyTorch on the server: `pip install anisoflight[torch]`.
+
+    from anisoflight.torch import export
+
+    client.put_network("ddpm", unet, scheduler=scheduler)     # exported, sent, compared with torch
+    client.get_network("tuned", unet)                         # weights that the server has trained, back in the module
+
+`python -m anisoflight.torch FOLDER --name NAME` takes a folder of diffusers. docs/networks.md says what is accepted.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
+
+from .exporting import Exported, export
+
+del _torch
+__all__ = ["Exported", "export"]

@@ -1,0 +1,128 @@
+"""A module of PyTorch as a model folder: config.json and model.safetensors."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch  # pyright: ignore[reportMissingImports]
+
+from ..errors import BadRequestError
+from .program import record
+from .wrapping import Wrapped, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+@dataclass
+class Exported:
+    """A module in the server's form: `save` writes a model folder of it, `Client.put_network` sends it."""
+
+    config: dict[str, Any]
+    """What config.json holds."""
+    tensors: dict[str, torch.Tensor]
+    """Parameters and buffers by the module's own names."""
+    wrapped: Wrapped
+    """The module as the server asks it."""
+
+    @property
+    def operations(self) -> list[str]:
+        """The kinds of operation, by PyTorch's names."""
+        return sorted({node["op"] for node in self.config["graph"]["nodes"]})
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write config.json and model.safetensors into a new folder, which a server takes as a model."""
+        from safetensors.torch import save_file
+
+        target = Path(folder)
+        target.mkdir(parents=True)
+        (target / "config.json").write_text(json.dumps(self.config))
+        save_file(
+            {name: value.float().contiguous().cpu().clone() for name, value in self.tensors.items()},
+            target / "model.safetensors",
+            metadata={"format": "pt"},
+        )
+        return target
+
+
+def export(
+    module: torch.nn.Module,
+    *,
+    size: int | Sequence[int] | None = None,
+    channels: int | None = None,
+    labels: int | None = None,
+    label: Literal["index", "onehot"] = "index",
+    classes: Sequence[str] | None = None,
+    conditions: Any = None,
+    sigma_data: float = 0.5,
+    parametrization: Mapping[str, Any] | None = None,
+    label_dropout: float = 0.0,
+    ratios_at: str | Sequence[str] | None = None,
+) -> Exported:
+    """Export a denoiser: torch.export records its forward pass for any number of images.
+
+    - A model of diffusers tells its `size`, `channels` and `labels` itself. UNet2DModel, UNet2DConditionModel (with
+      `conditions` [S, D], or [K, S, D] of which each label k is given row k), DiT and other transformers that take
+      sample, timestep and class_labels are known; learned variances are cut off.
+    - Any other module is called as forward(x, noise_label), or forward(x, noise_label, class_labels) with `labels`
+      classes: their numbers, or with label="onehot" float [B, labels], zeros for none. x is [B, channels, H, W] and
+      size an integer or (H, W).
+
+    `ratios_at` names the submodules, by patterns such as "time_embedding", whose outputs [B, E] can take the log-ratio
+    inputs of anisotropic training; where it is not given, diffusers' embeddings of time. They enter with weights of
+    zero and change nothing until they are trained. Dropout is active in training on the server at the module's rates.
+    """
+    with _evaluating(module):
+        ask = wrapped(module, size=size, channels=channels, labels=labels, label=label, conditions=conditions)
+        try:
+            found = record(ask.module, ask.examples, _places(module, ratios_at))
+        except BadRequestError:
+            raise
+        except Exception as error:
+            said = str(error).strip().splitlines()
+            raise BadRequestError(
+                f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r}; "
+                "anisoflight.torch.remote asks networks that cannot be exported",
+                "BAD_MODEL",
+            ) from error
+    if classes is not None and len(classes) != ask.labels:
+        raise BadRequestError(f"classes must name all {ask.labels} labels, got {len(classes)} names", "BAD_MODEL")
+    config: dict[str, Any] = {
+        "model_type": "Graph",
+        "img_resolution": ask.height if ask.height == ask.width else [ask.height, ask.width],
+        "img_channels": ask.channels,
+        "label_dim": ask.labels,
+        "sigma_data": sigma_data,
+    }
+    if label_dropout:
+        config["label_dropout"] = label_dropout
+    if classes is not None:
+        config["classes"] = list(classes)
+    if parametrization is not None:
+        config["parametrization"] = dict(parametrization)
+    config["graph"] = {"nodes": found.nodes, "output": found.output}
+    return Exported(config, found.tensors, ask)
+
+
+def _places(module: torch.nn.Module, given: str | Sequence[str] | None) -> list[str]:
+    """The names of the submodules whose outputs can take log-ratios."""
+    if given is not None:
+        return [given] if isinstance(given, str) else list(given)
+    return [name for name, one in module.named_modules() if type(one).__name__ == "TimestepEmbedding"]
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """The module in evaluation mode, and afterwards as it was."""
+    training = {name: one.training for name, one in module.named_modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for name, one in module.named_modules():
+            one.training = training[name]

@@ -1,0 +1,218 @@
+"""A module's forward pass as a list of operations: what torch.export records, in the form that the server reads.
+
+Nodes are in PyTorch's ATen operations, with its names of arguments; a reference to another node is "%NAME", a size that
+grows with the batch {"batch": n}. docs/networks.md describes the file.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import operator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+from ..errors import BadRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PREFIX = "module."  # of the names in a wrapper that holds the user's module
+BATCH = 3  # of the example: a size that is 3 by chance does not follow the batch
+_KEPT = """linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding
+upsample_nearest2d.vec sigmoid einsum dropout mish leaky_relu elu softplus relu hardtanh clamp pixel_shuffle
+pixel_unshuffle instance_norm chunk split.Tensor unbind.int avg_pool2d repeat stack flip square matmul
+conv_transpose2d.input pad flatten.using_ints var.correction expand index_select adaptive_avg_pool2d tanh
+""".split()
+_DROPPED = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "enable_gqa")
+
+
+@dataclass
+class Recorded:
+    """A forward pass: the nodes with their output, and the tensors by name."""
+
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    output: str = ""
+    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    ratios: int = 0
+    """Places where log-ratio inputs can enter."""
+
+
+def record(
+    wrapper: torch.nn.Module, examples: Sequence[tuple[str, dict[str, Any], torch.Tensor]], ratios_at: Sequence[str] = ()
+) -> Recorded:
+    """What wrapper(*tensors) computes. Each input is (kind, arguments of its node, an example of batch `BATCH`).
+
+    ratios_at are patterns of submodules whose outputs, [B, E], take the log-ratio inputs.
+    """
+    tensors = tuple(example for _, _, example in examples)
+    dynamic = tuple({0: torch.export.Dim.AUTO} for _ in tensors)
+    with torch.no_grad():
+        program = torch.export.export(wrapper, tensors, dynamic_shapes=dynamic, strict=False)
+        table = torch.export.default_decompositions()
+        for name in _KEPT:
+            kept, _, overload = name.partition(".")
+            packet = getattr(torch.ops.aten, kept, None)
+            if packet is not None:
+                table.pop(getattr(packet, overload or "default", None), None)
+        program = program.run_decompositions(table)
+    return _Walk(program, examples, ratios_at).recorded
+
+
+class _Walk:
+    def __init__(self, program: Any, examples: Sequence[Any], ratios_at: Sequence[str]) -> None:
+        self.program = program
+        self.recorded = Recorded()
+        self.alias: dict[str, str] = {}
+        specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs if hasattr(spec.arg, "name")}
+        inputs = iter(examples)
+        last = _last(program.graph, ratios_at)
+        for node in program.graph.nodes:
+            if node.op == "placeholder":
+                spec = specs[node.name]
+                if spec.kind.name == "USER_INPUT":
+                    kind, args, _ = next(inputs)
+                    self.add(node, "input", args, target=kind)
+                elif node.users:
+                    self.parameter(node, spec)
+            elif node.op == "call_function":
+                self.call(node)
+                if node in last:
+                    self.ratio(node)
+            elif node.op == "output":
+                self.output(node)
+
+    def add(self, node: Any, op: str, args: dict[str, Any], **rest: Any) -> None:
+        value = node.meta.get("val")
+        entry: dict[str, Any] = {"name": node.name, "op": op, **rest}
+        if args:
+            entry["args"] = args
+        if isinstance(value, torch.Tensor):
+            entry["shape"] = [_size(n, node) for n in value.shape]
+            entry["dtype"] = str(value.dtype).removeprefix("torch.")
+        module = _module(node)
+        if module:
+            entry["module"] = module
+        self.recorded.nodes.append(entry)
+
+    def parameter(self, node: Any, spec: Any) -> None:
+        value = self.program.state_dict.get(spec.target)
+        value = self.program.constants.get(spec.target) if value is None else value
+        if not isinstance(value, torch.Tensor):
+            raise BadRequestError(f"{spec.target} must be a tensor, got {type(value).__name__}", "BAD_MODEL")
+        name = spec.target.removeprefix(PREFIX)
+        value = value.detach()
+        if not value.dtype.is_floating_point and value.numel() and int(value.abs().max()) > 1 << 24:
+            raise BadRequestError(f"{name} holds integers over 2^24, which weights cannot: shorten them", "BAD_MODEL")
+        self.recorded.tensors[name] = value
+        frozen = {} if spec.kind.name == "PARAMETER" and value.dtype.is_floating_point else {"frozen": True}
+        self.add(node, "param", {}, target=name, **frozen)
+
+    def call(self, node: Any) -> None:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | int) or "_assert" in str(node.target):
+            return
+        if node.target is operator.getitem:
+            self.add(node, "getitem", {"of": self.encoded(node.args[0], node), "index": node.args[1]})
+            return
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:
+            self.add(node, str(getattr(node.target, "__name__", node.target)), {})
+            return
+        args: dict[str, Any] = {}
+        for place, argument in enumerate(schema.arguments):
+            if place < len(node.args):
+                given = node.args[place]
+            elif argument.name in node.kwargs:
+                given = node.kwargs[argument.name]
+            elif argument.has_default_value():
+                given = argument.default_value
+            else:
+                continue
+            if given is None or argument.name in _DROPPED:
+                continue
+            args[argument.name] = self.encoded(given, node)
+        self.add(node, str(node.target).removeprefix("aten."), args)
+
+    def encoded(self, given: Any, node: Any) -> Any:
+        if isinstance(given, torch.fx.Node):
+            value = given.meta.get("val")
+            if isinstance(value, torch.SymInt | int):
+                return _size(value, node)
+            return "%" + self.alias.get(given.name, given.name)
+        if isinstance(given, torch.SymInt):
+            return _size(given, node)
+        if isinstance(given, list | tuple):
+            return [self.encoded(one, node) for one in given]
+        if isinstance(given, torch.dtype):
+            return str(given).removeprefix("torch.")
+        if isinstance(given, float) and not math.isfinite(given):
+            return "inf" if given > 0 else "-inf"
+        if given is None or isinstance(given, bool | int | float | str):
+            return given
+        return str(given)
+
+    def ratio(self, node: Any) -> None:
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.ndim != 2:
+            raise BadRequestError(
+                f"ratios_at must name modules that return an embedding [B, E]; {_module(node)} does not", "BAD_MODEL"
+            )
+        self.add(node, "add_ratios", {"self": "%" + node.name, "index": self.recorded.ratios})
+        self.recorded.ratios += 1
+        name = f"{node.name}__ratios"
+        self.recorded.nodes[-1]["name"] = name
+        self.alias[node.name] = name
+
+    def output(self, node: Any) -> None:
+        found = node.args[0][0]
+        value = found.meta["val"]
+        if isinstance(value.shape[0], int):
+            raise BadRequestError(
+                "forward must work for any batch size; this module computes with the size of the example", "BAD_MODEL"
+            )
+        self.recorded.output = self.alias.get(found.name, found.name)
+
+
+def _last(graph: Any, patterns: Sequence[str]) -> set[Any]:
+    """The nodes that compute the outputs of the submodules that patterns name."""
+    if not patterns:
+        return set()
+    found: dict[str, Any] = {}
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        for path, _ in (node.meta.get("nn_module_stack") or {}).values():
+            if any(fnmatch.fnmatchcase(_plain(path), pattern) for pattern in patterns):
+                found[path] = node
+    return set(found.values())
+
+
+def _module(node: Any) -> str:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    return _plain(stack[-1][0]) if stack else ""
+
+
+def _plain(path: str) -> str:
+    path = path.removeprefix("L['self'].").removeprefix("L['self']")
+    return "" if path == PREFIX.rstrip(".") else path.removeprefix(PREFIX)
+
+
+def _size(size: Any, node: Any) -> Any:
+    """A number, or a multiple of the batch."""
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr
+    symbols = list(expression.free_symbols)
+    if not symbols:
+        return int(expression)
+    times = expression / symbols[0]
+    if len(symbols) != 1 or not times.is_Integer:
+        raise BadRequestError(
+            f"{_module(node) or 'the module'} makes a tensor of size {expression}, which is no multiple of the batch; "
+            "only the number of images may vary",
+            "BAD_MODEL",
+        )
+    return {"batch": int(times)}

@@ -1,0 +1,155 @@
+"""How a module of each kind is asked: wrappers of one form, F(sample, noise, class) → tensor."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+from ..errors import BadRequestError
+from .program import BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass
+class Wrapped:
+    """A module in the server's form, with what its images and classes are."""
+
+    module: torch.nn.Module
+    examples: list[tuple[str, dict[str, Any], torch.Tensor]]
+    channels: int
+    height: int
+    width: int
+    labels: int = 0
+
+    @property
+    def none(self) -> bool:
+        """Whether a sample may have no class."""
+        return any(kind == "onehot" or "none" in args for kind, args, _ in self.examples[2:])
+
+    def call(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None) -> torch.Tensor:
+        """F; label is a class per sample, −1 for none."""
+        given = [sample, noise.to(sample.dtype)]
+        for kind, args, _ in self.examples[2:]:
+            numbers = torch.full((len(sample),), -1) if label is None else label
+            if kind == "label":
+                given.append(torch.where(numbers < 0, args.get("none", -1), numbers))
+            else:
+                hot = torch.nn.functional.one_hot(numbers.clamp(min=0), self.labels)
+                given.append((hot * (numbers >= 0)[:, None]).to(sample.dtype))
+        return self.module(*given)
+
+
+class _Diffusers(torch.nn.Module):
+    """A model of diffusers: sample, timestep, and by name what else it takes. Learned variances are cut off."""
+
+    def __init__(self, module: torch.nn.Module, channels: int, label_name: str | None, condition: Any) -> None:
+        super().__init__()
+        self.module = module
+        self.channels = channels
+        self.label_name = label_name
+        if condition is not None:
+            self.register_buffer("conditions", condition)
+        self.tabled = condition is not None and len(condition) > 1
+
+    def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
+        given: dict[str, Any] = {}
+        if hasattr(self, "conditions"):
+            table: torch.Tensor = self.conditions  # pyright: ignore[reportAssignmentType]
+            if self.tabled:
+                rows = torch.nn.functional.embedding(label, table.flatten(1))
+                given["encoder_hidden_states"] = rows.unflatten(1, table.shape[1:])
+            else:
+                given["encoder_hidden_states"] = table.expand(sample.shape[0], -1, -1)
+        elif self.label_name:
+            given[self.label_name] = label
+        out = self.module(sample, noise, return_dict=False, **given)[0]
+        return out[:, : self.channels]
+
+
+class _Plain(torch.nn.Module):
+    """forward(x, noise_label[, class_labels])."""
+
+    def __init__(self, module: torch.nn.Module, channels: int) -> None:
+        super().__init__()
+        self.module = module
+        self.channels = channels
+
+    def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
+        out = self.module(sample, noise) if label is None else self.module(sample, noise, label)
+        out = getattr(out, "sample", out)
+        return (out[0] if isinstance(out, tuple | list) else out)[:, : self.channels]
+
+
+def wrapped(
+    module: torch.nn.Module,
+    *,
+    size: int | Sequence[int] | None,
+    channels: int | None,
+    labels: int | None,
+    label: str,
+    conditions: Any,
+) -> Wrapped:
+    """The module in the server's form. What its config says is asked there, else of the arguments."""
+    config = getattr(module, "config", None)
+    theirs = config is not None and hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
+    if theirs:
+        size = size if size is not None else config.get("sample_size")
+        channels = channels if channels is not None else config.get("in_channels")
+    if size is None or channels is None:
+        missing = "size" if size is None else "channels"
+        raise BadRequestError(f"{missing} must be given for a {type(module).__name__}, got None", "BAD_MODEL")
+    height, width = (int(size), int(size)) if isinstance(size, int) else (int(n) for n in size)
+    like = next((p for p in module.parameters() if p.dtype.is_floating_point), torch.zeros(()))
+    sample = torch.randn(BATCH, channels, height, width, dtype=like.dtype)
+    examples: list[Any] = [("sample", {}, sample), ("noise", {}, torch.rand(BATCH, dtype=like.dtype) + 0.5)]
+    if theirs:
+        return _of_diffusers(module, config, examples, channels, height, width, labels, conditions)
+    if conditions is not None:
+        raise BadRequestError("conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL")
+    labels = labels or 0
+    if labels and label == "onehot":
+        examples.append(("onehot", {}, torch.eye(labels, dtype=like.dtype)[torch.arange(BATCH) % labels]))
+    elif labels:
+        examples.append(("label", {}, torch.arange(BATCH) % labels))
+    return Wrapped(_Plain(module, channels), examples, channels, height, width, labels)
+
+
+def _of_diffusers(
+    module: torch.nn.Module, config: Any, examples: list[Any], channels: int, h: int, w: int, labels: int | None, given: Any
+) -> Wrapped:
+    takes = inspect.signature(module.forward).parameters
+    out = int(config.get("out_channels") or channels)
+    if out not in (channels, 2 * channels):
+        raise BadRequestError(
+            f"out_channels must be in_channels, or twice that with learned variances; got {out} and {channels}", "BAD_MODEL"
+        )
+    if "encoder_hidden_states" in takes and config.get("cross_attention_dim"):
+        if given is None:
+            raise BadRequestError(
+                "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of a prompt per label; "
+                f"a {type(module).__name__} has no other input",
+                "BAD_MODEL",
+            )
+        table = torch.as_tensor(given, dtype=examples[0][2].dtype)
+        table = table[None] if table.ndim == 2 else table
+        if len(table) > 1:
+            examples.append(("label", {}, torch.arange(BATCH) % len(table)))
+        module = _Diffusers(module, channels, None, table)
+        return Wrapped(module, examples, channels, h, w, len(table) if len(table) > 1 else 0)
+    name = "class_labels" if "class_labels" in takes else None
+    count = config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0
+    if name is None or not count:
+        return Wrapped(_Diffusers(module, channels, None, None), examples, channels, h, w)
+    none = {}
+    if type(module).__name__ == "DiTTransformer2DModel":  # its table has one row more: of no class
+        none = {"none": int(count)}
+    elif labels is not None and labels < int(count):  # so has a UNet that was trained with a class left out
+        none = {"none": int(labels)}
+        count = labels
+    examples.append(("label", none, torch.arange(BATCH) % int(count)))
+    return Wrapped(_Diffusers(module, channels, name, None), examples, channels, h, w, int(count))

@@ -1,0 +1,221 @@
+package graphnet
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+// call is a node that is being built. Its methods read arguments and panic where one is not
+// what the operation takes; build turns that into an error that names the node.
+type call struct {
+	b *builder
+	o *node
+}
+
+// fault is what a rule panics with.
+type fault string
+
+func refuse(format string, args ...any) { panic(fault(fmt.Sprintf(format, args...))) }
+
+func (c *call) has(name string) bool { return c.o.args[name] != nil }
+
+func (c *call) tensor(name string) value { return c.asTensor(name, c.o.args[name]) }
+
+func (c *call) asTensor(name string, a any) value {
+	r, ok := a.(ref)
+	if !ok {
+		refuse("%s must be a tensor, got %v", name, a)
+	}
+	v := c.b.values[r]
+	if v.n == nil {
+		refuse("%s is %s, which is no single tensor", name, c.b.p.nodes[r].name)
+	}
+	return v
+}
+
+// floating returns a tensor that can be differentiated.
+func (c *call) floating(name string) value {
+	v := c.tensor(name)
+	if !v.n.DType().IsFloat() {
+		refuse("%s must be of a floating type, got %s", name, v.n.DType())
+	}
+	return v
+}
+
+// optional returns a tensor, or nothing.
+func (c *call) optional(name string) (v value, ok bool) {
+	if !c.has(name) {
+		return value{}, false
+	}
+	return c.tensor(name), true
+}
+
+// vector returns an optional tensor of one axis, and nil where it is not given.
+func (c *call) vector(name string, size int) *Node {
+	v, ok := c.optional(name)
+	if !ok {
+		return nil
+	}
+	if v.rank() != 1 || v.dims()[0] != size {
+		refuse("%s must have shape [%d], got %v", name, size, v.dims())
+	}
+	return v.n
+}
+
+// operand returns a tensor, or a number as one of like's type.
+func (c *call) operand(name string, like *Node) value {
+	a, ok := c.o.args[name].(float64)
+	if !ok {
+		if t, isBool := c.o.args[name].(bool); isBool {
+			return plain(graph.Const(c.b.g, t))
+		}
+		return c.tensor(name)
+	}
+	t := like.DType()
+	if !t.IsFloat() && (a != math.Trunc(a) || t.String() == "Bool") {
+		t = c.b.wide
+	}
+	return plain(graph.Scalar(c.b.g, t, a))
+}
+
+func (c *call) tensors(name string) (out []value) {
+	for _, a := range c.list(name) {
+		out = append(out, c.asTensor(name, a))
+	}
+	if len(out) == 0 {
+		refuse("%s must be a list of tensors", name)
+	}
+	return out
+}
+
+func (c *call) list(name string) []any {
+	l, ok := c.o.args[name].([]any)
+	if !ok && c.has(name) {
+		refuse("%s must be a list, got %v", name, c.o.args[name])
+	}
+	return l
+}
+
+// size returns an integer, which may be a multiple of the batch.
+func (c *call) size(name string, a any) int {
+	switch a := a.(type) {
+	case dim:
+		return a.of(c.b.batch)
+	case float64:
+		if a == math.Trunc(a) { // PyTorch writes the largest integer for an open end
+			return int(max(-1<<53, min(a, 1<<53)))
+		}
+	}
+	refuse("%s must be an integer, got %v", name, a)
+	return 0
+}
+
+func (c *call) int(name string) int { return c.size(name, c.o.args[name]) }
+
+func (c *call) intOr(name string, other int) int {
+	if !c.has(name) {
+		return other
+	}
+	return c.int(name)
+}
+
+func (c *call) ints(name string) []int {
+	if n, ok := c.o.args[name].(float64); ok { // a list of one
+		return []int{c.size(name, n)}
+	}
+	var out []int
+	for _, a := range c.list(name) {
+		out = append(out, c.size(name, a))
+	}
+	return out
+}
+
+func (c *call) float(name string, other float64) float64 {
+	switch v := c.o.args[name].(type) {
+	case nil:
+	case float64:
+		return v
+	default:
+		refuse("%s must be a number, got %v", name, v)
+	}
+	return other
+}
+
+func (c *call) bool(name string) bool {
+	switch v := c.o.args[name].(type) {
+	case nil:
+	case bool:
+		return v
+	default:
+		refuse("%s must be true or false, got %v", name, v)
+	}
+	return false
+}
+
+func (c *call) str(name string) string {
+	switch v := c.o.args[name].(type) {
+	case nil:
+	case string:
+		return v
+	default:
+		refuse("%s must be a word, got %v", name, v)
+	}
+	return ""
+}
+
+// axis returns an axis counted from the front.
+func axis(a, rank int) int {
+	i := a
+	if i < 0 {
+		i += rank
+	}
+	if i < 0 || i >= rank {
+		refuse("there is no axis %d of %d", a, rank)
+	}
+	return i
+}
+
+func (c *call) axis(name string, other, rank int) int { return axis(c.intOr(name, other), rank) }
+
+// axes returns the axes of a list, each once; all where the list is empty.
+func (c *call) axes(name string, rank int) []int {
+	out := c.ints(name)
+	if len(out) == 0 {
+		return count(rank)
+	}
+	seen := make([]bool, rank)
+	for i := range out {
+		out[i] = axis(out[i], rank)
+		if seen[out[i]] {
+			refuse("%s names an axis twice: %v", name, out)
+		}
+		seen[out[i]] = true
+	}
+	return out
+}
+
+// target returns the sizes that the file declares for the result.
+func (c *call) target() []int {
+	out := make([]int, len(c.o.shape))
+	for i, d := range c.o.shape {
+		out[i] = d.of(c.b.batch)
+	}
+	return out
+}
+
+// two returns a pair that may be given as one number, or not at all.
+func (c *call) two(name string, other int) [2]int {
+	switch v := c.ints(name); len(v) {
+	case 0:
+		return [2]int{other, other}
+	case 1:
+		return [2]int{v[0], v[0]}
+	case 2:
+		return [2]int{v[0], v[1]}
+	default:
+		refuse("%s must have one or two numbers, got %v", name, v)
+	}
+	return [2]int{}
+}

@@ -1,0 +1,80 @@
+package graphnet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+// ModelType is the model_type of a described network's config.json.
+const ModelType = "Graph"
+
+// Config is the config.json of a described network. Where they have the same meaning, fields
+// have the names of EDM's keyword arguments.
+type Config struct {
+	ModelType      string             `json:"model_type"`     // Graph
+	ImgResolution  kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
+	ImgChannels    int                `json:"img_channels"`
+	LabelDim       int                `json:"label_dim"`                 // number of classes, 0 = unconditional
+	SigmaData      float64            `json:"sigma_data,omitempty"`      // default 0.5
+	LabelDropout   float64            `json:"label_dropout,omitempty"`   // rate of dropping the class, in training
+	RatioEmbedding int                `json:"ratio_embedding,omitempty"` // number of log-ratio inputs
+	Classes        []string           `json:"classes,omitempty"`         // names of the labels: none, or LabelDim
+	Graph          json.RawMessage    `json:"graph"`                     // nodes and output
+}
+
+// ParseConfig decodes a config.json strictly and within limits. What cannot be used is a
+// *[nn.ConfigError]; the graph is looked at by [New].
+func ParseConfig(data []byte) (Config, error) {
+	c := Config{SigmaData: 0.5}
+	if len(data) > maxText {
+		return c, &nn.ConfigError{Reason: fmt.Sprintf("%d bytes; at most %d", len(data), maxText)}
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return c, &nn.ConfigError{Reason: fmt.Sprintf("want one JSON object of a described network's fields: %v",
+			err)}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return c, &nn.ConfigError{Reason: "more than one JSON value"}
+	}
+	return c, c.check()
+}
+
+func (c Config) check() error {
+	bad := func(field, format string, args ...any) error {
+		return &nn.ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
+	}
+	h, w := c.ImgResolution.Height, c.ImgResolution.Width
+	switch {
+	case c.ModelType != ModelType:
+		return bad("model_type", "want %s, got %q", ModelType, shorten(c.ModelType))
+	case h < 1 || w < 1 || h > maxSize || w > maxSize:
+		return bad("img_resolution", "want sizes from 1 to %d, got %d×%d", maxSize, h, w)
+	case c.ImgChannels < 1 || c.ImgChannels > maxSize:
+		return bad("img_channels", "want an integer from 1 to %d, got %d", maxSize, c.ImgChannels)
+	case h*w > maxElements/c.ImgChannels:
+		return bad("img_resolution", "%d×%d pixels in %d channels; an image has up to %d values", h, w, c.ImgChannels,
+			maxElements)
+	case c.LabelDim < 0 || c.LabelDim > maxLabels:
+		return bad("label_dim", "want an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
+	case !(c.SigmaData > 0) || math.IsInf(c.SigmaData, 1):
+		return bad("sigma_data", "want a positive number, got %g", c.SigmaData)
+	case !(c.LabelDropout >= 0 && c.LabelDropout < 1):
+		return bad("label_dropout", "want a number in [0, 1), got %g", c.LabelDropout)
+	case c.RatioEmbedding < 0 || c.RatioEmbedding > maxSize:
+		return bad("ratio_embedding", "want an integer from 0 to %d, got %d", maxSize, c.RatioEmbedding)
+	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
+		return bad("classes", "%d names for %d classes", len(c.Classes), c.LabelDim)
+	case len(c.Graph) == 0:
+		return bad("graph", "is missing")
+	}
+	return nil
+}

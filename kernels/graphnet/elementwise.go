@@ -1,0 +1,288 @@
+package graphnet
+
+import (
+	"math"
+
+	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+func elementwise() map[string]rule {
+	same := keep("self")
+	return map[string]rule{
+		"add.Tensor": scaled(graph.Add), "add.Scalar": scaled(graph.Add), "sub.Tensor": scaled(graph.Sub),
+		"sub.Scalar":  scaled(graph.Sub),
+		"rsub.Scalar": scaled(func(x, y *Node) *Node { return graph.Sub(y, x) }),
+		"mul.Tensor":  binary(graph.Mul), "mul.Scalar": binary(graph.Mul), "div.Tensor": divide, "div.Scalar": divide,
+		"maximum.default": binary(graph.Max), "minimum.default": binary(graph.Min),
+		"exp.default": unary(graph.Exp), "log.default": unary(graph.Log), "sin.default": unary(graph.Sin),
+		"cos.default":  unary(graph.Cos),
+		"sqrt.default": unary(graph.Sqrt), "rsqrt.default": unary(graph.Rsqrt), "tanh.default": unary(graph.Tanh),
+		"sigmoid.default": unary(graph.Sigmoid), "erf.default": unary(graph.Erf),
+		"reciprocal.default": unary(graph.Reciprocal),
+		"log1p.default":      unary(graph.Log1P), "expm1.default": unary(graph.Expm1), "floor.default": unary(graph.Floor),
+		"neg.default": exact(graph.Neg), "abs.default": exact(graph.Abs), "sign.default": exact(graph.Sign),
+		"silu.default": unary(nn.SiLU), "relu.default": exact(relu), "softplus.default": unary(softplus),
+		"mish.default":       unary(mish),
+		"leaky_relu.default": leaky, "elu.default": elu, "gelu.default": gelu, "hardtanh.default": clamp,
+		"clamp.default":     clamp,
+		"pow.Tensor_Scalar": pow, "square.default": exact(graph.Square), "pow.Scalar": scalarPow,
+		"_to_copy.default": convert, "to.dtype": convert, "where.self": where, "where.ScalarSelf": where,
+		"where.ScalarOther": where,
+		"clone.default":     same, "alias.default": same, "contiguous.default": same, "lift_fresh_copy.default": same,
+		"dropout.default": dropout, "detach.default": exact(graph.StopGradient),
+	}
+}
+
+func keep(name string) rule { return func(c *call) value { return c.tensor(name) } }
+
+// exact applies f in the type of its operand.
+func exact(f func(x *Node) *Node) rule {
+	return func(c *call) value { x := c.tensor("self"); return x.with(f(x.n)) }
+}
+
+// unary applies f wide and rounds once.
+func unary(f func(x *Node) *Node) rule {
+	return func(c *call) value {
+		x := c.tensor("self")
+		n := c.b.float(x.n)
+		return x.with(graph.ConvertDType(f(nn.Wide(n)), n.DType()))
+	}
+}
+
+func binary(f func(x, y *Node) *Node) rule {
+	return func(c *call) value {
+		x := c.tensor("self")
+		return c.b.pair(x, c.operand("other", x.n), f)
+	}
+}
+
+// scaled is a rule of two operands the second of which is multiplied with alpha.
+func scaled(f func(x, y *Node) *Node) rule {
+	return func(c *call) value {
+		x := c.tensor("self")
+		alpha := c.float("alpha", 1)
+		return c.b.pair(x, c.operand("other", x.n), func(x, y *Node) *Node {
+			if alpha != 1 {
+				y = graph.MulScalar(y, alpha)
+			}
+			return f(x, y)
+		})
+	}
+}
+
+// divide is a true division: of integers, too.
+func divide(c *call) value {
+	x := c.tensor("self")
+	x.n = c.b.float(x.n)
+	y := c.operand("other", x.n)
+	y.n = c.b.float(y.n)
+	return c.b.pair(x, y, graph.Div)
+}
+
+// pair broadcasts two operands from the right, as PyTorch does, in the order of the larger.
+// With an image in bfloat16 among them, f is computed wide and rounded once.
+func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
+	rank := max(x.rank(), y.rank())
+	x, y = x.raise(rank), y.raise(rank)
+	lead := x
+	if y.n.Shape().Size() > x.n.Shape().Size() {
+		lead = y
+	}
+	xn, yn := x.like(lead), y.like(lead)
+	if x.n.Shape().Size() == 1 && rank == 0 {
+		xn, yn = x.n, y.n
+	}
+	narrow := xn.DType() == lib.BFloat16 || yn.DType() == lib.BFloat16
+	xn, yn = b.promote(nn.Wide(xn), nn.Wide(yn))
+	out := f(xn, yn)
+	if narrow && out.DType().IsFloat() {
+		out = graph.ConvertDType(out, lib.BFloat16)
+	}
+	return value{n: out, at: lead.at}
+}
+
+// promote brings two operands to one type: a floating one if either is, else an integer one.
+func (b *builder) promote(x, y *Node) (*Node, *Node) {
+	t := x.DType()
+	switch {
+	case x.DType() == y.DType():
+		return x, y
+	case y.DType().IsFloat() || x.DType() == lib.Bool:
+		t = y.DType()
+	}
+	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
+}
+
+func relu(x *Node) *Node {
+	return graph.Where(graph.GreaterThan(x, graph.ZerosLike(x)), x, graph.ZerosLike(x))
+}
+
+// softplus is ln(1 + eˣ), without overflow.
+func softplus(x *Node) *Node {
+	return graph.Add(relu(x), graph.Log1P(graph.Exp(graph.Neg(graph.Abs(x)))))
+}
+
+func mish(x *Node) *Node { return graph.Mul(x, graph.Tanh(softplus(x))) }
+
+func leaky(c *call) value {
+	x, slope := c.floating("self"), c.float("negative_slope", 0.01)
+	return x.with(graph.Where(graph.GreaterThan(x.n, graph.ZerosLike(x.n)), x.n, graph.MulScalar(x.n, slope)))
+}
+
+func elu(c *call) value {
+	if c.float("alpha", 1) != 1 || c.float("scale", 1) != 1 || c.float("input_scale", 1) != 1 {
+		refuse("alpha, scale and input_scale must be 1")
+	}
+	x := c.floating("self")
+	w := nn.Wide(x.n)
+	positive := graph.GreaterThan(w, graph.ZerosLike(w))
+	// The branch that is not taken must be finite, or its derivative is not a number.
+	low := graph.Expm1(graph.Where(positive, graph.ZerosLike(w), w))
+	return x.with(graph.ConvertDType(graph.Where(positive, w, low), x.n.DType()))
+}
+
+func gelu(c *call) value {
+	x := c.floating("self")
+	w := nn.Wide(x.n)
+	var gate *Node
+	switch how := c.str("approximate"); how {
+	case "tanh":
+		cube := graph.Mul(w, graph.Square(w))
+		gate = graph.Tanh(graph.MulScalar(graph.Add(w, graph.MulScalar(cube, 0.044715)), math.Sqrt(2/math.Pi)))
+	case "", "none":
+		gate = graph.Erf(graph.MulScalar(w, math.Sqrt(0.5)))
+	default:
+		refuse("approximate must be none or tanh, got %q", shorten(how))
+	}
+	y := graph.Mul(graph.MulScalar(w, 0.5), graph.AddScalar(gate, 1))
+	return x.with(graph.ConvertDType(y, x.n.DType()))
+}
+
+func clamp(c *call) value {
+	x := c.tensor("self")
+	n := x.n
+	lo, hi := "min", "max"
+	if c.o.op == "hardtanh.default" {
+		lo, hi = "min_val", "max_val"
+	}
+	bound := func(name string, outside func(x, y *Node) *Node) {
+		if c.has(name) {
+			v := graph.Scalar(c.b.g, n.DType(), c.float(name, 0))
+			v = graph.BroadcastToDims(v, n.Shape().Dimensions...)
+			n = graph.Where(outside(n, v), v, n)
+		}
+	}
+	bound(lo, graph.LessThan)
+	bound(hi, graph.GreaterThan)
+	return x.with(n)
+}
+
+// pow writes whole and half exponents as products and roots, which stay finite at zero.
+func pow(c *call) value {
+	x, e := c.tensor("self"), c.float("exponent", 1)
+	if !x.n.DType().IsFloat() && (e < 0 || e != math.Trunc(e)) {
+		x.n = c.b.float(x.n)
+	}
+	if e != math.Trunc(2*e)/2 || math.Abs(e) > 64 {
+		w := nn.Wide(c.b.float(x.n))
+		y := graph.Exp(graph.MulScalar(graph.Log(w), e))
+		return x.with(graph.ConvertDType(y, x.n.DType()))
+	}
+	y := whole(x.n, int(math.Abs(e)))
+	if math.Abs(e) != math.Trunc(math.Abs(e)) {
+		root := graph.Sqrt(x.n)
+		if y == nil {
+			y = root
+		} else {
+			y = graph.Mul(y, root)
+		}
+	}
+	if y == nil {
+		return x.with(graph.OnesLike(x.n))
+	}
+	if e < 0 {
+		y = graph.Reciprocal(y)
+	}
+	return x.with(y)
+}
+
+// whole returns xⁿ, and nil for n = 0.
+func whole(x *Node, n int) *Node {
+	var y *Node
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			if y == nil {
+				y = x
+			} else {
+				y = graph.Mul(y, x)
+			}
+		}
+		if n > 1 {
+			x = graph.Square(x)
+		}
+	}
+	return y
+}
+
+// scalarPow is sˣ of a positive number s.
+func scalarPow(c *call) value {
+	s, x := c.float("self", 0), c.tensor("exponent")
+	if s <= 0 {
+		refuse("self must be positive, got %v", s)
+	}
+	n := c.b.float(x.n)
+	return x.with(graph.Exp(graph.MulScalar(n, math.Log(s))))
+}
+
+// convert leaves floats in the precision of the model.
+func convert(c *call) value {
+	x, k := c.tensor("self"), kinds[c.o.dtype]
+	if kindOf(x.n.DType()) == k {
+		return x
+	}
+	return x.with(graph.ConvertDType(x.n, c.b.dtype(k)))
+}
+
+func where(c *call) value {
+	cond := c.tensor("condition")
+	if cond.n.DType() != lib.Bool {
+		refuse("condition must be boolean, got %s", cond.n.DType())
+	}
+	var like *Node
+	for _, name := range []string{"self", "other"} {
+		if r, ok := c.o.args[name].(ref); ok {
+			like = c.b.values[r].n
+			break
+		}
+	}
+	if like == nil {
+		like = graph.Scalar(c.b.g, c.b.wide, 0)
+	}
+	x, y := c.operand("self", like), c.operand("other", like)
+	rank := max(cond.rank(), x.rank(), y.rank())
+	return c.b.pair(x.raise(rank), y.raise(rank), func(xn, yn *Node) *Node {
+		dims := make([]int, rank)
+		lead := x.raise(rank)
+		if y.n.Shape().Size() > x.n.Shape().Size() {
+			lead = y.raise(rank)
+		}
+		m := cond.raise(rank).like(lead)
+		for i := range dims {
+			dims[i] = max(xn.Shape().Dimensions[i], yn.Shape().Dimensions[i], m.Shape().Dimensions[i])
+		}
+		to := func(n *Node) *Node { return graph.BroadcastToDims(n, dims...) }
+		return graph.Where(to(m), to(xn), to(yn))
+	})
+}
+
+// dropout is active in training, at the rate that the module has.
+func dropout(c *call) value {
+	x, p := c.floating("input"), c.float("p", 0)
+	if p < 0 || p >= 1 {
+		refuse("p must lie in [0, 1), got %v", p)
+	}
+	return x.with(nn.Dropout(c.b.s, x.n, p))
+}

@@ -1,0 +1,82 @@
+package graphnet
+
+import (
+	"slices"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+)
+
+func indices() map[string]rule {
+	return map[string]rule{
+		"embedding.default": embedding, "index_select.default": indexSelect,
+		"index.Tensor": indexTensor,
+	}
+}
+
+// rowsOf returns table[i] for integers i of any shape: a product with a one-hot matrix, which
+// can be differentiated any number of times. An index outside the table gives zeros.
+func (b *builder) rowsOf(table, i value) value {
+	d := table.dims()
+	if i.n.DType().IsFloat() || len(d) < 1 || d[0] > maxRows {
+		refuse("cannot look up %s indices in a table %v", i.n.DType(), d)
+	}
+	at := i.plain()
+	// A one-hot matrix of all indices must fit as a tensor of the file would.
+	if float64(at.Shape().Size())*float64(d[0]) > maxElements {
+		refuse("%d indices of a table of %d rows are too many", at.Shape().Size(), d[0])
+	}
+	rank := at.Rank()
+	if rank == 0 {
+		at = graph.Reshape(at, 1)
+	}
+	values := graph.Reshape(table.plain(), d[0], -1)
+	hot := graph.OneHot(at, d[0], values.DType())
+	y := graph.DotGeneral(hot, []int{hot.Rank() - 1}, nil, values, []int{0}, nil)
+	dims := append(i.dims(), d[1:]...)
+	return plain(graph.Reshape(y, dims...))
+}
+
+func embedding(c *call) value { return c.b.rowsOf(c.floating("weight"), c.tensor("indices")) }
+
+func indexSelect(c *call) value {
+	x, i := c.floating("self"), c.tensor("index")
+	a := c.axis("dim", 0, x.rank())
+	return moved(c.b.rowsOf(moved(x, a, 0), i), 0, a)
+}
+
+// moved brings axis from to place to.
+func moved(x value, from, to int) value {
+	axes := count(x.rank())
+	axes = append(axes[:from], axes[from+1:]...)
+	axes = append(axes[:to], append([]int{from}, axes[to:]...)...)
+	return permuted(x, axes)
+}
+
+// indexTensor indexes one axis with a tensor of integers; the others are taken whole.
+func indexTensor(c *call) value {
+	x := c.floating("self")
+	at := -1
+	for k, a := range c.list("indices") {
+		switch {
+		case a == nil:
+		case at >= 0:
+			refuse("several axes are indexed at once; index one")
+		default:
+			at = k
+		}
+	}
+	if at < 0 || at >= x.rank() {
+		refuse("indices must hold a tensor")
+	}
+	i := c.asTensor("indices", c.list("indices")[at])
+	if kindOf(i.n.DType()) != integer {
+		refuse("indices must be integers, got %s", i.n.DType())
+	}
+	// Negative indices count from the end.
+	n := x.dims()[at]
+	i.n = graph.Where(graph.LessThan(i.n, graph.ZerosLike(i.n)), graph.AddScalar(i.n, float64(n)), i.n)
+	y := c.b.rowsOf(moved(x, at, 0), i)
+	// The indices' axes go where the indexed one was.
+	axes, r := count(y.rank()), i.rank()
+	return permuted(y, slices.Concat(axes[r:r+at], axes[:r], axes[r+at:]))
+}

@@ -1,0 +1,185 @@
+package graphnet
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+)
+
+// Net is a described network. Its parameters are those that its graph lists, in that order,
+// then the weights of the ratios. It is immutable and safe for concurrent use.
+type Net struct {
+	nn.Layout
+	cfg     Config
+	program *program
+	key     string
+}
+
+var (
+	_ kernels.RawNetwork = (*Net)(nil)
+	_ kernels.Trainable  = (*Net)(nil)
+)
+
+// Parse returns the network of a config.json; see [ParseConfig].
+func Parse(config []byte) (*Net, error) {
+	return remembered(config, func() (*Net, error) {
+		c, err := ParseConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		return New(c)
+	})
+}
+
+// New returns the network of a configuration, or a *[nn.ConfigError].
+func New(c Config) (*Net, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, c.Graph); err != nil {
+		return nil, graphError("%v", err)
+	}
+	c.Graph, c.Classes = text.Bytes(), slices.Clone(c.Classes)
+	p, err := readGraph(c.Graph)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkKnown(); err != nil {
+		return nil, err
+	}
+	n := &Net{cfg: c, program: p}
+	if err := n.layOut(); err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(n)
+	if err != nil {
+		return nil, graphError("%v", err)
+	}
+	n.key = fmt.Sprintf("graph %x", sha256.Sum256(config))
+	return n, n.draw()
+}
+
+// layOut lists the parameters.
+func (n *Net) layOut() error {
+	places := 0
+	for _, o := range n.program.nodes {
+		switch o.op {
+		case opParam:
+			p := nn.Param{Name: o.target, Frozen: o.frozen || kinds[o.dtype] != float}
+			for _, d := range o.shape {
+				p.Shape = append(p.Shape, d.n)
+			}
+			n.Layout = append(n.Layout, nn.Entry{Param: p})
+		case opRatios:
+			if i, ok := o.args["index"].(float64); !ok || int(i) != places {
+				return graphError("%s: index must be %d, its place among the operations of its kind", o.where(),
+					places)
+			}
+			if len(o.shape) != 2 || o.shape[1].batch {
+				return graphError("%s: shape must be that of an embedding [batch, E], got %v", o.where(), o.shape)
+			}
+			if n.cfg.RatioEmbedding > 0 {
+				n.Layout = append(n.Layout, nn.Entry{Param: nn.Param{
+					Name: ratioWeight(places), Shape: []int{o.shape[1].n, n.cfg.RatioEmbedding}, Optional: true,
+				}})
+			}
+			places++
+		}
+	}
+	if n.cfg.RatioEmbedding > 0 && places == 0 {
+		return &nn.ConfigError{
+			Field: "ratio_embedding",
+			Reason: "this network has no place for the noise levels of " +
+				"subspaces; export it with ratios_at",
+		}
+	}
+	return nil
+}
+
+// Config returns the configuration the network was made from.
+func (n *Net) Config() Config {
+	c := n.cfg
+	c.Graph, c.Classes = slices.Clone(c.Graph), slices.Clone(c.Classes)
+	return c
+}
+
+// MarshalJSON writes the config.json.
+func (n *Net) MarshalJSON() ([]byte, error) { return json.Marshal(n.cfg) }
+
+// Shape implements [kernels.Architecture].
+func (n *Net) Shape() kernels.Shape {
+	c := n.cfg
+	return kernels.Shape{
+		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
+		Labels: c.LabelDim, Classes: slices.Clone(c.Classes),
+	}
+}
+
+// On implements [kernels.Architecture]: the network serves every basis.
+func (n *Net) On([][]float32, *basis.Basis) (kernels.Network, error) { return n, nil }
+
+// Spec implements [kernels.Network].
+func (n *Net) Spec() kernels.Spec {
+	c := n.cfg
+	return kernels.Spec{
+		Key: n.key, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
+		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData,
+	}
+}
+
+// Raw implements [kernels.RawNetwork].
+func (n *Net) Raw(s *nn.Scope, z, noise, ratios, label *Node) *Node {
+	b := newBuilder(n, s, inputs{z, noise, ratios, label})
+	if label != nil {
+		b.label = nn.DropRows(s, label, n.cfg.LabelDropout)
+	}
+	return b.build()
+}
+
+// Ratios implements [kernels.Trainable].
+func (n *Net) Ratios() int { return n.cfg.RatioEmbedding }
+
+// WithRatios implements [kernels.Trainable].
+func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
+	c := n.Config()
+	c.RatioEmbedding = ratios
+	return New(c)
+}
+
+// Init implements [kernels.Trainable]. A file does not say from which law a module draws its
+// weights: kernels and matrices are drawn as EDM's layers are by default, N(0, 1/fan-in),
+// vectors named weight are one, all else is zero. A module's own values come with its export.
+func (n *Net) Init(seed uint64) [][]float32 {
+	params := n.Params()
+	out := make([][]float32, len(params))
+	for i, p := range params {
+		p.Init = initializer(p)
+		out[i] = p.Values(seed)
+	}
+	return out
+}
+
+func initializer(p nn.Param) nn.Initializer {
+	weight := len(p.Name) >= 6 && p.Name[len(p.Name)-6:] == "weight"
+	switch {
+	case p.Optional || p.Frozen:
+		return nil
+	case len(p.Shape) >= 2:
+		return nn.Normal(1 / sqrt(p.Size()/p.Shape[0]))
+	case weight:
+		return func(_ *rand.Rand, dst []float32) {
+			for i := range dst {
+				dst[i] = 1
+			}
+		}
+	}
+	return nil
+}

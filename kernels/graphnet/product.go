@@ -1,0 +1,119 @@
+package graphnet
+
+import (
+	"slices"
+	"strings"
+
+	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
+
+func products() map[string]rule {
+	return map[string]rule{
+		"linear.default": linear, "addmm.default": addmm, "mm.default": matmul, "bmm.default": matmul,
+		"matmul.default":  matmul,
+		"baddbmm.default": addmm, "einsum.default": einsum,
+	}
+}
+
+// linear maps [..., I] to [..., O]. The axes before stay as they are stored.
+func linear(c *call) value {
+	x, w := c.floating("input"), c.floating("weight")
+	if x.rank() < 1 || w.rank() != 2 {
+		refuse("cannot multiply %v with a weight %v", x.dims(), w.dims())
+	}
+	last := x.rank() - 1
+	wn := graph.ConvertDType(w.plain(), x.n.DType())
+	n := graph.DotGeneral(x.n, []int{x.at[last]}, nil, wn, []int{1}, nil)
+	at := append(ranks(slices.Clone(x.at[:last])), last)
+	y := value{n: n, at: at}
+	if bias := c.vector("bias", w.dims()[0]); bias != nil {
+		y.n = nn.Shift(n, graph.Reshape(bias, append(slices.Repeat([]int{1}, last), -1)...))
+	}
+	return y
+}
+
+func addmm(c *call) value {
+	a, b := "mat1", "mat2"
+	if c.o.op == "baddbmm.default" {
+		a, b = "batch1", "batch2"
+	}
+	y := c.multiply(c.floating(a), c.floating(b))
+	y.n = scale(y.n, c.float("alpha", 1))
+	beta := c.float("beta", 1)
+	if beta == 0 {
+		return y
+	}
+	x := c.floating("self")
+	x.n = scale(x.n, beta)
+	return c.b.pair(y, x, graph.Add)
+}
+
+func scale(x *Node, by float64) *Node {
+	if by == 1 {
+		return x
+	}
+	return graph.MulScalar(x, by)
+}
+
+func matmul(c *call) value {
+	other := "mat2"
+	if c.o.op == "matmul.default" {
+		other = "other"
+	}
+	return c.multiply(c.floating("self"), c.floating(other))
+}
+
+// multiply is the product of matrices [..., M, K] and [..., K, N] with the same leading axes.
+func (c *call) multiply(x, y value) value {
+	dx, dy := x.dims(), y.dims()
+	r := len(dx)
+	if r < 2 || len(dy) != r || !slices.Equal(dx[:r-2], dy[:r-2]) || dx[r-1] != dy[r-2] {
+		refuse("cannot multiply %v with %v", dx, dy)
+	}
+	xn, yn := c.b.alike(x.n, y.n)
+	pick := func(v value) []int { return slices.Clone(v.at[:r-2]) }
+	n := graph.DotGeneral(xn, []int{x.at[r-1]}, pick(x), yn, []int{y.at[r-2]}, pick(y))
+	return plain(n)
+}
+
+// alike brings the operands of a product to one floating type, the narrow one if either is.
+func (b *builder) alike(x, y *Node) (*Node, *Node) {
+	if x.DType() == y.DType() {
+		return x, y
+	}
+	t := x.DType()
+	if y.DType() == lib.BFloat16 {
+		t = y.DType()
+	}
+	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
+}
+
+// einsum takes one operand, whose axes it permutes, or two.
+func einsum(c *call) value {
+	eq := strings.ReplaceAll(c.str("equation"), " ", "")
+	xs := c.tensors("tensors")
+	in, out, ok := strings.Cut(eq, "->")
+	if !ok || len(eq) > 64 || strings.Contains(eq, ".") {
+		refuse("equation must say its result, without dots, got %q", shorten(eq))
+	}
+	switch len(xs) {
+	case 1:
+		perm := make([]int, len(out))
+		for i, r := range out {
+			perm[i] = strings.IndexRune(in, r)
+		}
+		sorted := slices.Sorted(slices.Values(perm))
+		if len(in) != xs[0].rank() || !slices.Equal(sorted, count(len(in))) {
+			refuse("of one operand, equation must permute its axes, got %q", shorten(eq))
+		}
+		return permuted(xs[0], perm)
+	case 2:
+		x, y := c.b.alike(c.b.float(xs[0].plain()), c.b.float(xs[1].plain()))
+		return plain(graph.Einsum(eq, x, y))
+	}
+	refuse("of %d operands there is no rule; take it apart", len(xs))
+	return value{}
+}

@@ -1,0 +1,277 @@
+package graphnet
+
+import (
+	"slices"
+
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/autodiff"
+)
+
+func shapings() map[string]rule {
+	return map[string]rule{
+		"view.default": view, "_unsafe_view.default": view, "reshape.default": view, "flatten.using_ints": view,
+		"unflatten.int":   view,
+		"permute.default": permute, "transpose.int": transpose, "t.default": flipped, "unsqueeze.default": unsqueeze,
+		"squeeze.dims": squeeze, "squeeze.dim": squeeze, "expand.default": expand, "repeat.default": repeat,
+		"flip.default": flip,
+		"cat.default":  concatenate, "stack.default": stack, "constant_pad_nd.default": pad, "pad.default": pad,
+		"pixel_shuffle.default": pixelShuffle, "pixel_unshuffle.default": pixelUnshuffle,
+	}
+}
+
+// view takes the sizes that the file declares, −1 being resolved there.
+func view(c *call) value {
+	x, to := c.tensor("self"), c.target()
+	if product(x.dims()) != product(to) {
+		refuse("cannot give %v the shape %v", x.dims(), to)
+	}
+	return x.reshape(to)
+}
+
+func product(d []int) int {
+	n := 1
+	for _, v := range d {
+		n *= v
+	}
+	return n
+}
+
+// permuted returns v with PyTorch's axis i the one that was axes[i].
+func permuted(v value, axes []int) value {
+	at := make([]int, len(axes))
+	for i, a := range axes {
+		at[i] = v.at[a]
+	}
+	return value{n: v.n, at: at}
+}
+
+func permute(c *call) value {
+	x := c.tensor("self")
+	axes := c.axes("dims", x.rank())
+	if len(axes) != x.rank() {
+		refuse("dims must name all %d axes, got %v", x.rank(), axes)
+	}
+	return permuted(x, axes)
+}
+
+func transpose(c *call) value {
+	x := c.tensor("self")
+	axes := count(x.rank())
+	i, j := c.axis("dim0", 0, len(axes)), c.axis("dim1", 1, len(axes))
+	axes[i], axes[j] = j, i
+	return permuted(x, axes)
+}
+
+func flipped(c *call) value {
+	x := c.tensor("self")
+	if x.rank() != 2 {
+		return x
+	}
+	return permuted(x, []int{1, 0})
+}
+
+func unsqueeze(c *call) value {
+	x := c.tensor("self")
+	return insert(x, axis(c.int("dim"), x.rank()+1))
+}
+
+// insert puts an axis of size one before PyTorch's axis i, and stores it before that axis too.
+func insert(x value, i int) value {
+	place := x.rank()
+	if i < x.rank() {
+		place = x.at[i]
+	}
+	at := slices.Clone(x.at)
+	for k := range at {
+		if at[k] >= place {
+			at[k]++
+		}
+	}
+	d := slices.Insert(slices.Clone(x.n.Shape().Dimensions), place, 1)
+	return value{n: graph.Reshape(x.n, d...), at: slices.Insert(at, i, place)}
+}
+
+func squeeze(c *call) value {
+	x := c.tensor("self")
+	d := x.dims()
+	if len(d) == 0 {
+		return x
+	}
+	var gone []int
+	for _, a := range c.axes("dim", len(d)) {
+		if d[a] == 1 {
+			gone = append(gone, a)
+		}
+	}
+	return drop(x, gone)
+}
+
+// drop takes out axes of size one.
+func drop(x value, gone []int) value {
+	var d []int
+	for place, size := range x.n.Shape().Dimensions {
+		if !slices.ContainsFunc(gone, func(a int) bool { return x.at[a] == place }) {
+			d = append(d, size)
+		}
+	}
+	return x.without(graph.Reshape(x.n, d...), gone)
+}
+
+func expand(c *call) value {
+	to := c.target()
+	x := c.tensor("self")
+	if x.rank() > len(to) {
+		refuse("cannot expand %v to %v", x.dims(), to)
+	}
+	x = x.raise(len(to))
+	for i, have := range x.dims() {
+		if have != to[i] && have != 1 {
+			refuse("cannot expand %v to %v", x.dims(), to)
+		}
+	}
+	return broadcast(x, to)
+}
+
+// broadcast returns x with sizes of one made those of to, in PyTorch's order.
+func broadcast(x value, to []int) value {
+	if slices.Equal(x.dims(), to) {
+		return x
+	}
+	d := make([]int, len(to))
+	for i, a := range x.at {
+		d[a] = to[i]
+	}
+	return x.with(graph.BroadcastToDims(x.n, d...))
+}
+
+func repeat(c *call) value {
+	times := c.ints("repeats")
+	x := c.tensor("self")
+	if len(times) < x.rank() || product(times) < 1 {
+		refuse("repeats must be positive, one for each axis, got %v", times)
+	}
+	x = x.raise(len(times))
+	for i, n := range times {
+		if n < 1 || n > maxElements {
+			refuse("repeats must be positive, got %v", times)
+		}
+		if n == 1 {
+			continue
+		}
+		d := x.dims()
+		at := insert(x, i)
+		wide := at.dims()
+		wide[i] = n
+		d[i] *= n
+		x = broadcast(at, wide).reshape(d)
+	}
+	return x
+}
+
+func flip(c *call) value {
+	x := c.tensor("self")
+	var places []int
+	for _, a := range c.axes("dims", x.rank()) {
+		places = append(places, x.at[a])
+	}
+	return x.with(autodiff.Reverse(x.n, places...))
+}
+
+func concatenate(c *call) value {
+	xs := c.tensors("tensors")
+	lead := xs[0]
+	a := c.axis("dim", 0, lead.rank())
+	nodes := make([]*Node, len(xs))
+	for i, x := range xs {
+		if x.rank() != lead.rank() {
+			refuse("tensors must have the same number of axes")
+		}
+		nodes[i] = graph.ConvertDType(x.like(lead), lead.n.DType())
+	}
+	if len(nodes) == 1 {
+		return lead
+	}
+	return lead.with(graph.Concatenate(nodes, lead.at[a]))
+}
+
+func stack(c *call) value {
+	xs := c.tensors("tensors")
+	a := c.axis("dim", 0, xs[0].rank()+1)
+	nodes := make([]*Node, len(xs))
+	for i, x := range xs {
+		nodes[i] = insert(plain(x.plain()), a).n
+	}
+	return plain(graph.Concatenate(nodes, a))
+}
+
+// pad puts a constant around; of the modes only that, and reflections of images are not.
+func pad(c *call) value {
+	if mode := c.str("mode"); mode != "" && mode != "constant" {
+		refuse("mode %q has no rule; pad with a constant", shorten(mode))
+	}
+	x, pads := c.tensor("self"), c.ints("pad")
+	if len(pads)%2 != 0 || len(pads)/2 > x.rank() {
+		refuse("pad must be pairs for the last axes, got %v", pads)
+	}
+	if v := c.float("value", 0); v != 0 {
+		refuse("value must be 0, got %v", v)
+	}
+	n := x.n
+	for i := 0; i < len(pads); i += 2 {
+		a := x.rank() - 1 - i/2
+		lo, hi := pads[i], pads[i+1]
+		size := x.dims()[a]
+		if lo > maxSize || hi > maxSize || size+lo+hi < 1 || -lo >= size || -hi >= size {
+			refuse("pad %v does not suit %v", pads, x.dims())
+		}
+		n = padded(n, x.at[a], lo, hi)
+	}
+	return x.with(n)
+}
+
+// padded puts zeros before and behind an axis, or takes entries off where lo or hi is negative.
+func padded(x *Node, axis, lo, hi int) *Node {
+	size := x.Shape().Dimensions[axis]
+	if lo < 0 || hi < 0 {
+		x = graph.SliceAxis(x, axis, graph.AxisRange(max(-lo, 0), size-max(-hi, 0)))
+	}
+	zeros := func(n int) *Node {
+		s := x.Shape().Clone()
+		s.Dimensions[axis] = n
+		return graph.Zeros(x.Graph(), s)
+	}
+	parts := []*Node{x}
+	if lo > 0 {
+		parts = append([]*Node{zeros(lo)}, parts...)
+	}
+	if hi > 0 {
+		parts = append(parts, zeros(hi))
+	}
+	if len(parts) == 1 {
+		return x
+	}
+	return graph.Concatenate(parts, axis)
+}
+
+// pixelShuffle maps [B, C r², H, W] to [B, C, H r, W r].
+func pixelShuffle(c *call) value {
+	x, r := c.tensor("self"), c.int("upscale_factor")
+	d := x.dims()
+	if len(d) != 4 || r < 1 || r > maxSize || d[1]%(r*r) != 0 {
+		refuse("cannot shuffle %v by %d", d, r)
+	}
+	y := x.reshape([]int{d[0], d[1] / (r * r), r, r, d[2], d[3]})
+	return permuted(y, []int{0, 1, 4, 2, 5, 3}).reshape([]int{d[0], d[1] / (r * r), d[2] * r, d[3] * r})
+}
+
+// pixelUnshuffle is its inverse.
+func pixelUnshuffle(c *call) value {
+	x, r := c.tensor("self"), c.int("downscale_factor")
+	d := x.dims()
+	if len(d) != 4 || r < 1 || d[2]%r != 0 || d[3]%r != 0 {
+		refuse("cannot unshuffle %v by %d", d, r)
+	}
+	y := x.reshape([]int{d[0], d[1], d[2] / r, r, d[3] / r, r})
+	return permuted(y, []int{0, 1, 3, 5, 2, 4}).reshape([]int{d[0], d[1] * r * r, d[2] / r, d[3] / r})
+}
