@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/parametrization"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // ModelType is the model_type of a described network's config.json.
@@ -22,23 +23,28 @@ type Config struct {
 	ImgResolution  kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
 	ImgChannels    int                `json:"img_channels"`
 	LabelDim       int                `json:"label_dim"`                 // number of classes, 0 = unconditional
-	SigmaData      float64            `json:"sigma_data,omitempty"`      // default 0.5
 	LabelDropout   float64            `json:"label_dropout,omitempty"`   // rate of dropping the class, in training
 	RatioEmbedding int                `json:"ratio_embedding,omitempty"` // number of log-ratio inputs
 	Classes        []string           `json:"classes,omitempty"`         // names of the labels: none, or LabelDim
-	Graph          json.RawMessage    `json:"graph"`                     // nodes and output
+	// Parametrization says how D is made of the network's output; nil means EDM's
+	Parametrization *parametrization.Parametrization `json:"parametrization,omitempty"`
+	Graph           json.RawMessage                  `json:"graph"` // nodes and output
 }
 
 // ParseConfig decodes a config.json strictly and within limits. What cannot be used is a
 // *[nn.ConfigError]; the graph is looked at by [New].
 func ParseConfig(data []byte) (Config, error) {
-	c := Config{SigmaData: 0.5}
+	var c Config
 	if len(data) > maxText {
 		return c, &nn.ConfigError{Reason: fmt.Sprintf("%d bytes; at most %d", len(data), maxText)}
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c); err != nil {
+		var section *nn.ConfigError
+		if errors.As(err, &section) {
+			return c, section
+		}
 		return c, &nn.ConfigError{Reason: fmt.Sprintf("want one JSON object of a described network's fields: %v",
 			err)}
 	}
@@ -65,8 +71,6 @@ func (c Config) check() error {
 			maxElements)
 	case c.LabelDim < 0 || c.LabelDim > maxLabels:
 		return bad("label_dim", "want an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
-	case !(c.SigmaData > 0) || math.IsInf(c.SigmaData, 1):
-		return bad("sigma_data", "want a positive number, got %g", c.SigmaData)
 	case !(c.LabelDropout >= 0 && c.LabelDropout < 1):
 		return bad("label_dropout", "want a number in [0, 1), got %g", c.LabelDropout)
 	case c.RatioEmbedding < 0 || c.RatioEmbedding > maxSize:
@@ -77,4 +81,20 @@ func (c Config) check() error {
 		return bad("graph", "is missing")
 	}
 	return nil
+}
+
+// kind names the parametrisation.
+func (c Config) kind() string {
+	if c.Parametrization == nil {
+		return parametrization.EDM
+	}
+	return c.Parametrization.Kind()
+}
+
+// noiseLevels returns those that the network was trained on.
+func (c Config) noiseLevels() schedule.Range {
+	if c.Parametrization == nil {
+		return schedule.Range{}
+	}
+	return c.Parametrization.Range()
 }

@@ -64,10 +64,16 @@ func TestRefusals(t *testing.T) {
 			y(`"op":"zeros.default","shape":[1,1,1,1,1,1,1,1,1],"dtype":"float32"`),
 			"9 axes; at most 8",
 		},
-		"a wrong shape": {y(`"op":"neg.default",` +
-			`"args":{"self":"%x"},"shape":[{"batch":1},1,4,5],"dtype":"float32"`), "node y (neg.default): computes shape"},
-		"a wrong type": {y(`"op":"neg.default",` +
-			`"args":{"self":"%x"},"shape":[{"batch":1},1,4,4],"dtype":"int64"`), "computes floating values; the file says int64"},
+		"a wrong shape": {
+			y(`"op":"neg.default",` +
+				`"args":{"self":"%x"},"shape":[{"batch":1},1,4,5],"dtype":"float32"`),
+			"node y (neg.default): computes shape",
+		},
+		"a wrong type": {
+			y(`"op":"neg.default",` +
+				`"args":{"self":"%x"},"shape":[{"batch":1},1,4,4],"dtype":"int64"`),
+			"computes floating values; the file says int64",
+		},
 		"an unknown type": {
 			y(`"op":"neg.default","args":{"self":"%x"},"shape":[1],"dtype":"complex64"`),
 			`"complex64" is unknown`,
@@ -83,15 +89,21 @@ func TestRefusals(t *testing.T) {
 				`{"name":"y","op":"conv2d.default","args":{"input":"%x","weight":"%w","padding":[1,1]}}`, "y"),
 			"kernel takes 2 channels of 1",
 		},
-		"an output of other size": {y(`"op":"view.default",` +
-			`"args":{"self":"%x"},"shape":[{"batch":1},16],"dtype":"float32"`), "the output must be floating of shape [batch 1 4 4]"},
+		"an output of other size": {
+			y(`"op":"view.default",` +
+				`"args":{"self":"%x"},"shape":[{"batch":1},16],"dtype":"float32"`),
+			"the output must be floating of shape [batch 1 4 4]",
+		},
 		"no output": {small(``, "z"), `the output "z" is no node`},
 		"one name twice": {
 			small(`,{"name":"x","op":"neg.default","args":{"self":"%x"}}`, "x"),
 			`two nodes are named "x"`,
 		},
-		"one tensor twice": {small(`,{"name":"a","op":"param","target":"w","shape":[3],"dtype":"float32"},`+
-			`{"name":"b","op":"param","target":"w","shape":[4],"dtype":"float32"}`, "x"), `two nodes stand for the tensor "w"`},
+		"one tensor twice": {
+			small(`,{"name":"a","op":"param","target":"w","shape":[3],"dtype":"float32"},`+
+				`{"name":"b","op":"param","target":"w","shape":[4],"dtype":"float32"}`, "x"),
+			`two nodes stand for the tensor "w"`,
+		},
 		"a parameter of the batch": {
 			y(`"op":"param","target":"w","shape":[{"batch":1}],"dtype":"float32"`),
 			"do not depend on the batch",

@@ -119,7 +119,7 @@ func (n *Net) Shape() kernels.Shape {
 	c := n.cfg
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Classes: slices.Clone(c.Classes),
+		Labels: c.LabelDim, Classes: slices.Clone(c.Classes), Parametrization: c.kind(), Range: c.noiseLevels(),
 	}
 }
 
@@ -131,7 +131,7 @@ func (n *Net) Spec() kernels.Spec {
 	c := n.cfg
 	return kernels.Spec{
 		Key: n.key, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData,
+		Labels: c.LabelDim, Ratios: c.RatioEmbedding, Parametrization: c.Parametrization, Range: c.noiseLevels(),
 	}
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	ImgResolution kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
 	ImgChannels   int                `json:"img_channels"`
 	LabelDim      int                `json:"label_dim"`            // number of classes, 0 = unconditional
-	SigmaData     float64            `json:"sigma_data,omitempty"` // default 0.5; the step of finite differences follows it
+	SigmaData     float64            `json:"sigma_data,omitempty"` // default 0.5: the step of finite differences
 	Components    []Component        `json:"components"`
 	Classes       []string           `json:"classes,omitempty"` // names of the labels: none, or LabelDim
 }

@@ -59,7 +59,6 @@ def export(
     label: Literal["index", "onehot"] = "index",
     classes: Sequence[str] | None = None,
     conditions: Any = None,
-    sigma_data: float = 0.5,
     parametrization: Mapping[str, Any] | None = None,
     label_dropout: float = 0.0,
     ratios_at: str | Sequence[str] | None = None,
@@ -97,7 +96,6 @@ def export(
         "img_resolution": ask.height if ask.height == ask.width else [ask.height, ask.width],
         "img_channels": ask.channels,
         "label_dim": ask.labels,
-        "sigma_data": sigma_data,
     }
     if label_dropout:
         config["label_dropout"] = label_dropout
