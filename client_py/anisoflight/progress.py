@@ -51,6 +51,11 @@ class Bar:
             self._bar.total = total
         self._bar.update(done - self._bar.n)
 
+    def end(self) -> None:
+        """All is done, whatever the last event said: a notebook keeps a bar that stops short, and draws it red."""
+        if self._bar.total:
+            self._bar.update(self._bar.total - self._bar.n)
+
     def close(self) -> None:
         self._bar.close()
 
@@ -71,5 +76,6 @@ def followed(items: Iterable[T], bar: Bar, event_of: Any) -> Iterator[T]:
         for item in items:
             bar.follow(event_of(item))
             yield item
+        bar.end()
     finally:
         bar.close()

@@ -92,7 +92,7 @@ class Run:
         self._client.call("StartRun", run=self.name, kimg=kimg)
 
     def watch(self, from_: int = 0) -> Iterator[dict[str, Any]]:
-        """The rows from step `from_` on, each as it happens, until the run is paused, done or cancelled."""
+        """The rows after the first `from_`, each as it happens, until the run is paused, done or cancelled."""
         stream = self._client.stream("WatchRun", {"run": self.name, "from": from_})
         for message in stream:
             yield from message.batch.to_pylist()

@@ -1,7 +1,8 @@
-"""The quick start in JupyterLab, run in a browser: what a reader sees is read off the page."""
+"""Notebooks in JupyterLab, run in a browser: what a reader sees is read off the page, and what can be dragged is."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,13 +11,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 MINUTES = 60_000  # of playwright, in milliseconds
+STEPS = 400 if os.environ.get("ANISOFLIGHT_SCREENSHOTS") else 60  # of training: pictures to look at take more
 
 PICTURE = """image => {
     const canvas = document.createElement("canvas");
@@ -31,23 +36,39 @@ PICTURE = """image => {
 }"""
 
 
+BARS = """() => [...document.querySelectorAll(".jp-OutputArea-output .widget-hbox")].map(box =>
+    [(box.querySelector(".progress-bar")?.style.width ?? "").replace("%", ""), box.innerText])"""
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """JupyterLab on a copy of the notebooks: the address of its page."""
+    """JupyterLab on a copy of the notebooks, without their last cells, which end their servers: its address."""
     folder = tmp_path_factory.mktemp("lab")
     for path in (ROOT / "client_py/notebooks").glob("*.ipynb"):
-        shutil.copy(path, folder)
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook["cells"].pop()
+        (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    told = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py"), "ANISOFLIGHT_QUICKSTART_STEPS": "60"}
+    told = {"PATH": paths, "PYTHONPATH": str(ROOT / "client_py")}
+    told |= {"ANISOFLIGHT_QUICKSTART_STEPS": str(STEPS), "ANISOFLIGHT_NOTEBOOK_STEPS": "40"}
     told |= {"JUPYTER_RUNTIME_DIR": str(folder / "run"), "JUPYTER_CONFIG_DIR": str(folder / "config")}
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
     command += [f"--ServerApp.root_dir={folder}", "--IdentityProvider.token=browser"]
-    process = subprocess.Popen(command, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True)
-    assert process.stderr
+    news = folder / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+    news.parent.mkdir(parents=True)
+    news.write_text('{"fetchNews": "false", "checkForUpdates": false}', encoding="utf-8")
+    told |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
+    log = tmp_path_factory.mktemp("log") / "lab.log"
+    with log.open("w") as written:  # no pipe: it would fill up, and JupyterLab would stand still
+        process = subprocess.Popen(command, env={**os.environ, **told}, stderr=written)
     try:
-        address = next(found[0] for line in process.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
-        os.set_blocking(process.stderr.fileno(), False)
-        yield address
+        end, found = time.monotonic() + 180, None
+        while found is None:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.2)
+            found = re.search(r"http://127\.0\.0\.1:\d+", log.read_text())
+        yield found[0]
     finally:
         process.terminate()
         process.wait(60)
@@ -62,30 +83,65 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="module")
-def page(lab: str) -> Iterator[Page]:
-    """The quick start, after all of its cells have run."""
+def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1000, "height": 4000})  # tall: cells out of sight are not drawn
-        page.set_default_timeout(5 * MINUTES)
-        page.goto(f"{lab}/lab/tree/quickstart.ipynb?token=browser&reset")
-        page.wait_for_selector(".jp-Notebook .jp-CodeCell")
-        page.wait_for_selector(
-            '[title*="Idle"], [aria-label*="Idle"], .jp-Notebook-ExecutionIndicator[data-status="idle"]'
-        )
-        page.keyboard.press("Escape")
-        page.click("text=Run >> nth=0")
-        page.click("text=Run All Cells")
-        cells = page.locator(".jp-Notebook .jp-CodeCell")
-        last = cells.nth(cells.count() - 1).locator(".jp-InputPrompt")
-        end = time.monotonic() + 900
-        while not re.fullmatch(r"\[\d+\]:", last.inner_text()):
-            error = page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]')
-            assert not error.count(), error.first.inner_text()
-            assert time.monotonic() < end, "the notebook has not ended"
-            page.wait_for_timeout(500)
-        yield page
+        yield browser
         browser.close()
+
+
+def opened(lab: str, browser: Browser, name: str, height: int, bars: list[tuple[float, str]] | None = None) -> Page:
+    """A notebook, after all of its cells have run; bars takes the widths and texts of progress bars seen meanwhile."""
+    page = browser.new_page(viewport={"width": 1000, "height": height})  # tall: cells out of sight are not drawn
+    page.set_default_timeout(3 * MINUTES)
+    page.goto(f"{lab}/lab/workspaces/{name}/tree/{name}.ipynb?token=browser&reset")
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+b")  # the list of files goes: the notebook has the width
+    page.click('.lm-MenuBar-itemLabel >> text="Run"')
+    page.click("text=Run All Cells")
+    cells = page.locator(".jp-Notebook .jp-CodeCell")
+    last = cells.nth(cells.count() - 1).locator(".jp-InputPrompt")
+    end = time.monotonic() + 900
+    while not re.fullmatch(r"\[\d+\]:", last.inner_text()):
+        error = page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]')
+        assert not error.count(), error.first.inner_text()
+        assert time.monotonic() < end, "the notebook has not ended"
+        if bars is not None:
+            bars += [(float(width or 0), text) for width, text in page.evaluate(BARS)]
+        page.wait_for_timeout(50)
+    return page
+
+
+def kept(page: Page, selector: str, name: str) -> None:
+    """A picture of a part of the page; written into the documents' folder where ANISOFLIGHT_SCREENSHOTS is set."""
+    part = page.locator(selector).first
+    assert (box := part.bounding_box())
+    assert box["height"] > 50
+    if os.environ.get("ANISOFLIGHT_SCREENSHOTS"):
+        path = IMAGES / f"{name}.png"
+        part.screenshot(path=path)
+        with Image.open(path) as picture:  # of few colours, a third of the size
+            picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+@pytest.fixture(scope="module")
+def bars() -> list[tuple[float, str]]:
+    """Progress bars that were seen while the quick start ran: widths in percent, and texts."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def page(lab: str, browser: Browser, bars: list[tuple[float, str]]) -> Page:
+    """The quick start."""
+    return opened(lab, browser, "quickstart", 4000, bars)
+
+
+@pytest.fixture(scope="module")
+def drawing(lab: str, browser: Browser) -> Page:
+    """The notebook with the widgets."""
+    return opened(lab, browser, "draw-a-schedule", 4200)
 
 
 def test_every_picture_is_drawn(page: Page) -> None:
@@ -98,16 +154,14 @@ def test_every_picture_is_drawn(page: Page) -> None:
         assert picture["most"] - picture["least"] > 100, found
 
 
-def test_bars_are_full(page: Page) -> None:
-    """The progress bars of upload, training and sampling are widgets, and at their ends."""
-    bars = page.locator(".jp-OutputArea-output .progress-bar")
-    assert bars.count() >= 3
-    for bar in bars.all():
-        assert float(re.findall(r"width: ([0-9.]+)%", bar.get_attribute("style") or "")[0]) == pytest.approx(
-            100, abs=0.5
-        )
-    text = " ".join(page.locator(".jp-OutputArea-output .widget-html-content").all_inner_texts())
-    assert "60/60" in text
+def test_training_shows_a_bar(page: Page, bars: list[tuple[float, str]]) -> None:
+    """A widget that grows with the steps, and tells the loss; it goes when they are done."""
+    training = [(width, text) for width, text in bars if "train" in text and f"/{STEPS}" in text]
+    widths = [width for width, _ in training]
+    assert any("loss" in text for _, text in training), bars
+    assert widths == sorted(widths)
+    assert max(widths) > 0
+    assert page.locator(".jp-OutputArea-output .progress-bar:visible").count() == 0
 
 
 def test_tables_are_tables(page: Page) -> None:
@@ -116,9 +170,121 @@ def test_tables_are_tables(page: Page) -> None:
 
 
 def test_screenshot(page: Page) -> None:
-    """That of docs/tutorial.md, taken anew where ANISOFLIGHT_SCREENSHOTS is set."""
-    notebook = page.locator(".jp-NotebookPanel")
-    assert (box := notebook.bounding_box())
-    assert box["height"] > 1000
-    if os.environ.get("ANISOFLIGHT_SCREENSHOTS"):
-        notebook.screenshot(path=IMAGES / "notebook-quickstart.png")
+    """That of docs/tutorial.md."""
+    kept(page, ".jp-NotebookPanel", "notebook-quickstart")
+
+
+def answered(page: Page, more_than: int) -> dict[str, float]:
+    """The editor's measures now, once the server has answered so many questions."""
+    editor = page.locator(".anisoflight-editor").first
+    end = time.monotonic() + 120
+    while int(editor.get_attribute("data-answered") or 0) <= more_than:
+        assert time.monotonic() < end, editor.inner_text()
+        page.wait_for_timeout(100)
+    rows = [row.locator("td").all_inner_texts() for row in editor.locator(".anisoflight-measures tr").all()[1:]]
+    return {row[0]: float(row[2]) for row in rows}
+
+
+def number(page: Page) -> int:
+    return int(page.locator(".anisoflight-editor").first.get_attribute("data-answered") or 0)
+
+
+def box(knot: Locator) -> FloatRect:
+    """Where it is on the page."""
+    found = knot.bounding_box()
+    assert found
+    return found
+
+
+def test_a_knot_is_dragged(drawing: Page) -> None:
+    """The curve follows the pointer, and both measures the curve; a knot is stopped by its neighbours."""
+    editor = drawing.locator(".anisoflight-editor").first
+    before = answered(drawing, -1)
+    assert set(before) == {"W₂²", "ODE error"}
+    knot = editor.locator('[data-knot="0.5"]')
+    place = box(knot)
+    x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+    drawing.mouse.move(x, y)
+    drawing.mouse.down()
+    drawing.mouse.move(x + 15, y - 8, steps=3)
+    drawing.mouse.up()
+    after = answered(drawing, number(drawing))
+    drawing.wait_for_timeout(2000)
+    after = answered(drawing, -1)
+    moved = box(knot)
+    assert moved["x"] - place["x"] == pytest.approx(15, abs=3)
+    assert moved["y"] - place["y"] == pytest.approx(-8, abs=3)
+    assert all(after[name] != before[name] for name in before)
+    drawing.mouse.move(moved["x"] + 6, moved["y"] + 6)
+    drawing.mouse.down()
+    drawing.mouse.move(moved["x"] + 500, moved["y"], steps=2)
+    drawing.mouse.up()
+    assert box(knot)["x"] <= box(editor.locator('[data-knot="0.6"]'))["x"] + 1
+    drawing.wait_for_timeout(2000)
+
+
+def test_keys_move_a_knot(drawing: Page) -> None:
+    knot = drawing.locator('.anisoflight-editor [data-knot="0.3"]').first
+    before, asked = box(knot), number(drawing)
+    knot.focus()
+    drawing.keyboard.press("ArrowUp")
+    answered(drawing, asked)
+    assert box(knot)["y"] < before["y"] - 2
+    assert knot.evaluate("knot => knot === document.activeElement")
+
+
+def test_knots_come_and_go(drawing: Page) -> None:
+    editor = drawing.locator(".anisoflight-editor").first
+    knots, asked = editor.locator("circle").count(), number(drawing)
+    editor.locator('[data-knot="0.4"]').dblclick()
+    answered(drawing, asked)
+    assert editor.locator("circle").count() == knots - 1
+
+
+def test_solver_and_evaluations_are_measured(drawing: Page) -> None:
+    editor = drawing.locator(".anisoflight-editor").first
+    before, asked = answered(drawing, -1), number(drawing)
+    editor.locator(".anisoflight-nfe").fill("20")
+    more = answered(drawing, asked)
+    assert more != before
+    asked = number(drawing)
+    editor.locator(".anisoflight-solver").select_option("heun")
+    assert answered(drawing, asked) != more
+
+
+def test_reset_begins_again(drawing: Page) -> None:
+    editor = drawing.locator(".anisoflight-editor").first
+    asked = number(drawing)
+    editor.locator(".anisoflight-reset").click()
+    answered(drawing, asked)
+    assert editor.locator("circle").count() == 9
+    kept(drawing, ".anisoflight-editor", "widget-editor")
+
+
+def test_previews_go_from_noise_to_images(drawing: Page) -> None:
+    previews = drawing.locator(".anisoflight-previews").first
+    frame = previews.locator("img")
+    last: dict[str, Any] = frame.evaluate(PICTURE)
+    assert last["most"] - last["least"] > 200
+    shown = frame.get_attribute("src")
+    previews.locator(".anisoflight-place").fill("0")
+    expect(previews.locator("output")).to_have_text("step 0")
+    assert frame.get_attribute("src") != shown
+    previews.locator(".anisoflight-play").click()
+    expect(previews.locator("output")).to_have_text("the images", timeout=60_000)
+    assert frame.get_attribute("src") == shown
+    kept(drawing, ".anisoflight-previews", "widget-previews")
+
+
+def test_the_loss_is_drawn(drawing: Page) -> None:
+    curve = drawing.locator(".anisoflight-loss").first
+    expect(curve.locator(".anisoflight-state")).to_have_text(re.compile(r"done, step 40, loss [0-9.]+"), timeout=60_000)
+    lines = curve.locator("polyline")
+    assert lines.count() == 2
+    points = np.array(
+        [list(map(float, pair.split(","))) for pair in (lines.last.get_attribute("points") or "").split()]
+    )
+    assert len(points) == 40
+    assert (np.diff(points[:, 0]) > 0).all()
+    assert points[-1, 1] > points[0, 1]  # downwards on the page: the loss has fallen
+    kept(drawing, ".anisoflight-loss", "widget-loss")

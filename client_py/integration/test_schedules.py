@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from anemoi.models.samplers.transport_samplers import EDMHeunSampler
 from anemoi.models.transport.schedules import SIGMA_SCHEDULES, SamplingSchedule
+from physicsnemo.diffusion.noise_schedulers import NoiseScheduler
+from physicsnemo.diffusion.samplers import sample
 
 from anisoflight.anemoi import CurveSchedule
+from anisoflight.physicsnemo import CurveNoiseScheduler
 from anisoflight.stepping import Stepper
 
 if TYPE_CHECKING:
@@ -63,3 +71,40 @@ def test_anemoi(file: Path, expected: torch.Tensor) -> None:
     close(EDMHeunSampler().sample(data, {"digits": NOISE * sigmas[0]}, sigmas, network)["digits"], expected)
     with pytest.raises(ValueError, match="sigma_max must reach the schedule's 80, got 10: leave it out"):
         CurveSchedule(num_steps=STEPS, path=file, sigma_max=10)
+
+
+def test_physicsnemo(file: Path, expected: torch.Tensor) -> None:
+    scheduler = CurveNoiseScheduler(file, sigma_data=0.3)
+    assert isinstance(scheduler, NoiseScheduler)
+    sigmas = scheduler.timesteps(STEPS, dtype=torch.float64)
+    assert sigmas.shape == (STEPS + 1,)
+    assert sigmas[-1] == 0
+    assert scheduler.sigma_max == pytest.approx(float(sigmas[0]))
+
+    def network(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return denoised(x, t.reshape(-1, *[1] * (x.ndim - 1)))
+
+    latents = NOISE * sigmas[0]
+    close(sample(scheduler.get_denoiser(x0_predictor=network), latents, scheduler, STEPS, solver="heun"), expected)
+    with pytest.raises(ValueError, match="rho is the schedule's to say: leave it out"):
+        CurveNoiseScheduler(file, rho=5)
+
+
+@pytest.fixture(scope="module")
+def sampling() -> ModuleType:
+    """k_diffusion.sampling as it is; the package's own __init__ would bring all that its training needs."""
+    found = importlib.util.find_spec("k_diffusion")
+    assert found is not None
+    package = ModuleType("k_diffusion")
+    package.__path__ = list(found.submodule_search_locations or [])
+    sys.modules["k_diffusion"] = package
+    return importlib.import_module("k_diffusion.sampling")
+
+
+def test_k_diffusion(client: Client, sampling: ModuleType, expected: torch.Tensor) -> None:
+    sigmas = torch.tensor(json.loads(client.schedule("made").sigma_text(STEPS)), dtype=torch.float64)
+
+    def network(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        return denoised(x, sigma.reshape(-1, *[1] * (x.ndim - 1)))
+
+    close(sampling.sample_heun(network, NOISE * sigmas[0], sigmas, disable=True), expected)

@@ -26,6 +26,7 @@ REFERENCE = {
     "Schedules and plans": ["schedule.Schedule", "plan.Plan"],
     "Runs": ["run.Run"],
     "Figures": ["figures"],
+    "Widgets": ["widgets.ScheduleEditor", "widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "metrics", "fid"],
@@ -36,7 +37,7 @@ REFERENCE = {
 
 GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
 
-NOTEBOOKS = ["quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver"]
+NOTEBOOKS = ["quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver", "draw-a-schedule"]
 
 DIRECTORIES = {
     "docs/benchmarks": "docs/benchmarks/model.md",

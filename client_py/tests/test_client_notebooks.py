@@ -91,8 +91,21 @@ def check_your_own_solver(names: dict[str, Any], axes: list[Any]) -> None:
     assert [len(line.get_xdata()) for line in axes[-1].get_lines()] == [4, 4, 4]
 
 
+def check_draw_a_schedule(names: dict[str, Any], axes: list[Any]) -> None:
+    """The bent curve is on the server, is another one, and is kept; previews and losses are all there."""
+    editor = names["editor"]
+    assert editor.result["message"] == ""
+    assert (editor.measures["now"] != editor.measures["before"]).all()
+    assert editor.schedule.knots().equals(names["mine"].knots())
+    assert [frame["name"] for frame in names["previews"].frames] == [f"step {i}" for i in range(12)] + ["the images"]
+    assert names["curve"].wait(60)
+    assert names["curve"].shown["step"] == names["rows"]["step"].tolist()
+    assert names["curve"].shown["state"] == "done"
+
+
 CHECKS = {
     "anisotropy": check_anisotropy,
+    "draw-a-schedule": check_draw_a_schedule,
     "edm-checkpoint": check_edm_checkpoint,
     "fid": check_fid,
     "quickstart": check_quickstart,

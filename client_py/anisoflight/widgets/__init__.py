@@ -1,0 +1,25 @@
+"""Widgets for notebooks: a schedule to draw, images on their way from noise, the loss of a run while it trains.
+
+    from anisoflight.widgets import LossCurve, Previews, ScheduleEditor
+
+    ScheduleEditor(client, "edm", dataset="digits", model="digits")
+    Previews(client.sample("digits", n=16, steps=18, every=1))
+    LossCurve(run)
+
+They are anywidgets, for JupyterLab, Notebook, VS Code, Colab and marimo; the extra `notebook` brings what they need.
+"""
+
+from __future__ import annotations
+
+try:
+    import anywidget as _anywidget  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "anisoflight.widgets needs anywidget: pip install 'anisoflight[notebook]'", name="anywidget"
+    ) from error
+
+from .editor import ScheduleEditor
+from .loss import LossCurve
+from .preview import Previews
+
+__all__ = ["LossCurve", "Previews", "ScheduleEditor"]

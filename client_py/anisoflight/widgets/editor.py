@@ -1,0 +1,211 @@
+"""A schedule to draw: knots to drag, and what they are worth."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, cast
+
+import anywidget
+import numpy as np
+import pandas as pd
+import traitlets
+
+from ..bench import PROBE_SEED
+from ..comparison import CONVERGED
+from ..errors import AnisoflightError, BadRequestError
+from ..files import FORMULAS
+from ..metrics import ode_error
+from .script import script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..client import Client
+    from ..schedule import Schedule
+
+SOLVERS = ("ipndm", "heun", "dpmpp2m", "unipc")
+_SMOOTH = 65  # points of the curves in the background
+Path = dict[str, Any]
+"""name, and the knots t and sigma of one subspace, from t = 0 to T."""
+
+
+class ScheduleEditor(anywidget.AnyWidget):
+    """Knots of a schedule's paths to drag, with two measures of what is drawn, from the server, before and now:
+
+    - W₂²: how far a solver of `nfe` evaluations ends from a dataset's own Gaussian, over its variance
+      (`Client.bench_schedule`), where a dataset is given.
+    - ODE error: 100 × the rms distance per pixel of `probes` samples to the converged ones of the same path
+      (`Client.compare`), where a model is given.
+
+    Both step uniformly in t. What is drawn is the schedule `name` on the server, "NAME-drawn" unless one is given, at
+    any moment: sample with it, or `save` it under another name. `schedule` is where to begin, `knots` how many to show
+    of each subspace, at even distances in ln g; ends stay where they are. A schedule that differs by class needs a
+    label: the paths of that class are drawn, those of the others stay. A start of the schedule is not carried along.
+
+    Traits: `paths`, `nfe` and `solver` are what is shown; setting one of them measures anew. `result` has the measures.
+    """
+
+    _esm = script("editor")
+    curves = traitlets.List(traitlets.Dict()).tag(sync=True)
+    original = traitlets.List(traitlets.Dict()).tag(sync=True)
+    paths = traitlets.List(traitlets.Dict()).tag(sync=True)
+    nfe = traitlets.Int(9).tag(sync=True)
+    solver = traitlets.Unicode("ipndm").tag(sync=True)
+    solvers = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    edit = traitlets.Dict().tag(sync=True)
+    result = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        client: Client,
+        schedule: str | Schedule = "edm",
+        *,
+        dataset: str | None = None,
+        model: str | None = None,
+        label: int | None = None,
+        knots: int = 9,
+        nfe: int = 9,
+        solver: str = "ipndm",
+        solvers: Sequence[str] = SOLVERS,
+        probes: int = 64,
+        name: str | None = None,
+    ) -> None:
+        if dataset is None and model is None:
+            raise BadRequestError("the editor measures on a dataset, a model or both: give one", "BAD_REQUEST")
+        if knots < 3:
+            raise BadRequestError(f"knots must be at least 3, got {knots}", "BAD_REQUEST")
+        self._client = client
+        self._source = client.schedule(schedule) if isinstance(schedule, str) else schedule
+        self._dataset, self._model = dataset, model
+        self.schedule = client.schedule(name or f"{self._source.name}-drawn")
+        """What is drawn, on the server."""
+        self._family: dict[str, Any] = self._source.file["family"] if self._source.name != "edm" else {"basis": "none"}
+        own = self._source.knots()
+        self._label = _chosen(label, sorted({int(value) for value in own["label"]}))
+        self._rest, drawn = (own[other] for other in (own["label"] != self._label, own["label"] == self._label))
+        self._probes = probes
+        self._converged: Any = None
+        self._before: dict[tuple[int, str], dict[str, float]] = {}
+        self._muted = False
+        paths, solvers = _paths(drawn, knots), list(dict.fromkeys([solver, *solvers]))
+        super().__init__(
+            curves=_paths(drawn, _SMOOTH), original=paths, paths=paths, nfe=nfe, solver=solver, solvers=solvers
+        )
+        self.observe(self._asked, names="edit")
+        self.observe(self._set, names=["paths", "nfe", "solver"])
+        self._measure()
+
+    @property
+    def knots(self) -> pd.DataFrame:
+        """What is drawn, as `Client.put_schedule` takes it: columns label, subspace, t, g."""
+        return pd.concat([self._rest, _frame(self.paths, self._label)], ignore_index=True)
+
+    @property
+    def measures(self) -> pd.DataFrame:
+        """Columns before and now, a row for each measure."""
+        return pd.DataFrame(self.result["measures"], columns=["name", "before", "now"]).set_index("name")
+
+    def save(self, name: str, replace: bool = False) -> Schedule:
+        """Store what is drawn under another name."""
+        return self._put(name, self.knots, replace)
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.paths = self.original
+
+    def _asked(self, change: Any) -> None:
+        """The page has moved something."""
+        self._muted = True
+        try:
+            with self.hold_sync():
+                for name in ("paths", "nfe", "solver"):
+                    setattr(self, name, change["new"][name])
+                self._measure(change["new"]["number"])
+        finally:
+            self._muted = False
+
+    def _set(self, _: Any) -> None:
+        """Python has."""
+        if not self._muted:
+            self._measure(self.result["number"])
+
+    def _measure(self, number: int = 0) -> None:
+        try:
+            rows = self._rows()
+        except AnisoflightError as error:
+            self.result = {"number": number, "measures": [], "message": str(error)}
+        else:
+            self.result = {"number": number, "measures": rows, "message": ""}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        key = (self.nfe, self.solver)
+        if key not in self._before:
+            self._before[key] = self._values(self._source.name)
+        self._put(self.schedule.name, self.knots, True)
+        now = self._values(self.schedule.name)
+        return [{"name": name, "before": before, "now": now[name]} for name, before in self._before[key].items()]
+
+    def _values(self, schedule: str) -> dict[str, float]:
+        """The measures of a schedule on the server."""
+        values = {}
+        if self._dataset is not None:
+            whole = {} if self._family["basis"] in ("none", "dct") else {"covariance": "full"}
+            rows = self._client.bench_schedule(
+                self._dataset, [schedule], [self.solver], [self.nfe], progress=False, **whole
+            )
+            seen = (rows["subspace"] == -1) & (rows["label"] == self._label)
+            values["W₂²"] = float(rows.loc[seen, "w2_squared"].iloc[0])
+        if self._model is not None:
+            # Isotropic paths are one path at different speeds: they converge to the same samples.
+            if len(self.original) > 1 or self._converged is None:
+                self._converged = self._draw(schedule, CONVERGED)
+            with warnings.catch_warnings():  # of evaluations that do not divide: the most that fit are looked at
+                warnings.simplefilter("ignore")
+                drawn = self._draw(schedule, {"solver": self.solver, "nfe": self.nfe})
+            values["ODE error"] = ode_error(drawn, self._converged)
+        return values
+
+    def _draw(self, schedule: str, options: Mapping[str, Any]) -> Any:
+        """The samples of the latents that errors are measured on, [probes, H, W, C]."""
+        whose = {"n": self._probes} if self._label < 0 else {"labels": [self._label] * self._probes}
+        common = {"schedule": schedule, "seed": PROBE_SEED, "dtype": "float32", "progress": False}
+        return self._client.sample(cast("str", self._model), **common, **whose, **options).images
+
+    def _put(self, name: str, knots: pd.DataFrame, replace: bool) -> Schedule:
+        basis = self._family["basis"]
+        if basis in FORMULAS:
+            shape = {key: self._family[key] for key in ("k", "cuts") if self._family.get(key)}
+            return self._client.put_schedule(name, knots, basis=basis, replace=replace, **shape)
+        vectors = f"{name}-basis"
+        self._client.put_basis(vectors, self._source.vectors(), replace=True)
+        return self._client.put_schedule(name, knots, basis=vectors, replace=replace)
+
+
+def _chosen(label: int | None, labels: list[int]) -> int:
+    """The label whose paths are drawn."""
+    if len(labels) == 1:
+        return labels[0]
+    if label not in labels:
+        got = "this schedule differs by class" if label is None else f"got {label}"
+        raise BadRequestError(f"label must be one of {labels}: {got}", "BAD_REQUEST")
+    return label
+
+
+def _paths(own: pd.DataFrame, knots: int) -> list[Path]:
+    """The paths of one class through so many points each."""
+    paths = []
+    for subspace, rows in own.groupby("subspace"):
+        t, logs = rows["t"].to_numpy(), np.log(rows["g"].to_numpy())
+        levels = np.linspace(logs[0], logs[-1], knots)
+        times = np.interp(levels, logs, t)
+        paths.append({"name": f"subspace {subspace}", "t": times.tolist(), "sigma": np.exp(levels / 2).tolist()})
+    return paths
+
+
+def _frame(paths: list[Path], label: int) -> pd.DataFrame:
+    """Paths as knots."""
+    parts = [
+        pd.DataFrame({"label": label, "subspace": subspace, "t": path["t"], "g": np.square(path["sigma"])})
+        for subspace, path in enumerate(paths)
+    ]
+    return pd.concat(parts, ignore_index=True)
