@@ -2,7 +2,8 @@ package api
 
 import (
 	"context"
-	"strings"
+
+	"github.com/anisoflight/anisoflight/internal/suggest"
 )
 
 // Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what
@@ -86,7 +87,11 @@ func (t Table) Find(w Way, name string) (*Operation, error) {
 			names = append(names, op.Name)
 		}
 	}
-	return nil, Errorf(OpNotFound, "There is no %s %q", w, name).WithHint("There are: %s.", strings.Join(names, " "))
+	hint := "docs/wire.md lists them, and ListActions the actions."
+	if ask := suggest.DidYouMean(name, names); ask != "" {
+		hint = "D" + ask[1:] + " " + hint
+	}
+	return nil, Errorf(OpNotFound, "There is no %s %q", w, name).WithHint("%s", hint)
 }
 
 // Call finds an operation and decodes a request of it.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -52,6 +53,18 @@ func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 	} {
 		if err := Decode([]byte(body), new(MakeSchedule)); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}
+
+func TestAnUnknownOperationIsAskedFor(t *testing.T) {
+	for name, want := range map[string]string{
+		"Sampel": `There is no action "Sampel". Did you mean "Sample"? docs/wire.md lists them, and ListActions the actions.`,
+		"Sing":   `There is no action "Sing". docs/wire.md lists them, and ListActions the actions.`,
+	} {
+		_, err := Operations().Find(ByAction, name)
+		if got := ErrorOf(err).Error(); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func TestWrongUsage(t *testing.T) {
 		"missing file":       {[]string{"config", "--config", "nowhere.yaml"}, "nowhere.yaml does not exist"},
 		"unknown setting": {
 			[]string{"config", "--config", configFile(t, "listne: :1\n")},
-			`unknown setting "listne"; did you mean "listen"?`,
+			`unknown setting "listne"; did you mean "listen"?; --help lists them`,
 		},
 		"not YAML":            {[]string{"config", "--config", configFile(t, "a: [\n")}, "configuration file"},
 		"a list for a text":   {[]string{"config", "--config", configFile(t, "listen: [a, b]\n")}, "single string"},

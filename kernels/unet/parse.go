@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
+	"github.com/anisoflight/anisoflight/internal/suggest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
@@ -77,7 +77,11 @@ func unknown(key, modelType string) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return &nn.ConfigError{Field: key, Reason: "unknown field; remove it, the fields are " + strings.Join(names, ", ")}
+	reason := "unknown field; "
+	if ask := suggest.DidYouMean(key, names); ask != "" {
+		reason += ask + " "
+	}
+	return &nn.ConfigError{Field: key, Reason: reason + "docs/checkpoints.md lists the fields"}
 }
 
 // object splits a JSON object into its fields.

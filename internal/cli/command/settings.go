@@ -109,8 +109,8 @@ func readFile(options []Option, flags *pflag.FlagSet, v *viper.Viper) (name stri
 	}
 	for key := range content {
 		if !slices.ContainsFunc(options, func(o Option) bool { return o.Name == key }) {
-			return "", nil, fmt.Errorf("configuration file %s: unknown setting %q%s; known here: %s", name, key,
-				asking(key, names(options)), strings.Join(names(options), ", "))
+			return "", nil, fmt.Errorf("configuration file %s: unknown setting %q%s; --help lists them", name, key,
+				asking(key, names(options)))
 		}
 	}
 	return name, content, nil
