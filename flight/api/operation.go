@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/anisoflight/anisoflight/internal/suggest"
+	"github.com/anisoflight/anisoflight/base/suggest"
 )
 
 // Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what

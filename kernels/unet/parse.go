@@ -8,7 +8,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/internal/suggest"
+	"github.com/anisoflight/anisoflight/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
