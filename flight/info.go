@@ -13,7 +13,8 @@ import (
 )
 
 // GetFlightInfo checks and prices a request without doing it: the schema, rows and bytes of its reply, and the ticket
-// for DoGet. The descriptor is a command, the same JSON as the ticket's, or a path that ListFlights lists.
+// for DoGet. The descriptor is a command, the same JSON as the ticket's, or a path that ListFlights lists. Where the
+// server has peers a request that can be divided has several endpoints, each to be had of every peer.
 func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.FlightInfo, error) {
 	if d.GetType() == flight.DescriptorPATH {
 		f, err := s.stored(ctx, d.GetPath())
@@ -26,7 +27,14 @@ func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor)
 	if err != nil {
 		return nil, err
 	}
-	return flightInfo(d, api.Flight{Schema: job.Schema, Records: job.Rows, Bytes: job.Bytes, Ticket: d.GetCmd()})
+	info, err := flightInfo(d, api.Flight{Schema: job.Schema, Records: job.Rows, Bytes: job.Bytes, Ticket: d.GetCmd()})
+	if err != nil || job.Part == nil || s.server.cfg.Peers == nil {
+		return info, err
+	}
+	if peers := s.server.cfg.Peers(ctx); len(peers) > 0 {
+		info.Endpoint, err = endpoints(d.GetCmd(), job, peers)
+	}
+	return info, err
 }
 
 // GetSchema returns the schema alone.

@@ -44,6 +44,10 @@ type Config struct {
 	Metrics prometheus.Registerer // where the server's metrics are to be found; default nowhere
 	Stats   stats.Handler         // hears of every call beside the server's own, for tracing; default none
 
+	// Peers returns the locations of servers that give the same samples, this one among them, of which GetFlightInfo
+	// tells; nil, or none: this one alone.
+	Peers func(context.Context) []string
+
 	TLS    *tls.Config         // nil: none
 	Tokens func() *auth.Tokens // the tokens in force; nil: everybody may do everything
 }

@@ -6,6 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from .locks import lock_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -16,14 +18,16 @@ Row = dict[str, Any]
 class Cells:
     """Rows of a JSON-lines file by their keys; a key says all that a row depends on.
 
-    A row is on the disk before it is handed back. A last line that was cut off while it was written is as if it had
-    never been there; any other that is no row is a ValueError that names it. With `kept` nothing more is measured: a
-    row that is not there stays empty.
+    A row is on the disk before it is handed back, and programs that add to one file at once do it one after the other:
+    of two that have measured the same row, the first one's is kept and given to both. A last line that was cut off
+    while it was written is as if it had never been there; any other that is no row is a ValueError that names it. With
+    `kept` nothing more is measured: a row that is not there stays empty.
     """
 
     def __init__(self, path: Path, kept: bool = False) -> None:
         self._path, self.kept = path, kept
-        self._rows = {row.pop("key"): row for row in rows_of(path)} if path.exists() else {}
+        self._rows: dict[str, Row] = {}
+        self._read()
 
     def __contains__(self, key: dict[str, Any]) -> bool:
         return _name(key) in self._rows
@@ -36,18 +40,26 @@ class Cells:
         if name not in self._rows and (self.kept or not wanted):
             return {}
         if name not in self._rows:
-            row = measure()
-            self._append({"key": name, **row})
-            self._rows[name] = row
+            self._read()  # another program may have measured it
+        if name not in self._rows:
+            self._append(name, measure())
         return self._rows[name]
 
-    def _append(self, row: Row) -> None:
+    def _read(self) -> None:
+        self._rows = {row.pop("key"): row for row in rows_of(self._path)} if self._path.exists() else {}
+
+    def _append(self, name: str, row: Row) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
+            lock_file(file)
+            self._read()
+            if name in self._rows:
+                return
             file.truncate(len(_complete(self._path)))
-            file.write(json.dumps(row).encode() + b"\n")
+            file.write(json.dumps({"key": name, **row}).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+            self._rows[name] = row
 
 
 def rows_of(path: Path) -> list[Row]:

@@ -136,14 +136,14 @@ def test_a_killed_process_loses_no_more_than_since_its_checkpoint(
     process = subprocess.Popen([sys.executable, "-m", "anisoflight.fid", *calc.arguments, *flags])
     try:
         end = time.monotonic() + 60
-        while not list(calc.folder.glob("*/state.npz")):
+        while not list(calc.folder.glob("*/seen.npz")):
             assert time.monotonic() < end
             assert process.poll() is None
             time.sleep(0.02)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    (state,) = calc.folder.glob("*/state.npz")
+    (state,) = calc.folder.glob("*/seen.npz")
     with np.load(state) as file:
         seen = int(file["count"]) + len(file["pending"])
     assert seen in range(50, 600, 50)

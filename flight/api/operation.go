@@ -316,7 +316,17 @@ type Job struct {
 	// Waits says, at any time and from any goroutine, what Run waits for where that is a compilation:
 	// {"event":"compiling",...}; nil otherwise. It may be nil.
 	Waits func() Meta
+	// Part returns the fields of the request that asks for samples first … first + n − 1 alone, which gives the same
+	// bytes where first is a multiple of PartSize and n another, or all that is left; a field that is nil is left out. It
+	// is nil where the work cannot be divided.
+	Part func(first, n int) Meta
+	// Samples are how many there are to divide.
+	Samples int
 }
+
+// PartSize is what samples are divided at multiples of: none but whole batches, so that each is computed in a batch of
+// the size that it would have had.
+const PartSize = 64
 
 // Exchange is an open operation that takes tensors in.
 type Exchange struct {

@@ -27,6 +27,9 @@ type Sample struct {
 	Labels []int32 `json:"labels,omitempty"` // one sample per label; −1 = none
 	Seed   uint64  `json:"seed"`
 
+	Offset  int    `json:"offset,omitempty"`  // index of the first row, of a request that is part of a larger one
+	Weights string `json:"weights,omitempty"` // hash that the model's weights must have; default: any
+
 	Steps         int    `json:"steps,omitempty"` // solver steps; this or nfe
 	NFE           int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
 	Solver        string `json:"solver"`          // default: the one that the schedule was made for, else heun
@@ -133,6 +136,7 @@ func (r *Sample) Validate() error {
 		oneOf("dtype", r.DType, "uint8", "float32"),
 		oneOf("layout", r.Layout, "HWC", "CHW"),
 		atLeast("every", r.Every, 0),
+		atLeast("offset", r.Offset, 0),
 	)
 }
 

@@ -35,6 +35,10 @@ func (e *Engine) newSampling(req api.Sample) (*sampling, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Weights != "" && req.Weights != m.Hash {
+		return nil, api.Errorf(api.ModelNotFound, "The model %q here has the weights %.12s, not %.12s", m.Name, m.Hash,
+			req.Weights).WithHint("Another server may have them; or leave out weights.")
+	}
 	s := &sampling{e: e, req: req, model: m, plans: map[int]*solver.Plan{}}
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -148,6 +152,7 @@ func (e *Engine) prepareSample(_ context.Context, req api.Sample) (*api.Job, err
 	}
 	return &api.Job{
 		Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
+		Samples: n, Part: s.part,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
 			if err := s.model.Hold(); err != nil {
 				return err
@@ -156,6 +161,18 @@ func (e *Engine) prepareSample(_ context.Context, req api.Sample) (*api.Job, err
 			return s.runAll(ctx, n, emit)
 		},
 	}, nil
+}
+
+// part returns what differs in the request for samples first … first + n − 1.
+func (s *sampling) part(first, n int) api.Meta {
+	m := api.Meta{
+		"seed": s.req.Seed + uint64(first), "offset": s.req.Offset + first, "weights": s.model.Hash,
+		"n": n, "labels": nil,
+	}
+	if s.req.Labels != nil {
+		m["n"], m["labels"] = nil, s.req.Labels[first:first+n]
+	}
+	return m
 }
 
 // check makes the plans of every label that may come and prices the reply.
@@ -228,7 +245,7 @@ func drawable(classes int) []int32 {
 // source returns sample i of the request: its seed and its label, drawn where none is given.
 func (s *sampling) source(i int) batch.Row {
 	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
-	r := batch.Row{Index: int64(i), Seed: seed, Label: -1}
+	r := batch.Row{Index: int64(s.req.Offset + i), Seed: seed, Label: -1}
 	switch {
 	case s.req.Labels != nil:
 		r.Label = s.req.Labels[i]

@@ -19,6 +19,7 @@ EXAMPLES = {
     "calc": "python -m anisoflight.fid calc --model cifar10 --schedule pca --second-point endpoint --nfe cifar10\n"
     "    --seeds 0-49999,50000-99999,100000-149999 --ref cifar10.npz --features inception.pkl --trust\n"
     "    --benchmark cifar10 --method pca --out results.jsonl",
+    "merge": "python -m anisoflight.fid merge shard-*.npz --out results.jsonl",
     "generate": "python -m anisoflight.fid generate --model cifar10 --steps 18 --grid edm --second-point endpoint\n"
     "    --seeds 0-49999 --subdirs --outdir images",
 }
@@ -32,20 +33,24 @@ def parser() -> argparse.ArgumentParser:
     commands_of = root.add_subparsers(metavar="COMMAND", required=True)
     _ref(_command(commands_of, "ref", "reference statistics of real images, as EDM's npz {mu, sigma}", commands.ref))
     _calc(_command(commands_of, "calc", "distances of samples, or of images in files, to a reference", commands.calc))
+    _merge(_command(commands_of, "merge", "rows of results from the shards of calc --shard", commands.merge_shards))
     _generate(_command(commands_of, "generate", "samples as PNG files in EDM's naming", commands.write_images))
     return root
 
 
 def _command(group: argparse._SubParsersAction, name: str, about: str, run: object) -> argparse.ArgumentParser:
-    text = f"example:\n    {EXAMPLES[name]}" + ("" if name == "generate" else f"\n\n{EPILOG}")
+    text = f"example:\n    {EXAMPLES[name]}" + (f"\n\n{EPILOG}" if name in ("ref", "calc") else "")
     style = argparse.RawDescriptionHelpFormatter
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.set_defaults(run=run)
+    if name == "merge":
+        command.add_argument("--quiet", action="store_true", help="no progress bars")
+        return command
     server = command.add_argument_group("server")
     add_server(server, DEFAULT_LOCATION, "location (default %(default)s)")
     pace = command.add_argument_group("pace")
     count = {"type": _positive, "metavar": "N"}
-    said = "images between two checkpoints, and of a request to the server (default %(default)s)"
+    said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
     pace.add_argument("--checkpoint", **count, default=Pace.checkpoint, help=said)
     pace.add_argument("--quiet", action="store_true", help="no progress bars")
     return command
@@ -72,7 +77,17 @@ def _calc(command: argparse.ArgumentParser) -> None:
     measured.add_argument("--allow-fewer", action="store_true", help="measure fewer than 50,000 images; rows say so")
     measured.add_argument("--benchmark", help="the table's data set: cifar10, afhqv2, ffhq, imagenet64, or any name")
     measured.add_argument("--method", help="the table's row (default: from schedule and solver)")
-    measured.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
+    measured.add_argument("--out", metavar="FILE", type=path_of, required=True, help="rows of results (JSONL)")
+    shared = command.add_argument_group("with others (docs/scale.md)")
+    said = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
+    shared.add_argument("--shard", metavar="I/N", help=said)
+
+
+def _merge(command: argparse.ArgumentParser) -> None:
+    command.add_argument("shards", metavar="SHARD", nargs="+", type=path_of, help="files of calc --shard, all of them")
+    said = "the reference (default: the file that the shards name)"
+    command.add_argument("--ref", metavar="NPZ", type=path_of, help=said)
+    command.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
 
 
 def _generate(command: argparse.ArgumentParser) -> None:

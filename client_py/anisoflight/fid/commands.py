@@ -11,10 +11,11 @@ from .errors import FidError
 from .features import Loading, for_calc, for_reference
 from .files import files_source
 from .generate import generate
-from .measure import Pace, Pass
+from .measure import Pace, Pass, remove_empty
 from .measurement import Job, Measurement, state_folder, versions
 from .ranges import blocks_of, numbers_of
 from .reference import Reference, load_reference
+from .shards import Work, merge, share_of, write_shard
 from .sources import ServerDataset, ServerSamples
 from .summary import summary
 
@@ -28,12 +29,25 @@ def calc(args: Namespace) -> None:
     """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
     reference = load_reference(args.ref, rows=len(args.metrics) > 1)
     features = for_calc(args.features, reference, Loading(args.device, args.trust))
+    images = reference.provenance.get("source", {})
+    benchmark = args.benchmark or images.get("dataset") or args.ref.stem
+    jobs = _jobs(args, benchmark)
+    if args.shard is not None:
+        share = share_of(args.shard)
+        work = Work(jobs, reference, features, args.metrics, args.allow_fewer, _pace(args))
+        count = write_shard(work, share, args.out, args.ref.resolve())
+        print(f"{args.out}: shard {share}, {count} images")
+        return
     measurement = Measurement(
         args.out, reference, features, args.metrics, allow_fewer=args.allow_fewer, pace=_pace(args)
     )
-    images = reference.provenance.get("source", {})
-    benchmark = args.benchmark or images.get("dataset") or args.ref.stem
-    for line in summary(measurement.rows(_jobs(args, benchmark))):
+    for line in summary(measurement.rows(jobs)):
+        print(line)
+
+
+def merge_shards(args: Namespace) -> None:
+    """Fold the shards of a measurement into its rows."""
+    for line in summary(merge(args.shards, args.out, args.ref, not args.quiet)):
         print(line)
 
 
@@ -58,6 +72,7 @@ def ref(args: Namespace) -> None:
     rows = going.rows() if args.rows else None
     Reference(seen.running.moments(), provenance, features.arrays(), rows).save(args.out)
     going.discard()
+    remove_empty(state_folder(args.out, key).parent)
     print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
 
 

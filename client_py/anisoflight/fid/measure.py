@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,16 @@ from tqdm.auto import tqdm
 from ..moments import RunningMoments
 from .errors import FidError
 from .reference import save_arrays
+from .stretch import Stretch, bounds, look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ..images import Pixels
     from .features import Features
     from .sources import Source
+
+Looks = Callable[[Sequence[tuple[int, int]], Callable[[int], object]], Iterator[Stretch]]
+"""Who looks at the images: gives the stretches of those bounds in order, and tells the second how many are done."""
 
 
 @dataclass
@@ -32,9 +34,24 @@ class Seen:
     shape: tuple[int, ...] = ()
     """Of one image [H, W, C]."""
     digest: bytes = bytes(32)
-    """h_i = SHA-256(h_{i−1}, pixels of image i), h_{−1} = 0: the same however the images are read."""
+    """h_i = SHA-256(h_{i−1}, SHA-256(pixels of image i)), h_{−1} = 0: the same however the images are read."""
     seconds: float = 0.0
     evaluations: set[int] = field(default_factory=set)
+
+    def fold(self, stretch: Stretch) -> None:
+        """Take the next stretch."""
+        if stretch.start != self.running.count:
+            raise FidError(
+                f"images from {stretch.start} came where those from {self.running.count} were next", "BAD_IMAGES"
+            )
+        self.shape = self.shape or stretch.shape
+        if stretch.shape != self.shape:
+            raise FidError(f"images of {stretch.shape} among images of {self.shape}", "BAD_IMAGES")
+        self.running.update(stretch.features)
+        for found in stretch.hashes:
+            self.digest = hashlib.sha256(self.digest + found.tobytes()).digest()
+        self.seconds += stretch.seconds
+        self.evaluations |= set(stretch.evaluations)
 
     def save(self, path: Path) -> None:
         evaluations = np.array(sorted(self.evaluations))
@@ -52,36 +69,46 @@ class Seen:
 
 @dataclass(frozen=True)
 class Pace:
-    """How a pass goes; none of it but the batch, to rounding, moves the result."""
+    """How a pass goes; none of it but the batch and the stretch, to rounding, moves the result."""
 
     batch: int = 64
     """Images that the features are computed of at a time."""
     checkpoint: int = 2000
-    """Images between two checkpoints, and of a request to the server."""
+    """Images between two checkpoints, of a request to the server, and of a stretch."""
     progress: bool = True
 
 
 class Pass:
     """One pass over a source. Its state lies in `folder` until `discard`."""
 
-    def __init__(self, source: Source, features: Features, folder: Path, pace: Pace, keep_rows: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        features: Features,
+        folder: Path,
+        pace: Pace,
+        keep_rows: bool,
+        looks: Looks | None = None,
+    ) -> None:
         self.source, self.features, self.pace = source, features, pace
-        self._folder, self._keep_rows = folder, keep_rows
-        self._state = folder / "state.npz"
+        self._folder, self._keep_rows, self._looks = folder, keep_rows, looks or self._look
+        self._state = state_file(folder)
         self.seen = Seen.load(self._state) if self._state.exists() else Seen(RunningMoments(features.dimension))
         if self.seen.running.count:
             tqdm.write(f"going on from {self.seen.running.count} of {source.count} images")
 
     def run(self, title: str) -> Seen:
-        """Look at all images that have not been seen."""
-        source, pace = self.source, self.pace
-        bar = tqdm(
-            total=source.count, initial=self.seen.running.count, desc=title, unit="image", disable=not pace.progress
-        )
+        """See all images that have not been seen. What is stopped before its checkpoint counts as never begun."""
+        first, count = self.seen.running.count, self.source.count
+        if not first:
+            for rest in self._folder.glob("rows-*"):  # of a pass that another version began
+                rest.unlink()
+        bar = tqdm(total=count, initial=first, desc=title, unit="image", disable=not self.pace.progress)
         with bar:
-            while (start := self.seen.running.count) < source.count:
-                stop = min(start - start % pace.checkpoint + pace.checkpoint, source.count)
-                self._advance(start, stop, bar)
+            for stretch in self._looks(bounds(first, count, self.pace.checkpoint), bar.update):
+                self._keep(stretch)
+        if self.seen.running.count != count:
+            raise FidError(f"{self.seen.running.count} images came where {count} were asked for", "BAD_IMAGES")
         return self.seen
 
     def rows(self) -> np.ndarray[Any, Any]:
@@ -95,54 +122,29 @@ class Pass:
             for path in self._folder.iterdir():
                 path.unlink()
             self._folder.rmdir()
-            with contextlib.suppress(OSError):  # others' state may be there
-                self._folder.parent.rmdir()
 
-    def _advance(self, start: int, stop: int, bar: Any) -> None:
-        """One stretch, and its checkpoint. What is stopped before that counts as never begun: the disk decides."""
-        began, seen, rows = time.perf_counter(), self.seen, []
-        for images in rebatched(self.source.read(start, stop), self.pace.batch):
-            seen.shape = seen.shape or images.shape[1:]
-            if images.shape[1:] != seen.shape:
-                raise FidError(f"images of {images.shape[1:]} among images of {seen.shape}", "BAD_IMAGES")
-            for image in np.ascontiguousarray(images):
-                seen.digest = hashlib.sha256(seen.digest + image.tobytes()).digest()
-            found = self.features(images)
-            seen.running.update(found)
-            if self._keep_rows:
-                rows.append(found.astype(np.float32))
-            bar.update(len(images))
-        if seen.running.count != stop:
-            raise FidError(
-                f"{seen.running.count - start} images came where {stop - start} were asked for", "BAD_IMAGES"
-            )
-        seen.seconds += time.perf_counter() - began
-        seen.evaluations |= getattr(self.source, "evaluations", set())
+    def _look(self, stretches: Sequence[tuple[int, int]], tick: Callable[[int], object]) -> Iterator[Stretch]:
+        for start, stop in stretches:
+            yield look(self.source, self.features, start, stop, self.pace.batch, tick)
+
+    def _keep(self, stretch: Stretch) -> None:
+        """Fold a stretch, and store that: from then on the disk decides what has been seen."""
+        self.seen.fold(stretch)
         self._folder.mkdir(parents=True, exist_ok=True)
-        if rows:
-            part = self._folder / f"rows-{start:012d}.part"
+        if self._keep_rows:
+            part = self._folder / f"rows-{stretch.start:012d}.part"
             with part.open("wb") as file:
-                np.save(file, np.concatenate(rows))
+                np.save(file, stretch.features.astype(np.float32))
             part.replace(part.with_suffix(".npy"))
-        seen.save(self._state)
+        self.seen.save(self._state)
 
 
-def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
-    """The same images, `size` at a time; the last may be fewer.
+def state_file(folder: Path) -> Path:
+    """Where the state of a pass is kept in its folder."""
+    return folder / "seen.npz"
 
-    >>> [len(batch) for batch in rebatched([np.zeros((3, 2, 2, 1)), np.zeros((4, 2, 2, 1))], 2)]
-    [2, 2, 2, 1]
-    """
-    held: list[Pixels] = []
-    count = 0
-    for part in parts:
-        held.append(part)
-        count += len(part)
-        if count < size:
-            continue
-        joined = np.concatenate(held)
-        whole = count - count % size
-        yield from (joined[start : start + size] for start in range(0, whole, size))
-        held, count = [joined[whole:]], count - whole
-    if count:
-        yield np.concatenate(held)
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder of states that nobody's state is in any more."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()

@@ -16,9 +16,10 @@ from tqdm.auto import tqdm
 
 from .. import __version__
 from ..cells import Cells
+from ..locks import exclusive
 from ..moments import frechet_distance
 from .errors import FidError
-from .measure import Pace, Pass
+from .measure import Looks, Pace, Pass, Seen, remove_empty, state_file
 from .neighbours import Neighbours
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Job:
     """{"nfe": …} or {"steps": …} of samples; nothing of other images."""
     versions: Mapping[str, Any] = field(default_factory=dict)
     """Of the server."""
+    looks: Looks | None = None
+    """Who looks at the images; None: this process."""
 
     @property
     def title(self) -> str:
@@ -53,7 +56,10 @@ class Job:
 
 
 class Measurement:
-    """Rows against one reference, kept in a JSON-lines file: what is there is not measured again."""
+    """Rows against one reference, kept in a JSON-lines file: what is there is not measured again.
+
+    Programs that measure the same row into the same file at once wait for each other: one measures it.
+    """
 
     def __init__(
         self,
@@ -76,26 +82,38 @@ class Measurement:
 
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         """The rows of jobs, each measured unless it has been; FidError of fewer than 50,000 images comes first."""
-        for job in jobs:
-            if job.source.count < FULL and not self._allow_fewer:
-                raise FidError(
-                    f"{job.title}: {job.source.count} images; FID is of {FULL}, and of fewer it is larger. "
-                    "--allow-fewer measures them and marks the row",
-                    "TOO_FEW",
-                )
+        require_enough(jobs, self._allow_fewer)
         return [self._row(job) for job in jobs]
 
-    def _row(self, job: Job) -> dict[str, Any]:
-        key = {
+    def left(self, job: Job) -> int | None:
+        """How many images of a job have been seen; None where its row is there."""
+        key = self._key(job)
+        if key in self._cells:
+            return None
+        state = state_file(state_folder(self._out, key))
+        return Seen.load(state).running.count if state.exists() else 0
+
+    def _key(self, job: Job) -> dict[str, Any]:
+        return {
             "source": job.source.identity(),
             "asked": dict(job.asked),
             "metrics": self._metrics,
             "features": self._features.hash,
             "reference": self._reference.hash,
         }
-        going = Pass(job.source, self._features, state_folder(self._out, key), self._pace, len(self._metrics) > 1)
-        row = self._cells.measured(key, lambda: self._measured(job, going))
-        going.discard()  # only now that the row is on the disk
+
+    def _row(self, job: Job) -> dict[str, Any]:
+        key = self._key(job)
+        folder = state_folder(self._out, key)
+
+        def waiting() -> None:
+            tqdm.write(f"{job.title}: another program measures this row; waiting for it")
+
+        with exclusive(folder.with_suffix(".lock"), waiting):
+            going = Pass(job.source, self._features, folder, self._pace, len(self._metrics) > 1, job.looks)
+            row = self._cells.measured(key, lambda: self._measured(job, going))
+            going.discard()  # only now that the row is on the disk
+        remove_empty(folder.parent)
         return row
 
     def _measured(self, job: Job, going: Pass) -> dict[str, Any]:
@@ -148,6 +166,17 @@ class Measurement:
         if "density-coverage" in self._metrics:
             found |= self._neighbours.density_coverage(rows)
         return found
+
+
+def require_enough(jobs: Sequence[Job], allow_fewer: bool) -> None:
+    """FidError of the first job that has fewer than 50,000 images, unless that is allowed."""
+    for job in jobs:
+        if job.source.count < FULL and not allow_fewer:
+            raise FidError(
+                f"{job.title}: {job.source.count} images; FID is of {FULL}, and of fewer it is larger. "
+                "--allow-fewer measures them and marks the row",
+                "TOO_FEW",
+            )
 
 
 def state_folder(out: Path, key: dict[str, Any]) -> Path:

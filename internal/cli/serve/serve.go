@@ -89,6 +89,12 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 			Name: "until_eof", Kind: command.Toggle,
 			Usage: "end when standard input does, as it does when the program that holds the pipe has ended",
 		},
+		{
+			Name: "peers",
+			Usage: "`list` of the servers that give the same samples, this one among them, for clients that read in " +
+				"parallel: HOST:PORT, locations, or dns:HOST:PORT for every address of a name",
+			Otherwise: "this one alone",
+		},
 		{Name: "grace", Kind: command.Number, Default: "30", Usage: "`seconds` that requests in progress get at the end"},
 	}, []command.Option{connect.PrecisionOption}, connect.GPUOptions),
 	Stores: true,
@@ -191,7 +197,9 @@ func serverConfig(e command.Env) (flight.Config, error) {
 		}
 		cfg.Tokens = tokens.Get
 	}
-	return cfg, nil
+	var err error
+	cfg.Peers, err = parsePeers(e, cfg.TLS != nil)
+	return cfg, err
 }
 
 // listen opens the address, if it may be served as it is.

@@ -1,0 +1,60 @@
+"""Locks on files, for programs that work in one folder at the same time, on one machine or several that share it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import IO, TYPE_CHECKING
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_TICK = 0.1  # seconds between two attempts: a blocking flock hears no Ctrl-C on every platform
+
+
+def lock_file(file: IO[bytes], waiting: Callable[[], None] | None = None) -> None:
+    """Hold a file that is open until it is closed; calls `waiting` once where another program holds it.
+
+    The lock is flock(2)'s: the kernel gives it back when its holder ends, however it ends. Between machines it holds
+    where the folder's file system carries it, as for the server's data folder. Windows has none, and nothing is held.
+    """
+    while fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if waiting is not None:
+                waiting()
+                waiting = None
+            time.sleep(_TICK)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Within this context no other program is within that of the same path, a file that is there meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with contextlib.ExitStack() as open_file:
+            file = open_file.enter_context(path.open("ab"))
+            lock_file(file, waiting)
+            if not _is_at(path, file):  # its holder has removed it: whoever comes next makes another
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(path: Path, file: IO[bytes]) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False

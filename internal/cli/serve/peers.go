@@ -1,0 +1,94 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+)
+
+const (
+	peersFor     = 5 * time.Second // how long the addresses of a name are held to be right
+	peersTimeout = 2 * time.Second // what a question of a name may take
+)
+
+// peers are the servers that --peers names. The addresses behind a name may change.
+type peers struct {
+	locations []string   // as they were given
+	names     []hostPort // of which every address is a peer
+	scheme    string
+	log       *slog.Logger
+	lookup    func(ctx context.Context, host string) ([]string, error)
+
+	mu    sync.Mutex
+	found []string
+	until time.Time
+}
+
+type hostPort struct{ host, port string }
+
+// parsePeers reads a list of addresses, as --listen takes them, locations, and names dns:HOST:PORT.
+func parsePeers(e command.Env, secure bool) (func(context.Context) []string, error) {
+	list := command.Words(e.Text("peers"))
+	if len(list) == 0 {
+		return nil, nil
+	}
+	p := &peers{scheme: "grpc://", log: e.Log, lookup: net.DefaultResolver.LookupHost}
+	if secure {
+		p.scheme = "grpc+tls://"
+	}
+	for _, word := range list {
+		name, dns := strings.CutPrefix(word, "dns:")
+		address := strings.TrimLeft(name, "/")
+		host, port, err := net.SplitHostPort(address)
+		switch {
+		case dns && err == nil && host != "" && port != "":
+			p.names = append(p.names, hostPort{host, port})
+		case !dns && (strings.Contains(word, "://") || strings.HasPrefix(word, "unix:")):
+			p.locations = append(p.locations, connect.LocationOf(word))
+		case !dns && err == nil && host != "" && port != "":
+			p.locations = append(p.locations, p.scheme+address)
+		default:
+			return nil, command.Usagef(e.Cmd, "--peers: %q is no HOST:PORT, unix:PATH, location such as "+
+				"grpc+tls://gpu1.lab:8815, or dns:HOST:PORT for every address of a name", word)
+		}
+	}
+	return p.get, nil
+}
+
+// get returns the locations of all peers: those that were given, then those of the names, in order of address, so that
+// every server tells the same. Where a name cannot be asked after, what was last known of it holds.
+func (p *peers) get(ctx context.Context) []string {
+	if len(p.names) == 0 {
+		return p.locations
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Now().Before(p.until) {
+		return p.found
+	}
+	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
+	defer cancel()
+	found := slices.Clone(p.locations)
+	for _, name := range p.names {
+		addresses, err := p.lookup(ctx, name.host)
+		if err != nil {
+			p.log.Warn("the addresses of peers cannot be found", "name", name.host, "error", fmt.Sprint(err))
+			found = p.found
+			break
+		}
+		slices.Sort(addresses)
+		for _, address := range slices.Compact(addresses) {
+			found = append(found, p.scheme+net.JoinHostPort(address, name.port))
+		}
+	}
+	p.found, p.until = found, time.Now().Add(peersFor)
+	return p.found
+}
