@@ -38,6 +38,7 @@ type fakeEngine struct {
 type fakeRequest struct {
 	Name       string `json:"name"`
 	Rows       int    `json:"rows"`
+	First      int    `json:"first"` // index of the first row
 	Batch      int    `json:"batch"`
 	Tick       int    `json:"tick_ms"` // the time one batch takes
 	Fail       string `json:"fail"`    // internal, panic, busy; after the first batch
@@ -84,7 +85,12 @@ func (f *fakeEngine) Prepare(_ context.Context, call api.Call) (*api.Job, error)
 	}
 	req := *call.Request.(*fakeRequest)
 	s := sampleSchema(req.Size)
+	var part func(first, n int) api.Meta
+	if call.Op.Name == "Sample" {
+		part = func(first, n int) api.Meta { return api.Meta{"first": first, "rows": n, "name": nil} }
+	}
 	return &api.Job{
+		Samples: req.Rows, Part: part,
 		Schema: s, Rows: int64(req.Rows), Bytes: int64(req.Rows) * s.RowBytes(), Waits: req.waiting,
 		BatchBytes: req.BatchBytes,
 		Run:        func(ctx context.Context, emit func(api.Event) error) error { return f.sample(ctx, req, s, emit) },
@@ -112,7 +118,7 @@ func (f *fakeEngine) sample(ctx context.Context, req fakeRequest, s api.Schema, 
 			b.Cols[i] = api.MakeColumn(c, n)
 		}
 		for i := range n {
-			b.Cols[0].([]int64)[i] = int64(done + i)
+			b.Cols[0].([]int64)[i] = int64(req.First + done + i)
 			b.Cols[1].([]float32)[i*s.Columns[1].Len()] = float32(done + i)
 			b.Cols[2].([]float64)[2*i+1] = float64(done + i)
 		}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -322,4 +324,55 @@ func TestPreviewsAreDenoised(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Parts of a request are, one after the other, its very bytes: index, seed, label and pixels.
+func TestPartsAreTheWhole(t *testing.T) {
+	e := open(t)
+	labels := make([]int32, 150)
+	for i := range labels {
+		labels[i] = int32(i % 3)
+	}
+	for name, whole := range map[string]map[string]any{
+		"n":      {"n": 150},
+		"labels": {"labels": labels, "offset": 5},
+		"every":  {"n": 70, "every": 1},
+	} {
+		whole["model"], whole["seed"], whole["steps"], whole["dtype"] = "tiny", 0, 2, "float32"
+		text := func(m map[string]any) string {
+			b, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(b)
+		}
+		whole["seed"] = json.Number("18446744073709551600") // which wraps around on the way
+		job, err := prepare(t.Context(), e, "Sample", text(whole))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := get(t, e, "Sample", text(whole))
+		got := &rows{schema: want.schema, cols: map[string]any{}}
+		for first := 0; first < job.Samples; first += api.PartSize {
+			part := maps.Clone(whole)
+			for field, value := range job.Part(first, min(api.PartSize, job.Samples-first)) {
+				if part[field] = value; value == nil {
+					delete(part, field)
+				}
+			}
+			one := get(t, e, "Sample", text(part))
+			batch := api.Batch{Rows: len(column[int64](one, "index"))}
+			for _, c := range want.schema.Columns {
+				batch.Cols = append(batch.Cols, one.cols[c.Name])
+			}
+			if err := got.add(api.Event{Batch: &batch}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !reflect.DeepEqual(got.cols, want.cols) {
+			t.Errorf("%s: the parts differ from the whole", name)
+		}
+	}
+	_, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":1,"weights":"abc"}`)
+	wantCode(t, "other weights", err, api.ModelNotFound)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,12 +49,14 @@ func parsePeers(e command.Env, secure bool) (func(context.Context) []string, err
 		name, dns := strings.CutPrefix(word, "dns:")
 		address := strings.TrimLeft(name, "/")
 		host, port, err := net.SplitHostPort(address)
+		_, number := strconv.ParseUint(port, 10, 16)
+		good := err == nil && number == nil && host != ""
 		switch {
-		case dns && err == nil && host != "" && port != "":
+		case dns && good:
 			p.names = append(p.names, hostPort{host, port})
 		case !dns && (strings.Contains(word, "://") || strings.HasPrefix(word, "unix:")):
 			p.locations = append(p.locations, connect.LocationOf(word))
-		case !dns && err == nil && host != "" && port != "":
+		case !dns && good:
 			p.locations = append(p.locations, p.scheme+address)
 		default:
 			return nil, command.Usagef(e.Cmd, "--peers: %q is no HOST:PORT, unix:PATH, location such as "+
