@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from .progress import Bar, followed, last
+from .retry import RETRY
 from .tensors import batches_of
 from .transport import Connection, joined
 
@@ -34,8 +35,9 @@ class Calls:
         timeout: float | None = None,
         cert_chain: bytes | None = None,
         private_key: bytes | None = None,
+        retry: float = RETRY,
     ) -> None:
-        self._connection = Connection(location, token, tls_root_certs, timeout, cert_chain, private_key)
+        self._connection = Connection(location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
 
     @property
     def location(self) -> str:

@@ -13,6 +13,7 @@ from .operations.models import Models
 from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
+from .retry import RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,14 +34,18 @@ def connect(
     timeout: float | None = None,
     cert_chain: bytes | None = None,
     private_key: bytes | None = None,
+    retry: float = RETRY,
 ) -> Client:
     """A client of the server at location: ``grpc://HOST:PORT``, ``grpc+tls://HOST:PORT`` or ``grpc+unix:///PATH``.
 
     token is needed where the server has tokens configured, tls_root_certs (PEM) where its certificate is not
     publicly known, cert_chain with its private_key (PEM) where it asks for certificates of clients. timeout is what a
     call may take, in seconds; without one, as long as it takes. The connection opens with the first call.
+
+    A call that changes nothing is made again for up to `retry` seconds where the server cannot be reached or is
+    shutting down, as long as nothing of its answer has come; 0 never does.
     """
-    return Client(location, token, tls_root_certs, timeout, cert_chain, private_key)
+    return Client(location, token, tls_root_certs, timeout, cert_chain, private_key, retry)
 
 
 class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):

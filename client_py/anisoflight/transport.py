@@ -17,6 +17,7 @@ import pyarrow.flight as fl
 
 from .errors import BadRequestError
 from .reader import Call, Stream, in_thread, start_thread
+from .retry import RETRY, again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,8 +46,9 @@ class Connection:
         timeout: float | None = None,
         cert_chain: bytes | None = None,
         private_key: bytes | None = None,
+        retry: float = RETRY,
     ) -> None:
-        self.location = location
+        self.location, self._retry = location, retry
         if (cert_chain is None) != (private_key is None):
             raise BadRequestError("cert_chain and private_key must be given together, got one of them", "BAD_REQUEST")
         certificates = {"tls_root_certs": tls_root_certs, "cert_chain": cert_chain, "private_key": private_key}
@@ -77,7 +79,7 @@ class Connection:
             for result in client.do_action(fl.Action(name, body), options):
                 yield json.loads(result.body.to_pybytes())
 
-        return Stream(results)
+        return Stream(again(results, name, self._retry, lambda _: True))
 
     def get(self, op: str, request: Mapping[str, Any]) -> Stream[Message]:
         """The messages of a DoGet."""
@@ -88,7 +90,7 @@ class Connection:
             call.on_cancel(reader.cancel)
             return _messages(reader)
 
-        return Stream(messages)
+        return Stream(again(messages, op, self._retry, lambda message: message.batch.num_rows > 0))
 
     def exchange(
         self, op: str, request: Mapping[str, Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
