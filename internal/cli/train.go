@@ -55,6 +55,12 @@ func runTrain(ctx context.Context, e command.Env) error {
 		if err := openRun(ctx, c, e, run); err != nil {
 			return err
 		}
+		if ended, err := unsaved(ctx, c, e, run); ended || err != nil {
+			if err != nil {
+				return err
+			}
+			return keep(ctx, c, e, run, model)
+		}
 		start := map[string]any{"run": run}
 		if kimg := e.Get("kimg"); kimg.Given {
 			start["kimg"] = kimg.Value // of a resumed run a new length, else the configured one
@@ -82,6 +88,16 @@ func runTrain(ctx context.Context, e command.Env) error {
 		}
 		return nil
 	})
+}
+
+// unsaved reports whether a run that is to be resumed has nothing left to do: it ended, and whoever began it did not
+// come to save it.
+func unsaved(ctx context.Context, c connect.Connection, e command.Env, run string) (bool, error) {
+	if !e.Toggle("resume") || e.Get("kimg").Given {
+		return false, nil
+	}
+	info, err := c.GetRun(ctx, run)
+	return err == nil && info.State == "done", err
 }
 
 // mayWrite refuses a taken name before the training, not after it.

@@ -81,6 +81,15 @@ def _calc(command: argparse.ArgumentParser) -> None:
     shared = command.add_argument_group("with others (docs/scale.md)")
     said = "look at the stretches of shard I of N, I = 0 … N−1, alone; --out is the shard's file (npz), for merge"
     shared.add_argument("--shard", metavar="I/N", help=said)
+    said = "N actors of Ray, each with a server of its own on --data, look at the stretches (anisoflight[fleet])"
+    shared.add_argument("--ray", metavar="N", type=_positive, default=0, help=said)
+    said = "the cluster (default: what RAY_ADDRESS names, else one of this machine alone)"
+    shared.add_argument("--ray-address", metavar="URL", help=said)
+    shared.add_argument("--ray-cpus", metavar="X", type=float, default=1, help="CPUs of an actor (default 1)")
+    said = "GPUs of an actor (default: 1 where the cluster has any, else 0)"
+    shared.add_argument("--ray-gpus", metavar="X", type=float, help=said)
+    said = "data folder of the models, by the same path on every node (default %(default)s)"
+    shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
 
 
 def _merge(command: argparse.ArgumentParser) -> None:

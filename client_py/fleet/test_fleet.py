@@ -1,0 +1,155 @@
+"""Rows measured by actors of Ray, some of which are lost on the way: the bytes of one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anisoflight
+from anisoflight.cells import rows_of
+from anisoflight.fid.__main__ import main
+from anisoflight.fleet import calc as fleet_calc
+from anisoflight.fleet.sampling import Fleet
+
+ray = pytest.importorskip("ray")
+
+SAMPLED = ["--steps", "1,3", "--seeds", "0-299,500-699", "--checkpoint", "25", "--features", "pixels", "--quiet"]
+NETWORK = {
+    "model_type": "SongUNet",
+    "img_resolution": 8,
+    "img_channels": 1,
+    "model_channels": 8,
+    "channel_mult": [1],
+    "num_blocks": 1,
+    "attn_resolutions": [],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A data folder with a small model, and its reference."""
+    os.environ["ANISOFLIGHT_DEVICE"] = "go"  # of every server: it compiles nothing
+    folder = tmp_path_factory.mktemp("fleet")
+    with anisoflight.serve(data=folder / "data") as client:
+        client.put_dataset("blocks", np.random.default_rng(1).integers(0, 256, (100, 8, 8, 1), np.uint8))
+        client.create_run("tiny", stage="pretrain", dataset="blocks", network=NETWORK, batch=8, kimg=0.08).step(2)
+        client.run("tiny").save("tiny")
+        made = ["ref", "--server", client.location, "--dataset", "blocks", "--features", "pixels", "--quiet"]
+        assert main([*made, "--out", str(folder / "blocks.npz")]) == 0
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="warning")
+    yield folder
+    ray.shutdown()
+    del os.environ["ANISOFLIGHT_DEVICE"]
+
+
+@pytest.fixture(scope="module")
+def one(folder: Path) -> bytes:
+    """The rows of one server."""
+    out = folder / "one.jsonl"
+    with anisoflight.serve(data=folder / "data") as client:
+        assert main([*known(folder, out), "--server", client.location]) == 0
+    return measured(out)
+
+
+def known(folder: Path, out: Path) -> list[str]:
+    named = ["--model", "tiny", "--ref", str(folder / "blocks.npz"), "--out", str(out), "--allow-fewer"]
+    return ["calc", *named, *SAMPLED]
+
+
+def measured(path: Path) -> bytes:
+    """The rows but for what time they took, and when."""
+    rows = [{k: v for k, v in row.items() if k not in ("seconds", "finished")} for row in rows_of(path)]
+    assert len(rows) == 4
+    return json.dumps(rows).encode()
+
+
+def with_ray(folder: Path, out: Path, *more: str) -> int:
+    flags = ["--ray", "2", "--ray-cpus", "0.5", "--data", str(folder / "data")]
+    return main([*known(folder, out), *flags, *more])
+
+
+def test_two_actors_measure_what_one_server_does(folder: Path, one: bytes, tmp_path: Path) -> None:
+    assert with_ray(folder, tmp_path / "rows.jsonl") == 0
+    assert measured(tmp_path / "rows.jsonl") == one
+    assert with_ray(folder, tmp_path / "rows.jsonl") == 0  # and once
+    assert measured(tmp_path / "rows.jsonl") == one
+
+
+@pytest.mark.parametrize("victim", ["actor", "server"])
+def test_what_is_lost_is_replaced(
+    folder: Path, one: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    killed: list[int] = []
+
+    class Watched(Fleet):
+        def expect(self, *arguments: Any) -> None:
+            super().expect(*arguments)
+            worker, server = ray.get(self.workers[0].processes.remote())
+
+            def kill() -> None:
+                while not rows_of_state(tmp_path):
+                    time.sleep(0.01)
+                killed.append(worker if victim == "actor" else server)
+                os.kill(killed[0], signal.SIGKILL)
+
+            threading.Thread(target=kill, daemon=True).start()
+            self.before = (worker, server)
+
+        def __exit__(self, *error: object) -> None:
+            after = ray.get(self.workers[0].processes.remote(), timeout=120)
+            assert (after[0] == self.before[0]) == (victim == "server")
+            assert after[1] != self.before[1]
+            super().__exit__(*error)
+            if victim == "actor":  # its server ended with it
+                end = time.monotonic() + 60
+                while alive(self.before[1]) and time.monotonic() < end:
+                    time.sleep(0.1)
+                assert not alive(self.before[1])
+
+    monkeypatch.setattr(fleet_calc, "Fleet", Watched)
+    assert with_ray(folder, tmp_path / "rows.jsonl") == 0
+    assert killed
+    assert measured(tmp_path / "rows.jsonl") == one
+
+
+def rows_of_state(folder: Path) -> list[Path]:
+    """What a pass has stored: it is under way."""
+    return list(folder.glob("rows.jsonl.state/*/seen.npz"))
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_a_run_goes_on_where_another_stopped(folder: Path, one: bytes, tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    with anisoflight.serve(data=folder / "data") as client:
+        assert main([*known(folder, out), "--server", client.location, "--steps", "1", "--seeds", "0-299"]) == 0
+    assert with_ray(folder, out) == 0
+    assert measured(out) == one
+
+
+def test_mistakes_are_told_as_they_are_elsewhere(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rows.jsonl"
+    assert with_ray(folder, out, "--model", "none") == 1
+    assert "there is no model 'none' in" in capsys.readouterr().err
+    assert with_ray(folder, out, "--shard", "0/2") == 1
+    assert "--ray is for samples" in capsys.readouterr().err
+    assert with_ray(folder, out, "--option", "sheep=1") == 1
+    assert "sheep" in capsys.readouterr().err
+    assert not out.exists()
