@@ -18,8 +18,8 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 
 .DEFAULT_GOAL := help
 .PHONY: help notebook demo figures test test-go test-python test-integration test-crash build wheel test-wheel test-browser \
-	docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-alone report-solvers report-gain report-families \
-	report-diffusers clean
+	test-fleet docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-alone report-solvers report-gain \
+	report-families report-diffusers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -86,6 +86,15 @@ test-wheel: wheel $(VENV)/.dev ## installs the wheel, with what it depends on, i
 
 test-browser: build $(VENV)/.browser ## the quick start in JupyterLab and Chromium, read off the page
 	cd client_py && $(abspath $(PY)) -m pytest -q browser
+
+FLEET_VENV ?= .venv-fleet
+test-fleet: build | $(FLEET_VENV)/bin/python ## rows and recipes by actors of Ray, and the files for clusters (minutes)
+	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(FLEET_VENV))/bin/python -m pytest -q fleet
+
+$(FLEET_VENV)/bin/python:
+	$(PYTHON) -m venv $(FLEET_VENV)
+	$@ -m pip install -q --disable-pip-version-check -r client_py/requirements.txt -r client_py/requirements-fleet.txt \
+		|| { rm -rf $(FLEET_VENV); exit 1; }
 
 docs: build $(VENV)/.docs ## the documents and the packages' reference as a site; in dist/docs
 	$(PY) -m pages dist/docs
@@ -155,7 +164,7 @@ fuzz: ## every fuzz target for a moment (FUZZTIME=3s), two at a time
 		-test.fuzzcachedir $(CURDIR)/bin/fuzz/corpus/$$1' fuzz
 
 clean: ## remove what the other targets made
-	rm -rf bin dist runs $(VENV) .venv-torch .venv-integration $(WHEELS)
+	rm -rf bin dist runs $(VENV) .venv-torch .venv-integration .venv-fleet $(WHEELS)
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12"; exit 1; }

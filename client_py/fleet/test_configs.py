@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,8 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_fleet import measured
+from small import measured
 
+import anisoflight
+from anisoflight.fid.__main__ import main
 from anisoflight.serve import find_binary
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +36,9 @@ def test_the_manifest_names_what_there_is() -> None:
     pods = [document["spec"]["template"]["spec"] for document in (deployment, job)]
     for container in (c for pod in pods for c in pod["containers"] + pod["initContainers"] if c["name"] == "server"):
         assert all(word in told for word in container["args"] if word.startswith("--")), container["args"]
-    assert f"dns:{service['metadata']['name']}:{service['spec']['ports'][0]['port']}" in pods[0]["containers"][0]["args"]
+    assert (
+        f"dns:{service['metadata']['name']}:{service['spec']['ports'][0]['port']}" in pods[0]["containers"][0]["args"]
+    )
     metric = scaler["spec"]["metrics"][0]["pods"]["metric"]["name"].removeprefix("anisoflight_")
     assert f'describe("{metric}"' in (ROOT / "flight" / "metrics.go").read_text(encoding="utf-8")
     measures = [sys.executable, "-m", "anisoflight.fid", "calc", "--help"]
@@ -50,7 +53,7 @@ def test_the_script_is_clean() -> None:
     subprocess.run([Path(sys.executable).with_name("shellcheck"), SLURM], check=True)
 
 
-def test_the_script_measures_a_row_in_an_array(folder: Path, one: bytes, tmp_path: Path) -> None:
+def test_the_script_measures_a_row_in_an_array(folder: Path, tmp_path: Path) -> None:
     """Two tasks, as Slurm starts them, the second of which merges: the bytes of one server."""
     data = tmp_path / "data"
     (data / "fid").mkdir(parents=True)
@@ -78,7 +81,11 @@ def test_the_script_measures_a_row_in_an_array(folder: Path, one: bytes, tmp_pat
             check=True,
             timeout=300,
         )
-    ours, theirs = (json.loads(rows) for rows in (measured(data / "fid" / "blocks.jsonl"), one))
-    assert [row["frechet"] for row in ours] == [row["frechet"] for row in theirs]
-    assert [row["images"] for row in ours] == [row["images"] for row in theirs]
     assert not list(folder.glob("anisoflight-*"))
+    out = tmp_path / "one.jsonl"
+    with anisoflight.serve(data=folder / "data") as client:
+        known = ["--server", client.location, "--model", "tiny", "--ref", str(folder / "blocks.npz")]
+        asked = ["--second-point", "endpoint", "--nfe", "1,5", "--seeds", "0-299,500-699", "--features", "pixels"]
+        named = ["--benchmark", "blocks", "--method", "tiny", "--allow-fewer", "--checkpoint", "25", "--quiet"]
+        assert main(["calc", *known, *asked, *named, "--out", str(out)]) == 0
+    assert measured(data / "fid" / "blocks.jsonl") == measured(out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -11,65 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from small import known, measured
 
 import anisoflight
-from anisoflight.cells import rows_of
 from anisoflight.fid.__main__ import main
 from anisoflight.fleet import calc as fleet_calc
 from anisoflight.fleet.sampling import Fleet
 
 ray = pytest.importorskip("ray")
 
-SAMPLED = ["--steps", "1,3", "--seeds", "0-299,500-699", "--checkpoint", "25", "--features", "pixels", "--quiet"]
-NETWORK = {
-    "model_type": "SongUNet",
-    "img_resolution": 8,
-    "img_channels": 1,
-    "model_channels": 8,
-    "channel_mult": [1],
-    "num_blocks": 1,
-    "attn_resolutions": [],
-}
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A data folder with a small model, and its reference."""
-    os.environ["ANISOFLIGHT_DEVICE"] = "go"  # of every server: it compiles nothing
-    folder = tmp_path_factory.mktemp("fleet")
-    with anisoflight.serve(data=folder / "data") as client:
-        client.put_dataset("blocks", np.random.default_rng(1).integers(0, 256, (100, 8, 8, 1), np.uint8))
-        client.create_run("tiny", stage="pretrain", dataset="blocks", network=NETWORK, batch=8, kimg=0.08).step(2)
-        client.run("tiny").save("tiny")
-        made = ["ref", "--server", client.location, "--dataset", "blocks", "--features", "pixels", "--quiet"]
-        assert main([*made, "--out", str(folder / "blocks.npz")]) == 0
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="warning")
-    yield folder
+    yield
     ray.shutdown()
-    del os.environ["ANISOFLIGHT_DEVICE"]
-
-
-@pytest.fixture(scope="module")
-def one(folder: Path) -> bytes:
-    """The rows of one server."""
-    out = folder / "one.jsonl"
-    with anisoflight.serve(data=folder / "data") as client:
-        assert main([*known(folder, out), "--server", client.location]) == 0
-    return measured(out)
-
-
-def known(folder: Path, out: Path) -> list[str]:
-    named = ["--model", "tiny", "--ref", str(folder / "blocks.npz"), "--out", str(out), "--allow-fewer"]
-    return ["calc", *named, *SAMPLED]
-
-
-def measured(path: Path) -> bytes:
-    """The rows but for what time they took, and when."""
-    rows = [{k: v for k, v in row.items() if k not in ("seconds", "finished")} for row in rows_of(path)]
-    assert len(rows) == 4
-    return json.dumps(rows).encode()
 
 
 def with_ray(folder: Path, out: Path, *more: str) -> int:

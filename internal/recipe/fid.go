@@ -90,7 +90,7 @@ func (r *Recipe) measures(p Place) []Stage {
 		if slices.ContainsFunc(r.FID.Seeds, few) {
 			s.Args = append(s.Args, "--allow-fewer")
 		}
-		s.Kind, s.Makes = KindFID, method
+		s.Kind, s.Makes, s.Model = KindFID, method, model
 		stages = append(stages, s)
 	}
 	for _, solver := range r.FID.Baselines {

@@ -35,6 +35,7 @@ type Stage struct {
 	Makes   string   // the name of the data set, basis or model (and run) that it makes, or a file
 	Needs   string   // a file or folder of the user's that must be there
 	From    string   // where it is to be had
+	Model   string   // of distances: the model whose samples are looked at
 
 	// Settings are those of the run, where the stage is one.
 	Settings map[string]any

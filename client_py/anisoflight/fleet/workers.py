@@ -127,14 +127,15 @@ def bring(source: Path, to: Path, models: tuple[str, ...]) -> None:
     for name in models:
         if not (source / "models" / name).is_dir():
             raise FidError(f"there is no model {name!r} in {source}", "BAD_REQUEST")
-        _copy(source / "models" / name, to / "models" / name)
+        copy_tree(source / "models" / name, to / "models" / name)
     for kind in _SAMPLED:
         for entry in (source / kind).iterdir() if (source / kind).is_dir() else ():
             if not entry.name.startswith("."):
-                _copy(entry, to / kind / entry.name)
+                copy_tree(entry, to / kind / entry.name)
 
 
-def _copy(source: Path, to: Path) -> None:
+def copy_tree(source: Path, to: Path) -> None:
+    """Copy a file or a folder, by links where they can be."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, to, copy_function=_link)

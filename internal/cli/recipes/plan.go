@@ -36,6 +36,7 @@ type stagePlan struct {
 	Kind     recipe.Kind    `json:"kind"`
 	Makes    string         `json:"makes,omitempty"`
 	Command  string         `json:"command"`
+	After    []int          `json:"after"`              // stages that must have ended before, by their places from 0
 	Settings map[string]any `json:"settings,omitempty"` // of a run, with every default
 	Cost     *recipe.Cost   `json:"cost,omitempty"`
 }
@@ -109,8 +110,10 @@ func planOf(e command.Env, r *recipe.Recipe, counter *device.Device, on recipe.H
 		Memory: on.Memory,
 		Serve:  serveCommand(place(e, defaultServer)),
 	}
-	for _, s := range r.Stages(place(e, defaultServer)) {
-		sp := stagePlan{Kind: s.Kind, Makes: s.Makes, Command: s.String()}
+	stages := r.Stages(place(e, defaultServer))
+	after := recipe.After(stages)
+	for i, s := range stages {
+		sp := stagePlan{Kind: s.Kind, Makes: s.Makes, Command: s.String(), After: after[i]}
 		if sp.Settings, err = s.Resolved(); err != nil {
 			return p, err
 		}

@@ -1,0 +1,204 @@
+"""Recipes as a graph of Ray's tasks: every distinct command of ``anisoflight recipe --dry-run --json`` once.
+
+A stage that makes something works in a data folder of its own, DATA/fleet/NAME, which has what is there already by
+links. So stages need not wait for one server, each has the GPU of its node, and a run that was lost with its node goes
+on from its last stored state. What it has made is put into DATA as a whole when it is done. Distances are measured by
+actors (`sampling`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..fid.errors import FidError
+from ..serve import find_binary, serve
+from .sampling import joined
+from .workers import copy_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+KINDS = ("datasets", "models", "bases", "schedules", "runs")
+"""Folders of a data folder whose entries are put there as a whole."""
+_MAKES = {"data": "datasets", "network": "models", "basis": "bases", "train": "models"}
+_RETRIES = 4  # of a task whose node was lost
+
+
+@dataclass
+class Stage:
+    """One command, and those that must have ended before."""
+
+    kind: str
+    makes: str
+    command: str
+    trains: bool = False
+    after: set[str] = field(default_factory=set)
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.makes}".strip()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where stages are done: the same paths on every node."""
+
+    data: Path
+    folder: Path
+    """In which the commands stand."""
+    actors: int
+    address: str
+
+
+def graph(plans: Iterable[dict[str, Any]]) -> dict[str, Stage]:
+    """Every distinct command of plans, by its text, with all that it waits for in any of them; tables last.
+
+    >>> stages = [{"kind": "data", "makes": "a", "command": "A", "after": []},
+    ...           {"kind": "train", "makes": "b", "command": "B", "after": [0]}]
+    >>> [(s.title, sorted(s.after)) for s in graph([{"stages": stages}, {"stages": stages}]).values()]
+    [('data a', []), ('train b', ['A'])]
+    """
+    found: dict[str, Stage] = {}
+    for plan in plans:
+        for said in plan["stages"]:
+            new = Stage(said["kind"], said.get("makes", ""), said["command"], "settings" in said)
+            stage = found.setdefault(said["command"], new)
+            stage.after |= {plan["stages"][place]["command"] for place in said["after"]}
+    return dict(sorted(found.items(), key=lambda item: item[1].kind == "table"))
+
+
+def plans_of(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """What ``anisoflight recipe`` would do."""
+    # The hardware is that which its hours are estimated for; nothing else depends on it.
+    command = [
+        find_binary(),
+        "recipe",
+        *arguments,
+        "--dry-run",
+        "--json",
+        "--flops-per-second",
+        "1e14",
+        "--memory",
+        "80",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FidError(done.stderr.strip().removeprefix("anisoflight: "), "BAD_REQUEST")
+    return json.loads(done.stdout)
+
+
+def do_all(stages: dict[str, Stage], place: Place, measures: bool, say: Any = print) -> None:
+    """Do the stages, each as soon as those before it have ended. What fails keeps back what waits for it alone."""
+    ray = joined(place.address or None)
+    address = ray.get_runtime_context().gcs_address
+    place = Place(place.data, place.folder, place.actors, address)
+    gpus = 1 if ray.cluster_resources().get("GPU") else 0
+    task = ray.remote(max_retries=_RETRIES)(do)
+    names: dict[Any, Stage] = {}
+    promises: dict[str, Any] = {}
+    for command, stage in stages.items():
+        if stage.kind in ("reference", "fid", "table") and not measures:
+            continue
+        own = gpus if stage.trains or stage.kind in ("basis", "reference") else 0
+        cpus = 0 if stage.kind in ("fid", "table") else 1  # actors have them
+        before = [promises[other] for other in sorted(stage.after)]
+        promises[command] = task.options(num_cpus=cpus, num_gpus=own).remote(stage, place, *before)
+        names[promises[command]] = stage
+    failed, open_promises = [], list(names)
+    while open_promises:
+        (promise,), open_promises = ray.wait(open_promises, num_returns=1)
+        stage = names[promise]
+        try:
+            say(f"{stage.title}: {ray.get(promise)}")
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None) or error
+            while (inner := getattr(cause, "cause", None)) is not None:
+                cause = inner
+            failed.append(f"{stage.title}: {cause}")
+    if failed:
+        raise FidError("\n".join([f"{len(failed)} of {len(names)} stages failed", *dict.fromkeys(failed)]), "FLEET")
+
+
+def do(stage: Stage, place: Place, *_: object) -> str:
+    """Do one stage; gives a word on it. The rest are the words of those before it."""
+    words = shlex.split(stage.command)
+    words[0] = sys.executable if Path(words[0]).name.startswith("python") else find_binary()
+    if stage.kind == "table":
+        return "\n" + _run(words, place)
+    if stage.kind == "fid":
+        shared = ["--ray", str(place.actors), "--ray-address", place.address, "--data", str(place.data), "--quiet"]
+        return _run([*words, *shared], place)
+    if stage.kind == "reference":
+        if Path(stage.makes).exists():
+            return "is there"
+        with tempfile.TemporaryDirectory(prefix="anisoflight-reference-") as own:
+            bring(place.data, Path(own), ("datasets",))
+            with serve(data=own) as client:
+                words[words.index("--server") + 1] = client.location
+                return _run([*words, "--quiet"], place)
+    return _make(stage, words, place)
+
+
+def _make(stage: Stage, words: list[str], place: Place) -> str:
+    if (place.data / _MAKES[stage.kind] / stage.makes).exists():
+        return "is there"
+    own = place.data / "fleet" / stage.makes
+    own.mkdir(parents=True, exist_ok=True)
+    bring(place.data, own, KINDS)
+    if stage.trains and (own / "runs" / stage.makes).exists():
+        words = [words[0], "train", "--data", str(own), "--name", stage.makes, "--resume"]
+    else:
+        words = [_moved(word, place.data, own) for word in words]
+    told = _run(words, place)
+    for kind in KINDS:
+        for entry in _entries(own / kind):
+            publish(entry, place.data / kind / entry.name, place.data / "fleet")
+    shutil.rmtree(own)
+    return told
+
+
+def _moved(word: str, data: Path, own: Path) -> str:
+    """A word of a command with the stage's own folder in the place of the data folder."""
+    if word == str(data):
+        return str(own)
+    return str(own / word.removeprefix(f"{data}/")) if word.startswith(f"{data}/") else word
+
+
+def bring(source: Path, to: Path, kinds: Sequence[str]) -> None:
+    """Give a folder what a data folder has of these kinds and it has not, by links where they can be."""
+    for kind in kinds:
+        for entry in _entries(source / kind):
+            if not (to / kind / entry.name).exists():
+                publish(entry, to / kind / entry.name, to)
+
+
+def publish(entry: Path, to: Path, aside: Path) -> None:
+    """Put an entry to its place as a whole; what is there already stays."""
+    with tempfile.TemporaryDirectory(prefix=".", dir=aside) as held:
+        copy_tree(entry, Path(held) / entry.name)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.rename(Path(held) / entry.name, to)
+        except OSError:
+            if not to.exists():
+                raise
+
+
+def _entries(folder: Path) -> list[Path]:
+    return [entry for entry in folder.iterdir() if not entry.name.startswith(".")] if folder.is_dir() else []
+
+
+def _run(words: Sequence[str], place: Place) -> str:
+    done = subprocess.run(words, cwd=place.folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FidError(f"{shlex.join(words)}\n{done.stderr.strip()[-2000:]}", "FLEET")
+    return done.stdout.strip()
