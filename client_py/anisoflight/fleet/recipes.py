@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..fid.errors import FidError
+from ..locks import exclusive
 from ..serve import find_binary, serve
 from .sampling import joined
 from .workers import copy_tree
@@ -27,8 +28,8 @@ from .workers import copy_tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-KINDS = ("datasets", "models", "bases", "schedules", "runs")
-"""Folders of a data folder whose entries are put there as a whole."""
+KINDS = ("datasets", "models", "bases", "schedules")
+"""Folders of a data folder whose entries are written once, as a whole."""
 _MAKES = {"data": "datasets", "network": "models", "basis": "bases", "train": "models"}
 _RETRIES = 4  # of a task whose node was lost
 
@@ -149,20 +150,23 @@ def do(stage: Stage, place: Place, *_: object) -> str:
 
 
 def _make(stage: Stage, words: list[str], place: Place) -> str:
-    if (place.data / _MAKES[stage.kind] / stage.makes).exists():
-        return "is there"
+    """Make what is not there, in a folder of its own that other programs keep out of meanwhile."""
+    made = place.data / _MAKES[stage.kind] / stage.makes
     own = place.data / "fleet" / stage.makes
-    own.mkdir(parents=True, exist_ok=True)
-    bring(place.data, own, KINDS)
-    if stage.trains and (own / "runs" / stage.makes).exists():
-        words = [words[0], "train", "--data", str(own), "--name", stage.makes, "--resume"]
-    else:
-        words = [_moved(word, place.data, own) for word in words]
-    told = _run(words, place)
-    for kind in KINDS:
-        for entry in _entries(own / kind):
-            publish(entry, place.data / kind / entry.name, place.data / "fleet")
-    shutil.rmtree(own)
+    with exclusive(own.with_name(own.name + ".lock")):
+        if made.exists():
+            return "is there"
+        own.mkdir(parents=True, exist_ok=True)
+        bring(place.data, own, KINDS)
+        if stage.trains and (own / "runs" / stage.makes).exists():
+            words = [words[0], "train", "--data", str(own), "--name", stage.makes, "--resume"]
+        else:
+            words = [_moved(word, place.data, own) for word in words]
+        told = _run(words, place)
+        for kind in (*KINDS, "runs"):
+            for entry in _entries(own / kind):
+                publish(entry, place.data / kind / entry.name, own)
+        shutil.rmtree(own)
     return told
 
 
@@ -177,12 +181,13 @@ def bring(source: Path, to: Path, kinds: Sequence[str]) -> None:
     """Give a folder what a data folder has of these kinds and it has not, by links where they can be."""
     for kind in kinds:
         for entry in _entries(source / kind):
-            if not (to / kind / entry.name).exists():
-                publish(entry, to / kind / entry.name, to)
+            publish(entry, to / kind / entry.name, to)
 
 
 def publish(entry: Path, to: Path, aside: Path) -> None:
-    """Put an entry to its place as a whole; what is there already stays."""
+    """Put an entry to its place as a whole, by way of a folder of the same file system; what is there stays."""
+    if to.exists():
+        return
     with tempfile.TemporaryDirectory(prefix=".", dir=aside) as held:
         copy_tree(entry, Path(held) / entry.name)
         to.parent.mkdir(parents=True, exist_ok=True)

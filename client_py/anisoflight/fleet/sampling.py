@@ -135,7 +135,10 @@ class Fleet:
         for promise in came:
             if promise in self._starting:
                 worker = self._starting.pop(promise)
-                self._get(promise)
+                try:
+                    self._get(promise)
+                except self._ray.exceptions.RayError as error:
+                    raise FidError(f"an actor could not start: {error}", "FLEET") from error
                 self._load[worker] = 0
             else:
                 self._load[self._running.pop(promise)] -= 1
