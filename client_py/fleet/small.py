@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anisoflight.cells import rows_of
 
-SAMPLED = ["--steps", "1,3", "--seeds", "0-299,500-699", "--checkpoint", "25", "--features", "pixels", "--quiet"]
+SAMPLED = ["--steps", "1,3", "--seeds", "0-79,500-549", "--checkpoint", "10", "--features", "pixels", "--quiet"]
 NETWORK = {
     "model_type": "SongUNet",
     "img_resolution": 8,
