@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -217,17 +218,27 @@ func TestNoRoomForTwoStates(t *testing.T) {
 	get(t, e, "TrainStep", `{"run":"r"}`)
 }
 
-// Wherever CreateRun is stopped, a restart finds the old run or the new one, whole, and nothing beside.
+// Wherever CreateRun is stopped, a restart finds the old run or the new one, whole, and nothing beside. Of the writes to
+// one file it is stopped before the first and the second: those after are alike, and internal/crash kills it at each.
 func TestCreateRunIsAtomic(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", `,"seed":1`)
 	get(t, e, "TrainStep", `{"run":"r"}`)
 	const create = `"stage":"isotropic","dataset":"noise","model":"tiny","batch":8,"knots":6,"T":100,"seed":2`
-	for stop := int64(0); ; stop++ {
-		var effects atomic.Int64
+	for stop := 0; ; stop++ {
+		var mu sync.Mutex
+		points, writes := 0, map[string]int{}
 		crash := errors.New("the machine stopped")
-		restore := atomicdir.Intercept(func(atomicdir.Effect) error {
-			if effects.Add(1) > stop {
+		restore := atomicdir.Intercept(func(f atomicdir.Effect) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if f.Name == "write" {
+				writes[filepath.Base(f.Path)]++
+			}
+			if f.Name != "write" || writes[filepath.Base(f.Path)] <= 2 {
+				points++
+			}
+			if points > stop {
 				return crash
 			}
 			return nil
@@ -259,6 +270,9 @@ func TestCreateRunIsAtomic(t *testing.T) {
 			t.Errorf("stop %d leaves a state of %v, %v", stop, whole, loadErr)
 		}
 		if err == nil {
+			if stop < 10 {
+				t.Errorf("CreateRun had only %d points to stop at", stop)
+			}
 			return
 		}
 	}
