@@ -64,7 +64,7 @@ class RunningMoments:
         """Take rows [n, D]; a row that is not finite or of another width is a ValueError."""
         rows = np.asarray(features, np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise ValueError(f"expected rows of {self.dimension} features, got shape {rows.shape}")
+            raise ValueError(f"features must be rows of {self.dimension}, got the shape {rows.shape}")
         if not np.isfinite(rows).all():
             bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise ValueError(f"the features of row {self.count + bad} are not finite")

@@ -38,7 +38,9 @@ def tensor_column(values: npt.ArrayLike, dims: Sequence[str]) -> pa.FixedShapeTe
     """
     array = np.ascontiguousarray(values)
     if array.ndim != len(dims) + 1:
-        raise ValueError(f"expected {len(dims) + 1} dimensions (rows, {', '.join(dims)}), got shape {array.shape}")
+        raise ValueError(
+            f"an array must have {len(dims) + 1} axes (rows, {', '.join(dims)}), got the shape {array.shape}"
+        )
     kind = pa.fixed_shape_tensor(pa.from_numpy_dtype(array.dtype), array.shape[1:], dim_names=list(dims))
     width = int(np.prod(array.shape[1:]))
     return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), width))
@@ -72,7 +74,7 @@ def vector_column(values: npt.ArrayLike) -> pa.FixedSizeListArray:
     """The fixed_size_list<float64> column of a 2-D array."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.ndim != 2:
-        raise ValueError(f"expected 2 dimensions, got shape {array.shape}")
+        raise ValueError(f"an array must have 2 axes, got the shape {array.shape}")
     return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
 
 

@@ -87,7 +87,7 @@ def test_ratio() -> None:
     np.testing.assert_allclose(np.asarray(over.get_lines()[0].get_xdata(), float), (FAST * SLOW) ** 0.25)
     with pytest.raises(ValueError, match="two subspaces"):
         figures.ratio(frame(SLOW))
-    with pytest.raises(ValueError, match="over is 'time'"):
+    with pytest.raises(ValueError, match="over must be 't' or 'sigma', got 'time'"):
         figures.ratio(frame(FAST, SLOW), over="time")
 
 

@@ -66,7 +66,7 @@ func ParseTokens(text []byte) (*Tokens, error) {
 
 func parseEntry(fields []string) (e entry, err error) {
 	if len(fields) != 3 {
-		return e, fmt.Errorf("auth: %d words, want NAME SCOPES sha256:HEX", len(fields))
+		return e, fmt.Errorf("auth: a line must be NAME SCOPES sha256:HEX, got %d words", len(fields))
 	}
 	if !nameOfToken.MatchString(fields[0]) {
 		return e, fmt.Errorf("auth: %q is not a name: letters, digits and . _ - up to 64", fields[0])

@@ -92,13 +92,13 @@ func (c Config) withDefaults(env func(string) string) Config {
 func (c Config) check() error {
 	switch {
 	case !(c.MemoryFraction > 0 && c.MemoryFraction <= 1):
-		return fmt.Errorf("device memory fraction %g: it is a share, above 0 and at most 1", c.MemoryFraction)
+		return fmt.Errorf("the device's share of memory must lie above 0 and be at most 1, got %g", c.MemoryFraction)
 	case c.Index < 0:
-		return fmt.Errorf("device index %d: GPUs are counted from 0", c.Index)
+		return fmt.Errorf("the device's index must not be negative, got %d", c.Index)
 	case c.Blocks != "" && c.Blocks != "off":
 		return fmt.Errorf("ANISOFLIGHT_BLOCKS must be off or absent, got %q", c.Blocks)
 	case c.MemoryLimit < 0:
-		return fmt.Errorf("device memory limit %d: it is a number of bytes, or 0 for what there is", c.MemoryLimit)
+		return fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d", c.MemoryLimit)
 	}
 	return nil
 }

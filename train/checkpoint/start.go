@@ -126,7 +126,7 @@ func decodeLaw(f *safetensors.File, size []int, label string) (*start.Law, error
 		case t == nil:
 			return nil, nil
 		case t.DType != safetensors.F64 || !slices.Equal(shape, t.Shape):
-			return nil, fail(name, fmt.Sprintf("is of type %s and shape %v; want F64 of %v", t.DType, t.Shape, shape))
+			return nil, fail(name, fmt.Sprintf("must be F64 of the shape %v, got %s of %v", shape, t.DType, t.Shape))
 		}
 		return t.Float64s()
 	}

@@ -109,7 +109,7 @@ func TestDecodeStartRefuses(t *testing.T) {
 		"not orthonormal": {func(f *safetensors.File) {
 			*f.Lookup("vectors.-1") = safetensors.FromFloat64s("vectors.-1", []int{2, 2, 3, 2}, make([]float64, 24))
 		}, "axes must be orthonormal"},
-		"a shape": {func(f *safetensors.File) { f.Lookup("rest.-1").Shape = []int{1, 1} }, "want F64 of [1]"},
+		"a shape": {func(f *safetensors.File) { f.Lookup("rest.-1").Shape = []int{1, 1} }, "must be F64 of the shape [1]"},
 		"images": {func(f *safetensors.File) {
 			*f.Lookup("images.-1") = safetensors.FromInt64s("images.-1", []int{1}, []int64{-1})
 		}, "must be one number that is not negative"},

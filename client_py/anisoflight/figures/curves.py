@@ -65,7 +65,7 @@ def ratio(
     geometric mean noise level (g_1 g_2)^{1/4} on a logarithmic axis.
     """
     if over not in ("t", "sigma"):
-        raise ValueError(f"over is {over!r}; it is 't' or 'sigma'")
+        raise ValueError(f"over must be 't' or 'sigma', got {over!r}")
     ax = axes(ax, xlabel=TIME, ylabel="anisotropy  $g_1 / g_2$", yscale="log")
     if over == "sigma":
         ax.set(xlabel="noise level  $(g_1 g_2)^{1/4}$", xscale="log")

@@ -79,7 +79,7 @@ func hardware(ctx context.Context, e command.Env) (on recipe.Hardware, err error
 	on = recipe.Hardware{Rate: e.Number("flops_per_second"), Memory: int64(e.Number("memory") * (1 << 30))}
 	for _, name := range []string{"flops_per_second", "memory"} {
 		if v := e.Get(name); v.Given && e.Number(name) <= 0 {
-			return on, command.Usagef(e.Cmd, "--%s is %g; it is positive", v.Flag(), e.Number(name))
+			return on, command.Usagef(e.Cmd, "--%s must be positive, got %g", v.Flag(), e.Number(name))
 		}
 	}
 	if on.Rate > 0 {
