@@ -13,9 +13,10 @@ import wire
 
 import anisoflight
 
-# Programs started by tests are interrupted. Where the tests themselves run with SIGINT ignored, as in the background of
-# a shell, their children would inherit that.
+# Programs started by tests are interrupted. Where the tests themselves run with SIGINT or SIGHUP ignored, as in the
+# background of a shell and under nohup, their children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

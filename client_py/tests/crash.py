@@ -236,6 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kill a server of one's own, and look at what is left.")
     parser.add_argument("--kills", type=int, default=200)
     args = parser.parse_args()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which under nohup the servers would be started without
     with tempfile.TemporaryDirectory() as folder:
         wrong = kills(Path(folder) / "kills", args.kills) + ends(Path(folder))
     sys.exit(bool(wrong))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import resource
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +40,6 @@ def stored_step(folder: Path, run: str) -> int:
     return json.loads((folder / "runs" / run / "state" / "run.json").read_text())["step"]
 
 
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def test_acknowledged_steps_survive_a_kill(tmp_path: Path) -> None:
     with started(tmp_path) as client:
         run = client.create_run("r", **RUN)
@@ -73,14 +64,18 @@ def test_a_signal_stores_before_calls_are_waited_for(tmp_path: Path, name: str) 
         client.create_run("stepped", **RUN)
         background = client.create_run("background", **RUN)
         background.start(kimg=1e6)
-        ended: list[str] = []
+        watches, ended = threading.Event(), queue.Queue[str]()
 
         def watch() -> None:
             with fl.FlightClient(client.location) as flight:
-                ended.append(wire.code(lambda: wire.get(flight, "WatchRun", {"run": "idle"})))
+                reader = flight.do_get(wire.ticket("WatchRun", {"run": "idle"}))
+                reader.read_chunk()
+                watches.set()
+                ended.put(wire.code(lambda: wire.collect(reader)))
 
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
+        threading.Thread(target=watch, daemon=True).start()
+        assert watches.wait(60)
+        assert wire.within(60, lambda: background.info["step"] > 0)
         with fl.FlightClient(client.location) as flight:
             writer, reader = flight.do_exchange(wire.command({"op": "TrainStep", "run": "stepped"}))
             images = np.zeros((8, 8, 8, 1), np.uint8)
@@ -90,17 +85,30 @@ def test_a_signal_stores_before_calls_are_waited_for(tmp_path: Path, name: str) 
                 writer.write_table(rows)
                 while (chunk := reader.read_chunk()).data is None or not chunk.data.num_rows:
                     pass
-            assert within(20, lambda: background.info["step"] > 0)
             process.send_signal(getattr(signal, name))
-            assert within(5, lambda: stored_step(tmp_path, "stepped") == 5), "the open exchange's steps are not stored"
-            watcher.join(60)
-            assert ended == ["DRAINING"]
+            assert wire.within(5, lambda: stored_step(tmp_path, "stepped") == 5), "the exchange's steps are not stored"
+            assert ended.get(timeout=60) == "DRAINING"
+            with fl.FlightClient(client.location) as late:  # the exchange is still open
+                assert wire.code(lambda: wire.get(late, "WatchRun", {"run": "idle"})) == "DRAINING"
             writer.close()
         assert process.wait(30) == 0
         assert stored_step(tmp_path, "background") > 0
     with started(tmp_path) as client:
         assert client.run("background").state == "paused"
         assert client.run("stepped").info["step"] == 5
+
+
+def test_a_terminal_that_closes_leaves_a_server_under_nohup_alone(tmp_path: Path) -> None:
+    """SIGHUP, which the server's parent ignores, is ignored by the server, too."""
+    with contextlib.ExitStack() as stack:
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            client = stack.enter_context(started(tmp_path))
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        client.server.process.send_signal(signal.SIGHUP)
+        assert client.create_run("r", **RUN).step(20, progress=False)["loss"].size == 20
+        assert "shutting down" not in client.server.log
 
 
 def test_a_log_that_nobody_reads_does_not_end_the_server_unstored(tmp_path: Path) -> None:
@@ -118,7 +126,7 @@ def test_a_log_that_nobody_reads_does_not_end_the_server_unstored(tmp_path: Path
     with anisoflight.connect(f"grpc+unix://{socket}") as client:
         run = client.create_run("r", **RUN)
         run.start(kimg=1e6)
-        assert within(20, lambda: run.info["step"] > 2)
+        assert wire.within(20, lambda: run.info["step"] > 2)
         process.stdout.close()
         process.stderr.close()
         process.send_signal(signal.SIGTERM)
@@ -154,7 +162,7 @@ def test_a_run_on_a_full_disk_waits_in_memory(tmp_path: Path) -> None:
             with pytest.raises(anisoflight.StorageError, match="nothing was changed"):
                 client.create_run("s", **RUN)
         run.save("got")
-        assert within(60, lambda: run.state == "done")
+        assert wire.within(60, lambda: run.state == "done")
         assert (run.stored_step, run.store_error) == (3, None)
     got, want = ((tmp_path / "models" / name / "model.safetensors").read_bytes() for name in ("got", "want"))
     assert got == want

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,19 +171,10 @@ def test_a_revoked_token(guarded: Guarded) -> None:
             return False
         return True
 
-    assert within(5, listed)
+    assert wire.within(5, listed)
     lines = [line for line in guarded.file.read_text().splitlines(keepends=True) if not line.startswith("late ")]
     guarded.file.write_text("".join(lines))
-    assert within(5, lambda: not listed())
-
-
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
+    assert wire.within(5, lambda: not listed())
 
 
 def test_drain_lets_samples_finish(tmp_path: Path, data_folder: Path, model: str) -> None:
@@ -213,7 +203,7 @@ def test_drain_lets_samples_finish(tmp_path: Path, data_folder: Path, model: str
         with fl.FlightClient(server.location) as client:
             wire.act(client, "ServerInfo")  # connected: a server that drains takes no new connections at its end
             os.kill(process.pid, signal.SIGTERM)
-            assert within(5, lambda: "shutting down" in server.server.log)
+            assert wire.within(5, lambda: "shutting down" in server.server.log)
             assert not replies, "the samples are too short for this test"
             assert wire.code(lambda: wire.act(client, "ListModels")) == "DRAINING"
         for thread in threads:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,6 +125,16 @@ def code(call: Callable[[], object]) -> str:
     match = re.search(r"\[([A-Z_]+)\] \S", text)
     assert match, f"no code in {caught.value!r}"
     return match[1]
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Whether a condition comes true in so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def tensor(array: np.ndarray, dims: str = "HWC", **options: Any) -> pa.ExtensionArray:
