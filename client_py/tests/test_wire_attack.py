@@ -25,7 +25,7 @@ import pyarrow.flight as fl
 import pytest
 import wire
 from soak import resident
-from test_wire_security import SCOPES, new_token, within
+from test_wire_security import SCOPES, new_token
 
 import anisoflight
 
@@ -114,7 +114,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
                 and now["anisoflight_calls_active"] == 0
             )
 
-        assert within(20, recovered), (before, victim.metrics())
+        assert wire.within(20, recovered), (before, victim.metrics())
         log = server.server.log
     assert "panic" not in log, log
 
@@ -406,7 +406,7 @@ def test_header_floods(victim: Victim) -> None:
     with victim.socket() as s, contextlib.suppress(OSError):
         for stream in range(1, 20_001, 2):  # opened and reset at once
             s.sendall(headers(DO_GET, stream) + frame(3, 0, stream, b"\0\0\0\10"))
-    assert within(10, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
+    assert wire.within(10, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
 
 
 def test_a_thousand_connections(victim: Victim) -> None:
@@ -426,7 +426,7 @@ def test_a_thousand_connections(victim: Victim) -> None:
         except wire.FAILURES:
             return False
 
-    assert within(15, served)
+    assert wire.within(15, served)
 
 
 def test_rapid_cancels(victim: Victim) -> None:
@@ -442,7 +442,7 @@ def test_rapid_cancels(victim: Victim) -> None:
 
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             list(pool.map(cancel, range(100)))
-    assert within(10, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
+    assert wire.within(10, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
 
 
 def test_clients_that_vanish(victim: Victim) -> None:
@@ -460,7 +460,7 @@ sys.stdin.read()
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout
     assert process.stdout.readline() == b"ready\n"
-    assert within(5, lambda: victim.metrics()["anisoflight_calls_active"] == 8)
+    assert wire.within(5, lambda: victim.metrics()["anisoflight_calls_active"] == 8)
     process.kill()
     process.communicate()
-    assert within(5, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
+    assert wire.within(5, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
