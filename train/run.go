@@ -177,6 +177,15 @@ func (r *Run) Memory() Memory { return r.memory }
 // Config returns the configuration with every default filled in.
 func (r *Run) Config() Config { return r.cfg }
 
+// Damage returns an error once the run's images have been found not to be what was written: no step can follow.
+func (r *Run) Damage() error {
+	if r.data == nil {
+		return nil
+	}
+	_, err := r.data.Checked()
+	return err
+}
+
 // Schedule returns the schedule that would be saved: the average where there is one,
 // else as it stands; nil in pretrain without one.
 func (r *Run) Schedule() *schedule.Schedule { return r.published() }

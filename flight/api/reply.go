@@ -232,6 +232,8 @@ type RunInfo struct {
 
 	StoredStep int64  `json:"stored_step"`           // the step whose state is on the disk
 	StoreError string `json:"store_error,omitempty"` // why the last attempt to store failed; it is repeated
+	Integrity
+	Restored string `json:"restored,omitempty"` // that its last state was damaged, and from where it went on
 }
 
 // RunMemory reports how a run's steps fit the memory of the device.

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/fsck"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
@@ -73,7 +74,7 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 			`{"dataset":"noise"}`,
 		},
 		{
-			"runs/r/state", reads("TrainStep", `{"run":"r","steps":1}`), "", "", "r", "DeleteRun", `{"run":"r"}`,
+			"runs/r/state", reads("TrainStep", `{"run":"r","steps":1}`), "ListRuns", "runs", "r", "DeleteRun", `{"run":"r"}`,
 		},
 	}
 }
@@ -91,47 +92,59 @@ func (s storedThing) listed(t *testing.T, e *Engine) (state, damage string) {
 	return "absent", ""
 }
 
+// damages are what happens to a file.
+var damages = map[string]func(b []byte) []byte{
+	"flipped": func(b []byte) []byte { b[len(b)/2] ^= 4; return b },
+	"cut":     func(b []byte) []byte { return b[:len(b)/2] },
+}
+
+// damagedCopy returns a copy of a data folder in which a file is damaged.
+func damagedCopy(t *testing.T, whole, file string, damage func(b []byte) []byte) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, damage(b), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // TestEveryDamageIsNamed flips a bit in the middle of every stored file in turn, and cuts each short. Using what it
-// belongs to is DAMAGED and names the file; the list shows it; and it can be deleted.
+// belongs to is DAMAGED and names the file; the list shows it; and it can be deleted. There is no state before to fall
+// back to.
 func TestEveryDamageIsNamed(t *testing.T) {
 	whole, things := storeEverything(t)
+	if err := os.RemoveAll(filepath.Join(whole, "runs/r/previous")); err != nil {
+		t.Fatal(err)
+	}
 	for _, thing := range things {
 		files, err := os.ReadDir(filepath.Join(whole, thing.folder))
 		if err != nil || len(files) < 2 {
 			t.Fatal(files, err)
 		}
 		for _, file := range files {
-			for what, damage := range map[string]func(b []byte) []byte{
-				"flipped": func(b []byte) []byte { b[len(b)/2] ^= 4; return b },
-				"cut":     func(b []byte) []byte { return b[:len(b)/2] },
-			} {
+			for what, damage := range damages {
 				t.Run(fmt.Sprintf("%s/%s %s", thing.folder, file.Name(), what), func(t *testing.T) {
-					dir := t.TempDir()
-					if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
-						t.Fatal(err)
-					}
-					path := filepath.Join(dir, thing.folder, file.Name())
-					b, err := os.ReadFile(path)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(path, damage(b), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					dir := damagedCopy(t, whole, thing.folder+"/"+file.Name(), damage)
 					f := inspect(t, dir, false)[thing.folder]
 					if f.State != fsck.Damaged || !strings.Contains(strings.Join(f.Faults, " "), file.Name()) {
 						t.Errorf("fsck finds %+v", f)
 					}
 					e := reopen(t, dir, Config{})
-					err = thing.use(t.Context(), e)
+					err := thing.use(t.Context(), e)
 					wantCode(t, "use", err, api.Damaged)
 					if err == nil || !strings.Contains(err.Error(), file.Name()) {
 						t.Errorf("%v does not name %s", err, file.Name())
 					}
-					if thing.list != "" {
-						if state, damage := thing.listed(t, e); state != api.IsDamaged || !strings.Contains(damage, file.Name()) {
-							t.Errorf("listed as %s: %q", state, damage)
-						}
+					if state, damage := thing.listed(t, e); state != api.IsDamaged || !strings.Contains(damage, file.Name()) {
+						t.Errorf("listed as %s: %q", state, damage)
 					}
 					act(t, e, thing.deletion, thing.deletedBody)
 					if left, err := os.ReadDir(filepath.Dir(filepath.Join(dir, thing.folder))); err == nil {
@@ -145,6 +158,99 @@ func TestEveryDamageIsNamed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRunFallsBack: where a file of a run's last state is damaged, or the state is gone, the run goes on from the state
+// before, and says so: to who uses it first, in its description, and after a restart.
+func TestRunFallsBack(t *testing.T) {
+	whole, _ := storeEverything(t)
+	files, err := os.ReadDir(filepath.Join(whole, "runs/r/state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		for what, damage := range damages {
+			t.Run(file.Name()+" "+what, func(t *testing.T) {
+				checkFallen(t, damagedCopy(t, whole, "runs/r/state/"+file.Name(), damage), file.Name())
+			})
+		}
+	}
+	t.Run("gone", func(t *testing.T) {
+		dir := damagedCopy(t, whole, "runs/r/status.json", func(b []byte) []byte { return b })
+		if err := os.RemoveAll(filepath.Join(dir, "runs/r/state")); err != nil {
+			t.Fatal(err)
+		}
+		checkFallen(t, dir, "state")
+	})
+}
+
+// checkFallen looks at a folder whose run has a damaged state of step 1 and a whole one of step 0 before it.
+func checkFallen(t *testing.T, dir, file string) {
+	t.Helper()
+	e := reopen(t, dir, Config{})
+	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r","steps":2}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stepped, err := collect(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := stepped.events
+	if step := events[0].Batch.Cols[0].([]int64)[0]; step != 1 {
+		t.Errorf("the first step is %d", step)
+	}
+	warning, _ := events[0].Meta["warning"].(string)
+	if !strings.Contains(warning, file) || !strings.Contains(warning, "the one before it, of step 0") {
+		t.Errorf("TrainStep says %q", warning)
+	}
+	if _, again := events[1].Meta["warning"]; again {
+		t.Error("it says so twice")
+	}
+	for range 2 {
+		info := act(t, e, "GetRun", `{"run":"r"}`)
+		if info["restored"] != warning || info["step"] != 2.0 || info["stored_step"] != 2.0 || info["damage"] != nil {
+			t.Errorf("it is %v", info)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e = reopen(t, dir, Config{})
+	}
+	if f := inspect(t, dir, false)["runs/r/state"]; f.State != fsck.OK {
+		t.Errorf("fsck finds %+v", f)
+	}
+}
+
+// TestDamageWhileTraining: a run in the background whose images are damaged is paused with the reason, not failed, and
+// goes on once they are put right.
+func TestDamageWhileTraining(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+	stepOf := func() float64 { return act(t, e, "GetRun", `{"run":"r"}`)["step"].(float64) }
+	waitFor(t, func() bool { return stepOf() > 0 })
+	images := filepath.Join(e.catalog.Folders().Datasets, "noise", "images.npy")
+	whole, err := os.ReadFile(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(images, 0); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["state"] != runs.Running })
+	info := act(t, e, "GetRun", `{"run":"r"}`)
+	if info["state"] != runs.Paused || !strings.Contains(fmt.Sprint(info["error"]), "images.npy") ||
+		info["stored_step"] != info["step"] {
+		t.Errorf("it is %v", info)
+	}
+	if err := os.WriteFile(images, whole, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := stepOf()
+	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+	waitFor(t, func() bool { return stepOf() > before })
+	act(t, e, "PauseRun", `{"run":"r"}`)
 }
 
 // inspect returns what fsck finds, by path.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
@@ -74,6 +75,6 @@ func (e *Engine) saveModel(ctx context.Context, req api.SaveModel) (any, error) 
 		return nil, err
 	}
 	info := made.Describe()
-	info.Warning = r.Stale()
+	info.Warning = strings.TrimSpace(r.Note() + " " + r.Stale())
 	return info, nil
 }

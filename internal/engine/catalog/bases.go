@@ -59,7 +59,7 @@ func (c *Catalog) scanBases() {
 			c.leaveOut(basisKind, name, err)
 			continue
 		}
-		c.bases[name] = storedBasis{b, readWhole(c.basisFolder(name))}
+		c.bases[name] = storedBasis{b, ReadWhole(c.basisFolder(name))}
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bases[name] = storedBasis{b, readWhole(folder)}
+	c.bases[name] = storedBasis{b, ReadWhole(folder)}
 	c.broken.mended(basisKind, name)
 	return nil
 }

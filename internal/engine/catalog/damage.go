@@ -67,8 +67,8 @@ func damagedBy(err *api.Error) api.Integrity {
 	return api.Integrity{State: api.IsDamaged, Damage: err.Message}
 }
 
-// readWhole is the integrity of a folder that has been read without a fault.
-func readWhole(folder string) api.Integrity {
+// ReadWhole is the integrity of a folder that has been read without a fault.
+func ReadWhole(folder string) api.Integrity {
 	if exists(filepath.Join(folder, atomicdir.ManifestFile)) {
 		return api.Integrity{State: api.Checked}
 	}

@@ -121,7 +121,7 @@ func (m *Model) read() (*checkpoint.Model, error) {
 		m.note(damagedBy(damage))
 		return nil, damage
 	}
-	m.note(readWhole(m.folder))
+	m.note(ReadWhole(m.folder))
 	if stored.Hash != m.Hash {
 		return nil, api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
 			WithHint("UnloadModel and LoadModel it.")
@@ -139,7 +139,7 @@ func (m *Model) integrity() api.Integrity {
 	if known := m.files.Load(); known != nil {
 		return *known
 	}
-	if whole := readWhole(m.folder); whole.State != api.Checked {
+	if whole := ReadWhole(m.folder); whole.State != api.Checked {
 		return whole
 	}
 	return api.Integrity{State: api.Unchecked}
@@ -191,7 +191,7 @@ func (m *Model) check() error {
 	defer m.mu.Unlock()
 	_, err := checkpoint.LoadModel(m.folder)
 	if err == nil {
-		m.note(readWhole(m.folder))
+		m.note(ReadWhole(m.folder))
 	}
 	return err
 }

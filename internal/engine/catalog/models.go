@@ -161,7 +161,7 @@ func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model)
 	if err != nil {
 		return nil, err
 	}
-	m.note(readWhole(folder))
+	m.note(ReadWhole(folder))
 	c.installModel(m)
 	return m, nil
 }

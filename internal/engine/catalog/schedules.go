@@ -67,7 +67,7 @@ func (c *Catalog) scanSchedules() {
 		}
 		c.schedules[name] = Schedule{
 			Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains, Fitted: s.Fitted,
-			files: readWhole(c.scheduleFolder(name)),
+			files: ReadWhole(c.scheduleFolder(name)),
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.files = readWhole(c.scheduleFolder(s.Name))
+	s.files = ReadWhole(c.scheduleFolder(s.Name))
 	c.schedules[s.Name] = s
 	c.broken.mended(scheduleKind, s.Name)
 	return nil

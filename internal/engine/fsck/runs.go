@@ -6,7 +6,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // runs checks the stored runs: the status, the state, and the state before.
@@ -19,14 +18,28 @@ func (c *checker) runs(folder string) error {
 			return err
 		}
 		status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: bytesIn(runs.StatusPath(path))}
-		if err := runs.CheckStatus(path); err != nil {
-			status.State, status.Faults = Damaged, []string{said(err)}
-		}
+		hashed, err := runs.CheckStatus(path)
 		if _, err := os.Lstat(path); err != nil { // it went away meanwhile
 			return nil
 		}
+		if err := c.states(path); err != nil {
+			return err
+		}
+		switch {
+		case err != nil:
+			status.State, status.Faults = Damaged, []string{said(err)}
+		case !hashed:
+			status.State = Unverified
+		}
+		if c.repair && status.State != OK && runs.MendStatus(path) == nil {
+			status.Repaired = "its hash is written"
+			if status.State == Damaged {
+				status.Repaired = "made anew from the state: the run is paused there"
+			}
+			status.State = OK
+		}
 		c.found(status)
-		return c.states(path)
+		return nil
 	})
 }
 
@@ -50,7 +63,7 @@ func (c *checker) states(run string) error {
 		return err
 	}
 	if state.State == Damaged && before.State != Damaged && c.repair {
-		if err := atomicdir.Swap(last, previous); err != nil {
+		if _, err := runs.FallBack(run); err != nil {
 			return err
 		}
 		state.Path, before.Path = before.Path, state.Path
@@ -59,6 +72,8 @@ func (c *checker) states(run string) error {
 		state, before = before, state
 	}
 	c.found(state)
-	c.found(before)
+	if _, err := os.Lstat(previous); err == nil { // else it took the place of a state that was gone
+		c.found(before)
+	}
 	return nil
 }

@@ -79,12 +79,12 @@ func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Ru
 		return nil, err
 	}
 	r := s.newRun(req.Name, status{State: Created, Created: time.Now().UTC(), Memory: memoryOf(training)}, cfg, config)
-	r.train, r.read = training, true
+	r.train, r.read, r.files = training, true, api.Integrity{State: api.Checked}
 	state, err := training.State(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if r.keeper.status, err = json.Marshal(r.status); err != nil {
+	if r.keeper.status, err = r.status.encode(); err != nil {
 		return nil, err
 	}
 	place := func() error {

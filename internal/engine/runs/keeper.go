@@ -3,7 +3,6 @@ package runs
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -55,7 +54,7 @@ func (r *Run) behind() bool {
 	if r.keeper.gone {
 		return false
 	}
-	text, err := json.Marshal(r.status)
+	text, err := r.status.encode()
 	return r.ahead() || err == nil && !bytes.Equal(text, r.keeper.status)
 }
 

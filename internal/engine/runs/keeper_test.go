@@ -2,6 +2,7 @@ package runs
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -34,17 +35,47 @@ func TestKeeperInterval(t *testing.T) {
 	}
 }
 
+// A status is read back as it was written, with any bit of it changed it is refused, and one of an older program, which
+// has no hash, is read.
+func TestStatusIsHashed(t *testing.T) {
+	for _, s := range []status{
+		{State: Created, Created: time.Unix(1, 2).UTC()},
+		{State: Failed, Created: time.Unix(1, 2).UTC(), Target: 0.1, Error: "<\u2028\xff\"", Restored: "from 3"},
+	} {
+		text, err := s.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, sealed, err := decodeStatus(text)
+		if err != nil || !sealed || got.State != s.State || got.Restored != s.Restored {
+			t.Errorf("%s becomes %+v, %t, %v", text, got, sealed, err)
+		}
+		for i := range 8 * len(text) {
+			text[i/8] ^= 1 << (i % 8)
+			if s, _, err := decodeStatus(text); err == nil {
+				t.Errorf("%s is read as %+v", text, s)
+			}
+			text[i/8] ^= 1 << (i % 8)
+		}
+		rest, _, _ := hashed(text)
+		if got, sealed, err := decodeStatus(rest); err != nil || sealed || got.State != s.State {
+			t.Errorf("without its hash %s becomes %+v, %t, %v", rest, got, sealed, err)
+		}
+	}
+}
+
 // Whatever is decoded is a status that may be stored; the rest is an error.
 func FuzzStatus(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, `null`, `{"state":"paused"}`, `{"state":"done","target_kimg":1,"step":3,"kimg":0.1,"config":{"a":[1]}}`,
 		`{"state":"paused","state":"done"}`, `{"state":"running"}{}`, `{"state":"sleeping"}`, `[1]`, "{\"state\":\"pau\x00",
+		`{"state":"done","sha256":"00"}`, `{"state":"done","sha256":"` + strings.Repeat("0", 64) + `"}`,
 		`{"state":"created","created":"2026-01-02T03:04:05Z","memory":{"microbatch":1,"needed_bytes":2}}`,
 	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if s, err := decodeStatus(text); err == nil && s.State == "" {
+		if s, _, err := decodeStatus(text); err == nil && s.State == "" {
 			t.Errorf("%q has no state", text)
 		}
 	})

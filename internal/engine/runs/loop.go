@@ -187,6 +187,9 @@ func (r *Run) outcome(why error) (state, text string) {
 	case errors.As(why, &memory): // there may be more of it later
 		log.Warn("run paused", "run", r.name, "error", why)
 		return Paused, api.ErrorOf(explain.Error(why)).Message
+	case api.ErrorOf(explain.Error(why)).Code == api.Damaged: // with an intact copy in its place it can go on
+		log.Error("run paused", "run", r.name, "error", why)
+		return Paused, api.ErrorOf(explain.Error(why)).Message
 	case errors.As(why, &lost): // the user decides whether to go on
 		log.Warn("run paused", "run", r.name, "error", why)
 		return Paused, lost.Error()

@@ -39,7 +39,7 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 		m.Schedule = r.learned(m.Schedule, r.train.Config(), rows)
 		return m, nil
 	}
-	state, err := checkpoint.LoadRun(StatePath(r.folder))
+	state, err := r.load()
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ type Run struct {
 	mu       sync.Mutex
 	keeper   keeper
 	status   status
+	files    api.Integrity
+	note     string  // what whoever uses the run next is told
 	end      *status // what the status becomes once the state is stored; nil: it is what it is
 	step     int64
 	kimg     float64
@@ -87,7 +89,11 @@ func (r *Run) Info() api.RunInfo {
 	info := api.RunInfo{
 		Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: r.step, Kimg: r.kimg,
 		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
+		Restored: s.Restored, Integrity: r.files,
 		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created,
+	}
+	if s.State == Broken {
+		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: s.Error}
 	}
 	if n := len(r.rows); n > 0 {
 		info.Last = map[string]any{}
@@ -98,6 +104,14 @@ func (r *Run) Info() api.RunInfo {
 		}
 	}
 	return info
+}
+
+// Note returns what whoever uses the run next is to be told, once, else "".
+func (r *Run) Note() (note string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	note, r.note = r.note, ""
+	return note
 }
 
 // Describe is Info with the configuration.

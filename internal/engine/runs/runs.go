@@ -62,7 +62,7 @@ func (s *Runs) stored(name string) *Run {
 	if err := atomicdir.Sweep(folder); err != nil {
 		s.log.Warn("leftovers of an earlier crash stay", "run", name, "error", err)
 	}
-	st, state, cfg, err := describe(folder)
+	st, state, cfg, fell, err := s.describe(name, folder)
 	if err != nil {
 		s.log.Warn("a run is broken", "run", name, "error", err)
 		r := s.newRun(name, status{State: Broken, Error: faultOf(err)}, train.Config{}, nil)
@@ -71,7 +71,11 @@ func (s *Runs) stored(name string) *Run {
 	}
 	r := s.newRun(name, st, cfg, state.Config)
 	r.step, r.kimg, r.keeper.step = state.Step, float64(state.Seen)/1000, state.Step
-	r.keeper.status, _ = json.Marshal(st)
+	r.keeper.status, _ = st.encode()
+	r.files = api.Integrity{State: api.Unchecked}
+	if fell {
+		r.note = st.Restored
+	}
 	return r
 }
 

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,26 +35,63 @@ type status struct {
 	Error   string         `json:"error,omitempty"`
 	Stopped *api.Stopped   `json:"stopped,omitempty"`
 	Memory  *api.RunMemory `json:"memory,omitempty"`
+	// Restored says that the last state was damaged, and from where the run went on.
+	Restored string `json:"restored,omitempty"`
 }
 
-// readStatus reads status.json back, and refuses whatever has not been written by storeStatus. A run that was running
-// when its server died goes on from its last stored state.
-func readStatus(path string) (s status, err error) {
+// hashHead and hashTail enclose the SHA-256 in hex that ends status.json. It is that of the file as it were without.
+const (
+	hashHead = `,"sha256":"`
+	hashTail = `"}`
+)
+
+// encode returns the text of status.json.
+func (s *status) encode() ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	return fmt.Appendf(text[:len(text)-1], "%s%x%s", hashHead, sum, hashTail), nil
+}
+
+// hashed returns the text of a status without its hash; ok is false where it has none, as those of older programs.
+func hashed(text []byte) (rest []byte, hash string, ok bool) {
+	at := len(text) - len(hashHead) - 2*sha256.Size - len(hashTail)
+	if at < 0 || !bytes.HasPrefix(text[at:], []byte(hashHead)) || !bytes.HasSuffix(text, []byte(hashTail)) {
+		return text, "", false
+	}
+	return append(slices.Clone(text[:at]), '}'), string(text[at+len(hashHead) : len(text)-len(hashTail)]), true
+}
+
+// readStatus reads status.json back, and refuses whatever has not been written by storeStatus; sealed is whether the
+// file carries its hash. A run that was running when its server died goes on from its last stored state.
+func readStatus(path string) (s status, sealed bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return s, errors.New("status.json cannot be read")
+		return s, false, errors.New("status.json cannot be read")
 	}
-	if s, err = decodeStatus(text); err != nil {
-		return s, fmt.Errorf("status.json: %w", err)
+	if s, sealed, err = decodeStatus(text); err != nil {
+		return s, sealed, fmt.Errorf("status.json: %w", err)
 	}
 	if s.State == Running {
 		s.State = Paused
 	}
-	return s, nil
+	return s, sealed, nil
 }
 
 // decodeStatus is readStatus of a file's text.
-func decodeStatus(text []byte) (status, error) {
+func decodeStatus(text []byte) (s status, sealed bool, err error) {
+	text, hash, sealed := hashed(text)
+	if sealed && hash != fmt.Sprintf("%x", sha256.Sum256(text)) {
+		return s, sealed, errors.New("it is not what was written: its SHA-256 has changed")
+	}
+	s, err = parseStatus(text)
+	return s, sealed, err
+}
+
+// parseStatus reads a status without its hash, strictly.
+func parseStatus(text []byte) (status, error) {
 	var s struct {
 		status
 		Step, Kimg, Config json.RawMessage // of older programs: the state's are true
@@ -77,7 +115,7 @@ func (r *Run) storeStatus() error {
 	r.statusFile.Lock()
 	defer r.statusFile.Unlock()
 	r.mu.Lock()
-	text, err := json.Marshal(r.status)
+	text, err := r.status.encode()
 	same := bytes.Equal(text, r.keeper.status) || r.keeper.gone
 	r.mu.Unlock()
 	if err != nil || same {
@@ -90,4 +128,13 @@ func (r *Run) storeStatus() error {
 	defer r.mu.Unlock()
 	r.keeper.status = text
 	return nil
+}
+
+// writeStatus writes the status.json of a run that is not open.
+func writeStatus(folder string, s *status) error {
+	text, err := s.encode()
+	if err != nil {
+		return err
+	}
+	return atomicdir.WriteFile(StatusPath(folder), text)
 }

@@ -77,6 +77,9 @@ func (r *Run) TakeStep(
 		return err
 	}
 	meta := api.Done(done, total)
+	if note := r.Note(); note != "" {
+		meta["warning"] = note
+	}
 	if err != nil { // the step counts; whether to go on is the caller's choice
 		meta["warning"] = err.Error()
 	}

@@ -3,11 +3,13 @@ package runs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -27,24 +29,80 @@ func folderBytes(path string) (n int64) {
 	return n
 }
 
-// describe returns what is stored of a run, but for the values of its state.
-func describe(folder string) (st status, state *checkpoint.Run, cfg train.Config, err error) {
-	if st, err = readStatus(StatusPath(folder)); err != nil {
-		return st, nil, cfg, err
+// describe returns what is stored of a run, but for the values of its state. A state that is seen to be damaged gives
+// way to the one before.
+func (s *Runs) describe(name, folder string) (
+	st status, state *checkpoint.Run, cfg train.Config, fell bool, err error,
+) {
+	if st, _, err = readStatus(StatusPath(folder)); err != nil {
+		return st, nil, cfg, false, err
 	}
-	if state, err = checkpoint.DescribeRun(StatePath(folder)); err != nil {
-		return st, nil, cfg, err
+	if state, err = checkpoint.DescribeRun(StatePath(folder)); isDamage(err) {
+		before, none := FallBack(folder)
+		if none != nil {
+			return st, nil, cfg, false, err
+		}
+		st.Restored, state, fell = s.restored(name, err, before), before, true
+		if err := writeStatus(folder, &st); err != nil {
+			s.log.Error("status of a run is not stored", "run", name, "error", err)
+		}
+	} else if err != nil {
+		return st, nil, cfg, false, err
 	}
 	cfg, err = readConfig(state.Config)
-	return st, state, cfg, err
+	return st, state, cfg, fell, err
+}
+
+// restored logs and says that a run goes on from the state before its last, which is damaged.
+func (s *Runs) restored(name string, damage error, before *checkpoint.Run) string {
+	s.log.Error("the last state of a run is damaged; it goes on from the one before", "run", name, "error", damage,
+		"step", before.Step)
+	return fmt.Sprintf("The last stored state was damaged (%s); the run goes on from the one before it, of step %d",
+		faultOf(damage), before.Step)
+}
+
+// load reads the stored state. One that is damaged gives way to the one before, and the run says so from then on. The
+// caller owns the training, which is not open.
+func (r *Run) load() (*checkpoint.Run, error) {
+	state, err := checkpoint.LoadRun(StatePath(r.folder))
+	if err == nil {
+		files := catalog.ReadWhole(StatePath(r.folder))
+		r.update(func() { r.files = files })
+		return state, nil
+	}
+	if !isDamage(err) {
+		return nil, err
+	}
+	select { // nothing of it is being stored
+	case <-r.keeper.turn:
+		defer give(r.keeper.turn)
+	default:
+		return nil, err
+	}
+	before, none := FallBack(r.folder)
+	if none != nil {
+		r.update(func() { r.files = api.Integrity{State: api.IsDamaged, Damage: faultOf(err)} })
+		return nil, err
+	}
+	r.update(func() {
+		r.status.Restored = r.of.restored(r.name, err, before)
+		r.note, r.files = r.status.Restored, catalog.ReadWhole(StatePath(r.folder))
+		r.step, r.kimg, r.keeper.step = before.Step, float64(before.Seen)/1000, before.Step
+		r.rows, r.read, r.keeper.lost = wholeRows(before.Rows), true, false
+	})
+	if err := r.storeStatus(); err != nil {
+		r.of.log.Error("status of a run is not stored; it is tried again", "run", r.name, "error", err)
+	}
+	return before, nil
 }
 
 // open makes the training ready to step, from its stored state. The caller owns it.
 func (r *Run) open(ctx context.Context) error {
-	if r.train != nil {
+	if r.train != nil && (r.train.Damage() == nil || r.stepped()) {
 		return nil
 	}
-	state, err := checkpoint.LoadRun(StatePath(r.folder))
+	r.closeTraining() // of images that may have been put right meanwhile
+	state, err := r.load()
 	if err != nil {
 		return err
 	}
@@ -119,7 +177,7 @@ func (r *Run) History(ctx context.Context) error {
 		return err
 	}
 	defer r.disown()
-	state, err := checkpoint.LoadRun(StatePath(r.folder))
+	state, err := r.load()
 	if err == nil {
 		r.remember(state)
 	}

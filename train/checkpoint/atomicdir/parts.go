@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 )
 
@@ -30,8 +31,17 @@ func Assemble(path string, replace bool, fill func(dir string) error) error {
 	})
 }
 
-// Swap exchanges two folders of one parent, in one step where the system has one.
-func Swap(a, b string) error { return errors.Join(host{}.Exchange(a, b), host{}.Sync(filepath.Dir(a))) }
+// Swap exchanges two folders of one parent, in one step where the system has one. Where there is no a, b takes its place.
+func Swap(a, b string) error {
+	move := host{}.Exchange
+	if _, err := os.Lstat(a); errors.Is(err, fs.ErrNotExist) {
+		move = func(a, b string) error { return host{}.Rename(b, a) }
+	}
+	if err := move(a, b); err != nil {
+		return err
+	}
+	return host{}.Sync(filepath.Dir(a))
+}
 
 // WriteFile stores data as the file path, so that a reader, or a crash, sees the old file or the new one.
 func WriteFile(path string, data []byte) error { return writeFile(host{}, path, data) }
