@@ -1,16 +1,12 @@
-//go:build crash
-
 package crash
 
 import (
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
@@ -53,34 +49,28 @@ func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (
 // TestDisksThatRefuse: an operation for which the disk has no room, or takes nothing, says so, and the folder is as
 // before or, where what failed came after the change, as after.
 func TestDisksThatRefuse(t *testing.T) {
-	dev := devicetest.PureGo(t)
-	f := &folders{dir: filepath.Join(t.TempDir(), "data")}
-	if err := makeFolder(t.Context(), f.dir, dev); err != nil {
-		t.Fatal(err)
+	if !*all {
+		t.Skip("it takes a minute: go test ./internal/crash -args -all")
 	}
-	f.before, f.lists[0] = reopened(t, f.copyOf(t), dev)
-	for i, op := range operations {
-		t.Run(op.name, func(t *testing.T) {
-			whole := f.copyOf(t)
-			err, effects := onDisk(t, whole, i, 1<<30, 0, dev)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.behind = op.behind
-			f.after, f.lists[1] = reopened(t, whole, dev)
-			for k, disk := range disks {
-				for at := range effects {
-					dir := f.copyOf(t)
-					err, _ := onDisk(t, dir, i, at, k, dev)
-					what := fmt.Sprintf("%s from effect %d of %d on: %v", disk.name, at, effects, err)
-					if err != nil && api.ErrorOf(err).Code != storage {
-						t.Errorf("%s: the code is %s, want %s", what, api.ErrorOf(err).Code, storage)
-					}
-					f.check(t, what, dir, dev, err == nil)
+	eachOperation(t, func(t *testing.T, f *folders, index int) {
+		whole := f.copyOf(t)
+		err, effects := onDisk(t, whole, index, 1<<30, 0, f.dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.after, f.lists[1] = f.reopened(t, whole)
+		for k, disk := range disks {
+			for at := range effects {
+				dir := f.copyOf(t)
+				err, _ := onDisk(t, dir, index, at, k, f.dev)
+				what := fmt.Sprintf("%s from effect %d of %d on: %v", disk.name, at, effects, err)
+				if err != nil && api.ErrorOf(err).Code != storage {
+					t.Errorf("%s: the code is %s, want %s", what, api.ErrorOf(err).Code, storage)
 				}
+				f.check(t, what, dir, err == nil)
 			}
-		})
-	}
+		}
+	})
 }
 
 // storage is the code of what a disk refuses.

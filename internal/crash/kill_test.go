@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -26,6 +28,9 @@ const (
 	childAt     = "CRASH_AT"        // the effect before which it is killed, from 0 on; −1: none
 	childBytes  = "CRASH_BYTES"     // or the byte of a file before which it is killed; −1: none
 )
+
+// all is whether every storing operation is tried, not only one of each kind of thing: go test ./internal/crash -args -all.
+var all = flag.Bool("all", false, "try every storing operation, not only one of each kind of thing")
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childFolder); dir != "" {
@@ -122,6 +127,25 @@ type folders struct {
 	before, after state
 	lists         [2][]string // of files
 	behind        bool        // as of the operation
+	dev           *device.Device
+}
+
+// eachOperation calls do, as a test of its own, for every operation that is to be tried, with the folders before it.
+func eachOperation(t *testing.T, do func(t *testing.T, f *folders, index int)) {
+	t.Helper()
+	f := &folders{dir: filepath.Join(t.TempDir(), "data"), dev: devicetest.PureGo(t)}
+	if err := makeFolder(t.Context(), f.dir, f.dev); err != nil {
+		t.Fatal(err)
+	}
+	f.before, f.lists[0] = f.reopened(t, f.copyOf(t))
+	for i, op := range operations {
+		if op.short || *all {
+			t.Run(op.name, func(t *testing.T) {
+				f.behind = op.behind
+				do(t, f, i)
+			})
+		}
+	}
 }
 
 // copyOf returns a copy of the folder.
@@ -135,9 +159,9 @@ func (f *folders) copyOf(t *testing.T) string {
 }
 
 // reopened starts anew on a folder and returns what it holds then.
-func reopened(t *testing.T, dir string, dev *device.Device) (state, []string) {
+func (f *folders) reopened(t *testing.T, dir string) (state, []string) {
 	t.Helper()
-	e, err := open(t.Context(), dir, dev)
+	e, err := open(t.Context(), dir, f.dev)
 	if err != nil {
 		t.Fatalf("the folder does not open: %v", err)
 	}
@@ -157,9 +181,9 @@ func reopened(t *testing.T, dir string, dev *device.Device) (state, []string) {
 
 // check looks at a folder after a fault: it is as before, or as after if the operation was acknowledged or as far as
 // that.
-func (f *folders) check(t *testing.T, what, dir string, dev *device.Device, done bool) {
+func (f *folders) check(t *testing.T, what, dir string, done bool) {
 	t.Helper()
-	got, list := reopened(t, dir, dev)
+	got, list := f.reopened(t, dir)
 	if f.behind {
 		got = got.between(f.before, f.after)
 	}
@@ -175,31 +199,31 @@ func (f *folders) check(t *testing.T, what, dir string, dev *device.Device, done
 	}
 }
 
-// killAll kills an operation before each of its effects, and within files that it writes.
-func killAll(t *testing.T, index int, source string, dev *device.Device) (points int) {
+// killAll kills an operation before each of its effects, and within files that it writes. It returns how often before
+// effects of which name.
+func killAll(t *testing.T, f *folders, index int) (points map[string]int) {
 	t.Helper()
-	f := &folders{dir: source, behind: operations[index].behind}
-	f.before, f.lists[0] = reopened(t, f.copyOf(t), dev)
+	points = map[string]int{}
 	whole := f.copyOf(t)
 	effects, done := run(t, whole, index, -1, -1)
 	if !done || len(effects) == 0 {
 		t.Fatalf("%d effects, done %t", len(effects), done)
 	}
-	f.after, f.lists[1] = reopened(t, whole, dev)
+	f.after, f.lists[1] = f.reopened(t, whole)
 	if f.after.differs(f.before) == "" {
 		t.Fatal("the operation changes nothing")
 	}
 	for at := range effects {
 		dir := f.copyOf(t)
 		_, done := run(t, dir, index, at, -1)
-		f.check(t, fmt.Sprintf("killed before %q, effect %d of %d", effects[at], at, len(effects)), dir, dev, done)
-		points++
+		f.check(t, fmt.Sprintf("killed before %q, effect %d of %d", effects[at], at, len(effects)), dir, done)
+		points[strings.Fields(effects[at])[0]]++
 	}
 	for _, most := range []int{0, 1, 100, 1000, 5000} {
 		dir := f.copyOf(t)
 		_, done := run(t, dir, index, -1, most)
-		f.check(t, fmt.Sprintf("killed before byte %d of a file", most), dir, dev, done)
-		points++
+		f.check(t, fmt.Sprintf("killed before byte %d of a file", most), dir, done)
+		points["within"]++
 	}
 	return points
 }
@@ -207,16 +231,15 @@ func killAll(t *testing.T, index int, source string, dev *device.Device) (points
 // TestKilledAtEveryEffect: an operation that a kill ends is there whole or not at all, and what it has acknowledged is
 // there.
 func TestKilledAtEveryEffect(t *testing.T) {
-	dev := devicetest.PureGo(t)
-	source := filepath.Join(t.TempDir(), "data")
-	if err := makeFolder(t.Context(), source, dev); err != nil {
-		t.Fatal(err)
-	}
-	points := 0
-	for i, op := range operations {
-		if op.short || all {
-			t.Run(op.name, func(t *testing.T) { points += killAll(t, i, source, dev) })
+	points := map[string]int{}
+	eachOperation(t, func(t *testing.T, f *folders, index int) {
+		for effect, n := range killAll(t, f, index) {
+			points[effect] += n
 		}
+	})
+	sum := 0
+	for _, n := range points {
+		sum += n
 	}
-	t.Logf("%d points", points)
+	t.Logf("%d points: %v", sum, points)
 }

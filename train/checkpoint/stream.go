@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bufio"
 	"errors"
 	"io"
 
@@ -44,7 +45,12 @@ func (s *stream) in(folder *atomicdir.Folder, name string) (hash string, err err
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(s.to(file), file.Close()); err != nil {
+	out := bufio.NewWriterSize(file, 1<<18) // a network has hundreds of small tensors
+	err = s.to(out)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return "", inFile(name, err)
 	}
 	return file.Hash(), nil

@@ -1,7 +1,10 @@
 package atomicdir
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 )
 
@@ -10,9 +13,9 @@ import (
 type system interface {
 	MkdirTemp(parent, pattern string) (string, error)
 	Mkdir(path string) error
-	WriteFile(path string, data []byte) error
-	Create(path string) (*os.File, error) // a new file, to be written and read
-	Sync(path string) error               // flush one file or folder
+	WriteFile(path string, data []byte) error // a new file
+	Create(path string) (*os.File, error)     // a new file, to be written and read
+	Sync(path string) error                   // flush one file or folder
 	Rename(from, to string) error
 	Exchange(a, b string) error
 	RemoveAll(path string) error
@@ -20,7 +23,7 @@ type system interface {
 
 // Effect is something that is about to be done to the file system.
 type Effect struct {
-	Name string // mkdir, write, sync, rename, exchange, remove, or free: a question for the space left
+	Name string // mkdir, create, write, sync, rename, exchange, remove, or free: a question for the space left
 	Path string
 }
 
@@ -60,14 +63,18 @@ func (host) Mkdir(path string) error {
 }
 
 func (host) WriteFile(path string, data []byte) error {
-	if err := about("write", path); err != nil {
+	file, err := (host{}).Create(path)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o644)
+	if err = about("write", path); err == nil {
+		_, err = file.Write(data)
+	}
+	return errors.Join(err, file.Close())
 }
 
 func (host) Create(path string) (*os.File, error) {
-	if err := about("write", path); err != nil {
+	if err := about("create", path); err != nil {
 		return nil, err
 	}
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
@@ -87,7 +94,20 @@ func (host) Exchange(a, b string) error {
 	return exchange(a, b)
 }
 
+// RemoveAll removes a folder file by file, each with an announcement, and then what is left of it.
 func (host) RemoveAll(path string) error {
+	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if err := about("remove", file); err != nil {
+			return err
+		}
+		return os.Remove(file)
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := about("remove", path); err != nil {
 		return err
 	}

@@ -1,5 +1,3 @@
-//go:build crash && linux
-
 package crash
 
 import (
@@ -11,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // mounted mounts a file system of a few megabytes with a copy of the folder in it.
@@ -19,7 +16,7 @@ func (f *folders) mounted(t *testing.T) (root, dir string) {
 	t.Helper()
 	root = t.TempDir()
 	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=4m"); err != nil {
-		t.Fatalf("file systems cannot be mounted here (%v): be root, or leave this test out with -skip TestTmpfs", err)
+		t.Skipf("only root may mount file systems: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
 	dir = filepath.Join(root, "data")
@@ -62,42 +59,33 @@ func fill(t *testing.T, root string, free int64) (filler string) {
 // TestTmpfs: every operation on a real disk that is full, down to the last page, or read-only leaves the folder as
 // before or as after, and succeeds once there is room.
 func TestTmpfs(t *testing.T) {
-	dev := devicetest.PureGo(t)
-	f := &folders{dir: filepath.Join(t.TempDir(), "data")}
-	if err := makeFolder(t.Context(), f.dir, dev); err != nil {
-		t.Fatal(err)
-	}
-	f.before, f.lists[0] = reopened(t, f.copyOf(t), dev)
-	for i, op := range operations {
-		t.Run(op.name, func(t *testing.T) {
-			whole := f.copyOf(t)
-			if err := attempt(t, whole, i, dev); err != nil {
-				t.Fatal(err)
-			}
-			f.behind = op.behind
-			f.after, f.lists[1] = reopened(t, whole, dev)
-			for _, free := range []int64{0, 4 << 10, 16 << 10} {
-				root, dir := f.mounted(t)
-				filler := fill(t, root, free)
-				err := attempt(t, dir, i, dev)
-				if removeErr := os.Remove(filler); removeErr != nil {
-					t.Fatal(removeErr)
-				}
-				what := fmt.Sprintf("with %d bytes free: %v", free, err)
-				f.check(t, what, dir, dev, err == nil)
-			}
+	eachOperation(t, func(t *testing.T, f *folders, index int) {
+		whole := f.copyOf(t)
+		if err := attempt(t, whole, index, f.dev); err != nil {
+			t.Fatal(err)
+		}
+		f.after, f.lists[1] = f.reopened(t, whole)
+		for _, free := range []int64{0, 4 << 10, 16 << 10} {
 			root, dir := f.mounted(t)
-			if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-				t.Fatal(err)
+			filler := fill(t, root, free)
+			err := attempt(t, dir, index, f.dev)
+			if removeErr := os.Remove(filler); removeErr != nil {
+				t.Fatal(removeErr)
 			}
-			err := attempt(t, dir, i, dev)
-			if remountErr := unix.Mount("", root, "", unix.MS_REMOUNT, ""); remountErr != nil {
-				t.Fatal(remountErr)
-			}
-			if err == nil && !op.behind {
-				t.Error("it is acknowledged on a read-only disk")
-			}
-			f.check(t, fmt.Sprintf("read-only: %v", err), dir, dev, false)
-		})
-	}
+			what := fmt.Sprintf("with %d bytes free: %v", free, err)
+			f.check(t, what, dir, err == nil)
+		}
+		root, dir := f.mounted(t)
+		if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			t.Fatal(err)
+		}
+		err := attempt(t, dir, index, f.dev)
+		if remountErr := unix.Mount("", root, "", unix.MS_REMOUNT, ""); remountErr != nil {
+			t.Fatal(remountErr)
+		}
+		if err == nil && !operations[index].behind {
+			t.Error("it is acknowledged on a read-only disk")
+		}
+		f.check(t, fmt.Sprintf("read-only: %v", err), dir, false)
+	})
 }
