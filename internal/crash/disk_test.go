@@ -20,16 +20,10 @@ var disks = []struct {
 	{"read-only", syscall.EROFS, func(string) bool { return true }},
 }
 
-// onDisk does an operation on a disk that refuses from its at-th effect on, and returns the operation's error and how
-// many effects there were.
-//
-//nolint:revive
-func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (err error, effects int) {
+// onDisk does an operation on a disk that refuses from its at-th effect on, and returns how many effects there were and
+// the operation's error.
+func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (effects int, err error) {
 	t.Helper()
-	e, err := open(t.Context(), dir, dev)
-	if err != nil {
-		t.Fatal(err)
-	}
 	restore := atomicdir.Intercept(func(f atomicdir.Effect) error {
 		if effects++; effects <= at || !disks[disk].refuses(f.Name) {
 			return nil
@@ -37,13 +31,8 @@ func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (
 		return disks[disk].says
 	})
 	defer restore()
-	for _, r := range operations[index].does {
-		if err = perform(t.Context(), e, r); err != nil {
-			break
-		}
-	}
-	_ = e.Close(t.Context()) // which cannot store either
-	return err, effects
+	err = attempt(t, dir, index, dev)
+	return effects, err
 }
 
 // TestDisksThatRefuse: an operation for which the disk has no room, or takes nothing, says so, and the folder is as
@@ -54,7 +43,7 @@ func TestDisksThatRefuse(t *testing.T) {
 	}
 	eachOperation(t, func(t *testing.T, f *folders, index int) {
 		whole := f.copyOf(t)
-		err, effects := onDisk(t, whole, index, 1<<30, 0, f.dev)
+		effects, err := onDisk(t, whole, index, 1<<30, 0, f.dev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +51,7 @@ func TestDisksThatRefuse(t *testing.T) {
 		for k, disk := range disks {
 			for at := range effects {
 				dir := f.copyOf(t)
-				err, _ := onDisk(t, dir, index, at, k, f.dev)
+				_, err := onDisk(t, dir, index, at, k, f.dev)
 				what := fmt.Sprintf("%s from effect %d of %d on: %v", disk.name, at, effects, err)
 				if err != nil && api.ErrorOf(err).Code != storage {
 					t.Errorf("%s: the code is %s, want %s", what, api.ErrorOf(err).Code, storage)

@@ -29,7 +29,7 @@ const (
 	childBytes  = "CRASH_BYTES"     // or the byte of a file before which it is killed; −1: none
 )
 
-// all is whether every storing operation is tried, not only one of each kind of thing: go test ./internal/crash -args -all.
+// all is whether every storing operation is tried: go test ./internal/crash -args -all.
 var all = flag.Bool("all", false, "try every storing operation, not only one of each kind of thing")
 
 func TestMain(m *testing.M) {
@@ -146,6 +146,22 @@ func eachOperation(t *testing.T, do func(t *testing.T, f *folders, index int)) {
 			})
 		}
 	}
+}
+
+// attempt does an operation on a folder as it is, and returns its error.
+func attempt(t *testing.T, dir string, index int, dev *device.Device) error {
+	t.Helper()
+	e, err := open(t.Context(), dir, dev)
+	if err != nil {
+		return err
+	}
+	for _, r := range operations[index].does {
+		if err = perform(t.Context(), e, r); err != nil {
+			break
+		}
+	}
+	_ = e.Close(t.Context())
+	return err
 }
 
 // copyOf returns a copy of the folder.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // mounted mounts a file system of a few megabytes with a copy of the folder in it.
@@ -24,22 +22,6 @@ func (f *folders) mounted(t *testing.T) (root, dir string) {
 		t.Fatal(err)
 	}
 	return root, dir
-}
-
-// attempt does an operation on a folder as it is, and returns its error.
-func attempt(t *testing.T, dir string, index int, dev *device.Device) error {
-	t.Helper()
-	e, err := open(t.Context(), dir, dev)
-	if err != nil {
-		return err
-	}
-	for _, r := range operations[index].does {
-		if err = perform(t.Context(), e, r); err != nil {
-			break
-		}
-	}
-	_ = e.Close(t.Context())
-	return err
 }
 
 // fill leaves so many bytes of a file system free.

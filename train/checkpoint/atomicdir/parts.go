@@ -31,7 +31,8 @@ func Assemble(path string, replace bool, fill func(dir string) error) error {
 	})
 }
 
-// Swap exchanges two folders of one parent, in one step where the system has one. Where there is no a, b takes its place.
+// Swap exchanges two folders of one parent, in one step where the system has one. Where there is no a, b takes its
+// place.
 func Swap(a, b string) error {
 	move := host{}.Exchange
 	if _, err := os.Lstat(a); errors.Is(err, fs.ErrNotExist) {
