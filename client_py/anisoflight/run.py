@@ -74,6 +74,11 @@ class Run:
         return self.info.get("store_error")
 
     @property
+    def restored(self) -> str | None:
+        """That its last stored state was damaged, and from which step it went on; None where none was."""
+        return self.info.get("restored")
+
+    @property
     def stopped(self) -> dict[str, Any] | None:
         """Why it stopped of its own (`early_stop`, divergence): reason, step, message, best_step, best_energy."""
         return self.info.get("stopped")

@@ -8,9 +8,11 @@
 //
 // A run is a folder, made and replaced as a whole:
 //
-//	NAME/status.json   what was asked of it and what came of it; small, written anew where that changes
+//	NAME/status.json   what was asked of it and what came of it, with its hash; written anew where that changes
 //	NAME/state/        its last stored state (package checkpoint)
 //	NAME/previous/     the one before
+//
+// A last state that is damaged gives way to the one before, and the run says so ever after; see stored.go.
 //
 // Whatever lies under a name takes it: what cannot be read is listed as broken and can be deleted, nothing else.
 //
