@@ -5,7 +5,8 @@ has acknowledged. The server is killed at random, started again on its folder, a
 what was acknowledged is there to the value, what was under way is as before or as after, and nothing lies about.
 
 Then the server is told to end while a run is at work: with a watcher, while it compiles, with nobody to read its log,
-and by SIGHUP. Two seconds later it is killed if it is still there, as a container would be. Wanted: the run is stored.
+and by SIGHUP. Two seconds later, and twice the longest step later, which it may have to wait for, it is killed if it is
+still there, as a container would be. Wanted: the run is stored.
 
 It prints what it did and ends with 1 where anything was lost. docs/durability.md records what it prints.
 """
@@ -204,9 +205,15 @@ def ends(folder: Path) -> int:
                 network = {**wire.NETWORK, "model_channels": 64, "num_blocks": 3}
                 wire.act(client, "CreateRun", {"name": "large", "dataset": "few", **RUN, "network": network})
                 wire.act(client, "StartRun", {"run": "large"})
+            longest, since = 0.0, time.monotonic()
             while before < 5:
-                before = wire.act(client, "GetRun", {"run": "r"})[0]["step"]
+                step = wire.act(client, "GetRun", {"run": "r"})[0]["step"]
+                if step > before > 0:
+                    longest = max(longest, time.monotonic() - since)
+                if step > before:
+                    before, since = step, time.monotonic()
                 time.sleep(0.01)
+            allowed = 2 + 2 * longest
             if moment == "with nobody to read its log":
                 assert server.stderr is not None
                 server.stderr.close()
@@ -215,7 +222,7 @@ def ends(folder: Path) -> int:
             before, start = wire.act(client, "GetRun", {"run": "r"})[0]["step"], time.monotonic()
             server.send_signal(signal.SIGHUP if moment == "by SIGHUP" else signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(2)
+                server.wait(allowed)
             took, code = time.monotonic() - start, server.poll()
             server.kill()
             server.wait()
@@ -227,7 +234,11 @@ def ends(folder: Path) -> int:
             after = wire.act(client, "GetRun", {"run": "r"})[0]["step"]
         lost = after < before
         wrong += lost
-        how = "still at it after 2 s and killed" if code is None else f"over after {took:.1f} s with code {code}"
+        how = (
+            f"still at it after {allowed:.1f} s and killed"
+            if code is None
+            else f"over after {took:.1f} s with code {code}"
+        )
         print(f"end {moment}: {how}; at step {before} before, {after} stored{': LOST' * lost}", flush=True)
     return wrong
 
