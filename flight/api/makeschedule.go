@@ -217,6 +217,8 @@ type FitSchedule struct {
 	// Isotropic fits one set of coefficients to all directions of an image alike, starting from DPM-Solver++ instead of
 	// local; by default every coordinate of the statistics has its own
 	Isotropic bool `json:"isotropic"`
+	// LowerOrderFinal is that of where the fit begins: whether the last steps look back on less; default true
+	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
 	// Samples is how many trajectories are fitted to, as many choose the ridge, and as many judge; default 256
 	Samples int    `json:"samples"`
 	Seed    uint64 `json:"seed"` // of the trajectories

@@ -11,6 +11,19 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
+// Rows of the table beside the baselines and the method, all of Heun's method and of the same numbers of evaluations.
+const (
+	// VariantUniform is the network as it was on EDM's schedule, uniform in t: the grid of the method, nothing learned.
+	VariantUniform = "uniform"
+	// VariantEDM is the method on EDM's noise levels.
+	VariantEDM = "edm"
+	// VariantMidpoint is VariantEDM with the second point in the middle of the step instead of its end.
+	VariantMidpoint = "midpoint"
+)
+
+// Variants lists them.
+var Variants = []string{VariantUniform, VariantEDM, VariantMidpoint}
+
 func (r *Recipe) checkFID() error {
 	f := r.FID
 	switch {
@@ -24,6 +37,11 @@ func (r *Recipe) checkFID() error {
 	for _, solver := range f.Baselines {
 		if !slices.Contains(api.Solvers, solver) {
 			return r.errorf("fid.baselines", "there is no solver %q; choose of %s", solver, strings.Join(api.Solvers, " "))
+		}
+	}
+	for _, v := range f.Variants {
+		if !slices.Contains(Variants, v) {
+			return r.errorf("fid.variants", "there is no %q; choose of %s", v, strings.Join(Variants, " "))
 		}
 	}
 	if _, err := f.samples(); err != nil {
@@ -84,7 +102,7 @@ func (r *Recipe) measures(p Place) []Stage {
 		s := fid("calc", append(more, "--model", model, "--solver", solver, "--nfe", list(r.FID.NFE), "--seeds",
 			strings.Join(r.FID.Seeds, ","),
 			"--ref", r.reference(p), "--benchmark", r.Name, "--method", method, "--out", r.Results(p))...)
-		if r.FID.SecondPoint != "" && solver == "heun" {
+		if r.FID.SecondPoint != "" && solver == "heun" && !slices.Contains(more, "--second-point") {
 			s.Args = append(s.Args, "--second-point", r.FID.SecondPoint)
 		}
 		if slices.ContainsFunc(r.FID.Seeds, few) {
@@ -93,8 +111,9 @@ func (r *Recipe) measures(p Place) []Stage {
 		s.Kind, s.Makes, s.Model = KindFID, method, model
 		stages = append(stages, s)
 	}
+	network := strings.Replace(r.Network.Name, "edm", "EDM", 1)
 	for _, solver := range r.FID.Baselines {
-		method, grid := strings.Replace(r.Network.Name, "edm", "EDM", 1), api.GridEDM
+		method, grid := network, api.GridEDM
 		if solver != "heun" {
 			method += " " + solver
 		}
@@ -103,7 +122,16 @@ func (r *Recipe) measures(p Place) []Stage {
 		}
 		calc(r.NetworkModel(), method, solver, "--grid", grid)
 	}
+	if slices.Contains(r.FID.Variants, VariantUniform) {
+		calc(r.NetworkModel(), network+", uniform in t", "heun", "--schedule", "edm", "--grid", api.GridSchedule)
+	}
 	calc(r.Model(), r.Method(), r.FID.Solver)
+	if slices.Contains(r.FID.Variants, VariantEDM) {
+		calc(r.Model(), r.Method()+", EDM's grid", "heun", "--grid", api.GridEDM)
+	}
+	if slices.Contains(r.FID.Variants, VariantMidpoint) {
+		calc(r.Model(), r.Method()+", EDM's grid, midpoint", "heun", "--grid", api.GridEDM, "--second-point", "midpoint")
+	}
 	return append(stages, Stage{
 		Kind: KindTable, Program: p.Python,
 		Args: []string{"-m", "anisoflight.fid.table", r.Results(p)},

@@ -80,6 +80,7 @@ type FID struct {
 	NFE         []int    `yaml:"nfe"`
 	Seeds       []string `yaml:"seeds"`     // blocks FROM-TO; of each the distance is taken
 	Baselines   []string `yaml:"baselines"` // solvers that the network is sampled with on the literature's grids, beside
+	Variants    []string `yaml:"variants"`  // further rows of Heun's method; see Variants
 }
 
 // Error is a mistake in a recipe: which file, which entry, and what would be right.

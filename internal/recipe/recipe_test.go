@@ -112,6 +112,37 @@ func TestRecipesAreThePapers(t *testing.T) {
 	}
 }
 
+// The table has EDM's grid, its midpoint form and an unlearned schedule uniform in t beside the method, each with the
+// grid, the schedule and the second point that its name says.
+func TestVariantsOfTheMethod(t *testing.T) {
+	r, err := recipe.Load(filepath.Join(configs, "cifar10", "dct.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, s := range r.Stages(recipe.Place{Data: "data", Anisoflight: "anisoflight", Python: "python"}) {
+		if s.Kind == recipe.KindFID {
+			rows[s.Makes] = strings.Join(s.Args, " ")
+		}
+	}
+	for row, says := range map[string][]string{
+		"EDM, uniform in t": {
+			"--model cifar10-edm", "--schedule edm --grid schedule", "--second-point endpoint",
+		},
+		r.Method() + ", EDM's grid":           {"--model " + r.Model(), "--grid edm", "--second-point endpoint"},
+		r.Method() + ", EDM's grid, midpoint": {"--model " + r.Model(), "--grid edm", "--second-point midpoint"},
+	} {
+		for _, part := range append(says, "--solver heun", "--nfe 9,11,13,15,17,35,59,79") {
+			if !strings.Contains(rows[row], part) {
+				t.Errorf("%s: %q lacks %q", row, rows[row], part)
+			}
+		}
+		if strings.Count(rows[row], "--second-point") != 1 {
+			t.Errorf("%s: %q", row, rows[row])
+		}
+	}
+}
+
 // TestTwinsDoTheSame: a twin has the stages of its recipe, its family and its settings,
 // but for size and length, and nothing in common with it by name.
 func TestTwinsDoTheSame(t *testing.T) {
@@ -217,6 +248,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		},
 		{good + "fid: {solver: hein}\n", "fid.solver", "heun"},
 		{good + "fid: {baselines: [rk]}\n", "fid.baselines", "rk"},
+		{good + "fid: {variants: [uniform, fine]}\n", "fid.variants", "fine"},
 		{good + "fid: {nfe: [0]}\n", "fid.nfe", "0"},
 		{good + "fid: {seeds: [9-3]}\n", "fid.seeds", "9-3"},
 		{good + "after: other.yaml\n", "after", "other-edm"},
@@ -319,7 +351,7 @@ func TestCostsOfStages(t *testing.T) {
 			t.Errorf("%s %s needs no memory", s.Kind, s.Makes)
 		}
 	}
-	if counted != 5 {
-		t.Errorf("%d stages use the network, want pretrain, two runs and two distances", counted)
+	if counted != 8 {
+		t.Errorf("%d stages use the network, want pretrain, two runs and five distances", counted)
 	}
 }

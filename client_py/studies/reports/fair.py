@@ -175,15 +175,17 @@ def _from(label: str, sigma: float, *, matched: bool) -> Arm:
     return Arm(PLAIN, f"{label}, {'matched' if matched else 'standard'} start at {sigma:g}", options)
 
 
-def _fitted(matched: float | None = None, *, isotropic: bool = False) -> Arm:
-    """Coefficients fitted around the solver local; isotropic: around 2M, one set for all frequencies."""
+def _fitted(matched: float | None = None, *, isotropic: bool = False, whole: bool = False) -> Arm:
+    """Coefficients fitted around the solver local; isotropic: around 2M, one set for all frequencies; whole: of
+    order 3 to the last step, all that a step can look back on.
+    """
 
     def options(network: Network, nfe: int) -> dict[str, Any]:
-        given = {"matched": matched, "isotropic": isotropic}
+        given = {"matched": matched, "isotropic": isotropic, "whole": whole}
         schedule = schedules.fitted(network.client, network.problem, network.name, nfe, **given)
         return {"solver": "fitted", "schedule": schedule}
 
-    name = "fitted isotropic" if isotropic else "fitted"
+    name = ("fitted isotropic" if isotropic else "fitted") + (" of order 3" if whole else "")
     return Arm(PLAIN, f"{name}, {'polynomial' if matched is None else f'matched start at {matched:g}'}", options)
 
 
@@ -204,6 +206,7 @@ ARMS = (
     *(_from(label, sigma, matched=False) for label in ("iPNDM-4", "2M") for sigma in LEVELS[1:]),
     Arm(PLAIN, FEW, lambda network, nfe: {"schedule": network.few(nfe)}),
     *(_fitted(sigma, isotropic=isotropic) for sigma in (None, 20, 10) for isotropic in (False, True)),
+    *(_fitted(None, isotropic=isotropic, whole=True) for isotropic in (False, True)),
     _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),

@@ -47,15 +47,24 @@ def local(client: Client, problem: Problem, model: str, *, matched: float | None
 
 
 def fitted(
-    client: Client, problem: Problem, model: str, nfe: int, *, matched: float | None = None, isotropic: bool = False
+    client: Client,
+    problem: Problem,
+    model: str,
+    nfe: int,
+    *,
+    matched: float | None = None,
+    isotropic: bool = False,
+    whole: bool = False,
 ) -> str:
     """`local` with the coefficients of every step fitted to 192 trajectories of the model; isotropic: DPM-Solver++, its
-    coefficients fitted to the same trajectories, the same for all frequencies.
+    coefficients fitted to the same trajectories, the same for all frequencies; whole: of order 3 to the last step.
     """
     base = local(client, problem, model, matched=matched)
-    name = f"{base}-fit-{nfe}" + ("-isotropic" if isotropic else "")
+    name = f"{base}-fit-{nfe}" + ("-isotropic" if isotropic else "") + ("-whole" if whole else "")
     if name not in client.schedules().index:
         options = {"model": model, "schedule": base, "nfe": nfe, "isotropic": isotropic, "samples": 192, "seed": 5}
+        if whole:
+            options |= {"order": 3, "lower_order_final": False}
         client.make_schedule(name, "fit", progress=False, **options)
     return name
 

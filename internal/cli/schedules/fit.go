@@ -19,6 +19,7 @@ var fitRequest = []command.Option{
 	{Name: "order", Kind: command.Whole, Usage: "of the solver local, where the fit begins: 1 to 3 (default 2)"},
 	{Name: "grid", Kind: command.Object, Usage: "of the nodes: a named one, or JSON (default polynomial)"},
 	{Name: "isotropic", Kind: command.Toggle, Usage: "one set of coefficients for all frequencies, from DPM-Solver++"},
+	{Name: "lower_order_final", Kind: command.Toggle, Usage: "the last steps look back on less (default true)"},
 	{Name: "samples", Kind: command.Whole, Usage: "trajectories to fit to, and twice as many others (default 256)"},
 	{Name: "seed", Kind: command.Seed, Usage: "of the trajectories (default 0)"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},

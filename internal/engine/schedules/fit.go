@@ -60,10 +60,11 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	if f.isotropic = req.Isotropic; f.isotropic {
 		base.Statistics = &catalog.Statistics{Statistics: named.Statistics.WithoutGain()}
 	}
-	set := solver.Settings{Solver: solver.LocalName, Order: req.Order, NFE: req.NFE, Grid: solver.Grid{
+	set := solver.Settings{Solver: solver.LocalName, Order: req.Order, NFE: req.NFE, LowerOrderFinal: req.LowerOrderFinal}
+	set.Grid = solver.Grid{
 		Kind: req.Grid.Kind, SigmaMin: req.Grid.SigmaMin, SigmaMax: req.Grid.SigmaMax, Rho: req.Grid.Rho,
 		Table: req.Grid.Table,
-	}}
+	}
 	fitted, told, err := f.all(base, set)
 	if err != nil {
 		return nil, err
