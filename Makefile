@@ -18,8 +18,8 @@ LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command
 
 .DEFAULT_GOAL := help
 .PHONY: help notebook demo figures test test-go test-python test-integration test-crash build wheel test-wheel test-browser \
-	test-fleet docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz report-fair report-alone report-solvers report-gain \
-	report-families report-diffusers clean
+	test-fleet docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz picture report-fair report-alone \
+	report-solvers report-gain report-families report-diffusers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -126,6 +126,9 @@ fmt: $(VENV)/.dev ## format Go and Python
 
 report-fair: build ## anisotropic samplers against plain networks, five of each kind; writes docs/reports/fair.md (hours)
 	$(PY) -m studies.reports.fair
+
+picture: $(VENV)/.client ## the README's picture, from the numbers in docs/reports; writes docs/images/gain.png
+	$(PY) -m studies.picture
 
 report-alone: build ## a step for every frequency against one for all, on plain networks; writes docs/reports/alone.md (hours)
 	$(PY) -m studies.reports.alone

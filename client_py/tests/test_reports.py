@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from anisoflight.cells import Cells
+from studies import picture
 from studies.reports import candidates, fair, fairpage, familypage, networks, search, solverpage, solvers
 from studies.reports.command import Chosen
 from studies.reports.page import Page
@@ -181,6 +182,19 @@ def test_anisotropy_alone_is_paired_by_network() -> None:
     assert alone["NFE 5"].tolist() == ["**-0.95 ± 0.05** (0.62×) / **-9.50 ± 0.50** (0.62×) on 2"]
     names = {(arm.kind, arm.name) for arm in fair.ARMS}
     assert {("plain", name) for pair in fairpage.ALONE for name in pair} <= names
+
+
+def test_the_picture_has_every_network_of_the_reports() -> None:
+    """A dot for each, from the numbers that are committed."""
+    fair_rows, alone_rows = (
+        pd.read_csv(picture.DOCS / "reports" / f"{name}-patches8.csv") for name in ("fair", "alone")
+    )
+    axes = picture.figure(fair_rows, alone_rows).axes
+    assert len(axes) == 4
+    dots = axes[0].get_lines()[1]
+    baseline = fair_rows[(fair_rows["network"] == "plain") & (fair_rows["sampler"] == fairpage.BASELINE[1])]
+    assert sorted(np.asarray(dots.get_ydata())) == pytest.approx(sorted(baseline["FD"]))
+    assert {text.get_text() for text in axes[2].get_legend().get_texts()} == set(picture.ALONE.values())
 
 
 def test_parts_are_measured_alone() -> None:

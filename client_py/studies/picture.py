@@ -1,0 +1,75 @@
+"""``python -m studies.picture``: the picture of the README, from the numbers of docs/reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from studies.reports.fairpage import EDGES, FD
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DOCS = Path(__file__).parents[2] / "docs"
+FEW = {
+    "iPNDM-4, polynomial": "iPNDM-4 from noise",
+    "few: start, levels and solver found by the server": "few",
+}
+ALONE = {
+    "iPNDM-4, polynomial": "iPNDM-4 from noise",
+    "fitted isotropic, polynomial": "fitted, one set for all frequencies",
+    "fitted, polynomial": "fitted, each frequency its own",
+}
+"""Samplers of plain networks, all from noise at σ = 80."""
+COLOURS = ("tab:grey", "tab:blue", "tab:red")
+
+
+def draw(axes: Axes, rows: pd.DataFrame, samplers: dict[str, str], column: str, colours: tuple[str, ...]) -> None:
+    """A dot per network and NFE, a line through the means."""
+    rows = rows[(rows["network"] == "plain") & rows["sampler"].isin(list(samplers))]
+    nfes = sorted(set(rows["nfe"]))
+    for k, (sampler, label) in enumerate(samplers.items()):
+        part = rows[rows["sampler"] == sampler]
+        offset = 0.08 * (k - (len(samplers) - 1) / 2)
+        mean = part.groupby("nfe")[column].mean()
+        axes.plot([nfes.index(n) + offset for n in mean.index], mean, "-", lw=1.6, color=colours[k], label=label)
+        axes.plot([nfes.index(n) + offset for n in part["nfe"]], part[column], "o", ms=4, alpha=0.6, color=colours[k])
+    axes.set(xlabel="evaluations of the network", yscale="log", xticks=range(len(nfes)))
+    axes.set_xticklabels([str(n) for n in nfes])
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+
+
+def figure(fair: pd.DataFrame, alone: pd.DataFrame) -> Figure:
+    """What `few` gains on plain networks, and what anisotropy alone does, by both distances."""
+    drawn = Figure(figsize=(11, 3.4))
+    few = (COLOURS[0], "tab:green")
+    for i, (rows, samplers, column, colours) in enumerate(
+        (
+            (fair, FEW, FD, few),
+            (fair, FEW, EDGES, few),
+            (alone, ALONE, FD, COLOURS),
+            (alone, ALONE, EDGES, COLOURS),
+        )
+    ):
+        axes = drawn.add_subplot(1, 4, i + 1)
+        draw(axes, rows, samplers, column, colours)
+        axes.set_title({FD: "FD, principal components", EDGES: "FD, edges"}[column], fontsize=9)
+        axes.legend(frameon=False, fontsize=7)
+    drawn.tight_layout()
+    return drawn
+
+
+def main() -> None:
+    """Write docs/images/gain.png."""
+    fair, alone = (pd.read_csv(DOCS / "reports" / f"{name}-patches8.csv") for name in ("fair", "alone"))
+    path = DOCS / "images" / "gain.png"
+    figure(fair, alone).savefig(path, dpi=110, metadata={"Software": None})
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
