@@ -20,8 +20,8 @@ FEW = {
 }
 ALONE = {
     "iPNDM-4, polynomial": "iPNDM-4 from noise",
-    "fitted isotropic, polynomial": "fitted, one set for all frequencies",
-    "fitted, polynomial": "fitted, each frequency its own",
+    "fitted isotropic of order 3, polynomial": "fitted, one set for all frequencies",
+    "fitted of order 3, polynomial": "fitted, each frequency its own",
 }
 """Samplers of plain networks, all from noise at σ = 80."""
 COLOURS = ("tab:grey", "tab:blue", "tab:red")
