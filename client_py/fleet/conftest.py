@@ -21,7 +21,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("fleet")
     with anisoflight.serve(data=folder / "data") as client:
         client.put_dataset("blocks", np.random.default_rng(1).integers(0, 256, (100, 8, 8, 1), np.uint8))
-        client.create_run("tiny", stage="pretrain", dataset="blocks", network=NETWORK, batch=8, kimg=0.08).step(2)
+        client.create_run("tiny", stage="pretrain", dataset="blocks", network=NETWORK, batch=8, kimg=0.08).step(
+            2, progress=False
+        )
         client.run("tiny").save("tiny")
         made = ["ref", "--server", client.location, "--dataset", "blocks", "--features", "pixels", "--quiet"]
         assert main([*made, "--out", str(folder / "blocks.npz")]) == 0

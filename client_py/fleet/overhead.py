@@ -51,7 +51,9 @@ def run(count: int, stretch: int, repeats: int) -> None:
         with anisoflight.serve(data=data) as client:
             images = np.random.default_rng(0).integers(0, 256, (2000, 16, 16, 3), np.uint8)
             client.put_dataset("noise", images, progress=False)
-            client.create_run("tiny", stage="pretrain", dataset="noise", network=NETWORK, batch=8, kimg=0.016).step(2)
+            client.create_run("tiny", stage="pretrain", dataset="noise", network=NETWORK, batch=8, kimg=0.016).step(
+                2, progress=False
+            )
             client.run("tiny").save("tiny")
             server = ["--server", client.location]
             quiet("ref", *server, "--dataset", "noise", "--features", "pixels", "--out", reference, "--quiet")

@@ -20,8 +20,11 @@ const leaseTick = 100 * time.Millisecond
 
 // lease waits until no other recipe on the folder does a stage, and keeps others from it until it is released. It is a
 // lock as the folder's own: the kernel gives it back when its holder ends, however it ends.
-func (k *kitchen) lease(ctx context.Context, r *recipe.Recipe, s recipe.Stage, heading string) (release func(), err error) {
-	dir := filepath.Join(k.place.Data, "leases", url.PathEscape(fmt.Sprintf("%s-%s-%s", r.Name, s.Kind, filepath.Base(s.Makes))))
+func (k *kitchen) lease(
+	ctx context.Context, r *recipe.Recipe, s recipe.Stage, heading string,
+) (release func(), err error) {
+	name := fmt.Sprintf("%s-%s-%s", r.Name, s.Kind, filepath.Base(s.Makes))
+	dir := filepath.Join(k.place.Data, "leases", url.PathEscape(name))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the lease of a stage: %w", err)
 	}

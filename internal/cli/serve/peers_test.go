@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestPeersOfAName are all its addresses, in order; they are asked for again after a while, and kept where nobody answers.
+// TestPeersOfAName are all its addresses, in order; they are asked for again after a while, and kept where nobody
+// answers.
 func TestPeersOfAName(t *testing.T) {
 	addresses, failure := []string{"10.0.0.9", "10.0.0.2", "fd00::1", "10.0.0.2"}, error(nil)
 	asked := 0
@@ -36,7 +37,8 @@ func TestPeersOfAName(t *testing.T) {
 		t.Errorf("%v while the name cannot be asked after, want %v", got, want)
 	}
 	p.until, failure, addresses = time.Time{}, nil, []string{"10.0.0.3"}
-	if got, want := p.get(t.Context()), []string{"grpc+unix:///run/own", "grpc+tls://10.0.0.3:8815"}; !slices.Equal(got, want) {
+	want = []string{"grpc+unix:///run/own", "grpc+tls://10.0.0.3:8815"}
+	if got := p.get(t.Context()); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
