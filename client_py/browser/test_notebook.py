@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, FloatRect, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 MINUTES = 60_000  # of playwright, in milliseconds
-STEPS = 400 if os.environ.get("ANISOFLIGHT_SCREENSHOTS") else 60  # of training: pictures to look at take more
+STEPS = 150 if os.environ.get("ANISOFLIGHT_SCREENSHOTS") else 60  # of training: pictures to look at take more
 
 PICTURE = """image => {
     const canvas = document.createElement("canvas");
@@ -72,22 +71,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(60)
-
-
-def chromium() -> str:
-    """The browser: ANISOFLIGHT_CHROMIUM, else one on the PATH."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("ANISOFLIGHT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    assert found, "no browser: install Debian's package chromium, or name one in ANISOFLIGHT_CHROMIUM"
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 def opened(lab: str, browser: Browser, name: str, height: int, bars: list[tuple[float, str]] | None = None) -> Page:

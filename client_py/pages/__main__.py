@@ -102,7 +102,8 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
         {"Glossary": "docs/glossary.md"},
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
-            ("data", "checkpoints", "recipes", "fid", "figures", "operation", "wire", "compatibility"))]},
+            ("features", "data", "checkpoints", "recipes", "fid", "figures", "ecosystem", "operation", "durability",
+             "wire", "compatibility"))]},
         {"Method and results": ["docs/method.md", "docs/errata.md", "docs/results.md", *pages(stage, "docs/reports")]},
         {"Costs": pages(stage, "docs/benchmarks")},
         {"Python": [{title: f"reference/python/{slug(title)}.md"} for title in REFERENCE]},

@@ -31,6 +31,7 @@ dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
 @media (max-width: 40rem) { /* a telephone: pictures and tables keep their size and are moved sideways */
   body { margin: 1rem auto; padding: 0 .8rem; } h1 { font-size: 1.35rem; }
   .scroll img { max-width: none; width: 36rem; }
+  th, td { padding: .25rem .35rem; } td:first-child { min-width: 7rem; }
 }
 """
 

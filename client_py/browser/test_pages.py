@@ -1,0 +1,51 @@
+"""The report of the demo, and so the frame of the gallery, as wide as a telephone: nothing stands out sideways."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from playwright.sync_api import Browser
+
+from studies.demo.checks import Checks
+from studies.demo.report import Report, layout
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+WIDTH = 390
+
+
+def page(path: Path) -> None:
+    """A report of every kind of block, with tables and pictures as wide as the demo's."""
+    checks = Checks()
+    checks.at_most("geodesic at 9 evaluations: Fréchet distance over EDM's with twice as many evaluations", 0.7, 1)
+    checks.at_most("ODE error of the learned schedule over that of the one before", 1.4, 1)
+    report = Report("anisoflight: learned noise schedules")
+    report.heading("Thresholds")
+    report.checks(checks)
+    report.text("Seed 1; xla:cpu, 2 cores; 14.2 minutes in all. " * 3)
+    measured = pd.DataFrame({"sampler": ["Heun on EDM's levels", "iPNDM-4, noise levels made for it"], "nfe": [5, 9]})
+    for name in ("frequencies", "edges", "clipped Gaussian"):
+        measured[name] = [[1.1, 1.2], [0.4, 0.5]]
+    report.table(layout(measured.assign(ode_error=1.5, seconds=2.0)), "Distances, mean ± half the range over seeds.")
+    for name in ("gain", "figures-components", "figures-variances"):
+        report.figure("data:image/png;base64," + b64encode((IMAGES / f"{name}.png").read_bytes()).decode(), "A figure.")
+    report.summary(checks, "What the report is about, in a sentence or two, as long as the demo's own.")
+    report.write(path)
+
+
+def test_a_report_is_readable_on_a_telephone(browser: Browser, tmp_path: Path) -> None:
+    page(tmp_path / "report.html")
+    view = browser.new_page(viewport={"width": WIDTH, "height": 844}, device_scale_factor=2, is_mobile=True)
+    view.goto((tmp_path / "report.html").as_uri())
+    view.click("text=Terms")
+    assert view.evaluate("document.documentElement.scrollWidth") == WIDTH
+    sizes = "[...document.querySelectorAll('p, td, dd')].map(x => parseFloat(getComputedStyle(x).fontSize))"
+    assert np.min(view.evaluate(sizes)) >= 13
+    wide = "[...document.querySelectorAll('.scroll')].map(x => x.clientWidth)"
+    assert max(view.evaluate(wide)) <= WIDTH
+    verdicts = "[...document.querySelectorAll('td .met, td .missed')].map(x => x.getBoundingClientRect().right)"
+    assert max(view.evaluate(verdicts)) <= WIDTH  # what is asked first is seen without moving the table
+    view.screenshot(path=tmp_path / "page.png", full_page=True)
+    view.close()
