@@ -98,7 +98,9 @@ class Plain(torch.nn.Module):
     def forward(self, x: torch.Tensor, noise_label: torch.Tensor, class_labels: torch.Tensor) -> torch.Tensor:
         emb = self.embed(noise_label[:, None]) + self.classes(class_labels)
         h = self.first(torch.nn.functional.pad(x, (1, 1, 0, 0))[..., 1:-1])
-        h = self.drop(torch.nn.functional.softplus(self.norm(self.depth(h) + self.group(h)))) * (1 + emb[:, :, None, None])
+        h = self.drop(torch.nn.functional.softplus(self.norm(self.depth(h) + self.group(h)))) * (
+            1 + emb[:, :, None, None]
+        )
         y = self.up(torch.nn.functional.elu(self.down(h)))
         y = torch.where(y > 0.1, y.tanh(), 0.1 * y) + self.skip * h
         y = torch.nn.functional.avg_pool2d(y, 2) + self.bias.clamp(-1, 1)
@@ -109,7 +111,12 @@ class Plain(torch.nn.Module):
 def networks() -> dict[str, tuple[torch.nn.Module, dict[str, Any]]]:
     """Modules with random weights by name, with how to export them."""
     torch.manual_seed(0)
-    levels: dict[str, Any] = {"block_out_channels": (8, 16), "layers_per_block": 1, "norm_num_groups": 4, "sample_size": 8}
+    levels: dict[str, Any] = {
+        "block_out_channels": (8, 16),
+        "layers_per_block": 1,
+        "norm_num_groups": 4,
+        "sample_size": 8,
+    }
     down, up = ("DownBlock2D", "AttnDownBlock2D"), ("AttnUpBlock2D", "UpBlock2D")
     blocks: dict[str, Any] = {"down_block_types": down, "up_block_types": up, "attention_head_dim": 4, **levels}
     cross: dict[str, Any] = {
@@ -170,7 +177,9 @@ def computed(ask: Wrapped) -> dict[str, torch.Tensor]:
         return torch.randn(COUNT, ask.channels, ask.height, ask.width, dtype=torch.float64, generator=draw)
 
     x, u, z = normal().requires_grad_(), normal(), normal()
-    noise = torch.tensor([0.3, 0.9, 0.05] if ask.labels == 4 else [0.4, 11.5, 37.25], dtype=torch.float64, requires_grad=True)
+    noise = torch.tensor(
+        [0.3, 0.9, 0.05] if ask.labels == 4 else [0.4, 11.5, 37.25], dtype=torch.float64, requires_grad=True
+    )
     label = torch.tensor([1, -1, 2]) if ask.none else torch.tensor([1, 0, 2])
     out = ask.call(x, noise, label if ask.labels else None)
     named = {name.removeprefix(PREFIX): value for name, value in module.named_parameters()}

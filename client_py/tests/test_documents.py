@@ -229,7 +229,7 @@ def python(place: Place, where: str, words: list[str]) -> None:
         place.run([sys.executable, str(script), "--help"], where)
         return
     module, arguments = words[2], words[3:]
-    if module == "venv" or module.startswith("bench_torch"):  # PyTorch is in an environment of its own
+    if module in ("venv", "anisoflight.torch") or module.startswith("bench_torch"):  # PyTorch is in another environment
         assert module == "venv" or (ROOT / "client_py" / module.partition(".")[0]).is_dir()
         return
     if module == "anisoflight.fid":

@@ -244,12 +244,13 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 		`{"name":"s","kind":"weight","sigma":[1],"weight":[1]}`: new(MakeSchedule),
 		`{"name":"s","kind":"gaussian","dataset":"d","solver":"ab","nfe":3}`:                              new(MakeSchedule),
 		`{"name":"s","kind":"gaussian","dataset":"d","solver":"heun","nfe":8,"basis":"dct","k":16,"T":4}`: new(MakeSchedule),
-		`{"name":"m"}`:                          new(LoadModel),
-		`{"run":"r","name":"m","replace":true}`: new(SaveModel),
-		`{"name":"d"}`:                          new(PutDataset),
-		`{"name":"s","basis":"dct","k":16}`:     new(PutSchedule),
-		`{"name":"b"}`:                          new(PutBasis),
-		``:                                      new(Empty),
+		`{"name":"m"}`:                                    new(LoadModel),
+		`{"run":"r","name":"m","replace":true}`:           new(SaveModel),
+		`{"name":"d"}`:                                    new(PutDataset),
+		`{"name":"s","basis":"dct","k":16}`:               new(PutSchedule),
+		`{"name":"b"}`:                                    new(PutBasis),
+		`{"name":"m","config_bytes":1,"weights_bytes":8}`: new(PutModel),
+		``: new(Empty),
 	}
 	for body, request := range tests {
 		if err := Decode([]byte(body), request); err != nil {

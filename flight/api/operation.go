@@ -163,7 +163,15 @@ var operations = Table{
 		Name: "Basis", Ways: ByAction | ByGet, Scope: ReadScope, New: of[Basis], Rows: true, Reads: true,
 		Sentence: "Read the vectors of a basis back.",
 	},
+	{
+		Name: "Model", Ways: ByGet, Scope: ReadScope, New: of[Model], Rows: true, Reads: true,
+		Sentence: "Read the files of a model back.",
+	},
 
+	{
+		Name: "PutModel", Ways: ByPut, Scope: TrainScope, New: of[PutModel],
+		Sentence: "Upload a model folder: a network's configuration and its weights.",
+	},
 	{
 		Name: "PutDataset", Ways: ByPut, Scope: TrainScope, New: of[PutDataset],
 		Sentence: "Upload images and labels as a data set.",

@@ -69,6 +69,14 @@ func (c *Client) Dataset(ctx context.Context, req api.Dataset) Rows {
 // Basis reads the vectors of a basis back.
 func (c *Client) Basis(ctx context.Context, req api.Basis) Rows { return c.Get(ctx, "Basis", req) }
 
+// Model reads the files of a model back: config.json and model.safetensors, one after the other, in the column bytes.
+func (c *Client) Model(ctx context.Context, req api.Model) Rows { return c.Get(ctx, "Model", req) }
+
+// PutModel uploads a model folder: the column bytes. It returns the number of rows received.
+func (c *Client) PutModel(ctx context.Context, req api.PutModel, in Input) (int64, error) {
+	return c.Put(ctx, "PutModel", req, in)
+}
+
 // PutDataset uploads images and labels: columns image and, if there are any, label. It returns the number of rows
 // stored.
 func (c *Client) PutDataset(ctx context.Context, req api.PutDataset, in Input) (int64, error) {

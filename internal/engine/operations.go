@@ -42,6 +42,9 @@ var handlers = map[string]handler{
 	"Dataset":          {job: job((*Engine).prepareDataset)},
 	"Basis":            {job: job((*Engine).prepareBasis)},
 
+	"Model": {job: job((*Engine).prepareModel)},
+
+	"PutModel":    {upload: upload(uploads.Model)},
 	"PutDataset":  {upload: upload(uploads.Dataset)},
 	"PutSchedule": {upload: upload(uploads.Schedule)},
 	"PutBasis":    {upload: upload(uploads.Basis)},

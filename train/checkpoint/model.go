@@ -40,6 +40,18 @@ func LoadModel(dir string) (*Model, error) {
 	})
 }
 
+// DecodeModel returns the model of the files of a folder that is not written yet.
+func DecodeModel(config, weights []byte) (*Model, error) {
+	m := &Model{}
+	if err := m.decodeConfig(config); err != nil {
+		return nil, inFile(configFile, err)
+	}
+	if err := m.decodeWeights(weights); err != nil {
+		return nil, inFile(weightsFile, err)
+	}
+	return m, nil
+}
+
 func (m *Model) files() []part {
 	return []part{
 		{configFile, false, m.decodeConfig},

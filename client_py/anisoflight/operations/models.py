@@ -39,6 +39,37 @@ class Models(Calls):
     def delete_model(self, model: str) -> None:
         self.call("DeleteModel", model=model)
 
+    def put_network(
+        self,
+        name: str,
+        module: Any,
+        *,
+        scheduler: Any = None,
+        prediction: str | None = None,
+        replace: bool = False,
+        check: bool = True,
+        progress: bool = True,
+        **how: Any,
+    ) -> dict[str, Any]:
+        """Serve a denoiser of PyTorch: export it, send it, and compare the server with torch on random inputs.
+
+        scheduler is that of diffusers which it was trained with, and tells what the network predicts; without one,
+        `prediction` is edm (the default), vp, ve, epsilon, v, sample or flow, or `scheduler` a config.json's section
+        parametrization. `how` is passed to `anisoflight.torch.export`: size, channels, labels, conditions, … A model
+        whose F or D differs by more than 1e-4 from torch is removed again. Needs anisoflight[torch]; docs/networks.md.
+        """
+        from ..torch.service import put_network
+
+        options = {"scheduler": scheduler, "prediction": prediction, "replace": replace, "check": check}
+        return put_network(self, name, module, progress=progress, **options, **how)  # pyright: ignore[reportArgumentType]
+
+    def get_network(self, name: str, module: Any) -> Any:
+        """Fill the module that was put, or one like it, with the model's weights, trained on the server or not; returns
+        the module."""
+        from ..torch.service import get_network
+
+        return get_network(self, name, module)  # pyright: ignore[reportArgumentType]
+
     def make_mixture(
         self,
         name: str,

@@ -16,6 +16,7 @@ except ImportError as error:
     raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
 
 from .exporting import Exported, export
+from .meaning import parametrization
 
 del _torch
-__all__ = ["Exported", "export"]
+__all__ = ["Exported", "export", "parametrization"]

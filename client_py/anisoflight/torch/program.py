@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 PREFIX = "module."  # of the names in a wrapper that holds the user's module
 BATCH = 3  # of the example: a size that is 3 by chance does not follow the batch
-_KEPT = """linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding
-upsample_nearest2d.vec sigmoid einsum dropout mish leaky_relu elu softplus relu hardtanh clamp pixel_shuffle
-pixel_unshuffle instance_norm chunk split.Tensor unbind.int avg_pool2d repeat stack flip square matmul
-conv_transpose2d.input pad flatten.using_ints var.correction expand index_select adaptive_avg_pool2d tanh
-""".split()
+_KEPT = frozenset(
+    """
+    linear conv2d silu gelu group_norm layer_norm rms_norm scaled_dot_product_attention softmax.int embedding
+    upsample_nearest2d.vec sigmoid einsum dropout mish leaky_relu elu softplus relu hardtanh clamp pixel_shuffle
+    pixel_unshuffle instance_norm chunk split.Tensor unbind.int avg_pool2d repeat stack flip square matmul
+    conv_transpose2d.input pad flatten.using_ints var.correction expand index_select adaptive_avg_pool2d tanh
+    """.split()  # noqa: SIM905
+)
 _DROPPED = ("device", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy", "enable_gqa")
 
 
@@ -41,7 +44,9 @@ class Recorded:
 
 
 def record(
-    wrapper: torch.nn.Module, examples: Sequence[tuple[str, dict[str, Any], torch.Tensor]], ratios_at: Sequence[str] = ()
+    wrapper: torch.nn.Module,
+    examples: Sequence[tuple[str, dict[str, Any], torch.Tensor]],
+    ratios_at: Sequence[str] = (),
 ) -> Recorded:
     """What wrapper(*tensors) computes. Each input is (kind, arguments of its node, an example of batch `BATCH`).
 

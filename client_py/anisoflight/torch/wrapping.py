@@ -110,7 +110,9 @@ def wrapped(
     if theirs:
         return _of_diffusers(module, config, examples, channels, height, width, labels, conditions)
     if conditions is not None:
-        raise BadRequestError("conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL")
+        raise BadRequestError(
+            "conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL"
+        )
     labels = labels or 0
     if labels and label == "onehot":
         examples.append(("onehot", {}, torch.eye(labels, dtype=like.dtype)[torch.arange(BATCH) % labels]))
@@ -120,18 +122,26 @@ def wrapped(
 
 
 def _of_diffusers(
-    module: torch.nn.Module, config: Any, examples: list[Any], channels: int, h: int, w: int, labels: int | None, given: Any
+    module: torch.nn.Module,
+    config: Any,
+    examples: list[Any],
+    channels: int,
+    h: int,
+    w: int,
+    labels: int | None,
+    given: Any,
 ) -> Wrapped:
     takes = inspect.signature(module.forward).parameters
     out = int(config.get("out_channels") or channels)
     if out not in (channels, 2 * channels):
         raise BadRequestError(
-            f"out_channels must be in_channels, or twice that with learned variances; got {out} and {channels}", "BAD_MODEL"
+            f"out_channels must be in_channels, or twice that with learned variances; got {out} and {channels}",
+            "BAD_MODEL",
         )
     if "encoder_hidden_states" in takes and config.get("cross_attention_dim"):
         if given is None:
             raise BadRequestError(
-                "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of a prompt per label; "
+                "conditions must be given, [S, D] or [K, S, D]: the embeddings of one prompt, or of one per label; "
                 f"a {type(module).__name__} has no other input",
                 "BAD_MODEL",
             )

@@ -92,6 +92,9 @@ func (m *Model) Loaded() bool {
 	return m.weights != nil
 }
 
+// WeightsFile returns the place of the model's weights on the disk.
+func (m *Model) WeightsFile() string { return checkpoint.WeightsFile(m.folder) }
+
 // Weights returns the weights of a model that is held.
 func (m *Model) Weights() *kernels.Weights { return m.weights }
 

@@ -29,10 +29,12 @@ func (b *Budget) Within(u api.Upload, in api.Schema) api.Upload {
 const (
 	scheduleCost = 10
 	basisCost    = 3
+	modelCost    = 4 // the files, their values and what is written
 )
 
 func (*scheduleUpload) cost() int64 { return scheduleCost }
 func (*basisUpload) cost() int64    { return basisCost }
+func (*modelUpload) cost() int64    { return modelCost }
 
 type budgeted struct {
 	api.Upload

@@ -1,0 +1,113 @@
+"""What a network's output means: the section "parametrization" of a config.json, by name or from a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import BadRequestError
+from ..networks import DDPM, EDM, Flow
+
+if TYPE_CHECKING:
+    from ..networks import Network
+
+_NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "x0": "x0"}
+
+
+def parametrization(scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
+    """The section of a scheduler of diffusers, of its config, or of a name.
+
+    - A scheduler with ᾱ (DDPM, DDIM, DPM-Solver, UniPC, …): its prediction_type, and its table of ᾱ.
+    - A flow-matching scheduler: flow, with times s·num_train_timesteps.
+    - An EDM scheduler: edm with its sigma_data.
+    - A mapping with the field kind: a section as it is.
+    - "edm", "vp", "ve", "flow": the kind with its defaults; "epsilon", "v" and "sample" need a table, which the betas
+      of DDPM (linear from 0.0001 to 0.02, 1000 times) are where none is given.
+
+    `prediction` stands for a scheduler's prediction_type.
+
+    >>> parametrization("flow")
+    {'kind': 'flow'}
+    """
+    if isinstance(scheduler, Mapping) and "kind" in scheduler:
+        return dict(scheduler)
+    if scheduler is None or isinstance(scheduler, str):
+        return _named(scheduler or prediction or "edm")
+    config = getattr(scheduler, "config", scheduler)
+    kind = str(config.get("_class_name") or type(scheduler).__name__)
+    if "FlowMatch" in kind:
+        return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
+    if kind.startswith("EDM"):
+        if config.get("prediction_type", "epsilon") != "epsilon":
+            raise BadRequestError(
+                "an EDM scheduler with v_prediction turns c_out round, which is not known", "BAD_MODEL"
+            )
+        return {
+            "kind": "edm",
+            "sigma_data": float(config["sigma_data"]),
+            "sigma_min": float(config["sigma_min"]),
+            "sigma_max": float(config["sigma_max"]),
+        }
+    alphas = getattr(scheduler, "alphas_cumprod", None)
+    if alphas is None:
+        raise BadRequestError(
+            f"scheduler must have betas, or be a flow-matching or EDM scheduler, got {kind}; "
+            'give the section itself, {"kind": …}',
+            "BAD_MODEL",
+        )
+    name = prediction or str(config.get("prediction_type", "epsilon"))
+    if name == "flow_prediction":
+        return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
+    return {"kind": _kind(name), "alphas_cumprod": _table(alphas)}
+
+
+def _kind(name: str) -> str:
+    if name not in _NAMES:
+        raise BadRequestError(f"prediction must be one of {', '.join(_NAMES)}, got {name!r}", "BAD_MODEL")
+    return _NAMES[name]
+
+
+def _table(alphas: Any) -> list[float]:
+    return np.asarray(getattr(alphas, "numpy", lambda: alphas)(), np.float64).tolist()
+
+
+def _named(name: str) -> dict[str, Any]:
+    if name in ("edm", "vp", "ve", "flow"):
+        return {"kind": name}
+    return {"kind": _kind(name), "alphas_cumprod": np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)).tolist()}
+
+
+class _VE:
+    def scale(self, sigma: float) -> float:
+        del sigma
+        return 1.0
+
+    def time(self, sigma: float) -> float:
+        return float(np.log(sigma / 2))
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        return held + sigma * output
+
+
+def network_of(section: Mapping[str, Any]) -> tuple[Any, float, float]:
+    """How a network of this section is asked, and a range of noise levels that it knows."""
+    kind = section["kind"]
+    lo, hi = float(section.get("sigma_min") or 0.02), float(section.get("sigma_max") or 20)
+    asked: Network | Any
+    if kind == "edm":
+        asked = EDM("epsilon", float(section.get("sigma_data") or 0.5))
+    elif kind == "ve":
+        asked = _VE()
+    elif kind == "flow" and not section.get("to_data"):
+        asked = Flow(section.get("steps") or 1)  # pyright: ignore[reportArgumentType]
+    elif kind in ("epsilon", "v", "x0") and not section.get("timesteps"):
+        prediction = {"epsilon": "epsilon", "v": "v_prediction", "x0": "sample"}[kind]
+        asked = DDPM(section["alphas_cumprod"], prediction)
+        alphas = [a for a in section["alphas_cumprod"] if a > 0]
+        ends = [float(np.sqrt((1 - a) / a)) for a in (alphas[0], alphas[-1])]
+        lo, hi = max(lo, ends[0]), min(hi, ends[1])
+    else:
+        return None, lo, hi
+    return asked, lo, hi

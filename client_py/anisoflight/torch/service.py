@@ -1,0 +1,130 @@
+"""Networks of PyTorch on a server: sent, compared with torch, and brought back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import torch  # pyright: ignore[reportMissingImports]
+from safetensors.torch import load, save
+
+from ..errors import BadRequestError
+from ..tensors import table_of
+from ..uploads import send
+from .exporting import Exported, export
+from .meaning import network_of, parametrization
+
+if TYPE_CHECKING:
+    from ..client import Client
+
+PART = 1 << 16  # bytes of a row
+TOLERANCE = 1e-4  # of what the server computes, relative to torch
+
+
+def put_network(
+    client: Client,
+    name: str,
+    module: torch.nn.Module | Exported,
+    *,
+    scheduler: Any = None,
+    prediction: str | None = None,
+    replace: bool = False,
+    check: bool = True,
+    progress: bool = True,
+    **how: Any,
+) -> dict[str, Any]:
+    """Send a module as the model of that name; see `Client.put_network`."""
+    if isinstance(module, Exported):
+        exported = module
+    else:
+        exported = export(module, parametrization=parametrization(scheduler, prediction), **how)
+    config = json.dumps(exported.config).encode()
+    tensors = {key: value.float().contiguous().cpu().clone() for key, value in exported.tensors.items()}
+    weights = save(tensors or {"anisoflight.none": torch.zeros(1)}, metadata={"format": "pt"})
+    data = np.zeros(-(-(len(config) + len(weights)) // PART) * PART, np.uint8)
+    data[: len(config)] = np.frombuffer(config, np.uint8)
+    data[len(config) : len(config) + len(weights)] = np.frombuffer(weights, np.uint8)
+    request = {"op": "PutModel", "name": name, "replace": replace}
+    request.update(config_bytes=len(config), weights_bytes=len(weights))
+    column = _column(data.reshape(-1, PART))
+    send(client._connection, request, table_of({"bytes": column}), name if progress else None)
+    if check:
+        try:
+            _compare(client, name, exported)
+        except BaseException:
+            client.delete_model(name)
+            raise
+    return client.describe_model(name)
+
+
+def _column(rows: np.ndarray[Any, Any]) -> pa.Array:
+    kind = pa.fixed_shape_tensor(pa.uint8(), [PART])
+    flat = pa.array(rows.reshape(-1), pa.uint8())
+    return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(flat, PART))
+
+
+def _compare(client: Client, name: str, exported: Exported) -> None:
+    """Raise unless the server computes F and D as torch does, on random inputs; then the model is not kept."""
+    ask = exported.wrapped
+    kind, lo, hi = network_of(exported.config.get("parametrization") or {"kind": "edm"})
+    if kind is None:
+        return
+    sigmas = np.exp(np.linspace(np.log(lo * 1.01), np.log(hi * 0.99), 4))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((4, ask.channels, ask.height, ask.width)) * np.hypot(1, sigmas)[:, None, None, None]
+    x = x.astype(np.float32)
+    labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
+    served = client.denoise(name, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
+    scale = np.array([kind.scale(s) * getattr(kind, "input_scale", lambda _: 1)(s) for s in sigmas])
+    times = torch.tensor([kind.time(s) for s in sigmas], dtype=torch.float32)
+    z = torch.from_numpy((x * scale[:, None, None, None]).astype(np.float32))
+    training = ask.module.training
+    ask.module.eval()
+    with torch.no_grad():
+        like = next((p for p in ask.module.parameters() if p.dtype.is_floating_point), z)
+        raw = ask.call(z.to(like), times.to(like), None if labels is None else torch.from_numpy(labels).long())
+    ask.module.train(training)
+    raw = raw.float().cpu().numpy()
+    held = x * np.array([kind.scale(s) for s in sigmas])[:, None, None, None]
+    wanted = np.stack([kind.denoised(raw[i], held[i], float(s)) for i, s in enumerate(sigmas)])
+    ours = (np.asarray(served.raw), np.asarray(served.denoised))
+    for what, got, want in zip(("F", "D"), ours, (raw, wanted), strict=True):
+        want = want.transpose(0, 2, 3, 1)
+        error = float(np.linalg.norm(got - want) / max(float(np.linalg.norm(want)), 1e-30))
+        if not error <= TOLERANCE:
+            raise BadRequestError(
+                f"the server computes {what} of {name!r} {error:.1e} away from torch, relative; at most {TOLERANCE:g} "
+                "is allowed, and the model is removed (a server in tf32 or bfloat16 needs check=False)",
+                "BAD_MODEL",
+            )
+
+
+def tensors_of(client: Client, name: str) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """A model's config.json, and its tensors by name."""
+    rows = client.table("Model", {"model": name}, name, "part")
+    said = json.loads((rows.schema.metadata or {})[b"request"])
+    values = np.concatenate([c.storage.flatten().to_numpy(zero_copy_only=False) for c in rows["bytes"].chunks])
+    cut, end = said["config_bytes"], said["config_bytes"] + said["weights_bytes"]
+    return json.loads(values[:cut].tobytes()), load(values[cut:end].tobytes())
+
+
+def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.Module:
+    """Fill a module with a model's weights; see `Client.get_network`."""
+    _, tensors = tensors_of(client, name)
+    own = module.state_dict()
+    found = {key: value for key, value in tensors.items() if key in own}
+    floating = {key for key, value in module.named_parameters() if value.dtype.is_floating_point}
+    if not found or not any(key in floating for key in found):
+        raise BadRequestError(
+            f"the model {name!r} has none of the module's parameters; it is another network", "BAD_MODEL"
+        )
+    for key, value in found.items():
+        if tuple(value.shape) != tuple(own[key].shape):
+            raise BadRequestError(
+                f"{key} of the model {name!r} has shape {tuple(value.shape)}, the module's {tuple(own[key].shape)}",
+                "BAD_MODEL",
+            )
+    module.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
+    return module

@@ -1,0 +1,105 @@
+"""Networks of torch on the server: the same numbers, and everything that the server does with its own works on them."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from diffusers import DDPMPipeline, DDPMScheduler
+from network_fixtures import networks
+
+from anisoflight.errors import AnisoflightError
+from anisoflight.torch import Exported, export, parametrization
+from anisoflight.torch.__main__ import main as command
+
+if TYPE_CHECKING:
+    from diffusers import UNet2DModel
+
+    from anisoflight import Client
+
+
+@pytest.mark.parametrize("name", ["dit", "plain", "unet-condition"])
+def test_random_networks_agree(client: Client, name: str) -> None:
+    """put_network itself compares F and D with torch."""
+    module, how = networks()[name]
+    made = client.put_network(f"random-{name}", module, prediction="v", progress=False, **how)
+    assert made["model_type"] == "Graph"
+    client.delete_model(f"random-{name}")
+
+
+def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
+    scheduler = DDPMScheduler()
+    client.put_network("ddpm", unet, scheduler=scheduler, replace=True, progress=False)
+    drawn = client.sample("ddpm", n=4, nfe=9, seed=1, dtype="float32", progress=False)
+    again = client.sample("ddpm", n=4, nfe=9, seed=1, dtype="float32", progress=False)
+    np.testing.assert_array_equal(drawn.images, again.images)
+    assert 0.3 < np.abs(drawn.images).max() < 2
+
+    client.make_schedule(
+        "ddpm-geodesic", "geodesic", model="ddpm", dataset="digits", points=6, samples=8, replace=True, progress=False
+    )
+    followed = client.sample("ddpm", n=2, nfe=6, schedule="ddpm-geodesic", grid="geodesic", progress=False)
+    assert followed.images.shape == (2, 8, 8, 1)
+    rows = client.evaluate_model("ddpm", "digits", points=3, samples=4, progress=False)
+    assert (rows["loss"] > 0).all()
+
+    fields = {"dataset": "digits", "model": "ddpm", "batch": 4, "kimg": 1.0}
+    for mode in ("explicit", "backprop", "full"):
+        run = client.create_run(f"net-{mode}", "isotropic", mode=mode, **fields)
+        assert np.isfinite(run.step(1, progress=False)["loss"]).all()
+
+    run = client.create_run("net-tuned", "pretrain", **fields)
+    run.step(2, progress=False)
+    run.save("ddpm-tuned")
+    tuned = client.get_network("ddpm-tuned", copy.deepcopy(unet))
+    assert any(not torch.equal(a, b) for a, b in zip(tuned.parameters(), unet.parameters(), strict=True))
+    same = client.get_network("ddpm", copy.deepcopy(unet))
+    for a, b in zip(same.parameters(), unet.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+    family = {"basis": "dct", "k": 16}
+    run = client.create_run("net-ratios", "anisotropic", family=family, ratio_embedding=True, **fields)
+    assert np.isfinite(run.step(1, progress=False)["loss"]).all()
+
+    DDPMPipeline(unet, scheduler).save_pretrained(tmp_path / "pipe")
+    assert command([str(tmp_path / "pipe"), "--name", "from-disk", "--server", client.location]) == 0
+    disk = client.sample("from-disk", n=4, nfe=9, seed=1, dtype="float32", progress=False)
+    np.testing.assert_array_equal(disk.images, drawn.images)
+
+
+def test_what_differs_is_removed(client: Client) -> None:
+    module, how = networks()["plain"]
+    exported = export(module, parametrization=parametrization("edm"), **how)
+    changed: dict[str, Any] = {name: value + 0.01 for name, value in exported.tensors.items()}
+    with pytest.raises(AnisoflightError, match="away from torch, relative"):
+        client.put_network("changed", Exported(exported.config, changed, exported.wrapped), progress=False)
+    assert "changed" not in client.models().index
+
+
+def test_refusals(client: Client) -> None:
+    class Fourier(torch.nn.Module):
+        def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+            return torch.fft.ifft2(torch.fft.fft2(x)).real * noise[:, None, None, None]
+
+    with pytest.raises(AnisoflightError, match=r"operations have no rule: .*fft"):
+        client.put_network("fourier", Fourier(), size=8, channels=1, progress=False)
+    module, how = networks()["sit"]
+    exported = export(module, **how)
+    exported.tensors.pop("patch.bias")
+    with pytest.raises(AnisoflightError, match=r"patch\.bias.*is missing"):
+        client.put_network("short", exported, progress=False)
+
+
+def test_blocks_of_the_document(client: Client) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        code = code.replace('anisoflight.serve(data="network-data")', f'anisoflight.connect("{client.location}")')
+        exec(compile(code.replace('"ddpm"', '"document"'), "networks.md", "exec"), names)
+    assert names["images"].images.shape == (4, 8, 8, 1)
+    assert {"document", "mine"} <= set(client.models().index)

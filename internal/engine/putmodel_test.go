@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+)
+
+var parted = api.Schema{Columns: []api.Column{
+	{Name: "bytes", Type: api.Uint8, Kind: api.Tensor, Shape: []int{api.PartBytes}},
+}}
+
+// filesOf returns config.json and model.safetensors as the operation Model reads them back.
+func filesOf(t *testing.T, e *Engine, model string) (config, weights []byte) {
+	t.Helper()
+	job, err := prepare(t.Context(), e, "Model", fmt.Sprintf(`{"model":%q}`, model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	if err := job.Run(t.Context(), func(ev api.Event) error {
+		if ev.Batch != nil {
+			all.Write(ev.Batch.Cols[0].([]uint8))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var said struct {
+		ConfigBytes  int `json:"config_bytes"`
+		WeightsBytes int `json:"weights_bytes"`
+	}
+	if err := json.Unmarshal([]byte(job.Schema.Metadata["request"]), &said); err != nil {
+		t.Fatal(err)
+	}
+	if int64(all.Len()) != job.Rows*api.PartBytes {
+		t.Fatalf("%d bytes in %d rows", all.Len(), job.Rows)
+	}
+	b := all.Bytes()
+	return b[:said.ConfigBytes], b[said.ConfigBytes : said.ConfigBytes+said.WeightsBytes]
+}
+
+// putModel uploads two files.
+func putModel(e *Engine, name, rest string, config, weights []byte) error {
+	b := append(bytes.Clone(config), weights...)
+	rows := (len(b) + api.PartBytes - 1) / api.PartBytes
+	b = append(b, make([]byte, rows*api.PartBytes-len(b))...)
+	command := fmt.Sprintf(`{"op":"PutModel","name":%q,"config_bytes":%d,"weights_bytes":%d%s}`, name, len(config),
+		len(weights), rest)
+	_, err := put(e, command, parted, api.Batch{Rows: rows, Cols: []any{b}})
+	return err
+}
+
+// TestModelGoesUpAndComesBack: what is read back can be put under another name and is the same model.
+func TestModelGoesUpAndComesBack(t *testing.T) {
+	e := open(t)
+	config, weights := filesOf(t, e, "tiny")
+	if err := putModel(e, "copy", "", config, weights); err != nil {
+		t.Fatal(err)
+	}
+	a, err := e.catalog.Model("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := e.catalog.Model("copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Hash != b.Hash || a.Net.Shape().Height != b.Net.Shape().Height {
+		t.Errorf("the copy has hash %s, the model %s", b.Hash, a.Hash)
+	}
+	if err := putModel(e, "copy", "", config, weights); api.ErrorOf(err).Code != api.NameTaken {
+		t.Errorf("a second upload: got %v", err)
+	}
+	if err := putModel(e, "copy", `,"replace":true`, config, weights); err != nil {
+		t.Errorf("a replacement: %v", err)
+	}
+}
+
+// TestBadModelsAreNotStored: each with a code, and a sentence on what is wrong.
+func TestBadModelsAreNotStored(t *testing.T) {
+	e := open(t)
+	config, weights := filesOf(t, e, "tiny")
+	for _, c := range []struct {
+		what            string
+		config, weights []byte
+		code            api.Code
+		want            string
+	}{
+		{"another network", bytes.Replace(config, []byte(`"model_channels":8`), []byte(`"model_channels":16`), 1), weights,
+			api.BadModel, "has shape"},
+		{"no JSON", []byte("{"), weights, api.BadModel, "want one JSON object"},
+		{"half the weights", config, weights[:len(weights)/2], api.BadModel, "safetensors"},
+		{"a graph of nothing", []byte(`{"model_type":"Graph","img_resolution":8,"img_channels":1,"label_dim":0,"graph":{}}`),
+			weights, api.BadModel, "is no node"},
+	} {
+		err := putModel(e, "bad", "", c.config, c.weights)
+		if api.ErrorOf(err).Code != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v; want %s with %q", c.what, err, c.code, c.want)
+		}
+	}
+	command := `{"op":"PutModel","name":"bad","config_bytes":70000,"weights_bytes":9}`
+	_, err := put(e, command, parted, api.Batch{Rows: 1, Cols: []any{make([]byte, api.PartBytes)}})
+	if api.ErrorOf(err).Code != api.BadTensor {
+		t.Errorf("too few rows: got %v", err)
+	}
+	if _, err := e.catalog.Model("bad"); err == nil {
+		t.Error("a model that cannot be used is served")
+	}
+}
