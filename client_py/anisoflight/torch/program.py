@@ -4,6 +4,9 @@ Nodes are in PyTorch's ATen operations, with its names of arguments; a reference
 grows with the batch {"batch": n}. docs/networks.md describes the file.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
+# Where torch is not installed, pyright takes this package for it.
+
 from __future__ import annotations
 
 import fnmatch
@@ -146,7 +149,7 @@ class _Walk:
             value = given.meta.get("val")
             if isinstance(value, torch.SymInt | int):
                 return _size(value, node)
-            return "%" + self.alias.get(given.name, given.name)
+            return f"%{self.alias.get(given.name, given.name)}"
         if isinstance(given, torch.SymInt):
             return _size(given, node)
         if isinstance(given, list | tuple):

@@ -1,5 +1,8 @@
 """Networks of PyTorch on a server: sent, compared with torch, and brought back."""
 
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
+# Where torch is not installed, pyright takes this package for it.
+
 from __future__ import annotations
 
 import json

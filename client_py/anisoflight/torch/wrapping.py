@@ -1,5 +1,8 @@
 """How a module of each kind is asked: wrappers of one form, F(sample, noise, class) → tensor."""
 
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
+# Where torch is not installed, pyright takes this package for it.
+
 from __future__ import annotations
 
 import inspect
