@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -105,6 +106,9 @@ func (m *Model) J() int { return m.proj.basis.J() }
 
 // Pixels returns H·W·C, the number of values in one image.
 func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Channels }
+
+// Range returns the noise levels that the network was trained on.
+func (m *Model) Range() schedule.Range { return m.spec.Range }
 
 // SeesAll reports whether the network is a function of all of g_1 … g_J: of one
 // noise level, or of the ratios too. Where it is, Auto means Backprop.

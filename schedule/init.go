@@ -31,10 +31,8 @@ func InitialTheta(kind string, knots int, T, g0 float64) (Theta, error) {
 	}
 	switch kind {
 	case "edm":
-		if knots > 2 && !(edmVariance(1, knots, T) > g0 && math.Sqrt(T) > edmSigmaMin) {
-			return nil, failf(-1,
-				"g0 must be below 0.002², the end of EDM's grid, and T above it, got g0 = %v, T = %v; or choose the log-linear "+
-					"start", g0, T)
+		if knots > 2 && !(math.Sqrt(T) > edmSigmaMin) {
+			return nil, failf(-1, "T must be above 0.002², the end of EDM's grid, got T = %v; or choose the log-linear start", T)
 		}
 		return EDMTheta(knots, T, g0), nil
 	case "log-linear":
@@ -57,20 +55,21 @@ func checkRange(knots int, T, g0 float64) error {
 
 // edmVariance returns the k-th of n variances of EDM's grid in increasing order,
 //
-//	σ = (σ_max^{1/7} + s (0.002^{1/7} − σ_max^{1/7}))^7,  σ_max = √T,  s = 1 − k/(n−1).
-func edmVariance(k, n int, T float64) float64 {
-	hi, lo := math.Pow(math.Sqrt(T), 1.0/edmRho), math.Pow(edmSigmaMin, 1.0/edmRho)
+//	σ = (σ_max^{1/7} + s (σ_min^{1/7} − σ_max^{1/7}))^7,  σ_max = √T,  σ_min = max(0.002, √g_0),  s = 1 − k/(n−1).
+func edmVariance(k, n int, T, g0 float64) float64 {
+	sigmaMin := math.Max(edmSigmaMin, math.Sqrt(g0))
+	hi, lo := math.Pow(math.Sqrt(T), 1.0/edmRho), math.Pow(sigmaMin, 1.0/edmRho)
 	s := float64(n-1-k) / float64(n-1)
 	sigma := math.Pow(hi+s*(lo-hi), edmRho)
 	return sigma * sigma
 }
 
 // EDMTheta returns the parameters of EDM's noise grid: the K variances of its ρ = 7
-// rule between 0.002² and T, the lowest replaced by g0.
+// rule between 0.002², or g0 where that is higher, and T; the lowest is g0.
 func EDMTheta(knots int, T, g0 float64) Theta {
 	logg := make([]float64, knots)
 	for k := range logg {
-		logg[k] = math.Log(edmVariance(k, knots, T))
+		logg[k] = math.Log(edmVariance(k, knots, T, g0))
 	}
 	logg[0], logg[knots-1] = math.Log(g0), math.Log(T)
 	th := make(Theta, knots-1)

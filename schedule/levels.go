@@ -20,10 +20,7 @@ func (r Range) Known() bool { return r.Min > 0 || r.Max > 0 }
 func (r Range) Ends() (lo, hi float64) {
 	lo, hi = r.Min, r.Max
 	if hi == 0 {
-		hi = max(DefaultSigmaMax, lo*DefaultSigmaMax/DefaultSigmaMin)
-		if lo < DefaultSigmaMax {
-			hi = DefaultSigmaMax
-		}
+		hi = math.Sqrt(r.T())
 	}
 	if lo == 0 {
 		lo = DefaultSigmaMin
@@ -32,6 +29,37 @@ func (r Range) Ends() (lo, hi float64) {
 		}
 	}
 	return lo, hi
+}
+
+// T returns the variance at which schedules end by default.
+func (r Range) T() float64 {
+	if r.Max == 0 {
+		if r.Min < DefaultSigmaMax {
+			return DefaultT
+		}
+		return r.Min * r.Min * DefaultT
+	}
+	return r.Max * r.Max
+}
+
+// G0 returns the variance at which schedules begin by default: that of the network's lowest noise level, or nearly 0
+// where that is no higher than EDM's, below which the flow follows its limit.
+func (r Range) G0() float64 {
+	if r.Min <= DefaultSigmaMin {
+		return DefaultG0
+	}
+	return r.Min * r.Min
+}
+
+// Clamp returns the variance of the range that is closest to g.
+func (r Range) Clamp(g float64) float64 {
+	if r.Min > DefaultSigmaMin {
+		g = max(g, r.Min*r.Min)
+	}
+	if r.Max > 0 {
+		g = min(g, r.Max*r.Max)
+	}
+	return g
 }
 
 // Within returns the noise levels of both ranges.
@@ -46,8 +74,52 @@ func (r Range) Within(other Range) Range {
 // Empty reports whether no noise level lies in the range.
 func (r Range) Empty() bool { return r.Max > 0 && r.Min >= r.Max }
 
-// Holds reports whether σ lies in the range, but for rounding.
-func (r Range) Holds(sigma float64) bool {
-	return sigma >= r.Min*(1-endTolerance*1e3) && (r.Max == 0 || sigma <= r.Max*(1+endTolerance*1e3)) &&
-		!math.IsNaN(sigma)
+// Holds reports whether the variance g lies in the range, but for rounding.
+func (r Range) Holds(g float64) bool { return math.Abs(r.Clamp(g)-g) <= endTolerance*1e3*g }
+
+// Check returns an *Error unless all paths lie in the range.
+func (s *Schedule) Check(r Range) error {
+	for row, paths := range s.paths {
+		for j, p := range paths {
+			if !r.Holds(p.G0()) || !r.Holds(p.GT()) {
+				lo, hi := r.Ends()
+				return failf(-1, "noise levels must lie in %.6g … %.6g, those that the network was trained on, got %.6g … %.6g in %s, "+
+					"subspace %d", lo, hi, math.Sqrt(p.G0()), math.Sqrt(p.GT()), s.rowName(row), j)
+			}
+		}
+	}
+	return nil
+}
+
+// zeroShare is the share of a schedule's time in which ToZero comes from its lowest noise levels to none.
+const zeroShare = 1e-6
+
+// ToZero returns the schedule for sampling down to no noise: its paths, in all but a 10⁻⁶ of the time, and before that
+// from nearly no noise to where they begin. A sampler's nodes are those of s but for that millionth; its last step ends
+// at t = 0, where x is the image. Parameters are not kept.
+func (s *Schedule) ToZero() (*Schedule, error) {
+	paths := make([][]*Path, len(s.paths))
+	for r, row := range s.paths {
+		for _, p := range row {
+			if p.G0() <= DefaultG0 {
+				return s, nil
+			}
+			tau, g := []float64{0}, []float64{DefaultG0}
+			for k, t := range p.tau {
+				tau, g = append(tau, zeroShare*p.T()+(1-zeroShare)*t), append(g, p.g[k])
+			}
+			tau[len(tau)-1] = p.T()
+			longer, err := NewPath(tau, g)
+			if err != nil {
+				return nil, err
+			}
+			paths[r] = append(paths[r], longer)
+		}
+	}
+	out, err := New(s.family, s.labels, paths)
+	if err != nil {
+		return nil, err
+	}
+	out.energy, out.provenance, out.sampler = s.energy, s.provenance, s.sampler
+	return out, nil
 }

@@ -78,7 +78,8 @@ func New(cfg Config, src Sources) (*Run, error) {
 	net := src.Analytic
 	if net != nil {
 		spec := net.Spec()
-		shape = kernels.Shape{Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels}
+		shape = kernels.Shape{Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels,
+			Range: spec.Range}
 	} else {
 		if r.net, values, err = network(cfg, src); err != nil {
 			return nil, err
@@ -101,7 +102,7 @@ func New(cfg Config, src Sources) (*Run, error) {
 	if classes == 0 {
 		classes = src.Dataset.Classes()
 	}
-	if r.sched, r.cfg, err = startSchedule(cfg, src, b, classes); err != nil {
+	if r.sched, r.cfg, err = startSchedule(cfg, src, b, classes, shape.Range); err != nil {
 		return nil, err
 	}
 	if b.Kind() == basis.KindDense {

@@ -108,12 +108,14 @@ func networkError(err error) error {
 }
 
 // startSchedule returns the schedule that the stage starts from, spread over the rows
-// and subspaces of its family, with parameters; and the configuration with T, G0 and
+// and subspaces of its family, with parameters, over the network's noise levels; and the configuration with T, G0 and
 // Knots as they are there.
 //
 // In pretrain the schedule is only kept for the model that is saved: it is the named
 // one, the model's own, or none.
-func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedule.Schedule, Config, error) {
+func startSchedule(c Config, src Sources, b *basis.Basis, classes int, known schedule.Range) (*schedule.Schedule,
+	Config, error,
+) {
 	start, named := src.Schedule, src.Schedule != nil
 	if start == nil && c.Init == "" && src.Model != nil {
 		start = src.Model.Schedule
@@ -133,8 +135,8 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil { // on the model's own time
 			setting.Default(&c.T, src.Model.Schedule.T())
 		}
-		setting.Default(&c.T, schedule.DefaultT)
-		setting.Default(&c.G0, schedule.DefaultG0)
+		setting.Default(&c.T, known.T())
+		setting.Default(&c.G0, known.G0())
 		setting.Default(&c.Knots, schedule.DefaultKnots)
 		setting.Default(&c.Init, "edm")
 		if c.G0 >= c.T {
@@ -176,6 +178,9 @@ func startSchedule(c Config, src Sources, b *basis.Basis, classes int) (*schedul
 		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	c.T, c.G0 = start.T(), start.At(0, 0).G0()
+	if err := start.Check(known); err != nil {
+		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
+	}
 	return start, c, nil
 }
 

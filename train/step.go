@@ -139,6 +139,9 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 	step, j := r.step+1, r.model.J()
 	if r.theta == nil {
 		b := batch{g: variances(r.cfg.Seed, step, n, j, *r.cfg.PMean, r.cfg.PStd, r.cfg.PStdSubspace)}
+		for i, g := range b.g {
+			b.g[i] = r.model.Range().Clamp(g)
+		}
 		b.omega = make([]float64, len(b.g))
 		for i, g := range b.g {
 			b.omega[i] = r.model.EDMWeight(g) * r.weightOf(labels, i/j)
@@ -165,7 +168,7 @@ func (r *Run) draw(n int, labels []int32) (batch, error) {
 	if r.cfg.PStdSubspace > 0 {
 		b.network = variances(r.cfg.Seed, step, n, j, 0, 0, r.cfg.PStdSubspace)
 		for i, g := range b.g {
-			b.network[i] *= g
+			b.network[i] = r.model.Range().Clamp(b.network[i] * g)
 		}
 	}
 	return b, nil

@@ -74,20 +74,25 @@ const (
 
 // ModelInfo is what ListModels and DescribeModel say about a model.
 type ModelInfo struct {
-	Name       string        `json:"name"`
-	Path       string        `json:"path"`                // of its folder, relative to the models folder
-	Version    int           `json:"version"`             // rises when the model is saved anew
-	Hash       string        `json:"hash"`                // of its weights
-	Type       string        `json:"model_type"`          // SongUNet, DhariwalUNet or Mixture
-	Resolution int           `json:"img_resolution"`      // height, and width where none is given
-	Width      int           `json:"img_width,omitempty"` // where it is not the height
-	Channels   int           `json:"img_channels"`
-	LabelDim   int           `json:"label_dim"`
-	Classes    []string      `json:"classes,omitempty"`
-	Parameters int           `json:"parameters"`
-	Precision  string        `json:"precision"`          // of its network: float32, tf32 or bfloat16
-	Schedule   *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
-	Config     any           `json:"config,omitempty"`   // DescribeModel alone
+	Name       string   `json:"name"`
+	Path       string   `json:"path"`                // of its folder, relative to the models folder
+	Version    int      `json:"version"`             // rises when the model is saved anew
+	Hash       string   `json:"hash"`                // of its weights
+	Type       string   `json:"model_type"`          // SongUNet, DhariwalUNet or Mixture
+	Resolution int      `json:"img_resolution"`      // height, and width where none is given
+	Width      int      `json:"img_width,omitempty"` // where it is not the height
+	Channels   int      `json:"img_channels"`
+	LabelDim   int      `json:"label_dim"`
+	Classes    []string `json:"classes,omitempty"`
+	Parameters int      `json:"parameters"`
+	Precision  string   `json:"precision"` // of its network: float32, tf32 or bfloat16
+	// how the denoiser is made of the network's output: edm, vp, ve, epsilon, v, x0 or flow; absent for a mixture
+	Parametrization string `json:"parametrization,omitempty"`
+	// the noise levels that the network was trained on, where it says them
+	SigmaMin float64       `json:"sigma_min,omitempty"`
+	SigmaMax float64       `json:"sigma_max,omitempty"`
+	Schedule *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
+	Config   any           `json:"config,omitempty"`   // DescribeModel alone
 	// SaveModel alone: why the saved average may be worse than the network
 	Warning string `json:"warning,omitempty"`
 	Integrity

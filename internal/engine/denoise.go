@@ -99,6 +99,15 @@ func (d *denoising) levels(b api.Batch) ([]float64, error) {
 			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", name, v, i/j).
 				WithHint("A noise level is positive and finite.")
 		}
+		variance := v
+		if d.sigma {
+			variance = v * v
+		}
+		if known := d.model.Shape.Range; !known.Holds(variance) {
+			lo, hi := known.Ends()
+			return nil, api.Errorf(api.BadRequest, "Column %q asks for noise level %.6g in row %d, outside of %.6g … %.6g, those that "+
+				"the model %q was trained on", name, math.Sqrt(variance), i/j, lo, hi, d.model.Name)
+		}
 	}
 	if !d.sigma {
 		return levels, nil

@@ -10,7 +10,7 @@ import (
 
 // planSampler returns the numbers of a sampler, without a model or a device.
 func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error) {
-	s, err := e.catalog.ScheduleNamed(req.ScheduleRef())
+	s, m, err := e.planned(&req)
 	if err != nil {
 		return nil, err
 	}
@@ -31,6 +31,11 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 	p, err := s.Plan(set, int(label), 0, 0, 0)
 	if err != nil {
 		return nil, err
+	}
+	if m != nil {
+		if err := m.CheckPlan(p); err != nil {
+			return nil, err
+		}
 	}
 	from, err := s.StartFor(req.Start)
 	if err != nil {
@@ -55,6 +60,25 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 		out.Stages = append(out.Stages, api.PlanStage(stage))
 	}
 	return out, nil
+}
+
+// planned finds the schedule of a plan, and the model where there is one, whose noise levels then rule.
+func (e *Engine) planned(req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
+	if req.Model == "" {
+		s, err = e.catalog.ScheduleNamed(req.ScheduleRef())
+		return s, nil, err
+	}
+	if m, err = e.catalog.Model(req.Model); err != nil {
+		if !req.Schedule.Given() {
+			return s, nil, err
+		}
+		s, err = e.catalog.ScheduleNamed(req.Schedule) // which is enough
+		return s, nil, err
+	}
+	if s, err = e.catalog.ScheduleFor(req.Schedule, m); err == nil {
+		req.Grid, s, err = m.OnLevels(req.Grid, s)
+	}
+	return s, m, err
 }
 
 // errAFS refuses afs with a start from the law of the data.

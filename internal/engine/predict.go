@@ -49,6 +49,7 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 		}
 		req.T = own.T()
 	}
+	req.G0 = m.G0(req.G0)
 	schema := api.Schema{Columns: predictColumns, Metadata: modelMetadata(m, "Predict", req)}
 	schema.Metadata["bases"] = strings.Join(basis.Names(nil), " ")
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {

@@ -22,6 +22,7 @@ type sampling struct {
 	on      *kernels.Model
 	sched   catalog.Schedule
 	start   *starts.Matched      // nil for noise alone
+	guide   *guide               // nil for none
 	plans   map[int]*solver.Plan // by row of the schedule
 	plan    *solver.Plan         // one of them: all have equal structure
 	steps   int                  // solver steps
@@ -52,7 +53,13 @@ func (s *sampling) prepare() (err error) {
 		return err
 	}
 	s.req = onSampler(s.req, s.sched)
+	if s.req.Grid, s.sched, err = s.model.OnLevels(s.req.Grid, s.sched); err != nil {
+		return err
+	}
 	if s.start, err = starts.New(s.sched, s.req.Start, s.model, s.on.Basis()); err != nil {
+		return err
+	}
+	if s.guide, err = s.e.newGuide(s.req, s.model, s.on.Basis()); err != nil {
 		return err
 	}
 	if s.start != nil && s.req.AFS {
@@ -104,6 +111,9 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	}
 	p, err := s.sched.Plan(settingsOf(s.req), int(label), s.h, s.w, s.c)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.model.CheckPlan(p); err != nil {
 		return nil, err
 	}
 	if err := s.start.Check(label, p); err != nil {
@@ -192,7 +202,7 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 	if err := s.planAll(labels); err != nil {
 		return 0, 0, err
 	}
-	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = itoa(s.steps), itoa(s.plan.NFE)
+	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = itoa(s.steps), itoa(s.guide.evaluations(s.plan, s.plan.NFE))
 	rows = api.Times(int64(n), 1+s.previews())
 	bytes, err = s.e.price(s.schema, rows)
 	return rows, bytes, err
@@ -285,11 +295,16 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 		}
 	}
 	net := batch.Network{On: s.on, Weights: s.model.Weights()}
+	by, release, err := s.guide.hold()
+	if err != nil {
+		return err
+	}
+	defer release()
 	var from batch.Start
 	if s.start != nil {
 		from = s.start
 	}
-	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, func(k int, t *kernels.Trajectory) error {
+	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, by, func(k int, t *kernels.Trajectory) error {
 		step := plans[0].Stages[k].Step
 		if step < 0 {
 			return nil
@@ -299,7 +314,7 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 			if err := t.Denoised(denoised); err != nil {
 				return err
 			}
-			if err := out.preview(rows, denoised, step, k+1); err != nil {
+			if err := out.preview(rows, denoised, step, s.guide.evaluations(plans[0], k+1)); err != nil {
 				return err
 			}
 		}
@@ -308,5 +323,5 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 	if err != nil {
 		return err
 	}
-	return out.final(rows, images, plans[0].NFE)
+	return out.final(rows, images, s.guide.evaluations(plans[0], plans[0].NFE))
 }

@@ -1,6 +1,7 @@
 package parametrization
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,7 @@ func (p *Parametrization) own() schedule.Range {
 		at := func(t float64) float64 { return math.Sqrt(math.Expm1(0.5*c.BetaD*t*t + c.BetaMin*t)) }
 		return schedule.Range{Min: at(c.EpsilonT), Max: at(1)}
 	case VE:
-		return schedule.Range{Min: 0.02, Max: 100}
+		return schedule.Range{Min: cmp.Or(c.SigmaMin, 0.02), Max: cmp.Or(c.SigmaMax, 100)}
 	case Epsilon, V, X0:
 		l := p.table.logs
 		return schedule.Range{Min: math.Exp(l[0]), Max: math.Exp(l[len(l)-1])}

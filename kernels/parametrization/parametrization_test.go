@@ -141,7 +141,8 @@ func TestRanges(t *testing.T) {
 		{"ve", all["ve"], 0.02, 100},
 		{"epsilon", all["epsilon"], math.Sqrt((1 - table[0]) / table[0]), math.Sqrt((1 - table[999]) / table[999])},
 		{"narrower", parametrization.Config{Kind: "ve", SigmaMin: 0.03, SigmaMax: 14.6}, 0.03, 14.6},
-		{"no wider", parametrization.Config{Kind: "ve", SigmaMin: 0.001, SigmaMax: 1000}, 0.02, 100},
+		{"wider", parametrization.Config{Kind: "ve", SigmaMin: 0.001, SigmaMax: 1000}, 0.001, 1000},
+		{"no wider", parametrization.Config{Kind: "v", AlphasCumprod: []float64{0.5, 0.1}, SigmaMax: 1000}, 1, 3},
 	} {
 		r := of(t, c.config).Range()
 		near(t, c.name+" from", r.Min, c.lo, 1e-12)
@@ -290,7 +291,7 @@ func TestRefusals(t *testing.T) {
 		`{"kind":"v","alphas_cumprod":[1,0.9]}`:                      "within (0, 1)",
 		`{"kind":"v","alphas_cumprod":[0.9,0.5],"timesteps":[1]}`:    "timesteps",
 		`{"kind":"ve","sigma_min":2,"sigma_max":1}`:                  "sigma_max",
-		`{"kind":"ve","sigma_min":200}`:                              "must leave noise levels",
+		`{"kind":"vp","sigma_min":200}`:                              "must leave noise levels",
 		`{"kind":"vp","beta_d":-1}`:                                  "beta_d",
 		`{"kind":"vp","epsilon_t":1}`:                                "epsilon_t",
 		`{"kind":"flow","shift":3}`:                                  `"shift"`,

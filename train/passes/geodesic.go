@@ -51,13 +51,13 @@ type Geodesic struct {
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set GeodesicSettings,
 ) (*Geodesic, error) {
-	setting.Default(&set.T, schedule.DefaultT)
-	setting.Default(&set.G0, schedule.DefaultG0)
+	setting.Default(&set.T, m.Range().T())
+	setting.Default(&set.G0, m.Range().G0())
 	setting.Default(&set.C, 1)
 	setting.Default(&set.Knots, schedule.DefaultKnots)
 	setting.Default(&set.Points, 160)
 	setting.Default(&set.Samples, 24)
-	if err := checkEnds(set.T, set.G0, set.C); err != nil {
+	if err := checkEnds(set.T, set.G0, set.C, m.Range()); err != nil {
 		return nil, err
 	}
 	switch {

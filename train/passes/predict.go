@@ -59,12 +59,12 @@ type Prediction struct {
 func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set PredictSettings,
 ) ([]Prediction, error) {
-	setting.Default(&set.T, schedule.DefaultT)
-	setting.Default(&set.G0, schedule.DefaultG0)
+	setting.Default(&set.T, m.Range().T())
+	setting.Default(&set.G0, m.Range().G0())
 	setting.Default(&set.C, 1)
 	setting.Default(&set.Points, 64)
 	setting.Default(&set.Samples, 32)
-	if err := set.check(); err != nil {
+	if err := set.check(m.Range()); err != nil {
 		return nil, err
 	}
 	if m.J() != 1 {
@@ -86,8 +86,8 @@ func Predict(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.
 	return s.predictions(ctx)
 }
 
-func (set PredictSettings) check() error {
-	if err := checkEnds(set.T, set.G0, set.C); err != nil {
+func (set PredictSettings) check(known schedule.Range) error {
+	if err := checkEnds(set.T, set.G0, set.C, known); err != nil {
 		return err
 	}
 	switch {

@@ -11,11 +11,9 @@ from .errors import BadCheckpointError, UnsupportedNetworkError
 from .machine import clip
 from .values import Module, Tensor
 
-ACCEPTED = "Accepted is EDMPrecond around SongUNet (DDPM++, NCSN++) or DhariwalUNet (ADM)"
+ACCEPTED = "Accepted are EDMPrecond, VPPrecond and VEPrecond around SongUNet (DDPM++, NCSN++) or DhariwalUNet (ADM)"
 
 _OTHERS = {
-    "VPPrecond": "the preconditioning of the VP baseline, whose noise levels are discrete times of its own",
-    "VEPrecond": "the preconditioning of the VE baseline, which does not scale the network's input",
     "iDDPMPrecond": "the preconditioning of the iDDPM and ADM baselines, which rounds noise levels to a table",
     "Precond": "the preconditioning of EDM2, around a magnitude-preserving network",
 }
@@ -31,6 +29,13 @@ _PRECOND: dict[str, Any] = {
     "sigma_data": 0.5,
     "model_type": "DhariwalUNet",
 }
+
+# Those of VPPrecond and VEPrecond, EDM's baselines, in their order; both take SongUNet by default.
+_BASELINES: dict[str, dict[str, Any]] = {
+    "VPPrecond": {"beta_d": 19.9, "beta_min": 0.1, "M": 1000, "epsilon_t": 1e-5},
+    "VEPrecond": {"sigma_min": 0.02, "sigma_max": 100},
+}
+_COMMON = ("img_resolution", "img_channels", "label_dim", "use_fp16")
 
 # What it hands on to the network.
 _SONG: dict[str, Any] = {
@@ -87,7 +92,8 @@ def choose(found: Any, key: str | None) -> Module | dict[str, Tensor]:
 def config_of(network: Module) -> dict[str, Any]:
     """The config.json of a network: every keyword argument of EDMPrecond and of the network in it."""
     _refuse_others(network)
-    config = complete(_given(network))
+    extra = ("parametrization",) if network.kind in _BASELINES else ()
+    config = complete(_edm(network.kind, _given(network)), extra)
     inner = network.part("_modules").get("model")
     if not isinstance(inner, Module) or inner.kind != config["model_type"]:
         raise BadCheckpointError(f"the checkpoint's network is not the {config['model_type']} of its arguments")
@@ -110,6 +116,25 @@ def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str,
         if config[name] is None:
             raise BadCheckpointError(f"the network's configuration lacks {name}")
     return config | {name: given[name] for name in extra if name in given}
+
+
+def _edm(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as those of EDMPrecond, with the section `parametrization` for the constants of a baseline."""
+    if kind == "EDMPrecond":
+        return dict(given)
+    own = {name: _number(name, given.get(name, default)) for name, default in _BASELINES[kind].items()}
+    if "M" in own:
+        own["steps"] = own.pop("M")
+    rest = {name: value for name, value in given.items() if name not in _BASELINES[kind]}
+    if "sigma_data" in rest or "parametrization" in rest:
+        raise UnsupportedNetworkError(f"the network was made with an argument that {kind} does not have")
+    return {"model_type": "SongUNet", **rest, "parametrization": {"kind": kind[:2].lower(), **own}}
+
+
+def _number(name: str, value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise BadCheckpointError(f"the network's argument {clip(name)} is no positive number")
+    return value
 
 
 def state_of(network: Module) -> dict[str, Tensor]:
@@ -149,7 +174,7 @@ def _check_name(name: Any, dotted: bool = False) -> None:
 
 
 def _refuse_others(network: Module) -> None:
-    if network.kind == "EDMPrecond":
+    if network.kind == "EDMPrecond" or network.kind in _BASELINES:
         return
     what = _OTHERS.get(network.kind)
     says = f"a {network.kind}, {what}" if what else f"an object of class {network.kind}"
@@ -159,9 +184,12 @@ def _refuse_others(network: Module) -> None:
 def _given(network: Module) -> dict[str, Any]:
     """The arguments the network was made with, by name."""
     args, keywords = network.state.get("_init_args", ()), network.state.get("_init_kwargs", {})
-    if not isinstance(args, tuple | list) or not isinstance(keywords, dict) or len(args) > len(_PRECOND):
+    names = list(_PRECOND)
+    if network.kind in _BASELINES:
+        names = [*_COMMON, *_BASELINES[network.kind], "model_type"]
+    if not isinstance(args, tuple | list) or not isinstance(keywords, dict) or len(args) > len(names):
         raise BadCheckpointError("the checkpoint does not tell the arguments its network was made with")
-    given: dict[str, Any] = dict(zip(_PRECOND, args, strict=False))
+    given: dict[str, Any] = dict(zip(names, args, strict=False))
     for name, value in keywords.items():
         if not isinstance(name, str) or name in given:
             raise BadCheckpointError(f"the network was made with the argument {clip(name)} twice, or by no name")

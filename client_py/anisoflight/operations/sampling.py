@@ -61,6 +61,9 @@ class Sampling(Calls):
         S_min: float | None = None,
         S_max: float | None = None,
         S_noise: float | None = None,
+        guidance: float | None = None,
+        guidance_interval: tuple[float, float] | None = None,
+        guide: str | None = None,
         progress: bool = True,
     ) -> Samples:
         """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
@@ -81,6 +84,10 @@ class Sampling(Calls):
 
         A schedule of kind "start" brings the normal law of a dataset, and sampling starts from it; start="standard"
         starts from noise alone all the same.
+
+        `guidance` s mixes two denoisers, D₀ + s (D₁ − D₀): D₁ the model's, D₀ the same model's without a label, or that
+        of another model, the `guide`; at noise levels σ within `guidance_interval` alone, where that is given. Evaluations
+        of both are counted.
 
         >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
@@ -115,6 +122,9 @@ class Sampling(Calls):
             S_min=S_min,
             S_max=S_max,
             S_noise=S_noise,
+            guidance=guidance,
+            guidance_interval=guidance_interval,
+            guide=guide,
         )
         if latents is not None:
             rows = self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress)
@@ -125,7 +135,8 @@ class Sampling(Calls):
             rows = self.table("Sample", request, "sample", "image", total=total, progress=progress)
         samples = Samples(rows)
         if len(samples):
-            warn_of_evaluations(nfe, int(samples.nfe[0]), request)
+            if guidance in (None, 1):  # else the evaluations of two networks are counted
+                warn_of_evaluations(nfe, int(samples.nfe[0]), request)
         return samples
 
     def denoise(

@@ -64,7 +64,7 @@ func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Pl
 		if after != nil {
 			watch = func(stage int, t *kernels.Trajectory) error { return after(stage, latents, len(rows), t) }
 		}
-		x, err := e.batcher.Follow(ctx, e.net, rows, plans, latents, e.Start, watch)
+		x, err := e.batcher.Follow(ctx, e.net, rows, plans, latents, e.Start, nil, watch)
 		if err != nil {
 			return nil, err
 		}

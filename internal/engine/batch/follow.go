@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
@@ -23,9 +24,9 @@ type Start interface {
 
 // Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to
 // samples. start, which it leaves in the place of the latents, may be nil: then the latents are scaled to the noise at
-// which the plans start. Padding follows the last row. after, which may be nil, is called when a stage is done.
+// which the plans start; guide may be nil, too. Padding follows the last row. after, which may be nil, is called when a stage is done.
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32,
-	start Start, after func(stage int, t *kernels.Trajectory) error,
+	start Start, guide *Guide, after func(stage int, t *kernels.Trajectory) error,
 ) ([]float32, error) {
 	size := net.On.Pixels()
 	bucket := len(latents) / size
@@ -83,7 +84,12 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 			st.beta = stageNumbers(padded, k, g, alpha)
 		}
 		st.noise, st.scale = churn(rows, padded, k, size)
-		err := b.evaluate(ctx, net, st)
+		var err error
+		if slices.ContainsFunc(plans, func(p *solver.Plan) bool { return guide.acts(p.Stages[k]) }) {
+			err = b.guided(ctx, net, guide, plans, k, st)
+		} else {
+			err = b.evaluate(ctx, net, st)
+		}
 		if err == nil && after != nil {
 			err = after(k, t)
 		}

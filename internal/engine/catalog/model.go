@@ -266,7 +266,15 @@ func (m *Model) OwnSchedule() (Schedule, error) {
 	if m.Schedule != nil {
 		return Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis}, nil
 	}
-	s, err := EDM(api.DefaultT)
+	return m.edm(0)
+}
+
+// edm returns EDM's schedule over the model's noise levels, up to T where that is not 0.
+func (m *Model) edm(T float64) (Schedule, error) {
+	if T == 0 {
+		T = m.Shape.Range.T()
+	}
+	s, err := EDMFrom(T, m.Shape.Range.G0())
 	return Schedule{Schedule: s, Name: "edm"}, err
 }
 
@@ -286,7 +294,8 @@ func (m *Model) Describe() api.ModelInfo {
 		Name: m.Name, Path: m.Path, Version: m.Version, Hash: m.Hash,
 		Type: m.Shape.Type, Resolution: m.Shape.Height, Channels: m.Shape.Channels, LabelDim: m.Shape.Labels,
 		Classes: m.Shape.Classes, Parameters: m.Net.ParamCount(),
-		Precision: string(m.Precision()),
+		Precision: string(m.Precision()), Parametrization: m.Shape.Parametrization,
+		SigmaMin: m.Shape.Range.Min, SigmaMax: m.Shape.Range.Max,
 		Integrity: m.integrity(),
 	}
 	if m.Shape.Width != m.Shape.Height {

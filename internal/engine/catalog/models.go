@@ -31,15 +31,28 @@ func (c *Catalog) Model(name string) (*Model, error) {
 	return m, nil
 }
 
-// ScheduleOn finds the schedule that a request means, the model's own where it names none, and the programs of the
-// model's network for that schedule's basis.
-func (c *Catalog) ScheduleOn(ref api.ScheduleRef, m *Model) (s Schedule, on *kernels.Model, err error) {
-	if ref.Given() {
+// ScheduleFor finds the schedule that a request means for a model, the model's own where it names none. EDM's is that
+// over the model's noise levels.
+func (c *Catalog) ScheduleFor(ref api.ScheduleRef, m *Model) (s Schedule, err error) {
+	switch {
+	case ref.Name == "edm" && ref.T != api.DefaultT:
+		s, err = m.edm(ref.T)
+	case ref.Name == "edm":
+		s, err = m.edm(0)
+	case ref.Given():
 		s, err = c.ScheduleNamed(ref)
-	} else {
+	default:
 		s, err = m.OwnSchedule()
 	}
-	if err != nil {
+	if err == nil {
+		err = m.CheckRange(s)
+	}
+	return s, err
+}
+
+// ScheduleOn is ScheduleFor with the programs of the model's network for that schedule's basis.
+func (c *Catalog) ScheduleOn(ref api.ScheduleRef, m *Model) (s Schedule, on *kernels.Model, err error) {
+	if s, err = c.ScheduleFor(ref, m); err != nil {
 		return s, nil, err
 	}
 	h, w, _ := m.ImageSize()

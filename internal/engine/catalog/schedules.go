@@ -73,12 +73,15 @@ func (c *Catalog) scanSchedules() {
 }
 
 // EDM returns EDM's noise grid as a schedule between the default g_0 and T, shared by all classes.
-func EDM(T float64) (*schedule.Schedule, error) {
-	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, T, schedule.DefaultG0)
+func EDM(T float64) (*schedule.Schedule, error) { return EDMFrom(T, schedule.DefaultG0) }
+
+// EDMFrom is EDM from the variance g0.
+func EDMFrom(T, g0 float64) (*schedule.Schedule, error) {
+	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, T, g0)
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no EDM schedule that ends at T = %g: %w", T, err)
 	}
-	return schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, schedule.DefaultG0)
+	return schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, g0)
 }
 
 // Schedule is a schedule with where it came from.

@@ -261,7 +261,7 @@ func (f *few) matched(ctx context.Context, top float64) (out []try, err error) {
 			}
 			edm.W2 = report.W2
 			nodes, err := gaussian.Optimize(ctx, f.law, none, gaussian.Settings{
-				Sampler: solver.Settings{Solver: name, NFE: f.req.NFE}, T: sigma * sigma,
+				Sampler: solver.Settings{Solver: name, NFE: f.req.NFE}, T: sigma * sigma, G0: f.model.G0(0),
 			})
 			if err != nil {
 				return nil, err
@@ -340,7 +340,7 @@ func (f *few) onLevels(name string, sigma float64) (try, error) {
 	if name == solver.LocalName {
 		set.Statistics = f.gains
 	}
-	edm, err := catalog.EDM(sigma * sigma)
+	edm, err := catalog.EDMFrom(sigma*sigma, f.model.G0(0))
 	if err != nil {
 		return try{}, err
 	}

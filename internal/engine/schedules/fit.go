@@ -56,7 +56,10 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		f.run.Start = from
 	}
 	f.h, f.w, f.c = m.ImageSize()
-	base := named
+	if req.Grid, f.schedule, err = m.OnLevels(req.Grid, named); err != nil {
+		return nil, err
+	}
+	base := f.schedule
 	if f.isotropic = req.Isotropic; f.isotropic {
 		base.Statistics = &catalog.Statistics{Statistics: named.Statistics.WithoutGain()}
 	}

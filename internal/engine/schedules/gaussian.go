@@ -58,6 +58,16 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 			return nil, err
 		}
 	}
+	if req.Refine != nil {
+		m, err := k.Catalog.Model(req.Refine.Model)
+		if err != nil {
+			return nil, err
+		}
+		if req.T == 0 {
+			req.T = m.Shape.Range.T()
+		}
+		req.G0 = m.G0(req.G0)
+	}
 	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
 		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
 	})

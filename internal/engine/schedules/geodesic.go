@@ -39,6 +39,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if req.T == 0 { // the end of the model's own time
 		req.T = end
 	}
+	req.G0 = m.G0(req.G0)
 	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
 	b, err := k.Catalog.BasisFor(family, d.Height(), d.Width(), nil, m)
 	if err != nil {

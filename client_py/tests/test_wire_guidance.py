@@ -1,0 +1,110 @@
+"""Guided samples of a class-conditional mixture are those of the closed form D₀ + s (D₁ − D₀)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow.flight as fl
+import pytest
+
+import anisoflight
+from anisoflight.errors import AnisoflightError
+
+MEANS = np.array([[0.8, -0.2], [-0.5, 0.6]])
+VARIANCES = np.array([0.05, 0.2])
+LABELS = [0, 1, 1, 0]
+
+
+@pytest.fixture(scope="module")
+def mixtures(server: anisoflight.LocalClient, flight: fl.FlightClient) -> tuple[str, str]:
+    """A mixture of two classes, and a wider one of the same means."""
+    for name, factor in (("guided", 1.0), ("guiding", 3.0)):
+        request = {
+            "name": name, "means": MEANS.tolist(), "weights": [0.5, 0.5], "labels": [0, 1], "shape": [1, 2, 1],
+            "covariances": [(factor * v * np.eye(2)).tolist() for v in VARIANCES],
+        }  # fmt: skip
+        list(flight.do_action(fl.Action("MakeModel", json.dumps(request).encode())))
+    return "guided", "guiding"
+
+
+def denoised(x: np.ndarray, g: float, label: int | None, factor: float = 1.0) -> np.ndarray:
+    """E[x_0 | x] under noise of variance g."""
+    total = factor * VARIANCES + g
+    each = MEANS + (factor * VARIANCES / total)[:, None] * (x - MEANS)
+    if label is not None:
+        return each[label]
+    log = -np.sum((x - MEANS) ** 2, 1) / (2 * total) - np.log(total)
+    weight = np.exp(log - log.max())
+    return weight @ each / weight.sum()
+
+
+def expected(flight: fl.FlightClient, latents: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, int]:
+    """The sampler's plan in float64, with the guided denoiser in closed form; and the evaluations that it takes."""
+    s, guide = options.get("guidance", 1.0), options.get("guide")
+    low, high = options.get("guidance_interval", (0, np.inf))
+    shape = {k: v for k, v in options.items() if not k.startswith("guid")}
+    action = fl.Action("PlanSampler", json.dumps({"model": "guided", **shape}).encode())
+    plan = json.loads(next(iter(flight.do_action(action))).body.to_pybytes())
+    assert plan["predicts"] == "flow"
+    out, nfe = [], 0
+    for xi, label in zip(latents.reshape(-1, 2).astype(float), LABELS, strict=True):
+        x, history, nfe = plan["init"][0] * xi, [], 0
+        for stage in plan["stages"]:
+            g = stage["g"][0]
+            d = denoised(x, g, label)
+            nfe += 1
+            if s != 1 and low < np.sqrt(g) <= high:
+                d0 = denoised(x, g, label, 3.0) if guide else denoised(x, g, None)
+                d = d0 + s * (d - d0)
+                nfe += s != 0
+            history = [(d - x) / np.sqrt(g), *history]
+            x = stage["alpha"][0] * x + sum(b * e for b, e in zip(stage["beta"][0], history, strict=False))
+        out.append(x)
+    return np.array(out), nfe
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"guidance": 2.5},
+        {"guidance": 0},
+        {"guidance": 0.5, "guidance_interval": [0.2, 3]},
+        {"guidance": 2, "guide": "guiding"},
+        {"guidance": 3, "guide": "guiding", "guidance_interval": [0, 1]},
+    ],
+    ids=json.dumps,
+)
+def test_guided_samples_are_those_of_the_closed_form(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, mixtures: tuple[str, str], options: dict[str, Any]
+) -> None:
+    latents = np.random.default_rng(0).standard_normal((4, 1, 2, 1), np.float32)
+    options = {"solver": "heun", "steps": 6, "grid": {"edm": {"sigma_max": 20}}, "second_point": "endpoint", **options}
+    want, nfe = expected(flight, latents, options)
+    got = server.sample("guided", latents=latents, labels=LABELS, dtype="float32", **options)
+    np.testing.assert_allclose(got.images.reshape(-1, 2), want, atol=2e-4)
+    assert set(got.nfe.tolist()) == {nfe}
+
+
+def test_guidance_of_1_is_none_and_0_is_unconditional(
+    server: anisoflight.LocalClient, mixtures: tuple[str, str]
+) -> None:
+    def draw(labels: list[int], **more: Any) -> np.ndarray:
+        return server.sample("guided", labels=labels, steps=4, seed=3, dtype="float32", **more).images
+
+    np.testing.assert_array_equal(draw(LABELS, guidance=1), draw(LABELS))
+    np.testing.assert_array_equal(draw(LABELS, guidance=0), draw([-1] * 4))
+    assert np.abs(draw(LABELS, guidance=2) - draw(LABELS)).max() > 1e-2
+
+
+def test_what_cannot_guide_is_refused(server: anisoflight.LocalClient, mixtures: tuple[str, str], model: str) -> None:
+    for options, says in (
+        ({"guidance": -1}, "guidance must lie in"),
+        ({"guidance": 2, "guidance_interval": [3, 1]}, "guidance_interval must be two noise levels"),
+        ({"guide": "guiding"}, "no effect at guidance 1"),
+        ({"guidance": 2, "guide": model}, "guide must be a model of images 1×2×1"),
+        ({"guidance": 2, "guide": "nobody"}, "nobody"),
+    ):
+        with pytest.raises(AnisoflightError, match=says):
+            server.sample("guided", n=1, steps=3, **options)

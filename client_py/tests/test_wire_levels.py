@@ -1,0 +1,133 @@
+"""A model's own noise levels, here 0.03 to 14.6, rule everything that is done with it, in every parametrisation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.flight as fl
+import pytest
+
+import anisoflight
+from anisoflight.errors import AnisoflightError
+
+LOW, HIGH = 0.03, 14.6
+SECTIONS: dict[str, dict[str, Any] | None] = {
+    "edm": None,
+    "epsilon": {"kind": "epsilon", "alphas_cumprod": (1 / (1 + np.geomspace(LOW, HIGH, 100) ** 2)).tolist()},
+    "flow": {"kind": "flow", "steps": 1000, "sigma_min": LOW, "sigma_max": HIGH},
+}
+
+
+@pytest.fixture(scope="module", params=SECTIONS)
+def bounded(
+    request: pytest.FixtureRequest, server: anisoflight.LocalClient, data_folder: Path, model: str
+) -> Iterator[str]:
+    """The session's model with noise levels of its own, and without a schedule."""
+    name = f"bounded-{request.param}"
+    source, target = data_folder / "models" / model, data_folder / "models" / name
+    target.mkdir()
+    config = json.loads((source / "config.json").read_text())
+    if SECTIONS[request.param] is None:
+        config |= {"sigma_min": LOW, "sigma_max": HIGH}
+    else:
+        config["parametrization"] = SECTIONS[request.param]
+    (target / "config.json").write_text(json.dumps(config))
+    shutil.copy(source / "model.safetensors", target)
+    server.load_model(name, name)
+    yield name
+    server.unload_model(name)
+
+
+def plan(flight: fl.FlightClient, **request: Any) -> dict[str, Any]:
+    action = fl.Action("PlanSampler", json.dumps(request).encode())
+    return json.loads(next(iter(flight.do_action(action))).body.to_pybytes())
+
+
+def levels(of: dict[str, Any]) -> np.ndarray:
+    return np.sqrt([stage["g"] for stage in of["stages"]]).reshape(-1)
+
+
+@pytest.mark.parametrize("grid", ["schedule", "edm", "logsnr", "polynomial"])
+@pytest.mark.parametrize("solver", ["heun", "ab", "dpmpp2m", "unipc"])
+def test_samplers_keep_within(flight: fl.FlightClient, bounded: str, grid: str, solver: str) -> None:
+    made = plan(flight, model=bounded, grid=grid, solver=solver, nfe=8)
+    sigma = levels(made)
+    assert made["init"] == pytest.approx([HIGH], rel=1e-6)
+    assert sigma.min() >= LOW * (1 - 1e-6)
+    assert sigma.max() == pytest.approx(HIGH, rel=1e-6)
+    if grid in ("edm", "logsnr"):
+        assert sigma.min() == pytest.approx(LOW, rel=1e-5)
+
+
+def test_samples_are_images_without_noise(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, bounded: str
+) -> None:
+    """The last step ends at no noise: Euler's is then the denoised image of the last evaluation."""
+    got = [
+        server.sample(
+            bounded, n=4, solver="euler", steps=6, grid="edm", dtype="float32", denoise_to_zero=to_zero
+        ).images
+        for to_zero in (False, True)
+    ]
+    np.testing.assert_allclose(*got, atol=2e-3)
+
+
+def test_noise_levels_beyond_are_refused(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, bounded: str
+) -> None:
+    info = server.describe_model(bounded)
+    assert (info["sigma_min"], info["sigma_max"]) == pytest.approx((LOW, HIGH), rel=1e-9)
+    for what, request in {
+        "a schedule beyond": {"schedule": {"edm": {"T": 400}}, "nfe": 5},
+        "a list beyond": {"grid": {"sigma": [10, 1, 0.01, 0]}},
+        "a rule beyond": {"grid": {"edm": {"sigma_min": 0.01}}, "nfe": 5},
+        "a start beyond": {"grid": {"edm": {"sigma_max": 40}}, "nfe": 5},
+    }.items():
+        with pytest.raises(AnisoflightError) as error:
+            server.sample(bounded, n=1, **request)
+        assert error.value.code == "BAD_REQUEST", what
+    x = np.zeros((1, 8, 8, 1), np.float32)
+    server.denoise(bounded, x, [HIGH])
+    server.denoise(bounded, x, [LOW])
+    for sigma in (80, 0.02):
+        with pytest.raises(AnisoflightError, match=r"outside of 0\.03 … 14\.6"):
+            server.denoise(bounded, x, [sigma])
+
+
+def test_what_is_measured_and_made_keeps_within(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, dataset: str, bounded: str
+) -> None:
+    def made(**request: Any) -> None:
+        action = fl.Action("MakeSchedule", json.dumps({"name": "within", "replace": True, **request}).encode())
+        list(flight.do_action(action))
+        ticket = fl.Ticket(json.dumps({"op": "EvaluateSchedule", "schedule": "within"}).encode())
+        sigma = flight.do_get(ticket).read_all()["sigma"].to_numpy()
+        assert sigma.min() >= LOW * (1 - 1e-6), request
+        assert sigma.max() <= HIGH * (1 + 1e-6), request
+
+    made(kind="geodesic", model=bounded, dataset=dataset, points=8, samples=2)
+    sigma = levels(plan(flight, model=bounded, schedule="within", grid="geodesic", nfe=5))
+    assert sigma.min() >= LOW * (1 - 1e-6)
+    made(kind="steps", model=bounded, solver="ab", nfe=3, samples=2)
+    made(kind="few", model=bounded, dataset=dataset, nfe=3, samples=16, solvers=["dpmpp2m"])
+    with pytest.raises(AnisoflightError, match="within the model's noise levels"):
+        server.make_schedule("beyond", "geodesic", model=bounded, dataset=dataset, T=6400.0)
+
+
+def test_training_keeps_within(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, dataset: str, bounded: str
+) -> None:
+    request = {"name": f"run-{bounded}", "stage": "isotropic", "dataset": dataset, "model": bounded, "batch": 4}
+    list(flight.do_action(fl.Action("CreateRun", json.dumps(request).encode())))
+    reply = next(iter(flight.do_action(fl.Action("GetRun", json.dumps({"run": request["name"]}).encode()))))
+    config = json.loads(reply.body.to_pybytes())["config"]
+    assert (config["T"], config["g0"]) == pytest.approx((HIGH**2, LOW**2), rel=1e-6)
+    rows = flight.do_get(
+        fl.Ticket(json.dumps({"op": "TrainStep", "run": request["name"], "steps": 2}).encode())
+    ).read_all()
+    assert np.isfinite(rows["loss"].to_numpy()).all()

@@ -1,0 +1,100 @@
+package batch
+
+import (
+	"context"
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// Guide mixes the evaluations of two networks, the network's own D₁ and the guide's D₀:
+//
+//	D = D₀ + s (D₁ − D₀)
+//
+// and the flow in the same way, at noise levels in (From, To]. Elsewhere D is D₁.
+type Guide struct {
+	Net      Network // of D₀; with the labels of the rows, or none
+	Labels   bool    // D₀ sees the labels
+	Scale    float64 // s
+	From, To float64 // σ, the geometric mean over the subspaces
+}
+
+// acts reports whether a stage is guided.
+func (g *Guide) acts(s solver.Stage) bool {
+	if g == nil || g.Scale == 1 {
+		return false
+	}
+	var log float64
+	for _, v := range s.G {
+		log += math.Log(v) / float64(2*len(s.G))
+	}
+	sigma := math.Exp(log)
+	return sigma > g.From && sigma <= g.To
+}
+
+// Evaluations returns how often networks are evaluated in the first n stages of a plan: twice where they are mixed.
+func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
+	for _, s := range p.Stages[:n] {
+		count++
+		if g.acts(s) && g.Scale != 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// guided is evaluate for a stage in which at least one row is guided.
+func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans []*solver.Plan, k int, st *stage) error {
+	var x []float32
+	var g []float64
+	var labels []int32
+	err := b.queue.Take(ctx, func() (err error) {
+		x, g, labels, err = st.input(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	scale := make([]float64, st.n)
+	all0 := true
+	for i := range scale {
+		if scale[i] = 1; guide.acts(plans[i].Stages[k]) {
+			scale[i] = guide.Scale
+		}
+		all0 = all0 && scale[i] == 0
+	}
+	x = x[:st.n*st.size]
+	seen := labels
+	if !guide.Labels {
+		seen = make([]int32, len(labels))
+		for i := range seen {
+			seen[i] = -1
+		}
+	}
+	denoised, flow, _, err := b.Denoise(ctx, guide.Net, x, g, seen)
+	if err != nil {
+		return err
+	}
+	if !all0 {
+		own, ownFlow, _, err := b.Denoise(ctx, net, x, g, labels)
+		if err != nil {
+			return err
+		}
+		for i, s := range scale {
+			mix(denoised[i*st.size:(i+1)*st.size], own[i*st.size:], s)
+			mix(flow[i*st.size:(i+1)*st.size], ownFlow[i*st.size:], s)
+		}
+	}
+	return b.queue.Take(ctx, func() error { return st.output(ctx, denoised, flow, nil) })
+}
+
+// mix makes y_0 + s (y_1 − y_0) of y_0, in place; at s = 1 it is y_1 itself.
+func mix(y0, y1 []float32, s float64) {
+	if s == 1 {
+		copy(y0, y1)
+		return
+	}
+	for i, v := range y0 {
+		y0[i] = float32(float64(v) + s*(float64(y1[i])-float64(v)))
+	}
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// guide is the network of D₀ in D₀ + s (D₁ − D₀).
+type guide struct {
+	model *catalog.Model
+	on    *kernels.Model
+	by    batch.Guide // without the weights
+}
+
+// newGuide finds the guide that a request names, the model without labels by default; nil where nothing is guided.
+func (e *Engine) newGuide(req api.Sample, m *catalog.Model, b *basis.Basis) (*guide, error) {
+	if req.Guidance == 1 {
+		if req.Guide != "" || req.GuidanceInterval != nil {
+			return nil, api.Errorf(api.BadRequest, "guide and guidance_interval have no effect at guidance 1").
+				WithHint("Give guidance, or leave them out.")
+		}
+		return nil, nil
+	}
+	g := &guide{model: m, by: batch.Guide{Scale: req.Guidance, To: math.Inf(1)}}
+	if req.GuidanceInterval != nil {
+		g.by.From, g.by.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
+	}
+	switch {
+	case req.Guide == "" && m.Shape.Labels == 0:
+		return nil, api.Errorf(api.BadRequest, "The model %q has no classes, so that its denoiser without a label is its own",
+			m.Name).WithHint("Name another model as guide.")
+	case req.Guide != "":
+		var err error
+		if g.model, err = e.catalog.Model(req.Guide); err != nil {
+			return nil, err
+		}
+		of, own := g.model.Shape, m.Shape
+		if of.Height != own.Height || of.Width != own.Width || of.Channels != own.Channels {
+			return nil, api.Errorf(api.BadRequest, "guide must be a model of images %d×%d×%d, got %q of %d×%d×%d",
+				own.Height, own.Width, own.Channels, g.model.Name, of.Height, of.Width, of.Channels)
+		}
+		if of.Labels != 0 && of.Labels != own.Labels {
+			return nil, api.Errorf(api.BadRequest, "guide must be a model of %d classes or none, got %q of %d", own.Labels,
+				g.model.Name, of.Labels)
+		}
+		g.by.Labels = of.Labels != 0
+	}
+	var err error
+	g.on, err = g.model.On(b)
+	return g, err
+}
+
+// hold keeps the guide's weights until release.
+func (g *guide) hold() (by *batch.Guide, release func(), err error) {
+	if g == nil {
+		return nil, func() {}, nil
+	}
+	if err := g.model.Hold(); err != nil {
+		return nil, nil, err
+	}
+	held := g.by
+	held.Net = batch.Network{On: g.on, Weights: g.model.Weights()}
+	return &held, g.model.Release, nil
+}
+
+// evaluations counts those of both networks in the first n stages of a plan.
+func (g *guide) evaluations(p *solver.Plan, n int) int {
+	if g == nil {
+		return n
+	}
+	return g.by.Evaluations(p, n)
+}
