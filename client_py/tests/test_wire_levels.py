@@ -114,7 +114,7 @@ def test_what_is_measured_and_made_keeps_within(
     sigma = levels(plan(flight, model=bounded, schedule="within", grid="geodesic", nfe=5))
     assert sigma.min() >= LOW * (1 - 1e-6)
     made(kind="steps", model=bounded, solver="ab", nfe=3, samples=2)
-    made(kind="few", model=bounded, dataset=dataset, nfe=3, samples=16, solvers=["dpmpp2m"])
+    made(kind="few", model=bounded, dataset=dataset, nfe=3, samples=64, solvers=["dpmpp2m"])
     with pytest.raises(AnisoflightError, match="within the model's noise levels"):
         server.make_schedule("beyond", "geodesic", model=bounded, dataset=dataset, T=6400.0)
 

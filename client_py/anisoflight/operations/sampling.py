@@ -86,8 +86,8 @@ class Sampling(Calls):
         starts from noise alone all the same.
 
         `guidance` s mixes two denoisers, D₀ + s (D₁ − D₀): D₁ the model's, D₀ the same model's without a label, or that
-        of another model, the `guide`; at noise levels σ within `guidance_interval` alone, where that is given. Evaluations
-        of both are counted.
+        of another model, the `guide`; only at noise levels σ within `guidance_interval`, where that is given.
+        Evaluations of both are counted.
 
         >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
@@ -134,9 +134,8 @@ class Sampling(Calls):
             total = n if n is not None else np.size(request.get("labels", []))
             rows = self.table("Sample", request, "sample", "image", total=total, progress=progress)
         samples = Samples(rows)
-        if len(samples):
-            if guidance in (None, 1):  # else the evaluations of two networks are counted
-                warn_of_evaluations(nfe, int(samples.nfe[0]), request)
+        if len(samples) and guidance in (None, 1):  # else the evaluations of two networks are counted
+            warn_of_evaluations(nfe, int(samples.nfe[0]), request)
         return samples
 
     def denoise(
