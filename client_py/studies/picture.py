@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 
 from studies.reports.fairpage import EDGES, FD
 
@@ -39,13 +40,16 @@ def draw(axes: Axes, rows: pd.DataFrame, samplers: dict[str, str], column: str, 
         axes.plot([nfes.index(n) + offset for n in part["nfe"]], part[column], "o", ms=4, alpha=0.6, color=colours[k])
     axes.set(xlabel="evaluations of the network", yscale="log", xticks=range(len(nfes)))
     axes.set_xticklabels([str(n) for n in nfes])
+    for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        axis(ScalarFormatter())
+    axes.tick_params(axis="y", which="both", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
 
 
 def figure(fair: pd.DataFrame, alone: pd.DataFrame) -> Figure:
     """What `few` gains on plain networks, and what anisotropy alone does, by both distances."""
-    drawn = Figure(figsize=(11, 3.4))
+    drawn = Figure(figsize=(11, 3.9))
     few = (COLOURS[0], "tab:green")
     for i, (rows, samplers, column, colours) in enumerate(
         (
@@ -58,7 +62,7 @@ def figure(fair: pd.DataFrame, alone: pd.DataFrame) -> Figure:
         axes = drawn.add_subplot(1, 4, i + 1)
         draw(axes, rows, samplers, column, colours)
         axes.set_title({FD: "FD, principal components", EDGES: "FD, edges"}[column], fontsize=9)
-        axes.legend(frameon=False, fontsize=7)
+        axes.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.12))
     drawn.tight_layout()
     return drawn
 
