@@ -218,8 +218,9 @@ func TestNoRoomForTwoStates(t *testing.T) {
 	get(t, e, "TrainStep", `{"run":"r"}`)
 }
 
-// Wherever CreateRun is stopped, a restart finds the old run or the new one, whole, and nothing beside. Of the writes to
-// one file it is stopped before the first and the second: those after are alike, and internal/crash kills it at each.
+// Wherever CreateRun is stopped, a restart finds the old run or the new one, whole, and nothing beside. Of the writes
+// to one file it is stopped before the first and the second: those after are alike, and internal/crash kills it at
+// each.
 func TestCreateRunIsAtomic(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", `,"seed":1`)

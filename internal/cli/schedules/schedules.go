@@ -16,6 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
+// Group is the commands on schedules.
 var Group = command.Group{
 	Use:   "schedule",
 	Short: "List, show, make, export, import and check noise schedules",
