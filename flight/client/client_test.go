@@ -278,7 +278,7 @@ func TestOperationsByName(t *testing.T) {
 func TestBadLocations(t *testing.T) {
 	for _, location := range []string{"", "127.0.0.1:1", "http://127.0.0.1:1", "grpc+tls:127.0.0.1:1"} {
 		if _, err := client.Dial(t.Context(), location, client.Options{}); err == nil ||
-			!strings.Contains(err.Error(), "not a location") {
+			!strings.Contains(err.Error(), "the location must begin with") {
 			t.Errorf("%q: %v", location, err)
 		}
 	}
