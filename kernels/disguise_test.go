@@ -49,9 +49,9 @@ func parametrizations(t *testing.T) []*parametrization.Parametrization {
 	return out
 }
 
-// disguise is the laboratory's mixture as a raw network of a parametrisation: it undoes the scaling of its input and the
-// noise label, and returns what the parametrisation says that a network predicts. Noise is in the mean of 2×2 pixels and
-// in the rest.
+// disguise is the laboratory's mixture as a raw network of a parametrisation: it undoes the scaling of its input and
+// the noise label, and returns what the parametrisation says that a network predicts. Noise is in the mean of 2×2
+// pixels and in the rest.
 type disguise struct {
 	kernels.FlowNetwork
 	as *parametrization.Parametrization

@@ -83,8 +83,9 @@ func (s *Schedule) Check(r Range) error {
 		for j, p := range paths {
 			if !r.Holds(p.G0()) || !r.Holds(p.GT()) {
 				lo, hi := r.Ends()
-				return failf(-1, "noise levels must lie in %.6g … %.6g, those that the network was trained on, got %.6g … %.6g in %s, "+
-					"subspace %d", lo, hi, math.Sqrt(p.G0()), math.Sqrt(p.GT()), s.rowName(row), j)
+				return failf(-1,
+					"noise levels must lie in %.6g … %.6g, those that the network was trained on, got %.6g … %.6g in %s, "+
+						"subspace %d", lo, hi, math.Sqrt(p.G0()), math.Sqrt(p.GT()), s.rowName(row), j)
 			}
 		}
 	}

@@ -14,14 +14,14 @@ const (
 	weightNodes = 8
 )
 
-// Weighted returns the isotropic path of K knots, uniform in t, along which the trajectory loss is score matching with a
-// given weight (the paper's Lemma A.2): with h(g) the mean squared error of the score at variance g,
+// Weighted returns the isotropic path of K knots, uniform in t, along which the trajectory loss is score matching with
+// a given weight (the paper's Lemma A.2): with h(g) the mean squared error of the score at variance g,
 //
 //	∫ ġ²/(c + g) h(g) dt = const ∫ w(g) h(g) dg    where    ġ = const (c + g) w(g),
 //
 // so t/T = Φ(g)/Φ(T) with Φ(g) = ∫ ds/((c + s) w(s)) from g0. The knots are exact; between them ln g is linear. The
-// weight is given at noise levels σ = √g, one or more, increasing: w is a power of σ between two of them, and what it is
-// at the ends beyond them. w = 1/(c + g) gives g linear in t. Errors are *Error; their Row is that of the weight.
+// weight is given at noise levels σ = √g, one or more, increasing: w is a power of σ between two of them, and what it
+// is at the ends beyond them. w = 1/(c + g) gives g linear in t. Errors are *Error; their Row is that of the weight.
 func Weighted(sigma, w []float64, c, T, g0 float64, knots int) (*Path, error) {
 	switch {
 	case len(sigma) == 0 || len(sigma) != len(w):

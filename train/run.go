@@ -78,8 +78,10 @@ func New(cfg Config, src Sources) (*Run, error) {
 	net := src.Analytic
 	if net != nil {
 		spec := net.Spec()
-		shape = kernels.Shape{Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels,
-			Range: spec.Range}
+		shape = kernels.Shape{
+			Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels,
+			Range: spec.Range,
+		}
 	} else {
 		if r.net, values, err = network(cfg, src); err != nil {
 			return nil, err

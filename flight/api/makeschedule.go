@@ -253,8 +253,8 @@ type Fit struct {
 	Fitted  float64 `json:"fitted"` // and of the fitted coefficients
 }
 
-// WeightSchedule is the isotropic schedule, shared by all classes, along which the trajectory loss is score matching with
-// a weight: ġ ∝ (c + g) w(g), the paper's Lemma A.2.
+// WeightSchedule is the isotropic schedule, shared by all classes, along which the trajectory loss is score matching
+// with a weight: ġ ∝ (c + g) w(g), the paper's Lemma A.2.
 type WeightSchedule struct {
 	NewSchedule
 	Sigma  []float64 `json:"sigma"`       // noise levels at which the weight is given, increasing

@@ -124,7 +124,8 @@ func (r *Sample) Validate() error {
 			WithHint("1 is none, 0 the denoiser without a label.")
 	case r.GuidanceInterval != nil && (len(r.GuidanceInterval) != 2 || !(0 <= r.GuidanceInterval[0]) ||
 		!(r.GuidanceInterval[0] < r.GuidanceInterval[1])):
-		return Errorf(BadRequest, "guidance_interval must be two noise levels, the lower one first, got %v", r.GuidanceInterval)
+		return Errorf(BadRequest, "guidance_interval must be two noise levels, the lower one first, got %v",
+			r.GuidanceInterval)
 	case r.BatchBytes < 1:
 		return Errorf(BadRequest, "batch_bytes must be at least 1, got %d", r.BatchBytes)
 	case r.BatchBytes > MaxBatchBytes:

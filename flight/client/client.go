@@ -89,7 +89,8 @@ func parseLocation(location string) (target string, secure bool, err error) {
 	case scheme == "grpc+unix":
 		return "unix:" + rest, false, nil
 	}
-	return "", false, fmt.Errorf("client: the location must begin with grpc://, grpc+tls:// or grpc+unix://, got %q", location)
+	return "", false, fmt.Errorf("client: the location must begin with grpc://, grpc+tls:// or grpc+unix://, got %q",
+		location)
 }
 
 // bearer is a token in the headers of every call.

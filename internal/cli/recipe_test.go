@@ -69,7 +69,7 @@ func TestRecipeTellsWhatItWouldDo(t *testing.T) {
 	for _, s := range p.Stages {
 		kinds = append(kinds, string(s.Kind))
 	}
-	if got := strings.Join(kinds, " "); got != "data network train train reference fid fid fid table" {
+	if got := strings.Join(kinds, " "); got != "data network train train reference fid fid fid fid fid fid table" {
 		t.Errorf("stages %s", got)
 	}
 	status, out, _ = call(t, "recipe", "../../configs/cifar10/dct.yaml", "--dry-run", "--flops-per-second", "1e14")

@@ -105,8 +105,9 @@ func (d *denoising) levels(b api.Batch) ([]float64, error) {
 		}
 		if known := d.model.Shape.Range; !known.Holds(variance) {
 			lo, hi := known.Ends()
-			return nil, api.Errorf(api.BadRequest, "Column %q asks for noise level %.6g in row %d, outside of %.6g … %.6g, those that "+
-				"the model %q was trained on", name, math.Sqrt(variance), i/j, lo, hi, d.model.Name)
+			return nil, api.Errorf(api.BadRequest,
+				"Column %q asks for noise level %.6g in row %d, outside of %.6g … %.6g, those that "+
+					"the model %q was trained on", name, math.Sqrt(variance), i/j, lo, hi, d.model.Name)
 		}
 	}
 	if !d.sigma {

@@ -91,12 +91,16 @@ func TestBadModelsAreNotStored(t *testing.T) {
 		code            api.Code
 		want            string
 	}{
-		{"another network", bytes.Replace(config, []byte(`"model_channels":8`), []byte(`"model_channels":16`), 1), weights,
-			api.BadModel, "has shape"},
+		{
+			"another network", bytes.Replace(config, []byte(`"model_channels":8`), []byte(`"model_channels":16`), 1), weights,
+			api.BadModel, "has shape",
+		},
 		{"no JSON", []byte("{"), weights, api.BadModel, "want one JSON object"},
 		{"half the weights", config, weights[:len(weights)/2], api.BadModel, "safetensors"},
-		{"a graph of nothing", []byte(`{"model_type":"Graph","img_resolution":8,"img_channels":1,"label_dim":0,"graph":{}}`),
-			weights, api.BadModel, "is no node"},
+		{
+			"a graph of nothing", []byte(`{"model_type":"Graph","img_resolution":8,"img_channels":1,"label_dim":0,"graph":{}}`),
+			weights, api.BadModel, "is no node",
+		},
 	} {
 		err := putModel(e, "bad", "", c.config, c.weights)
 		if api.ErrorOf(err).Code != c.code || !strings.Contains(err.Error(), c.want) {

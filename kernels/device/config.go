@@ -98,7 +98,8 @@ func (c Config) check() error {
 	case c.Blocks != "" && c.Blocks != "off":
 		return fmt.Errorf("ANISOFLIGHT_BLOCKS must be off or absent, got %q", c.Blocks)
 	case c.MemoryLimit < 0:
-		return fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d", c.MemoryLimit)
+		return fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
+			c.MemoryLimit)
 	}
 	return nil
 }

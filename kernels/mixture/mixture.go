@@ -54,15 +54,16 @@ func New(s Settings, b *basis.Basis) (*Mixture, error) {
 	case b.PerClass():
 		return nil, fmt.Errorf("mixture: a basis per class has no one mixture")
 	case len(s.Weights) == 0 || len(s.Means) != len(s.Weights) || len(s.Covs) != len(s.Weights):
-		return nil, fmt.Errorf("mixture: each component must have a weight, a mean and a covariance, got %d, %d and %d of them",
-			len(s.Weights), len(s.Means), len(s.Covs))
+		return nil, fmt.Errorf("mixture: each component must have a weight, a mean and a covariance, "+
+			"got %d, %d and %d of them", len(s.Weights), len(s.Means), len(s.Covs))
 	}
 	m := &Mixture{d: d, means: s.Means, covs: s.Covs}
 	var sum float64
 	for i, w := range s.Weights {
 		if !(w > 0) || len(s.Means[i]) != d || len(s.Covs[i]) != d*d {
-			return nil, fmt.Errorf("mixture: component %d must have a positive weight, %d means and %d covariances, got %g, %d and %d",
-				i, d, d*d, w, len(s.Means[i]), len(s.Covs[i]))
+			return nil,
+				fmt.Errorf("mixture: component %d must have a positive weight, %d means and %d covariances, got %g, %d and %d",
+					i, d, d*d, w, len(s.Means[i]), len(s.Covs[i]))
 		}
 		sum += w
 		var chol mat.Cholesky

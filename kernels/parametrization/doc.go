@@ -21,9 +21,9 @@
 //	x0       1/√(1+g)     −1/√g            1/√g          0          table             x_0
 //	flow     1/(1+σ)      −1/(1+σ)         −1/(1+σ)      1/(1+σ)    N σ/(1+σ)         ε − x_0
 //
-// t(σ) is the inverse of σ² = exp(β_d t²/2 + β_min t) − 1. A table lists ᾱ = 1/(1+σ²) of discrete times; between them the
-// label is linear in ln σ, beyond them that of the end. A flow network with to_data set runs from noise at time 0 to
-// data at time 1: it predicts x_0 − ε, and its label is N/(1+σ).
+// t(σ) is the inverse of σ² = exp(β_d t²/2 + β_min t) − 1. A table lists ᾱ = 1/(1+σ²) of discrete times; between them
+// the label is linear in ln σ, beyond them that of the end. A flow network with to_data set runs from noise at time 0
+// to data at time 1: it predicts x_0 − ε, and its label is N/(1+σ).
 //
 // Sources: Karras et al. 2022 (arXiv:2206.00364, table 1) for edm, vp and ve; Ho et al. 2020 (arXiv:2006.11239) for
 // epsilon; Salimans and Ho 2022 (arXiv:2202.00512) for v; Liu et al. 2022 (arXiv:2209.03003) and Lipman et al. 2022

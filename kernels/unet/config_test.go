@@ -118,8 +118,10 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"half an object", `{"model_type": "SongUNet"`, "", "one JSON object"},
 		{"bare infinity", song(`, "sigma_max": Infinity`), "", `"inf"`},
 		{"text after it", song(``) + `{}`, "", "text after it"},
-		{"unknown field", song(`, "num_block": 2`), "num_block",
-			`unknown field; did you mean "num_blocks"? docs/checkpoints.md lists the fields`},
+		{
+			"unknown field", song(`, "num_block": 2`), "num_block",
+			`unknown field; did you mean "num_blocks"? docs/checkpoints.md lists the fields`,
+		},
 		{"a field twice", song(`, "dropout": 0, "dropout": 0.1`), "dropout", "twice"},
 		{"null", song(`, "dropout": null`), "dropout", "null"},
 		{"wrong type", song(`, "num_blocks": "2"`), "num_blocks", "want an integer"},

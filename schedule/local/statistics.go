@@ -195,8 +195,8 @@ func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	}
 }
 
-// WithoutGain returns statistics of the same coordinates whose gains are 0, as of a denoiser that knows the image: λ is 0
-// everywhere, and the solver local is DPM-Solver++.
+// WithoutGain returns statistics of the same coordinates whose gains are 0, as of a denoiser that knows the image: λ
+// is 0 everywhere, and the solver local is DPM-Solver++.
 func (s *Statistics) WithoutGain() *Statistics {
 	none := *s
 	none.rows, none.logs = slices.Clone(s.rows), nil

@@ -30,10 +30,11 @@ func checkEnds(T, g0, c float64, known schedule.Range) error {
 	lo, hi := known.Ends()
 	switch {
 	case !known.Holds(T):
-		return setting.Errorf("T", "must lie within the model's noise levels, %.6g … %.6g as variances, got %g", lo*lo, hi*hi, T)
+		return setting.Errorf("T", "must lie within the model's noise levels, %.6g … %.6g as variances, got %g",
+			lo*lo, hi*hi, T)
 	case g0 > 0 && !known.Holds(g0):
-		return setting.Errorf("g0", "must lie within the model's noise levels, %.6g … %.6g as variances, got %g", lo*lo, hi*hi,
-			g0)
+		return setting.Errorf("g0", "must lie within the model's noise levels, %.6g … %.6g as variances, got %g",
+			lo*lo, hi*hi, g0)
 	case !setting.Positive(T):
 		return setting.Errorf("T", "must be positive, got %g", T)
 	case !(g0 > 0 && g0 < T):

@@ -24,7 +24,8 @@ type Start interface {
 
 // Follow takes a batch of rows from its latents, padded to a bucket, along the rows' plans, of equal structure, to
 // samples. start, which it leaves in the place of the latents, may be nil: then the latents are scaled to the noise at
-// which the plans start; guide may be nil, too. Padding follows the last row. after, which may be nil, is called when a stage is done.
+// which the plans start; guide may be nil, too. Padding follows the last row. after, which may be nil, is called when
+// a stage is done.
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32,
 	start Start, guide *Guide, after func(stage int, t *kernels.Trajectory) error,
 ) ([]float32, error) {

@@ -54,8 +54,9 @@ func (m *Model) CheckPlan(p *solver.Plan) error {
 		for _, g := range stage.G {
 			if !m.Shape.Range.Holds(g) {
 				lo, hi := m.Shape.Range.Ends()
-				return api.Errorf(api.BadRequest, "The sampler evaluates the model %q at noise level %.6g, outside of %.6g … %.6g, "+
-					"those that it was trained on", m.Name, math.Sqrt(g), lo, hi).
+				return api.Errorf(api.BadRequest,
+					"The sampler evaluates the model %q at noise level %.6g, outside of %.6g … %.6g, "+
+						"those that it was trained on", m.Name, math.Sqrt(g), lo, hi).
 					WithHint("Leave sigma_min, sigma_max and lists of noise levels to the model, or keep within.")
 			}
 		}

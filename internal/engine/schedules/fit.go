@@ -93,8 +93,8 @@ type fitter struct {
 	done, total int
 }
 
-// all fits step after step, each from the states that the fitted steps before it lead to, and near the solver local with
-// the statistics of a schedule.
+// all fits step after step, each from the states that the fitted steps before it lead to, and near the solver local
+// with the statistics of a schedule.
 func (f *fitter) all(local catalog.Schedule, set solver.Settings) (*solver.Fitted, *api.Fit, error) {
 	base, err := local.Plan(set, -1, f.h, f.w, f.c)
 	if err != nil {

@@ -21,7 +21,8 @@ func pass(ctx context.Context, d *data.Dataset, report func(done, total int), re
 	for i, read := range readers {
 		next, stop := iter.Pull(func(wait func(struct{}) bool) {
 			errs[i] = read(func(yield func(int, []float32) bool) {
-				for wait(struct{}{}) && !over && yield(label, im) {
+				for more := true; more; {
+					more = wait(struct{}{}) && !over && yield(label, im)
 				}
 			})
 		})
