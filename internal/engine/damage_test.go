@@ -227,9 +227,10 @@ func checkFallen(t *testing.T, dir, file string) {
 func TestDamageWhileTraining(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
+	get(t, e, "TrainStep", `{"run":"r","steps":1}`) // its programs are compiled
 	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
 	stepOf := func() float64 { return act(t, e, "GetRun", `{"run":"r"}`)["step"].(float64) }
-	waitFor(t, func() bool { return stepOf() > 0 })
+	waitFor(t, func() bool { return stepOf() > 1 })
 	images := filepath.Join(e.catalog.Folders().Datasets, "noise", "images.npy")
 	whole, err := os.ReadFile(images)
 	if err != nil {
