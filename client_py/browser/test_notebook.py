@@ -79,6 +79,8 @@ def opened(lab: str, browser: Browser, name: str, height: int, bars: list[tuple[
     page.set_default_timeout(3 * MINUTES)
     page.goto(f"{lab}/lab/workspaces/{name}/tree/{name}.ipynb?token=browser&reset")
     page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+    # Before it has its kernel a notebook seems idle, too, and then forgets what it is told to run.
+    page.wait_for_selector('.jp-Toolbar-kernelName:has-text("Python 3")')
     page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
     page.keyboard.press("Escape")
     page.keyboard.press("Control+b")  # the list of files goes: the notebook has the width
