@@ -37,14 +37,15 @@ RECIPES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="warning")
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANISOFLIGHT_DEVICE", "go")  # before Ray starts, which hands its environment to its workers
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="warning")
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ANISOFLIGHT_DEVICE", "go")
     monkeypatch.chdir(tmp_path)
     images = np.random.default_rng(3).integers(0, 256, (40, 8, 8, 3), np.uint8)
     np.savez(tmp_path / "images.npz", images=images)
@@ -74,6 +75,7 @@ def test_a_graph_of_two_recipes(place: Path, capsys: pytest.CaptureFixture[str])
     assert told.count("train small-dct: run small-dct: done") == 1
     assert "| method" in told
 
+    Path("alone").mkdir()
     command = [find_binary(), "recipe", *files, "--data", "alone", "--features", "pixels", "--python", sys.executable]
     subprocess.run(command, check=True, capture_output=True)
     for model in ("small-edm", "small-isotropic", "small-dct"):
