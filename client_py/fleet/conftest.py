@@ -16,11 +16,11 @@ from anisoflight.fid.__main__ import main
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A data folder with a small model, and its reference."""
+    """A data folder with a small model, and its reference, too large for Ray to hand over with a call."""
     os.environ["ANISOFLIGHT_DEVICE"] = "go"  # of every server: it compiles nothing
     folder = tmp_path_factory.mktemp("fleet")
     with anisoflight.serve(data=folder / "data") as client:
-        client.put_dataset("blocks", np.random.default_rng(1).integers(0, 256, (100, 8, 8, 1), np.uint8))
+        client.put_dataset("blocks", np.random.default_rng(1).integers(0, 256, (300, 8, 8, 3), np.uint8))
         client.create_run("tiny", stage="pretrain", dataset="blocks", network=NETWORK, batch=8, kimg=0.08).step(
             2, progress=False
         )

@@ -11,7 +11,7 @@ SAMPLED = ["--steps", "1,3", "--seeds", "0-79,500-549", "--checkpoint", "10", "-
 NETWORK = {
     "model_type": "SongUNet",
     "img_resolution": 8,
-    "img_channels": 1,
+    "img_channels": 3,
     "model_channels": 8,
     "channel_mult": [1],
     "num_blocks": 1,

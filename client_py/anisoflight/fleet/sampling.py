@@ -55,8 +55,8 @@ class Fleet:
         if gpus is None:
             gpus = 1 if ray.cluster_resources().get("GPU") else 0
         actor = ray.remote(num_cpus=cpus, num_gpus=gpus, max_restarts=-1, max_task_retries=_RETRIES)(Worker)
-        shared = ray.put(setup)
-        self.workers = [actor.remote(shared) for _ in range(size)]
+        self._setup = ray.put(setup)  # kept: an actor that is replaced is made from it again
+        self.workers = [actor.remote(self._setup) for _ in range(size)]
         self._starting = {worker.ready.remote(): worker for worker in self.workers}
         self._load: dict[Any, int] = {}  # calls under way of each actor that is up
         self._todo: deque[Unit] = deque()
