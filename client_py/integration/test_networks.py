@@ -13,6 +13,7 @@ import torch
 from diffusers import DDPMPipeline, DDPMScheduler
 from network_fixtures import networks
 
+from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
 from anisoflight.torch import Exported, export, parametrization
 from anisoflight.torch.__main__ import main as command
@@ -32,13 +33,25 @@ def test_random_networks_agree(client: Client, name: str) -> None:
     client.delete_model(f"random-{name}")
 
 
+@torch.no_grad()
+def in_torch(unet: UNet2DModel, plan: Any, latents: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The samples of a plan, stepped by diffusers' loop."""
+    scheduler = Scheduler(plan)
+    scheduler.set_timesteps()
+    x = torch.from_numpy(latents).permute(0, 3, 1, 2) * scheduler.init_noise_sigma
+    for t in scheduler.timesteps:
+        x = scheduler.step(unet(scheduler.scale_model_input(x, t), t).sample, t, x, return_dict=False)[0]
+    return x.permute(0, 2, 3, 1).numpy()
+
+
 def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
     scheduler = DDPMScheduler()
     client.put_network("ddpm", unet, scheduler=scheduler, replace=True, progress=False)
-    drawn = client.sample("ddpm", n=4, nfe=9, seed=1, dtype="float32", progress=False)
-    again = client.sample("ddpm", n=4, nfe=9, seed=1, dtype="float32", progress=False)
-    np.testing.assert_array_equal(drawn.images, again.images)
-    assert 0.3 < np.abs(drawn.images).max() < 2
+    latents = np.random.default_rng(0).standard_normal((4, 8, 8, 1), np.float32)
+    levels = [40, 15, 6, 2.5, 1, 0.4, 0.15, 0.05, 0.02, 0]
+    asked: dict[str, Any] = {"schedule": {"edm": {"T": 40.0**2}}, "solver": "unipc", "grid": {"sigma": levels}}
+    drawn = client.sample("ddpm", latents=latents, dtype="float32", progress=False, **asked)
+    np.testing.assert_allclose(drawn.images, in_torch(unet, client.plan(**asked), latents), rtol=0, atol=2e-3)
 
     client.make_schedule(
         "ddpm-geodesic", "geodesic", model="ddpm", dataset="digits", points=6, samples=8, replace=True, progress=False
@@ -50,7 +63,7 @@ def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DMod
 
     fields = {"dataset": "digits", "model": "ddpm", "batch": 4, "kimg": 1.0}
     for mode in ("explicit", "backprop", "full"):
-        run = client.create_run(f"net-{mode}", "isotropic", mode=mode, **fields)
+        run = client.create_run(f"net-{mode}", "isotropic", estimator=mode, **fields)
         assert np.isfinite(run.step(1, progress=False)["loss"]).all()
 
     run = client.create_run("net-tuned", "pretrain", **fields)
@@ -68,7 +81,7 @@ def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DMod
 
     DDPMPipeline(unet, scheduler).save_pretrained(tmp_path / "pipe")
     assert command([str(tmp_path / "pipe"), "--name", "from-disk", "--server", client.location]) == 0
-    disk = client.sample("from-disk", n=4, nfe=9, seed=1, dtype="float32", progress=False)
+    disk = client.sample("from-disk", latents=latents, dtype="float32", progress=False, **asked)
     np.testing.assert_array_equal(disk.images, drawn.images)
 
 

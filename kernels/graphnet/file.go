@@ -59,6 +59,9 @@ type program struct {
 	nodes  []node
 	output ref
 	params int // values of all parameters
+	// badType says which node has a type that is unknown. It is told after operations without
+	// a rule, which such types come from.
+	badType error
 }
 
 func graphError(format string, args ...any) error {
@@ -199,8 +202,8 @@ func (r *reader) add(text json.RawMessage) error {
 		if err != nil {
 			return fail("shape: %v", err)
 		}
-		if _, ok := kinds[o.dtype]; !ok {
-			return fail("dtype: %q is unknown; want one of %s", shorten(o.dtype), knownTypes())
+		if _, ok := kinds[o.dtype]; !ok && r.badType == nil {
+			r.badType = fail("dtype: %q is unknown; want one of %s", shorten(o.dtype), knownTypes())
 		}
 		o.shape = shape
 	}

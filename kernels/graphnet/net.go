@@ -55,6 +55,9 @@ func New(c Config) (*Net, error) {
 	if err := p.checkKnown(); err != nil {
 		return nil, err
 	}
+	if p.badType != nil {
+		return nil, p.badType
+	}
 	n := &Net{cfg: c, program: p}
 	if err := n.layOut(); err != nil {
 		return nil, err
