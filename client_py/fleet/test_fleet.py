@@ -40,7 +40,7 @@ def test_two_actors_measure_what_one_server_does(folder: Path, one: bytes, tmp_p
     assert measured(tmp_path / "rows.jsonl") == one
 
 
-@pytest.mark.parametrize("victim", ["actor", "server"])
+@pytest.mark.parametrize("victim", ["actor", "only actor", "server"])
 def test_what_is_lost_is_replaced(
     folder: Path, one: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victim: str
 ) -> None:
@@ -54,7 +54,7 @@ def test_what_is_lost_is_replaced(
             def kill() -> None:
                 while not rows_of_state(tmp_path):
                     time.sleep(0.01)
-                killed.append(worker if victim == "actor" else server)
+                killed.append(server if victim == "server" else worker)
                 os.kill(killed[0], signal.SIGKILL)
 
             threading.Thread(target=kill, daemon=True).start()
@@ -65,14 +65,14 @@ def test_what_is_lost_is_replaced(
             assert (after[0] == self.before[0]) == (victim == "server")
             assert after[1] != self.before[1]
             super().__exit__(*error)
-            if victim == "actor":  # its server ended with it
+            if victim != "server":  # its server ended with it
                 end = time.monotonic() + 60
                 while alive(self.before[1]) and time.monotonic() < end:
                     time.sleep(0.1)
                 assert not alive(self.before[1])
 
     monkeypatch.setattr(fleet_calc, "Fleet", Watched)
-    assert with_ray(folder, tmp_path / "rows.jsonl") == 0
+    assert with_ray(folder, tmp_path / "rows.jsonl", *(["--ray", "1"] if victim == "only actor" else [])) == 0
     assert killed
     assert measured(tmp_path / "rows.jsonl") == one
 
