@@ -26,6 +26,7 @@ def test_cells_are_measured_once(tmp_path: Path) -> None:
         measured.append(1)
         return {"value": 2.5}
 
+    cells = Cells(path)
     for _ in range(2):  # the second time as another run reads the file
         cells = Cells(path)
         for _ in range(2):
@@ -194,7 +195,9 @@ def test_the_picture_has_every_network_of_the_reports() -> None:
     dots = axes[0].get_lines()[1]
     baseline = fair_rows[(fair_rows["network"] == "plain") & (fair_rows["sampler"] == fairpage.BASELINE[1])]
     assert sorted(np.asarray(dots.get_ydata())) == pytest.approx(sorted(baseline["FD"]))
-    assert {text.get_text() for text in axes[2].get_legend().get_texts()} == set(picture.ALONE.values())
+    legend = axes[2].get_legend()
+    assert legend is not None
+    assert {text.get_text() for text in legend.get_texts()} == set(picture.ALONE.values())
 
 
 def test_parts_are_measured_alone() -> None:

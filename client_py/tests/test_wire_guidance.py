@@ -99,12 +99,13 @@ def test_guidance_of_1_is_none_and_0_is_unconditional(
 
 
 def test_what_cannot_guide_is_refused(server: anisoflight.LocalClient, mixtures: tuple[str, str], model: str) -> None:
-    for options, says in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"guidance": -1}, "guidance must lie in"),
         ({"guidance": 2, "guidance_interval": [3, 1]}, "guidance_interval must be two noise levels"),
         ({"guide": "guiding"}, "no effect at guidance 1"),
         ({"guidance": 2, "guide": model}, "guide must be a model of images 1×2×1"),
         ({"guidance": 2, "guide": "nobody"}, "nobody"),
-    ):
+    )
+    for options, says in cases:
         with pytest.raises(AnisoflightError, match=says):
             server.sample("guided", n=1, steps=3, **options)

@@ -68,13 +68,13 @@ def test_samples_are_images_without_noise(
     server: anisoflight.LocalClient, flight: fl.FlightClient, bounded: str
 ) -> None:
     """The last step ends at no noise: Euler's is then the denoised image of the last evaluation."""
-    got = [
+    noisy, clean = (
         server.sample(
             bounded, n=4, solver="euler", steps=6, grid="edm", dtype="float32", denoise_to_zero=to_zero
         ).images
         for to_zero in (False, True)
-    ]
-    np.testing.assert_allclose(*got, atol=2e-3)
+    )
+    np.testing.assert_allclose(noisy, clean, atol=2e-3)
 
 
 def test_noise_levels_beyond_are_refused(

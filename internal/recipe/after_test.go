@@ -28,7 +28,10 @@ func TestStagesWaitForWhatTheyNeed(t *testing.T) {
 		"train cifar10-pca": {data, network, isotropic, basis},
 		"fid EDM":           {network, reference},
 		"fid pca":           {"train cifar10-pca", reference},
-		"table .":           {"fid EDM", "fid EDM ipndm", "fid pca"},
+		"table .": {
+			"fid EDM", "fid EDM ipndm", "fid EDM, uniform in t", "fid pca", "fid pca, EDM's grid",
+			"fid pca, EDM's grid, midpoint",
+		},
 	} {
 		if got, ok := needs[stage]; !ok || !slices.Equal(got, want) {
 			t.Errorf("%s waits for %v, want %v (of %v)", stage, got, want, needs)

@@ -14,10 +14,10 @@ func TestConfigIsChecked(t *testing.T) {
 		cfg  device.Config
 		want string
 	}{
-		{"more memory than there is", device.Config{MemoryFraction: 1.5}, "fraction 1.5"},
-		{"negative memory", device.Config{MemoryFraction: -0.5}, "fraction -0.5"},
-		{"negative index", device.Config{Index: -1}, "index -1"},
-		{"negative memory limit", device.Config{MemoryLimit: -5}, "memory limit -5"},
+		{"more memory than there is", device.Config{MemoryFraction: 1.5}, "at most 1, got 1.5"},
+		{"negative memory", device.Config{MemoryFraction: -0.5}, "above 0 and be at most 1, got -0.5"},
+		{"negative index", device.Config{Index: -1}, "must not be negative, got -1"},
+		{"negative memory limit", device.Config{MemoryLimit: -5}, "number of bytes, or 0 for what there is, got -5"},
 		{"second of no GPUs", device.Config{Plugin: "go", Index: 1}, "go runs the programs"},
 		{"second processor", device.Config{Plugin: "cpu", Index: 1}, "it counts GPUs"},
 	} {

@@ -56,11 +56,11 @@ class Schedules(Bases):
 
         The geodesic moves at constant speed, ġ √F(g) constant, F the residual measured in one pass over the data.
         With statistics=True it keeps the network's errors by DCT frequency, which `Client.sample` needs for solver
-        "local". Kind "fit" (model, schedule, nfe, order, grid, isotropic, lower_order_final, samples, seed) takes such a schedule and
-        moves the solver's coefficients to where each step should end on trajectories of the model: sample with solver
-        "fitted" and that nfe; `info["fit"]` tells the gain. isotropic=True fits one set for all frequencies. A gaussian
-        schedule holds the noise levels that bring a solver of nfe evaluations closest to the dataset's own normal law,
-        without a model: sample with that solver and nfe.
+        "local". Kind "fit" (model, schedule, nfe, order, grid, isotropic, lower_order_final, samples, seed) takes
+        such a schedule and moves the solver's coefficients to where each step should end on trajectories of the
+        model: sample with solver "fitted" and that nfe; `info["fit"]` tells the gain. isotropic=True fits one set for
+        all frequencies. A gaussian schedule holds the noise levels that bring a solver of nfe evaluations closest to
+        the dataset's own normal law, without a model: sample with that solver and nfe.
         `info["bench"]` tells the gain over EDM's levels. Options are the action's own: model, dataset, T, g0, knots, c,
         points, samples, statistics, seed, replace; of gaussian dataset, solver, nfe, basis ("none" or "dct"), k or
         cuts, T, g0, replace, and refine={"model": …, "latents": 64, "iterations": 4, "seed": 0}, which moves the levels

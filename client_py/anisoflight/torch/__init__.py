@@ -8,9 +8,6 @@
 `python -m anisoflight.torch FOLDER --name NAME` takes a folder of diffusers. docs/networks.md says what is accepted.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
-# Where torch is not installed, pyright takes this package for it.
-
 from __future__ import annotations
 
 try:

@@ -1,8 +1,5 @@
 """A module of PyTorch as a model folder: config.json and model.safetensors."""
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
-# Where torch is not installed, pyright takes this package for it.
-
 from __future__ import annotations
 
 import json

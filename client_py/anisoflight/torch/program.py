@@ -4,9 +4,6 @@ Nodes are in PyTorch's ATen operations, with its names of arguments; a reference
 grows with the batch {"batch": n}. docs/networks.md describes the file.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
-# Where torch is not installed, pyright takes this package for it.
-
 from __future__ import annotations
 
 import fnmatch
@@ -181,7 +178,7 @@ class _Walk:
             raise BadRequestError(
                 "forward must work for any batch size; this module computes with the size of the example", "BAD_MODEL"
             )
-        self.recorded.output = self.alias.get(found.name, found.name)
+        self.recorded.output = str(self.alias.get(found.name, found.name))
 
 
 def _last(graph: Any, patterns: Sequence[str]) -> set[Any]:

@@ -1,8 +1,5 @@
 """Networks of PyTorch on a server: sent, compared with torch, and brought back."""
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
-# Where torch is not installed, pyright takes this package for it.
-
 from __future__ import annotations
 
 import json

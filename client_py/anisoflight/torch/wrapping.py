@@ -1,8 +1,5 @@
 """How a module of each kind is asked: wrappers of one form, F(sample, noise, class) → tensor."""
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportFunctionMemberAccess=false
-# Where torch is not installed, pyright takes this package for it.
-
 from __future__ import annotations
 
 import inspect
@@ -98,8 +95,8 @@ def wrapped(
     conditions: Any,
 ) -> Wrapped:
     """The module in the server's form. What its config says is asked there, else of the arguments."""
-    config = getattr(module, "config", None)
-    theirs = config is not None and hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
+    config: Any = getattr(module, "config", {})
+    theirs = hasattr(config, "get") and type(module).__module__.startswith("diffusers.")
     if theirs:
         size = size if size is not None else config.get("sample_size")
         channels = channels if channels is not None else config.get("in_channels")
