@@ -35,6 +35,7 @@ READS = frozenset(
         "ServerInfo",
         "ListModels",
         "DescribeModel",
+        "Model",
         "ListSchedules",
         "ExportSchedule",
         "PlanSampler",

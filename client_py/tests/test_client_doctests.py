@@ -14,7 +14,7 @@ import anisoflight
 from anisoflight import convert, data, fid, figures, operations
 from anisoflight.fid import features
 
-ELSEWHERE = ("anisoflight.anemoi", "anisoflight.diffusers")
+ELSEWHERE = ("anisoflight.anemoi", "anisoflight.diffusers", "anisoflight.physicsnemo")
 """These need packages that `make test-integration` has; it runs their examples."""
 
 MODULES = [

@@ -61,7 +61,7 @@ def test_a_drag_moves_the_schedule_and_its_measures(client: anisoflight.Client, 
     assert (editor.measures["now"] != before).all()
     on_server = editor.schedule.knots()
     assert on_server["g"].to_numpy() == pytest.approx(np.square(paths[0]["sigma"]))
-    saved = editor.save("mine", replace=True)
+    saved = editor.save("drawn", replace=True)
     assert saved.knots().equals(on_server)
     editor.reset()
     assert editor.measures["now"].to_numpy() == pytest.approx(before.to_numpy())
@@ -118,10 +118,10 @@ def test_vectors_of_a_basis_come_along(client: anisoflight.Client) -> None:
 
 def test_one_class_is_drawn(client: anisoflight.Client) -> None:
     knots = {"label": [0] * 3 + [1] * 3, "t": [0, 200, 400] * 2, "g": [1e-9, 1.0, 400, 1e-9, 2.0, 400]}
-    client.put_schedule("by-class", knots, replace=True)
+    client.put_schedule("drawn-by-class", knots, replace=True)
     with pytest.raises(BadRequestError, match=r"label must be one of \[0, 1\]: this schedule differs by class"):
-        ScheduleEditor(client, "by-class", dataset="blocks")
-    editor = ScheduleEditor(client, "by-class", dataset="blocks", label=1, knots=5, nfe=5)
+        ScheduleEditor(client, "drawn-by-class", dataset="blocks")
+    editor = ScheduleEditor(client, "drawn-by-class", dataset="blocks", label=1, knots=5, nfe=5)
     editor.paths = moved(editor, 2, 1.2)
     drawn = editor.schedule.knots()
     assert drawn.loc[drawn["label"] == 0, "g"].tolist() == [1e-9, 1.0, 400]

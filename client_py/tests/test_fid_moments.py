@@ -64,7 +64,7 @@ def test_looking_changes_nothing() -> None:
 def test_rows_that_cannot_be_taken() -> None:
     running = RunningMoments(3)
     running.update(np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"rows of 3 features, got shape \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"must be rows of 3, got the shape \(1, 2\)"):
         running.update(np.zeros((1, 2)))
     with pytest.raises(ValueError, match="row 5 are not finite"):
         running.update([[0, 0, 0], [0, np.nan, 0]])

@@ -152,7 +152,8 @@ def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
         assert done.returncode == 0, done.stderr
     rows = (folder / "fid" / "cifar10-twin.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(row)["method"] for row in rows] == ["EDM"] * 2 + ["isotropic"] * 2
+    methods = ("EDM", "EDM, uniform in t", "isotropic", "isotropic, EDM's grid", "isotropic, EDM's grid, midpoint")
+    assert [json.loads(row)["method"] for row in rows] == [method for method in methods for _ in range(2)]
 
 
 def test_a_plain_connection_is_not_served(guarded: Guarded) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,8 @@ from ..uploads import send
 from .exporting import Exported, export
 from .meaning import network_of, parametrization
 
-if TYPE_CHECKING:
-    from ..client import Client
+Client = Any
+"""An `anisoflight.Client`, whose module imports this one."""
 
 PART = 1 << 16  # bytes of a row
 TOLERANCE = 1e-4  # of what the server computes, relative to torch
