@@ -85,7 +85,7 @@ wheel: $(WHEELS)/.done ## the Python package with the server in it, for Linux; i
 	$(WHEELS)/bin/auditwheel show dist/$(GOARCH)/*.whl
 	mv dist/$(GOARCH)/*.whl dist && rmdir dist/$(GOARCH) && ls -l dist
 
-test-wheel: wheel $(VENV)/.dev ## installs the wheel, with what it depends on, into an empty environment, and samples
+test-wheel: wheel build $(VENV)/.dev ## installs the wheel, with what it depends on, into an empty environment, and samples
 	ANISOFLIGHT_TEST_WHEEL=$(VERSION) $(PY) -m pytest -q client_py/tests/test_wheel.py
 
 test-browser: build $(VENV)/.browser ## the quick start in JupyterLab and Chromium, read off the page
