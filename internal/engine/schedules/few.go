@@ -20,6 +20,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 const (
@@ -86,9 +87,11 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 		return nil, err
 	}
 	if f.tried(solver.LocalName) || f.tried(solver.FittedName) {
-		if f.gains, err = k.gains(ctx, m, on, d, end, progress); err != nil {
+		g, err := k.residual(ctx, m, on, d, passes.GeodesicSettings{T: end, Statistics: true}, progress)
+		if err != nil {
 			return nil, err
 		}
+		f.gains = g.Statistics
 	}
 	return f.choose(ctx, math.Sqrt(end))
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -45,15 +44,9 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, err
 	}
 	defer m.Release()
-	from, err := starts.New(named, "", m, on.Basis())
-	if err != nil {
-		return nil, err
-	}
-	net := batch.Network{On: on, Weights: m.Weights()}
 	f := &fitter{ctx: ctx, schedule: named, samples: req.Samples, report: api.Sparsely(progress)}
-	f.run = k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed, 3*req.Samples)
-	if from != nil {
-		f.run.Start = from
+	if f.run, err = k.ensemble(m, on, named, req.Seed, 3*req.Samples); err != nil {
+		return nil, err
 	}
 	f.h, f.w, f.c = m.ImageSize()
 	if req.Grid, f.schedule, err = m.OnLevels(req.Grid, named); err != nil {
@@ -72,12 +65,8 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	if err != nil {
 		return nil, err
 	}
-	made := &newSchedule{
-		schedule: named.Schedule, basis: named.Basis, statistics: named.Statistics.Statistics, fitted: fitted, fit: told,
-	}
-	if named.Start != nil {
-		made.start = named.Start.Start
-	}
+	made := along(named, named.Schedule)
+	made.fitted, made.fit = fitted, told
 	return made, nil
 }
 

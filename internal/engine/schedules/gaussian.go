@@ -31,6 +31,10 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		if _, err := k.Catalog.ImagesFor(m, req.Dataset); err != nil {
 			return nil, err
 		}
+		if req.T == 0 {
+			req.T = m.Shape.Range.T()
+		}
+		req.G0 = m.G0(req.G0)
 	}
 	if err := checkMeasurable(req.Dataset, d); err != nil {
 		return nil, err
@@ -57,16 +61,6 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		if law, err = law.From(made.start.Law(start.Shared)); err != nil {
 			return nil, err
 		}
-	}
-	if req.Refine != nil {
-		m, err := k.Catalog.Model(req.Refine.Model)
-		if err != nil {
-			return nil, err
-		}
-		if req.T == 0 {
-			req.T = m.Shape.Range.T()
-		}
-		req.G0 = m.G0(req.G0)
 	}
 	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
 		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,

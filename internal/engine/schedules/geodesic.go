@@ -7,27 +7,21 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// gains measures the statistics of a model's denoiser for isotropic noise up to T, of all classes together.
-func (k *Maker) gains(ctx context.Context, m *catalog.Model, on *kernels.Model, d *data.Dataset, T float64,
-	progress func(api.Meta),
-) (*local.Statistics, error) {
+// residual measures a model, whose weights are held, in one pass over a data set.
+func (k *Maker) residual(ctx context.Context, m *catalog.Model, on *kernels.Model, d *data.Dataset,
+	set passes.GeodesicSettings, progress func(api.Meta),
+) (g *passes.Geodesic, err error) {
 	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
-	var g *passes.Geodesic
-	err := k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
-			T: T, Statistics: true, Progress: report,
-		})
+	err = k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
+		set.Progress = report
+		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, set)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return g.Statistics, nil
+	return g, err
 }
 
 // geodesic makes the schedule of least energy of a model on a data set.
@@ -58,15 +52,10 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 		return nil, err
 	}
 	defer m.Release()
-	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
-	var g *passes.Geodesic
-	err = k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, passes.GeodesicSettings{
-			T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed,
-			Family: family, Statistics: req.Statistics, Progress: report,
-		})
-		return err
-	})
+	g, err := k.residual(ctx, m, on, d, passes.GeodesicSettings{
+		T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed,
+		Family: family, Statistics: req.Statistics,
+	}, progress)
 	if err != nil {
 		return nil, err
 	}

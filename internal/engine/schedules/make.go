@@ -7,6 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/starts"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -108,6 +110,29 @@ type newSchedule struct {
 	refined    *api.Refined
 	steps      *api.Steps
 	few        *api.Few
+}
+
+// along returns a schedule on the paths of another, with all else that the other holds.
+func along(named catalog.Schedule, s *schedule.Schedule) *newSchedule {
+	made := &newSchedule{schedule: s, basis: named.Basis}
+	if named.Start != nil {
+		made.start = named.Start.Start
+	}
+	if named.Statistics != nil {
+		made.statistics = named.Statistics.Statistics
+	}
+	return made
+}
+
+// ensemble returns n latents of a model, whose weights are held, that start as those of a schedule do.
+func (k *Maker) ensemble(m *catalog.Model, on *kernels.Model, named catalog.Schedule, seed uint64, n int,
+) (*batch.Ensemble, error) {
+	e := k.Batcher.Ensemble(batch.Network{On: on, Weights: m.Weights()}, m.Shape.Labels, seed, n)
+	from, err := starts.New(named, "", m, on.Basis())
+	if from != nil {
+		e.Start = from
+	}
+	return e, err
 }
 
 // scheduleOfWeight makes an isotropic schedule shared by all classes.

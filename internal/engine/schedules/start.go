@@ -15,10 +15,7 @@ func (k *Maker) startOn(ctx context.Context, req api.StartSchedule, progress fun
 	if err != nil {
 		return nil, err
 	}
-	made := &newSchedule{schedule: named.Schedule, basis: named.Basis}
-	if named.Statistics != nil {
-		made.statistics = named.Statistics.Statistics
-	}
+	made := along(named, named.Schedule)
 	if len(req.SigmaMax) > 0 {
 		if made.schedule, err = named.Until(req.SigmaMax); err != nil {
 			return nil, api.Errorf(api.BadRequest, "%w", err)

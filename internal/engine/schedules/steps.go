@@ -6,7 +6,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
-	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -43,19 +42,14 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		return nil, err
 	}
 	defer m.Release()
-	net := batch.Network{On: on, Weights: m.Weights()}
-	run := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed, req.Samples)
+	run, err := k.ensemble(m, on, named, req.Seed, req.Samples)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range run.Rows {
 		if _, err := named.Row(int(r.Label)); err != nil {
 			return nil, err
 		}
-	}
-	from, err := starts.New(named, "", m, on.Basis())
-	if err != nil {
-		return nil, err
-	}
-	if from != nil {
-		run.Start = from
 	}
 	report := api.Sparsely(progress)
 	teacher, end, err := teach(ctx, run, named.Schedule, candidates, report)
@@ -72,7 +66,8 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		Solver: set.Solver, Steps: set.Steps, NFE: set.NFE, Samples: req.Samples, Schedule: named.Name, T: choice.Times,
 		Predicted: choice.Predicted, PredictedUniform: choice.PredictedUniform,
 	}
-	held := k.Batcher.Ensemble(net, m.Shape.Labels, req.Seed+uint64(req.Samples), req.Samples)
+	held := k.Batcher.Ensemble(batch.Network{On: on, Weights: m.Weights()}, m.Shape.Labels, req.Seed+uint64(req.Samples),
+		req.Samples)
 	held.Start = run.Start
 	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule),
 		nil); err != nil {
@@ -82,13 +77,8 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		return nil, err
 	}
 	told.ErrorUniform, err = errorOf(ctx, held, set, named.Schedule, end)
-	made := &newSchedule{schedule: choice.Schedule, basis: named.Basis, steps: told}
-	if named.Start != nil {
-		made.start = named.Start.Start
-	}
-	if named.Statistics != nil {
-		made.statistics = named.Statistics.Statistics
-	}
+	made := along(named, choice.Schedule)
+	made.steps = told
 	return made, err
 }
 
