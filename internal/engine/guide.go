@@ -56,17 +56,14 @@ func (e *Engine) newGuide(req api.Sample, m *catalog.Model, b *basis.Basis) (*gu
 	return g, err
 }
 
-// hold keeps the guide's weights until release.
-func (g *guide) hold() (by *batch.Guide, release func(), err error) {
+// held returns the guide with its weights, which somebody holds.
+func (g *guide) held() *batch.Guide {
 	if g == nil {
-		return nil, func() {}, nil
+		return nil
 	}
-	if err := g.model.Hold(); err != nil {
-		return nil, nil, err
-	}
-	held := g.by
-	held.Net = batch.Network{On: g.on, Weights: g.model.Weights()}
-	return &held, g.model.Release, nil
+	by := g.by
+	by.Net = batch.Network{On: g.on, Weights: g.model.Weights()}
+	return &by
 }
 
 // evaluations counts those of both networks in the first n stages of a plan.

@@ -164,12 +164,31 @@ func (e *Engine) prepareSample(_ context.Context, req api.Sample) (*api.Job, err
 		Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
 		Samples: n, Part: s.part,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
-			if err := s.model.Hold(); err != nil {
+			release, err := s.hold()
+			if err != nil {
 				return err
 			}
-			defer s.model.Release()
+			defer release()
 			return s.runAll(ctx, n, emit)
 		},
+	}, nil
+}
+
+// hold keeps the weights of the model and of its guide on the device until release.
+func (s *sampling) hold() (release func(), err error) {
+	if err := s.model.Hold(); err != nil {
+		return nil, err
+	}
+	if s.guide == nil {
+		return s.model.Release, nil
+	}
+	if err := s.guide.model.Hold(); err != nil {
+		s.model.Release()
+		return nil, err
+	}
+	return func() {
+		s.guide.model.Release()
+		s.model.Release()
 	}, nil
 }
 
@@ -295,16 +314,11 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 		}
 	}
 	net := batch.Network{On: s.on, Weights: s.model.Weights()}
-	by, release, err := s.guide.hold()
-	if err != nil {
-		return err
-	}
-	defer release()
 	var from batch.Start
 	if s.start != nil {
 		from = s.start
 	}
-	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, by, func(k int, t *kernels.Trajectory) error {
+	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, s.guide.held(), func(k int, t *kernels.Trajectory) error {
 		step := plans[0].Stages[k].Step
 		if step < 0 {
 			return nil

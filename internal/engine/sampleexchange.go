@@ -33,12 +33,13 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 	if err != nil {
 		return nil, err
 	}
-	if err := s.model.Hold(); err != nil {
+	release, err := s.hold()
+	if err != nil {
 		return nil, err
 	}
 	received := 0
 	return &api.Exchange{
-		Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: s.model.Release,
+		Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: release,
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
 			labels := api.ColumnOf[int32](in, batch, "label")
 			latents := api.ColumnOf[float32](in, batch, "latent")
