@@ -10,7 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
-	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // ModelType is the model_type of a described network's config.json.
@@ -81,20 +80,4 @@ func (c Config) check() error {
 		return bad("graph", "is missing")
 	}
 	return nil
-}
-
-// kind names the parametrisation.
-func (c Config) kind() string {
-	if c.Parametrization == nil {
-		return parametrization.EDM
-	}
-	return c.Parametrization.Kind()
-}
-
-// noiseLevels returns those that the network was trained on.
-func (c Config) noiseLevels() schedule.Range {
-	if c.Parametrization == nil {
-		return schedule.Range{}
-	}
-	return c.Parametrization.Range()
 }

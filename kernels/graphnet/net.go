@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -122,7 +123,8 @@ func (n *Net) Shape() kernels.Shape {
 	c := n.cfg
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Classes: slices.Clone(c.Classes), Parametrization: c.kind(), Range: c.noiseLevels(),
+		Labels: c.LabelDim, Classes: slices.Clone(c.Classes), Parametrization: c.Parametrization.Kind(),
+		Range: c.Parametrization.Range(),
 	}
 }
 
@@ -134,7 +136,8 @@ func (n *Net) Spec() kernels.Spec {
 	c := n.cfg
 	return kernels.Spec{
 		Key: n.key, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Ratios: c.RatioEmbedding, Parametrization: c.Parametrization, Range: c.noiseLevels(),
+		Labels: c.LabelDim, Ratios: c.RatioEmbedding, Parametrization: c.Parametrization,
+		Range: c.Parametrization.Range(),
 	}
 }
 
@@ -171,13 +174,12 @@ func (n *Net) Init(seed uint64) [][]float32 {
 }
 
 func initializer(p nn.Param) nn.Initializer {
-	weight := len(p.Name) >= 6 && p.Name[len(p.Name)-6:] == "weight"
 	switch {
 	case p.Optional || p.Frozen:
 		return nil
 	case len(p.Shape) >= 2:
 		return nn.Normal(1 / sqrt(p.Size()/p.Shape[0]))
-	case weight:
+	case strings.HasSuffix(p.Name, "weight"):
 		return func(_ *rand.Rand, dst []float32) {
 			for i := range dst {
 				dst[i] = 1

@@ -65,14 +65,24 @@ func (p *Parametrization) own() schedule.Range {
 	return schedule.Range{}
 }
 
-// Kind returns one of Kinds.
-func (p *Parametrization) Kind() string { return p.cfg.Kind }
+// Kind returns one of Kinds; that of nil, of a network that names none, is EDM's.
+func (p *Parametrization) Kind() string {
+	if p == nil {
+		return EDM
+	}
+	return p.cfg.Kind
+}
 
 // SigmaData returns the standard deviation of the data.
 func (p *Parametrization) SigmaData() float64 { return p.cfg.SigmaData }
 
-// Range returns the noise levels that the network was trained on, as far as they are known.
-func (p *Parametrization) Range() schedule.Range { return p.noise }
+// Range returns the noise levels that the network was trained on, as far as they are known; of nil, none.
+func (p *Parametrization) Range() schedule.Range {
+	if p == nil {
+		return schedule.Range{}
+	}
+	return p.noise
+}
 
 // MarshalJSON writes the section as it was configured.
 func (p *Parametrization) MarshalJSON() ([]byte, error) { return json.Marshal(p.given) }

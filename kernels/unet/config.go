@@ -90,24 +90,13 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// kind names the parametrisation.
-func (c Config) kind() string {
-	if c.Parametrization == nil {
-		return parametrization.EDM
-	}
-	return c.Parametrization.Kind()
-}
-
 // noiseLevels returns those that the network was trained on: its own and its parametrisation's.
 func (c Config) noiseLevels() schedule.Range {
 	r := schedule.Range{Min: float64(c.SigmaMin), Max: float64(c.SigmaMax)}
 	if math.IsInf(r.Max, 1) {
 		r.Max = 0
 	}
-	if c.Parametrization != nil {
-		r = r.Within(c.Parametrization.Range())
-	}
-	return r
+	return r.Within(c.Parametrization.Range())
 }
 
 // Extended is a float64 that may be infinite, which JSON writes as "inf".

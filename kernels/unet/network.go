@@ -41,7 +41,7 @@ func (n *Net) Shape() kernels.Shape {
 	c := n.Config()
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Classes: c.Classes, Parametrization: c.kind(), Range: c.noiseLevels(),
+		Labels: c.LabelDim, Classes: c.Classes, Parametrization: c.Parametrization.Kind(), Range: c.noiseLevels(),
 	}
 }
 
