@@ -104,11 +104,7 @@ func (b *builder) grouped(c *call, x value, w *Node, n nn.Window, out int) value
 	default:
 		parts := make([]*Node, groups)
 		for i := range parts {
-			part := func(x *Node,
-				size int,
-			) *Node {
-				return graph.SliceAxis(x, 3, graph.AxisRange(i*size, (i+1)*size))
-			}
+			part := func(x *Node, size int) *Node { return graph.SliceAxis(x, 3, graph.AxisRange(i*size, (i+1)*size)) }
 			parts[i] = n.Convolve(part(img, in/groups), part(w, out/groups))
 		}
 		y = graph.Concatenate(parts, 3)

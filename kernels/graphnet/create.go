@@ -48,7 +48,7 @@ func full(c *call) value {
 
 func scalar(c *call) value { return c.filled(c.float("s", 0)) }
 
-// count returns 0, 1, … as many as the file declares.
+// steps returns 0, 1, … as many as the file declares.
 func (c *call) steps() *Node {
 	if len(c.o.shape) != 1 || kinds[c.o.dtype] == boolean {
 		refuse("its shape must have one axis, got %v", c.o.shape)
@@ -58,9 +58,7 @@ func (c *call) steps() *Node {
 
 func arange(c *call) value {
 	i, start, step := c.steps(), c.float("start", 0), c.float("step", 1)
-	if step != 1 {
-		i = graph.MulScalar(i, step)
-	}
+	i = scale(i, step)
 	if start != 0 {
 		i = graph.AddScalar(i, start)
 	}

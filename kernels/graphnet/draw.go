@@ -37,8 +37,7 @@ func (n *Net) draw() error {
 		return graphError("%s", shortLine(err.Error()))
 	case cost.FLOPs < 0 || float64(cost.FLOPs) > maxFLOPs*drawBatch:
 		return graphError("one evaluation takes %.3g operations an image; at most %.3g",
-			float64(cost.FLOPs)/drawBatch,
-			maxFLOPs)
+			float64(cost.FLOPs)/drawBatch, maxFLOPs)
 	}
 	return nil
 }

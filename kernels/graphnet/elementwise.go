@@ -64,12 +64,7 @@ func scaled(f func(x, y *Node) *Node) rule {
 	return func(c *call) value {
 		x := c.tensor("self")
 		alpha := c.float("alpha", 1)
-		return c.b.pair(x, c.operand("other", x.n), func(x, y *Node) *Node {
-			if alpha != 1 {
-				y = graph.MulScalar(y, alpha)
-			}
-			return f(x, y)
-		})
+		return c.b.pair(x, c.operand("other", x.n), func(x, y *Node) *Node { return f(x, scale(y, alpha)) })
 	}
 }
 
@@ -87,14 +82,8 @@ func divide(c *call) value {
 func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
 	rank := max(x.rank(), y.rank())
 	x, y = x.raise(rank), y.raise(rank)
-	lead := x
-	if y.n.Shape().Size() > x.n.Shape().Size() {
-		lead = y
-	}
+	lead := larger(x, y)
 	xn, yn := x.like(lead), y.like(lead)
-	if x.n.Shape().Size() == 1 && rank == 0 {
-		xn, yn = x.n, y.n
-	}
 	narrow := xn.DType() == lib.BFloat16 || yn.DType() == lib.BFloat16
 	xn, yn = b.promote(nn.Wide(xn), nn.Wide(yn))
 	out := f(xn, yn)
@@ -102,6 +91,14 @@ func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
 		out = graph.ConvertDType(out, lib.BFloat16)
 	}
 	return value{n: out, at: lead.at}
+}
+
+// larger returns the operand in whose order the result of a pair is stored.
+func larger(x, y value) value {
+	if y.n.Shape().Size() > x.n.Shape().Size() {
+		return y
+	}
+	return x
 }
 
 // promote brings two operands to one type: a floating one if either is, else an integer one.
@@ -263,13 +260,10 @@ func where(c *call) value {
 	}
 	x, y := c.operand("self", like), c.operand("other", like)
 	rank := max(cond.rank(), x.rank(), y.rank())
-	return c.b.pair(x.raise(rank), y.raise(rank), func(xn, yn *Node) *Node {
+	x, y = x.raise(rank), y.raise(rank)
+	m := cond.raise(rank).like(larger(x, y))
+	return c.b.pair(x, y, func(xn, yn *Node) *Node {
 		dims := make([]int, rank)
-		lead := x.raise(rank)
-		if y.n.Shape().Size() > x.n.Shape().Size() {
-			lead = y.raise(rank)
-		}
-		m := cond.raise(rank).like(lead)
 		for i := range dims {
 			dims[i] = max(xn.Shape().Dimensions[i], yn.Shape().Dimensions[i], m.Shape().Dimensions[i])
 		}

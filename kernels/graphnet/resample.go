@@ -47,8 +47,8 @@ func average(c *call) value {
 		refuse("%d×%d pixels become %v; the mean is taken of whole blocks", d[1], d[2], to)
 	}
 	k := [2]int{d[1] / to[2], d[2] / to[3]}
-	if c.has("kernel_size") && (c.two("kernel_size", 1) != k || c.two("stride", k[0]) != k || c.two("padding",
-		0) != [2]int{}) {
+	if c.has("kernel_size") &&
+		(c.two("kernel_size", 1) != k || c.two("stride", k[0]) != k || c.two("padding", 0) != [2]int{}) {
 		refuse("windows that overlap, or padding, have no rule")
 	}
 	wide := graph.Reshape(nn.Wide(n), d[0], to[2], k[0], to[3], k[1], d[3])

@@ -205,7 +205,7 @@ func stack(c *call) value {
 	return plain(graph.Concatenate(nodes, a))
 }
 
-// pad puts a constant around; of the modes only that, and reflections of images are not.
+// pad puts zeros around. Reflections and the like have no rule.
 func pad(c *call) value {
 	if mode := c.str("mode"); mode != "" && mode != "constant" {
 		refuse("mode %q has no rule; pad with a constant", shorten(mode))

@@ -80,7 +80,7 @@ func (v value) like(w value) *Node { return v.in(invert(w.at)...) }
 // with returns another node in the same order.
 func (v value) with(n *Node) value { return value{n: n, at: v.at} }
 
-// keeps returns v without the axes of PyTorch's that are not kept; n is the node without them.
+// without returns v without some of PyTorch's axes; n is the node that has lost them.
 func (v value) without(n *Node, gone []int) value {
 	var left []int // places in the old node of the axes that stay
 	for i, a := range v.at {

@@ -61,9 +61,8 @@ func New(s Settings, b *basis.Basis) (*Mixture, error) {
 	var sum float64
 	for i, w := range s.Weights {
 		if !(w > 0) || len(s.Means[i]) != d || len(s.Covs[i]) != d*d {
-			return nil,
-				fmt.Errorf("mixture: component %d must have a positive weight, %d means and %d covariances, got %g, %d and %d",
-					i, d, d*d, w, len(s.Means[i]), len(s.Covs[i]))
+			return nil, fmt.Errorf("mixture: component %d must have a positive weight, %d means and %d covariances, "+
+				"got %g, %d and %d", i, d, d*d, w, len(s.Means[i]), len(s.Covs[i]))
 		}
 		sum += w
 		var chol mat.Cholesky
