@@ -1,7 +1,6 @@
 package schedules
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -46,26 +45,12 @@ The schedule knows its start and its solver: sample along it with nfe alone.`,
   anisoflight sample --model digits --schedule few --nfe 5`,
 	Options: slices.Concat(fewRequest, connect.FolderOptions),
 	JSON:    true,
-	Run: func(ctx context.Context, e command.Env) error {
-		fields := e.Request(fewRequest)
-		fields["kind"] = "few"
-		var reply api.ScheduleInfo
-		if err := connect.Perform(ctx, e, "MakeSchedule", fields, "trying", &reply); err != nil {
-			return err
-		}
-		if e.JSON {
-			return command.PrintJSON(e.Out, reply)
-		}
-		if err := printFew(e.Out, *reply.Few); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(e.Out, "sample with: --schedule %s --nfe %d\n", reply.Name, reply.Few.Chosen.NFE)
-		return err
-	},
+	Run:     connect.Makes("MakeSchedule", "few", fewRequest, "trying", printFew),
 }
 
 // printFew shows the sampler that was chosen beside the best from noise alone.
-func printFew(w io.Writer, f api.Few) error {
+func printFew(w io.Writer, made api.ScheduleInfo) error {
+	f := made.Few
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "\tSOLVER\tNFE\tFROM\tSTART\tLEVELS\tFREQUENCIES\tEDGES\tHELD BACK")
 	for _, q := range []struct {
@@ -75,5 +60,9 @@ func printFew(w io.Writer, f api.Few) error {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%.3g\t%s\t%s\t%.3g\t%.3g\t%.3g, %.3g\n", q.is, q.try.Solver, q.try.NFE, q.try.SigmaMax,
 			q.try.Start, q.try.Levels, q.try.Frequencies, q.try.Edges, q.try.Held.Frequencies, q.try.Held.Edges)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "sample with: --schedule %s --nfe %d\n", made.Name, f.Chosen.NFE)
+	return err
 }
