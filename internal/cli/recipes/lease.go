@@ -20,7 +20,7 @@ const leaseTick = 100 * time.Millisecond
 
 // lease waits until no other recipe on the folder does a stage, and keeps others from it until it is released. It is a
 // lock as the folder's own: the kernel gives it back when its holder ends, however it ends.
-func (k *kitchen) lease(
+func (k *runner) lease(
 	ctx context.Context, r *recipe.Recipe, s recipe.Stage, heading string,
 ) (release func(), err error) {
 	name := fmt.Sprintf("%s-%s-%s", r.Name, s.Kind, filepath.Base(s.Makes))
@@ -57,7 +57,7 @@ func holder(h *catalog.Held) string {
 }
 
 // follow waits until a run that the server works on, on whose behalf ever, has ended or been paused.
-func (k *kitchen) follow(ctx context.Context, run *api.RunInfo) error {
+func (k *runner) follow(ctx context.Context, run *api.RunInfo) error {
 	for said := false; run.State == "running"; said = true {
 		if !said {
 			fmt.Fprintf(k.Err, "the run %s is at work on the server; waiting for it\n", run.Name)

@@ -82,7 +82,7 @@ func runRecipe(ctx context.Context, e command.Env, root func() *cobra.Command) e
 	if e.Toggle("dry_run") {
 		return printPlans(ctx, e, recipes)
 	}
-	return cook(ctx, e, root, recipes)
+	return run(ctx, e, root, recipes)
 }
 
 // place says where the stages of the recipes find and leave things.

@@ -17,8 +17,8 @@ import (
 	"github.com/anisoflight/anisoflight/internal/recipe"
 )
 
-// kitchen is where recipes are done.
-type kitchen struct {
+// runner does the stages of recipes, one after the other.
+type runner struct {
 	command.Env
 	root    func() *cobra.Command // of the whole command line
 	place   recipe.Place
@@ -27,22 +27,22 @@ type kitchen struct {
 	measure bool // there are features to take distances with
 }
 
-// cook does the stages of the recipes, all on one server.
-func cook(ctx context.Context, e command.Env, root func() *cobra.Command, recipes []*recipe.Recipe) error {
+// run does the stages of the recipes, all on one server.
+func run(ctx context.Context, e command.Env, root func() *cobra.Command, recipes []*recipe.Recipe) error {
 	ctx = connect.Patiently(ctx, func(held *catalog.Held) {
 		fmt.Fprintf(e.Err, "%s works on the folder %s; waiting for it\n", holder(held), held.Dir)
 	})
 	return connect.WithServer(ctx, e, func(c connect.Connection) error {
-		k := &kitchen{
+		k := &runner{
 			Env: e, root: root, server: c, place: place(e, c.Location), done: map[string]bool{},
 			measure: measures(e),
 		}
-		return k.cook(connect.WithConnection(ctx, c), recipes)
+		return k.run(connect.WithConnection(ctx, c), recipes)
 	})
 }
 
-// cook does what is left of the recipes, the tables last.
-func (k *kitchen) cook(ctx context.Context, recipes []*recipe.Recipe) error {
+// run does what is left of the recipes, the tables last.
+func (k *runner) run(ctx context.Context, recipes []*recipe.Recipe) error {
 	for _, tables := range []bool{false, true} {
 		for _, r := range recipes {
 			stages := r.Stages(k.place)
@@ -63,7 +63,7 @@ func (k *kitchen) cook(ctx context.Context, recipes []*recipe.Recipe) error {
 }
 
 // stage does what is left of one stage, unless another recipe has had it.
-func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, heading string) error {
+func (k *runner) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, heading string) error {
 	if k.done[s.String()] {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (k *kitchen) stage(ctx context.Context, r *recipe.Recipe, s recipe.Stage, h
 }
 
 // sayHowToMeasure prints the commands that are left where no features are named.
-func (k *kitchen) sayHowToMeasure(recipes []*recipe.Recipe) {
+func (k *runner) sayHowToMeasure(recipes []*recipe.Recipe) {
 	fmt.Fprintf(k.Out, "The models are there. To measure them, serve the folder, and name a network of features:\n  %s\n",
 		serveCommand(k.place))
 	said := map[string]bool{}
@@ -108,7 +108,7 @@ func (k *kitchen) sayHowToMeasure(recipes []*recipe.Recipe) {
 
 // left returns the arguments of the command that does what is left of a stage; none if
 // nothing is.
-func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([]string, error) {
+func (k *runner) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([]string, error) {
 	switch {
 	case s.Settings != nil:
 		return k.leftOfRun(ctx, s)
@@ -136,7 +136,7 @@ func (k *kitchen) left(ctx context.Context, r *recipe.Recipe, s recipe.Stage) ([
 }
 
 // leftOfRun looks at how far a run is.
-func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, error) {
+func (k *runner) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, error) {
 	var run api.RunInfo
 	err := connect.Act(ctx, k.server, "GetRun", map[string]any{"run": s.Makes}, nil, &run)
 	saved := command.Exists(k.modelFolder(s.Makes))
@@ -166,7 +166,7 @@ func (k *kitchen) leftOfRun(ctx context.Context, s recipe.Stage) ([]string, erro
 }
 
 // do runs a stage's command line: of this program within this process, of Python's in its own.
-func (k *kitchen) do(ctx context.Context, s recipe.Stage, args []string) error {
+func (k *runner) do(ctx context.Context, s recipe.Stage, args []string) error {
 	if s.Program == k.place.Anisoflight {
 		root := k.root()
 		root.SetArgs(append(args, "--log-level", k.Text("log_level"), "--log-format", k.Text("log_format")))
@@ -190,7 +190,7 @@ func (k *kitchen) do(ctx context.Context, s recipe.Stage, args []string) error {
 }
 
 // check holds what a stage has made, or was there, to the recipe.
-func (k *kitchen) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) error {
+func (k *runner) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) error {
 	switch {
 	case s.Kind == recipe.KindNetwork:
 		text, err := os.ReadFile(filepath.Join(k.modelFolder(s.Makes), "config.json"))
@@ -215,7 +215,7 @@ func (k *kitchen) check(ctx context.Context, r *recipe.Recipe, s recipe.Stage) e
 	return nil
 }
 
-func (k *kitchen) modelFolder(name string) string { return filepath.Join(k.place.Data, "models", name) }
+func (k *runner) modelFolder(name string) string { return filepath.Join(k.place.Data, "models", name) }
 
 // python is the program that has the Python package.
 func python(e command.Env) string {
