@@ -6,6 +6,7 @@ own; a pipeline that knows nothing of σ holds c·x throughout, from unit noise 
     kind        holds c·x            time            returns
     denoiser    x                    σ               x_0 or ε
     edm         x                    ¼ ln σ          F of D = c_skip x + c_out F, at c_in x
+    ve          x                    ln(σ/2)         −ε
     ddpm        x / √(1 + σ²)        τ               ε, x_0, or v = √ᾱ ε − √(1 − ᾱ) x_0; ᾱ_τ = 1 / (1 + σ²)
     flow        x / (1 + σ)          s·N             ε − x_0 at (1 − s) x_0 + s ε; s = σ / (1 + σ)
 
@@ -108,6 +109,30 @@ class EDM:
         norm = np.hypot(sigma, self.sigma_data).item()
         sign = 1 if self.prediction == "epsilon" else -1
         return (self.sigma_data / norm) ** 2 * held + sign * sigma * self.sigma_data / norm * output
+
+
+@dataclass(frozen=True)
+class VE:
+    """EDM's VE baseline: a network that takes x as it is and returns −ε.
+
+    >>> VE().denoised(-2.0, 5.0, 0.5), round(VE().sigma(VE().time(3.0)), 6)
+    (4.0, 3.0)
+    """
+
+    def scale(self, sigma: float) -> float:
+        del sigma
+        return 1.0
+
+    input_scale = scale
+
+    def time(self, sigma: float) -> float:
+        return np.log(sigma / 2).item()
+
+    def sigma(self, time: float) -> float:
+        return 2 * np.exp(time).item()
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        return held + sigma * output
 
 
 class DDPM:

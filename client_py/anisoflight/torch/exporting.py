@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch  # pyright: ignore[reportMissingImports]
+from safetensors.torch import save
 
 from ..errors import BadRequestError
 from .program import record
-from .wrapping import Wrapped, wrapped
+from .wrapping import Wrapped, evaluating, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass
@@ -35,18 +35,18 @@ class Exported:
         """The kinds of operation, by PyTorch's names."""
         return sorted({node["op"] for node in self.config["graph"]["nodes"]})
 
+    def files(self) -> tuple[bytes, bytes]:
+        """config.json and model.safetensors, which has a tensor even where the module has none."""
+        tensors = {name: value.float().contiguous().cpu().clone() for name, value in self.tensors.items()}
+        weights = save(tensors or {"anisoflight.none": torch.zeros(1)}, metadata={"format": "pt"})
+        return json.dumps(self.config).encode(), weights
+
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write config.json and model.safetensors into a new folder, which a server takes as a model."""
-        from safetensors.torch import save_file
-
         target = Path(folder)
         target.mkdir(parents=True)
-        (target / "config.json").write_text(json.dumps(self.config))
-        save_file(
-            {name: value.float().contiguous().cpu().clone() for name, value in self.tensors.items()},
-            target / "model.safetensors",
-            metadata={"format": "pt"},
-        )
+        for name, data in zip(("config.json", "model.safetensors"), self.files(), strict=True):
+            (target / name).write_bytes(data)
         return target
 
 
@@ -76,7 +76,7 @@ def export(
     inputs of anisotropic training; where it is not given, diffusers' embeddings of time. They enter with weights of
     zero and change nothing until they are trained. Dropout is active in training on the server at the module's rates.
     """
-    with _evaluating(module):
+    with evaluating(module):
         ask = wrapped(module, size=size, channels=channels, labels=labels, label=label, conditions=conditions)
         try:
             found = record(ask.module, ask.examples, _places(module, ratios_at))
@@ -86,7 +86,7 @@ def export(
             said = str(error).strip().splitlines()
             raise BadRequestError(
                 f"torch.export cannot record a {type(module).__name__}: {said[0] if said else error!r}; "
-                "anisoflight.torch.remote asks networks that cannot be exported",
+                "a network that stays in the notebook is sampled there, with anisoflight.diffusers.Scheduler",
                 "BAD_MODEL",
             ) from error
     if classes is not None and len(classes) != ask.labels:
@@ -112,15 +112,3 @@ def _places(module: torch.nn.Module, given: str | Sequence[str] | None) -> list[
     if given is not None:
         return [given] if isinstance(given, str) else list(given)
     return [name for name, one in module.named_modules() if type(one).__name__ == "TimestepEmbedding"]
-
-
-@contextmanager
-def _evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """The module in evaluation mode, and afterwards as it was."""
-    training = {name: one.training for name, one in module.named_modules()}
-    module.eval()
-    try:
-        yield
-    finally:
-        for name, one in module.named_modules():
-            one.training = training[name]

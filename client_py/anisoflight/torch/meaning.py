@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadRequestError
-from ..networks import DDPM, EDM, Flow
+from ..networks import DDPM, EDM, VE, Flow
 
 if TYPE_CHECKING:
     from ..networks import Network
@@ -79,27 +79,15 @@ def _named(name: str) -> dict[str, Any]:
     return {"kind": _kind(name), "alphas_cumprod": np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)).tolist()}
 
 
-class _VE:
-    def scale(self, sigma: float) -> float:
-        del sigma
-        return 1.0
-
-    def time(self, sigma: float) -> float:
-        return float(np.log(sigma / 2))
-
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
-        return held + sigma * output
-
-
-def network_of(section: Mapping[str, Any]) -> tuple[Any, float, float]:
+def network_of(section: Mapping[str, Any]) -> tuple[Network | None, float, float]:
     """How a network of this section is asked, and a range of noise levels that it knows."""
     kind = section["kind"]
     lo, hi = float(section.get("sigma_min") or 0.02), float(section.get("sigma_max") or 20)
-    asked: Network | Any
+    asked: Network
     if kind == "edm":
         asked = EDM("epsilon", float(section.get("sigma_data") or 0.5))
     elif kind == "ve":
-        asked = _VE()
+        asked = VE()
     elif kind == "flow" and not section.get("to_data"):
         asked = Flow(section.get("steps") or 1)  # pyright: ignore[reportArgumentType]
     elif kind in ("epsilon", "v", "x0") and not section.get("timesteps"):

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch  # pyright: ignore[reportMissingImports]
-from safetensors.torch import load, save
+from safetensors.torch import load
 
 from ..errors import BadRequestError
 from ..tensors import table_of
 from ..uploads import send
 from .exporting import Exported, export
 from .meaning import network_of, parametrization
+from .wrapping import evaluating
 
 Client = Any
 """An `anisoflight.Client`, whose module imports this one."""
@@ -40,9 +41,7 @@ def put_network(
         exported = module
     else:
         exported = export(module, parametrization=parametrization(scheduler, prediction), **how)
-    config = json.dumps(exported.config).encode()
-    tensors = {key: value.float().contiguous().cpu().clone() for key, value in exported.tensors.items()}
-    weights = save(tensors or {"anisoflight.none": torch.zeros(1)}, metadata={"format": "pt"})
+    config, weights = exported.files()
     data = np.zeros(-(-(len(config) + len(weights)) // PART) * PART, np.uint8)
     data[: len(config)] = np.frombuffer(config, np.uint8)
     data[len(config) : len(config) + len(weights)] = np.frombuffer(weights, np.uint8)
@@ -77,15 +76,12 @@ def _compare(client: Client, name: str, exported: Exported) -> None:
     x = x.astype(np.float32)
     labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
     served = client.denoise(name, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
-    scale = np.array([kind.scale(s) * getattr(kind, "input_scale", lambda _: 1)(s) for s in sigmas])
+    scale = np.array([kind.scale(s) * kind.input_scale(s) for s in sigmas])
     times = torch.tensor([kind.time(s) for s in sigmas], dtype=torch.float32)
     z = torch.from_numpy((x * scale[:, None, None, None]).astype(np.float32))
-    training = ask.module.training
-    ask.module.eval()
-    with torch.no_grad():
+    with evaluating(ask.module), torch.no_grad():
         like = next((p for p in ask.module.parameters() if p.dtype.is_floating_point), z)
         raw = ask.call(z.to(like), times.to(like), None if labels is None else torch.from_numpy(labels).long())
-    ask.module.train(training)
     raw = raw.float().cpu().numpy()
     held = x * np.array([kind.scale(s) for s in sigmas])[:, None, None, None]
     wanted = np.stack([kind.denoised(raw[i], held[i], float(s)) for i, s in enumerate(sigmas)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from ..errors import BadRequestError
 from .program import BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass
@@ -163,3 +164,15 @@ def _of_diffusers(
         count = labels
     examples.append(("label", none, torch.arange(BATCH) % int(count)))
     return Wrapped(_Diffusers(module, channels, name, None), examples, channels, h, w, int(count))
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """The module in evaluation mode, and afterwards as it was."""
+    training = {name: one.training for name, one in module.named_modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for name, one in module.named_modules():
+            one.training = training[name]
