@@ -16,7 +16,7 @@ from .measurement import Job, Measurement, state_folder, versions
 from .ranges import blocks_of, numbers_of
 from .reference import Reference, load_reference
 from .shards import Work, merge, share_of, write_shard
-from .sources import ServerDataset, ServerSamples
+from .sources import ServerDataset, ServerSamples, server_versions
 from .summary import summary
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def _jobs(args: Namespace, benchmark: str) -> list[Job]:
     if args.images is not None:
         return [Job(files_source(args.images), args.method or args.images.name, benchmark)]
     client = connected(args)
-    info = client.info()
-    server = {"server": info["version"], "device": info["device"]["name"]}
+    server = server_versions(client)
     if args.dataset is not None:
         return [Job(ServerDataset(client, args.dataset), args.method or args.dataset, benchmark, versions=server)]
     options = _options(args)

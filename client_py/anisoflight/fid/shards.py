@@ -114,11 +114,6 @@ def write_shard(work: Work, share: Share, out: Path, reference_file: Path) -> in
     plan = json.loads(json.dumps(work.plan()))
     mine = units(plan)[share.index :: share.count]
     images = sum(stop - start for _, start, stop in mine)
-    if out.exists():
-        known = Shard.open(out)
-        if (known.share, known.plan) != (share, plan):
-            raise FidError(f"{out} is there and holds shard {known.share} of another measurement", "BAD_SHARD")
-        return images
     name = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
     folder = out.with_name(out.name + ".state") / f"{name}-{share.index}-{share.count}"
 
@@ -127,6 +122,9 @@ def write_shard(work: Work, share: Share, out: Path, reference_file: Path) -> in
 
     with exclusive(out.with_name(out.name + ".lock"), waiting):
         if out.exists():
+            known = Shard.open(out)
+            if (known.share, known.plan) != (share, plan):
+                raise FidError(f"{out} is there and holds shard {known.share} of another measurement", "BAD_SHARD")
             return images
         bar = tqdm(total=images, desc=f"shard {share}", unit="image", disable=not work.pace.progress)
         with bar:

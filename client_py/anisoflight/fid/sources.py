@@ -134,3 +134,9 @@ class ServerDataset:
     def _messages(self, start: int, stop: int) -> Iterator[Message]:
         request = {"dataset": self.name, "offset": start, "limit": stop - start}
         return (message for message in self.client.stream("Dataset", request) if message.batch.num_rows)
+
+
+def server_versions(client: Client) -> dict[str, str]:
+    """What a server that draws images runs, and on what, as rows tell it."""
+    info = client.info()
+    return {"server": info["version"], "device": info["device"]["name"]}

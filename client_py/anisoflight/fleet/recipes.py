@@ -9,7 +9,6 @@ actors (`sampling`).
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ..fid.errors import FidError
 from ..locks import exclusive
 from ..serve import find_binary, serve
+from .folders import bring, entries, publish
 from .sampling import joined
-from .workers import copy_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -164,7 +163,7 @@ def _make(stage: Stage, words: list[str], place: Place) -> str:
             words = [_moved(word, place.data, own) for word in words]
         told = _run(words, place)
         for kind in (*KINDS, "runs"):
-            for entry in _entries(own / kind):
+            for entry in entries(own / kind):
                 publish(entry, place.data / kind / entry.name, own)
         shutil.rmtree(own)
     return told
@@ -175,31 +174,6 @@ def _moved(word: str, data: Path, own: Path) -> str:
     if word == str(data):
         return str(own)
     return str(own / word.removeprefix(f"{data}/")) if word.startswith(f"{data}/") else word
-
-
-def bring(source: Path, to: Path, kinds: Sequence[str]) -> None:
-    """Give a folder what a data folder has of these kinds and it has not, by links where they can be."""
-    for kind in kinds:
-        for entry in _entries(source / kind):
-            publish(entry, to / kind / entry.name, to)
-
-
-def publish(entry: Path, to: Path, aside: Path) -> None:
-    """Put an entry to its place as a whole, by way of a folder of the same file system; what is there stays."""
-    if to.exists():
-        return
-    with tempfile.TemporaryDirectory(prefix=".", dir=aside) as held:
-        copy_tree(entry, Path(held) / entry.name)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.rename(Path(held) / entry.name, to)
-        except OSError:
-            if not to.exists():
-                raise
-
-
-def _entries(folder: Path) -> list[Path]:
-    return [entry for entry in folder.iterdir() if not entry.name.startswith(".")] if folder.is_dir() else []
 
 
 def _run(words: Sequence[str], place: Place) -> str:

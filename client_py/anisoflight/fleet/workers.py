@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AnisoflightError, UnavailableError
 from ..fid.errors import FidError
 from ..fid.features import Loading, for_calc
-from ..fid.sources import ServerSamples
+from ..fid.sources import ServerSamples, server_versions
 from ..fid.stretch import Stretch, look
 from ..serve import serve
+from .folders import bring, publish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ class Worker:
             self._features = for_calc(setup.features, setup.reference, setup.loading)
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="anisoflight-worker-")
-            bring(self._setup.data, Path(self._folder.name), self._setup.models)
+            _brought(self._setup.data, Path(self._folder.name), self._setup.models)
         if self._client is None:
             self._client = serve(data=self._folder.name)
         return True
@@ -77,11 +77,7 @@ class Worker:
     def described(self, jobs: list[Sampled]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """What the jobs' images depend on, and the versions of the server."""
         client = self._serving()
-        info = client.info()
-        return [job.on(client).identity() for job in jobs], {
-            "server": info["version"],
-            "device": info["device"]["name"],
-        }
+        return [job.on(client).identity() for job in jobs], server_versions(client)
 
     def look(self, job: Sampled, identity: dict[str, Any], start: int, stop: int, batch: int) -> Stretch:
         """Look at a stretch. A server that has died meanwhile is replaced, and the stretch begun anew."""
@@ -119,32 +115,10 @@ class Worker:
             self._client = None
 
 
-def bring(source: Path, to: Path, models: tuple[str, ...]) -> None:
-    """Give a folder the models, and all schedules and bases, of a data folder: links where they can be, else copies.
-
-    What is stored is written once and never changed, so that a link is as good as a copy.
-    """
+def _brought(source: Path, to: Path, models: tuple[str, ...]) -> None:
+    """Give a folder the models, and all schedules and bases, of a data folder."""
     for name in models:
         if not (source / "models" / name).is_dir():
             raise FidError(f"there is no model {name!r} in {source}", "BAD_REQUEST")
-        copy_tree(source / "models" / name, to / "models" / name)
-    for kind in _SAMPLED:
-        for entry in (source / kind).iterdir() if (source / kind).is_dir() else ():
-            if not entry.name.startswith("."):
-                copy_tree(entry, to / kind / entry.name)
-
-
-def copy_tree(source: Path, to: Path) -> None:
-    """Copy a file or a folder, by links where they can be."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_dir():
-        shutil.copytree(source, to, copy_function=_link)
-    else:
-        _link(source, to)
-
-
-def _link(source: str | Path, to: str | Path) -> None:
-    try:
-        os.link(source, to)
-    except OSError:  # another file system
-        shutil.copy2(source, to)
+        publish(source / "models" / name, to / "models" / name, to)
+    bring(source, to, _SAMPLED)
