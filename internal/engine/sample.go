@@ -318,7 +318,8 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 	if s.start != nil {
 		from = s.start
 	}
-	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, s.guide.held(), func(k int, t *kernels.Trajectory) error {
+	by := s.guide.held()
+	images, err := s.e.batcher.Follow(ctx, net, rows, plans, latents, from, by, func(k int, t *kernels.Trajectory) error {
 		step := plans[0].Stages[k].Step
 		if step < 0 {
 			return nil
