@@ -25,7 +25,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 notebook: build $(VENV)/.notebook ## the notebooks in JupyterLab (docs/tutorial.md)
-	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) client_py/notebooks
+	$(PY) -m jupyterlab client_py/notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
 	$(PY) -m studies.demo --seed $(SEED)
