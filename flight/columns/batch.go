@@ -123,8 +123,8 @@ func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
 	for i, c := range s.Columns {
 		column := r.Column(i)
-		if column.NullN() != 0 {
-			return b, nullError(c, column)
+		if err := refuseNulls(c, column); err != nil {
+			return b, err
 		}
 		from := 0
 		if t, ok := column.(*tensor.Array); ok {
@@ -133,8 +133,8 @@ func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 		if list, ok := column.(*array.FixedSizeList); ok {
 			from = list.Data().Offset() * c.Len()
 			column = list.ListValues()
-			if column.NullN() != 0 {
-				return b, nullError(c, column)
+			if err := refuseNulls(c, column); err != nil {
+				return b, err
 			}
 		}
 		if column.Len()-from < b.Rows*c.Len() {
@@ -150,13 +150,27 @@ func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	return b, nil
 }
 
-func nullError(c api.Column, a arrow.Array) error {
+// refuseNulls returns an error if an array of column c holds a null. A client may leave the count of nulls to be
+// found from the validity bitmap, and claim one that is shorter than the array.
+func refuseNulls(c api.Column, a arrow.Array) error {
+	count, bitmap := a.Data().NullN(), a.NullBitmapBytes()
+	if count == 0 || (count < 0 && len(bitmap) == 0) {
+		return nil
+	}
+	if end := a.Data().Offset() + a.Len(); len(bitmap)*8 < end {
+		return api.Errorf(api.BadTensor, "Column %q claims %d nulls, and its validity bitmap has %d bits for %d values", c.Name,
+			count, len(bitmap)*8, end).WithHint("Send every number, and no bitmap.")
+	}
 	for i := range a.Len() {
 		if a.IsNull(i) {
 			return api.Errorf(api.BadTensor, "Column %q holds a null at %d", c.Name, i).WithHint("Send every number.")
 		}
 	}
-	return api.Errorf(api.BadTensor, "Column %q claims to hold nulls", c.Name)
+	if count < 0 {
+		return nil
+	}
+	return api.Errorf(api.BadTensor, "Column %q claims %d nulls, and its validity bitmap tells of none", c.Name, count).
+		WithHint("Send every number, and no bitmap.")
 }
 
 // numbersOf looks at n numbers of an array.

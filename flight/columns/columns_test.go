@@ -101,11 +101,18 @@ func TestInputsThatLie(t *testing.T) {
 		return array.NewData(f64, n, []*memory.Buffer{nil, memory.NewBufferBytes(make([]byte, 8*n))}, nil, 0, 0)
 	}
 	oneNull := memory.NewBufferBytes([]byte{0b101})
+	masked := func(bitmap []byte, nulls int) arrow.ArrayData {
+		return array.NewData(list, 9, []*memory.Buffer{memory.NewBufferBytes(bitmap)}, []arrow.ArrayData{numbers(18)}, nulls, 0)
+	}
 	for name, data := range map[string]arrow.ArrayData{
 		"short list": array.NewData(list, 3, []*memory.Buffer{nil}, []arrow.ArrayData{numbers(5)}, 0, 0),
 		"null list":  array.NewData(list, 3, []*memory.Buffer{oneNull}, []arrow.ArrayData{numbers(6)}, 1, 0),
 		"unsure list": array.NewData(list, 3, []*memory.Buffer{oneNull}, []arrow.ArrayData{numbers(6)},
 			array.UnknownNullCount, 0),
+		"short bitmap":        masked([]byte{255}, 1),
+		"short unsure bitmap": masked([]byte{255}, array.UnknownNullCount),
+		"no bitmap":           masked(nil, 2),
+		"no null in it":       masked([]byte{255, 255}, 1),
 		"null numbers": array.NewData(list, 1, []*memory.Buffer{nil},
 			[]arrow.ArrayData{array.NewData(f64, 2, []*memory.Buffer{oneNull, memory.NewBufferBytes(make([]byte, 16))}, nil, 1,
 				0)}, 0, 0),
@@ -118,6 +125,24 @@ func TestInputsThatLie(t *testing.T) {
 		_, err = Batch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, int64(data.Len())))
 		if e := api.ErrorOf(err); e == nil || e.Code != api.BadTensor {
 			t.Errorf("%s: %v, want BAD_TENSOR", name, err)
+		}
+	}
+}
+
+// TestABitmapThatTellsOfNoNull: a count of nulls that is left to be found, and is none.
+func TestABitmapThatTellsOfNoNull(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil)
+	s, err := FromArrow(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bitmap := range map[string][]byte{"none": nil, "whole": {255, 1}} {
+		data := array.NewData(arrow.PrimitiveTypes.Float64, 9, []*memory.Buffer{
+			memory.NewBufferBytes(bitmap), memory.NewBufferBytes(make([]byte, 72)),
+		}, nil, array.UnknownNullCount, 0)
+		b, err := Batch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, 9))
+		if err != nil || len(b.Cols[0].([]float64)) != 9 {
+			t.Errorf("%s: %v, %v", name, b, err)
 		}
 	}
 }
