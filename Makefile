@@ -4,7 +4,7 @@
 PYTHON ?= python3
 SEED   ?= 1
 # Inputs a target, or a time. Go reports a target that the end of its time interrupts as failed, now and then: CI counts.
-FUZZTIME ?= 10000x
+FUZZTIME ?= 30000x
 VENV   := .venv
 PY     := $(VENV)/bin/python
 GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -163,7 +163,7 @@ $(TORCH_VENV)/bin/python:
 # (that of every library too, as `go test -fuzz` has it, takes minutes to build and says little about ours).
 FUZZ_PACKAGES = $(sort $(shell grep -rl --include='*_test.go' '^func Fuzz' base flight internal kernels schedule train | xargs -n 1 dirname))
 
-fuzz: ## every fuzz target for a moment (FUZZTIME=10000x), two at a time
+fuzz: ## every fuzz target for a moment (FUZZTIME=30000x), two at a time
 	@mkdir -p bin/fuzz
 	go test -c -gcflags='github.com/anisoflight/anisoflight/...=-d=libfuzzer' -o bin/fuzz/ $(FUZZ_PACKAGES:%=./%)
 	@grep -oH '^func Fuzz[A-Za-z0-9]*' $(FUZZ_PACKAGES:%=%/*_test.go) | sed -E 's,/[^/]*:func , ,' | \
