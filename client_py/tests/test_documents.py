@@ -266,7 +266,7 @@ def pip(place: Place, where: str, words: list[str]) -> None:
         extras = tomllib.load(file)["project"]["optional-dependencies"].keys()
     assert words[1] == "install"
     for word in words[2:]:
-        if not word.startswith(("-", "dist/", "./")):
+        if not word.startswith(("-", "$(ls dist/", "./")):
             asked = Requirement(word)
             assert asked.name != "anisoflight" or asked.extras <= extras, f"{where}: {word}"
         assert not word.startswith("./") or (ROOT / word).exists(), f"{where}: {word}"

@@ -158,8 +158,8 @@ func refuseNulls(c api.Column, a arrow.Array) error {
 		return nil
 	}
 	if end := a.Data().Offset() + a.Len(); len(bitmap)*8 < end {
-		return api.Errorf(api.BadTensor, "Column %q claims %d nulls, and its validity bitmap has %d bits for %d values", c.Name,
-			count, len(bitmap)*8, end).WithHint("Send every number, and no bitmap.")
+		return api.Errorf(api.BadTensor, "Column %q claims %d nulls, and its validity bitmap has %d bits for %d values",
+			c.Name, count, len(bitmap)*8, end).WithHint("Send every number, and no bitmap.")
 	}
 	for i := range a.Len() {
 		if a.IsNull(i) {

@@ -102,7 +102,8 @@ func TestInputsThatLie(t *testing.T) {
 	}
 	oneNull := memory.NewBufferBytes([]byte{0b101})
 	masked := func(bitmap []byte, nulls int) arrow.ArrayData {
-		return array.NewData(list, 9, []*memory.Buffer{memory.NewBufferBytes(bitmap)}, []arrow.ArrayData{numbers(18)}, nulls, 0)
+		validity := memory.NewBufferBytes(bitmap)
+		return array.NewData(list, 9, []*memory.Buffer{validity}, []arrow.ArrayData{numbers(18)}, nulls, 0)
 	}
 	for name, data := range map[string]arrow.ArrayData{
 		"short list": array.NewData(list, 3, []*memory.Buffer{nil}, []arrow.ArrayData{numbers(5)}, 0, 0),
