@@ -3,7 +3,10 @@ package kernels
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -20,6 +23,8 @@ type Shape struct {
 	Parametrization string
 	// Range is the noise levels that the network was trained on.
 	Range schedule.Range
+	// Normalization maps the data's own units to those that the network sees; nil for images in [−1, 1].
+	Normalization *normalization.Affine
 }
 
 // Architecture is what a model's config.json describes: a network before it is joined
@@ -39,6 +44,8 @@ type Architecture interface {
 	// On returns the network with noise in the subspaces of b. A network whose graph
 	// depends on its values, or that does not serve every basis, says so here.
 	On(values [][]float32, b *basis.Basis) (Network, error)
+	// Normalized returns the same network of data in other units; nil is of images in [−1, 1].
+	Normalized(n *normalization.Affine) Architecture
 }
 
 // Trainable is an [Architecture] whose values are learned. One that is not is exact: it
@@ -65,6 +72,17 @@ type Sampler interface {
 // equal.
 type Resolution struct{ Height, Width int }
 
+// Square returns the size of n×n pixels.
+func Square(n int) Resolution { return Resolution{n, n} }
+
+// String returns 32 of 32×32, and 32×48 of a height and a width.
+func (r Resolution) String() string {
+	if r.Height == r.Width {
+		return strconv.Itoa(r.Height)
+	}
+	return fmt.Sprintf("%d×%d", r.Height, r.Width)
+}
+
 // MarshalJSON writes what UnmarshalJSON reads.
 func (r Resolution) MarshalJSON() ([]byte, error) {
 	if r.Height == r.Width {
@@ -77,7 +95,7 @@ func (r Resolution) MarshalJSON() ([]byte, error) {
 func (r *Resolution) UnmarshalJSON(b []byte) error {
 	var n int
 	if json.Unmarshal(b, &n) == nil {
-		*r = Resolution{n, n}
+		*r = Square(n)
 		return nil
 	}
 	var both []int

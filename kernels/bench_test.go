@@ -17,7 +17,7 @@ import (
 func digits(b *testing.B) (*kernels.Model, [][]float32) {
 	b.Helper()
 	cfg := unet.Defaults("SongUNet")
-	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = 8, 1, 10
+	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = kernels.Square(8), 1, 10
 	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 16, []int{1, 2}, 1, []int{4}
 	cfg.AugmentDim = 0
 	net, err := unet.New(cfg)

@@ -13,7 +13,7 @@ import (
 // convolution for its input and one for its kernel.
 func TestCostsOfStepsAreMultiplesOfTheNetworks(t *testing.T) {
 	cfg := unet.Defaults(unet.SongUNet)
-	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = 8, 1, 32
+	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = kernels.Square(8), 1, 32
 	cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = []int{1, 2}, 1, nil
 	net, err := unet.New(cfg)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestNetworkLearns(t *testing.T) {
 	t.Parallel()
 	cfg := unet.Defaults("SongUNet")
-	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim, cfg.AugmentDim = 4, 1, 2, 0
+	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim, cfg.AugmentDim = kernels.Square(4), 1, 2, 0
 	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 8, []int{1}, 1, nil
 	cfg.Dropout, cfg.LabelDropout = 0.1, 0.1
 	net, err := unet.New(cfg)

@@ -23,7 +23,7 @@ import (
 func smallNet(t *testing.T, family string) (kernels.RawNetwork, [][]float32) {
 	t.Helper()
 	cfg := unet.Defaults(family)
-	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim, cfg.AugmentDim = 8, 3, 0, 0
+	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim, cfg.AugmentDim = kernels.Square(8), 3, 0, 0
 	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 16, []int{1, 1}, 1, []int{4}
 	cfg.Dropout = 0
 	if family == unet.DhariwalUNet {

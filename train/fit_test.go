@@ -18,7 +18,7 @@ func small(t *testing.T) *kernels.Model {
 	}
 	t.Cleanup(func() { _ = dev.Close() })
 	cfg := unet.Defaults(unet.SongUNet)
-	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = 8, 1, 8
+	cfg.ImgResolution, cfg.ImgChannels, cfg.ModelChannels = kernels.Square(8), 1, 8
 	cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = []int{1}, 1, nil
 	net, err := unet.New(cfg)
 	if err != nil {

@@ -86,6 +86,10 @@ func New(cfg Config, src Sources) (*Run, error) {
 		if r.net, values, err = network(cfg, src); err != nil {
 			return nil, err
 		}
+		if r.net, src.Dataset, err = InUnits(r.net, src.Dataset); err != nil {
+			return nil, err
+		}
+		r.data = src.Dataset
 		shape = r.net.Shape()
 	}
 	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)

@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -196,6 +197,27 @@ func (c Config) disagrees(s *schedule.Schedule) (field string, have float64) {
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
+// InUnits returns a network and its images with one normalization: the network's own, which images of another are seen
+// through, else that of the images, which the network remembers from then on.
+func InUnits(net kernels.Architecture, d *data.Dataset) (kernels.Architecture, *data.Dataset, error) {
+	own := net.Shape().Normalization
+	if d == nil || own == nil && d.Normalization() == nil {
+		return net, d, nil
+	}
+	if own == nil {
+		if d.Channels() == net.Shape().Channels { // else checkData says so
+			net = net.Normalized(d.Normalization())
+		}
+		return net, d, nil
+	}
+	seen, err := d.Under(own)
+	var bad *data.Error
+	if errors.As(err, &bad) {
+		return nil, nil, setting.Errorf("dataset", "cannot serve a network of data in units of their own: %s", bad.Msg)
+	}
+	return net, seen, err
+}
 
 // checkData checks that the data set serves the network and the family.
 func checkData(c Config, src Sources, b *basis.Basis, s kernels.Shape) error {

@@ -32,7 +32,7 @@ func (r *Run) Step(ctx context.Context) (Row, error) {
 // StepOn takes a caller's batch through one step. The data set's order stays where it
 // is.
 //
-//	images  [B, H, W, C] in [−1, 1]
+//	images  [B, H, W, C] in [−1, 1], or in the data set's own units where it has a normalization; they are overwritten
 //	labels  [B], −1 for none; nil for all −1
 //
 // An image that the data set could not hold is a *data.Error. Every new batch size costs
@@ -43,10 +43,11 @@ func (r *Run) StepOn(ctx context.Context, images []float32, labels []int32) (Row
 		return Row{}, &data.Error{Row: -1, Msg: "a batch must be a whole number of images with a label each"}
 	}
 	for i := range n {
-		if err := r.data.CheckRow(i, images[i*r.model.Pixels():(i+1)*r.model.Pixels()]); err != nil {
+		if err := r.data.CheckHWC(i, images[i*r.model.Pixels():(i+1)*r.model.Pixels()]); err != nil {
 			return Row{}, err
 		}
 	}
+	r.data.Normalization().Forward(images)
 	return r.advance(ctx, images, labels)
 }
 

@@ -39,7 +39,7 @@ def pieces_of(images: Any) -> Iterator[tuple[Any, Any]] | None:
     return pieces()
 
 
-def columns_of(images: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
+def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.ChunkedArray, Any]:
     """The column of images and the labels, or None, of whatever holds images: see `Client.put_dataset`.
 
     >>> column, labels = columns_of([np.zeros((2, 2, 1), np.uint8)] * 3, [0, 1, 0])
@@ -55,7 +55,9 @@ def columns_of(images: Any, labels: Any) -> tuple[pa.ChunkedArray, Any]:
     if isinstance(images, Mapping) or hasattr(images, "column_names") or hasattr(images, "columns"):
         return _of_frame(images, labels)
     _check_kind(images)
-    return pa.chunked_array([_column(_array(images))]), labels
+    if layout not in (None, "HWC", "CHW"):
+        raise BadRequestError(f"layout must be HWC or CHW, got {layout!r}", "BAD_REQUEST")
+    return pa.chunked_array([_column(_array(images), layout)]), labels
 
 
 def one_of(names: list[str], wanted: tuple[str, ...]) -> str:
@@ -153,7 +155,7 @@ def _array(images: Any) -> np.ndarray[Any, Any]:
     return np.asarray(images)
 
 
-def _column(array: np.ndarray[Any, Any]) -> pa.FixedShapeTensorArray:
+def _column(array: np.ndarray[Any, Any], layout: str | None = None) -> pa.FixedShapeTensorArray:
     """The column of an array of images [n, H, W, C], [n, C, H, W] or [n, H, W]."""
     if array.ndim == 3 and array.shape[-1] > 4:
         array = array[..., None]
@@ -171,4 +173,4 @@ def _column(array: np.ndarray[Any, Any]) -> pa.FixedShapeTensorArray:
             "where they are bytes",
             "BAD_TENSOR",
         )
-    return tensor_column(array, layout_of(array.shape[1:]))
+    return tensor_column(array, layout or layout_of(array.shape[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -16,11 +17,14 @@ import pyarrow.compute as pc
 
 from . import images as pictures
 from .errors import BadRequestError
+from .pictures import pictures_of
 from .tensors import to_numpy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
+
+    from .pictures import Decoder
 
 Array = np.ndarray[Any, Any]
 
@@ -34,8 +38,10 @@ class ImageTable(Sequence[Array]):
 
     _column: str
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, decode: Decoder | None = None) -> None:
         self.table = table
+        self.decode = decode
+        """Makes pictures of fields and latents: values [N, H, W, C] in their own units to images."""
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -51,7 +57,7 @@ class ImageTable(Sequence[Array]):
         rows = (
             self.table.slice(start, max(0, stop - start)) if step == 1 else self.table.take(np.arange(len(self))[place])
         )
-        return type(self)(rows)
+        return type(self)(rows, self.decode)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.images, dtype, copy=copy)
@@ -78,6 +84,21 @@ class ImageTable(Sequence[Array]):
         """What the server says of this table: the resolved request, model version, weights hash."""
         return {key.decode(): value.decode() for key, value in (self.table.schema.metadata or {}).items()}
 
+    @property
+    def normalization(self) -> dict[str, list[float]] | None:
+        """`mean` and `scale` of each channel, of values in units of their own; None of images in [−1, 1]."""
+        said = self.metadata.get("normalization")
+        return None if said is None else json.loads(said)
+
+    def to_pictures(self, column: Any = None) -> tuple[pictures.Pixels, str]:
+        """All images as uint8 [N, h, w, 1 or 3], and a note of what they show: plain images as they are, others through
+        `decode`, or mapped from their least to their greatest value. `column` is another column of such tensors."""
+        column = self.table[self._column] if column is None else column
+        values = to_numpy(column)
+        if list(column.type.dim_names or "HWC") == ["C", "H", "W"]:
+            values = np.moveaxis(values, 1, 3)
+        return pictures_of(values, own_units=self.normalization is not None, decode=self.decode)
+
     def to_pandas(self) -> pd.DataFrame:
         """One row per image; the image column holds one array each."""
         frame = self.table.drop_columns([self._column]).to_pandas()
@@ -92,13 +113,17 @@ class ImageTable(Sequence[Array]):
 
     def grid(self, columns: int | None = None, scale: int = 1) -> pictures.Pixels:
         """All images as one picture [h, w, C]."""
-        return pictures.grid(self.images, columns=columns, scale=scale)
+        return pictures.grid(self.to_pictures()[0], columns=columns, scale=scale)
 
     def to_pil(self) -> list[Any]:
-        """One image of Pillow's each, of mode L or RGB."""
+        """One image of Pillow's each, of mode L or RGB.
+
+        Fields and latents go through `decode`; without it each channel is mapped from its least to its greatest value
+        over all images, and channels that are not 1 or 3 stand side by side.
+        """
         from .data.pictures import image_of
 
-        return [image_of(picture) for picture in pictures.channels_last(pictures.to_uint8(self.images))]
+        return [image_of(picture) for picture in self.to_pictures()[0]]
 
     def save(self, path: str | os.PathLike[str], columns: int | None = None, scale: int = 4) -> None:
         """Write a file of the kind that its extension says.
@@ -136,7 +161,7 @@ class ImageTable(Sequence[Array]):
         if "ipykernel" in sys.modules:
             from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
-            display(HTML(pictures.thumbnails(self.images, most=len(self), columns=columns)))
+            display(HTML(self._html(len(self), columns)))
             return
         from matplotlib import pyplot
 
@@ -146,7 +171,11 @@ class ImageTable(Sequence[Array]):
         pyplot.show()
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>" + pictures.thumbnails(self.images)
+        return f"<p>{html.escape(repr(self))}</p>" + self._html(64, None)
+
+    def _html(self, most: int, columns: int | None) -> str:
+        pixels, note = self[:most].to_pictures()
+        return pictures.thumbnails(pixels, most, columns) + (f"<p>{html.escape(note)}</p>" if note else "")
 
 
 class Samples(ImageTable):
@@ -161,10 +190,10 @@ class Samples(ImageTable):
 
     _column = "sample"
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, decode: Decoder | None = None) -> None:
         final = pc.equal(table["step"], -1)
         only_final = pc.all(final, min_count=0).as_py()
-        super().__init__(table if only_final else table.filter(final))
+        super().__init__(table if only_final else table.filter(final), decode)
         self.previews = table.slice(0, 0) if only_final else table.filter(pc.invert(final))
         """With `every`: the denoised estimates on the way, their `step` ≥ 0."""
 

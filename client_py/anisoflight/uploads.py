@@ -42,7 +42,7 @@ def send_batches(
     return int(last(followed(connection.put(command(request), schema, batches), bar, lambda event: event))["rows"])
 
 
-def dataset_batches(pieces: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def dataset_batches(pieces: Iterator[Any], layout: str | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The rows of PutDataset from pieces, each images or (images, labels), of which no two are held at a time.
 
     >>> schema, batches = dataset_batches(np.zeros((n, 2, 2, 1), np.uint8) for n in (3, 1))
@@ -51,7 +51,8 @@ def dataset_batches(pieces: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.Recor
     """
 
     def table(piece: Any) -> pa.Table:
-        return dataset_table(*piece) if isinstance(piece, tuple) else dataset_table(piece, None)
+        images, labels = piece if isinstance(piece, tuple) else (piece, None)
+        return dataset_table(images, labels, layout)
 
     tables = map(table, pieces)
     first = next(tables, None)
@@ -76,9 +77,9 @@ def _row(table: pa.Table) -> str:
     return f"{kind.value_type} of shape {tuple(kind.shape)} {labels}"
 
 
-def dataset_table(images: Any, labels: Any) -> pa.Table:
+def dataset_table(images: Any, labels: Any, layout: str | None = None) -> pa.Table:
     """The rows of PutDataset, in the memory of the images where they are an array or a column of tensors."""
-    column, labels = columns_of(images, labels)
+    column, labels = columns_of(images, labels, layout)
     columns: dict[str, pa.Array | pa.ChunkedArray] = {"image": column}
     if labels is not None:
         numbers = integers(labels, "labels")

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/anisoflight/anisoflight/base/normalization"
 )
 
 // ServerInfo is the reply of the action ServerInfo.
@@ -89,8 +91,11 @@ type ModelInfo struct {
 	// how the denoiser is made of the network's output: edm, vp, ve, epsilon, v, x0 or flow; absent for a mixture
 	Parametrization string `json:"parametrization,omitempty"`
 	// the noise levels that the network was trained on, where it says them
-	SigmaMin float64       `json:"sigma_min,omitempty"`
-	SigmaMax float64       `json:"sigma_max,omitempty"`
+	SigmaMin float64 `json:"sigma_min,omitempty"`
+	SigmaMax float64 `json:"sigma_max,omitempty"`
+	// what its samples are in, where they are no images in [−1, 1]: the network sees (x − mean)/scale
+	Normalization *normalization.Affine `json:"normalization,omitempty"`
+
 	Schedule *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config   any           `json:"config,omitempty"`   // DescribeModel alone
 	// SaveModel alone: why the saved average may be worse than the network
@@ -215,7 +220,9 @@ type DatasetInfo struct {
 	Layout  string `json:"layout"`
 	DType   string `json:"dtype"`
 	Classes int    `json:"classes"` // one more than the largest label; 0 without labels
-	Hash    string `json:"hash"`    // SHA-256 of images and labels
+	Hash    string `json:"hash"`    // SHA-256 of images, labels and normalization
+	// of floats in units of their own: a network sees (x − mean)/scale
+	Normalization *normalization.Affine `json:"normalization,omitempty"`
 	Integrity
 }
 

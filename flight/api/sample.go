@@ -60,8 +60,9 @@ type Sample struct {
 	// standard, from noise alone, or matched, from the law that the schedule carries; default: matched where it does
 	Start string `json:"start,omitempty"`
 
-	Every      int    `json:"every"`       // previews each `every` steps; 0 none
-	DType      string `json:"dtype"`       // uint8 (default) or float32
+	Every int `json:"every"` // previews each `every` steps; 0 none
+	// uint8 (default), or float32 (default, and all there is, of a model whose data have units of their own: in these)
+	DType      string `json:"dtype"`
 	Layout     string `json:"layout"`      // HWC (default) or CHW
 	BatchBytes int    `json:"batch_bytes"` // about this many bytes a batch; default 2 MiB
 }
@@ -71,7 +72,7 @@ func (r *Sample) SetDefaults() {
 	final := true
 	*r = Sample{
 		Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
-		LowerOrderFinal: &final, DType: "uint8", Layout: "HWC", BatchBytes: DefaultBatchBytes, Warmup: "euler", SNoise: 1,
+		LowerOrderFinal: &final, Layout: "HWC", BatchBytes: DefaultBatchBytes, Warmup: "euler", SNoise: 1,
 		Guidance: 1,
 		Steps:    unset, NFE: unset, Order: unset,
 	}
@@ -136,6 +137,11 @@ func (r *Sample) Validate() error {
 			return err
 		}
 	}
+	if r.DType != "" {
+		if err := oneOf("dtype", r.DType, "uint8", "float32"); err != nil {
+			return err
+		}
+	}
 	if r.Start != "" {
 		if err := oneOf("start", r.Start, StartStandard, StartMatched); err != nil {
 			return err
@@ -146,7 +152,6 @@ func (r *Sample) Validate() error {
 		oneOf("variant", r.Variant, "bh1", "bh2"),
 		oneOf("second_point", r.SecondPoint, "midpoint", "endpoint"),
 		oneOf("warmup", r.Warmup, "euler", "heun"),
-		oneOf("dtype", r.DType, "uint8", "float32"),
 		oneOf("layout", r.Layout, "HWC", "CHW"),
 		atLeast("every", r.Every, 0),
 		atLeast("offset", r.Offset, 0),

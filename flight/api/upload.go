@@ -2,11 +2,15 @@ package api
 
 // PutDataset uploads a data set.
 //
-// Rows in: image fixed_shape_tensor uint8, or float32 in [−1, 1]; label int32, optional.
+// Rows in: image fixed_shape_tensor uint8, or float32 in [−1, 1], or with mean or scale in units of its own; label
+// int32, optional.
 type PutDataset struct {
 	Name    string `json:"name"`
 	Rows    int64  `json:"rows,omitempty"` // that will be sent, where it is known: an upload cut short is then refused
 	Replace bool   `json:"replace"`
+	// A network sees (x − mean)/scale. Measured are each channel's own mean, and twice its standard deviation.
+	Mean  Channels `json:"mean,omitzero"`  // default 0 where scale is given
+	Scale Channels `json:"scale,omitzero"` // default 1 where mean is given
 }
 
 // SetDefaults implements Request.

@@ -18,7 +18,7 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	from := min(req.Offset, d.Len())
 	to := from + min(req.Limit, d.Len()-from)
 	schema := datasetSchema(d)
-	schema.Metadata = metadata("Dataset", req, "dataset", req.Dataset)
+	schema.Metadata = metadata("Dataset", req, append(normalized(d.Normalization()), "dataset", req.Dataset)...)
 	bytes, err := e.price(schema, int64(to-from))
 	if err != nil {
 		return nil, err

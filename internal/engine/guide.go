@@ -49,6 +49,10 @@ func (e *Engine) newGuide(req api.Sample, m *catalog.Model, b *basis.Basis) (*gu
 			return nil, api.Errorf(api.BadRequest, "guide must be a model of %d classes or none, got %q of %d", own.Labels,
 				g.model.Name, of.Labels)
 		}
+		if !of.Normalization.Equal(own.Normalization) {
+			return nil, api.Errorf(api.BadRequest, "guide must be a model of data with the normalization %v, got %q with %v",
+				own.Normalization, g.model.Name, of.Normalization)
+		}
 		g.by.Labels = of.Labels != 0
 	}
 	var err error

@@ -35,6 +35,7 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 	}
 	images, err := e.catalog.CreateDataset(req.Name, data.Form{
 		Height: h, Width: w, Channels: c, Float: true, Labels: m.Shape.Labels > 0, Unbounded: true,
+		Normalization: m.Shape.Normalization,
 	}, req.N)
 	if err != nil {
 		return nil, err
@@ -49,6 +50,7 @@ func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress 
 		key := latent.Uint64(req.Seed+uint64(i), 0, 0)
 		latent.Normal(key, 1, normal)
 		label := net.Draw(values, float64(latent.Uint64(key, 0, 0)>>11)*0x1p-53, normal, image)
+		m.Shape.Normalization.Back(image)
 		var labels []int32
 		if m.Shape.Labels > 0 {
 			labels = []int32{int32(label)}

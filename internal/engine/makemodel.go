@@ -70,7 +70,7 @@ func (e *Engine) mixtureOf(ctx context.Context, req api.MakeModel, progress func
 		ModelType: mixture.ModelType, ImgResolution: kernels.Resolution{
 			Height: h,
 			Width:  w,
-		}, ImgChannels: channels, LabelDim: d.Classes(),
+		}, ImgChannels: channels, LabelDim: d.Classes(), Normalization: d.Normalization(),
 		Components: slices.Repeat([]mixture.Component{{Weight: 1}}, max(d.Classes(), 1)),
 	}
 	for label := range d.Classes() {

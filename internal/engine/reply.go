@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"strconv"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 )
@@ -22,9 +23,18 @@ func metadata(op string, request any, pairs ...string) map[string]string {
 	return m
 }
 
+// normalized returns the pair that tells of values in units of their own, and nothing of images in [−1, 1].
+func normalized(n *normalization.Affine) []string {
+	if n == nil {
+		return nil
+	}
+	return []string{"normalization", n.String()}
+}
+
 // modelMetadata is what every reply that a model gave carries.
 func modelMetadata(m *catalog.Model, op string, request any) map[string]string {
-	return metadata(op, request, "model", m.Name, "version", itoa(m.Version), "weights", m.Hash)
+	own := normalized(m.Shape.Normalization)
+	return metadata(op, request, append(own, "model", m.Name, "version", itoa(m.Version), "weights", m.Hash)...)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

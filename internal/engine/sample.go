@@ -65,9 +65,9 @@ func (s *sampling) prepare() (err error) {
 	if s.start != nil && s.req.AFS {
 		return errAFS()
 	}
-	t := api.Uint8
-	if s.req.DType == "float32" {
-		t = api.Float32
+	t, err := s.valueType()
+	if err != nil {
+		return err
 	}
 	s.schema = api.Schema{
 		Columns: []api.Column{
@@ -81,6 +81,21 @@ func (s *sampling) prepare() (err error) {
 		Metadata: modelMetadata(s.model, "Sample", s.resolved()),
 	}
 	return nil
+}
+
+// valueType returns the type of the reply's values, after filling in the request's.
+func (s *sampling) valueType() (api.Type, error) {
+	own := s.model.Shape.Normalization
+	switch {
+	case s.req.DType == "" && own != nil, s.req.DType == api.Float32.String():
+		s.req.DType = api.Float32.String()
+		return api.Float32, nil
+	case own != nil:
+		return 0, api.Errorf(api.BadRequest, "dtype must be float32: the data of the model %q have units of their own",
+			s.model.Name).WithHint("Leave it out.")
+	}
+	s.req.DType = api.Uint8.String()
+	return api.Uint8, nil
 }
 
 // resolved is the request as its reply's metadata tells it: labels, of which there may be millions, come back as a

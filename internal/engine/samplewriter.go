@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -91,15 +93,19 @@ func (s *sampling) batch(rows []batch.Row, images []float32, step, nfe int32) *a
 	col := s.schema.Columns[len(s.schema.Columns)-1]
 	return &api.Batch{Rows: n, Cols: []any{
 		index, seed, label, steps, nfes,
-		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
+		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c, s.model.Shape.Normalization),
 	}}
 }
 
-// imageValues turns images on the device's side, float32 HWC in [−1, 1], into a column of the requested type and
-// layout.
-func imageValues(images []float32, t api.Type, l pixels.Layout, h, w, c int) any {
+// imageValues turns images on the device's side, float32 HWC, into a column of the requested type and layout, of
+// floats in the units that normalization maps from.
+func imageValues(images []float32, t api.Type, l pixels.Layout, h, w, c int, n *normalization.Affine) any {
 	if t == api.Float32 {
 		out := make([]float32, len(images))
+		if n != nil {
+			images = slices.Clone(images) // the trajectory goes on with them
+			n.Back(images)
+		}
 		pixels.Reorder(out, images, pixels.HWC, l, h, w, c)
 		return out
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -173,6 +172,9 @@ func (s *stepping) check() (err error) {
 	if err != nil {
 		return err
 	}
+	if image.Type == api.Uint8 && d.Normalization() != nil {
+		return api.Errorf(api.BadTensor, "Column \"image\" holds uint8, the run's images are float32 in units of their own")
+	}
 	if s.h != d.Height() || s.w != d.Width() || s.c != d.Channels() {
 		return api.Errorf(api.BadTensor,
 			"Column \"image\" holds images of %d×%d pixels in %d channels, the run's have %d×%d in %d",
@@ -187,16 +189,11 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	if in.Rows == 0 {
 		return nil
 	}
-	size := s.h * s.w * s.c
 	var images []float32
 	switch v := in.Cols[s.in.Index("image")].(type) {
 	case []float32:
-		for i := range in.Rows {
-			if err := data.CheckRow(i, v[i*size:(i+1)*size]); err != nil {
-				return err
-			}
-		}
-		images = pixels.ToHWC(v, s.from, s.h, s.w, s.c)
+		images = make([]float32, len(v)) // of our own: a step may overwrite them
+		pixels.Reorder(images, v, s.from, pixels.HWC, s.h, s.w, s.c)
 	case []uint8:
 		images = make([]float32, len(v))
 		pixels.Convert(images, v, s.from, pixels.HWC, s.h, s.w, s.c, pixels.FromUint8)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train"
@@ -73,8 +74,8 @@ func (r *Recipe) checkNetwork() error {
 		return r.errorf("network.config."+field.Field, "%s", field.Reason)
 	case err != nil:
 		return r.errorf("network.config", "%v", err)
-	case c.ImgResolution != r.Dataset.Resolution:
-		return r.errorf("network.config.img_resolution", "%d, but dataset.resolution is %d", c.ImgResolution,
+	case c.ImgResolution != kernels.Square(r.Dataset.Resolution):
+		return r.errorf("network.config.img_resolution", "%v, but dataset.resolution is %d", c.ImgResolution,
 			r.Dataset.Resolution)
 	case c.ImgChannels != r.Dataset.Channels:
 		return r.errorf("network.config.img_channels", "%d, but dataset.channels is %d", c.ImgChannels, r.Dataset.Channels)

@@ -89,9 +89,9 @@ func stepCost(dev *device.Device, net *unet.Net, cfg train.Config, available int
 	c device.Cost, err error,
 ) {
 	size := net.Config().ImgResolution
-	b := basis.None(size, size)
+	b := basis.None(size.Height, size.Width)
 	if cfg.Stage == train.Anisotropic {
-		if b, _, err = basis.Formula("dct", size, size, 0, nil); err != nil {
+		if b, _, err = basis.Formula("dct", size.Height, size.Width, 0, nil); err != nil {
 			return 0, 0, c, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
@@ -27,7 +28,9 @@ type Config struct {
 	Classes        []string           `json:"classes,omitempty"`         // names of the labels: none, or LabelDim
 	// Parametrization says how D is made of the network's output; nil means EDM's
 	Parametrization *parametrization.Parametrization `json:"parametrization,omitempty"`
-	Graph           json.RawMessage                  `json:"graph"` // nodes and output
+	// Normalization maps data in units of their own to those that the network sees; nil means images in [−1, 1]
+	Normalization *normalization.Affine `json:"normalization,omitempty"`
+	Graph         json.RawMessage       `json:"graph"` // nodes and output
 }
 
 // ParseConfig decodes a config.json strictly and within limits. What cannot be used is a
@@ -78,6 +81,9 @@ func (c Config) check() error {
 		return bad("classes", "%d names for %d classes", len(c.Classes), c.LabelDim)
 	case len(c.Graph) == 0:
 		return bad("graph", "is missing")
+	}
+	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
+		return bad("normalization", "%v", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -63,7 +64,8 @@ func New(c Config) (*Net, error) {
 	if err := n.layOut(); err != nil {
 		return nil, err
 	}
-	config, err := json.Marshal(n)
+	c.Normalization = nil // is no part of the graph
+	config, err := json.Marshal(c)
 	if err != nil {
 		return nil, graphError("%v", err)
 	}
@@ -112,6 +114,7 @@ func (n *Net) layOut() error {
 func (n *Net) Config() Config {
 	c := n.cfg
 	c.Graph, c.Classes = slices.Clone(c.Graph), slices.Clone(c.Classes)
+	c.Normalization = c.Normalization.Clone()
 	return c
 }
 
@@ -124,8 +127,15 @@ func (n *Net) Shape() kernels.Shape {
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
 		Labels: c.LabelDim, Classes: slices.Clone(c.Classes), Parametrization: c.Parametrization.Kind(),
-		Range: c.Parametrization.Range(),
+		Range: c.Parametrization.Range(), Normalization: c.Normalization.Clone(),
 	}
+}
+
+// Normalized implements [kernels.Architecture].
+func (n *Net) Normalized(a *normalization.Affine) kernels.Architecture {
+	m := *n
+	m.cfg.Normalization = a.Clone()
+	return &m
 }
 
 // On implements [kernels.Architecture]: the network serves every basis.

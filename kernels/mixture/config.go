@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	SigmaData     float64            `json:"sigma_data,omitempty"` // default 0.5: the step of finite differences
 	Components    []Component        `json:"components"`
 	Classes       []string           `json:"classes,omitempty"` // names of the labels: none, or LabelDim
+	// Normalization maps data in units of their own to those of the law; nil means images in [−1, 1]
+	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
 
 // Component is the part of a component's law that is not a tensor.
@@ -81,6 +84,9 @@ func (c Config) Validate() error {
 		return bad("sigma_data", "is %g; it is positive", c.SigmaData)
 	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
 		return bad("classes", "%d names for %d classes", len(c.Classes), c.LabelDim)
+	}
+	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
+		return bad("normalization", "%v", err)
 	}
 	for i, k := range c.Components {
 		if !(k.Weight > 0) || math.IsInf(k.Weight, 1) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
@@ -73,8 +74,15 @@ func (n *Net) Shape() kernels.Shape {
 	c := n.Config()
 	return kernels.Shape{
 		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
-		Labels: c.LabelDim, Classes: c.Classes,
+		Labels: c.LabelDim, Classes: c.Classes, Normalization: c.Normalization.Clone(),
 	}
+}
+
+// Normalized implements [kernels.Architecture].
+func (n *Net) Normalized(a *normalization.Affine) kernels.Architecture {
+	m := *n
+	m.cfg.Normalization = a.Clone()
+	return &m
 }
 
 // ParamCount returns the number of values of all parameters.

@@ -12,6 +12,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -43,7 +44,7 @@ func apply(t *testing.T, dev *device.Device, net *unet.Net, values [][]float32, 
 		upload(p.ToDevice(values[i]), p.DeviceShape()...)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	image := []int{batch, cfg.ImgResolution, cfg.ImgResolution, cfg.ImgChannels}
+	image := []int{batch, cfg.ImgResolution.Height, cfg.ImgResolution.Width, cfg.ImgChannels}
 	upload(gaussian(rng, f32(image...).Size()), image...)
 	upload([]float32{-0.7, 0.4}, batch)
 	for _, v := range [][]float32{c.ratios, c.label, c.augment} {
@@ -246,7 +247,7 @@ func TestLabelDropoutInTraining(t *testing.T) {
 		cfg := small()
 		if family == unet.DhariwalUNet {
 			cfg = unet.Defaults(family)
-			cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = 4, 2, 3
+			cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = kernels.Square(4), 2, 3
 			cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks = 8, []int{1, 2}, 1
 		}
 		cfg.Dropout, cfg.LabelDropout = 0, 1

@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -20,7 +21,7 @@ import (
 // backward h = ∇ₓ⟨a, z⟩. Compilation is reported apart, in seconds.
 func BenchmarkNetwork(b *testing.B) {
 	cfg := unet.Defaults(unet.SongUNet)
-	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = 8, 3, 10
+	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim = kernels.Square(8), 3, 10
 	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 32, []int{1, 2}, 2, []int{4}
 	net, err := unet.New(cfg)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -20,21 +22,21 @@ const (
 // by their own names. Start from [Defaults] or [ParseConfig]: a zero field is a
 // zero, not a default.
 type Config struct {
-	ModelType     string   `json:"model_type"`     // SongUNet or DhariwalUNet
-	ImgResolution int      `json:"img_resolution"` // height and width
-	ImgChannels   int      `json:"img_channels"`
-	LabelDim      int      `json:"label_dim"`  // number of classes, 0 = unconditional
-	UseFP16       bool     `json:"use_fp16"`   // accepted, without effect
-	SigmaMin      Extended `json:"sigma_min"`  // smallest noise level the network is meant for
-	SigmaMax      Extended `json:"sigma_max"`  // largest
-	SigmaData     float64  `json:"sigma_data"` // standard deviation of the data
+	ModelType     string             `json:"model_type"`     // SongUNet or DhariwalUNet
+	ImgResolution kernels.Resolution `json:"img_resolution"` // one number, or [height, width]
+	ImgChannels   int                `json:"img_channels"`
+	LabelDim      int                `json:"label_dim"`  // number of classes, 0 = unconditional
+	UseFP16       bool               `json:"use_fp16"`   // accepted, without effect
+	SigmaMin      Extended           `json:"sigma_min"`  // smallest noise level the network is meant for
+	SigmaMax      Extended           `json:"sigma_max"`  // largest
+	SigmaData     float64            `json:"sigma_data"` // standard deviation of the data
 
 	AugmentDim      int     `json:"augment_dim"`      // augmentation labels, 0 = none
 	ModelChannels   int     `json:"model_channels"`   // base of the channel counts
 	ChannelMult     []int   `json:"channel_mult"`     // channels / ModelChannels, by level
 	ChannelMultEmb  int     `json:"channel_mult_emb"` // width of the embedding / ModelChannels
 	NumBlocks       int     `json:"num_blocks"`       // residual blocks per level
-	AttnResolutions []int   `json:"attn_resolutions"` // resolutions with self-attention
+	AttnResolutions []int   `json:"attn_resolutions"` // resolutions (heights) with self-attention
 	Dropout         float64 `json:"dropout"`          // rate inside the blocks, in training
 	LabelDropout    float64 `json:"label_dropout"`    // rate of dropping the class, in training
 
@@ -54,6 +56,9 @@ type Config struct {
 	// Parametrization says how D is made of the network's output; nil means EDM's with
 	// SigmaData. Not an argument of EDM's, which has a class for each.
 	Parametrization *parametrization.Parametrization `json:"parametrization,omitempty"`
+	// Normalization maps data in units of their own to those that the network sees; nil means
+	// images in [−1, 1]. Not an argument of EDM's.
+	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
 
 // Defaults returns EDM's defaults for a model type; the image's size and the

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
@@ -19,7 +20,7 @@ func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := unet.Config{
-		ModelType: "SongUNet", ImgResolution: 32, ImgChannels: 3, LabelDim: 2,
+		ModelType: "SongUNet", ImgResolution: kernels.Square(32), ImgChannels: 3, LabelDim: 2,
 		SigmaMin: 0, SigmaMax: unet.Extended(math.Inf(1)), SigmaData: 0.5,
 		ModelChannels: 128, ChannelMult: []int{1, 2, 2, 2}, ChannelMultEmb: 4, NumBlocks: 4,
 		AttnResolutions: []int{16}, Dropout: 0.1, EmbeddingType: "positional", ChannelMultNoise: 1,
@@ -37,7 +38,8 @@ func TestParseConfigFillsInEDMsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = unet.Defaults("DhariwalUNet")
-	want.ImgResolution, want.ImgChannels, want.UseFP16, want.SigmaMax, want.AttnResolutions = 64, 3, true, 80, []int{}
+	want.ImgResolution, want.ImgChannels, want.UseFP16 = kernels.Square(64), 3, true
+	want.SigmaMax, want.AttnResolutions = 80, []int{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
@@ -193,7 +195,7 @@ func FuzzParseConfig(f *testing.F) {
 // cifar is EDM's published network for CIFAR-10: DDPM++.
 func cifar(labels int) unet.Config {
 	c := unet.Defaults(unet.SongUNet)
-	c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = 32, 3, labels, 9
+	c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = kernels.Square(32), 3, labels, 9
 	c.ChannelMult, c.Dropout = []int{2, 2, 2}, 0.13
 	return c
 }
@@ -201,7 +203,7 @@ func cifar(labels int) unet.Config {
 // small is a DDPM++ network of a few thousand parameters.
 func small() unet.Config {
 	c := unet.Defaults(unet.SongUNet)
-	c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = 4, 2, 3, 2
+	c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = kernels.Square(4), 2, 3, 2
 	c.ModelChannels, c.ChannelMult, c.NumBlocks, c.AttnResolutions = 8, []int{1, 2}, 1, []int{2}
 	return c
 }

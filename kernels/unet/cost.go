@@ -1,12 +1,15 @@
 package unet
 
-import "github.com/anisoflight/anisoflight/kernels/nn"
+import (
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+)
 
 // FLOPs counts the floating-point operations of the network on one image: those of its
 // convolutions, linear layers and attention, a multiply-add being two. Taps on padding
 // count. The augmentation's map does not: it is left out where there are no labels.
 //
-//	convolution of k×k at r×r pixels   2 r² k² · in · out
+//	convolution of k×k on n pixels     2 n k² · in · out
 //	linear layer                       2 · in · out
 //	attention on n pixels, c channels  8 n c² + 4 n² c
 func (n *Net) FLOPs() int64 {
@@ -21,7 +24,7 @@ func (n *Net) FLOPs() int64 {
 // tally follows the resolution of the image and of the input pyramid
 // through the steps, and adds up what they compute.
 type tally struct {
-	pixels, aux int // along a side
+	pixels, aux kernels.Resolution
 	flops       int64
 }
 
@@ -31,20 +34,20 @@ func (t *tally) linear(l *nn.Linear) {
 	}
 }
 
-// conv counts a convolution whose output has side×side pixels.
-func (t *tally) conv(c nn.Conv2D, side int) {
-	t.flops += 2 * int64(side*side) * int64(c.Kernel*c.Kernel) * int64(c.In) * int64(c.Out)
+// conv counts a convolution whose output has such a size.
+func (t *tally) conv(c nn.Conv2D, size kernels.Resolution) {
+	t.flops += 2 * int64(size.Height*size.Width) * int64(c.Kernel*c.Kernel) * int64(c.In) * int64(c.Out)
 }
 
-// resampled returns the side of an image after a layer.
-func (d direction) resampled(side int) int {
+// resampled returns the size of an image after a layer.
+func (d direction) resampled(size kernels.Resolution) kernels.Resolution {
 	switch d {
 	case down:
-		return side / 2
+		return kernels.Resolution{Height: size.Height / 2, Width: size.Width / 2}
 	case up:
-		return side * 2
+		return kernels.Resolution{Height: size.Height * 2, Width: size.Width * 2}
 	}
-	return side
+	return size
 }
 
 func (e embedder) count(t *tally) {
@@ -66,7 +69,7 @@ func (b block) count(t *tally) {
 		t.conv(skip.Conv2D, t.pixels)
 	}
 	if b.heads() > 0 {
-		n, c := int64(t.pixels*t.pixels), int64(b.out)
+		n, c := int64(t.pixels.Height*t.pixels.Width), int64(b.out)
 		t.flops += 8*n*c*c + 4*n*n*c
 	}
 }
@@ -80,7 +83,8 @@ func (st addSkip) count(t *tally) { t.conv(st.Conv2D, t.aux) }
 
 // count of a convolution that comes before the filter, on a padded image.
 func (st addResidual) count(t *tally) {
-	t.conv(st.Conv2D, t.aux+2*st.filter.Pad())
+	pad := 2 * st.filter.Pad()
+	t.conv(st.Conv2D, kernels.Resolution{Height: t.aux.Height + pad, Width: t.aux.Width + pad})
 	t.aux = st.dir.resampled(t.aux)
 }
 

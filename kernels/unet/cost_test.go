@@ -59,6 +59,9 @@ func TestFLOPsAreTheGraphs(t *testing.T) {
 		{"NCSN++", `{"model_type":"SongUNet",` + small +
 			`,"label_dim":10,"num_blocks":1,"embedding_type":"fourier","channel_mult_noise":2,"encoder_type":"residual",` +
 			`"resample_filter":[1,3,3,1]}`},
+		{"not square", `{"model_type":"SongUNet","img_resolution":[8,12],"img_channels":2,"model_channels":8,` +
+			`"channel_mult":[1,2],"attn_resolutions":[4],"label_dim":0,"num_blocks":1,"encoder_type":"residual",` +
+			`"resample_filter":[1,3,3,1]}`},
 		{"skips", `{"model_type":"SongUNet",` + small +
 			`,"label_dim":0,"num_blocks":1,"encoder_type":"skip","decoder_type":"skip"}`},
 		{"ADM", `{"model_type":"DhariwalUNet","img_resolution":16,"img_channels":3,"model_channels":64,"channel_mult":[1,` +
@@ -74,7 +77,7 @@ func TestFLOPsAreTheGraphs(t *testing.T) {
 					for _, p := range net.Params() {
 						params = append(params, graph.Parameter(g, p.Name, f32(p.DeviceShape()...)))
 					}
-					x := graph.Parameter(g, "x", f32(batch, cfg.ImgResolution, cfg.ImgResolution, cfg.ImgChannels))
+					x := graph.Parameter(g, "x", f32(batch, cfg.ImgResolution.Height, cfg.ImgResolution.Width, cfg.ImgChannels))
 					noise := graph.Parameter(g, "noise", f32(batch))
 					var label *node
 					if cfg.LabelDim > 0 {

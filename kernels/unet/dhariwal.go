@@ -23,10 +23,10 @@ func buildDhariwal(c Config) (embedder, []step) {
 	}}
 	for lv, mult := range c.ChannelMult {
 		l.enter(lv, c.ModelChannels*mult)
-		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution>>lv))
+		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv))
 	}
 	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
-		listed := slices.Contains(c.AttnResolutions, c.ImgResolution>>lv)
+		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
 		l.decode(lv, func(int) bool { return listed })
 	}
 	l.add(emit{

@@ -22,9 +22,10 @@ type layout struct {
 
 func (l *layout) add(steps ...step) { l.steps = append(l.steps, steps...) }
 
-// name is "model.enc.16x16_block0" for part "enc", level 0 of 16 pixels and "block0".
+// name is "model.enc.16x16_block0" for part "enc", level 0 of 16 pixels and "block0". Of images that are not square
+// the height counts, as in PhysicsNeMo's.
 func (l *layout) name(part string, lv int, module string) string {
-	res := l.cfg.ImgResolution >> lv
+	res := l.cfg.ImgResolution.Height >> lv
 	return fmt.Sprintf("%s%s.%dx%d_%s", prefix, part, res, res, module)
 }
 

@@ -111,7 +111,7 @@ func (n *Net) Init(seed uint64) [][]float32 {
 // the configuration, as the graph library does.
 func (n *Net) Apply(s *nn.Scope, x, noise, ratios, label, augment *graph.Node) *graph.Node {
 	batch := x.Shape().Dimensions[0]
-	expect("x", x, batch, n.cfg.ImgResolution, n.cfg.ImgResolution, n.cfg.ImgChannels)
+	expect("x", x, batch, n.cfg.ImgResolution.Height, n.cfg.ImgResolution.Width, n.cfg.ImgChannels)
 	expect("noise", noise, batch)
 	expect("ratios", ratios, batch, n.cfg.RatioEmbedding)
 	expect("label", label, batch, n.cfg.LabelDim)

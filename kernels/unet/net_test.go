@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
@@ -39,7 +40,7 @@ func build(t *testing.T, c unet.Config) *unet.Net {
 func TestParamCount(t *testing.T) {
 	at64 := func(classes int) unet.Config {
 		c := unet.Defaults(unet.SongUNet)
-		c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = 64, 3, classes, 9
+		c.ImgResolution, c.ImgChannels, c.LabelDim, c.AugmentDim = kernels.Square(64), 3, classes, 9
 		return c
 	}
 	ncsnpp := func(c unet.Config) unet.Config {
@@ -47,7 +48,7 @@ func TestParamCount(t *testing.T) {
 		return c
 	}
 	imagenet := unet.Defaults(unet.DhariwalUNet)
-	imagenet.ImgResolution, imagenet.ImgChannels, imagenet.LabelDim = 64, 3, 1000
+	imagenet.ImgResolution, imagenet.ImgChannels, imagenet.LabelDim = kernels.Square(64), 3, 1000
 	for _, c := range []struct {
 		name string
 		cfg  unet.Config
@@ -135,11 +136,11 @@ func TestRatioEmbeddingIsTheOnlyDifference(t *testing.T) {
 // mean and variance, within five standard errors.
 func TestInit(t *testing.T) {
 	song := unet.Defaults(unet.SongUNet)
-	song.ImgResolution, song.ImgChannels, song.LabelDim, song.AugmentDim = 16, 3, 10, 9
+	song.ImgResolution, song.ImgChannels, song.LabelDim, song.AugmentDim = kernels.Square(16), 3, 10, 9
 	song.ModelChannels, song.ChannelMult, song.NumBlocks, song.AttnResolutions = 32, []int{1, 2}, 1, []int{8}
 	song.EmbeddingType = "fourier"
 	adm := unet.Defaults(unet.DhariwalUNet)
-	adm.ImgResolution, adm.ImgChannels, adm.LabelDim, adm.AugmentDim = 8, 3, 10, 9
+	adm.ImgResolution, adm.ImgChannels, adm.LabelDim, adm.AugmentDim = kernels.Square(8), 3, 10, 9
 	adm.ModelChannels, adm.ChannelMult, adm.NumBlocks, adm.AttnResolutions = 64, []int{1}, 1, []int{8}
 	for _, cfg := range []unet.Config{song, adm} {
 		net := build(t, cfg)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -30,6 +31,7 @@ func (n *Net) Config() Config {
 	c := n.cfg
 	c.ChannelMult, c.AttnResolutions = slices.Clone(c.ChannelMult), slices.Clone(c.AttnResolutions)
 	c.ResampleFilter, c.Classes = slices.Clone(c.ResampleFilter), slices.Clone(c.Classes)
+	c.Normalization = c.Normalization.Clone()
 	return c
 }
 
@@ -40,8 +42,9 @@ func (n *Net) MarshalJSON() ([]byte, error) { return json.Marshal(n.cfg) }
 func (n *Net) Shape() kernels.Shape {
 	c := n.Config()
 	return kernels.Shape{
-		Type: c.ModelType, Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
+		Type: c.ModelType, Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
 		Labels: c.LabelDim, Classes: c.Classes, Parametrization: c.Parametrization.Kind(), Range: c.noiseLevels(),
+		Normalization: c.Normalization,
 	}
 }
 
@@ -50,14 +53,15 @@ func (n *Net) On([][]float32, *basis.Basis) (kernels.Network, error) { return n,
 
 // Spec implements [kernels.Network].
 func (n *Net) Spec() kernels.Spec {
-	key, err := json.Marshal(n)
+	c := n.cfg
+	c.Normalization = nil // is no part of the graph
+	key, err := json.Marshal(c)
 	if err != nil {
 		panic(fmt.Sprintf("unet: network configuration: %v", err))
 	}
-	c := n.cfg
 	return kernels.Spec{
 		Key:    fmt.Sprintf("unet %x", sha256.Sum256(key)),
-		Height: c.ImgResolution, Width: c.ImgResolution, Channels: c.ImgChannels,
+		Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels,
 		Labels: c.LabelDim, Ratios: c.RatioEmbedding, SigmaData: c.SigmaData, Dropout: c.Dropout,
 		Parametrization: c.Parametrization, Range: c.noiseLevels(),
 	}
@@ -76,6 +80,13 @@ func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
 	c := n.Config()
 	c.RatioEmbedding = ratios
 	return New(c)
+}
+
+// Normalized implements [kernels.Architecture].
+func (n *Net) Normalized(a *normalization.Affine) kernels.Architecture {
+	m := *n
+	m.cfg.Normalization = a.Clone()
+	return &m
 }
 
 // WithDropout returns the same network with another rate of dropout in training.

@@ -8,7 +8,9 @@ import (
 	"io"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 )
@@ -58,6 +60,7 @@ func (c *Config) targets() map[string]any {
 		"channel_mult": &c.ChannelMult, "channel_mult_emb": &c.ChannelMultEmb, "num_blocks": &c.NumBlocks,
 		"attn_resolutions": &c.AttnResolutions, "dropout": &c.Dropout, "label_dropout": &c.LabelDropout,
 		"classes": &c.Classes, "ratio_embedding": &c.RatioEmbedding, parametrization.Section: &c.Parametrization,
+		"normalization": &c.Normalization,
 	}
 	if c.ModelType == SongUNet {
 		t["embedding_type"], t["channel_mult_noise"] = &c.EmbeddingType, &c.ChannelMultNoise
@@ -151,6 +154,10 @@ func wanted(target any) string {
 		return "a list of numbers"
 	case *[]string:
 		return "a list of strings"
+	case *kernels.Resolution:
+		return "a number of pixels, or [height, width]"
+	case **normalization.Affine:
+		return `{"mean": […], "scale": […]}, a number for each channel`
 	}
 	panic(fmt.Sprintf("unet: no words for %T", target))
 }

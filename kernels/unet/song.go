@@ -27,10 +27,10 @@ func buildSong(c Config) (embedder, []step) {
 		if lv > 0 {
 			pyramid = l.pyramid(lv, pyramid)
 		}
-		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution>>lv))
+		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv))
 	}
 	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
-		listed := slices.Contains(c.AttnResolutions, c.ImgResolution>>lv)
+		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
 		l.decode(lv, func(i int) bool { return listed && i == c.NumBlocks })
 		if c.DecoderType == "skip" || lv == 0 {
 			l.emit(lv)

@@ -34,7 +34,8 @@ func (c Config) check() error {
 		name          string
 		value, lo, hi int
 	}{
-		{"img_resolution", c.ImgResolution, 1, maxSize},
+		{"img_resolution", c.ImgResolution.Height, 1, maxSize},
+		{"img_resolution", c.ImgResolution.Width, 1, maxSize},
 		{"img_channels", c.ImgChannels, 1, maxSize},
 		{"label_dim", c.LabelDim, 0, 1 << 20},
 		{"augment_dim", c.AugmentDim, 0, maxSize},
@@ -60,9 +61,13 @@ func (c Config) check() error {
 				m)}
 		}
 	}
-	if step := 1 << (len(c.ChannelMult) - 1); c.ImgResolution%step != 0 {
+	if step := 1 << (len(c.ChannelMult) - 1); c.ImgResolution.Height%step != 0 ||
+		c.ImgResolution.Width%step != 0 {
 		return &nn.ConfigError{Field: "img_resolution", Reason: fmt.Sprintf(
-			"is halved %d times, so it must be a multiple of %d, got %d", len(c.ChannelMult)-1, step, c.ImgResolution)}
+			"is halved %d times, so it must be a multiple of %d, got %v", len(c.ChannelMult)-1, step, c.ImgResolution)}
+	}
+	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
+		return &nn.ConfigError{Field: "normalization", Reason: err.Error()}
 	}
 	if c.ModelChannels%2 != 0 {
 		return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf("must be even for the noise embedding, got %d",

@@ -9,10 +9,13 @@ import (
 // side is how many frequencies, and how many cells, there are at most along an axis.
 const side = 8
 
-// Features are numbers of an image [H, W, C], whose values are clamped to [−1, 1] first.
+// Features are numbers of an image [H, W, C].
 type Features struct {
 	Name string
 	Dims int
+	// Unbounded takes values as they are; else they are clamped to [−1, 1] first, as images are.
+	Unbounded bool
+
 	size int
 	of   func(x, dst []float64)
 }

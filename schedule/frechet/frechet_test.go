@@ -123,6 +123,31 @@ func TestEdgesSeeMoreThanMoments(t *testing.T) {
 	}
 }
 
+// TestUnbounded: of images what lies beyond [−1, 1] is not seen, of fields it is.
+func TestUnbounded(t *testing.T) {
+	images := draw(9, 40, 12, 0, 2)
+	scaled := make([][]float32, len(images))
+	for i, im := range images {
+		scaled[i] = slices.Clone(im)
+		for k, v := range im {
+			if v*v > 1 {
+				scaled[i][k] *= 3
+			}
+		}
+	}
+	for _, unbounded := range []bool{false, true} {
+		f := Frequencies(3, 4, 1)
+		f.Unbounded = unbounded
+		r, err := NewReference(f, values(images))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := r.Distance(values(scaled)); (d > 0.5) != unbounded {
+			t.Errorf("unbounded %v: a distance of %g", unbounded, d)
+		}
+	}
+}
+
 func TestReferenceRefuses(t *testing.T) {
 	f := Frequencies(2, 2, 1)
 	for name, images := range map[string][][]float32{"one": {{1, 2, 3, 4}}, "alike": {{0, 0, 0, 0}, {0, 0, 0, 0}}} {

@@ -85,7 +85,9 @@ func momentsOf[F float32 | float64](f Features, images iter.Seq[[]F]) ([]float64
 	x, y := make([]float64, f.size), make([]float64, f.Dims)
 	for im := range images {
 		for i, v := range im {
-			x[i] = min(max(float64(v), -1), 1)
+			if x[i] = float64(v); !f.Unbounded {
+				x[i] = min(max(x[i], -1), 1)
+			}
 		}
 		f.of(x, y)
 		m.Add(y)

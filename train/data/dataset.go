@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -18,10 +19,12 @@ type Images struct {
 	Height, Width, Channels int
 	Layout                  pixels.Layout // default HWC
 	Uint8                   []uint8
-	Float32                 []float32 // in [−1, 1]
+	Float32                 []float32 // in [−1, 1], or in units of their own with a Normalization
 	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
 	// Unbounded floats were drawn from a law and may leave [−1, 1].
 	Unbounded bool
+	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
+	Normalization *normalization.Affine
 }
 
 // Dataset is a table of images of one size. It is immutable and safe for
@@ -96,6 +99,11 @@ func (d *Dataset) checkForm() error {
 		return failf(-1, "images must have positive sizes, got %d×%d pixels in %d channels", im.Height, im.Width, im.Channels)
 	case im.Layout != pixels.HWC && im.Layout != pixels.CHW:
 		return failf(-1, "layout must be HWC or CHW, got %q", im.Layout)
+	case im.Normalization != nil && im.Uint8 != nil:
+		return failf(-1, "mean and scale are those of float32; bytes are images in [−1, 1]")
+	}
+	if err := im.Normalization.Fits(im.Channels); err != nil {
+		return failf(-1, "%v", err)
 	}
 	return nil
 }
@@ -127,23 +135,63 @@ func firstBad(x []float32) int {
 // CheckRow checks one image of floats, as New does; row is what an error names.
 func CheckRow(row int, x []float32) error {
 	if i := firstBad(x); i >= 0 {
-		return failf(row, "values must be finite and lie in [−1, 1], got %v", x[i])
+		return failf(row, "values must be finite and lie in [−1, 1], got %v; a data set of others declares mean and scale",
+			x[i])
 	}
 	return nil
 }
 
-// CheckRow checks that the data set could hold an image: as the function of that name,
-// but for a data set without bounds.
-func (d *Dataset) CheckRow(row int, x []float32) error {
-	if !d.images.Unbounded {
+// CheckRow checks that the data set could hold an image, in its layout and units: as the function of that name,
+// but for a data set without bounds or with a normalization.
+func (d *Dataset) CheckRow(row int, x []float32) error { return d.check(row, x, d.channel) }
+
+// CheckHWC is CheckRow of an image with the channels last, whatever the data set's layout.
+func (d *Dataset) CheckHWC(row int, x []float32) error {
+	return d.check(row, x, func(i int) int { return i % d.images.Channels })
+}
+
+func (d *Dataset) check(row int, x []float32, channel func(i int) int) error {
+	im := &d.images
+	if !im.Unbounded && im.Normalization == nil {
 		return CheckRow(row, x)
 	}
-	for _, v := range x {
+	for i, v := range x {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 			return failf(row, "values must be finite, got %v", v)
 		}
+		if c := channel(i); !im.Normalization.Holds(v, c) {
+			return failf(row, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, c)
+		}
 	}
 	return nil
+}
+
+// channel returns the channel of value i of an image in its layout.
+func (d *Dataset) channel(i int) int {
+	if d.images.Layout == pixels.CHW {
+		return i / (d.images.Height * d.images.Width)
+	}
+	return i % d.images.Channels
+}
+
+// Normalization returns the map from the floats' own units to those that a network sees; nil for images in [−1, 1].
+func (d *Dataset) Normalization() *normalization.Affine { return d.images.Normalization }
+
+// Under returns the same data set seen through the map of a network, which takes the place of its own. Nil leaves it
+// as it is. Bytes, and another number of channels, are an *[Error].
+func (d *Dataset) Under(n *normalization.Affine) (*Dataset, error) {
+	if n == nil || n.Equal(d.images.Normalization) {
+		return d, nil
+	}
+	if !d.IsFloat() {
+		return nil, failf(-1, "images must be float32, in the units that the network was trained in, got uint8")
+	}
+	if err := n.Fits(d.Channels()); err != nil {
+		return nil, failf(-1, "%v", err)
+	}
+	other := *d
+	other.images.Normalization = n
+	return &other, nil
 }
 
 // Len returns the number of images.

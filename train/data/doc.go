@@ -9,11 +9,12 @@
 //	images.npy     [n, H, W, C] or [n, C, H, W], uint8 or float32
 //	labels.npy     [n] int32, only where there are labels
 //	dataset.json   {"format": "anisoflight-dataset", "version": 1, "layout": "HWC", "hash": …}
+//	               version 2 with "normalization": {"mean": […], "scale": […]} of floats in units of their own
 //
 // which appears whole or not at all, and whose files are never changed. Other formats
 // are read by the Python package (anisoflight.data), which uploads what it reads.
 //
-// The package may import train/data/pixels, kernels/latent, train/checkpoint/atomicdir
+// The package may import base/normalization, train/data/pixels, kernels/latent, train/checkpoint/atomicdir
 // and the standard library. Begin with dataset.go; npy.go and npz.go read and write NumPy's
 // formats.
 package data

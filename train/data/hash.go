@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+
+	"github.com/anisoflight/anisoflight/base/normalization"
 )
 
 // Hash returns the SHA-256 of the images and labels in hex. It depends on their type
@@ -26,7 +28,8 @@ func (d *Dataset) computeHash() (sum string) {
 func (d *Dataset) contentSum(ctx context.Context) (string, error) {
 	sum := &hashWriter{ctx: ctx, Hash: newHash(d.Form())}
 	_, err := sum.Write(d.images.Uint8)
-	err = errors.Join(err, writeValues(sum, d.images.Float32), writeValues(sum, d.images.Labels))
+	err = errors.Join(err, writeValues(sum, d.images.Float32), writeValues(sum, d.images.Labels),
+		writeNormalization(sum, d.images.Normalization))
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
@@ -49,15 +52,23 @@ func (w *hashWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// newHash begins the hash of a data set: the form, then follow the images, then the labels.
+// newHash begins the hash of a data set: the form, then follow the images, the labels and the normalization.
 func newHash(f Form) hash.Hash {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d %d %d %s float32=%t labels=%t\n", f.Height, f.Width, f.Channels, f.Layout, f.Float, f.Labels)
 	return sum
 }
 
+// writeNormalization ends the hash of a data set that has one.
+func writeNormalization(w io.Writer, n *normalization.Affine) error {
+	if n == nil {
+		return nil
+	}
+	return errors.Join(writeValues(w, n.Mean), writeValues(w, n.Scale))
+}
+
 // writeValues writes values in little-endian order, piece by piece.
-func writeValues[E int32 | float32](w io.Writer, values []E) error {
+func writeValues[E int32 | float32 | float64](w io.Writer, values []E) error {
 	const most = 1 << 16
 	for len(values) > 0 {
 		n := min(most, len(values))

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
@@ -24,7 +25,9 @@ const (
 	headFile   = "dataset.json"
 
 	storeFormat  = "anisoflight-dataset"
-	storeVersion = 1
+	storeVersion = 1 // without a normalization
+	// storeFields is the version of a data set with a normalization, which older programs would overlook.
+	storeFields = 2
 )
 
 type storeHead struct {
@@ -34,6 +37,8 @@ type storeHead struct {
 
 	Unbounded bool   `json:"unbounded,omitempty"`
 	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
+
+	Normalization *normalization.Affine `json:"normalization,omitempty"`
 }
 
 // Save writes the data set as the folder dir, which appears whole or not at all.
@@ -68,9 +73,9 @@ func readHead(folder *atomicdir.Stored) (storeHead, error) {
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != storeFormat {
 		return head, &Error{File: headFile, Row: -1, Msg: "is not a data set's"}
 	}
-	if head.Version != storeVersion {
-		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("has version %d; this program reads version %d",
-			head.Version, storeVersion)}
+	if head.Version < storeVersion || head.Version > storeFields {
+		return head, &Error{File: headFile, Row: -1, Msg: fmt.Sprintf("has version %d; this program reads versions up to %d",
+			head.Version, storeFields)}
 	}
 	return head, nil
 }
@@ -116,7 +121,7 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 			return nil, err
 		}
 	}
-	im.Unbounded = head.Unbounded
+	im.Unbounded, im.Normalization = head.Unbounded, head.Normalization
 	d, err := newDataset(im)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
@@ -20,13 +21,19 @@ type Form struct {
 	Float                   bool          // float32 instead of uint8
 	Labels                  bool          // images come with labels
 	Unbounded               bool          // floats may leave [−1, 1]
+
+	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
+	Normalization *normalization.Affine
+	// MeasureMean and MeasureScale take the channels' own mean, and twice their standard deviation, in the place of
+	// what Normalization says.
+	MeasureMean, MeasureScale bool
 }
 
 // Form returns what the images have in common.
 func (d *Dataset) Form() Form {
 	return Form{
 		Height: d.Height(), Width: d.Width(), Channels: d.Channels(), Layout: d.Layout(),
-		Float: d.IsFloat(), Labels: d.HasLabels(), Unbounded: d.images.Unbounded,
+		Float: d.IsFloat(), Labels: d.HasLabels(), Unbounded: d.images.Unbounded, Normalization: d.images.Normalization,
 	}
 }
 
@@ -39,6 +46,7 @@ type Writer struct {
 	file   *atomicdir.File
 	images *bufio.Writer
 	labels []int32
+	seen   *normalization.Measure // nil where nothing is measured
 	sum    hash.Hash
 	head   int // bytes of the header: room for any number of images
 	n      int // images so far
@@ -53,10 +61,16 @@ func Create(dir string, form Form, n int) (*Writer, error) {
 	}
 	like := &Dataset{images: Images{
 		Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout,
-		Unbounded: form.Unbounded,
+		Unbounded: form.Unbounded || form.MeasureMean || form.MeasureScale,
 	}}
+	if !form.MeasureMean && !form.MeasureScale {
+		like.images.Normalization = form.Normalization
+	}
 	if err := like.checkForm(); err != nil {
 		return nil, err
+	}
+	if form.Normalization != nil && !form.Float || like.images.Unbounded && !form.Float {
+		return nil, failf(-1, "mean and scale are those of float32; bytes are images in [−1, 1]")
 	}
 	folder, err := atomicdir.Begin(dir)
 	if err != nil {
@@ -69,6 +83,9 @@ func Create(dir string, form Form, n int) (*Writer, error) {
 	w := &Writer{
 		form: form, like: like, folder: folder, file: f, images: bufio.NewWriterSize(f, 1<<20),
 		sum: newHash(form), total: n,
+	}
+	if form.MeasureMean || form.MeasureScale {
+		w.seen = normalization.NewMeasure(form.Channels)
 	}
 	w.head = len(w.header(math.MaxInt))
 	_, _ = w.images.Write(w.header(n)) // an error stays until Commit
@@ -116,7 +133,48 @@ func (w *Writer) Float32(images []float32, labels []int32) error {
 	if err := w.take(len(images), labels); err != nil {
 		return err
 	}
+	if w.seen != nil {
+		for i, v := range images {
+			w.seen.Add(v, w.like.channel(i%size))
+		}
+	}
 	return writeValues(w.both(), images)
+}
+
+// normalization returns that of the images that have come.
+func (w *Writer) normalization() (*normalization.Affine, error) {
+	n := w.form.Normalization
+	if w.seen == nil {
+		return n, nil
+	}
+	mean, _ := w.seen.Moments()
+	scale := []float64{1}
+	if n != nil {
+		scale = n.Scale
+	}
+	if !w.form.MeasureMean {
+		mean = nil
+		if n != nil {
+			mean = n.Mean
+		}
+	}
+	var err error
+	if w.form.MeasureScale {
+		if scale, err = w.seen.Scales(); err != nil {
+			return nil, failf(-1, "%v", err)
+		}
+	}
+	if n, err = normalization.New(mean, scale, w.form.Channels); err != nil {
+		return nil, failf(-1, "%v", err)
+	}
+	for c := range w.form.Channels {
+		for _, v := range []float32{w.seen.Low[c], w.seen.High[c]} {
+			if !n.Holds(v, c) {
+				return nil, failf(-1, "values must stay finite as (x − mean)/scale, got %v in channel %d", v, c)
+			}
+		}
+	}
+	return n, nil
 }
 
 func (w *Writer) both() io.Writer { return io.MultiWriter(w.images, w.sum) }
@@ -148,6 +206,10 @@ func (w *Writer) Commit(replace bool) error {
 	if w.total > 0 && w.n != w.total {
 		return failf(-1, "there must be %d images, got %d", w.total, w.n)
 	}
+	affine, err := w.normalization()
+	if err != nil {
+		return err
+	}
 	if err := w.images.Flush(); err != nil {
 		return err
 	}
@@ -164,9 +226,14 @@ func (w *Writer) Commit(replace bool) error {
 			return err
 		}
 	}
+	_ = writeNormalization(w.sum, affine) // a hash never fails
+	version := storeVersion
+	if affine != nil {
+		version = storeFields
+	}
 	head, err := json.Marshal(storeHead{
-		storeFormat, storeVersion, w.form.Layout, w.form.Unbounded,
-		hex.EncodeToString(w.sum.Sum(nil)),
+		storeFormat, version, w.form.Layout, w.form.Unbounded,
+		hex.EncodeToString(w.sum.Sum(nil)), affine,
 	})
 	if err != nil {
 		return err

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import uploads
 from ..calls import Calls, frame_of, given
 from ..errors import BadRequestError
 from ..intake import pieces_of
-from ..samples import Dataset
+from ..samples import Dataset, ImageTable
 from ..tensors import batches_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
+
+
+def _numbers(value: npt.ArrayLike | str | None) -> Any:
+    """One number, a list of them, or a word, as JSON holds them."""
+    return value if value is None or isinstance(value, str) else np.asarray(value, np.float64).tolist()
 
 
 class Datasets(Calls):
@@ -41,6 +48,9 @@ class Datasets(Calls):
         images: Any,
         labels: npt.ArrayLike | None = None,
         *,
+        mean: npt.ArrayLike | str | None = None,
+        scale: npt.ArrayLike | str | None = None,
+        layout: str | None = None,
         replace: bool = False,
         check_range: bool = True,
         progress: bool = True,
@@ -57,6 +67,19 @@ class Datasets(Calls):
         pieces, each images or a pair (images, labels), which are sent as they come. There is a warning where all values
         lie in [0, 1], which is another scale, unless check_range is False.
 
+        Fields and latents, floats in units of their own with any number of channels, come with `mean` and `scale`: one
+        number, a list with one for each channel, or "measured". A network sees (x − mean)/scale; a measured scale is
+        twice the channel's standard deviation, so that what it sees has the deviation ½ that EDM's defaults are made
+        for, and a measured scale alone is about the measured mean. A `Dataset` or `Samples` of the server brings its
+        own. `layout` ("HWC" or "CHW") says how the axes of an array of many channels lie; by default the channels are
+        last where the last size is at most 4.
+
+        >>> winds = np.random.default_rng(0).normal([3, 288], [5, 20], (9, 4, 8, 2)).astype(np.float32)
+        >>> client.put_dataset("winds", winds, scale="measured", replace=True)
+        >>> np.round(client.dataset("winds").normalization["scale"]).tolist()
+        [9.0, 40.0]
+        >>> np.array_equal(client.dataset("winds").images, winds)
+        True
         >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
         >>> client.dataset("noise").labels.tolist()
         [0, 1, 0, 1]
@@ -65,7 +88,9 @@ class Datasets(Calls):
         [0, 0, 1, 1, 2, 2]
         >>> client.put_dataset("drawn", client.sample("digits", n=3, steps=2), replace=True)
         """
-        command = {"op": "PutDataset", "name": name, "replace": replace}
+        kept = images.normalization if isinstance(images, ImageTable) and mean is None and scale is None else None
+        units = given(**(kept or {"mean": _numbers(mean), "scale": _numbers(scale)}))
+        command = {"op": "PutDataset", "name": name, "replace": replace, **units}
         title = "upload" if progress else None
         pieces = images if isinstance(images, Iterator) else pieces_of(images)
         rows = None
@@ -75,12 +100,12 @@ class Datasets(Calls):
                     "labels must come with the pieces; yield pairs (images, labels), or name a column label",
                     "BAD_REQUEST",
                 )
-            schema, batches = uploads.dataset_batches(pieces)
+            schema, batches = uploads.dataset_batches(pieces, layout)
         else:
-            table = uploads.dataset_table(images, labels)
+            table = uploads.dataset_table(images, labels, layout)
             schema, batches, rows = table.schema, batches_of(table), table.num_rows
         pixels = uploads.PixelRange()
-        if check_range:
+        if check_range and not units:
             batches = map(pixels.note, batches)
         uploads.send_batches(self._connection, command, schema, batches, rows, title)
         pixels.warn()

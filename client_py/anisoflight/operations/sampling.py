@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ..pictures import Decoder
+
 
 def warn_of_evaluations(asked: int | None, taken: int, options: Mapping[str, Any]) -> None:
     """Warn where a sampler takes fewer evaluations of the network than were asked for."""
@@ -64,6 +66,7 @@ class Sampling(Calls):
         guidance: float | None = None,
         guidance_interval: tuple[float, float] | None = None,
         guide: str | None = None,
+        decode: Decoder | None = None,
         progress: bool = True,
     ) -> Samples:
         """Draw images: solve dx = −Σ_j P_j flow(x, t) d√g_j from pure noise to t = 0.
@@ -88,6 +91,10 @@ class Sampling(Calls):
         `guidance` s mixes two denoisers, D₀ + s (D₁ − D₀): D₁ the model's, D₀ the same model's without a label, or that
         of another model, the `guide`; only at noise levels σ within `guidance_interval`, where that is given.
         Evaluations of both are counted.
+
+        Samples of a model of fields or latents are float32 in the data's own units. `decode` makes pictures of them for
+        `to_pil`, `show`, notebooks and previews: a function of values [n, H, W, C] that returns images, such as
+        `anisoflight.torch.Latents(vae).decode`.
 
         >>> client.sample("digits", labels=[3, 1, 4], steps=5, dtype="float32").images.dtype
         dtype('float32')
@@ -133,7 +140,7 @@ class Sampling(Calls):
                 request["labels"] = integers(labels, "labels").tolist()
             total = n if n is not None else np.size(request.get("labels", []))
             rows = self.table("Sample", request, "sample", "image", total=total, progress=progress)
-        samples = Samples(rows)
+        samples = Samples(rows, decode)
         if len(samples) and guidance in (None, 1):  # else the evaluations of two networks are counted
             warn_of_evaluations(nfe, int(samples.nfe[0]), request)
         return samples

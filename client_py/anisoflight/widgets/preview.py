@@ -37,14 +37,16 @@ class Previews(anywidget.AnyWidget):
             raise BadRequestError("these samples have no previews: draw them with every=1, say", "BAD_REQUEST")
         seeds = samples.seeds[:MOST]
         order = {int(seed): place for place, seed in enumerate(seeds)}
-        estimates = to_numpy(samples.previews["sample"])
+        estimates, note = samples.to_pictures(samples.previews["sample"])
         step, seed = (to_numpy(samples.previews[name]) for name in ("step", "seed"))
         frames = []
         for number in sorted({int(s) for s in step}):
             rows = [row for row in (step == number).nonzero()[0] if int(seed[row]) in order]
             rows.sort(key=lambda row: order[int(seed[row])])
             frames.append(_frame(f"step {number}", estimates[rows], columns))
-        frames.append(_frame("the images", samples.images[:MOST], columns))
+        frames.append(_frame("the images", samples[:MOST].to_pictures()[0], columns))
+        for frame in frames:
+            frame["name"] += f", {note}" if note else ""
         wide = frames[-1].pop("wide")
         for frame in frames[:-1]:
             frame.pop("wide")

@@ -82,7 +82,7 @@ func (c *Catalog) DatasetInfos() []api.DatasetInfo {
 func DescribeDataset(name string, d *data.Dataset) api.DatasetInfo {
 	return api.DatasetInfo{
 		Name: name, Rows: d.Len(), Shape: d.Shape(), Layout: string(d.Layout()), DType: ImageType(d).String(),
-		Classes: d.Classes(), Hash: d.Hash(), Integrity: datasetIntegrity(name, d),
+		Classes: d.Classes(), Hash: d.Hash(), Integrity: datasetIntegrity(name, d), Normalization: d.Normalization(),
 	}
 }
 
@@ -148,7 +148,8 @@ func (c *Catalog) PlaceDataset(name string, w *data.Writer, replace bool) error 
 	return w.Commit(replace)
 }
 
-// ImagesFor returns a data set whose images a model can take.
+// ImagesFor returns a data set whose images a model can take, seen through the normalization of the model, if it has
+// one.
 func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
 	d, err := c.Dataset(name)
 	if err != nil {
@@ -164,5 +165,10 @@ func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
 		return nil, api.Errorf(api.BadRequest, "The data set %q has %d classes, the model %q %d", name, d.Classes(), m.Name,
 			m.Shape.Labels)
 	}
-	return d, nil
+	seen, err := d.Under(m.Shape.Normalization)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "The data set %q holds uint8, the model %q is of float32 in units of their own",
+			name, m.Name)
+	}
+	return seen, nil
 }

@@ -296,7 +296,8 @@ func (m *Model) Describe() api.ModelInfo {
 		Classes: m.Shape.Classes, Parameters: m.Net.ParamCount(),
 		Precision: string(m.Precision()), Parametrization: m.Shape.Parametrization,
 		SigmaMin: m.Shape.Range.Min, SigmaMax: m.Shape.Range.Max,
-		Integrity: m.integrity(),
+		Normalization: m.Shape.Normalization,
+		Integrity:     m.integrity(),
 	}
 	if m.Shape.Width != m.Shape.Height {
 		info.Width = m.Shape.Width

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -147,6 +148,11 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 			return src, err
 		}
 	}
+	if net := networkOf(cfg, src); net != nil { // whose basis is made of the images that it sees
+		if _, src.Dataset, err = train.InUnits(net, src.Dataset); err != nil {
+			return src, err
+		}
+	}
 	if cfg.Schedule != "" {
 		ref := api.ScheduleRef{Name: cfg.Schedule, T: cfg.T}
 		if ref.T == 0 {
@@ -203,14 +209,22 @@ func (s *Runs) familyBasis(
 	return b, err
 }
 
-// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
-func classesOf(cfg train.Config, src train.Sources) int {
+// networkOf returns a run's network; nil where it cannot be told, which is said where the run is made.
+func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
 	if src.Model != nil {
-		return src.Model.Net.Shape().Labels
+		return src.Model.Net
 	}
 	net, err := checkpoint.ParseNetwork(cfg.Network)
-	if err != nil { // which is said where the run is made
-		return 0
+	if err != nil {
+		return nil
 	}
-	return net.Shape().Labels
+	return net
+}
+
+// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
+func classesOf(cfg train.Config, src train.Sources) int {
+	if net := networkOf(cfg, src); net != nil {
+		return net.Shape().Labels
+	}
+	return 0
 }

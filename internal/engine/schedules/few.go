@@ -138,7 +138,9 @@ func (f *few) measure(ctx context.Context) (err error) {
 // intoJudge returns the reader that takes the moments of features into *judge.
 func (f *few) intoJudge(judge **frechet.Reference, features func(h, w, c int) frechet.Features) func(images) error {
 	return into(judge, f.data, -1, func(h, w, c int, all iter.Seq[[]float32]) (*frechet.Reference, error) {
-		r, err := frechet.NewReference(features(h, w, c), all)
+		of := features(h, w, c)
+		of.Unbounded = f.data.Normalization() != nil
+		r, err := frechet.NewReference(of, all)
 		if err != nil {
 			err = api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
 		}

@@ -1,6 +1,7 @@
 package uploads
 
 import (
+	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
@@ -36,10 +37,31 @@ func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema)
 	if api.Times(req.Rows, in.RowBytes()) > limit { // before a byte comes
 		return nil, u.quota.exceeded()
 	}
-	u.w, err = c.CreateDataset(u.req.Name, data.Form{
+	form := data.Form{ // a measured scale alone is about the measured mean
 		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
-	}, int(req.Rows))
+		MeasureMean: req.Mean.Measured || req.Scale.Measured && !req.Mean.Given(), MeasureScale: req.Scale.Measured,
+	}
+	if form.Normalization, err = declared(req, form); err != nil {
+		return nil, err
+	}
+	u.w, err = c.CreateDataset(u.req.Name, form, int(req.Rows))
 	return announce(u, req.Rows), err
+}
+
+// declared returns what a request says of mean and scale; what is measured takes the place of it.
+func declared(req api.PutDataset, form data.Form) (*normalization.Affine, error) {
+	if !req.Mean.Given() && !req.Scale.Given() {
+		return nil, nil
+	}
+	if !form.Float {
+		return nil, api.Errorf(api.BadRequest, "mean and scale are those of float32; column \"image\" holds uint8").
+			WithHint("Bytes are images in [−1, 1]: leave out both, or send floats.")
+	}
+	n, err := normalization.New(req.Mean.Values, req.Scale.Values, form.Channels)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "%w", err)
+	}
+	return n, nil
 }
 
 // Write implements api.Upload. Bad values are refused as they arrive, not after gigabytes more.

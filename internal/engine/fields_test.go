@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/train/data/pixels"
+)
+
+// fieldNet is a network of fields of 4×8 points in two channels.
+const fieldNet = `{"model_type":"SongUNet","img_resolution":[4,8],"img_channels":2,"model_channels":8,` +
+	`"channel_mult":[1,2],"num_blocks":1,"attn_resolutions":[2],"dropout":0}`
+
+var fieldSchema = api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, pixels.HWC, 4, 8, 2)}}
+
+// fieldUnits are those of a temperature and of a wind.
+var fieldUnits = &normalization.Affine{Mean: []float64{288, -3}, Scale: []float64{24, 9}}
+
+// fields are n smooth fields of 4×8 points in two channels, seen by a network and in units of their own.
+func fields(n int) (seen, own []float32) {
+	z := noise(n, 5)
+	for i := range n {
+		a := z[64*i : 64*i+4]
+		for y := range 4 {
+			for x := range 8 {
+				wave := float32(math.Cos(math.Pi * (float64(x) + 0.5) / 8))
+				level := float32(math.Cos(math.Pi * (float64(y) + 0.5) / 4))
+				seen = append(seen, 0.4*a[0]+0.3*a[1]*wave, 0.3*a[2]*level+0.2*a[0]+0.2*a[3])
+			}
+		}
+	}
+	own = slices.Clone(seen)
+	fieldUnits.Back(own)
+	seen = slices.Clone(own)
+	fieldUnits.Forward(seen)
+	return seen, own
+}
+
+// putField uploads fields; how declares their normalization.
+func putField(t *testing.T, e *Engine, name, how string, x []float32) {
+	t.Helper()
+	command := fmt.Sprintf(`{"op":"PutDataset","name":%q%s}`, name, how)
+	if _, err := put(e, command, fieldSchema, api.Batch{Rows: len(x) / 64, Cols: []any{x}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const declaredUnits = `,"mean":[288,-3],"scale":[24,9]`
+
+// trained makes a model of a few steps on a data set, and returns the hash of its weights.
+func trained(t *testing.T, e *Engine, name, dataset string) string {
+	t.Helper()
+	act(t, e, "CreateRun", fmt.Sprintf(
+		`{"name":%q,"stage":"pretrain","dataset":%q,"batch":8,"kimg":1,"lr":0.01,"network":%s}`, name, dataset, fieldNet))
+	get(t, e, "TrainStep", fmt.Sprintf(`{"run":%q,"steps":3}`, name))
+	return act(t, e, "SaveModel", fmt.Sprintf(`{"run":%q,"name":%q}`, name, name))["hash"].(string)
+}
+
+// TestFieldsTrainAndSampleInTheirUnits: a run on fields in units of their own is, to the bit, the run on what the network
+// sees of them, and its samples are those of that run in the units of the fields.
+func TestFieldsTrainAndSampleInTheirUnits(t *testing.T) {
+	e := open(t)
+	seen, own := fields(40)
+	putField(t, e, "field", declaredUnits, own)
+	putField(t, e, "plain", `,"scale":1`, seen)
+	if got := column[float32](get(t, e, "Dataset", `{"dataset":"field"}`), "image"); !slices.Equal(got, own) {
+		t.Error("fields do not come back as they went")
+	}
+	if field, plain := trained(t, e, "field", "field"), trained(t, e, "plain", "plain"); field != plain {
+		t.Errorf("weights %s on fields, %s on what the network sees of them", field, plain)
+	}
+	info := act(t, e, "DescribeModel", `{"model":"field"}`)
+	if got := fmt.Sprint(info["normalization"]); got != "map[mean:[288 -3] scale:[24 9]]" {
+		t.Errorf("the model remembers %v", got)
+	}
+	const request = `{"model":%q,"n":3,"steps":4,"every":2%s}`
+	r, p := get(t, e, "Sample", fmt.Sprintf(request, "field", "")), get(t, e, "Sample", fmt.Sprintf(request, "plain", ""))
+	want := slices.Clone(column[float32](p, "sample"))
+	fieldUnits.Back(want)
+	if got := column[float32](r, "sample"); len(got) == 0 || !slices.Equal(got, want) {
+		t.Error("samples and previews are not those of the network in the units of the fields")
+	}
+	if got := r.schema.Metadata["normalization"]; got != fieldUnits.String() {
+		t.Errorf("the reply says %q", got)
+	}
+	// Another data set, with a normalization of its own, is seen through the model's.
+	putField(t, e, "other", `,"scale":"measured"`, own)
+	evaluate := func(dataset string) []float64 {
+		return column[float64](get(t, e, "EvaluateModel",
+			fmt.Sprintf(`{"model":"field","dataset":%q,"schedule":"edm","points":3,"samples":4}`, dataset)), "loss")
+	}
+	if a, b := evaluate("field"), evaluate("other"); !slices.Equal(a, b) {
+		t.Errorf("losses %v and %v", a, b)
+	}
+	// So it is where a run starts from the model.
+	tuned := func(dataset string) ([]float64, []float64) {
+		act(t, e, "CreateRun", fmt.Sprintf(`{"name":"tune-%s","stage":"anisotropic","dataset":%q,"batch":8,"kimg":1,`+
+			`"knots":6,"model":"field","family":{"basis":"pca","k":3},"train_network":false,"estimator":"finite-difference"}`,
+			dataset, dataset))
+		loss := column[float64](get(t, e, "TrainStep", fmt.Sprintf(`{"run":"tune-%s","steps":1}`, dataset)), "loss")
+		act(t, e, "SaveModel", fmt.Sprintf(`{"run":"tune-%s","name":"tune-%s"}`, dataset, dataset))
+		return loss, column[float64](get(t, e, "Basis", fmt.Sprintf(`{"schedule":"tune-%s"}`, dataset)), "vector")
+	}
+	loss, vectors := tuned("field")
+	if l, v := tuned("other"); !slices.Equal(l, loss) || !slices.Equal(v, vectors) || len(v) == 0 {
+		t.Errorf("a run on the same fields with another normalization: loss %v, not %v", l, loss)
+	}
+}
+
+// TestTrainStepOnTheCallersFields: rows of an exchange have the units of the run's fields.
+func TestTrainStepOnTheCallersFields(t *testing.T) {
+	e := open(t)
+	seen, own := fields(16)
+	putField(t, e, "field", declaredUnits, own)
+	putField(t, e, "plain", `,"scale":1`, seen)
+	loss := map[string]float64{}
+	for name, x := range map[string][]float32{"field": own, "plain": seen} {
+		act(t, e, "CreateRun", fmt.Sprintf(
+			`{"name":%q,"stage":"pretrain","dataset":%q,"batch":8,"kimg":1,"network":%s}`, name, name, fieldNet))
+		in := api.Schema{Columns: []api.Column{fieldSchema.Columns[0], {Name: "label", Type: api.Int32}}}
+		exchange, err := openExchange(t.Context(), e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &rows{schema: exchange.Out, cols: map[string]any{}}
+		send := func(x []float32) error {
+			return exchange.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{x, make([]int32, 8)}}, got.add)
+		}
+		if err := send(slices.Clone(x[:8*64])); err != nil {
+			t.Fatal(err)
+		}
+		bad := slices.Clone(x[:8*64])
+		bad[3*64+1] = float32(math.NaN())
+		err = send(bad)
+		wantCode(t, "NaN", err, api.BadTensor)
+		if err == nil || !strings.Contains(err.Error(), "Row 3") {
+			t.Errorf("the row is not named: %v", err)
+		}
+		exchange.Close()
+		loss[name] = column[float64](got, "loss")[0]
+	}
+	if loss["field"] != loss["plain"] || loss["field"] == 0 {
+		t.Errorf("losses %v", loss)
+	}
+	bytes := api.Schema{Columns: []api.Column{
+		input.ImageColumn("image", api.Uint8, pixels.HWC, 4, 8, 2), {Name: "label", Type: api.Int32},
+	}}
+	_, err := openExchange(t.Context(), e, "TrainStep", `{"run":"field"}`, bytes)
+	wantCode(t, "bytes", err, api.BadTensor)
+}
+
+// TestLawOfFields: the mixture of fields is their normal law, and what is drawn from it has their moments and units.
+func TestLawOfFields(t *testing.T) {
+	e := open(t)
+	_, own := fields(400)
+	putField(t, e, "field", `,"scale":"measured"`, own)
+	act(t, e, "MakeModel", `{"name":"law","dataset":"field","covariance":"full"}`)
+	const n = 400
+	request := fmt.Sprintf(`{"model":"law","n":%d,"steps":18,"grid":"edm"}`, n)
+	drawn := column[float32](get(t, e, "Sample", request), "sample")
+	act(t, e, "MakeDataset", fmt.Sprintf(`{"name":"drawn","model":"law","n":%d}`, n))
+	stored := column[float32](get(t, e, "Dataset", `{"dataset":"drawn"}`), "image")
+	moments := func(x []float32, at int) (mean, std float64) {
+		m := normalization.NewMeasure(1)
+		for i := at; i < len(x); i += 64 {
+			m.Add(x[i], 0)
+		}
+		means, stds := m.Moments()
+		return means[0], stds[0]
+	}
+	for _, at := range []int{0, 1, 30, 63} {
+		mean, std := moments(own, at)
+		for what, x := range map[string][]float32{"samples": drawn, "a data set drawn from the law": stored} {
+			m, s := moments(x, at)
+			// Five standard errors of the mean, and of the deviation of normal values.
+			if math.Abs(m-mean) > 5*std/math.Sqrt(n) || math.Abs(s-std) > 5*std/math.Sqrt(2*n) {
+				t.Errorf("%s: value %d has mean %g and deviation %g, the fields %g and %g", what, at, m, s, mean, std)
+			}
+		}
+	}
+}
+
+func TestFieldsAreRefused(t *testing.T) {
+	e := open(t)
+	_, own := fields(8)
+	constant := slices.Clone(own)
+	for i := 1; i < len(constant); i += 2 {
+		constant[i] = 7
+	}
+	bad := slices.Clone(own)
+	bad[2*64] = float32(math.Inf(1))
+	for what, c := range map[string]struct {
+		how  string
+		x    []float32
+		code api.Code
+		says string
+	}{
+		"no units":       {"", own, api.BadTensor, "declares mean and scale"},
+		"constant":       {`,"scale":"measured"`, constant, api.BadTensor, "Channel 1 is 7 everywhere"},
+		"infinite":       {declaredUnits, bad, api.BadTensor, "Row 2"},
+		"three means":    {`,"mean":[1,2,3]`, own, api.BadRequest, "one for each of 2 channels, got 3"},
+		"scale 0":        {`,"scale":0`, own, api.BadRequest, "scale must be positive"},
+		"other word":     {`,"scale":"std"`, own, api.BadRequest, `"measured", got "std"`},
+		"no list":        {`,"mean":[]`, own, api.BadRequest, "mean must not be empty"},
+		"no number":      {`,"mean":[1,"x"]`, own, api.BadRequest, "mean[1]"},
+		"half declared ": {`,"mean":true`, own, api.BadRequest, "mean must be"},
+	} {
+		command := fmt.Sprintf(`{"op":"PutDataset","name":"x"%s}`, c.how)
+		_, err := put(e, command, fieldSchema, api.Batch{Rows: 8, Cols: []any{c.x}})
+		wantCode(t, what, err, c.code)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", what, err, c.says)
+		}
+	}
+	bytes := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.HWC, 4, 8, 2)}}
+	_, err := put(e, `{"op":"PutDataset","name":"x","scale":3}`, bytes)
+	wantCode(t, "bytes with a scale", err, api.BadRequest)
+
+	putField(t, e, "field", declaredUnits, own)
+	act(t, e, "MakeModel", `{"name":"law","dataset":"field"}`)
+	_, err = prepare(t.Context(), e, "Sample", `{"model":"law","n":1,"steps":2,"dtype":"uint8"}`)
+	wantCode(t, "bytes of fields", err, api.BadRequest)
+	two := api.Batch{Rows: 2, Cols: []any{make([]uint8, 128)}}
+	if _, err := put(e, `{"op":"PutDataset","name":"bytes"}`, bytes, two); err != nil {
+		t.Fatal(err)
+	}
+	_, err = prepare(t.Context(), e, "EvaluateModel", `{"model":"law","dataset":"bytes","schedule":"edm"}`)
+	wantCode(t, "bytes for a model of fields", err, api.BadRequest)
+	_, err = perform(t.Context(), e, "CreateRun",
+		`{"name":"r","stage":"isotropic","dataset":"bytes","model":"law","train_network":false}`, nil)
+	wantCode(t, "a run of bytes", err, api.BadRequest)
+	putField(t, e, "other", `,"scale":2`, own)
+	act(t, e, "MakeModel", `{"name":"other","dataset":"other"}`)
+	_, err = prepare(t.Context(), e, "Sample", `{"model":"law","n":1,"steps":2,"guidance":2,"guide":"other"}`)
+	wantCode(t, "a guide in other units", err, api.BadRequest)
+}
