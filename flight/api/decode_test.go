@@ -17,7 +17,7 @@ func TestDecodeSetsDefaults(t *testing.T) {
 		t.Errorf("fields: %+v", r)
 	}
 	if r.Solver != "" || r.SecondPoint != "midpoint" || r.Variant != "bh2" || r.Grid.Kind != GridSchedule ||
-		r.DType != "uint8" || r.Layout != "HWC" || r.BatchBytes != 2<<20 || !*r.LowerOrderFinal || r.Schedule.Given() {
+		r.DType != "" || r.Layout != "HWC" || r.BatchBytes != 2<<20 || !*r.LowerOrderFinal || r.Schedule.Given() {
 		t.Errorf("defaults: %+v", r)
 	}
 }
