@@ -2,6 +2,8 @@ package flight
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +18,9 @@ const (
 	doPut      = flightService + "DoPut"
 	doExchange = flightService + "DoExchange"
 )
+
+// streams reports whether the clients of a method stream.
+func streams(method string) bool { return method == doPut || method == doExchange }
 
 // guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before
 // its deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.
@@ -47,10 +52,22 @@ func (g *guarded) RecvMsg(m any) error {
 		return g.within("sent", receive)
 	}
 	if err := g.within("sent", receive); err != nil {
-		return err
+		return g.unasked(err)
 	}
 	g.read = true
 	return g.call.authorize(m)
+}
+
+// unasked makes an error of a call whose first message has not come one of the contract: its client has left, or has
+// sent nothing. The end of a stream of data is its reader's to judge.
+func (g *guarded) unasked(err error) error {
+	if !errors.Is(err, io.EOF) {
+		return transportError(err)
+	}
+	if streams(g.call.method) {
+		return err
+	}
+	return api.Errorf(api.BadRequest, "The call ended before its request")
 }
 
 // within does f, and gives the client up if that takes too long. gRPC has no way to stop f but the end of the call,

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // TestStalledReaders: a client that takes nothing is given up, and holds up nobody meanwhile.
@@ -51,6 +54,38 @@ func TestStalledWriters(t *testing.T) {
 	eventually(t, "end", time.Second, func() bool { return s.underWay() == 0 })
 	if s.storedLabels("digits") != nil || s.aborts() != 1 {
 		t.Errorf("stored %v, %d aborted", s.storedLabels("digits"), s.aborts())
+	}
+}
+
+// TestRequestsThatNeverCome: a client that leaves before it has sent its request is cancelled, and one that sends none
+// is told so; neither is a failure of the server.
+func TestRequestsThatNeverCome(t *testing.T) {
+	s := serve(t, Config{})
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, method := range []string{"DoGet", "DoAction", "DoPut", "DoExchange", "ListFlights"} {
+		ctx, leave := context.WithCancel(t.Context())
+		description := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+		stream, err := conn.NewStream(ctx, description, flightService+method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, method, 5*time.Second, func() bool { return s.underWay() == 1 })
+		leave()
+		eventually(t, method+" ends", 5*time.Second, func() bool { return s.underWay() == 0 })
+		if stream, err = conn.NewStream(t.Context(), description, flightService+method); err == nil {
+			err = stream.CloseSend()
+		}
+		if err == nil {
+			err = stream.RecvMsg(&flight.FlightData{})
+		}
+		wantStatus(t, method, err, codes.InvalidArgument, "[BAD_")
+	}
+	if logged := s.logs.String(); strings.Contains(logged, "request failed") {
+		t.Errorf("the log says\n%s", logged)
 	}
 }
 

@@ -48,10 +48,10 @@ type inbox struct {
 // limit returns how many bytes the call's next message may have.
 func (b *inbox) limit(first bool) int {
 	cfg := &b.call.server.cfg
-	switch streams := b.call.method == doPut || b.call.method == doExchange; {
+	switch {
 	case b.call.who.Principal == nil:
 		return maxNoTokenBytes
-	case first && !streams:
+	case first && !streams(b.call.method):
 		return cfg.MaxRequestBytes + framingBytes
 	}
 	return cfg.MaxMessageBytes + cfg.MaxRequestBytes // what lies between, its reader refuses
@@ -106,7 +106,7 @@ func (b *inbox) tooLong(n, limit int) error {
 	switch {
 	case b.call.who.Principal == nil:
 		return api.Errorf(api.TooLarge, "A request without a token may have %d bytes, got %d", limit, n)
-	case b.call.method != doPut && b.call.method != doExchange:
+	case !streams(b.call.method):
 		return api.Errorf(api.TooLarge, "A request may have %d bytes, got %d", limit, n)
 	}
 	return tooLarge(int64(b.call.server.cfg.MaxMessageBytes))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,15 +151,7 @@ func TestTrainingOnAServer(t *testing.T) {
 // A folder whose server was killed is free, whatever its lock says.
 func TestKilledServer(t *testing.T) {
 	dir := folder(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device",
-		"go")
-	cmd.Env = append(os.Environ(), "ANISOFLIGHT_TEST_COMMAND=1")
-	var log lines
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	log.await(t, "listening on ")
+	cmd, _ := startProcess(t, dir)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

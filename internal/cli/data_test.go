@@ -48,12 +48,7 @@ func TestData(t *testing.T) {
 // A data set goes to the server that works on the folder, and to one of the command's own where there is none.
 func TestDataGoesThroughTheFoldersServer(t *testing.T) {
 	dir, in := t.TempDir(), filepath.Join(t.TempDir(), "in.npz")
-	err := command.WriteFile(in, func(w io.Writer) error {
-		return data.WriteNPZ(w, map[string]*data.Array{"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeImages(t, in)
 	convert := func(name string) {
 		t.Helper()
 		status, said, stderr := call(t, "data", "convert", in, "--name", name, "--data", dir, "--quiet", "--labels", "none")

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// beside are command lines, in this order, one at least for every command that knows a data folder. DIR is the folder,
+// OUT another.
+var beside = []string{
+	"model list", "schedule list", "basis list --json", "fsck", "model check DIR/models/bars", "config sample",
+	"schedule show --schedule edm", "schedule export --schedule edm --out OUT/edm.csv",
+	"schedule import --name imported --file OUT/edm.csv", "schedule import --name imported --file OUT/edm.csv --replace",
+	"schedule weight --name even --sigma [1] --weight [1]",
+	"schedule nodes --name nodes --dataset bars --solver dpmpp2m --nfe 3",
+	"schedule start --name begin --dataset bars --sigma-max 10",
+	"model mixture --name law --dataset bars", "model draw --name drawn --model law --n 4",
+	"schedule geodesic --name geo --model law --dataset bars --points 8 --samples 4 --knots 4 --statistics",
+	"schedule fit --name fitted --model law --schedule geo --nfe 3 --samples 8",
+	"schedule steps --name steps --model law --solver ab --nfe 3 --samples 4",
+	`schedule few --name few --model law --dataset bars --nfe 3 --samples 64 --solvers ["ipndm"]`,
+	`schedule predict --model law --dataset bars --points 8 --samples 4 --bases ["dct"]`,
+	"schedule bench --dataset bars --nfe 3 --solvers heun",
+	"basis make --name pairs --kind pca --dataset bars --k 2", "basis delete --name pairs",
+	"sample --model bars --n 2 --steps 1 --out OUT/a.png", "compare --model law --solvers heun --nfe 3 --probes 4",
+	"train --name learned --stage isotropic --dataset bars --model bars --batch 8 --kimg 0.008 --knots 4",
+	"train --name learned --resume --kimg 0.016",
+	"data convert OUT/bars.npz --name converted --quiet --labels none", "recipe RECIPE --dry-run",
+}
+
+// elsewhere are commands on a data folder that have no line above, with the reason.
+var elsewhere = map[string]string{
+	"anisoflight serve": "it is refused: TestOneServerOfAFolder",
+}
+
+// TestCommandsBesideAServer: no command changes anything in a folder that a server works on, but through the server.
+// Runs stay what they are, nothing that the server is storing is swept away, and all that it acknowledges is there
+// after a kill.
+func TestCommandsBesideAServer(t *testing.T) {
+	dir, out := folder(t), t.TempDir()
+	writeImages(t, filepath.Join(out, "bars.npz"))
+	pretrain(t, dir, "bars")
+	server, location := startProcess(t, dir)
+	c, err := client.Dial(t.Context(), location, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, name := range []string{"created", "cancelled", "stepped"} {
+		act(t, c, "CreateRun", fmt.Sprintf(`{"name":%q,"stage":"pretrain","dataset":"bars","batch":8,"network":%s}`, name,
+			tinyNetwork))
+	}
+	act(t, c, "CancelRun", `{"run":"cancelled"}`)
+
+	defer atomicdir.Intercept(func(f atomicdir.Effect) error {
+		if strings.HasPrefix(f.Path, dir+string(filepath.Separator)) {
+			t.Errorf("a command does %s on %s", f.Name, f.Path)
+			return os.ErrPermission
+		}
+		return nil
+	})()
+	var steps atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var storing sync.WaitGroup
+	storing.Go(func() {
+		for ctx.Err() == nil {
+			storeOnce(t, c)
+			steps.Add(1)
+		}
+	})
+	places := strings.NewReplacer("DIR", dir, "OUT", out, "RECIPE", "../../configs/cifar10/dct.yaml")
+	for _, line := range beside {
+		args := strings.Fields(places.Replace(line))
+		if cmd, _, err := newRoot().Find(args); err == nil && cmd.Flags().Lookup("data") != nil {
+			args = append(args, "--data", dir)
+		}
+		before := steps.Load()
+		if status, _, stderr := call(t, args...); status != 0 {
+			t.Errorf("%s: status %d\n%s", line, status, stderr)
+		}
+		waitFor(t, "a store beside "+line, func() bool { return steps.Load() > before || t.Failed() })
+	}
+	if status, _, stderr := call(t, "fsck", "--repair", "--data", dir); status != 1 || !strings.Contains(stderr, "in use") {
+		t.Errorf("fsck --repair: status %d, %s", status, stderr)
+	}
+	stop()
+	storing.Wait()
+	want := states(t, c)
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	after := startServer(t, dir)
+	defer after.stop()
+	c, err = client.Dial(t.Context(), after.location, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := states(t, c); got != want || !strings.Contains(got, "cancelled is cancelled at 0, created is created at 0") ||
+		!strings.Contains(got, fmt.Sprintf("stepped is paused at %d", steps.Load())) {
+		t.Errorf("after a kill the runs are\n%s, want\n%s, with %d steps", got, want, steps.Load())
+	}
+}
+
+// TestEveryCommandIsTriedBesideAServer: each command that takes a data folder has a line above.
+func TestEveryCommandIsTriedBesideAServer(t *testing.T) {
+	var tried []string
+	for _, line := range beside {
+		cmd, _, err := newRoot().Find(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried = append(tried, cmd.CommandPath())
+	}
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if cmd.Runnable() && cmd.Flags().Lookup("data") != nil && !strings.HasPrefix(path, "anisoflight config") &&
+			!slices.Contains(tried, path) && elsewhere[path] == "" {
+			t.Errorf("%s is not tried", path)
+		}
+		for _, sub := range cmd.Commands() {
+			look(sub)
+		}
+	}
+	look(newRoot())
+}
+
+// startProcess starts a server as a process of its own.
+func startProcess(t *testing.T, dir string) (server *exec.Cmd, location string) {
+	t.Helper()
+	server = exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device",
+		"go")
+	server.Env = append(os.Environ(), "ANISOFLIGHT_TEST_COMMAND=1")
+	var log lines
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return server, connect.LocationOf(log.await(t, "listening on "))
+}
+
+// writeImages writes three images as .npz.
+func writeImages(t *testing.T, path string) {
+	t.Helper()
+	if err := command.WriteFile(path, func(w io.Writer) error {
+		return data.WriteNPZ(w, map[string]*data.Array{"images": {Shape: []int{3, 8, 8, 3}, Values: make([]uint8, 3*8*8*3)}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// act does an action that must succeed.
+func act(t *testing.T, c *client.Client, op, body string) {
+	t.Helper()
+	if _, err := c.Action(t.Context(), op, json.RawMessage(body), nil); err != nil {
+		t.Errorf("%s: %v", op, err)
+	}
+}
+
+// states says of each run what it is, and how far.
+func states(t *testing.T, c *client.Client) string {
+	t.Helper()
+	runs, err := c.ListRuns(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, r := range runs {
+		words = append(words, fmt.Sprintf("%s is %s at %d", r.Name, r.State, r.Step))
+	}
+	return strings.Join(words, ", ")
+}
+
+// waitFor waits for a condition.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+// storeOnce has the server store one thing of each kind that is often stored: a step of a run, a model, a schedule.
+func storeOnce(t *testing.T, c *client.Client) {
+	t.Helper()
+	for _, err := range c.Get(t.Context(), "TrainStep", map[string]any{"run": "stepped"}) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	act(t, c, "SaveModel", `{"run":"stepped","name":"stepped","replace":true}`)
+	act(t, c, "MakeSchedule", `{"name":"again","kind":"log-linear","T":400,"replace":true}`)
+}
