@@ -69,14 +69,14 @@ func TestRequestsThatNeverCome(t *testing.T) {
 	for _, method := range []string{"DoGet", "DoAction", "DoPut", "DoExchange", "ListFlights"} {
 		ctx, leave := context.WithCancel(t.Context())
 		description := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
-		stream, err := conn.NewStream(ctx, description, flightService+method)
-		if err != nil {
+		if _, err := conn.NewStream(ctx, description, flightService+method); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, method, 5*time.Second, func() bool { return s.underWay() == 1 })
 		leave()
 		eventually(t, method+" ends", 5*time.Second, func() bool { return s.underWay() == 0 })
-		if stream, err = conn.NewStream(t.Context(), description, flightService+method); err == nil {
+		stream, err := conn.NewStream(t.Context(), description, flightService+method)
+		if err == nil {
 			err = stream.CloseSend()
 		}
 		if err == nil {

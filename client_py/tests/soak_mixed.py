@@ -10,25 +10,25 @@ For a time, one more reader takes nothing of a long reply for the second half of
 halves tell what that costs the others. For a number of operations, there is a verdict on the server's memory: it must
 not grow from the second quarter on, or the exit status is 1. Beside the good clients, --killed ones are processes of
 their own that end by kill -9 at random, in the middle of whatever they do, and begin anew: what they held must be given
-back, too. With --leak every operation leaves a schedule behind, which the server keeps: the verdict must find that,
-and the exit status be 1.
+back, too. No call may end as INTERNAL, nor the log tell of a failure, those of killed clients among them. With --leak
+every operation leaves a schedule behind, which the server keeps: the verdict must find that, and the exit status be 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import math
+import multiprocessing
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,21 +171,46 @@ def work(
                 record.seconds[name].append(time.monotonic() - start)
 
 
-def killed(location: str, number: int, load: Load) -> None:
-    """A client that is killed at random, again and again."""
+def killed(location: str, number: int, load: Load, kills: list[int]) -> None:
+    """A client that is killed at random, again and again; kills is told at which of its operations."""
     choose = random.Random(-number)
+    processes = multiprocessing.get_context("forkserver")  # which has imported all this, and opened no connection
     while not load.over():
-        process = subprocess.Popen([sys.executable, __file__, "--work-at", location])
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(choose.uniform(1, 4))
+        done = processes.Value("q", 0)
+        process = processes.Process(target=work_on, args=(location, choose.randrange(1 << 30), done), daemon=True)
+        process.start()
+        while done.value == 0 and process.is_alive():  # it works
+            time.sleep(0.01)
+        process.join(choose.uniform(0, 1))
         process.kill()
-        process.wait()
+        process.join()
+        kills.append(done.value)
+
+
+def work_on(location: str, seed: int, done: Any) -> None:
+    """One client, until it is killed; done counts its operations."""
+    load = Load(math.inf, math.inf)
+    thread = threading.Thread(target=work, args=(location, seed, load, [Record()] * 2, threading.Event()))
+    thread.start()
+    while thread.is_alive():
+        done.value = load.begun
+        time.sleep(0.005)
 
 
 def metrics(address: str) -> dict[str, float]:
     with urllib.request.urlopen(f"http://{address}/metrics") as reply:
         lines = reply.read().decode().splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+def failures(log: Path, counted: dict[str, float]) -> int:
+    """Print what the server's log says of failures; how many there are, or calls that ended as INTERNAL."""
+    lines = [line for line in log.read_text().splitlines() if "level=ERROR" in line]
+    for line in lines[:20]:
+        print(line)
+    internal = sum(n for name, n in counted.items() if "calls_total" in name and 'code="INTERNAL"' in name)
+    print(f"failures of the server: {len(lines)} in its log, {internal:.0f} calls INTERNAL")
+    return len(lines) + int(internal)
 
 
 def prepare(client: fl.FlightClient) -> None:
@@ -258,17 +283,18 @@ def soak(
     operations: float,
     victims: int,
     leaks: bool,
+    log: Path,
 ) -> bool:
     flight = fl.FlightClient(server.location)
     prepare(flight)
     timed = math.isinf(operations)
     before, pid, half = metrics(address), server.server.process.pid, threading.Event()
-    records, readings = [Record(), Record()], []
+    records, readings, kills = [Record(), Record()], [], list[int]()
     start, load = time.monotonic(), Load(operations, minutes * 60)
     threads = [
         threading.Thread(target=work, args=(server.location, i, load, records, half, leaks), daemon=True)
         for i in range(clients)
-    ] + [threading.Thread(target=killed, args=(server.location, i, load), daemon=True) for i in range(victims)]
+    ] + [threading.Thread(target=killed, args=(server.location, i, load, kills)) for i in range(victims)]
     for thread in threads:
         thread.start()
     slow: Any = None
@@ -283,6 +309,8 @@ def soak(
     if slow is not None:
         slow.cancel()
     report(records, (time.monotonic() - start) / 60)
+    if victims:
+        print(f"{len(kills)} clients killed, after {sum(kills)} operations of theirs")
     shown = readings[:: max(1, len(readings) // 40)]
     print(f"resident MiB along the way: {' '.join(f'{r.mib:.0f}' for r in shown)}")
     good = flat(readings)
@@ -292,7 +320,8 @@ def soak(
     for name in ("go_goroutines", "anisoflight_calls_active", "anisoflight_connections", "anisoflight_device_waiting"):
         print(f"{name}: {before[name]:.0f} before, {after[name]:.0f} after")
     idle = after["anisoflight_calls_active"] == 0 and after["go_goroutines"] < before["go_goroutines"] + 50
-    return good and idle and not records[0].errors + records[1].errors
+    failed = failures(log, after)
+    return good and idle and not failed and not records[0].errors + records[1].errors
 
 
 def main() -> None:
@@ -302,20 +331,21 @@ def main() -> None:
     parser.add_argument("--operations", type=int, help="end after so many, without a slow reader, and judge the memory")
     parser.add_argument("--killed", type=int, default=0, help="clients that are killed at random, beside the others")
     parser.add_argument("--leak", action="store_true", help="leave something behind at every operation")
-    parser.add_argument("--work-at", help=argparse.SUPPRESS)  # of a client that is killed: where
     args = parser.parse_args()
-    if args.work_at:
-        work(args.work_at, random.randrange(1 << 30), Load(math.inf, math.inf), [Record()] * 2, threading.Event())
     operations = args.operations or math.inf
     minutes = args.minutes or (5 if math.isinf(operations) else math.inf)
     arguments = ["--metrics", "127.0.0.1:0", "--log-level", "info"]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        anisoflight.serve(data=folder, listen="127.0.0.1:0", arguments=arguments) as server,
-    ):
-        address = re.search(r"metrics on ([\d.:]+)", server.server.log)
-        assert address
-        good = soak(server, address[1], args.clients, minutes, operations, args.killed, args.leak)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        with (
+            log.open("w") as written,
+            anisoflight.serve(
+                data=Path(folder) / "data", listen="127.0.0.1:0", arguments=arguments, log=written
+            ) as server,
+        ):
+            address = re.search(r"metrics on ([\d.:]+)", server.server.log)
+            assert address
+            good = soak(server, address[1], args.clients, minutes, operations, args.killed, args.leak, log)
     sys.exit(not good)
 
 
