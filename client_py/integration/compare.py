@@ -1,124 +1,254 @@
-"""``python integration/compare.py``: diffusers' samplers and ours on one network; writes docs/reports/diffusers.md."""
+"""``python integration/compare.py``: diffusers' samplers and ours on the same networks; writes docs/reports/diffusers.md.
+
+A network is a DDPM trained in torch and sent to the server by `put_network`. diffusers samples the module, the server
+the same weights, both from the same latents.
+"""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
-import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
-from diffusers import DDIMScheduler, DPMSolverMultistepScheduler, UNet2DModel, UniPCMultistepScheduler
-
-sys.path.insert(0, str(Path(__file__).parent))
+from diffusers import DDIMScheduler, DDPMScheduler, DPMSolverMultistepScheduler, UNet2DModel, UniPCMultistepScheduler
 from network import ddpm, digits, trained
 
 import anisoflight
 from anisoflight.bench import Reference
 from anisoflight.cells import Cells
-from anisoflight.diffusers import Scheduler
 from anisoflight.metrics import principal_features
+from studies.features import edge_features
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anisoflight import Client
+
+Images = np.ndarray[Any, Any]
 
 NFE = (5, 9)
+DISTANCES = ("FD", "edge FD")
+ALIKE = 50  # evaluations of the sampler that both sides have
 PAGE = Path(__file__).parents[2] / "docs" / "reports" / "diffusers.md"
+
+SPACINGS: dict[str, dict[str, Any]] = {
+    "leading": {"timestep_spacing": "leading"},
+    "linspace": {"timestep_spacing": "linspace"},
+    "trailing": {"timestep_spacing": "trailing"},
+    "Karras": {"use_karras_sigmas": True},
+}
+"""Ways in which diffusers places its times."""
 
 
 def theirs() -> dict[str, Any]:
-    """diffusers' own, with their defaults but for clipping, which DDIM alone does, and without which it is better."""
+    """diffusers' samplers of an ε-network, with every placement of times that each of them has.
+
+    DDIM clips x_0 by default; without that it is better here.
+    """
+    made = {
+        f"DDIM, {how}": DDIMScheduler(clip_sample=False, **options)
+        for how, options in SPACINGS.items()
+        if how in ("leading", "trailing")
+    }
+    for order in (2, 3):
+        for how, options in SPACINGS.items():
+            made[f"DPM-Solver++ {order}M, {how}"] = DPMSolverMultistepScheduler(solver_order=order, **options)
+            made[f"UniPC-{order}, {how}"] = UniPCMultistepScheduler(solver_order=order, **options)
+    return made
+
+
+def ours() -> dict[str, dict[str, Any]]:
+    """Options of `Client.sample`, by the sampler's name; `few` stands for the schedule made for the network."""
     return {
-        "DDIM": DDIMScheduler(clip_sample=False),
-        "DPM-Solver++ 2M": DPMSolverMultistepScheduler(),
-        "UniPC": UniPCMultistepScheduler(),
+        "ours: few": {"schedule": "few"},
+        "ours: iPNDM-4, EDM's levels": {"solver": "ipndm", "order": 4, "grid": "polynomial"},
+        "ours: 2M, EDM's levels": {"solver": "dpmpp2m", "grid": "polynomial"},
     }
 
 
-def ours(client: anisoflight.Client, solver: str) -> dict[str, Any]:
-    """A solver of the server on EDM's levels, and on levels made for it and the data's normal law."""
-    edm = [client.plan("edm", solver=solver, nfe=nfe, grid="polynomial") for nfe in NFE]
-    made = []
-    for nfe in NFE:
-        name = f"{solver}-{nfe}"
-        client.make_schedule(name, "gaussian", dataset="digits", solver=solver, nfe=nfe, progress=False)
-        made.append(client.plan(name, solver=solver, nfe=nfe))
-    return {f"ours: {solver}, EDM's levels": Scheduler(edm), f"ours: {solver}, levels for the data": Scheduler(made)}
+@dataclass(frozen=True)
+class Network:
+    """A trained module, the model that the server has of it, and a hash of its weights."""
+
+    seed: int
+    unet: UNet2DModel
+    hash: str
+
+    @property
+    def name(self) -> str:
+        return f"ddpm-{self.seed}"
+
+    @torch.no_grad()
+    def in_torch(self, scheduler: Any, nfe: int, latents: Images) -> Images:
+        """What diffusers' loop makes of latents [n, H, W, C]."""
+        scheduler.set_timesteps(nfe)
+        x = torch.from_numpy(latents).permute(0, 3, 1, 2) * scheduler.init_noise_sigma
+        for t in scheduler.timesteps:
+            x = scheduler.step(self.unet(scheduler.scale_model_input(x, t), t).sample, t, x, return_dict=False)[0]
+        return x.permute(0, 2, 3, 1).numpy()
+
+    def on_server(self, client: Client, nfe: int, latents: Images, options: dict[str, Any]) -> Images:
+        """What the server makes of them."""
+        if options.get("schedule") == "few":
+            options = {**options, "schedule": self.few(client, nfe)}
+        drawn = client.sample(self.name, nfe=nfe, latents=latents, dtype="float32", progress=False, **options)
+        return np.asarray(drawn.images)
+
+    def few(self, client: Client, nfe: int) -> str:
+        """The schedule that the server makes for so many evaluations, which tries samplers on the network."""
+        name = f"{self.name}-few-{nfe}"
+        if name not in client.schedules().index:
+            client.make_schedule(name, "few", model=self.name, dataset="digits", nfe=nfe, progress=False)
+        return name
+
+    def alike(self, client: Client, latents: Images) -> float:
+        """The largest difference between DDIM in diffusers and the same sampler on the server, in pixels of [-1, 1]."""
+        ddim = DDIMScheduler(clip_sample=False)
+        drawn = self.in_torch(ddim, ALIKE, latents)
+        kept = ddim.alphas_cumprod[ddim.timesteps].double()
+        levels = [*((1 - kept) / kept).sqrt().tolist(), 0]
+        options = {"solver": "euler", "grid": {"sigma": levels}, "schedule": {"edm": {"T": levels[0] ** 2}}}
+        return float(np.abs(self.on_server(client, ALIKE, latents, options) - drawn).max())
 
 
-@torch.no_grad()
-def drawn(scheduler: Any, unet: UNet2DModel, nfe: int, seed: int, count: int) -> np.ndarray:
-    """Samples [count, 8, 8, 1]."""
-    scheduler.set_timesteps(nfe)
-    noise = torch.randn(count, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
-    x = noise * scheduler.init_noise_sigma
-    for t in scheduler.timesteps:
-        x = scheduler.step(unet(scheduler.scale_model_input(x, t), t).sample, t, x, return_dict=False)[0]
-    return x.clamp(-1, 1).permute(0, 2, 3, 1).numpy()
+def network(client: Client, folder: Path, seed: int, steps: int) -> Network:
+    """The network of that seed, trained unless the folder has it, on the server."""
+    kept = folder / f"unet-{steps}-{seed}"
+    if not kept.exists():
+        trained(ddpm(), steps, seed).save_pretrained(kept)
+    unet = UNet2DModel.from_pretrained(kept)
+    weights = b"".join(value.numpy().tobytes() for value in unet.state_dict().values())
+    made = Network(seed, unet, hashlib.sha256(weights).hexdigest()[:12])
+    client.put_network(made.name, unet, scheduler=DDPMScheduler(), replace=True, progress=False)
+    return made
 
 
-def table(distances: dict[str, dict[int, list[float]]], count: int, seeds: int, steps: int) -> str:
-    """The page."""
-    best = {nfe: min(np.mean(row[nfe]) for row in distances.values()) for nfe in NFE}
+def measure(client: Client, args: argparse.Namespace) -> tuple[pd.DataFrame, list[float]]:
+    """Rows of network, sampler, nfe and both distances; and how far apart DDIM is on both sides, by network."""
+    cells = Cells(args.out / "cells.jsonl")
+    images = digits()
+    client.put_dataset("digits", images, replace=True, progress=False)
+    references = dict(zip(DISTANCES, (principal_features(images, 40), edge_features(images)), strict=True))
+    judges = {name: Reference(features, images) for name, features in references.items()}
+    rows, apart = [], []
+    for seed in range(args.networks):
+        made = network(client, args.out, seed, args.steps)
+        latents = np.random.default_rng(seed).standard_normal((args.count, *images.shape[1:]), np.float32)
+        sides: dict[str, Callable[[int], Images]] = {
+            name: lambda nfe, scheduler=scheduler: made.in_torch(scheduler, nfe, latents)  # noqa: B023
+            for name, scheduler in theirs().items()
+        }
+        sides |= {
+            name: lambda nfe, options=options: made.on_server(client, nfe, latents, options)  # noqa: B023
+            for name, options in ours().items()
+        }
+        for nfe in NFE:
+            for name, draw in sides.items():
 
-    def cell(values: list[float], nfe: int) -> str:
-        text = f"{np.mean(values):.2f} ± {np.ptp(values) / 2:.2f}"
-        return f"**{text}**" if np.mean(values) == best[nfe] else text
+                def distances(draw: Callable[[int], Images] = draw, nfe: int = nfe) -> dict[str, float]:
+                    drawn = draw(nfe).clip(-1, 1)
+                    return {by: judge.distance(drawn) for by, judge in judges.items()}
 
-    rows = [f"| {name} | " + " | ".join(cell(row[nfe], nfe) for nfe in NFE) + " |" for name, row in distances.items()]
-    lines = [
-        "# Samplers of diffusers and ours on one network of diffusers",
-        "",
-        f"An unconditional `UNet2DModel` (358 thousand parameters) predicts ε at DDPM's thousand times; {steps}",
-        "steps of Adam on scikit-learn's digits, a minute of one core. Every sampler starts from the same noise and",
-        "evaluates the network as often. Ours run in `anisoflight.diffusers.Scheduler`, diffusers' with their",
-        f"defaults. Numbers are Fréchet distances of {count} samples to the data in 40 principal components, mean ±",
-        f"half the range of {seeds} seeds. It is one network: others, other data and other numbers of steps may order",
-        "samplers otherwise.",
-        "",
+                key = {"sampler": name, "nfe": nfe, "network": made.hash, "count": args.count}
+                found = cells.measured(key, distances)
+                rows.append({"network": seed, "sampler": name, "nfe": nfe, **found})
+                print(rows[-1], flush=True)
+        apart.append(made.alike(client, latents[:64]))
+    return pd.DataFrame(rows), apart
+
+
+def spread(values: pd.Series, error: bool = False) -> str:
+    """Mean ± standard deviation, or ± the mean's standard error."""
+    deviation = values.std(ddof=1) / (len(values) ** 0.5 if error else 1)
+    return f"{values.mean():{'+' if error else ''}.2f}" + (f" ± {deviation:.2f}" if len(values) > 1 else "")
+
+
+def best(rows: pd.DataFrame, nfe: int) -> str:
+    """The sampler of diffusers whose mean FD is the lowest: the choice of somebody who tried them all."""
+    theirs = rows[(rows.nfe == nfe) & ~rows.sampler.str.startswith("ours")]
+    return str(theirs.groupby("sampler")[DISTANCES[0]].mean().idxmin())
+
+
+def table(rows: pd.DataFrame, kinds: list[str]) -> list[str]:
+    """A line a sampler: FD / edge FD at every number of evaluations, the lowest means bold."""
+    means = rows.groupby(["sampler", "nfe"])[list(DISTANCES)].mean()
+    lowest = means.groupby("nfe").min()
+
+    def cell(name: str, nfe: int) -> str:
+        of = rows[(rows.sampler == name) & (rows.nfe == nfe)]
+        words = [
+            f"**{spread(of[by])}**" if means.loc[(name, nfe), by] == lowest.loc[nfe, by] else spread(of[by])
+            for by in DISTANCES
+        ]
+        return " / ".join(words)
+
+    return [
         "| sampler | " + " | ".join(f"{nfe} evaluations" for nfe in NFE) + " |",
         "|---|" + "---:|" * len(NFE),
-        *rows,
-        "",
-        '`levels for the data`: `client.make_schedule(name, "gaussian", dataset=…, solver=…, nfe=…)`, made of the',
-        "data's mean and covariance alone, in seconds; the network is not asked.",
-        "",
-        "`make report-diffusers` repeats this.",
+        *(f"| {name} | " + " | ".join(cell(name, nfe) for nfe in NFE) + " |" for name in kinds),
     ]
-    return "\n".join(lines) + "\n"
+
+
+def paired(rows: pd.DataFrame) -> list[str]:
+    """A line for each of ours: its distances less those of the best of diffusers, network by network."""
+
+    def cell(name: str, nfe: int) -> str:
+        at = rows[rows.nfe == nfe].set_index(["sampler", "network"])
+        words = []
+        for by in DISTANCES:
+            less = at.loc[name][by] - at.loc[best(rows, nfe)][by]
+            beyond = len(less) > 1 and abs(less.mean()) > 2 * less.std(ddof=1) / len(less) ** 0.5
+            words.append(f"**{spread(less, error=True)}**" if beyond else spread(less, error=True))
+        return " / ".join(words)
+
+    return [
+        "| sampler | " + " | ".join(f"{nfe}: less {best(rows, nfe)}" for nfe in NFE) + " |",
+        "|---|" + "---:|" * len(NFE),
+        *(f"| {name} | " + " | ".join(cell(name, nfe) for nfe in NFE) + " |" for name in ours()),
+    ]
+
+
+def page(rows: pd.DataFrame, apart: list[float], args: argparse.Namespace) -> str:
+    """docs/reports/diffusers.md."""
+    pixels = rows.network.nunique()
+    head = f"""# Samplers of diffusers and ours on the same networks
+
+`make report-diffusers` writes this page. {pixels} unconditional `UNet2DModel`s (358 thousand parameters) of other
+seeds predict ε at DDPM's thousand times: {args.steps} steps of Adam on scikit-learn's digits in torch. `put_network` sent each
+to the server. diffusers samples the module and the server the same weights, from the same {args.count} latents a network,
+with as many evaluations. An entry is **FD / edge FD**, mean ± standard deviation over networks: Fréchet distances to
+the digits in 40 principal components, and on 128 random convolutions with ReLU (`client_py/studies/features.py`). The
+lowest means are bold. It is one kind of data, small networks, and the digits are those that they were trained on.
+
+diffusers' samplers are tried with every placement of times that they have, and orders 2 and 3. `few` is
+`client.make_schedule(name, "few", model=…, dataset="digits", nfe=…)`, which tries samplers on the network and keeps
+the best; `2M` and `iPNDM-4` on EDM's levels are the server's without any choice.
+"""
+    alike = f"""Where both sides have the same sampler they draw the same pictures: DDIM with {ALIKE} evaluations, in
+diffusers and on the server (solver `euler` at the same levels), differs by at most {max(apart):.1g} in any pixel of 64
+images a network, of a range of 2.
+"""
+    middle = "Each of ours less the best of diffusers, paired by network, mean ± standard error, bold beyond two of them:"
+    return "\n".join([head, *table(rows, [*theirs(), *ours()]), "", middle, "", *paired(rows), "", alike])
 
 
 def main() -> None:
     """Train, draw, measure, write."""
     parser = argparse.ArgumentParser(prog="python integration/compare.py", description=__doc__)
     parser.add_argument("--steps", type=int, default=1000, help="of training")
-    parser.add_argument("--count", type=int, default=1000, help="samples a seed")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("runs/diffusers"), help="the network, and measurements")
+    parser.add_argument("--count", type=int, default=2000, help="samples a network")
+    parser.add_argument("--networks", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("runs/diffusers"), help="networks, schedules and measurements")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    kept = args.out / f"unet-{args.steps}"
-    if not kept.exists():
-        trained(ddpm(), args.steps).save_pretrained(kept)
-    unet = UNet2DModel.from_pretrained(kept)
-    reference = Reference(principal_features(digits(), 40), digits())
-    with tempfile.TemporaryDirectory() as data, anisoflight.serve(data=data) as client:
-        client.put_dataset("digits", digits(), progress=False)
-        samplers = theirs() | ours(client, "dpmpp2m") | ours(client, "unipc")
-    cells = Cells(args.out / "cells.jsonl")
-    weights = hashlib.sha256(b"".join(value.numpy().tobytes() for value in unet.state_dict().values())).hexdigest()
-    distances: dict[str, dict[int, list[float]]] = {name: {} for name in samplers}
-    for nfe in NFE:
-        for name, scheduler in samplers.items():
-            distances[name][nfe] = [
-                cells.measured(
-                    {"sampler": name, "nfe": nfe, "seed": seed, "count": args.count, "network": weights},
-                    lambda: {"frechet": reference.distance(drawn(scheduler, unet, nfe, seed, args.count))},  # noqa: B023
-                )["frechet"]
-                for seed in range(args.seeds)
-            ]
-            print(name, nfe, distances[name][nfe], flush=True)
-    PAGE.write_text(table(distances, args.count, args.seeds, args.steps), encoding="utf-8")
+    with anisoflight.serve(data=args.out / "data") as client:
+        PAGE.write_text(page(*measure(client, args), args), encoding="utf-8")
+    print(PAGE)
 
 
 if __name__ == "__main__":
