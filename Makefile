@@ -58,8 +58,10 @@ test-go: export XLA_FLAGS ?= --xla_backend_optimization_level=0
 test-go: build $(VENV)/.dev
 	go test -vet=off -timeout 45m ./...
 
+# Each worker has servers of its own. A file goes to one of them, in the order of names: the last ones are short.
+WORKERS ?= 2
 test-python: build $(BENCH) $(VENV)/.dev
-	$(PY) -m pytest -q client_py/tests
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder client_py/tests
 
 # By root also on disks that are really full or read-only; otherwise that test is skipped, and says so.
 test-crash: build $(VENV)/.dev ## kill, fill, end and load a server in every way that docs/durability.md tells of (half an hour)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .transport import Message
 
 
-_PATIENCE = 2.0  # seconds for the step that an interrupt falls into
+_PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait
 
 
 class Run:
