@@ -174,7 +174,8 @@ def work(
 def killed(location: str, number: int, load: Load, kills: list[int]) -> None:
     """A client that is killed at random, again and again; kills is told at which of its operations."""
     choose = random.Random(-number)
-    processes = multiprocessing.get_context("forkserver")  # which has imported all this, and opened no connection
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["numpy", "pyarrow.flight", "anisoflight"])  # which takes a new process long
     while not load.over():
         done = processes.Value("q", 0)
         process = processes.Process(target=work_on, args=(location, choose.randrange(1 << 30), done), daemon=True)
