@@ -12,6 +12,9 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+LOCKS = fcntl is not None
+"""Whether this system has the locks."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -25,15 +28,21 @@ def lock_file(file: IO[bytes], waiting: Callable[[], None] | None = None) -> Non
     The lock is flock(2)'s: the kernel gives it back when its holder ends, however it ends. Between machines it holds
     where the folder's file system carries it, as for the server's data folder. Windows has none, and nothing is held.
     """
-    while fcntl is not None:
+    while not try_lock(file):
+        if waiting is not None:
+            waiting()
+            waiting = None
+        time.sleep(_TICK)
+
+
+def try_lock(file: IO[bytes]) -> bool:
+    """Hold a file as `lock_file` does, unless another program holds it; whether this one does now."""
+    if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
         except BlockingIOError:
-            if waiting is not None:
-                waiting()
-                waiting = None
-            time.sleep(_TICK)
+            return False
+    return True
 
 
 @contextlib.contextmanager

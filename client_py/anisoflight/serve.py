@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import weakref
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from .client import Client
 from .errors import ServerStartError
+from .temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class LocalServer:
         timeout: float,
     ) -> None:
         self.lines: collections.deque[str] = collections.deque(maxlen=_KEPT)
-        self._socket_folder = ""
+        self._folder: TemporaryFolder | None = None
         arguments = [*command, "--until-eof"]
         if "--listen" not in arguments:
             arguments += ["--listen", self._listen()]
@@ -68,11 +68,13 @@ class LocalServer:
                 errors="replace",
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
+                pass_fds=(self._folder.lock.fileno(),) if self._folder else (),
             )
         except OSError as error:
-            shutil.rmtree(self._socket_folder, ignore_errors=True)
+            if self._folder:
+                self._folder.close()
             raise ServerStartError(f"cannot run {arguments[0]}: {error}", "SERVER_START") from error
-        self.close = weakref.finalize(self, _end, self.process, self._socket_folder)
+        self.close = weakref.finalize(self, _end, self.process, self._folder)
         _servers.add(self)
         found: queue.Queue[str | None] = queue.Queue()
         args = (self.process.stdout, self.lines, log, found)
@@ -86,8 +88,8 @@ class LocalServer:
     def _listen(self) -> str:
         if os.name != "posix":
             return "127.0.0.1:0"
-        self._socket_folder = tempfile.mkdtemp(prefix="anisoflight-")  # readable by this user alone
-        return f"unix:{self._socket_folder}/socket"
+        self._folder = TemporaryFolder()
+        return f"unix:{self._folder.path}/socket"
 
     def _wait(self, found: queue.Queue[str | None], timeout: float) -> str:
         end = time.monotonic() + timeout
@@ -210,13 +212,15 @@ def _forked() -> None:
         server.close.detach()
         if server.process.stdin:
             os.close(server.process.stdin.fileno())
+        if server._folder:
+            server._folder.left()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _end(process: subprocess.Popen[str], folder: str) -> None:
+def _end(process: subprocess.Popen[str], folder: TemporaryFolder | None) -> None:
     """Ask the server to end, and make it."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
@@ -228,4 +232,4 @@ def _end(process: subprocess.Popen[str], folder: str) -> None:
     if process.stdin:
         process.stdin.close()
     if folder:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.close()

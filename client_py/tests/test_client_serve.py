@@ -15,6 +15,7 @@ from wire import NETWORK
 
 from anisoflight import ServerStartError, serve
 from anisoflight.serve import find_binary, location_of
+from anisoflight.temporary import TemporaryFolder
 
 
 def program(folder: Path, body: str) -> Path:
@@ -93,6 +94,50 @@ def test_addresses_become_locations() -> None:
     assert location_of("unix:/run/x") == "grpc+unix:///run/x"
 
 
+def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the next start, and those of the living are left alone, as are those of others."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    script = """
+import sys, time
+from anisoflight.temporary import TemporaryFolder
+mine = TemporaryFolder()
+(mine.path / "data").mkdir()
+print(mine.path, flush=True)
+time.sleep(600)
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    killed, alive = (
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    )
+    others = tmp_path / "anisoflight-others"
+    others.mkdir()
+    data = tmp_path / "data"
+    (data / "models").mkdir(parents=True)
+    (data / "lock").touch()
+    link = tmp_path / "anisoflight-link"
+    link.symlink_to(data)
+    try:
+        gone, there = (Path(process.stdout.readline().strip()) for process in (killed, alive) if process.stdout)
+        killed.kill()
+        killed.wait()
+        with TemporaryFolder():
+            assert gone.exists(), "it is fresh"
+        for path in (gone, there, others):
+            os.utime(path, (0, 0))
+        with TemporaryFolder() as mine:
+            assert mine.path.parent == tmp_path
+            assert not gone.exists()
+            assert there.exists()
+            assert others.exists()
+            assert (data / "models").exists()
+        assert not mine.path.exists()
+    finally:
+        for process in (killed, alive):
+            process.kill()
+            process.communicate()
+
+
 def ended(pid: int) -> bool:
     """Whether a process of nobody's has ended, and been taken note of or not."""
     try:
@@ -101,7 +146,7 @@ def ended(pid: int) -> bool:
         return True
 
 
-def test_the_server_ends_when_python_is_killed(tmp_path: Path) -> None:
+def test_the_server_ends_when_python_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With kill -9 too, with a child of it alive, and with the run stored that was at work."""
     script = f"""
 import os, sys, time
@@ -120,7 +165,8 @@ if child == 0:
 print(client.server.process.pid, child, flush=True)
 time.sleep(60)
 """
-    python = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    python = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
     assert python.stdout
     server, child = map(int, python.stdout.readline().split())
     try:
@@ -133,7 +179,11 @@ time.sleep(60)
         assert not ended(child)
     finally:
         os.kill(child, signal.SIGKILL)
+    (left,) = tmp_path.glob("anisoflight-*")  # where its socket was
+    os.utime(left, (0, 0))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        assert not left.exists()
         run = client.run("r").info
         assert run["state"] == "paused"
         assert run["step"] >= 3

@@ -13,7 +13,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..fid.errors import FidError
 from ..locks import exclusive
 from ..serve import find_binary, serve
+from ..temporary import TemporaryFolder
 from .folders import bring, entries, publish
 from .sampling import joined
 
@@ -140,8 +140,10 @@ def do(stage: Stage, place: Place, *_: object) -> str:
     if stage.kind == "reference":
         if Path(stage.makes).exists():
             return "is there"
-        with tempfile.TemporaryDirectory(prefix="anisoflight-reference-") as own:
-            bring(place.data, Path(own), ("datasets",))
+        with TemporaryFolder() as folder:
+            own = folder.path / "data"
+            own.mkdir()
+            bring(place.data, own, ("datasets",))
             with serve(data=own) as client:
                 words[words.index("--server") + 1] = client.location
                 return _run([*words, "--quiet"], place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from ..fid.features import Loading, for_calc
 from ..fid.sources import ServerSamples, server_versions
 from ..fid.stretch import Stretch, look
 from ..serve import serve
+from ..temporary import TemporaryFolder
 from .folders import bring, publish
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STARTS = 3
 """Servers that one stretch may use up before its error is believed."""
+_DATA = "data"
 _SAMPLED = ("schedules", "bases")
 """Folders of a data folder, beside models, that samples depend on."""
 
@@ -60,7 +61,7 @@ class Worker:
         self._setup = setup
         self._features: Any = None
         self._client: LocalClient | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: TemporaryFolder | None = None
 
     def ready(self) -> bool:
         """Start what is not running."""
@@ -68,10 +69,11 @@ class Worker:
             setup = self._setup
             self._features = for_calc(setup.features, setup.reference, setup.loading)
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="anisoflight-worker-")
-            _brought(self._setup.data, Path(self._folder.name), self._setup.models)
+            self._folder = TemporaryFolder()
+            (self._folder.path / _DATA).mkdir()
+            _brought(self._setup.data, self._folder.path / _DATA, self._setup.models)
         if self._client is None:
-            self._client = serve(data=self._folder.name)
+            self._client = serve(data=self._folder.path / _DATA)
         return True
 
     def described(self, jobs: list[Sampled]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

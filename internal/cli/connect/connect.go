@@ -209,11 +209,11 @@ func withOwn(ctx context.Context, e command.Env, lock *catalog.Lock, f func(Conn
 	// The runs' states are stored even after an interrupt.
 	kept := context.WithoutCancel(ctx)
 	defer func() { err = errors.Join(err, eng.Release(kept)) }()
-	dir, err := os.MkdirTemp("", "anisoflight-")
+	dir, release, err := temporary(e.Cmd.CommandPath())
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, release()) }()
 	listener, err := flight.Listen(ctx, "unix:"+filepath.Join(dir, "socket"))
 	if err != nil {
 		return err

@@ -1,0 +1,67 @@
+"""Temporary folders that a killed process leaves to the next one to remove.
+
+A folder ``anisoflight-…`` holds a file ``lock``, which its process keeps locked (flock) for as long as it lives,
+however it ends. Whoever makes such a folder removes those that nobody holds. The command line does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .locks import LOCKS, try_lock
+
+if TYPE_CHECKING:
+    from typing import IO, Self
+
+_PREFIX = "anisoflight-"
+_LOCK = "lock"
+_FRESH = 60.0  # seconds for which a folder is left alone, since its maker may not have locked it yet
+
+
+class TemporaryFolder:
+    """A folder that this user alone can read, until `close`, the end of its context or the end of Python."""
+
+    def __init__(self) -> None:
+        if LOCKS:  # else it cannot be told whose they are
+            _sweep()
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self.lock = (self.path / _LOCK).open("ab")
+        """The file that is locked; a process that inherits its descriptor holds the folder, too."""
+        try_lock(self.lock)
+        self.close = weakref.finalize(self, _remove, self.path, self.lock, os.getpid())
+
+    def left(self) -> None:
+        """In a fork of its process: let go of it, so that it is held no longer than by that."""
+        self.lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _remove(path: Path, lock: IO[bytes], owner: int) -> None:
+    if os.getpid() == owner:  # and no fork of it
+        shutil.rmtree(path, ignore_errors=True)
+    lock.close()
+
+
+def _sweep() -> None:
+    """Remove the folders of this user whose processes have ended without doing so."""
+    for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
+        with contextlib.suppress(OSError):  # somebody holds it, or removes it, or it is none of these folders
+            found = path.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < _FRESH:
+                continue
+            with (path / _LOCK).open("rb") as lock:
+                if try_lock(lock):
+                    shutil.rmtree(path)
