@@ -77,7 +77,7 @@ class Datasets(Calls):
         >>> winds = np.random.default_rng(0).normal([3, 288], [5, 20], (9, 4, 8, 2)).astype(np.float32)
         >>> client.put_dataset("winds", winds, scale="measured", replace=True)
         >>> np.round(client.dataset("winds").normalization["scale"]).tolist()
-        [9.0, 40.0]
+        [10.0, 40.0]
         >>> np.array_equal(client.dataset("winds").images, winds)
         True
         >>> client.put_dataset("noise", np.zeros((4, 8, 8, 1), np.uint8), labels=[0, 1, 0, 1], replace=True)
