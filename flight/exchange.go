@@ -42,6 +42,13 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 		emit func(api.Event) error,
 	) (err error) {
 		batches := s.receive(ctx, in, x.Window)
+		if x.Begin != nil {
+			err = x.Begin(ctx, emit)
+		}
+		if err != nil {
+			go discard(ctx, batches)
+			return err
+		}
 		if end, err = answerAll(ctx, batches, x, emit); err != nil {
 			go discard(ctx, batches)
 		}

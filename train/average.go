@@ -84,12 +84,12 @@ func Published(s *checkpoint.Run) (*schedule.Schedule, error) {
 
 // published is the schedule that samplers see and that is saved: the average where there
 // is one.
-func (r *Run) published() *schedule.Schedule {
-	if r.average == nil {
-		return r.sched
+func (l *learner) published() *schedule.Schedule {
+	if l.average == nil {
+		return l.sched
 	}
-	if s, err := ofIncrements(r.sched, r.average); err == nil {
+	if s, err := ofIncrements(l.sched, l.average); err == nil {
 		return s
 	}
-	return r.sched // an average whose increments have rounded away
+	return l.sched // an average whose increments have rounded away
 }

@@ -47,18 +47,28 @@ func (r *Run) measureStart(ctx context.Context) error {
 		return err
 	}
 	defer w.Release()
-	geodesic, err := passes.MakeGeodesic(ctx, r.model, w, r.data, passes.GeodesicSettings{
-		T: r.cfg.T, G0: r.cfg.G0, C: r.cfg.C, Knots: r.cfg.Knots, Seed: r.cfg.Seed,
-		Family: schedule.Family{PerClass: r.cfg.Family.PerClass},
-	})
+	geodesic, err := passes.MakeGeodesic(ctx, r.model, w, r.data, r.startSettings())
 	if err != nil {
 		return err
 	}
-	s, err := geodesic.Schedule.Expand(r.sched.Family(), r.sched.Labels(), r.sched.J())
+	return r.startAt(geodesic)
+}
+
+// startSettings are those of the geodesic that a stage starts from.
+func (l *learner) startSettings() passes.GeodesicSettings {
+	return passes.GeodesicSettings{
+		T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Seed: l.cfg.Seed,
+		Family: schedule.Family{PerClass: l.cfg.Family.PerClass},
+	}
+}
+
+// startAt puts a geodesic in the place of the schedule: the same in every subspace.
+func (l *learner) startAt(g *passes.Geodesic) error {
+	s, err := g.Schedule.Expand(l.sched.Family(), l.sched.Labels(), l.sched.J())
 	if err != nil {
 		return setting.Errorf("init", "cannot be geodesic: %v", err)
 	}
-	r.measured = true
-	r.startFrom(s)
+	l.measured = true
+	l.startFrom(s)
 	return nil
 }

@@ -85,11 +85,20 @@ func newClassWeights(c Config, d *data.Dataset) (classWeights, error) {
 		}
 		counts[label]++
 	}
-	w := classWeights{}
-	for label, n := range counts {
-		w[label] = float64(d.Len()) / (float64(len(counts)) * n)
+	return balanced(counts), nil
+}
+
+// balanced returns the weights of classes of so many images.
+func balanced(counts map[int32]float64) classWeights {
+	var n float64
+	for _, of := range counts {
+		n += of
 	}
-	return w, nil
+	w := classWeights{}
+	for label, of := range counts {
+		w[label] = n / (float64(len(counts)) * of)
+	}
+	return w
 }
 
 // of returns the weight of a class: for one that the data set does not have, the

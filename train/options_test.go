@@ -207,7 +207,7 @@ func TestClippedGradient(t *testing.T) {
 func TestNoiseStops(t *testing.T) {
 	theta := [][]schedule.Theta{{make(schedule.Theta, 2)}}
 	tell := func(gradients []float64, stderr float64) (stops []int64) {
-		r := &Run{theta: theta, cfg: Config{EarlyStop: StopNoise, EarlyStopWindow: 0.004}}
+		r := &learner{theta: theta, cfg: Config{EarlyStop: StopNoise, EarlyStopWindow: 0.004}}
 		for i, v := range gradients {
 			d := thetaGradient{estimate: estimate{mean: [][][]float64{{{v, 0}}}, stderr: stderr}}
 			r.seen = int64(i)

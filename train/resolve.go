@@ -70,7 +70,7 @@ func (c Config) Resolve() (Config, error) {
 	return c, c.check()
 }
 
-func pick(cond bool, a, b float64) float64 {
+func pick[T any](cond bool, a, b T) T {
 	if cond {
 		return a
 	}

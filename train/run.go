@@ -34,32 +34,21 @@ type Sources struct {
 
 // Run is a training stage under way. It belongs to one goroutine, but for Snapshot.
 type Run struct {
-	cfg     Config
+	learner
+
 	data    *data.Dataset
 	order   *data.Order
 	net     kernels.Architecture // nil for an analytic network
 	model   *kernels.Model       // owned
 	trainer *kernels.Trainer
 
-	sched  *schedule.Schedule // as it stands; nil in pretrain without one
-	basis  *basis.Basis       // dense one that travels with sched; nil where its name says it all
-	family *basis.Basis       // dense one that the run computes with; nil where its name says it all
-	theta  [][]schedule.Theta // parameters of sched; nil in pretrain
-	adam   *scheduleAdam      // nil in pretrain
-
-	previous [][][]float64 // d_θH of the step before; nil before there is one
-	average  [][][]float64 // of the increments of ln g; nil where the schedule has none
-	weights  classWeights  // nil where classes count as they come
-	watch    watch         // of early stopping
+	basis  *basis.Basis // dense one that travels with sched; nil where its name says it all
+	family *basis.Basis // dense one that the run computes with; nil where its name says it all
 
 	initial [][]float32 // of the network, until the first step
 
-	step, seen, skipped int64
-	position            uint64
-	memory              Memory
-	measured            bool // the start of the schedule, where it is measured
-	rows                []Row
-	guard               guard
+	position uint64
+	memory   Memory
 
 	mu       sync.Mutex
 	snapshot *Snapshot
@@ -122,18 +111,11 @@ func New(cfg Config, src Sources) (*Run, error) {
 	case src.Model != nil:
 		r.basis = src.Model.Basis
 	}
-	if cfg.Stage != Pretrain {
-		r.theta = r.sched.Theta()
-		r.adam = newScheduleAdam(cfg.ScheduleBeta1, cfg.ScheduleBeta2, r.theta)
-		if cfg.ScheduleEMAHalflife > 0 {
-			r.average = increments(r.sched)
-		}
-	}
+	r.begin()
 	if r.weights, err = newClassWeights(cfg, src.Dataset); err != nil {
 		return nil, err
 	}
 	r.order = data.NewOrder(cfg.Seed, src.Dataset.Len(), cfg.Flip)
-	r.guard = newGuard(cfg.Batch)
 	if r.net != nil {
 		r.initial = values
 	}
@@ -147,6 +129,7 @@ func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, valu
 		return err
 	}
 	r.cfg.Precision = string(r.model.Precision())
+	r.peak = dev.Peak
 	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
 		r.model.Close()
 		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",

@@ -57,14 +57,14 @@ type bestSchedule struct {
 // watchNoise adds an estimate to the window and reports, at its end, whether what was
 // learned in it is more than noise: whether the mean estimate d̄ = (1/n) Σ d_i is longer
 // than its standard error √(Σ stderr_i²)/n.
-func (r *Run) watchNoise(d thetaGradient, row Row) error {
-	w := &r.watch
-	if !r.cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
+func (l *learner) watchNoise(d thetaGradient, row Row) error {
+	w := &l.watch
+	if !l.cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
 		return nil
 	}
 	if w.sum == nil {
-		w.sum, w.Steps, w.Variance = zerosLike(r.theta), 0, 0
-		w.WindowEnd = float64(r.seen)/1000 + r.cfg.EarlyStopWindow
+		w.sum, w.Steps, w.Variance = zerosLike(l.theta), 0, 0
+		w.WindowEnd = float64(l.seen)/1000 + l.cfg.EarlyStopWindow
 	}
 	for i, row := range d.mean {
 		for j, sub := range row {
@@ -87,15 +87,15 @@ func (r *Run) watchNoise(d thetaGradient, row Row) error {
 	return &StoppedError{row.Step, StopNoise, fmt.Sprintf(
 		"the mean gradient of the schedule over the last %g kimg, %.3g, is below its standard error, %.3g: there is "+
 			"nothing left to learn at this batch and window",
-		r.cfg.EarlyStopWindow, norm, stderr)}
+		l.cfg.EarlyStopWindow, norm, stderr)}
 }
 
 // risen returns an error where the evaluation in row shows a rise of the energy.
-func (r *Run) risen(row Row) error {
+func (l *learner) risen(row Row) error {
 	if !(row.EvalRise > riseBound*row.EvalRiseStderr) {
 		return nil
 	}
-	best := r.watch.Best
+	best := l.watch.Best
 	return &StoppedError{row.Step, StopEnergy, fmt.Sprintf(
 		"the energy on the evaluation set has risen from %.4g (step %d) to %.4g, by %.3g ± %.2g; the schedule of step %d "+
 			"is kept. Lower schedule_lr or, if the stage is anisotropic, give the network ratio_embedding",
@@ -104,26 +104,26 @@ func (r *Run) risen(row Row) error {
 
 // keepBest puts the schedule of lowest energy in the place of the one that stands, and
 // begins its optimiser anew.
-func (r *Run) keepBest() error {
-	best := r.watch.Best
+func (l *learner) keepBest() error {
+	best := l.watch.Best
 	if best == nil {
 		return nil
 	}
-	s, err := ofIncrements(r.sched, best.increments)
+	s, err := ofIncrements(l.sched, best.increments)
 	if err != nil {
 		return err
 	}
-	r.startFrom(s)
+	l.startFrom(s)
 	return nil
 }
 
 // startFrom puts a schedule in the place of the one that stands, and begins anew
 // everything that follows it: its optimiser, its average, and what was noted of its gradient.
-func (r *Run) startFrom(s *schedule.Schedule) {
-	r.sched, r.theta = s, s.Theta()
-	r.adam = newScheduleAdam(r.cfg.ScheduleBeta1, r.cfg.ScheduleBeta2, r.theta)
-	r.previous, r.watch.sum = nil, nil
-	if r.average != nil {
-		r.average = increments(s)
+func (l *learner) startFrom(s *schedule.Schedule) {
+	l.sched, l.theta = s, s.Theta()
+	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
+	l.previous, l.watch.sum = nil, nil
+	if l.average != nil {
+		l.average = increments(s)
 	}
 }

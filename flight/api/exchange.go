@@ -1,5 +1,7 @@
 package api
 
+import "encoding/json"
+
 // Denoise evaluates a model on the caller's own noisy images.
 //
 // Rows in: x fixed_shape_tensor float32, label int32, and either sigma float64 or g fixed_size_list<float64>[J], the
@@ -43,4 +45,114 @@ func (r *ScheduleGradient) SetDefaults() { *r = ScheduleGradient{Mode: "auto", C
 func (r *ScheduleGradient) Validate() error {
 	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model),
 		oneOf("mode", r.Mode, Modes...))
+}
+
+// RemoteKinds lists what RemoteSchedule makes.
+var RemoteKinds = []string{"learned", "geodesic"}
+
+// RemoteSchedule measures or learns a schedule for a network that the client keeps. The server asks, and the client
+// answers with the terms of the loss and of its derivative at samples of its own images.
+//
+// Rows out: one batch is one question, image int64 (the sample's image among those of the client, where classes follow
+// each other), label int32, noise uint64 (the seed of its ε), t float64, g and omega fixed_size_list<float64>[J]. Rows
+// in: its answer, as many rows in the same order, residual fixed_size_list<float64>[J] and of kind learned the terms of
+// the estimator: explicit, or backprop, or explicit, implicit1, implicit2, implicit3. A reply without rows that says
+// "stored" is the end.
+type RemoteSchedule struct {
+	Name    string `json:"name"`
+	Replace bool   `json:"replace"`
+	Kind    string `json:"kind"`   // learned (default) or geodesic
+	Shape   []int  `json:"shape"`  // of an image, [H, W, C]
+	Images  int    `json:"images"` // of the client, to choose from; default the sum of counts
+	Counts  []int  `json:"counts"` // images of each class; left out without classes
+	// SigmaMin and SigmaMax are the ends of the noise levels that the network was trained on; default 0.002 and 80
+	SigmaMin float64 `json:"sigma_min,omitempty"`
+	SigmaMax float64 `json:"sigma_max,omitempty"`
+	// Config is the training configuration, as of CreateRun, of which package train says what applies; of kind geodesic
+	// a RemoteGeodesic.
+	Config json.RawMessage `json:"-" api:"rest"`
+}
+
+// RemoteGeodesic says what kind geodesic of RemoteSchedule measures.
+type RemoteGeodesic struct {
+	T        float64 `json:"T,omitempty"`    // default sigma_max²
+	G0       float64 `json:"g0"`             // default 1e-9
+	Knots    int     `json:"knots"`          // default 32
+	C        float64 `json:"c"`              // default 1
+	Points   int     `json:"points"`         // noise levels; default 160
+	Samples  int     `json:"samples"`        // images per noise level; default 24
+	Batch    int     `json:"batch"`          // samples a question; default 128
+	Seed     uint64  `json:"seed"`           // of images and noise
+	Basis    string  `json:"basis"`          // default none; with another each subspace has its own path
+	K        int     `json:"k,omitempty"`    // of dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts     []int   `json:"cuts,omitempty"` // of dct: nested bands, instead of k
+	PerClass bool    `json:"per_class"`      // each class has its own paths
+}
+
+// SetDefaults sets the defaults.
+func (r *RemoteGeodesic) SetDefaults() {
+	*r = RemoteGeodesic{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Batch: 128, Basis: "none", K: unset}
+}
+
+// Validate returns the first field that cannot be used.
+func (r *RemoteGeodesic) Validate() error {
+	return first(checkBands(&r.Basis, &r.K, r.Cuts), checkEnds(r.T, r.G0), checkKnots(r.Knots), positive("c", r.C),
+		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16), atLeast("samples", r.Samples, 1),
+		atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples), atLeast("batch", r.Batch, 1),
+		atMost("batch", r.Batch, 1<<16))
+}
+
+// mostValues bounds the values of an image that only the client sees.
+const mostValues = 1 << 30
+
+// SetDefaults implements Request.
+func (r *RemoteSchedule) SetDefaults() {
+	*r = RemoteSchedule{Kind: "learned", Config: json.RawMessage("{}")}
+}
+
+// Validate implements Request.
+func (r *RemoteSchedule) Validate() error {
+	if err := first(CheckName("name", r.Name), oneOf("kind", r.Kind, RemoteKinds...)); err != nil {
+		return err
+	}
+	if len(r.Shape) != 3 {
+		return Errorf(BadRequest, "shape must be [H, W, C] of an image, got %d sizes", len(r.Shape))
+	}
+	values := 1
+	for _, n := range r.Shape {
+		if n < 1 || n > mostValues/values {
+			return Errorf(BadRequest, "shape must hold positive sizes of at most %d values in all, got %v", mostValues, r.Shape)
+		}
+		values *= n
+	}
+	lo, hi := r.SigmaMin, r.SigmaMax
+	if lo < 0 || hi < 0 || lo != lo || hi != hi || hi != 0 && hi*hi > 1e12 || lo != 0 && hi != 0 && lo >= hi {
+		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
+	}
+	return nil
+}
+
+// MarshalJSON writes the configuration's fields beside the others, as they travel.
+func (r RemoteSchedule) MarshalJSON() ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if len(r.Config) > 0 {
+		if err := json.Unmarshal(r.Config, &fields); err != nil {
+			return nil, err
+		}
+	}
+	type plain RemoteSchedule // without this method
+	text, err := json.Marshal(plain(r))
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &own); err != nil {
+		return nil, err
+	}
+	for name, value := range own {
+		if string(value) != "null" {
+			fields[name] = value
+		}
+	}
+	return json.Marshal(fields)
 }

@@ -144,6 +144,10 @@ var operations = Table{
 		Sentence: "Estimate the gradient of the trajectory loss with respect to a schedule.",
 	},
 	{
+		Name: "RemoteSchedule", Ways: ByExchange, Scope: TrainScope, New: of[RemoteSchedule], Rows: true,
+		Sentence: "Measure or learn a schedule for a network that the client keeps: the server asks, the client evaluates.",
+	},
+	{
 		Name: "EvaluateModel", Ways: ByAction | ByGet, Scope: SampleScope, New: of[EvaluateModel], Rows: true, Reads: true,
 		Sentence: "Measure a model's loss by noise level on a data set.",
 	},
@@ -341,6 +345,8 @@ type Exchange struct {
 	Out        Schema
 	Window     int   // batches that the client should keep unanswered
 	BatchBytes int64 // as a Job's
+	// Begin emits what the server says before the first batch comes, for operations that ask their client. It may be nil.
+	Begin func(ctx context.Context, emit func(Event) error) error
 	// Do answers one batch, whose columns are those of the schema the exchange was opened with. Calls do not overlap. The
 	// batch's memory is lent until Do returns: what it keeps or emits has its own.
 	Do func(ctx context.Context, in Batch, emit func(Event) error) error

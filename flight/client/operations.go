@@ -92,3 +92,47 @@ func (c *Client) PutSchedule(ctx context.Context, req api.PutSchedule, in Input)
 func (c *Client) PutBasis(ctx context.Context, req api.PutBasis, in Input) (int64, error) {
 	return c.Put(ctx, "PutBasis", req, in)
 }
+
+// RemoteSchedule makes a schedule for a network that the caller evaluates: each question's columns, image, label,
+// noise, t, g and omega, go to answer, which returns a batch of the columns of answers, the terms that the question's
+// Meta names. It returns what the end says: the schedule as it is stored.
+func (c *Client) RemoteSchedule(ctx context.Context, req api.RemoteSchedule, answers api.Schema,
+	answer func(question Message) (api.Batch, error),
+) (api.Meta, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	given := make(chan api.Batch)
+	in := Input{Schema: answers, Batches: func(yield func(api.Batch) bool) {
+		for {
+			select {
+			case b, more := <-given:
+				if !more || !yield(b) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}}
+	for m, err := range c.exchange(ctx, "RemoteSchedule", req, in) {
+		switch {
+		case err != nil:
+			return nil, err
+		case m.Meta["event"] == "stored":
+			close(given)
+		case m.Meta["event"] == "end":
+			return m.Meta, nil
+		case m.Meta["terms"] != nil:
+			b, err := answer(m)
+			if err != nil {
+				cancel()
+				return nil, err
+			}
+			select {
+			case given <- b:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return nil, ctx.Err()
+}

@@ -36,6 +36,7 @@ var handlers = map[string]handler{
 	"WatchRun":         {job: job((*Engine).prepareWatchRun)},
 	"Denoise":          {exchange: exchange((*Engine).exchangeDenoise)},
 	"ScheduleGradient": {exchange: exchange((*Engine).exchangeScheduleGradient)},
+	"RemoteSchedule":   {exchange: exchange((*Engine).exchangeRemoteSchedule)},
 	"EvaluateModel":    {job: job((*Engine).prepareEvaluateModel)},
 	"Predict":          {job: job((*Engine).preparePredict)},
 	"BenchSchedule":    {job: job((*Engine).prepareBenchSchedule)},
@@ -224,6 +225,11 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 	do, watch := x.Do, new(device.Watch)
 	x.Do = func(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
 		return explain.Error(do(watch.With(ctx), in, emit))
+	}
+	if begin := x.Begin; begin != nil {
+		x.Begin = func(ctx context.Context, emit func(api.Event) error) error {
+			return explain.Error(begin(watch.With(ctx), emit))
+		}
 	}
 	x.Waits = waits(watch)
 	return x, nil

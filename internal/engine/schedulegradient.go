@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/remote"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -137,6 +138,24 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	x.collect(at.row, t, a, b)
 	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: []any{loss, a, b}}, Meta: api.Done(int64(in.Rows), -1)})
 }
+
+// exchangeRemoteSchedule makes a schedule for a network that the client evaluates.
+func (e *Engine) exchangeRemoteSchedule(_ context.Context, req api.RemoteSchedule, in api.Schema) (*api.Exchange, error) {
+	s, err := remote.Open(e.catalog, req, in)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Schema{
+		Columns:  s.Questions(),
+		Metadata: metadata("RemoteSchedule", req, "subspaces", itoa(s.J()), "estimator", string(s.Mode())),
+	}
+	return &api.Exchange{
+		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.Begin, Do: s.Answer, End: s.End, Close: s.Close,
+	}, nil
+}
+
+// questionBytes is more than a question has: it travels as one message.
+const questionBytes = 32 << 20
 
 // levels are the noise variances, their speeds and the loss weights [B·J] of a batch, and each sample's row.
 type levels struct {

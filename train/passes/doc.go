@@ -2,6 +2,7 @@
 // need no run:
 //
 //	MakeGeodesic   the schedule of least energy, from the energy density F(σ)
+//	AskGeodesic    the same of a network that somebody else evaluates (asked.go)
 //	Evaluate       the loss of a network along a schedule, by noise level
 //	Compare        energies of schedules, paired sample by sample
 //	Energies       energies of one schedule on a fixed evaluation set, as runs watch it

@@ -51,30 +51,9 @@ type Geodesic struct {
 func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
 	set GeodesicSettings,
 ) (*Geodesic, error) {
-	setting.Default(&set.T, m.Range().T())
-	setting.Default(&set.G0, m.Range().G0())
-	setting.Default(&set.C, 1)
-	setting.Default(&set.Knots, schedule.DefaultKnots)
-	setting.Default(&set.Points, 160)
-	setting.Default(&set.Samples, 24)
-	if err := checkEnds(set.T, set.G0, set.C, m.Range()); err != nil {
+	set = set.resolved(m.Range())
+	if err := set.check(m.Range(), m.J()); err != nil {
 		return nil, err
-	}
-	switch {
-	case set.Points < 2:
-		return nil, setting.Errorf("points", "must be at least 2 for a density, got %d", set.Points)
-	case set.Samples < 1:
-		return nil, setting.Errorf("samples", "must be positive, got %d", set.Samples)
-	}
-	setting.Default(&set.Family.Basis, "none")
-	split := set.Family.Basis != "none"
-	if split && m.J() < 2 {
-		return nil, setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
-			set.Family.Basis)
-	}
-	if split && set.Statistics {
-		return nil, setting.Errorf("statistics", "must be left out with basis %s: they are those of isotropic noise",
-			set.Family.Basis)
 	}
 	labels, pools := []int(nil), [][]int{nil}
 	if set.Family.PerClass {
@@ -90,31 +69,80 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 			return nil, setting.Errorf("dataset", "must have labels for a schedule per class, got none")
 		}
 	}
-	out := &Geodesic{}
-	var theta [][]schedule.Theta
-	var density [][]*schedule.Density
+	var measured [][][]schedule.Sample
 	var rows []local.Row
 	for i, pool := range pools {
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
 		meter.progress, meter.total = set.Progress, len(pools)*set.Points*set.Samples
 		meter.done = i * set.Points * set.Samples
-		var measured [][]schedule.Sample
+		var own [][]schedule.Sample
 		var err error
 		if set.Statistics {
 			var whole []schedule.Sample
 			var row local.Row
 			whole, row, err = measureGains(ctx, meter, set)
-			measured, rows = [][]schedule.Sample{whole}, append(rows, row)
+			own, rows = [][]schedule.Sample{whole}, append(rows, row)
 		} else {
-			measured, err = measureDensity(ctx, meter, set, split)
+			own, err = measureDensity(ctx, meter, m.J(), set)
 		}
 		if err != nil {
 			return nil, err
 		}
+		measured = append(measured, own)
+	}
+	out, err := set.geodesic(labels, measured)
+	if err != nil || !set.Statistics {
+		return out, err
+	}
+	out.Statistics, err = local.New(d.Height(), d.Width(), d.Channels(), labels, set.gainLevels(), rows)
+	return out, err
+}
+
+// resolved fills in the defaults for a network that knows such noise levels.
+func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
+	setting.Default(&set.T, known.T())
+	setting.Default(&set.G0, known.G0())
+	setting.Default(&set.C, 1)
+	setting.Default(&set.Knots, schedule.DefaultKnots)
+	setting.Default(&set.Points, 160)
+	setting.Default(&set.Samples, 24)
+	setting.Default(&set.Family.Basis, "none")
+	return set
+}
+
+// split reports whether each subspace has a path of its own.
+func (set GeodesicSettings) split() bool { return set.Family.Basis != "none" }
+
+// check returns the first field that cannot be used with a network of so many subspaces.
+func (set GeodesicSettings) check(known schedule.Range, subspaces int) error {
+	if err := checkEnds(set.T, set.G0, set.C, known); err != nil {
+		return err
+	}
+	switch {
+	case set.Points < 2:
+		return setting.Errorf("points", "must be at least 2 for a density, got %d", set.Points)
+	case set.Samples < 1:
+		return setting.Errorf("samples", "must be positive, got %d", set.Samples)
+	case set.split() && subspaces < 2:
+		return setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
+			set.Family.Basis)
+	case set.split() && set.Statistics:
+		return setting.Errorf("statistics", "must be left out with basis %s: they are those of isotropic noise",
+			set.Family.Basis)
+	}
+	return nil
+}
+
+// geodesic returns the schedule of least energy of the densities measured, [row][subspace][noise level].
+func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sample) (*Geodesic, error) {
+	out := &Geodesic{}
+	var theta [][]schedule.Theta
+	var density [][]*schedule.Density
+	for _, row := range measured {
 		var rowTheta []schedule.Theta
 		var rowDensity []*schedule.Density
 		var rowReport schedule.Report
-		for _, samples := range measured {
+		for _, samples := range row {
 			path, report, err := schedule.Geodesic(samples, set.T, set.G0, set.Knots)
 			if err != nil {
 				return nil, err
@@ -133,28 +161,25 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	if err != nil {
 		return nil, err
 	}
-	if out.Schedule, err = s.WithEnergy(density); err != nil || !set.Statistics {
-		return out, err
-	}
-	out.Statistics, err = local.New(d.Height(), d.Width(), d.Channels(), labels, set.gainLevels(), rows)
+	out.Schedule, err = s.WithEnergy(density)
 	return out, err
 }
 
 // measureDensity measures F at noiseLevels: of each subspace, or of the whole. Every level has images and noise of
 // its own, so that their errors are independent.
-func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings, split bool) ([][]schedule.Sample, error) {
-	subspaces := meter.model.J()
+func measureDensity(ctx context.Context, from residualSource, subspaces int, set GeodesicSettings,
+) ([][]schedule.Sample, error) {
 	var g []float64
 	levels := noiseLevels(set.Points, set.G0, set.T)
 	for _, sigma := range levels {
 		g = append(g, slices.Repeat([]float64{sigma * sigma}, set.Samples*subspaces)...)
 	}
-	residual, err := meter.residuals(ctx, g)
+	residual, err := from.residuals(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	out := make([][]schedule.Sample, 1)
-	if split {
+	if set.split() {
 		out = make([][]schedule.Sample, subspaces)
 	}
 	for p, sigma := range levels {
@@ -163,7 +188,7 @@ func measureDensity(ctx context.Context, meter *meter, set GeodesicSettings, spl
 			at := (p*set.Samples + k) * subspaces
 			for j := range parts {
 				own := residual[at : at+subspaces]
-				if split {
+				if set.split() {
 					own = own[j : j+1]
 				}
 				var sum float64

@@ -15,6 +15,12 @@ const (
 	streamPlace  uint32 = 0x74696d65
 )
 
+// residualSource measures |P_j(flow(x_t) + ε)|² [n*J] of samples 0 … n−1 at the variances g [n*J]: a meter on the
+// device, or whoever evaluates the network elsewhere.
+type residualSource interface {
+	residuals(ctx context.Context, g []float64) ([]float64, error)
+}
+
 // meter measures residuals |P_j(flow(x_t) + ε)|² of a network on images of a data set.
 // Sample number k has the same image and noise whatever it is measured at: what is
 // measured at two schedules is paired.

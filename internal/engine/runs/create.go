@@ -20,9 +20,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// readConfig reads a training configuration strictly. Where zero stands for a field's default, a zero that was sent is
+// ReadConfig reads a training configuration strictly. Where zero stands for a field's default, a zero that was sent is
 // refused: it would silently become another number.
-func readConfig(body json.RawMessage) (cfg train.Config, err error) {
+func ReadConfig(body json.RawMessage) (cfg train.Config, err error) {
 	if err := api.DecodeStruct(body, &cfg); err != nil {
 		return cfg, err
 	}
@@ -41,7 +41,7 @@ func readConfig(body json.RawMessage) (cfg train.Config, err error) {
 
 // Create makes a run. What its configuration names must be there and fit.
 func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (*Run, error) {
-	cfg, err := readConfig(req.Config)
+	cfg, err := ReadConfig(req.Config)
 	if err != nil {
 		return nil, err
 	}

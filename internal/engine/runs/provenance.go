@@ -26,7 +26,7 @@ func (r *Run) learned(s *schedule.Schedule, cfg train.Config, rows [][]float64) 
 	if cfg.Model != "" {
 		p.Model = &schedule.Source{Name: cfg.Model}
 	}
-	p.EnergyBefore, p.EnergyAfter = energies(rows)
+	p.EnergyBefore, p.EnergyAfter = Energies(rows)
 	return r.of.cfg.Catalog.Signed(s, p)
 }
 
@@ -36,10 +36,10 @@ func valueOf(row []float64, name string) float64 { return row[slices.Index(train
 // mostEnergies bounds the steps at either end of a run whose energies are averaged.
 const mostEnergies = 50
 
-// energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the
+// Energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the
 // last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil of shorter
 // runs.
-func energies(rows [][]float64) (before, after *schedule.Estimate) {
+func Energies(rows [][]float64) (before, after *schedule.Estimate) {
 	var all []float64
 	for _, row := range rows {
 		if v := valueOf(row, "energy"); !math.IsNaN(v) && !math.IsInf(v, 0) { // as of a step that was skipped

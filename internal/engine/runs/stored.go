@@ -49,7 +49,7 @@ func (s *Runs) describe(name, folder string) (
 	} else if err != nil {
 		return st, nil, cfg, false, err
 	}
-	cfg, err = readConfig(state.Config)
+	cfg, err = ReadConfig(state.Config)
 	return st, state, cfg, fell, err
 }
 
@@ -106,7 +106,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := readConfig(state.Config)
+	cfg, err := ReadConfig(state.Config)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,190 @@
+package train
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/setting"
+	"github.com/anisoflight/anisoflight/train/stats"
+)
+
+// learner is the part of a stage that the host computes: it draws noise levels along the schedule, and moves the
+// schedule by the terms that come back, whoever computes them. A Run has one, and so has a Remote.
+type learner struct {
+	cfg   Config
+	sched *schedule.Schedule // as it stands; nil in pretrain without one
+	theta [][]schedule.Theta // parameters of sched; nil in pretrain
+	adam  *scheduleAdam      // nil in pretrain
+
+	previous [][][]float64 // d_θH of the step before; nil before there is one
+	average  [][][]float64 // of the increments of ln g; nil where the schedule has none
+	weights  classWeights  // nil where classes count as they come
+	watch    watch         // of early stopping
+	guard    guard
+
+	step, seen, skipped int64
+	measured            bool // the start of the schedule, where it is measured
+	rows                []Row
+	peak                func() (flops float64, ok bool) // of the device; nil without one
+}
+
+// source computes the terms of a batch: the device, or a client that keeps its network. What it knows of the step
+// beyond them it writes into the row.
+type source interface {
+	terms(ctx context.Context, b batch, row *Row) (kernels.StepOutput, error)
+}
+
+// begin begins at the schedule that stands.
+func (l *learner) begin() {
+	l.guard = newGuard(l.cfg.Batch)
+	if l.cfg.Stage == Pretrain {
+		return
+	}
+	l.theta = l.sched.Theta()
+	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
+	if l.cfg.ScheduleEMAHalflife > 0 {
+		l.average = increments(l.sched)
+	}
+}
+
+// advance takes one step on a batch.
+//
+// An error before the step leaves everything as it was. A *[DivergedError] or *[StoppedError] comes with the row of a
+// step that has been taken.
+func (l *learner) advance(ctx context.Context, b batch, from source) (Row, error) {
+	began, n := time.Now(), b.n
+	begin, end := float64(l.seen)/1000, float64(l.seen+int64(n))/1000
+	row := emptyRow()
+	row.Step, row.Kimg = l.step+1, end
+	out, err := from.terms(ctx, b, &row)
+	if err != nil {
+		return Row{}, err
+	}
+	skipped, stop := out.Skipped, l.risen(row)
+	row.Loss = stats.Mean(out.Loss)
+	if l.theta != nil {
+		row.ScheduleLR = l.cfg.scheduleRamp().At(begin, end)
+		row.Energy = l.sched.T() * l.sched.T() * row.Loss
+		moved, noise, err := l.learn(b, out.Terms, &row, !skipped)
+		if err != nil {
+			return Row{}, err
+		}
+		skipped = skipped || !moved
+		if stop == nil {
+			stop = noise
+		}
+	}
+	if skipped {
+		l.skipped++
+	}
+	l.step++
+	l.seen += int64(n)
+	row.Seconds = time.Since(began).Seconds()
+	if l.peak != nil {
+		row.GFLOPS = float64(out.FLOPs) / row.Seconds / 1e9
+		if peak, ok := l.peak(); ok {
+			row.MFU = row.GFLOPS * 1e9 / peak
+		}
+	}
+	l.rows = append(l.rows, row)
+	return row, l.verdict(row, skipped, stop)
+}
+
+// verdict returns an error where a step was the last for now. Where the energy has risen or the run
+// looks lost, the best schedule that the evaluation set knows is the one that stays.
+func (l *learner) verdict(row Row, skipped bool, stop error) error {
+	lost := l.guard.watch(row, skipped)
+	if lost != nil {
+		stop = lost
+	}
+	if stop == nil || lost == nil && l.risen(row) == nil {
+		return stop
+	}
+	if err := l.keepBest(); err != nil {
+		return err
+	}
+	return stop
+}
+
+// batch is what a step adds to the images.
+type batch struct {
+	n              int       // samples
+	rows           []int     // of the schedule, per sample; nil in pretrain
+	t              []float64 // [B]
+	g, gdot, omega []float64 // [B*J]; omega with the weights of the classes
+	network        []float64 // [B*J] variances at which the network is trained; nil for g
+}
+
+// along chooses noise levels on the schedule for samples of these classes.
+func (l *learner) along(n int, labels []int32) (batch, error) {
+	j := l.sched.J()
+	b := batch{n: n, rows: make([]int, n), t: times(l.cfg.Seed, l.step+1, n, l.sched.T(), *l.cfg.Stratified)}
+	b.g, b.gdot, b.omega = make([]float64, n*j), make([]float64, n*j), make([]float64, n*j)
+	for i, t := range b.t {
+		label := -1
+		if labels != nil {
+			label = int(labels[i])
+		}
+		var err error
+		if b.rows[i], err = l.sched.Row(label); err != nil {
+			return b, err
+		}
+		own := func(x []float64) []float64 { return x[i*j : (i+1)*j] }
+		l.sched.Eval(b.rows[i], t, own(b.g), own(b.gdot))
+		for k := range own(b.omega) {
+			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], l.cfg.C) * l.weightOf(labels, i)
+		}
+	}
+	return b, nil
+}
+
+// weightOf returns the weight of a sample's class.
+func (l *learner) weightOf(labels []int32, i int) float64 {
+	if labels == nil {
+		return l.weights.of(-1)
+	}
+	return l.weights.of(labels[i])
+}
+
+// learn fills in what a step knows of the schedule's gradient and, if move is set and
+// the gradient is finite, takes one step of Adam on θ. stop is an error where it is only noise.
+func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (moved bool, stop, err error) {
+	d := gradient(l.sched, l.theta, b, terms.Parts(b.omega, b.g, b.gdot, l.cfg.C))
+	row.ScheduleGradNorm, row.ScheduleGradStderr = d.norm, d.stderr
+	row.ScheduleGradCosine, row.Share, row.TermStderr = cosine(d.mean, l.previous), d.shares(), d.stderrs()
+	if !move || !setting.Finite(d.norm) {
+		return false, nil, nil
+	}
+	stop = l.watchNoise(d, *row)
+	theta := l.sched.Theta() // a copy: l.theta stays with the schedule that it belongs to
+	l.adam.step(theta, clipped(d.mean, d.norm, l.cfg.ScheduleClip), d.active, row.ScheduleLR)
+	next, err := schedule.FromTheta(l.sched.Family(), l.sched.Labels(), theta, l.sched.T(), l.cfg.G0)
+	if err != nil {
+		return false, nil, &DivergedError{Step: row.Step, Msg: "the schedule has left the numbers: " + err.Error()}
+	}
+	l.sched, l.theta, l.previous = next, theta, d.mean
+	if l.average != nil {
+		images := float64(len(b.t)) / 1000
+		follow(l.average, next, math.Pow(0.5, images/l.cfg.ScheduleEMAHalflife))
+	}
+	return true, stop, nil
+}
+
+// clipped returns d scaled down to the norm limit; 0 is none.
+func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
+	if limit == 0 || norm <= limit {
+		return d
+	}
+	out := cloneTable(d)
+	for _, row := range out {
+		for _, sub := range row {
+			for k := range sub {
+				sub[k] *= limit / norm
+			}
+		}
+	}
+	return out
+}

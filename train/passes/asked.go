@@ -1,0 +1,188 @@
+package passes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/setting"
+)
+
+// NoiseStream is the stream of package latent that the noise of a question's samples is drawn from.
+const NoiseStream = streamSample
+
+// Question is a batch of samples for a network that an Asker evaluates.
+type Question struct {
+	Mode kernels.Mode // whose terms are wanted; LossOnly: the residuals alone
+	J    int
+	Step int64 // of training, from 1; 0 where residuals are measured
+
+	Images   []int64   // [B] among those of Samples, where classes follow each other
+	Labels   []int32   // [B], −1 for none
+	Noise    []uint64  // [B] seeds: ε of a sample is latent.Normal(seed, NoiseStream, …)
+	T        []float64 // [B] times on the schedule; 0 where residuals are measured
+	G, Omega []float64 // [B*J] noise variances g_j and loss weights ω_j
+}
+
+// Asker evaluates a network and its derivatives.
+type Asker interface {
+	// Ask returns the terms of the question's mode at its samples: finite, [B*J] each, the residuals not negative.
+	Ask(ctx context.Context, q Question) (*kernels.Terms, error)
+}
+
+// Samples describes the images and the noise levels of a network that an Asker evaluates. Nobody here sees an image.
+type Samples struct {
+	Height, Width, Channels int
+
+	Images int            // how many there are to choose from
+	Counts []int          // images of each class, Images in all; nil without classes
+	Range  schedule.Range // noise levels that the network was trained on
+}
+
+// mostImages bounds the images of Samples: an epoch's order takes memory for each.
+const mostImages = 1 << 26
+
+// Check returns the first thing that cannot be.
+func (s Samples) Check() error {
+	total := 0
+	for label, n := range s.Counts {
+		if n < 0 || n > mostImages {
+			return setting.Errorf("counts", "must lie between 0 and %d, got %d of class %d", mostImages, n, label)
+		}
+		total += n
+	}
+	switch {
+	case s.Counts != nil && total != s.Images:
+		return setting.Errorf("counts", "must add up to the %d images, got %d", s.Images, total)
+	case s.Images < 1 || s.Images > mostImages:
+		return setting.Errorf("images", "must lie between 1 and %d, got %d", mostImages, s.Images)
+	}
+	return nil
+}
+
+// Label returns the class of an image, −1 without classes.
+func (s Samples) Label(image int) int32 {
+	if s.Counts == nil {
+		return -1
+	}
+	for label, n := range s.Counts {
+		if image < n {
+			return int32(label)
+		}
+		image -= n
+	}
+	return -1
+}
+
+// first returns the first image of a class.
+func (s Samples) first(label int) (n int) {
+	for _, count := range s.Counts[:label] {
+		n += count
+	}
+	return n
+}
+
+// asked measures residuals of a network that somebody else evaluates, as meter does on the device: with the same seed
+// the same images and noise.
+type asked struct {
+	by      Asker
+	samples Samples
+	j       int
+	first   int // image of the pool
+	order   *data.Order
+	seed    uint64
+	batch   int
+	tell    func(n int)
+}
+
+// residuals implements residualSource.
+func (a *asked) residuals(ctx context.Context, g []float64) ([]float64, error) {
+	n := len(g) / a.j
+	out := make([]float64, 0, len(g))
+	for begin := 0; begin < n; begin += a.batch {
+		count := min(a.batch, n-begin)
+		q := Question{
+			Mode: kernels.LossOnly, J: a.j, G: g[begin*a.j : (begin+count)*a.j], Omega: make([]float64, count*a.j),
+			T: make([]float64, count),
+		}
+		for i := range q.Omega {
+			q.Omega[i] = 1
+		}
+		for k := begin; k < begin+count; k++ {
+			image, _ := a.order.At(uint64(k))
+			image += a.first
+			q.Images, q.Labels = append(q.Images, int64(image)), append(q.Labels, a.samples.Label(image))
+			q.Noise = append(q.Noise, latent.Uint64(a.seed, streamSample, uint64(k)+1))
+		}
+		terms, err := a.by.Ask(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if len(terms.Residual) != len(q.G) {
+			return nil, fmt.Errorf("passes: %d residuals, want %d", len(terms.Residual), len(q.G))
+		}
+		out = append(out, terms.Residual...)
+		a.tell(count)
+	}
+	return out, nil
+}
+
+// CheckAsked returns the first thing for which AskGeodesic could not begin.
+func CheckAsked(s Samples, j int, set GeodesicSettings) error {
+	set = set.resolved(s.Range)
+	if err := set.check(s.Range, j); err != nil {
+		return err
+	}
+	switch {
+	case set.Statistics:
+		return setting.Errorf("statistics", "must be left out for a network that is not on the device")
+	case set.Family.PerClass && s.Counts == nil:
+		return setting.Errorf("counts", "must be given for a schedule per class, got none")
+	}
+	for label, n := range s.Counts {
+		if n == 0 && set.Family.PerClass {
+			return setting.Errorf("counts", "must hold images of every class, got none of class %d", label)
+		}
+	}
+	return s.Check()
+}
+
+// AskGeodesic is MakeGeodesic for a network that somebody else evaluates, with noise in j subspaces. Statistics are
+// not measured.
+func AskGeodesic(ctx context.Context, of Asker, s Samples, j int, set GeodesicSettings) (*Geodesic, error) {
+	if err := CheckAsked(s, j, set); err != nil {
+		return nil, err
+	}
+	set = set.resolved(s.Range)
+	setting.Default(&set.Batch, 128)
+	pools, labels := []int{s.Images}, []int(nil)
+	if set.Family.PerClass {
+		pools = s.Counts
+		for label := range pools {
+			labels = append(labels, label)
+		}
+	}
+	done, total := 0, len(pools)*set.Points*set.Samples
+	key := latent.Uint64(set.Seed, streamSample, 0)
+	var measured [][][]schedule.Sample
+	for row, n := range pools {
+		a := &asked{by: of, samples: s, j: j, order: data.NewOrder(key, n, false), seed: key, batch: set.Batch}
+		if set.Family.PerClass {
+			a.first = s.first(row)
+		}
+		a.tell = func(n int) {
+			if done += n; set.Progress != nil {
+				set.Progress(done, total)
+			}
+		}
+		own, err := measureDensity(ctx, a, j, set)
+		if err != nil {
+			return nil, err
+		}
+		measured = append(measured, own)
+	}
+	return set.geodesic(labels, measured)
+}
