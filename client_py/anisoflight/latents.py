@@ -26,10 +26,15 @@ def latents(seeds: Iterable[int], shape: Sequence[int]) -> Array:
     >>> latents([42], [1, 3, 1]).ravel().astype(float).round(6).tolist()
     [0.223136, -0.996192, -1.289744]
     """
+    return draws(seeds, shape, _LATENT)
+
+
+def draws(seeds: Iterable[int], shape: Sequence[int], stream: int) -> Array:
+    """Unit normal numbers of another stream of the generator, as `latents`."""
     keys = np.array([int(seed) % 2**64 for seed in seeds], np.uint64)
     size = int(np.prod(shape))
     position = np.arange((size + 1) // 2, dtype=np.uint64)
-    counter = [position & _LOW, position >> _HALF, np.uint64(_LATENT), np.uint64(_NORMAL)]
+    counter = [position & _LOW, position >> _HALF, np.uint64(stream), np.uint64(_NORMAL)]
     words = _philox([np.broadcast_to(part, (len(keys), len(position))) for part in counter], keys[:, None])
     radius = np.sqrt(-2 * np.log(_open(words[1] << _HALF | words[0])))
     angle = 2 * np.pi * _open(words[3] << _HALF | words[2])

@@ -55,6 +55,12 @@ class Subspaces:
             total = total + self._span(j, parts[j] - parts[j + 1])
         return total
 
+    def split(self, x: Any) -> list[Any]:
+        """P_j x for each subspace."""
+        spans = 0 if self._basis == "none" else len(self._family.get("cuts") or [0])
+        nested = [self._span(j, x) for j in range(spans)] + [x]
+        return [own if j == 0 else own - nested[j - 1] for j, own in enumerate(nested)]
+
     def _span(self, j: int, x: Any) -> Any:
         """S_j x."""
         batch, channels, height, width = x.shape

@@ -20,7 +20,7 @@ from .reader import Call, Stream, in_thread, start_thread
 from .retry import RETRY, again
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 # What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
@@ -93,9 +93,17 @@ class Connection:
         return Stream(again(messages, op, self._retry, lambda message: message.batch.num_rows > 0))
 
     def exchange(
-        self, op: str, request: Mapping[str, Any], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+        self,
+        op: str,
+        request: Mapping[str, Any],
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        ended: Callable[[], None] | None = None,
     ) -> Stream[Message]:
-        """The messages of a DoExchange; a second thread writes `batches` while they come in."""
+        """The messages of a DoExchange; a second thread writes `batches` while they come in.
+
+        Batches that wait for messages must end when `ended` is called: no more will come.
+        """
         client, options = self._client, self._options
         descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
 
@@ -106,6 +114,8 @@ class Connection:
             try:
                 yield from _messages(reader)
             finally:
+                if ended is not None:
+                    ended()
                 # Not before: a writer that is closed, or dropped, throws away the replies still to come.
                 writing.join()
                 with contextlib.suppress(*_FAILURES):

@@ -4,6 +4,7 @@
 
     client.put_network("ddpm", unet, scheduler=scheduler)     # exported, sent, compared with torch
     client.get_network("tuned", unet)                         # weights that the server has trained, back in the module
+    remote(Denoiser(unet, scheduler), client, "learned", images)   # a network that stays here gets a schedule
 
 `python -m anisoflight.torch FOLDER --name NAME` takes a folder of diffusers. docs/networks.md says what is accepted.
 """
@@ -17,6 +18,7 @@ except ImportError as error:
 
 from .exporting import Exported, export
 from .meaning import parametrization
+from .remote import Denoiser, remote
 
 del _torch
-__all__ = ["Exported", "export", "parametrization"]
+__all__ = ["Denoiser", "Exported", "export", "parametrization", "remote"]

@@ -48,6 +48,7 @@ type result struct {
 	steps    int64
 	complete bool
 	stopped  string // why it stopped of its own; empty where it did not
+	row      map[string]float64
 }
 
 // describe returns what the end of an exchange says.
@@ -69,6 +70,9 @@ func (r *result) describe() map[string]any {
 func (r *result) stored() api.Meta {
 	meta := api.Meta(r.describe())
 	meta["event"] = "stored"
+	if r.row != nil {
+		meta["row"] = r.row
+	}
 	return meta
 }
 
@@ -246,7 +250,7 @@ func (w *work) train(ctx context.Context) (out *result, err error) {
 	if out.steps == 0 {
 		return w.left(out, err)
 	}
-	out.complete = err == nil
+	out.complete, out.row = err == nil, w.row
 	info, unkept := w.keep()
 	if unkept != nil {
 		return nil, errors.Join(err, unkept)

@@ -1,0 +1,306 @@
+"""Schedules for denoisers that stay in the notebook: what the server asks for, by autograd."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+
+from ..errors import BadRequestError
+from ..remote import subspaces_of
+from ..subspaces import FORMULAS, Subspaces
+from .meaning import parametrization
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..remote import Question
+    from ..schedule import Schedule
+
+Tensor = torch.Tensor
+Array = np.ndarray[Any, Any]
+
+
+def remote(
+    denoise: Callable[..., Tensor],
+    client: Any,
+    name: str,
+    images: Any,
+    labels: Any = None,
+    *,
+    kind: str = "learned",
+    shape: tuple[int, int, int] | None = None,
+    microbatch: int | None = None,
+    probes: int = 1,
+    device: Any = None,
+    dtype: torch.dtype = torch.float32,
+    progress: bool = True,
+    **options: Any,
+) -> Schedule:
+    """Learn, or with kind="geodesic" measure, a schedule for a denoiser that the server does not hold.
+
+    `denoise(x, sigma)` gives x_0 of noisy images x [B, C, H, W]; with labels it is called as denoise(x, sigma, labels).
+    sigma is [B]; where the schedule has a basis, [B, J]: the noise level of each subspace. It must be differentiable,
+    for the estimator full twice, and treat every image by itself. `Denoiser` makes one of a network.
+
+    `images` is [N, C, H, W] in what the denoiser takes, with `labels` [N] where it has classes; or a function of the
+    numbers and labels of the images asked for, with their `shape` (C, H, W) and in the options `images`, their number,
+    or `counts`, the number of each class.
+
+    A batch is computed `microbatch` images at a time. Options are those of `Client.remote_schedule`: batch, kimg,
+    family, estimator, sigma_min, sigma_max, …. The denoiser itself is not trained.
+    """
+    fetch, shape, labelled = _images(images, labels, shape, options)
+    subspaces = _subspaces(client, options)
+    count = subspaces_of(options)
+    if isinstance(denoise, Denoiser):
+        denoise = denoise.on(subspaces)
+    device = device if device is not None else getattr(denoise, "device", "cpu")
+
+    answer = _Answers(denoise, fetch, shape, labelled, subspaces, count, probes, microbatch, device, dtype)
+    channels, height, width = shape
+    return client.remote_schedule(name, answer, (height, width, channels), kind, progress=progress, **options)
+
+
+def _images(
+    images: Any, labels: Any, shape: tuple[int, int, int] | None, options: dict[str, Any]
+) -> tuple[Callable[..., Any], tuple[int, int, int], bool]:
+    """How images are had by their numbers, their shape, and whether they have classes; the options get their number."""
+    if callable(images):
+        if shape is None or not ("images" in options or "counts" in options):
+            raise BadRequestError(
+                "shape=(C, H, W) and images= or counts= must be given where a function gives the images", "BAD_REQUEST"
+            )
+        return images, shape, "counts" in options
+    if len(images.shape) != 4:
+        raise BadRequestError(f"images must have the shape [N, C, H, W], got {tuple(images.shape)}", "BAD_TENSOR")
+    order = np.arange(len(images))
+    if labels is None:
+        options["images"] = len(images)
+    else:
+        classes = np.asarray(labels)
+        if classes.shape != order.shape or (classes.size and classes.min() < 0):
+            raise BadRequestError("labels must be one class for each image, from 0 on", "BAD_TENSOR")
+        order = np.argsort(classes, kind="stable")
+        options["counts"] = np.bincount(classes.astype(np.int64)).tolist()
+    channels, height, width = (int(n) for n in images.shape[1:])
+    return lambda chosen, _: images[order[chosen]], (channels, height, width), labels is not None
+
+
+def _subspaces(client: Any, options: Mapping[str, Any]) -> Subspaces:
+    family = options.get("family") or {key: options[key] for key in ("basis", "k", "cuts") if key in options}
+    basis = family.get("basis") or "none"
+    if basis in FORMULAS:
+        return Subspaces(family)
+    vectors = client.basis(basis)
+    if -1 not in vectors:
+        raise BadRequestError(
+            f"family must have a basis that all classes share, got {basis!r}; write the answers of "
+            "Client.remote_schedule for one per class",
+            "BAD_REQUEST",
+        )
+    return Subspaces(family, vectors[-1])
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The terms of a question's samples; docs/method.md has them under the schedule's gradient."""
+
+    denoise: Callable[..., Tensor]
+    fetch: Callable[..., Any]
+    shape: tuple[int, int, int]
+    labelled: bool
+    subspaces: Subspaces
+    count: int
+    probes: int
+    microbatch: int | None
+    device: Any
+    dtype: torch.dtype
+
+    def __call__(self, question: Question) -> dict[str, Array]:
+        rows = len(question.image)
+        size = self.microbatch or rows
+        parts = [self._part(question.part(slice(begin, begin + size))) for begin in range(0, rows, size)]
+        return {term: np.concatenate([part[term] for part in parts]) for term in question.terms}
+
+    def _part(self, question: Question) -> dict[str, Array]:
+        if "explicit" in question.terms:
+            out = self._transported(question)
+        elif "backprop" in question.terms:
+            out = self._conditioned(question)
+        else:
+            with torch.no_grad():
+                x0, eps, g, _ = self._drawn(question)
+                rj, _ = self._residual(question, x0, self._noisy(x0, eps, g.sqrt()), g.sqrt())
+                out = {"residual": _squares(rj)}
+        return {term: value.detach().to("cpu", torch.float64).numpy() for term, value in out.items()}
+
+    def _drawn(self, question: Question) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """x_0, ε, g and ω."""
+        chosen = self.fetch(question.image, question.label)
+        x0 = chosen if isinstance(chosen, Tensor) else torch.as_tensor(np.asarray(chosen))
+        want = (len(question.image), *self.shape)
+        if tuple(x0.shape) != want:
+            raise BadRequestError(f"images must have the shape {want}, got {tuple(x0.shape)}", "BAD_TENSOR")
+        eps = self._planes(question.noise(self._rows()))
+        return x0.detach().to(self.device, self.dtype), eps, self._tensor(question.g), self._tensor(question.omega)
+
+    def _rows(self) -> tuple[int, int, int]:
+        channels, height, width = self.shape
+        return height, width, channels
+
+    def _planes(self, values: Array) -> Tensor:
+        return self._tensor(np.moveaxis(values, -1, 1))
+
+    def _tensor(self, values: Array) -> Tensor:
+        return torch.as_tensor(np.ascontiguousarray(values)).to(self.device, self.dtype)
+
+    def _noisy(self, x0: Tensor, eps: Tensor, root: Tensor) -> Tensor:
+        return x0 + _mixed(root, self.subspaces.split(eps))
+
+    def _residual(self, question: Question, x0: Tensor, x: Tensor, root: Tensor) -> tuple[list[Tensor], Tensor]:
+        """P_j (flow + ε) = P_j (D − x_0)/√g_j, and D."""
+        named = (torch.as_tensor(question.label.astype(np.int64)).to(self.device),) if self.labelled else ()
+        clean = self.denoise(x, root if self.count > 1 else root[:, 0], *named)
+        return [own / _per(root, j) for j, own in enumerate(self.subspaces.split(clean - x0))], clean
+
+    def _conditioned(self, question: Question) -> dict[str, Tensor]:
+        """Differentiation through x_t and everything in which g conditions the denoiser."""
+        x0, eps, g, omega = self._drawn(question)
+        root = g.requires_grad_().sqrt()
+        rj, _ = self._residual(question, x0, self._noisy(x0, eps, root), root)
+        squares = _squares(rj)
+        (by_g,) = torch.autograd.grad((omega * squares).sum(), g)
+        return {"residual": squares, "backprop": by_g}
+
+    def _transported(self, question: Question) -> dict[str, Tensor]:
+        """The derivatives at fixed g: a = (∂flow/∂x)ᵀ w, and of the implicit terms h = ∇_x⟨a, z⟩."""
+        full = "implicit1" in question.terms
+        x0, eps, g, omega = self._drawn(question)
+        root = g.sqrt()
+        x = self._noisy(x0, eps, root).requires_grad_()
+        rj, clean = self._residual(question, x0, x, root)
+        w = _mixed(2 * omega, rj).detach()
+        flow = _mixed(1 / root, self.subspaces.split(clean - x))
+        (a,) = torch.autograd.grad((w * flow).sum(), x, create_graph=full)
+        aj, flow = self.subspaces.split(a), flow.detach()
+        out = {"residual": _squares(rj), "explicit": _dots(aj, eps) / (2 * root)}
+        if full:
+            trace = torch.zeros_like(out["residual"])
+            for number in range(self.probes):
+                z = self._planes(question.probe(self._rows(), number))
+                (h,) = torch.autograd.grad((a * z).sum(), x, retain_graph=number + 1 < self.probes)
+                trace += _dots(self.subspaces.split(h), z) / (2 * self.probes)
+            out["implicit1"] = trace
+            out["implicit2"] = _dots(aj, flow) / root
+            out["implicit3"] = _dots(self.subspaces.split(w), flow) / (2 * g)
+        return out
+
+
+def _per(values: Tensor, j: int) -> Tensor:
+    return values[:, j, None, None, None]
+
+
+def _mixed(coefficients: Tensor, parts: list[Tensor]) -> Tensor:
+    """Σ_j c_j y_j."""
+    total = _per(coefficients, 0) * parts[0]
+    for j in range(1, len(parts)):
+        total = total + _per(coefficients, j) * parts[j]
+    return total
+
+
+def _dots(parts: list[Tensor], b: Tensor) -> Tensor:
+    """⟨P_j a, b⟩ [B, J]."""
+    return torch.stack([(own * b).flatten(1).sum(1) for own in parts], 1)
+
+
+def _squares(parts: list[Tensor]) -> Tensor:
+    return torch.stack([own.square().flatten(1).sum(1) for own in parts], 1)
+
+
+class Denoiser:
+    """x_0 from a network F as `Client.put_network` takes it: any of its predictions, at any noise levels.
+
+        D = Σ_j P_j (keep_j x + √g_j out_j F(Σ_j in_j P_j x, label)),    the label at σ = Π_j g_j^{1/2J},
+
+    as the server computes it (docs/method.md). `ask(z, label)`, or ask(z, label, labels), is F. `scheduler` and
+    `prediction` say what F means.
+    """
+
+    def __init__(self, ask: Callable[..., Any], scheduler: Any = None, prediction: str | None = None) -> None:
+        self._ask = ask
+        self._section = parametrization(scheduler, prediction)
+        self._subspaces = Subspaces({"basis": "none"})
+        own: Any = ask
+        parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None
+        self.device = "cpu" if parameter is None else parameter.device
+
+    def on(self, subspaces: Subspaces) -> Denoiser:
+        """The same in the subspaces of a basis."""
+        out = Denoiser(self._ask, self._section)
+        out._subspaces, out.device = subspaces, self.device
+        return out
+
+    def __call__(self, x: Tensor, sigma: Tensor, *labels: Tensor) -> Tensor:
+        levels = sigma if sigma.ndim == 2 else sigma[:, None]
+        parts = self._subspaces.split(x)
+        taken = [self._numbers(levels[:, j, None, None, None]) for j in range(len(parts))]
+        z = sum((numbers[0] * own for numbers, own in zip(taken, parts, strict=True)), torch.zeros_like(x))
+        output = self._ask(z, self._label(levels.log().mean(1)), *labels)
+        output = getattr(output, "sample", output)
+        output = (output[0] if isinstance(output, tuple | list) else output)[:, : x.shape[1]]
+        given = self._subspaces.split(output)
+        clean = torch.zeros_like(x)
+        for (_, keep, out), own, f in zip(taken, parts, given, strict=True):
+            clean = clean + keep * own + out * f
+        return clean
+
+    def _numbers(self, sigma: Tensor) -> tuple[Any, Any, Any]:
+        """in, keep and √g·out at a noise level."""
+        section, g = self._section, sigma.square()
+        unit = (1 + g).rsqrt()
+        match section["kind"]:
+            case "vp" | "epsilon":
+                return unit, 1.0, -sigma
+            case "ve":
+                return 1.0, 1.0, sigma
+            case "v":
+                return unit, 1 / (1 + g), -sigma * unit
+            case "x0":
+                return unit, 0.0, 1.0
+            case "flow":
+                keep = 1 / (1 + sigma)
+                return keep, keep, (sigma if section.get("to_data") else -sigma) * keep
+        data = float(section.get("sigma_data") or 0.5)
+        norm = (g + data**2).rsqrt()
+        return norm, (data * norm) ** 2, sigma * data * norm
+
+    def _label(self, log: Tensor) -> Tensor:
+        """The network's noise label at ln σ."""
+        section = self._section
+        match section["kind"]:
+            case "vp":
+                wide, low = float(section.get("beta_d") or 19.9), float(section.get("beta_min") or 0.1)
+                h = torch.log1p((2 * log).exp())
+                return (float(section.get("steps") or 1000) - 1) * 2 * h / ((low**2 + 2 * wide * h).sqrt() + low)
+            case "ve":
+                return log - math.log(2)
+            case "epsilon" | "v" | "x0":
+                return self._tabled(log)
+            case "flow":
+                count = float(section.get("steps") or 1)
+                return count * torch.sigmoid(-log if section.get("to_data") else log)
+        return log / 4
+
+    def _tabled(self, log: Tensor) -> Tensor:
+        alphas = np.asarray([a for a in self._section["alphas_cumprod"] if a > 0], np.float64)
+        times = np.asarray(self._section.get("timesteps") or np.arange(len(alphas)), np.float64)[: len(alphas)]
+        knots = torch.as_tensor(0.5 * np.log((1 - alphas) / alphas)).to(log.device)
+        labels = torch.as_tensor(times).to(log.device)
+        exact = log.double().clamp(knots[0], knots[-1])
+        at = (torch.searchsorted(knots, exact.detach(), right=True) - 1).clamp(0, len(knots) - 2)
+        slope = (labels[at + 1] - labels[at]) / (knots[at + 1] - knots[at])
+        return (labels[at] + slope * (exact - knots[at])).to(log.dtype)
