@@ -5,6 +5,7 @@
 //	runs           the life of training runs
 //	batch          the fair queue for the device, dynamic batching, trajectories
 //	schedules      making and benching schedules
+//	remote         schedules for networks that clients evaluate
 //	uploads        what clients send: data sets, bases, schedules
 //	input          checks of the tables that requests bring
 //	explain        errors of the floors below as codes of the contract
