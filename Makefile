@@ -154,7 +154,7 @@ $(BENCH): # what docs/benchmarks measures with
 
 # torch is for this comparison alone, in an environment of its own; TORCH_VENV names another one that has it.
 TORCH_VENV ?= .venv-torch
-bench-torch: build $(BENCH) | $(TORCH_VENV)/bin/python ## compare with PyTorch on this machine; writes docs/benchmarks/model.md (half an hour)
+bench-torch: build $(BENCH) | $(TORCH_VENV)/bin/python ## compare with PyTorch, eager and compiled; writes docs/benchmarks/model.md (an hour)
 	cd client_py && $(abspath $(TORCH_VENV))/bin/python -m bench_torch --write ../docs/benchmarks/model.md
 
 $(TORCH_VENV)/bin/python:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .network import parameter_name
-
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .programs import Programs
 
+_LEAST = 1e-3  # of the program's largest entry: what is zero but for rounding, as a key's bias, is no difference
+
 
 def difference(program: str, programs: Programs, saved: dict[str, Tensor]) -> float:
     """The greatest |torch − ours| of the program's outputs over the greatest |ours| of each."""
-    worst = 0.0
-    for name, got in programs.outputs(program).items():
-        key = parameter_name(name) if program == "parameters" else name
-        want = saved[f"output/{program}/{key}" if key else f"output/{program}"].double()
-        got = got.detach().double().cpu()
+    pairs = []
+    for name, output in programs.outputs(program).items():
+        want = saved[f"output/{program}/{name}" if name else f"output/{program}"].double()
+        got = output.detach().double().cpu()
         if program != "parameters" and got.dim() == 4:
             got = got.permute(0, 2, 3, 1)
-        worst = max(worst, float((got - want).abs().max() / want.abs().max()))
-    return worst
+        pairs.append((got, want))
+    largest = max(float(want.abs().max()) for _, want in pairs)
+    return max(float((got - want).abs().max()) / max(float(want.abs().max()), _LEAST * largest) for got, want in pairs)

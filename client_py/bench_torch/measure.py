@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .programs import Programs
 
 _LEAST = 0.15  # seconds that a measurement lasts, by as many calls as that takes
+OURS, INDUCTOR = "ours", "inductor"
 
 
 @dataclasses.dataclass
@@ -31,24 +32,24 @@ class Time:
 
 @dataclasses.dataclass
 class Row:
-    """What a program takes in each round, by half: "ours", and PyTorch's variants by name."""
+    """What a program takes in each round, by half: OURS, and PyTorch's ways to run it by name."""
 
     program: str
-    times: dict[str, list[Time]]
-    difference: float
+    difference: float  # the worst of PyTorch's ways
     compiled: dict[str, Any]  # the answer of ours to compile
-    first: dict[str, float]  # seconds of the first call, by PyTorch's variants
+    first: dict[str, float]  # seconds of the first calls, compilation included, by PyTorch's ways
+    times: dict[str, list[Time]] = dataclasses.field(default_factory=dict)
     flops: float = 0.0  # floating-point operations of a call of ours
     peak: dict[str, float] = dataclasses.field(default_factory=dict)  # bytes, by half
 
-    def best(self, kind: str) -> str:
-        """The PyTorch variant with the least median of "wall" or "cpu"."""
-        variants = [name for name in self.times if name != "ours"]
-        return min(variants, key=lambda name: statistics.median(getattr(t, kind) for t in self.times[name]))
+    def best(self, kind: str, among: Callable[[str], bool] = lambda name: True) -> str:
+        """PyTorch's way with the least median of "wall" or "cpu", of those that among takes; "" for none."""
+        ways = [name for name in self.times if name != OURS and among(name)]
+        return min(ways, key=lambda name: self.median(name, kind), default="")
 
     def ratios(self, kind: str) -> list[float]:
         """PyTorch's best over ours, round by round: 1 and above means that ours is not slower."""
-        theirs, ours = self.times[self.best(kind)], self.times["ours"]
+        theirs, ours = self.times[self.best(kind)], self.times[OURS]
         return [getattr(t, kind) / getattr(o, kind) for t, o in zip(theirs, ours, strict=True)]
 
     def median(self, half: str, kind: str) -> float:
@@ -81,28 +82,27 @@ def first_call(work: Callable[[], object], device: str) -> float:
     return timed(work, 1, device).wall
 
 
-def rounds(rows: list[Row], ours: Ours, variants: dict[str, Programs], count: int, device: str) -> None:
+def rounds(rows: list[Row], ours: Ours, ways: dict[str, Programs], count: int, device: str) -> None:
     """Take every program by every half in each round, the halves in another order each time."""
     calls = {}
     for row in rows:
         answer = ours.order(run=row.program, calls=1)
         row.flops = answer["flops"]
         calls[row.program] = max(1, math.ceil(_LEAST / answer["wall"]))
-    halves = ["ours", *variants]
+    halves = [OURS, *ways]
     for n in range(count):
         for row in rows:
             for half in halves[n % len(halves) :] + halves[: n % len(halves)]:
-                row.times.setdefault(half, []).append(
-                    _one(half, row.program, calls[row.program], ours, variants, device)
-                )
+                taken = _one(half, row.program, calls[row.program], ours, ways, device)
+                row.times.setdefault(half, []).append(taken)
 
 
-def _one(half: str, program: str, calls: int, ours: Ours, variants: dict[str, Programs], device: str) -> Time:
+def _one(half: str, program: str, calls: int, ours: Ours, ways: dict[str, Programs], device: str) -> Time:
     time.sleep(0.02)  # until the other half's threads have stopped waiting for work
-    if half == "ours":
+    if half == OURS:
         answer = ours.order(run=program, calls=calls)
         return Time(answer["wall"] / calls, answer["cpu"] / calls)
-    return timed(variants[half].named(program), calls, device)
+    return timed(ways[half].named(program), calls, device)
 
 
 def resident() -> tuple[int, int]:

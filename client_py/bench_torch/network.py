@@ -150,6 +150,14 @@ class SongUNet(nn.Module):
             e = e + self.map_label(label * math.sqrt(self.labels))
         return functional.silu(self.map_layer1(functional.silu(self.map_layer0(e))))
 
+    def encoded(self, labels: Tensor) -> Tensor | None:
+        """Labels [B] as [B, L], one-hot."""
+        return functional.one_hot(labels, self.labels).float() if self.labels else None
+
+    def trained(self) -> dict[str, Tensor]:
+        """The parameters but those of augmentation, by their names in the state dict."""
+        return {_state_name(n): p for n, p in self.named_parameters() if not n.startswith("map_augment")}
+
     def forward(self, x: Tensor, noise: Tensor, label: Tensor | None) -> Tensor:
         e = self._embedding(noise, label)
         skips = []
@@ -168,7 +176,7 @@ class SongUNet(nn.Module):
         return x
 
 
-def parameter_name(name: str) -> str:
+def _state_name(name: str) -> str:
     """The name in the state dict, where a block's attention has no name of its own."""
     return "model." + name.replace(".attention.", ".")
 
@@ -178,6 +186,6 @@ def load(folder: Path) -> SongUNet:
     net = SongUNet(json.loads((folder / "config.json").read_text()))
     state = load_file(folder / "model.safetensors")
     constants = {name for name in state if name.endswith(".resample_filter")}
-    own = {parameter_name(name): name for name in net.state_dict()}
+    own = {_state_name(name): name for name in net.state_dict()}
     net.load_state_dict({own[name]: value for name, value in state.items() if name not in constants})
     return net.eval()

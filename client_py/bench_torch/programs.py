@@ -1,20 +1,36 @@
-"""What is measured of the network in PyTorch, program by program as in internal/bench of the Go code."""
+"""What is measured of a network in PyTorch, program by program as in internal/bench of the Go code."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .network import SongUNet
-
 Outputs = dict[str, Tensor]
+
+
+class Network(Protocol):
+    """A module F(x, noise, label), x [B, C, H, W] of unit variance, noise [B], label as `encoded` gives it."""
+
+    sigma_data: float
+
+    def __call__(self, x: Tensor, noise: Tensor, label: Tensor | None) -> Tensor: ...
+    def encoded(self, labels: Tensor) -> Tensor | None:
+        """The form in which it takes labels [B]."""
+        ...
+
+    def trained(self) -> dict[str, Tensor]:
+        """Its parameters by the names of its model folder."""
+        ...
+
 
 LEARNING_RATE = 1e-6
 EMA_BETA = 0.9995
@@ -24,7 +40,7 @@ _SIGMA_MIN, _SIGMA_MAX, _RHO = 0.002, 80.0, 7.0
 class Inputs:
     """The batch that the other half has made, images as [B, C, H, W] in the memory format that is measured."""
 
-    def __init__(self, saved: dict[str, Tensor], labels: int, device: str, memory_format: torch.memory_format) -> None:
+    def __init__(self, saved: dict[str, Tensor], net: Network, device: str, memory_format: torch.memory_format) -> None:
         def take(name: str) -> Tensor:
             return saved[f"input/{name}"].to(device, torch.float32)
 
@@ -34,9 +50,7 @@ class Inputs:
         self.x, self.w, self.z, self.eps = image("x"), image("w"), image("z"), image("eps")
         self.images, self.latents, self.noise = image("images"), image("latents"), take("noise")
         self.g, self.omega, self.score = (take(name)[:, None, None, None] for name in ("g", "omega", "score"))
-        self.label = None
-        if labels:
-            self.label = torch.nn.functional.one_hot(saved["input/labels"], labels).to(device, torch.float32)
+        self.label = net.encoded(saved["input/labels"].to(device))
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:
@@ -50,10 +64,10 @@ def _dots(x: Tensor, y: Tensor) -> Tensor:
 class Programs:
     """The programs on one network and batch. Each call gives its outputs; a step gives none of the network's state."""
 
-    def __init__(self, net: SongUNet, inputs: Inputs, evaluate: Callable[..., Tensor] | None = None) -> None:
+    def __init__(self, net: Network, inputs: Inputs, evaluate: Callable[..., Tensor] | None = None) -> None:
         self.net, self.inputs = net, inputs
-        self.evaluate = evaluate or net  # the network, compiled or not
-        self.parameters = [(name, p) for name, p in net.named_parameters() if not name.startswith("map_augment")]
+        self.evaluate = net if evaluate is None else evaluate  # the network, compiled or not
+        self.parameters = net.trained()
         self._trained: _Training | None = None
 
     def forward(self) -> Outputs:
@@ -70,13 +84,13 @@ class Programs:
     def parameters_gradient(self) -> Outputs:
         i = self.inputs
         f = self.evaluate(i.x, i.noise, i.label)
-        grads = torch.autograd.grad(_inner(f, i.w), [p for _, p in self.parameters])
-        return {name: grad for (name, _), grad in zip(self.parameters, grads, strict=True)}
+        grads = torch.autograd.grad(_inner(f, i.w), list(self.parameters.values()))
+        return dict(zip(self.parameters, grads, strict=True))
 
     def double(self) -> Outputs:
         i = self.inputs
         x = i.x.detach().requires_grad_()
-        with _without_parameters(self.net):
+        with _without_parameters(self.net), _twice():
             a = torch.autograd.grad(_inner(self.evaluate(x, i.noise, i.label), i.w), x, create_graph=True)[0]
             return {"a": a.detach(), "h": torch.autograd.grad(_inner(a, i.z), x)[0]}
 
@@ -85,14 +99,14 @@ class Programs:
 
         def run() -> Outputs:
             if self._trained is None:
-                self._trained = _Training(self.net)
+                self._trained = _Training(list(self.parameters.values()))
             i, training = self.inputs, self._trained
             eps = torch.randn_like(i.images)
             probe = torch.randint_like(i.images, 2) * 2 - 1 if mode == "full" else eps
             self.net.train()
             terms, grads = self.estimate(mode, eps, probe, training.parameters)
             self.net.eval()
-            training.update([grad / len(i.images) for grad in grads])
+            training.update(list(torch._foreach_div(list(grads), len(i.images))))
             return terms
 
         return run
@@ -105,6 +119,12 @@ class Programs:
         self, mode: str, eps: Tensor, probe: Tensor, parameters: list[Tensor]
     ) -> tuple[Outputs, tuple[Tensor, ...]]:
         """The loss, the terms of the schedule's gradient and the gradients by parameters: docs/method.md for J = 1."""
+        with _twice() if mode == "full" else contextlib.nullcontext():
+            return self._estimate(mode, eps, probe, parameters)
+
+    def _estimate(
+        self, mode: str, eps: Tensor, probe: Tensor, parameters: list[Tensor]
+    ) -> tuple[Outputs, tuple[Tensor, ...]]:
         i, s = self.inputs, self.net.sigma_data**2
         root, total = i.g.sqrt(), i.g + s
         c_in, skip, keep = total.rsqrt(), -root / total, s / total
@@ -184,30 +204,35 @@ class Programs:
 
 
 class _Training:
-    """EDM's training state of a network: a copy of it, Adam, and the moving average."""
+    """EDM's training state of a network: Adam, and the moving average, by PyTorch's fastest operations."""
 
-    def __init__(self, net: SongUNet) -> None:
-        names = {id(p): name for name, p in net.named_parameters()}
-        self.parameters = [p for p in net.parameters() if not names[id(p)].startswith("map_augment")]
-        self._average = copy.deepcopy([p.detach() for p in self.parameters])
-        self._adam = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, betas=(0.9, 0.999), eps=1e-8)
+    def __init__(self, parameters: list[Tensor]) -> None:
+        self.parameters = parameters
+        self._average = copy.deepcopy([p.detach() for p in parameters])
+        self._adam = torch.optim.Adam(parameters, lr=LEARNING_RATE, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
     def update(self, grads: list[Tensor]) -> None:
         for p, grad in zip(self.parameters, grads, strict=True):
             p.grad = grad
         self._adam.step()
-        for p, average in zip(self.parameters, self._average, strict=True):
-            average.lerp_(p.detach(), 1 - EMA_BETA)
+        torch._foreach_lerp_(self._average, [p.detach() for p in self.parameters], 1 - EMA_BETA)
+
+
+def _twice() -> contextlib.AbstractContextManager[None]:
+    """Attention by the one formula that PyTorch differentiates twice."""
+    return sdpa_kernel(SDPBackend.MATH)
 
 
 class _without_parameters:  # noqa: N801
     """No gradient of the parameters is recorded inside, as none is asked for."""
 
-    def __init__(self, net: SongUNet) -> None:
-        self._net = net
+    def __init__(self, net: Network) -> None:
+        self._parameters = list(net.trained().values())
 
     def __enter__(self) -> None:
-        self._net.requires_grad_(False)
+        for p in self._parameters:
+            p.requires_grad_(False)
 
     def __exit__(self, *_: object) -> None:
-        self._net.requires_grad_(True)
+        for p in self._parameters:
+            p.requires_grad_(True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .measure import INDUCTOR, OURS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from .measure import Row
+    from .session import Session
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -23,55 +26,92 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def spread(values: Sequence[float]) -> str:
+    """The median, and the quartiles in brackets."""
     low, middle, high = quartiles(values)
     return f"**{middle:.2f}** [{low:.2f}, {high:.2f}]"
 
 
-def _mib(value: float | None) -> str:
-    return "–" if value is None else f"{value / 2**20:.0f}"
-
-
-def _line(cells: list[str]) -> str:
+def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def _lines(head: Sequence[str], rows: list[list[str]]) -> str:
+    return "\n".join(map(_line, [head, ["---"] * len(head), *rows]))
+
+
+def _times(row: Row, half: str) -> str:
+    return f"{1e3 * row.median(half, 'wall'):.1f}, {1e3 * row.median(half, 'cpu'):.0f}" if half in row.times else "–"
+
+
+def _threads(session: Session) -> str:
+    return f"{session.threads} thread{'s' * (session.threads > 1)}"
+
+
+def summary(sessions: list[Session]) -> str:
+    """The ratios of wall time alone, one column for each network and number of threads."""
+    rows = {r.program: [r.program] for r in sessions[0].rows}
+    for session in sessions:
+        for row in session.rows:
+            low, middle, high = quartiles(row.ratios("wall"))
+            rows[row.program].append(f"**{middle:.2f}** [{low:.2f}, {high:.2f}]")
+    head = ["wall time, the better of eager and Inductor / ours"]
+    return _lines([*head, *(f"{s.network}, {_threads(s)}" for s in sessions)], list(rows.values()))
+
+
+def section(session: Session) -> str:
+    """One network on one number of threads."""
+    top = max(session.matmul.values())
+    size = f"{session.parameters / 1e6:.2f} M parameters, batch {session.batch}, {session.rounds} rounds"
+    ours, torch = (f"{session.matmul[half]:.0f}" for half in (OURS, "torch"))
+    rates = f"matrix products at {top:.0f} GFLOP/s (ours {ours}, torch {torch})"
+    load = "load average {:.1f} before and {:.1f} after".format(*session.load)
+    title = f"### {session.network}, {_threads(session)}"
+    return f"{title}\n\n{size}; {rates}; {load}.\n\n{table(session.rows, top)}"
 
 
 def table(rows: list[Row], peak: float) -> str:
     """A Markdown table; peak is the machine's rate of matrix products in GFLOP/s."""
     head = [
-        *("program", "CPU time, torch / ours", "wall time, torch / ours", "ours, ms", "torch, ms", "torch's layout"),
-        *("GFLOP/s, ours", "of peak", "compile, s: ours, torch", "peak memory, MiB: ours, torch", "difference"),
+        *("program", "wall time, torch / ours", "CPU time, torch / ours", "torch's best", "ours, ms: wall, CPU"),
+        *("eager", "Inductor", "GFLOP/s, ours", "of peak", "compile, s: ours, Inductor"),
+        *("peak memory, MiB: ours, eager", "difference"),
     ]
-    lines = [_line(head), _line(["---"] * len(head))]
+    cells = []
     for row in rows:
-        rate = row.flops / 1e9 / row.median("ours", "wall")
-        best = row.best("cpu")
-        cells = [
-            row.program,
-            spread(row.ratios("cpu")),
-            spread(row.ratios("wall")),
-            f"{1e3 * row.median('ours', 'wall'):.1f}",
-            f"{1e3 * row.median(best, 'wall'):.1f}",
-            best,
-            f"{rate:.0f}",
-            f"{100 * rate / peak:.0f} %",
-            f"{row.compiled['compile_seconds']:.1f}, {row.first[best]:.1f}",
-            f"{_mib(row.peak.get('ours'))}, {_mib(row.peak.get('torch'))}",
-            f"{row.difference:.0e}",
-        ]
-        lines.append(_line(cells))
-    return "\n".join(lines)
+        rate = row.flops / 1e9 / row.median(OURS, "wall")
+        best, eager = row.best("wall"), row.best("wall", lambda half: half != INDUCTOR)
+        first = f"{row.first[INDUCTOR]:.1f}" if INDUCTOR in row.first else "–"
+        memory = ", ".join(f"{row.peak[half] / 2**20:.0f}" for half in (OURS, "torch") if half in row.peak)
+        cells.append(
+            [
+                row.program,
+                spread(row.ratios("wall")),
+                spread(row.ratios("cpu")),
+                best,
+                _times(row, OURS),
+                f"{_times(row, eager)}",
+                _times(row, INDUCTOR),
+                f"{rate:.0f}",
+                f"{100 * rate / peak:.0f} %",
+                f"{row.compiled['compile_seconds']:.1f}, {first}",
+                memory or "–",
+                f"{row.difference:.0e}",
+            ]
+        )
+    return _lines(head, cells)
 
 
-def as_csv(networks: dict[str, list[Row]]) -> str:
-    """One line per network, program, half and round, in seconds."""
+def as_csv(sessions: list[Session]) -> str:
+    """One line per network, number of threads, program, half and round, in seconds."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
-    out.writerow(["network", "program", "half", "round", "wall_seconds", "cpu_seconds"])
-    for network, rows in networks.items():
-        for row in rows:
+    out.writerow(["network", "threads", "program", "half", "round", "wall_seconds", "cpu_seconds"])
+    for session in sessions:
+        for row in session.rows:
             for half, times in row.times.items():
                 for n, t in enumerate(times):
-                    out.writerow([network, row.program, half, n, f"{t.wall:.6f}", f"{t.cpu:.6f}"])
+                    place = [session.network, session.threads, row.program, half, n]
+                    out.writerow([*place, f"{t.wall:.6f}", f"{t.cpu:.6f}"])
     return text.getvalue()
 
 
