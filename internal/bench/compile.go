@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"text/tabwriter"
@@ -127,31 +128,61 @@ func startTwice(
 func launch(
 	ctx context.Context, exe string, args []string, program, dir string,
 ) (took float64, told started, err error) {
-	var orders, wrong bytes.Buffer
-	for _, o := range []order{{Compile: program}, {Digest: program}} {
-		if err := json.NewEncoder(&orders).Encode(o); err != nil {
-			return 0, told, err
+	orders := []order{{Compile: program}, {Digest: program}}
+	all, err := converse(ctx, exe, args, dir, orders, &told.hello, &told.compiled, &told.bits)
+	if err != nil {
+		return 0, told, err
+	}
+	return all[1], told, nil
+}
+
+// converse starts this program with args, --drive among them, and a cache of compiled programs in dir. It gives orders
+// and reads the hello and the answers; took is the seconds from the start of the process to each.
+func converse(
+	ctx context.Context, exe string, args []string, dir string, orders []order, answers ...any,
+) (took []float64, err error) {
+	var lines, wrong bytes.Buffer
+	for _, o := range orders {
+		if err := json.NewEncoder(&lines).Encode(o); err != nil {
+			return nil, err
 		}
 	}
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), "ANISOFLIGHT_PROGRAM_CACHE="+dir)
-	cmd.Stdin, cmd.Stderr = &orders, &wrong
+	cmd.Stdin, cmd.Stderr = &lines, &wrong
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, told, err
+		return nil, err
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, told, err
+		return nil, err
 	}
-	lines := json.NewDecoder(out)
-	err = errors.Join(lines.Decode(&told.hello), lines.Decode(&told.compiled))
-	took = time.Since(began).Seconds()
-	err = errors.Join(err, lines.Decode(&told.bits))
+	told := json.NewDecoder(out)
+	for _, answer := range answers {
+		if err = decodeAnswer(told, answer); err != nil {
+			break
+		}
+		took = append(took, time.Since(began).Seconds())
+	}
+	_, _ = io.Copy(io.Discard, out) // what is left, so that the process can end
 	if ended := cmd.Wait(); ended != nil {
-		return 0, told, fmt.Errorf("%w: %s", ended, bytes.TrimSpace(wrong.Bytes()))
+		return nil, fmt.Errorf("%w: %s", ended, bytes.TrimSpace(wrong.Bytes()))
 	}
-	return took, told, err
+	return took, err
+}
+
+// decodeAnswer reads an answer of drive; one that says error is an error.
+func decodeAnswer(from *json.Decoder, answer any) error {
+	var line json.RawMessage
+	if err := from.Decode(&line); err != nil {
+		return err
+	}
+	var failed struct{ Error string }
+	if err := json.Unmarshal(line, &failed); err == nil && failed.Error != "" {
+		return errors.New(failed.Error)
+	}
+	return json.Unmarshal(line, answer)
 }
 
 func (r *compileReport) table(t *tabwriter.Writer) {

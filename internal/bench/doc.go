@@ -5,7 +5,9 @@
 //
 //	model      what a network's evaluation, derivatives, training steps and sampling cost
 //	estimator  what a training step costs by mode of the estimator of the schedule's gradient
+//	memory     how much memory a process needs that runs one program, and for how long
 //	compile    what the cache of compiled programs saves at a second start
+//	growth     how time and memory grow with what a request asks for
 //	service    what the service adds to sampling, and what dynamic batching saves
 //	flight     how fast tables travel over Arrow Flight
 //

@@ -101,6 +101,8 @@ type peak struct {
 	Program string `json:"program"`
 	// Bytes is the most that was resident, less what was before the model was loaded.
 	Bytes int64 `json:"peak_bytes"`
+	// Process is the most that was resident of the whole process.
+	Process int64 `json:"process_bytes"`
 }
 
 // peak runs a program three times and returns how far the memory of this process has grown. The number is the
@@ -108,7 +110,7 @@ type peak struct {
 func (b *modelBench) peak(ctx context.Context, name string) (peak, error) {
 	_, err := b.run(ctx, name, 3)
 	_, most := process.Resident()
-	return peak{name, most - b.baseline}, err
+	return peak{name, most - b.baseline, most}, err
 }
 
 // save writes a safetensors file of the inputs, as input/NAME, and of what the programs make of them, as

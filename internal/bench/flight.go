@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -33,6 +36,7 @@ interface. A bare TCP connection and memcpy are measured in the same rounds. See
 	positive(f, &b.latencies, "latencies", 50, "`number` of requests for one row in a round")
 	f.StringVar(&b.python, "python", "",
 		"`interpreter` with pyarrow and this repository's client_py (default: Go's client alone)")
+	f.BoolVar(&b.unix, "unix", false, "serve on unix sockets, in place of the loopback interface")
 	return measuring(cmd, func(ctx context.Context) (report, error) {
 		b.batches = mib << 20 / batchBytes
 		return b.measure(ctx, progress(cmd))
@@ -76,6 +80,7 @@ type flightBench struct {
 	closers
 	batches, rounds, latencies int
 	python                     string
+	unix                       bool // serve on unix sockets
 	pixels                     [blocks][]float32
 	clients                    []flightPair
 }
@@ -155,19 +160,32 @@ func (b *flightBench) open(ctx context.Context) error {
 		return err
 	}
 	service := flight.New(&rowsAtHand{b.pixels}, flight.Config{})
-	own, err := b.serve(ctx, service.Serve, service.Stop)
+	addresses := [2]string{loopback, loopback}
+	if b.unix {
+		dir, err := os.MkdirTemp("", "anisoflight-bench-*")
+		if err != nil {
+			return err
+		}
+		b.add(func() error { return os.RemoveAll(dir) })
+		addresses = [2]string{"unix:" + filepath.Join(dir, "own"), "unix:" + filepath.Join(dir, "stock")}
+	}
+	own, err := b.serve(ctx, addresses[0], service.Serve, service.Stop)
 	if err != nil {
 		return err
 	}
 	g := grpc.NewServer() // with gRPC's own settings
 	arrowflight.RegisterFlightServiceServer(g, newStock(as, b.pixels))
-	stock, err := b.serve(ctx, g.Serve, g.Stop)
+	stock, err := b.serve(ctx, addresses[1], g.Serve, g.Stop)
 	if err != nil {
 		return err
 	}
 	var clients [2]flightClient
-	for i, l := range []string{own.Addr().String(), stock.Addr().String()} {
-		c, err := newGoClient(l, i == 1, as, b.pixels)
+	for i, l := range []net.Listener{own, stock} {
+		target := l.Addr().String()
+		if b.unix {
+			target = addresses[i]
+		}
+		c, err := newGoClient(target, i == 1, as, b.pixels)
 		if err != nil {
 			return err
 		}
@@ -183,8 +201,8 @@ func (b *flightBench) open(ctx context.Context) error {
 		return err
 	}
 	b.add(p.close)
-	location := func(address string) flightClient { return p.at("grpc://" + address) }
-	b.clients = append(b.clients, flightPair{"pyarrow", location(own.Addr().String()), location(stock.Addr().String())})
+	location := func(l net.Listener) flightClient { return p.at(flight.Location(l, false)) }
+	b.clients = append(b.clients, flightPair{"pyarrow", location(own), location(stock)})
 	return nil
 }
 

@@ -33,9 +33,14 @@ func (c *closers) close() error {
 	return errors.Join(errs...)
 }
 
-// serve starts a server on the loopback interface. It ends with c.
-func (c *closers) serve(ctx context.Context, serve func(net.Listener) error, stop func()) (net.Listener, error) {
-	l, err := flight.Listen(ctx, "127.0.0.1:0")
+// loopback is a free port of the loopback interface.
+const loopback = "127.0.0.1:0"
+
+// serve starts a server at an address of flight.Listen. It ends with c.
+func (c *closers) serve(
+	ctx context.Context, address string, serve func(net.Listener) error, stop func(),
+) (net.Listener, error) {
+	l, err := flight.Listen(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +90,7 @@ func serveModel(
 	}
 	s.add(func() error { return s.engine.Close(context.WithoutCancel(ctx)) })
 	server := flight.New(s.engine, flight.Config{Logger: cfg.Logger})
-	l, err := s.serve(ctx, server.Serve, server.Stop)
+	l, err := s.serve(ctx, loopback, server.Serve, server.Stop)
 	if err != nil {
 		return nil, err
 	}
