@@ -177,6 +177,10 @@ var operations = Table{
 		Sentence: "Upload a model folder: a network's configuration and its weights.",
 	},
 	{
+		Name: "PutConditions", Ways: ByPut, Scope: TrainScope, New: of[PutConditions],
+		Sentence: "Upload what a model is given of each label: a table of conditions.",
+	},
+	{
 		Name: "PutDataset", Ways: ByPut, Scope: TrainScope, New: of[PutDataset],
 		Sentence: "Upload images and labels as a data set.",
 	},

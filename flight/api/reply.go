@@ -96,11 +96,21 @@ type ModelInfo struct {
 	// what its samples are in, where they are no images in [−1, 1]: the network sees (x − mean)/scale
 	Normalization *normalization.Affine `json:"normalization,omitempty"`
 
+	// of a network that is given a condition with each label: how many, and the shape of one
+	Conditions *ConditionsInfo `json:"conditions,omitempty"`
+
 	Schedule *ScheduleInfo `json:"schedule,omitempty"` // its own; absent if it samples with edm
 	Config   any           `json:"config,omitempty"`   // DescribeModel alone
 	// SaveModel alone: why the saved average may be worse than the network
 	Warning string `json:"warning,omitempty"`
 	Integrity
+}
+
+// ConditionsInfo describes a model's table of conditions, which PutConditions replaces.
+type ConditionsInfo struct {
+	Labels int   `json:"labels"` // that have one; 1 where the model has no labels
+	None   bool  `json:"none"`   // whether no class, label −1, has one too
+	Shape  []int `json:"shape"`
 }
 
 // ScheduleInfo describes a schedule.

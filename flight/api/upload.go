@@ -89,3 +89,19 @@ func (r *PutBasis) SetDefaults() { *r = PutBasis{} }
 
 // Validate implements Request.
 func (r *PutBasis) Validate() error { return first(CheckName("name", r.Name), checkRows(r.Rows)) }
+
+// PutConditions replaces a model's table of conditions, of a network that was exported with one: row k is what it is
+// given of label k.
+//
+// Rows in: label int32, every one of 0 … K−1 and, for no class, −1; condition fixed_shape_tensor float32 of the shape
+// that DescribeModel tells. Where K changes, so do the model's labels. Without a row −1 that of no class stays.
+type PutConditions struct {
+	Model string `json:"model"`
+	Rows  int64  `json:"rows,omitempty"` // as of PutDataset
+}
+
+// SetDefaults implements Request.
+func (r *PutConditions) SetDefaults() { *r = PutConditions{} }
+
+// Validate implements Request.
+func (r *PutConditions) Validate() error { return first(need("model", r.Model), checkRows(r.Rows)) }

@@ -77,6 +77,12 @@ func (c *Client) PutModel(ctx context.Context, req api.PutModel, in Input) (int6
 	return c.Put(ctx, "PutModel", req, in)
 }
 
+// PutConditions replaces a model's table of conditions: columns label and condition. It returns the number of rows
+// stored.
+func (c *Client) PutConditions(ctx context.Context, req api.PutConditions, in Input) (int64, error) {
+	return c.Put(ctx, "PutConditions", req, in)
+}
+
 // PutDataset uploads images and labels: columns image and, if there are any, label. It returns the number of rows
 // stored.
 func (c *Client) PutDataset(ctx context.Context, req api.PutDataset, in Input) (int64, error) {

@@ -45,10 +45,11 @@ var handlers = map[string]handler{
 
 	"Model": {job: job((*Engine).prepareModel)},
 
-	"PutModel":    {upload: upload(uploads.Model)},
-	"PutDataset":  {upload: upload(uploads.Dataset)},
-	"PutSchedule": {upload: upload(uploads.Schedule)},
-	"PutBasis":    {upload: upload(uploads.Basis)},
+	"PutModel":      {upload: upload(uploads.Model)},
+	"PutConditions": {upload: upload(uploads.Conditions)},
+	"PutDataset":    {upload: upload(uploads.Dataset)},
+	"PutSchedule":   {upload: upload(uploads.Schedule)},
+	"PutBasis":      {upload: upload(uploads.Basis)},
 
 	"ServerInfo":       {action: ask((*Engine).serverInfo)},
 	"ListModels":       {action: ask((*Engine).listModels)},

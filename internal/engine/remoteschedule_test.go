@@ -91,8 +91,8 @@ func (a *asked) answer(by white, n int) {
 // TestRemoteGeodesic: the residuals of a denoiser in closed form give the schedule of least energy in closed form.
 func TestRemoteGeodesic(t *testing.T) {
 	e := open(t)
-	a := askRemote(t, e, `{"name":"r","kind":"geodesic","shape":[8,8,1],"images":7,"T":100,"points":400,"samples":1,"batch":64,
-		"c":0.25}`, answerSchema(1, "residual"))
+	a := askRemote(t, e, `{"name":"r","kind":"geodesic","shape":[8,8,1],"images":7,"T":100,"points":400,"samples":1,
+		"batch":64,"c":0.25}`, answerSchema(1, "residual"))
 	if cols := a.last.Batch.Cols; len(cols[0].([]int64)) != 64 || slices.Max(cols[0].([]int64)) > 6 {
 		t.Errorf("the first question is %v", cols)
 	}
@@ -127,8 +127,8 @@ func TestRemoteGeodesic(t *testing.T) {
 // provenance, and sampled along.
 func TestRemoteLearning(t *testing.T) {
 	e := open(t)
-	a := askRemote(t, e, `{"name":"r","shape":[8,8,1],"counts":[5,6,4],"T":100,"knots":8,"init":"log-linear","batch":64,"kimg":5.12,
-		"c":0.25,"schedule_lr":0.05,"seed":3}`, answerSchema(1, "residual", "backprop"))
+	a := askRemote(t, e, `{"name":"r","shape":[8,8,1],"counts":[5,6,4],"T":100,"knots":8,"init":"log-linear",
+		"batch":64,"kimg":5.12,"c":0.25,"schedule_lr":0.05,"seed":3}`, answerSchema(1, "residual", "backprop"))
 	for i, image := range a.last.Batch.Cols[0].([]int64) {
 		label := a.last.Batch.Cols[1].([]int32)[i]
 		if lo, hi := []int64{0, 5, 11}[label], []int64{5, 11, 15}[label]; image < lo || image >= hi {
@@ -166,7 +166,8 @@ func TestRemoteEndsEarly(t *testing.T) {
 	in := answerSchema(1, "residual", "explicit")
 	steps := func(name string) float64 {
 		t.Helper()
-		return act(t, e, "ExportSchedule", fmt.Sprintf(`{"schedule":%q}`, name))["provenance"].(map[string]any)["steps"].(float64)
+		file := act(t, e, "ExportSchedule", fmt.Sprintf(`{"schedule":%q}`, name))
+		return file["provenance"].(map[string]any)["steps"].(float64)
 	}
 	a := askRemote(t, e, fmt.Sprintf(learned, "ended"), in)
 	a.answer(white{1, 64}, 3)
@@ -211,28 +212,32 @@ func TestRemoteEndsEarly(t *testing.T) {
 func TestRemoteRequests(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"taken","kind":"edm"}`)
-	for body, want := range map[string]struct {
+	const whole = `{"name":"r","shape":[8,8,1],"images":3`
+	for body, want := range map[string]struct { // beside what is whole
 		code api.Code
 		says string
 	}{
-		`{"shape":[8,8,1],"images":3}`:                                                     {api.BadRequest, "name"},
-		`{"name":"taken","shape":[8,8,1],"images":3}`:                                      {api.NameTaken, "taken"},
-		`{"name":"tiny","shape":[8,8,1],"images":3}`:                                       {api.NameTaken, "tiny"},
-		`{"name":"r","images":3}`:                                                          {api.BadRequest, "shape must be [H, W, C]"},
-		`{"name":"r","shape":[8,0,1],"images":3}`:                                          {api.BadRequest, "shape"},
-		`{"name":"r","shape":[8,8,1]}`:                                                     {api.BadRequest, "images must lie between"},
-		`{"name":"r","shape":[8,8,1],"images":3,"counts":[1,1]}`:                           {api.BadRequest, "counts must add up to the 3"},
-		`{"name":"r","shape":[8,8,1],"images":3,"stage":"pretrain"}`:                       {api.BadRequest, "stage is not a field here"},
-		`{"name":"r","shape":[8,8,1],"images":3,"lr":0.1}`:                                 {api.BadRequest, "lr is not a field here"},
-		`{"name":"r","shape":[8,8,1],"images":3,"kimg":-1}`:                                {api.BadRequest, "kimg must be positive, got -1"},
-		`{"name":"r","shape":[8,8,1],"images":3,"kind":"edm"}`:                             {api.BadRequest, "kind"},
-		`{"name":"r","shape":[8,8,1],"images":3,"sigma_min":3,"sigma_max":2}`:              {api.BadRequest, "sigma_min"},
-		`{"name":"r","shape":[8,8,1],"images":3,"schedule":"nobody"}`:                      {api.ScheduleNotFound, "nobody"},
-		`{"name":"r","shape":[8,8,1],"images":3,"family":{"basis":"mine"}}`:                {api.BasisNotFound, "mine"},
-		`{"name":"r","shape":[8,8,1],"images":3,"kind":"geodesic","kimg":1}`:               {api.BadRequest, "kimg is not a field here"},
-		`{"name":"r","shape":[8,8,1],"images":3,"kind":"geodesic","per_class":true}`:       {api.BadRequest, "counts"},
-		`{"name":"r","shape":[8,8,1],"images":3,"kind":"geodesic","sigma_max":10,"T":200}`: {api.BadRequest, "T must lie within"},
+		`{"shape":[8,8,1],"images":3}`:                {api.BadRequest, "name"},
+		`{"name":"taken","shape":[8,8,1],"images":3}`: {api.NameTaken, "taken"},
+		`{"name":"tiny","shape":[8,8,1],"images":3}`:  {api.NameTaken, "tiny"},
+		`{"name":"r","images":3}`:                     {api.BadRequest, "shape must be [H, W, C]"},
+		`{"name":"r","shape":[8,0,1],"images":3}`:     {api.BadRequest, "shape"},
+		`{"name":"r","shape":[8,8,1]}`:                {api.BadRequest, "images must lie between"},
+		`,"counts":[1,1]`:                             {api.BadRequest, "counts must add up to the 3"},
+		`,"stage":"pretrain"`:                         {api.BadRequest, "stage is not a field here"},
+		`,"lr":0.1`:                                   {api.BadRequest, "lr is not a field here"},
+		`,"kimg":-1`:                                  {api.BadRequest, "kimg must be positive, got -1"},
+		`,"kind":"edm"`:                               {api.BadRequest, "kind"},
+		`,"sigma_min":3,"sigma_max":2`:                {api.BadRequest, "sigma_min"},
+		`,"schedule":"nobody"`:                        {api.ScheduleNotFound, "nobody"},
+		`,"family":{"basis":"mine"}`:                  {api.BasisNotFound, "mine"},
+		`,"kind":"geodesic","kimg":1`:                 {api.BadRequest, "kimg is not a field here"},
+		`,"kind":"geodesic","per_class":true`:         {api.BadRequest, "counts"},
+		`,"kind":"geodesic","sigma_max":10,"T":200`:   {api.BadRequest, "T must lie within"},
 	} {
+		if body[0] != '{' {
+			body = whole + body + "}"
+		}
 		_, err := openExchange(t.Context(), e, "RemoteSchedule", body, answerSchema(1, "residual", "backprop"))
 		wantCode(t, body, err, want.code)
 		if err != nil && !strings.Contains(err.Error(), want.says) {

@@ -140,7 +140,8 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 }
 
 // exchangeRemoteSchedule makes a schedule for a network that the client evaluates.
-func (e *Engine) exchangeRemoteSchedule(_ context.Context, req api.RemoteSchedule, in api.Schema) (*api.Exchange, error) {
+func (e *Engine) exchangeRemoteSchedule(_ context.Context, req api.RemoteSchedule, in api.Schema,
+) (*api.Exchange, error) {
 	s, err := remote.Open(e.catalog, req, in)
 	if err != nil {
 		return nil, err

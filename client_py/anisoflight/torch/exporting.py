@@ -59,6 +59,7 @@ def export(
     label: Literal["index", "onehot"] = "index",
     classes: Sequence[str] | None = None,
     conditions: Any = None,
+    empty: Any = None,
     parametrization: Mapping[str, Any] | None = None,
     label_dropout: float = 0.0,
     ratios_at: str | Sequence[str] | None = None,
@@ -66,7 +67,8 @@ def export(
     """Export a denoiser: torch.export records its forward pass for any number of images.
 
     - A model of diffusers tells its `size`, `channels` and `labels` itself. UNet2DModel, UNet2DConditionModel (with
-      `conditions` [S, D], or [K, S, D] of which each label k is given row k), DiT and other transformers that take
+      `conditions` [S, D], or [K, S, D] of which each label k is given row k, and label −1 `empty` [S, D], by default
+      zeros), DiT and other transformers that take
       sample, timestep and class_labels are known; learned variances are cut off.
     - Any other module is called as forward(x, noise_label), or forward(x, noise_label, class_labels) with `labels`
       classes: their numbers, or with label="onehot" float [B, labels], zeros for none. x is [B, channels, H, W] and
@@ -77,7 +79,9 @@ def export(
     zero and change nothing until they are trained. Dropout is active in training on the server at the module's rates.
     """
     with evaluating(module):
-        ask = wrapped(module, size=size, channels=channels, labels=labels, label=label, conditions=conditions)
+        ask = wrapped(
+            module, size=size, channels=channels, labels=labels, label=label, conditions=conditions, empty=empty
+        )
         try:
             found = record(ask.module, ask.examples, _places(module, ratios_at))
         except BadRequestError:

@@ -48,14 +48,16 @@ class Wrapped:
 class _Diffusers(torch.nn.Module):
     """A model of diffusers: sample, timestep, and by name what else it takes. Learned variances are cut off."""
 
-    def __init__(self, module: torch.nn.Module, channels: int, label_name: str | None, condition: Any) -> None:
+    def __init__(
+        self, module: torch.nn.Module, channels: int, label_name: str | None, condition: Any, tabled: bool = False
+    ) -> None:
         super().__init__()
         self.module = module
         self.channels = channels
         self.label_name = label_name
         if condition is not None:
             self.register_buffer("conditions", condition)
-        self.tabled = condition is not None and len(condition) > 1
+        self.tabled = tabled
 
     def forward(self, sample: torch.Tensor, noise: torch.Tensor, label: torch.Tensor | None = None) -> torch.Tensor:
         given: dict[str, Any] = {}
@@ -94,6 +96,7 @@ def wrapped(
     labels: int | None,
     label: str,
     conditions: Any,
+    empty: Any = None,
 ) -> Wrapped:
     """The module in the server's form. What its config says is asked there, else of the arguments."""
     config: Any = getattr(module, "config", {})
@@ -109,7 +112,7 @@ def wrapped(
     sample = torch.randn(BATCH, channels, height, width, dtype=like.dtype)
     examples: list[Any] = [("sample", {}, sample), ("noise", {}, torch.rand(BATCH, dtype=like.dtype) + 0.5)]
     if theirs:
-        return _of_diffusers(module, config, examples, channels, height, width, labels, conditions)
+        return _of_diffusers(module, config, examples, channels, height, width, labels, conditions, empty)
     if conditions is not None:
         raise BadRequestError(
             "conditions are those of diffusers' modules; write forward(x, noise, labels)", "BAD_MODEL"
@@ -131,6 +134,7 @@ def _of_diffusers(
     w: int,
     labels: int | None,
     given: Any,
+    empty: Any,
 ) -> Wrapped:
     takes = inspect.signature(module.forward).parameters
     out = int(config.get("out_channels") or channels)
@@ -147,11 +151,13 @@ def _of_diffusers(
                 "BAD_MODEL",
             )
         table = torch.as_tensor(given, dtype=examples[0][2].dtype)
-        table = table[None] if table.ndim == 2 else table
-        if len(table) > 1:
-            examples.append(("label", {}, torch.arange(BATCH) % len(table)))
-        module = _Diffusers(module, channels, None, table)
-        return Wrapped(module, examples, channels, h, w, len(table) if len(table) > 1 else 0)
+        if table.ndim == 2:
+            return Wrapped(_Diffusers(module, channels, None, table[None]), examples, channels, h, w)
+        count = len(table)
+        last = torch.zeros_like(table[:1]) if empty is None else torch.as_tensor(empty, dtype=table.dtype)[None]
+        examples.append(("label", {"none": count}, torch.arange(BATCH) % count))
+        module = _Diffusers(module, channels, None, torch.cat([table, last]), tabled=True)
+        return Wrapped(module, examples, channels, h, w, count)
     name = "class_labels" if "class_labels" in takes else None
     count = config.get("num_class_embeds") or config.get("num_embeds_ada_norm") or 0
     if name is None or not count:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/graphnet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -298,6 +299,11 @@ func (m *Model) Describe() api.ModelInfo {
 		SigmaMin: m.Shape.Range.Min, SigmaMax: m.Shape.Range.Max,
 		Normalization: m.Shape.Normalization,
 		Integrity:     m.integrity(),
+	}
+	if net, ok := m.Net.(*graphnet.Net); ok {
+		if table := net.Conditions(); table != nil {
+			info.Conditions = &api.ConditionsInfo{Labels: table.Labels, None: table.None, Shape: table.Shape}
+		}
 	}
 	if m.Shape.Width != m.Shape.Height {
 		info.Width = m.Shape.Width

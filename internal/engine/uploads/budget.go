@@ -27,14 +27,17 @@ func (b *Budget) Within(u api.Upload, in api.Schema) api.Upload {
 
 // How many bytes of memory the uploads that are collected there take, for each one on the wire.
 const (
-	scheduleCost = 10
-	basisCost    = 3
-	modelCost    = 4 // the files, their values and what is written
+	scheduleCost   = 10
+	basisCost      = 3
+	modelCost      = 4 // the files, their values and what is written
+	conditionsCost = 4 // the rows, the table and what is written
 )
 
 func (*scheduleUpload) cost() int64 { return scheduleCost }
 func (*basisUpload) cost() int64    { return basisCost }
 func (*modelUpload) cost() int64    { return modelCost }
+
+func (*conditionsUpload) cost() int64 { return conditionsCost }
 
 type budgeted struct {
 	api.Upload

@@ -1,0 +1,75 @@
+"""Tables of conditions: label k is prompt k, through the server and in torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from diffusers import UNet2DConditionModel
+from network_fixtures import networks
+
+from anisoflight import BadRequestError
+from anisoflight.diffusers import Scheduler
+from anisoflight.torch import Denoiser
+
+if TYPE_CHECKING:
+    from anisoflight import Client
+
+ASKED: dict[str, Any] = {"schedule": {"edm": {"T": 10.0**2}}, "solver": "unipc", "grid": {"sigma": [10, 3, 1, 0.3, 0]}}
+
+
+@torch.no_grad()
+def in_torch(
+    client: Client, unet: UNet2DConditionModel, latents: Any, prompts: Any, guided: float = 1, none: Any = None
+):
+    """The samples of a plan with the embeddings of a prompt each, stepped by diffusers' loop."""
+    scheduler = Scheduler(client.plan(**ASKED), "denoiser", "sample")
+    scheduler.set_timesteps()
+    x = torch.from_numpy(latents).permute(0, 3, 1, 2) * scheduler.init_noise_sigma
+
+    def clean(embeddings: torch.Tensor, x: torch.Tensor, sigma: float) -> torch.Tensor:
+        ask = Denoiser(lambda z, time: unet(z, time, encoder_hidden_states=embeddings, return_dict=False)[0])
+        return ask(x, torch.full((len(x),), sigma))
+
+    for t in scheduler.timesteps:
+        out = clean(torch.from_numpy(prompts), x, float(t))
+        if guided != 1:
+            base = clean(torch.from_numpy(none).expand(len(x), -1, -1), x, float(t))
+            out = base + guided * (out - base)
+        x = scheduler.step(out, t, x, return_dict=False)[0]
+    return x.permute(0, 2, 3, 1).numpy()
+
+
+def test_label_k_is_prompt_k(client: Client) -> None:
+    module, how = networks()["unet-condition"]
+    unet = module.eval()
+    rng = np.random.default_rng(0)
+    old, new, empty = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 4, 6), (5, 4, 6), (4, 6)))
+    how = {**how, "conditions": torch.from_numpy(old)}
+    made = client.put_network("prompts", unet, prediction="edm", replace=True, progress=False, **how)
+    assert (made["label_dim"], made["conditions"]) == (3, {"labels": 3, "none": True, "shape": [4, 6]})
+
+    def drawn(labels: list[int], **options: Any) -> Any:
+        latents = rng.standard_normal((len(labels), 8, 8, 2)).astype(np.float32)
+        images = client.sample(
+            "prompts", latents=latents, labels=labels, dtype="float32", progress=False, **ASKED, **options
+        ).images
+        return latents, images
+
+    latents, images = drawn([0, 1, 2])
+    np.testing.assert_allclose(images, in_torch(client, unet, latents, old), rtol=0, atol=1e-3)
+
+    changed = client.put_conditions("prompts", new, empty, progress=False)
+    assert (changed["label_dim"], changed["conditions"]["labels"]) == (5, 5)
+    assert changed["hash"] != made["hash"]
+    latents, images = drawn([4, 0, 3, 1, 2])
+    np.testing.assert_allclose(images, in_torch(client, unet, latents, new[[4, 0, 3, 1, 2]]), rtol=0, atol=1e-3)
+    latents, images = drawn([-1])
+    np.testing.assert_allclose(images, in_torch(client, unet, latents, empty[None]), rtol=0, atol=1e-3)
+    latents, images = drawn([2, 0], guidance=1.7)
+    want = in_torch(client, unet, latents, new[[2, 0]], 1.7, empty[None])
+    np.testing.assert_allclose(images, want, rtol=0, atol=2e-3)
+    with pytest.raises(BadRequestError, match=r"has the shape \[4\], the conditions of model \"prompts\" have \[4 6\]"):
+        client.put_conditions("prompts", np.zeros((2, 4)), progress=False)
