@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .samples import Samples
+    from .samples import ImageTable, Samples
 
 PROBE_SEED = 10**12
 """Of the latents that the ODE error is measured on; no repetition draws from there."""
@@ -48,6 +48,23 @@ class Sampler:
     def draw(self, client: Draws, **more: Any) -> Samples:
         """Samples in float32, by this sampler and what more says (n or labels, seed, nfe)."""
         return client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
+
+    def seen(self, client: Draws, **more: Any) -> tuple[Samples, np.ndarray[Any, Any]]:
+        """Samples, and their values as the network sees them: of fields, the same distance in every channel counts the
+        same whatever its units."""
+        drawn = self.draw(client, **more)
+        return drawn, normalized(drawn)
+
+
+def normalized(images: ImageTable, like: Mapping[str, Sequence[float]] | None = None) -> np.ndarray[Any, Any]:
+    """Images as the network sees them, (x − mean)/scale by channel: with the numbers `like`, by default their own;
+    images that have none as they are."""
+    numbers = like or images.normalization
+    if numbers is None:
+        return images.images
+    channels = (1, -1, 1, 1) if images.layout == "CHW" else (1, 1, 1, -1)
+    mean, scale = (np.reshape(numbers[name], channels) for name in ("mean", "scale"))
+    return (images.images.astype(np.float64) - mean) / scale
 
 
 class Reference:
@@ -98,12 +115,12 @@ class Bench:
 
     def converged(self, path: str, sampler: Sampler) -> None:
         """Let this sampler's result stand for the exact solution of a path."""
-        self._converged[path] = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED).images
+        self._converged[path] = sampler.seen(self.client, n=self.probes, seed=PROBE_SEED)[1]
         self._exact[path] = sampler
 
     def exact(self, path: str) -> dict[str, list[float]]:
         """The distances of a path's converged samples to every reference, a list over seeds."""
-        drawn = [self._exact[path].draw(self.client, n=self.count, seed=seed).images for seed in self.seeds]
+        drawn = [self._exact[path].seen(self.client, n=self.count, seed=seed)[1] for seed in self.seeds]
         return {name: [real.distance(images) for images in drawn] for name, real in self.references.items()}
 
     def distances(self, sampler: Sampler, nfe: int) -> Distances:
@@ -112,19 +129,19 @@ class Bench:
         evaluations, spent = 0, 0.0
         for seed in self.seeds:
             started = time.perf_counter()
-            drawn = sampler.draw(self.client, n=self.count, seed=seed, nfe=nfe)
+            drawn, values = sampler.seen(self.client, n=self.count, seed=seed, nfe=nfe)
             spent += time.perf_counter() - started
             evaluations = max(evaluations, int(drawn.nfe.max()))
             for name, reference in self.references.items():
-                found[name].append(reference.distance(drawn.images))
+                found[name].append(reference.distance(values))
         return Distances(found, evaluations, 1000 * spent / (len(self.seeds) * self.count))
 
     def probe(self, sampler: Sampler, nfe: int) -> Probe:
         """The ODE error on the latents set aside for it."""
         started = time.perf_counter()
-        drawn = sampler.draw(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
+        drawn, values = sampler.seen(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
         seconds = 1000 * (time.perf_counter() - started) / self.probes
-        return Probe(ode_error(drawn.images, self._converged[sampler.path]), int(drawn.nfe.max()), seconds)
+        return Probe(ode_error(values, self._converged[sampler.path]), int(drawn.nfe.max()), seconds)
 
     def measure(self, samplers: Sequence[Sampler], nfes: Sequence[int]) -> pd.DataFrame:
         """One row per sampler and NFE: a list over seeds for each reference, ``ode_error``, ``seconds`` per 1000.

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from .bench import Bench, Draws, Reference, Sampler, half_range
+from .bench import Bench, Draws, Reference, Sampler, half_range, normalized
 from .errors import BadRequestError
 from .images import to_float
 from .metrics import Features, principal_features
@@ -46,6 +46,9 @@ class Source(Draws, Protocol):
     @property
     def dataset(self) -> Callable[..., Dataset]: ...
 
+    @property
+    def call(self) -> Callable[..., dict[str, Any]]: ...
+
 
 def compare(
     client: Source,
@@ -67,13 +70,16 @@ def compare(
         if isinstance(given, str | Mapping) or np.ndim(given) != 1 or len(given) == 0:
             raise ValueError(f"{name} must be a list of one or more, got {given!r}")
     common: dict[str, Any] = {}
+    fields = False
     if isinstance(reference, str):
         stored = client.dataset(reference, progress=False)
-        common["layout"] = "".join(stored.table["image"].type.dim_names)
-        reference = to_float(stored.images)
+        common["layout"] = stored.layout
+        own = client.call("DescribeModel", model=model).get("normalization")
+        fields = (own or stored.normalization) is not None
+        reference = normalized(stored, own) if fields else to_float(stored.images)
     references = {}
     if reference is not None:
-        extract = principal_features(reference, features) if isinstance(features, int) else features
+        extract = principal_features(reference, features, not fields) if isinstance(features, int) else features
         references["frechet"] = Reference(extract, reference)
     base = [samples * i for i in range(seeds)] if isinstance(seeds, int) else list(seeds)
     if not base or samples < 2 or probes < 1:

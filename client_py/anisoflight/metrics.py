@@ -18,10 +18,10 @@ Features = Callable[[ArrayLike], Matrix]
 """Images [N, H, W, C] in [−1, 1] to features [N, D]."""
 
 
-def flat(images: ArrayLike) -> Matrix:
-    """Images [N, H, W, C], clamped to [-1, 1], as float64 rows [N, H*W*C]."""
+def flat(images: ArrayLike, clip: bool = True) -> Matrix:
+    """Images [N, H, W, C], clamped to [-1, 1] unless they are fields, as float64 rows [N, H*W*C]."""
     x = np.asarray(images, np.float64)
-    return np.clip(x, -1, 1).reshape(len(x), -1)
+    return (np.clip(x, -1, 1) if clip else x).reshape(len(x), -1)
 
 
 @dataclass(frozen=True)
@@ -51,26 +51,28 @@ def classifier_features(images: ArrayLike, labels: ArrayLike) -> tuple[HiddenUni
 
 @dataclass(frozen=True)
 class Principal:
-    """Features f(x) = Vᵀ (clip(x, −1, 1) − mean): pixels projected on k orthonormal directions V [H·W·C, k]."""
+    """Features f(x) = Vᵀ (clip(x, −1, 1) − mean): pixels projected on k orthonormal directions V [H·W·C, k]. Fields are
+    not clamped."""
 
     mean: Matrix
     basis: Matrix
+    clip: bool = True
 
     @classmethod
-    def of(cls, pixels: Moments, k: int) -> Principal:
+    def of(cls, pixels: Moments, k: int, clip: bool = True) -> Principal:
         """The k leading principal components of flat pixels of these moments."""
-        return cls(pixels.mean, np.linalg.eigh(pixels.cov)[1][:, ::-1][:, :k])
+        return cls(pixels.mean, np.linalg.eigh(pixels.cov)[1][:, ::-1][:, :k], clip)
 
     def __call__(self, images: ArrayLike) -> Matrix:
-        return (flat(images) - self.mean) @ self.basis
+        return (flat(images, self.clip) - self.mean) @ self.basis
 
 
-def principal_features(images: ArrayLike, k: int = 40) -> Principal:
-    """Pixels projected on the k leading principal components of the images.
+def principal_features(images: ArrayLike, k: int = 40, clip: bool = True) -> Principal:
+    """Pixels projected on the k leading principal components of the images; fields are not clamped to [−1, 1].
 
     With k at or above the number of pixel values the distance is that of all pixels.
     """
-    return Principal.of(Moments.of(flat(images)), k)
+    return Principal.of(Moments.of(flat(images, clip)), k, clip)
 
 
 def ode_error(samples: ArrayLike, converged: ArrayLike) -> float:

@@ -85,6 +85,11 @@ class ImageTable(Sequence[Array]):
         return {key.decode(): value.decode() for key, value in (self.table.schema.metadata or {}).items()}
 
     @property
+    def layout(self) -> str:
+        """How the axes of an image lie: HWC or CHW."""
+        return "".join(self.table[self._column].type.dim_names or "HWC")
+
+    @property
     def normalization(self) -> dict[str, list[float]] | None:
         """`mean` and `scale` of each channel, of values in units of their own; None of images in [−1, 1]."""
         said = self.metadata.get("normalization")

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def three(tmp_path: Path) -> Path:
     return path
 
 
-def report(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def report(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     capsys.readouterr()
     assert main(["inspect", str(path), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -121,3 +122,43 @@ def test_examples_can_be_typed() -> None:
     assert len(commands) > 9
     for command in commands:
         parser().parse_args(shlex.split(command, comments=True))
+
+
+def test_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An .npy of winds becomes a data set in its own units, and a stored one brings them along."""
+    winds = np.random.default_rng(0).normal([3, 288], [5, 20], (6, 4, 8, 2))
+    np.save(tmp_path / "winds.npy", winds)
+    said = report(tmp_path / "winds.npy", capsys)
+    assert (said["dtype"], said["bad"], said["sizes"]) == (
+        "float32",
+        [],
+        [{"height": 4, "width": 8, "channels": 2, "images": 6}],
+    )
+    np.testing.assert_allclose(
+        np.array([said["low"], said["high"]]), [winds.min((0, 1, 2)), winds.max((0, 1, 2))], 1e-6
+    )
+    data = tmp_path / "data"
+    convert = ["convert", str(tmp_path / "winds.npy"), "--data", str(data), "--name", "winds"]
+    assert main(convert) == 1
+    assert "others come with --mean and --scale" in capsys.readouterr().err
+    assert main([*convert, "--scale", "measured"]) == 0
+    stored = np.load(data / "datasets" / "winds" / "images.npy")
+    np.testing.assert_array_equal(stored, winds.astype(np.float32))
+    found = report(data / "datasets" / "winds", capsys)
+    np.testing.assert_allclose(found["normalization"]["scale"], 2 * stored.astype(float).std((0, 1, 2)))
+    assert found["hash"] == json.loads((data / "datasets" / "winds" / "dataset.json").read_text())["hash"]
+    assert main(["convert", str(data / "datasets" / "winds"), "--out", str(tmp_path / "again")]) == 0
+    assert report(tmp_path / "again", capsys)["hash"] == found["hash"]
+    assert main([*convert, "--mean=-3,288", "--scale", "10", "--replace"]) == 0
+    units = json.loads((data / "datasets" / "winds" / "dataset.json").read_text())["normalization"]
+    assert units == {"mean": [-3, 288], "scale": [10, 10]}
+    np.savez(tmp_path / "latents.npz", images=np.ones((2, 5, 6, 7), np.float32), labels=[1, 0])
+    assert report(tmp_path / "latents.npz", capsys)["sizes"][0]["channels"] == 5
+    capsys.readouterr()
+    assert main(["inspect", str(tmp_path / "latents.npz"), "--layout", "HWC", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sizes"][0]["channels"] == 7
+    bad = winds.copy()
+    bad[4, 0, 0, 0] = np.nan
+    np.save(tmp_path / "bad.npy", bad)
+    assert main(["convert", str(tmp_path / "bad.npy"), "--out", str(tmp_path / "bad"), "--scale", "measured"]) == 1
+    assert "bad.npy row 4: has the value nan" in capsys.readouterr().err

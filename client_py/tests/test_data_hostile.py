@@ -136,9 +136,9 @@ def npy(shape: tuple[int, ...], values: bytes = b"", kind: str = "|u1") -> bytes
     [
         ({"x.npy": npy((1,), b"1")}, "", "holds x.npy; images are the array images, image, arr_0"),
         (
-            {"images.npy": npy((1, 1, 1, 1), bytes(8), "<f8")},
+            {"images.npy": npy((1, 1, 1, 1), bytes(8), "<i8")},
             "images.npy",
-            "holds float64; images are uint8, or float32",
+            "holds int64; images are uint8, or floats",
         ),
         ({"images.npy": npy((8,), bytes(8))}, "images.npy", "has the shape (0,)"),
         ({"images.npy": npy((), bytes(1))}, "images.npy", "holds one number"),
@@ -247,7 +247,7 @@ def tensor(kind: Any, values: Any) -> pa.Array:
         (
             {"image": tensor(pa.fixed_shape_tensor(pa.int16(), (2, 3, 1)), range(6))},
             "column image",
-            "holds int16; images are uint8, or float32",
+            "holds int16; images are uint8, or floats",
         ),
     ],
 )

@@ -116,6 +116,8 @@ def downloads(folder: Path) -> None:
         for image in range(2):
             pixels = np.random.default_rng(number).integers(0, 256, (64, 64, 3), np.uint8)
             Image.fromarray(pixels).save(at / name / f"{image}.png")
+    np.save(at / "winds.npy", np.random.default_rng(0).normal(288, 20, (8, 4, 6, 2)))
+    np.savez(at / "latents.npz", images=np.random.default_rng(0).normal(0, 5, (8, 4, 8, 8)).astype(np.float32))
     tarred(at / "cifar-10-python.tar.gz", "w:gz", {"data_batch_1": python3_batch([1, 2], [3, 4], 2)})
 
 

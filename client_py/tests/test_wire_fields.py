@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -181,3 +182,33 @@ def test_many_channels_last(client: anisoflight.Client) -> None:
     assert client.datasets().loc["seven", "shape"] == [6, 5, 7]
     np.testing.assert_array_equal(client.dataset("seven").images, x)
     assert client.dataset("seven").to_pil()[0].size == (35, 6)
+
+
+def test_fields_are_measured(client: anisoflight.Client) -> None:
+    """Compare sees fields as the network does: unclamped, every channel alike, in the model's own normalization."""
+    x = fields(400, 11)
+    client.put_dataset("real", x, scale="measured", replace=True)
+    client.put_dataset("redeclared", x, mean=[0, 0], scale=[1, 1000], replace=True)
+    far = (x - x.mean(0)) * 2 + x.mean(0)
+    client.put_dataset("wide", far, scale="measured", replace=True)
+    client.make_mixture("exact", "real", covariance="full", replace=True)
+    options: dict[str, Any] = {"solvers": ["unipc"], "nfe": [12], "grids": ["polynomial"], "seeds": 1, "samples": 300}
+    found = {
+        name: float(
+            client.compare("exact", reference=name, features=8, probes=16, progress=False, **options)["frechet"].iloc[0]
+        )
+        for name in ("real", "redeclared", "wide")
+    }
+    assert found["real"] == pytest.approx(found["redeclared"], rel=1e-6)
+    assert found["wide"] > 5 * found["real"]
+
+
+def test_fields_start_from_their_law(client: anisoflight.Client) -> None:
+    real = fields(200, 11)
+    client.put_dataset("started", real, scale="measured", replace=True)
+    client.make_mixture("started", "started", replace=True)
+    client.make_schedule(
+        "field-start", "start", dataset="started", schedule="edm", sigma_max=3, replace=True, progress=False
+    )
+    drawn = client.sample("started", n=200, nfe=6, solver="dpmpp2m", grid="polynomial", schedule="field-start").images
+    assert np.abs((drawn.mean((0, 1, 2)) - real.mean((0, 1, 2))) / real.std((0, 1, 2))).max() < 0.2

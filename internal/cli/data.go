@@ -23,7 +23,7 @@ var dataGroup = command.Group{
 
 const formats = `PATH is a folder or zip of PNG, JPEG or WebP images (StyleGAN's and EDM's with
 dataset.json; else folders are classes), a .npz with images and labels or arr_0,
-CIFAR-10's python or binary batches (a folder, a .tar.gz, one batch), Parquet or Arrow IPC
+a .npy, CIFAR-10's python or binary batches (a folder, a .tar.gz, one batch), Parquet or Arrow IPC
 with a column image (a fixed shape tensor, or encoded images), or a stored data set.
 docs/data.md has an example of each.
 
@@ -35,6 +35,10 @@ var (
 		Usage: "`from` where: auto (the format's own), folder (the one an image lies in), none",
 		OneOf: []string{"auto", "folder", "none"},
 	}
+	layoutOption = command.Option{
+		Name: "layout", Usage: "`axes` of the arrays in .npy and .npz: HWC or CHW",
+		Otherwise: "HWC where the last size is at most 4", OneOf: []string{"HWC", "CHW"},
+	}
 	quietOption = command.Option{Name: "quiet", Kind: command.Toggle, Usage: "no progress bars"}
 )
 
@@ -44,10 +48,10 @@ var dataInspectSpec = command.Spec{
 	Short:   "Decode every image and tell what there is: sizes, classes, moments, bad files",
 	Long:    "Inspect decodes every image and tells what there is.\n\n" + formats,
 	Example: "  anisoflight data inspect downloads/afhqv2/train",
-	Options: []command.Option{labelsOption, quietOption},
+	Options: []command.Option{layoutOption, labelsOption, quietOption},
 	JSON:    true,
 	Run: func(ctx context.Context, e command.Env) error {
-		return runData(ctx, e, "inspect", nil, labelsOption, quietOption)
+		return runData(ctx, e, "inspect", nil, layoutOption, labelsOption, quietOption)
 	},
 }
 
@@ -61,6 +65,16 @@ var convertOptions = []command.Option{
 		OneOf: []string{"resize", "center-crop", "center-crop-wide", "center-crop-dhariwal"},
 	},
 	{Name: "channels", Kind: command.Whole, Usage: "1 makes all images grey, 3 colour", Otherwise: "as the images are"},
+	{
+		Name: "mean",
+		Usage: "`numbers` of floats in units of their own, of which a network sees (x − mean)/scale: one, a,b,… by channel, or " +
+			"measured",
+	},
+	{
+		Name:  "scale",
+		Usage: "`numbers` likewise; measured is twice each channel's standard deviation, about the measured mean",
+	},
+	layoutOption,
 	labelsOption,
 	{Name: "skip_bad", Kind: command.Toggle, Usage: "leave out images that cannot be read, and name each"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace what is there"},
@@ -83,7 +97,8 @@ data set elsewhere. What is written appears whole or not at all.
 	Example: `  anisoflight data convert downloads/cifar-10-python.tar.gz --name cifar10
   anisoflight data convert downloads/afhqv2/train --name afhqv2 --resolution 64
   anisoflight data convert downloads/ffhq/images1024x1024 --name ffhq --resolution 64 --labels none
-  anisoflight data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 --transform center-crop`,
+  anisoflight data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 --transform center-crop
+  anisoflight data convert downloads/winds.npy --name winds --scale measured`,
 	Options: slices.Concat(convertOptions, connect.FolderOptions, []command.Option{
 		{
 			Name: "max_upload_bytes", Kind: command.Whole, Default: strconv.FormatInt(1<<40, 10),

@@ -17,7 +17,8 @@ import (
 // images are the final rows of a Sample operation.
 type images struct {
 	n, h, w, c int
-	pixels     []uint8 // [n, h, w, c]
+	pixels     []uint8   // [n, h, w, c]; nil of values in units of their own
+	values     []float32 // [n, h, w, c] in these; nil of images
 	labels     []int32
 	seeds      []uint64
 	nfe        int32
@@ -29,7 +30,7 @@ func (g *images) add(m client.Message) {
 	shape := s.Columns[s.Index("sample")].Shape
 	g.h, g.w, g.c = shape[0], shape[1], shape[2]
 	size := g.h * g.w * g.c
-	pixels, steps := api.ColumnOf[uint8](s, b, "sample"), api.ColumnOf[int32](s, b, "step")
+	steps := api.ColumnOf[int32](s, b, "step")
 	labels, seeds := api.ColumnOf[int32](s, b, "label"), api.ColumnOf[uint64](s, b, "seed")
 	nfe := api.ColumnOf[int32](s, b, "nfe")
 	for i := range b.Rows {
@@ -37,7 +38,12 @@ func (g *images) add(m client.Message) {
 			continue
 		}
 		g.n++
-		g.pixels = append(g.pixels, pixels[i*size:(i+1)*size]...)
+		switch v := b.Cols[s.Index("sample")].(type) {
+		case []uint8:
+			g.pixels = append(g.pixels, v[i*size:(i+1)*size]...)
+		case []float32:
+			g.values = append(g.values, v[i*size:(i+1)*size]...)
+		}
 		g.labels = append(g.labels, labels[i])
 		g.seeds = append(g.seeds, seeds[i])
 		g.nfe = nfe[i]
@@ -55,14 +61,39 @@ func writePNG(path string, g images, columns, scale int) error {
 	if scale <= 0 {
 		scale = max(1, 64/max(g.h, 1))
 	}
+	if g.values != nil {
+		g.pixels = mapped(g.values, g.c)
+	}
 	return command.WriteFile(path, func(w io.Writer) error { return png.Encode(w, g.grid(columns, scale)) })
+}
+
+// mapped returns values [… c] as bytes, in each channel 0 for the least of all and 255 for the greatest.
+func mapped(values []float32, c int) []uint8 {
+	out := make([]uint8, len(values))
+	for k := range c {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := k; i < len(values); i += c {
+			low, high = min(low, float64(values[i])), max(high, float64(values[i]))
+		}
+		if high == low {
+			high++
+		}
+		for i := k; i < len(values); i += c {
+			out[i] = uint8(math.RoundToEven(255 * (float64(values[i]) - low) / (high - low)))
+		}
+	}
+	return out
 }
 
 // writeNPZ writes the arrays images [n, h, w, c], labels [n] and seeds [n].
 func writeNPZ(path string, g images) error {
+	var values any = g.pixels
+	if g.values != nil {
+		values = g.values
+	}
 	return command.WriteFile(path, func(w io.Writer) error {
 		return data.WriteNPZ(w, map[string]*data.Array{
-			"images": {Shape: []int{g.n, g.h, g.w, g.c}, Values: g.pixels},
+			"images": {Shape: []int{g.n, g.h, g.w, g.c}, Values: values},
 			"labels": {Shape: []int{g.n}, Values: g.labels},
 			"seeds":  {Shape: []int{g.n}, Values: g.seeds},
 		})

@@ -83,7 +83,9 @@ var sampleSpec = command.Spec{
 	Use:   "sample",
 	Short: "Draw images from a model into a PNG or NPZ file",
 	Long: `Sample draws images and writes them to one file: a PNG with all of
-them in a grid, or an NPZ with the arrays images (NHWC), labels and seeds. Image i
+them in a grid, or an NPZ with the arrays images (NHWC), labels and seeds. Fields and
+latents are float32 in their own units there; a PNG shows each of 1 or 3 channels from
+its least to its greatest value. Image i
 depends on the model, the settings and seed + i alone, not on how many are drawn.`,
 	Example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
   anisoflight sample --model digits --labels 0-9 --solver ab --nfe 5

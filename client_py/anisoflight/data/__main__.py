@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from ..client import Client
 
 FORMATS = """PATH is a folder or zip of PNG, JPEG or WebP images (StyleGAN's and EDM's with dataset.json; else folders
-are classes), an .npz with images and labels or arr_0, CIFAR-10's python or binary batches (a folder, a .tar.gz, one
-batch), Parquet or Arrow IPC with a column image (a fixed shape tensor, or encoded images), or a stored data set.
+are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
+.tar.gz, one batch), Parquet or Arrow IPC with a column image (a fixed shape tensor, or encoded images), or a stored
+data set.
 docs/data.md has an example of each.
 """
 EXAMPLES = {
@@ -34,7 +35,8 @@ EXAMPLES = {
   python -m anisoflight.data convert downloads/afhqv2/train --name afhqv2 --resolution 64
   python -m anisoflight.data convert downloads/ffhq/images1024x1024 --name ffhq --resolution 64 --labels none
   python -m anisoflight.data convert downloads/imagenet/train --out imagenet-64x64.zip --resolution 64 \\
-      --transform center-crop""",
+      --transform center-crop
+  python -m anisoflight.data convert downloads/winds.npy --name winds --scale measured""",
 }
 
 
@@ -55,6 +57,10 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument("--transform", metavar="NAME", choices=tuple(TRANSFORMS), help=said)
     said = "1 makes all images grey, 3 colour (default: as the images are)"
     convert.add_argument("--channels", metavar="N", type=int, choices=(1, 3), help=said)
+    said = "of floats in units of their own: a network sees (x - mean)/scale; a number, a,b,… by channel, or measured"
+    convert.add_argument("--mean", metavar="NUMBERS", type=_units, help=said)
+    said = "likewise; measured is twice each channel's standard deviation (and then the mean is measured, too)"
+    convert.add_argument("--scale", metavar="NUMBERS", type=_units, help=said)
     convert.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and name each")
     convert.add_argument("--replace", action="store_true", help="replace what is there")
     place = convert.add_argument_group("where --name is")
@@ -71,6 +77,8 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command.add_argument("path", metavar="PATH", type=Path, help="images, in any format that is read")
     said = "from where: auto (the format's own), folder (the one an image lies in), none (default auto)"
     command.add_argument("--labels", choices=LABELS, default="auto", help=said)
+    said = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
+    command.add_argument("--layout", choices=("HWC", "CHW"), help=said)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--quiet", action="store_true", help="no progress bars")
     return command
@@ -87,8 +95,24 @@ def _size(text: str) -> tuple[int, int]:
     return int(match[2] or match[1]), int(match[1])
 
 
+def _units(text: str) -> float | list[float] | str:
+    """One number, several, or "measured".
+
+    >>> _units("measured"), _units("0.5"), _units("273,-1")
+    ('measured', 0.5, [273.0, -1.0])
+    """
+    if text == "measured":
+        return text
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        said = f"must be a number, numbers with commas between, or measured, got {text!r}"
+        raise argparse.ArgumentTypeError(said) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
 def _inspect(args: argparse.Namespace) -> None:
-    with open_source(args.path, args.labels) as source:
+    with open_source(args.path, args.labels, args.layout) as source:
         report = inspect(source, not args.quiet)
     print(json.dumps(report, indent=2, ensure_ascii=False) if args.json else "\n".join(_lines(report)))
 
@@ -100,8 +124,11 @@ def _lines(report: dict[str, Any], most: int = 10) -> Iterator[str]:
         yield f"size     {size['height']}×{size['width']}, {size['channels']} channels: {size['images']} images"
     if len(report["sizes"]) > most:
         yield f"         and {len(report['sizes']) - most} other sizes"
-    for name in ("mean", "std"):
-        yield f"{name:8} {' '.join(f'{value:.4f}' for value in report[name])}"
+    for name in ("mean", "std", "low", "high"):
+        if name in report:
+            yield f"{name:8} {' '.join(f'{value:.4f}' for value in report[name])}"
+    for name, values in report.get("normalization", {}).items():
+        yield f"normalization {name} {' '.join(f'{value:.6g}' for value in values)}"
     if "hash" in report:
         yield f"hash     {report['hash']}"
     if not report["labels"]:
@@ -123,9 +150,16 @@ def _convert(args: argparse.Namespace) -> None:
         raise FileExistsError(f"{out} is there already; --replace replaces it")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-    with open_source(args.path, args.labels) as source:
+    with open_source(args.path, args.labels, args.layout) as source:
         images = Conversion(
-            source, args.resolution, args.transform, args.channels, skip if args.skip_bad else None, not args.quiet
+            source,
+            args.resolution,
+            args.transform,
+            args.channels,
+            skip if args.skip_bad else None,
+            not args.quiet,
+            args.mean,
+            args.scale,
         )
         if out is None:
             with _server(args) as client:

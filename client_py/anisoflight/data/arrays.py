@@ -32,7 +32,12 @@ def rows(images: Array, labels: Array | None, name: str, first: int = 0) -> Iter
     """Items of images [n, H, W, C], of which the first has the number `first`; each keeps its own memory alone."""
     for i, image in enumerate(images):
         label = -1 if labels is None else int(labels[i])
-        yield Item(f"{name} row {first + i}", label, lambda image=image: np.ascontiguousarray(image))
+        yield Item(f"{name} row {first + i}", label, lambda image=image: _plain(image))
+
+
+def _plain(image: Array) -> Array:
+    """An image of its own memory; floats of other widths as float32."""
+    return np.ascontiguousarray(image, np.uint8 if image.dtype == np.uint8 else np.float32)
 
 
 def labels_of(values: Array, count: int) -> Array:
@@ -47,7 +52,16 @@ def labels_of(values: Array, count: int) -> Array:
     return values.astype(np.int32)
 
 
-def npz(path: Path, held: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> Source:
+def npy(path: Path, layout: str | None = None) -> Source:
+    """An .npy of images, mapped into memory."""
+    try:
+        images = channels_last(np.load(path, mmap_mode="r", allow_pickle=False), layout)
+    except (EOFError, ValueError, OSError) as error:
+        raise DataError(path, "", error) from error
+    return Source(path, ".npy", len(images), False, lambda: rows(images, None, path.name))
+
+
+def npz(path: Path, held: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], layout: str | None = None) -> Source:
     """An .npz of images and perhaps labels."""
 
     def found(names: Sequence[str]) -> str | None:
@@ -59,7 +73,7 @@ def npz(path: Path, held: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo
     with _entry(path, held, name) as (_, shape, dtype):
         if not shape:
             raise ValueError("holds one number; images have the axes n, H, W, C or n, C, H, W or n, H, W")
-        channels_last(np.empty((0, *shape[1:]), dtype))
+        channels_last(np.empty((0, *shape[1:]), dtype), layout)
         count = shape[0]
     labels = None
     if listed is not None:
@@ -74,7 +88,7 @@ def npz(path: Path, held: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo
             for first in range(0, count, several):
                 n = min(several, count - first)
                 piece = np.frombuffer(file.read(n * size), dtype).reshape(n, *shape[1:])
-                yield from rows(channels_last(piece), None if labels is None else labels[first:], name, first)
+                yield from rows(channels_last(piece, layout), None if labels is None else labels[first:], name, first)
             file.read(1)  # compares the checksum
 
     return Source(path, ".npz", count, labels is not None, items, close=held.close)
@@ -109,7 +123,8 @@ def is_stored(path: Path) -> bool:
 
 def stored(path: Path) -> Source:
     """A data set as the server stores it; its images are mapped into memory."""
-    layout = str(json.loads((path / "dataset.json").read_bytes()).get("layout", "HWC"))
+    said = json.loads((path / "dataset.json").read_bytes())
+    layout, units = str(said.get("layout", "HWC")), said.get("normalization")
 
     def load(name: str, mode: Any = None) -> Array:
         try:
@@ -122,4 +137,5 @@ def stored(path: Path) -> Source:
         labels = labels_of(load("labels.npy"), len(images)) if (path / "labels.npy").exists() else None
     except ValueError as error:
         raise error if isinstance(error, DataError) else DataError(path, "", error) from error
-    return Source(path, "stored data set", len(images), labels is not None, lambda: rows(images, labels, "images.npy"))
+    items = lambda: rows(images, labels, "images.npy")  # noqa: E731
+    return Source(path, "stored data set", len(images), labels is not None, items, units=units)

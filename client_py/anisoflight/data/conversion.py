@@ -7,7 +7,7 @@ import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -17,11 +17,13 @@ from .pictures import Picture, checked
 from .transforms import check, transformed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .source import Item, Source
 
 T = TypeVar("T")
+Units: TypeAlias = "float | Sequence[float] | str"
+"""One number, one for each channel, or "measured"."""
 
 
 def each(source: Source, work: Callable[[Item], T], title: str, show: bool = True) -> Iterator[tuple[Item, Future[T]]]:
@@ -66,6 +68,9 @@ class Conversion:
     channels: int | None = None
     skip: Callable[[DataError], None] | None = None
     progress: bool = True
+    mean: Units | None = None
+    scale: Units | None = None
+    """Of values in units of their own, as `Client.put_dataset` takes them; by default those that the source has."""
 
     shape: tuple[int, ...] | None = None
     """Height, width and channels of all images, known from the first."""
@@ -76,6 +81,13 @@ class Conversion:
 
     def __post_init__(self) -> None:
         check(self.transform, self.size, self.channels)
+        if self.mean is None and self.scale is None and self.source.units:
+            self.mean, self.scale = self.source.units["mean"], self.source.units["scale"]
+
+    @property
+    def own_units(self) -> bool:
+        """Whether values have units of their own."""
+        return self.mean is not None or self.scale is not None
 
     def __iter__(self) -> Iterator[tuple[Picture, int]]:
         dtype = None
@@ -103,7 +115,7 @@ class Conversion:
 
     def _prepared(self, item: Item) -> Picture | None:
         picture = transformed(item.read(), self.transform, self.size, self.channels)
-        return None if picture is None else checked(picture)
+        return None if picture is None else checked(picture, self.own_units)
 
     def _fits(self, picture: Picture, dtype: np.dtype | None) -> None:
         """ValueError unless a picture has the form of the first."""

@@ -39,20 +39,20 @@ def folder(path: Path, rule: str) -> Source:
     return _encoded(path, "folder of images", names, read, rule)
 
 
-def archive(path: Path, rule: str) -> Source:
+def archive(path: Path, rule: str, layout: str | None = None) -> Source:
     """A zip of images, or an .npz."""
     try:
         held = zipfile.ZipFile(path)
     except ZIP_ERRORS as error:
         raise DataError(path, "", f"is no whole zip: {error}") from error
     try:
-        return _archive(path, held, rule)
+        return _archive(path, held, rule, layout)
     except BaseException:
         held.close()
         raise
 
 
-def _archive(path: Path, held: zipfile.ZipFile, rule: str) -> Source:
+def _archive(path: Path, held: zipfile.ZipFile, rule: str, layout: str | None) -> Source:
     names: dict[str, zipfile.ZipInfo] = {}
     for info in held.infolist():
         if info.is_dir():
@@ -64,7 +64,7 @@ def _archive(path: Path, held: zipfile.ZipFile, rule: str) -> Source:
             raise DataError(path, name, "is there twice")
         names[name] = info
     if any(PurePosixPath(name).suffix == ".npy" for name in names):
-        return arrays.npz(path, held, names)
+        return arrays.npz(path, held, names, layout)
 
     def read(name: str, most: int) -> bytes:
         with held.open(names[name]) as file:

@@ -21,7 +21,8 @@ MAX_BAD = 100  # images that a report names
 def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     """Decode every image; a report that JSON can hold.
 
-    mean and std are by channel, of values in [−1, 1]. hash is that of the data set on a server; it is left out where
+    mean and std are by channel, of values in [−1, 1], or of floats in units of their own, for which low and high tell
+    the least and the greatest value. hash is that of the data set on a server; it is left out where
     images differ in form or cannot be read.
 
     >>> from anisoflight.data import open_source
@@ -37,9 +38,10 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     labels: list[int] = []
     bad: list[dict[str, str]] = []
     wrong = 0
-    moments = np.zeros((3, 4))  # count, mean and sum of squared deviations, by channel
+    moments = np.zeros((3, 0))  # count, mean and sum of squared deviations, by channel
+    low, high = np.zeros(0), np.zeros(0)
     digest = hashlib.sha256()
-    for item, future in each(source, lambda item: checked(item.read()), "inspect", progress):
+    for item, future in each(source, lambda item: checked(item.read(), own_units=True), "inspect", progress):
         try:
             picture = future.result()
         except (ValueError, OSError) as error:
@@ -56,7 +58,14 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         kinds.add(str(picture.dtype))
         labels.append(item.label)
         digest.update(picture.tobytes())
+        if (more := picture.shape[2] - moments.shape[1]) > 0:
+            moments = np.pad(moments, ((0, 0), (0, more)))
+            low, high = np.pad(low, (0, more), constant_values=np.inf), np.pad(high, (0, more), constant_values=-np.inf)
         _add(moments, picture)
+        if picture.dtype != np.uint8:
+            n = picture.shape[2]
+            low[:n] = np.minimum(low[:n], picture.min((0, 1)))
+            high[:n] = np.maximum(high[:n], picture.max((0, 1)))
     seen = moments[:, moments[0] > 0]
     report: dict[str, Any] = {
         "format": source.format,
@@ -72,6 +81,10 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         "bad": bad,
         "n_bad": wrong,
     }
+    if kinds == {"float32"}:
+        report["low"], report["high"] = low.tolist(), high.tolist()
+    if source.units:
+        report["normalization"] = dict(source.units)
     if source.labelled:
         named = dict(enumerate(source.classes))
         report["classes"] = [
@@ -80,6 +93,8 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         ]
     if len(sizes) == len(kinds) == 1 and not wrong:
         digest.update(np.array(labels if source.labelled else [], "<i4").tobytes())
+        if source.units:
+            digest.update(np.array([*source.units["mean"], *source.units["scale"]], "<f8").tobytes())
         report["hash"] = digest.hexdigest()
     return report
 

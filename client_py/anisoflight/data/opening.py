@@ -17,8 +17,9 @@ LABELS = ("auto", "folder", "none")
 """Where labels come from: what the format has, the folder that an image lies in, nowhere."""
 
 
-def open_source(path: str | os.PathLike[str], labels: str = "auto") -> Source:
-    """The images at a path, whose format its content tells.
+def open_source(path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None) -> Source:
+    """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default the
+    channels are last where the last size is at most 4.
 
     >>> np.savez(folder / "two.npz", images=np.zeros((2, 8, 8, 3), np.uint8), labels=[4, 7])
     >>> with open_source(folder / "two.npz") as source:
@@ -27,7 +28,10 @@ def open_source(path: str | os.PathLike[str], labels: str = "auto") -> Source:
     """
     if labels not in LABELS:
         raise ValueError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
-    source = _open(Path(path), labels)
+    source = _open(Path(path), labels, layout)
+    if layout is not None and source.format not in (".npy", ".npz"):
+        source.close()
+        raise DataError(path, "", f"layout is that of .npy and .npz; this is a {source.format}")
     if labels == "folder" and source.format not in ("folder of images", "zip of images"):
         source.close()
         raise DataError(path, "", f"labels by folder are for images in folders and zips; this is a {source.format}")
@@ -37,7 +41,7 @@ def open_source(path: str | os.PathLike[str], labels: str = "auto") -> Source:
     return source
 
 
-def _open(path: Path, labels: str) -> Source:
+def _open(path: Path, labels: str, layout: str | None) -> Source:
     if path.is_dir():
         if arrays.is_stored(path):
             return arrays.stored(path)
@@ -50,7 +54,9 @@ def _open(path: Path, labels: str) -> Source:
         case b"":
             raise DataError(path, "", "is empty")
         case b"PK\x03\x04" | b"PK\x05\x06":
-            return files.archive(path, labels)
+            return files.archive(path, labels, layout)
+        case b"\x93NUM":
+            return arrays.npy(path, layout)
         case b"PAR1":
             return tables.parquet(path)
         case b"ARRO" | b"\xff\xff\xff\xff":
@@ -62,5 +68,6 @@ def _open(path: Path, labels: str) -> Source:
     raise DataError(
         path,
         "",
-        "has no format that is read: folders and zips of PNG, JPEG or WebP, .npz, CIFAR-10's batches, Parquet, Arrow",
+        "has no format that is read: folders and zips of PNG, JPEG or WebP, .npy, .npz, CIFAR-10's batches, Parquet, "
+        "Arrow",
     )

@@ -82,24 +82,32 @@ def image_of(picture: Picture) -> Image.Image:
     return Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
 
 
-def checked(picture: Picture) -> Picture:
-    """The picture, if its values are those of an image."""
+def checked(picture: Picture, own_units: bool = False) -> Picture:
+    """The picture, if its values are those of an image, or finite where they have units of their own."""
     if picture.dtype == np.uint8:
+        return picture
+    if own_units:
+        wrong = picture[~np.isfinite(picture)]
+        if wrong.size:
+            raise ValueError(f"has the value {wrong[0]}; fields are finite")
         return picture
     wrong = picture[~(np.abs(picture) <= 1 + TOLERANCE)]
     if wrong.size:
-        raise ValueError(f"has the value {wrong[0]}; images of floats are finite and lie in [−1, 1]")
+        raise ValueError(
+            f"has the value {wrong[0]}; images of floats are finite and lie in [−1, 1], others come with --mean and "
+            "--scale"
+        )
     return picture
 
 
-def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | None = None) -> np.ndarray[Any, Any]:
+def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | str | None = None) -> np.ndarray[Any, Any]:
     """Images [n, H, W, C], [n, C, H, W] or [n, H, W] as a view [n, H, W, C]; `names` are those of an image's axes.
 
     >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
     (5, 32, 32, 3)
     """
-    if images.dtype not in (np.uint8, np.float32):
-        raise ValueError(f"holds {images.dtype}; images are uint8, or float32 in [−1, 1]")
+    if images.dtype not in (np.uint8, np.float16, np.float32, np.float64):
+        raise ValueError(f"holds {images.dtype}; images are uint8, or floats in [−1, 1]")
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4:
@@ -107,6 +115,10 @@ def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | None = No
     if (names[0] == "C") if names and len(names) == 3 else layout_of(images.shape[1:]) == "CHW":
         images = np.moveaxis(images, 1, 3)
     _, height, width, channels = images.shape
-    if not (0 < height * width <= MAX_PIXELS and 0 < channels <= 4):
+    if not 0 < height * width * channels <= 4 * MAX_PIXELS:
+        raise ValueError(
+            f"has images of {height}×{width} pixels in {channels} channels; they have {4 * MAX_PIXELS:,} values"
+        )
+    if channels > 4 and images.dtype == np.uint8:
         raise ValueError(f"has images of {height}×{width} pixels in {channels} channels; they have 1 to 4 channels")
     return images

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .pictures import Picture
 
@@ -37,6 +37,8 @@ class Source:
     classes: Sequence[str] = ()
     """Names of the classes, where the format has them."""
     close: Callable[[], None] = field(default=lambda: None)
+    units: Mapping[str, Any] | None = None
+    """Mean and scale of values in units of their own, where the format has them."""
 
     def __enter__(self) -> Source:
         return self

@@ -64,7 +64,15 @@ def _png(path: Path, name: str, picture: Picture) -> bytes:
 
 def upload(client: Client, name: str, images: Conversion, replace: bool = False) -> None:
     """Store images as a data set of a server, sent as they come."""
-    client.put_dataset(name, _pieces(images), replace=replace, progress=False)
+    client.put_dataset(
+        name,
+        _pieces(images),
+        mean=images.mean,
+        scale=images.scale,
+        layout="HWC",
+        replace=replace,
+        progress=False,
+    )
 
 
 def _pieces(images: Conversion) -> Iterator[object]:
