@@ -131,3 +131,46 @@ def test_training_keeps_within(
         fl.Ticket(json.dumps({"op": "TrainStep", "run": request["name"], "steps": 2}).encode())
     ).read_all()
     assert np.isfinite(rows["loss"].to_numpy()).all()
+
+
+def test_measurements_keep_within(server: anisoflight.LocalClient, dataset: str, bounded: str) -> None:
+    """Predict, EvaluateModel and ScheduleGradient measure at the model's own levels, and refuse others."""
+    quiet: dict[str, Any] = {"points": 4, "samples": 2, "progress": False}
+    rows = server.evaluate_model(bounded, dataset, schedule="edm", **quiet)
+    assert rows["sigma"].min() >= LOW * (1 - 1e-6)
+    assert rows["sigma"].max() <= HIGH * (1 + 1e-6)
+    assert np.isfinite(rows["loss"]).all()
+    assert np.isfinite(server.predict(bounded, dataset, bases=["dct"], **quiet)["energy"]).all()
+    with pytest.raises(AnisoflightError, match="noise levels"):
+        server.evaluate_model(bounded, dataset, schedule={"edm": {"T": 400}}, **quiet)
+    with pytest.raises(AnisoflightError, match="noise levels"):
+        server.predict(bounded, dataset, bases=["dct"], T=400, **quiet)
+    image, noise = np.zeros((2, 8, 8, 1), np.float32), np.ones((2, 8, 8, 1), np.float32)
+    server.make_schedule("within-edm", "edm", T=HIGH**2, g0=LOW**2, replace=True)
+    server.make_schedule("beyond-edm", "edm", T=400, replace=True)
+    asked: dict[str, Any] = {"mode": "explicit", "progress": False}
+    found = server.schedule_gradient("within-edm", bounded, image, noise, t=[HIGH**2, 1.0], **asked)
+    assert np.isfinite(found.loss).all()
+    with pytest.raises(AnisoflightError, match="noise levels"):
+        server.schedule_gradient("beyond-edm", bounded, image, noise, t=[400.0, 1.0], **asked)
+
+
+def test_refined_and_fitted_levels_keep_within(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, dataset: str, bounded: str
+) -> None:
+    refine = {"model": bounded, "latents": 8, "iterations": 1}
+    server.make_schedule(
+        "refined", "gaussian", dataset=dataset, solver="ab", nfe=3, refine=refine, replace=True, progress=False
+    )
+    sigma = levels(plan(flight, model=bounded, schedule="refined", solver="ab", nfe=3))
+    assert sigma.min() >= LOW * (1 - 1e-6)
+    assert sigma.max() <= HIGH * (1 + 1e-6)
+    quiet: dict[str, Any] = {"replace": True, "progress": False}
+    options: dict[str, Any] = {"dataset": dataset, "statistics": True, "points": 6, "samples": 8}
+    server.make_schedule("with-gains", "geodesic", model=bounded, **options, **quiet)
+    server.make_schedule("fitted-within", "fit", model=bounded, schedule="with-gains", nfe=3, samples=16, **quiet)
+    drawn = server.sample(bounded, n=2, solver="fitted", schedule="fitted-within", nfe=3, progress=False)
+    assert drawn.nfe.tolist() == [3, 3]
+    sigma = levels(plan(flight, model=bounded, schedule="fitted-within", solver="fitted", nfe=3))
+    assert sigma.min() >= LOW * (1 - 1e-6)
+    assert sigma.max() <= HIGH * (1 + 1e-6)

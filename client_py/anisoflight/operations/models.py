@@ -58,8 +58,9 @@ class Models(Calls):
 
         scheduler is that of diffusers which it was trained with, and tells what the network predicts; without one,
         `prediction` is edm (the default), vp, ve, epsilon, v, sample or flow, or `scheduler` a config.json's section
-        parametrization. `how` is passed to `anisoflight.torch.export`: size, channels, labels, conditions, … A model
-        whose F or D differs by more than 1e-4 from torch is removed again. Needs anisoflight[torch]; docs/networks.md.
+        parametrization. `how` is passed to `anisoflight.torch.export`: size, channels, labels, conditions, mean, scale,
+        … A model whose F or D differs by more than 1e-4 from torch is removed again; with `replace` the older one stays
+        until the new one has been compared. Needs anisoflight[torch]; docs/networks.md.
         """
         from ..torch.service import put_network
 

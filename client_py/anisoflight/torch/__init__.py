@@ -6,7 +6,8 @@
     client.get_network("tuned", unet)                         # weights that the server has trained, back in the module
     remote(Denoiser(unet, scheduler), client, "learned", images)   # a network that stays here gets a schedule
 
-`python -m anisoflight.torch FOLDER --name NAME` takes a folder of diffusers. docs/networks.md says what is accepted.
+`Latents` brings images into the latents of an autoencoder and samples back to images. `python -m anisoflight.torch
+FOLDER_OR_HUB_NAME --name NAME` takes a folder or repository of diffusers. docs/networks.md says what is accepted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ try:
 except ImportError as error:
     raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
 
+from .autoencoder import Latents
 from .exporting import Exported, export
 from .meaning import parametrization
 from .remote import Denoiser, remote
 
 del _torch
-__all__ = ["Denoiser", "Exported", "export", "parametrization", "remote"]
+__all__ = ["Denoiser", "Exported", "Latents", "export", "parametrization", "remote"]

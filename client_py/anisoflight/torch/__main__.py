@@ -1,4 +1,4 @@
-"""python -m anisoflight.torch FOLDER --name NAME: a folder of diffusers on a server."""
+"""python -m anisoflight.torch FOLDER_OR_HUB_NAME --name NAME: a folder or repository of diffusers on a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m anisoflight.torch",
         description="Send a network that diffusers has saved, with its scheduler, to a server.",
     )
-    parser.add_argument("folder", type=Path, help="of a pipeline, or of a model (config.json and its weights)")
+    said = "folder of a pipeline, or of a model (config.json and its weights); or its name on the Hub, user/name"
+    parser.add_argument("source", metavar="FOLDER_OR_HUB_NAME", help=said)
+    parser.add_argument("--revision", help="of the repository on the Hub: a branch, tag or commit (default: main)")
     parser.add_argument("--name", required=True, help="of the model on the server")
     parser.add_argument("--server", default=DEFAULT_LOCATION, help="default: %(default)s")
     parser.add_argument("--token", help="where the server asks for one")
@@ -31,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--replace", action="store_true", help="put it in the place of an older model")
     given = parser.parse_args(argv)
     try:
-        module, scheduler = opened(given.folder, given.part)
+        module, scheduler = opened(found(given.source, given.part, given.revision), given.part)
         with connect(given.server, given.token) as client:
             made = client.put_network(
                 given.name, module, scheduler=scheduler, prediction=given.prediction, replace=given.replace
@@ -41,6 +43,35 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     print(json.dumps({key: made[key] for key in ("name", "parameters", "hash") if key in made}))
     return 0
+
+
+def found(source: str, part: str | None = None, revision: str | None = None) -> Path:
+    """The folder itself, or that of a repository of the Hub in huggingface_hub's cache, with the files that are read.
+
+    What is in the cache is not downloaded again, and with HF_HUB_OFFLINE=1 nothing is.
+    """
+    if Path(source).exists():
+        if revision is not None:
+            raise ValueError(f"--revision is of a repository on the Hub, and {source} is a folder")
+        return Path(source)
+    if source.count("/") != 1 or source.startswith((".", "/", "~")):
+        raise ValueError(f"there is no folder {source}, and names on the Hub are user/name")
+    from huggingface_hub import snapshot_download  # pyright: ignore[reportMissingImports]
+
+    def copied(names: list[str], left: list[str] | None = None) -> Path:
+        try:
+            return Path(snapshot_download(source, revision=revision, allow_patterns=names, ignore_patterns=left))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{source} is no folder, and from the Hub: {error}") from error
+
+    folder = copied(["model_index.json", "config.json"])
+    files = ["config.json", "diffusion_pytorch_model*"]
+    if (folder / "model_index.json").is_file():
+        names = [part] if part else ["unet", "transformer"]
+        files = ["model_index.json", "scheduler/*.json"]
+        files += [f"{name}/{file}" for name in names for file in ("*.json", "diffusion_pytorch_model*")]
+    half = ["*.bin", "*.msgpack", "*.fp16.*", "*.bf16.*", "*.non_ema.*"]  # not what from_pretrained opens
+    return copied(files, half)
 
 
 def opened(folder: Path, part: str | None = None) -> tuple[Any, Any]:

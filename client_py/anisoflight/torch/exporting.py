@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import save
 
@@ -61,6 +62,8 @@ def export(
     conditions: Any = None,
     empty: Any = None,
     parametrization: Mapping[str, Any] | None = None,
+    mean: float | Sequence[float] | None = None,
+    scale: float | Sequence[float] | None = None,
     label_dropout: float = 0.0,
     ratios_at: str | Sequence[str] | None = None,
 ) -> Exported:
@@ -73,6 +76,9 @@ def export(
     - Any other module is called as forward(x, noise_label), or forward(x, noise_label, class_labels) with `labels`
       classes: their numbers, or with label="onehot" float [B, labels], zeros for none. x is [B, channels, H, W] and
       size an integer or (H, W).
+
+    `mean` and `scale`, one number or one for each channel, are those of data in units of their own: the network sees
+    (x − mean)/scale, and samples come back in the data's units. `Latents` has those of an autoencoder.
 
     `ratios_at` names the submodules, by patterns such as "time_embedding", whose outputs [B, E] can take the log-ratio
     inputs of anisotropic training; where it is not given, diffusers' embeddings of time. They enter with weights of
@@ -107,8 +113,23 @@ def export(
         config["classes"] = list(classes)
     if parametrization is not None:
         config["parametrization"] = dict(parametrization)
+    if mean is not None or scale is not None:
+        config["normalization"] = {
+            "mean": _spread("mean", 0 if mean is None else mean, ask.channels),
+            "scale": _spread("scale", 1 if scale is None else scale, ask.channels),
+        }
     config["graph"] = {"nodes": found.nodes, "output": found.output}
     return Exported(config, found.tensors, ask)
+
+
+def _spread(name: str, numbers: float | Sequence[float], channels: int) -> list[float]:
+    """A number for each channel."""
+    found = np.atleast_1d(np.asarray(numbers, np.float64)).tolist()
+    if len(found) not in (1, channels):
+        raise BadRequestError(
+            f"{name} must be one number, or one for each of {channels} channels, got {len(found)}", "BAD_MODEL"
+        )
+    return found * channels if len(found) == 1 else found
 
 
 def _places(module: torch.nn.Module, given: str | Sequence[str] | None) -> list[str]:

@@ -79,23 +79,65 @@ def _named(name: str) -> dict[str, Any]:
     return {"kind": _kind(name), "alphas_cumprod": np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)).tolist()}
 
 
-def network_of(section: Mapping[str, Any]) -> tuple[Network | None, float, float]:
+class _VP(DDPM):
+    """EDM's VP baseline: ε of x/√(1 + σ²), at a continuous time of betas that grow from beta_min by beta_d."""
+
+    def __init__(self, section: Mapping[str, Any]) -> None:
+        self.prediction = "epsilon"
+        self._beta, self._least = float(section.get("beta_d") or 19.9), float(section.get("beta_min") or 0.1)
+        self._steps = float(section.get("steps") or 1000)
+
+    def time(self, sigma: float) -> float:
+        log = np.log1p(sigma**2).item()
+        return (self._steps - 1) * (np.sqrt(self._least**2 + 2 * self._beta * log).item() - self._least) / self._beta
+
+    def level(self, t: float) -> float:
+        """The noise level at a time t of [0, 1]."""
+        return np.sqrt(np.expm1(0.5 * self._beta * t * t + self._least * t)).item()
+
+
+class _Timed(DDPM):
+    """A network whose ᾱ belong to times of its own."""
+
+    def __init__(self, alphas_cumprod: Any, prediction: str, timesteps: Any) -> None:
+        super().__init__(alphas_cumprod, prediction)
+        if timesteps is not None:
+            kept = np.asarray(alphas_cumprod, np.float64) > 0
+            self._times = np.asarray(timesteps, np.float64)[kept]
+
+
+class _FlowToData(Flow):
+    """A flow-matching network whose times go from noise, 0, to data, N, and which returns x_0 − ε."""
+
+    def time(self, sigma: float) -> float:
+        return self.times / (1 + sigma)
+
+    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+        return held + sigma / (1 + sigma) * output
+
+
+def network_of(section: Mapping[str, Any]) -> tuple[Network, float, float]:
     """How a network of this section is asked, and a range of noise levels that it knows."""
     kind = section["kind"]
     lo, hi = float(section.get("sigma_min") or 0.02), float(section.get("sigma_max") or 20)
     asked: Network
-    if kind == "edm":
+    if kind == "vp":
+        asked = _VP(section)
+        least = float(section.get("epsilon_t") or 1e-5)
+        lo, hi = max(lo, asked.level(least)), min(hi, asked.level(1))
+    elif kind == "edm":
         asked = EDM("epsilon", float(section.get("sigma_data") or 0.5))
     elif kind == "ve":
         asked = VE()
-    elif kind == "flow" and not section.get("to_data"):
-        asked = Flow(section.get("steps") or 1)  # pyright: ignore[reportArgumentType]
-    elif kind in ("epsilon", "v", "x0") and not section.get("timesteps"):
+    elif kind == "flow":
+        steps = section.get("steps") or 1
+        asked = _FlowToData(steps) if section.get("to_data") else Flow(steps)  # pyright: ignore[reportArgumentType]
+    elif kind in ("epsilon", "v", "x0"):
         prediction = {"epsilon": "epsilon", "v": "v_prediction", "x0": "sample"}[kind]
-        asked = DDPM(section["alphas_cumprod"], prediction)
+        asked = _Timed(section["alphas_cumprod"], prediction, section.get("timesteps"))
         alphas = [a for a in section["alphas_cumprod"] if a > 0]
         ends = [float(np.sqrt((1 - a) / a)) for a in (alphas[0], alphas[-1])]
         lo, hi = max(lo, ends[0]), min(hi, ends[1])
     else:
-        return None, lo, hi
+        raise BadRequestError(f"kind must be one of edm, vp, ve, epsilon, v, x0, flow, got {kind!r}", "BAD_MODEL")
     return asked, lo, hi

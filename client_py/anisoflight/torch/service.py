@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any
 
 import numpy as np
@@ -45,16 +46,28 @@ def put_network(
     data = np.zeros(-(-(len(config) + len(weights)) // PART) * PART, np.uint8)
     data[: len(config)] = np.frombuffer(config, np.uint8)
     data[len(config) : len(config) + len(weights)] = np.frombuffer(weights, np.uint8)
-    request = {"op": "PutModel", "name": name, "replace": replace}
-    request.update(config_bytes=len(config), weights_bytes=len(weights))
-    column = _column(data.reshape(-1, PART))
-    send(client._connection, request, table_of({"bytes": column}), name if progress else None)
-    if check:
-        try:
-            _compare(client, name, exported)
-        except BaseException:
-            client.delete_model(name)
-            raise
+    table = table_of({"bytes": _column(data.reshape(-1, PART))})
+
+    def put(called: str, over: bool) -> None:
+        request = {"op": "PutModel", "name": called, "replace": over}
+        request.update(config_bytes=len(config), weights_bytes=len(weights))
+        send(client._connection, request, table, name if progress else None)
+
+    if not check:
+        put(name, replace)
+        return client.describe_model(name)
+    older = replace and name in client.models().index
+    tried = f"{name[:48]}-{secrets.token_hex(4)}" if older else name  # what is there stays until the new one is checked
+    put(tried, False)
+    try:
+        _compare(client, tried, name, exported)
+        if older:
+            put(name, True)
+    except BaseException:
+        client.delete_model(tried)
+        raise
+    if older:
+        client.delete_model(tried)
     return client.describe_model(name)
 
 
@@ -64,18 +77,17 @@ def _column(rows: np.ndarray[Any, Any]) -> pa.Array:
     return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(flat, PART))
 
 
-def _compare(client: Client, name: str, exported: Exported) -> None:
-    """Raise unless the server computes F and D as torch does, on random inputs; then the model is not kept."""
+def _compare(client: Client, tried: str, name: str, exported: Exported) -> None:
+    """Raise unless the server computes F and D of the model `tried` as torch does, on random inputs; `name` is what the
+    error calls it. Then the model is not kept."""
     ask = exported.wrapped
     kind, lo, hi = network_of(exported.config.get("parametrization") or {"kind": "edm"})
-    if kind is None:
-        return
     sigmas = np.exp(np.linspace(np.log(lo * 1.01), np.log(hi * 0.99), 4))
     rng = np.random.default_rng(0)
     x = rng.standard_normal((4, ask.channels, ask.height, ask.width)) * np.hypot(1, sigmas)[:, None, None, None]
     x = x.astype(np.float32)
     labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
-    served = client.denoise(name, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
+    served = client.denoise(tried, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
     scale = np.array([kind.scale(s) * kind.input_scale(s) for s in sigmas])
     times = torch.tensor([kind.time(s) for s in sigmas], dtype=torch.float32)
     z = torch.from_numpy((x * scale[:, None, None, None]).astype(np.float32))
@@ -87,7 +99,7 @@ def _compare(client: Client, name: str, exported: Exported) -> None:
     wanted = np.stack([kind.denoised(raw[i], held[i], float(s)) for i, s in enumerate(sigmas)])
     ours = (np.asarray(served.raw), np.asarray(served.denoised))
     for what, got, want in zip(("F", "D"), ours, (raw, wanted), strict=True):
-        want = want.transpose(0, 2, 3, 1)
+        want = want.transpose(0, 2, 3, 1).astype(np.float64)
         error = float(np.linalg.norm(got - want) / max(float(np.linalg.norm(want)), 1e-30))
         if not error <= TOLERANCE:
             raise BadRequestError(

@@ -1,0 +1,68 @@
+"""The latents of an autoencoder of diffusers: images to data sets of them, and samples back to images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+
+from ..images import channels_last, to_float, to_uint8
+from .wrapping import evaluating
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..images import Pixels
+
+Array = np.ndarray[Any, Any]
+
+
+class Latents:
+    """What the latent networks of diffusers see of an autoencoder's latents z: (z − mean)/scale.
+
+    vae is an AutoencoderKL or another that encodes to a normal law of latents and decodes them. mean and scale are
+    those of its config: shift_factor and 1/scaling_factor, or latents_mean and latents_std, by channel.
+
+        latents = anisoflight.torch.Latents(vae)
+        client.put_dataset("faces", latents.encode(images), mean=latents.mean, scale=latents.scale, layout="HWC")
+        client.put_network("unet", unet, scheduler=scheduler, mean=latents.mean, scale=latents.scale)
+        client.sample("unet", n=4, nfe=9, decode=latents.decode).to_pil()
+    """
+
+    def __init__(self, vae: Any, batch: int = 8) -> None:
+        self.vae = vae
+        self.batch = batch
+        """Images that are encoded or decoded at a time."""
+        config = vae.config
+        factor = float(config.get("scaling_factor") or 1)
+        self.mean: float | list[float] = float(config.get("shift_factor") or 0)
+        self.scale: float | list[float] = 1 / factor
+        if config.get("latents_mean") is not None and config.get("latents_std") is not None:
+            self.mean = [float(value) for value in config["latents_mean"]]
+            self.scale = [float(value) / factor for value in config["latents_std"]]
+
+    def encode(self, images: npt.ArrayLike) -> Array:
+        """Latents [n, h, w, c] float32 of images [n, H, W, 3], uint8 or floats in [−1, 1]: the means of their laws."""
+        held = channels_last(to_float(np.asarray(images)))
+
+        def means(x: torch.Tensor) -> torch.Tensor:
+            found = self.vae.encode(x)
+            law = getattr(found, "latent_dist", None)
+            return found.latents if law is None else law.mode()
+
+        return self._through(means, held)
+
+    def decode(self, latents: Array) -> Pixels:
+        """Images [n, H, W, 3] of uint8 of latents [n, h, w, c], as `Client.sample` takes it for `decode`."""
+        return to_uint8(self._through(lambda z: self.vae.decode(z).sample, np.asarray(latents)))
+
+    def _through(self, work: Any, values: Array) -> Array:
+        like = next(self.vae.parameters())
+        out = []
+        with evaluating(self.vae), torch.no_grad():
+            for start in range(0, len(values), self.batch):
+                part = np.ascontiguousarray(np.moveaxis(values[start : start + self.batch], 3, 1))
+                made = work(torch.from_numpy(part).to(like.device, like.dtype))
+                out.append(made.float().cpu().numpy())
+        return np.ascontiguousarray(np.moveaxis(np.concatenate(out), 1, 3))
