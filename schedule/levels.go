@@ -15,7 +15,8 @@ type Range struct{ Min, Max float64 }
 // Known reports whether the network has ends of its own.
 func (r Range) Known() bool { return r.Min > 0 || r.Max > 0 }
 
-// Ends returns where the noise levels begin and end: at the network's own ends, and at EDM's where there are none. An end of EDM's that lies beyond the network's other end gives way.
+// Ends returns where the noise levels begin and end: at the network's own ends, and at EDM's where there are none. An
+// end of EDM's that lies beyond the network's other end gives way.
 func (r Range) Ends() (lo, hi float64) {
 	lo, hi = r.Min, r.Max
 	if hi == 0 {
@@ -30,9 +31,9 @@ func (r Range) Ends() (lo, hi float64) {
 	return lo, hi
 }
 
-// T returns the variance at which schedules end by default: that of the network's highest noise level, or of EDM's where
-// that is lower. Of images in [−1, 1], and of data normalized like them, nothing is left to see above, and few steps are
-// better spent below.
+// T returns the variance at which schedules end by default: that of the network's highest noise level, or of EDM's
+// where that is lower. Of images in [−1, 1], and of data normalized like them, nothing is left to see above, and few
+// steps are better spent below.
 func (r Range) T() float64 {
 	if r.Max == 0 {
 		if r.Min < DefaultSigmaMax {

@@ -61,7 +61,9 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &b); err != nil || !b.Equal(a) {
 		t.Errorf("%s becomes %v, %v", text, b, err)
 	}
-	for _, bad := range []string{`3`, `{"mean":[1],"scale":[1,2]}`, `{"mean":[],"scale":[]}`, `{"mean":[1],"scale":[0]}`, `{}`} {
+	for _, bad := range []string{
+		`3`, `{}`, `{"mean":[1],"scale":[1,2]}`, `{"mean":[],"scale":[]}`, `{"mean":[1],"scale":[0]}`,
+	} {
 		if err := json.Unmarshal([]byte(bad), &b); err == nil {
 			t.Errorf("%s is taken", bad)
 		}

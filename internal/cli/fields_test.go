@@ -22,7 +22,10 @@ func TestFieldsInFiles(t *testing.T) {
 	}}
 	var got images
 	got.add(client.Message{Schema: schema, Batch: api.Batch{Rows: 3, Cols: []any{
-		[]uint64{1, 1, 2}, []int32{-1, -1, -1}, []int32{0, -1, -1}, []int32{3, 3, 3},
+		[]uint64{1, 1, 2},
+		[]int32{-1, -1, -1},
+		[]int32{0, -1, -1},
+		[]int32{3, 3, 3},
 		[]float32{0, 0, 280, 290, 300, 270},
 	}}})
 	want := []float32{280, 290, 300, 270}

@@ -62,8 +62,8 @@ func trained(t *testing.T, e *Engine, name, dataset string) string {
 	return act(t, e, "SaveModel", fmt.Sprintf(`{"run":%q,"name":%q}`, name, name))["hash"].(string)
 }
 
-// TestFieldsTrainAndSampleInTheirUnits: a run on fields in units of their own is, to the bit, the run on what the network
-// sees of them, and its samples are those of that run in the units of the fields.
+// TestFieldsTrainAndSampleInTheirUnits: a run on fields in units of their own is, to the bit, the run on what the
+// network sees of them, and its samples are those of that run in the units of the fields.
 func TestFieldsTrainAndSampleInTheirUnits(t *testing.T) {
 	e := open(t)
 	seen, own := fields(40)

@@ -167,7 +167,7 @@ func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {
 	}
 	seen, err := d.Under(m.Shape.Normalization)
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "The data set %q holds uint8, the model %q is of float32 in units of their own",
+		return nil, api.Errorf(api.BadRequest, "The data set %q holds uint8, the model %q is of float32 in units of its own",
 			name, m.Name)
 	}
 	return seen, nil
