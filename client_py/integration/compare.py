@@ -1,4 +1,4 @@
-"""``python integration/compare.py``: diffusers' samplers and ours on the same networks; writes docs/reports/diffusers.md.
+"""``python integration/compare.py``: diffusers' samplers and ours on one network; writes docs/reports/diffusers.md.
 
 A network is a DDPM trained in torch and sent to the server by `put_network`. diffusers samples the module, the server
 the same weights, both from the same latents.
@@ -62,13 +62,7 @@ def theirs() -> dict[str, Any]:
     return made
 
 
-def ours() -> dict[str, dict[str, Any]]:
-    """Options of `Client.sample`, by the sampler's name; `few` stands for the schedule made for the network."""
-    return {
-        "ours: few": {"schedule": "few"},
-        "ours: iPNDM-4, EDM's levels": {"solver": "ipndm", "order": 4, "grid": "polynomial"},
-        "ours: 2M, EDM's levels": {"solver": "dpmpp2m", "grid": "polynomial"},
-    }
+OURS = ("ours: few", "ours: iPNDM-4, EDM's levels", "ours: 2M, EDM's levels")
 
 
 @dataclass(frozen=True)
@@ -92,12 +86,18 @@ class Network:
             x = scheduler.step(self.unet(scheduler.scale_model_input(x, t), t).sample, t, x, return_dict=False)[0]
         return x.permute(0, 2, 3, 1).numpy()
 
-    def on_server(self, client: Client, nfe: int, latents: Images, options: dict[str, Any]) -> Images:
+    def on_server(self, client: Client, latents: Images, options: dict[str, Any]) -> Images:
         """What the server makes of them."""
-        if options.get("schedule") == "few":
-            options = {**options, "schedule": self.few(client, nfe)}
-        drawn = client.sample(self.name, nfe=nfe, latents=latents, dtype="float32", progress=False, **options)
-        return np.asarray(drawn.images)
+        return np.asarray(client.sample(self.name, latents=latents, dtype="float32", progress=False, **options).images)
+
+    def ours(self, client: Client) -> dict[str, Callable[[int], dict[str, Any]]]:
+        """Options of `Client.sample` for so many evaluations, by the sampler's name."""
+        few, ipndm, two = OURS
+        return {
+            few: lambda nfe: {"schedule": self.few(client, nfe), "nfe": nfe},
+            ipndm: lambda nfe: {"solver": "ipndm", "order": 4, "grid": "polynomial", "nfe": nfe},
+            two: lambda nfe: {"solver": "dpmpp2m", "grid": "polynomial", "nfe": nfe},
+        }
 
     def few(self, client: Client, nfe: int) -> str:
         """The schedule that the server makes for so many evaluations, which tries samplers on the network."""
@@ -113,7 +113,7 @@ class Network:
         kept = ddim.alphas_cumprod[ddim.timesteps].double()
         levels = [*((1 - kept) / kept).sqrt().tolist(), 0]
         options = {"solver": "euler", "grid": {"sigma": levels}, "schedule": {"edm": {"T": levels[0] ** 2}}}
-        return float(np.abs(self.on_server(client, ALIKE, latents, options) - drawn).max())
+        return float(np.abs(self.on_server(client, latents, options) - drawn).max())
 
 
 def network(client: Client, folder: Path, seed: int, steps: int) -> Network:
@@ -144,8 +144,8 @@ def measure(client: Client, args: argparse.Namespace) -> tuple[pd.DataFrame, lis
             for name, scheduler in theirs().items()
         }
         sides |= {
-            name: lambda nfe, options=options: made.on_server(client, nfe, latents, options)  # noqa: B023
-            for name, options in ours().items()
+            name: lambda nfe, options=options: made.on_server(client, latents, options(nfe))  # noqa: B023
+            for name, options in made.ours(client).items()
         }
         for nfe in NFE:
             for name, draw in sides.items():
@@ -170,7 +170,7 @@ def spread(values: pd.Series, error: bool = False) -> str:
 
 def best(rows: pd.DataFrame, nfe: int) -> str:
     """The sampler of diffusers whose mean FD is the lowest: the choice of somebody who tried them all."""
-    theirs = rows[(rows.nfe == nfe) & ~rows.sampler.str.startswith("ours")]
+    theirs = rows[(rows.nfe == nfe) & ~rows.sampler.isin(OURS)]
     return str(theirs.groupby("sampler")[DISTANCES[0]].mean().idxmin())
 
 
@@ -209,21 +209,22 @@ def paired(rows: pd.DataFrame) -> list[str]:
     return [
         "| sampler | " + " | ".join(f"{nfe}: less {best(rows, nfe)}" for nfe in NFE) + " |",
         "|---|" + "---:|" * len(NFE),
-        *(f"| {name} | " + " | ".join(cell(name, nfe) for nfe in NFE) + " |" for name in ours()),
+        *(f"| {name} | " + " | ".join(cell(name, nfe) for nfe in NFE) + " |" for name in OURS),
     ]
 
 
 def page(rows: pd.DataFrame, apart: list[float], args: argparse.Namespace) -> str:
     """docs/reports/diffusers.md."""
-    pixels = rows.network.nunique()
+    count = rows.network.nunique()
     head = f"""# Samplers of diffusers and ours on the same networks
 
-`make report-diffusers` writes this page. {pixels} unconditional `UNet2DModel`s (358 thousand parameters) of other
-seeds predict ε at DDPM's thousand times: {args.steps} steps of Adam on scikit-learn's digits in torch. `put_network` sent each
-to the server. diffusers samples the module and the server the same weights, from the same {args.count} latents a network,
-with as many evaluations. An entry is **FD / edge FD**, mean ± standard deviation over networks: Fréchet distances to
-the digits in 40 principal components, and on 128 random convolutions with ReLU (`client_py/studies/features.py`). The
-lowest means are bold. It is one kind of data, small networks, and the digits are those that they were trained on.
+`make report-diffusers` writes this page. {count} unconditional `UNet2DModel`s (358 thousand parameters), of
+different seeds, predict ε at DDPM's thousand times: {args.steps} steps of Adam on scikit-learn's digits, in torch.
+`put_network` sent them to the server. diffusers samples the module and the server the same weights, from the same
+{args.count} latents a network, with as many evaluations. An entry is **FD / edge FD**, mean ± standard deviation over
+networks: Fréchet distances to the digits in 40 principal components, and on 128 random convolutions with ReLU
+(`client_py/studies/features.py`). The lowest means are bold. It is one kind of data, the networks are small, and the
+digits are those that they were trained on.
 
 diffusers' samplers are tried with every placement of times that they have, and orders 2 and 3. `few` is
 `client.make_schedule(name, "few", model=…, dataset="digits", nfe=…)`, which tries samplers on the network and keeps
@@ -233,8 +234,10 @@ the best; `2M` and `iPNDM-4` on EDM's levels are the server's without any choice
 diffusers and on the server (solver `euler` at the same levels), differs by at most {max(apart):.1g} in any pixel of 64
 images a network, of a range of 2.
 """
-    middle = "Each of ours less the best of diffusers, paired by network, mean ± standard error, bold beyond two of them:"
-    return "\n".join([head, *table(rows, [*theirs(), *ours()]), "", middle, "", *paired(rows), "", alike])
+    middle = (
+        "Each of ours less the best of diffusers, paired by network, mean ± standard error, bold beyond two of them:"
+    )
+    return "\n".join([head, *table(rows, [*theirs(), *OURS]), "", middle, "", *paired(rows), "", alike])
 
 
 def main() -> None:
