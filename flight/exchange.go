@@ -50,7 +50,12 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 			return err
 		}
 		if end, err = answerAll(ctx, batches, x, emit); err != nil {
-			go discard(ctx, batches)
+			go func() {
+				_ = recovered(s.server.log, func() error {
+					discard(ctx, batches)
+					return nil
+				})
+			}()
 		}
 		return err
 	})

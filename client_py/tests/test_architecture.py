@@ -40,3 +40,27 @@ def test_every_room_of_the_picture_is_there() -> None:
     assert len(rooms) > 20
     for room in rooms:
         assert (ROOT / room).is_dir(), room
+
+
+ENDS_ALONE = {
+    "flight/server.go": "gRPC's own end",
+    "flight/client/rows.go": "of the client",
+    "train/checkpoint/atomicdir/file.go": "a hash of bytes in memory",
+}
+
+
+def test_a_panic_in_a_goroutine_ends_nothing_else() -> None:
+    """Below the command line, what runs in a goroutine of its own is recovered."""
+    found = 0
+    for folder in ("flight", "internal/engine", "train", "kernels", "schedule"):
+        for path in sorted((ROOT / folder).rglob("*.go")):
+            place = str(path.relative_to(ROOT))
+            if place.endswith("_test.go") or place in ENDS_ALONE:
+                continue
+            lines = path.read_text().splitlines()
+            for i, line in enumerate(lines):
+                if re.search(r"\bgo func\(|\.Go\(func\(|^\s*go \w", line):
+                    found += 1
+                    body = "\n".join(lines[i : i + 8])
+                    assert "safely.Do(" in body or "recovered(" in body, f"{place}:{i + 1}"
+    assert found > 5

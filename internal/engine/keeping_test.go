@@ -117,6 +117,65 @@ func TestKeeperStoresBesideASteppingClient(t *testing.T) {
 	}
 }
 
+// A TrainStep of many steps is stored on its way.
+func TestKeeperStoresDuringALongTrainStep(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		job, err := prepare(ctx, e, "TrainStep", `{"run":"r","steps":1000000}`)
+		if err == nil {
+			err = job.Run(ctx, func(api.Event) error { return nil })
+		}
+		ended <- err
+	}()
+	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["stored_step"].(float64) > 0 })
+	select {
+	case err := <-ended:
+		t.Fatalf("the request has ended with %v", err)
+	default:
+	}
+	if info := act(t, killed(t, e), "GetRun", `{"run":"r"}`); info["step"].(float64) < 1 {
+		t.Errorf("after a kill it is at step %v", info["step"])
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the request ends with %v", err)
+	}
+}
+
+// A run is trained on while its state is written, however long that takes.
+func TestTrainingGoesOnWhileItIsStored(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	release := make(chan struct{})
+	var writing atomic.Bool
+	restore := atomicdir.Intercept(func(f atomicdir.Effect) error {
+		if f.Name == "write" && strings.HasSuffix(f.Path, "state.safetensors") {
+			writing.Store(true)
+			<-release
+		}
+		return nil
+	})
+	defer restore()
+	var once sync.Once
+	goOn := func() { once.Do(func() { close(release) }) }
+	defer goOn()
+	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+	waitFor(t, writing.Load)
+	step := func() float64 { return act(t, e, "GetRun", `{"run":"r"}`)["step"].(float64) }
+	begun := step()
+	waitFor(t, func() bool { return step() >= begun+3 })
+	if stored := act(t, e, "GetRun", `{"run":"r"}`)["stored_step"]; stored != 0.0 {
+		t.Errorf("step %v is said to be stored while it is being written", stored)
+	}
+	goOn()
+	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["stored_step"].(float64) > 0 })
+	act(t, e, "PauseRun", `{"run":"r"}`)
+}
+
 // A run that ends on a full disk is paused, not done; its network stays in memory and is what is saved; and once there
 // is room it is stored, and done.
 func TestFullDiskAtTheEndOfARun(t *testing.T) {
