@@ -117,8 +117,8 @@ func TestCommandsBesideAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	made := fmt.Sprintf("cancelled is cancelled at 0, created is created at 0, learned is done at 2, stepped is paused at %d",
-		steps.Load())
+	made := fmt.Sprintf(
+		"cancelled is cancelled at 0, created is created at 0, learned is done at 2, stepped is paused at %d", steps.Load())
 	if got := states(t, c); got != want || !strings.HasSuffix(got, made) {
 		t.Errorf("after a kill the runs are\n%s, want\n%s, with %d steps", got, want, steps.Load())
 	}
