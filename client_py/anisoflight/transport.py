@@ -102,7 +102,8 @@ class Connection:
     ) -> Stream[Message]:
         """The messages of a DoExchange; a second thread writes `batches` while they come in.
 
-        Batches that wait for messages must end when `ended` is called: no more will come.
+        Batches that wait for messages must end when `ended` is called: no more will come. Heartbeats are then passed
+        over here: a caller that works on an answer for minutes must not keep the stream from being read.
         """
         client, options = self._client, self._options
         descriptor = fl.FlightDescriptor.for_command(_encode({"op": op, **request}))
@@ -112,7 +113,9 @@ class Connection:
             call.on_cancel(reader.cancel)
             writing = start_thread(_write, call, writer, schema, batches)
             try:
-                yield from _messages(reader)
+                for message in _messages(reader):
+                    if ended is None or message.event.get("event") != "progress":
+                        yield message
             finally:
                 if ended is not None:
                     ended()

@@ -156,7 +156,7 @@ class _Answers:
         return self._tensor(np.moveaxis(values, -1, 1))
 
     def _tensor(self, values: Array) -> Tensor:
-        return torch.as_tensor(np.ascontiguousarray(values)).to(self.device, self.dtype)
+        return torch.tensor(np.ascontiguousarray(values)).to(self.device, self.dtype)  # a copy: columns are read-only
 
     def _noisy(self, x0: Tensor, eps: Tensor, root: Tensor) -> Tensor:
         return x0 + _mixed(root, self.subspaces.split(eps))
