@@ -12,6 +12,8 @@ import pytest
 import wire
 
 import anisoflight
+from anisoflight.fid.errors import FidError
+from anisoflight.fid.sources import ServerDataset, ServerSamples
 
 NETWORK = {
     "model_type": "SongUNet",
@@ -212,3 +214,10 @@ def test_fields_start_from_their_law(client: anisoflight.Client) -> None:
     )
     drawn = client.sample("started", n=200, nfe=6, solver="dpmpp2m", grid="polynomial", schedule="field-start").images
     assert np.abs((drawn.mean((0, 1, 2)) - real.mean((0, 1, 2))) / real.std((0, 1, 2))).max() < 0.2
+
+
+def test_fid_is_of_images(client: anisoflight.Client, field: str, trained: str) -> None:
+    with pytest.raises(FidError, match=r"data set 'weather' has float32 in units of its own"):
+        ServerDataset(client, field)
+    with pytest.raises(FidError, match=r"model 'weather' has float32 in units of its own"):
+        ServerSamples(client, trained, 0, 4, {"nfe": 3})

@@ -46,6 +46,12 @@ class Source(Protocol):
         ...
 
 
+def _fields(what: str) -> FidError:
+    """The error of values in units of their own."""
+    said = "has float32 in units of its own, and FID sees images; Client.compare has a Fréchet distance of fields"
+    return FidError(f"{what} {said}", "BAD_IMAGES")
+
+
 @dataclass
 class ServerSamples:
     """Samples of a model for the seeds first … first + count − 1. Options are Sample's own."""
@@ -61,7 +67,10 @@ class ServerSamples:
     """NFE that the server counted, of the samples read so far."""
 
     def __post_init__(self) -> None:
-        self.weights = self.client.describe_model(self.model)["hash"]
+        described = self.client.describe_model(self.model)
+        if described.get("normalization"):
+            raise _fields(f"model {self.model!r}")
+        self.weights = described["hash"]
 
     def identity(self) -> dict[str, Any]:
         seeds = f"{self.first}-{self.first + self.count - 1}"
@@ -113,6 +122,8 @@ class ServerDataset:
         known = self.client.datasets()
         if self.name not in known.index:
             self.client.dataset(self.name, limit=1)  # raises the server's own error
+        if "normalization" in known and isinstance(known.loc[self.name, "normalization"], dict):
+            raise _fields(f"data set {self.name!r}")
         self.count = int(known.loc[self.name, "rows"])  # pyright: ignore[reportArgumentType]
         self.hash = str(known.loc[self.name, "hash"])
 

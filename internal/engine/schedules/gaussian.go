@@ -28,7 +28,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		if err != nil {
 			return nil, err
 		}
-		if _, err := k.Catalog.ImagesFor(m, req.Dataset); err != nil {
+		if d, err = k.Catalog.ImagesFor(m, req.Dataset); err != nil {
 			return nil, err
 		}
 		if req.T == 0 {
