@@ -18,11 +18,15 @@ func (b *Budget) Held() int64 { return b.held.Load() }
 // Within returns u as an upload of the budget: a batch for which it has no room is refused, and what the upload holds
 // is given back when it is over.
 func (b *Budget) Within(u api.Upload, in api.Schema) api.Upload {
-	w := &budgeted{Upload: u, budget: b, rowBytes: in.RowBytes()}
+	return &budgeted{Upload: u, budget: b, rowBytes: api.Times(in.RowBytes(), costOf(u))}
+}
+
+// costOf returns how many bytes an upload takes for each one on the wire: 1, unless it says otherwise.
+func costOf(u api.Upload) int64 {
 	if c, ok := u.(interface{ cost() int64 }); ok {
-		w.rowBytes = api.Times(w.rowBytes, c.cost())
+		return c.cost()
 	}
-	return w
+	return 1
 }
 
 // How many bytes of memory the uploads that are collected there take, for each one on the wire.
@@ -38,6 +42,8 @@ func (*basisUpload) cost() int64    { return basisCost }
 func (*modelUpload) cost() int64    { return modelCost }
 
 func (*conditionsUpload) cost() int64 { return conditionsCost }
+
+func (u *announced) cost() int64 { return costOf(u.Upload) }
 
 type budgeted struct {
 	api.Upload
