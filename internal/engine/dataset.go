@@ -6,6 +6,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -18,7 +19,7 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	from := min(req.Offset, d.Len())
 	to := from + min(req.Limit, d.Len()-from)
 	schema := datasetSchema(d)
-	schema.Metadata = metadata("Dataset", req, append(normalized(d.Normalization()), "dataset", req.Dataset)...)
+	schema.Metadata = reply.Metadata("Dataset", req, append(reply.Normalized(d.Normalization()), "dataset", req.Dataset)...)
 	bytes, err := e.price(schema, int64(to-from))
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	return &api.Job{
 		Schema: schema, Rows: int64(to - from), Bytes: bytes,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
-			most := rowsPerBatch(schema, api.DefaultBatchBytes)
+			most := reply.RowsPerBatch(schema, api.DefaultBatchBytes)
 			for i := from; i < to; i += most {
 				if err := ctx.Err(); err != nil {
 					return err

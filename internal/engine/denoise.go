@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -35,7 +36,7 @@ func (e *Engine) exchangeDenoise(_ context.Context, req api.Denoise, in api.Sche
 	}
 	x := in.Columns[in.Index("x")]
 	h, w, c := m.ImageSize()
-	out := api.Schema{Metadata: modelMetadata(m, "Denoise", req)}
+	out := api.Schema{Metadata: reply.OfModel(m, "Denoise", req)}
 	for _, name := range []string{"denoised", "flow", "raw"} {
 		out.Columns = append(out.Columns, input.ImageColumn(name, api.Float32, d.from, h, w, c))
 	}
@@ -47,7 +48,7 @@ func (e *Engine) exchangeDenoise(_ context.Context, req api.Denoise, in api.Sche
 	if err := m.Hold(); err != nil {
 		return nil, err
 	}
-	return &api.Exchange{Out: out, Window: exchangeWindow, Close: m.Release, Do: d.answer}, nil
+	return &api.Exchange{Out: out, Window: reply.Window, Close: m.Release, Do: d.answer}, nil
 }
 
 // prepare chooses the basis and checks the columns.

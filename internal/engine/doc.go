@@ -4,10 +4,12 @@
 //	catalog        what is stored: models, schedules, bases, data sets
 //	runs           the life of training runs
 //	batch          the fair queue for the device, dynamic batching, trajectories
-//	schedules      making and benching schedules
+//	sampling       requests for samples: plans, where they start, guidance, rows
+//	schedules      making, benching and tabulating schedules; their files
 //	remote         schedules for networks that clients evaluate
 //	uploads        what clients send: data sets, bases, schedules
 //	input          checks of the tables that requests bring
+//	reply          what all replies have in common: metadata, price, batches
 //	explain        errors of the floors below as codes of the contract
 //
 // An operation is prepared before it runs: Prepare checks the request, finds what it names, and prices the reply, so
@@ -20,5 +22,5 @@
 // network evaluation; every error is an *api.Error or becomes one in api.ErrorOf.
 //
 // The engine imports the rooms above, the floors below them (train, kernels, schedule), internal/process and
-// flight/api; nothing of gRPC or Arrow. Begin reading with Engine, then operations.go and sample.go.
+// flight/api; nothing of gRPC or Arrow. Begin reading with Engine, then operations.go and sampling.
 package engine

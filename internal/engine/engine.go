@@ -7,8 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/engine/uploads"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -111,6 +113,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // Joined returns how many evaluations were made in the slot of another request.
 func (e *Engine) Joined() uint64 { return e.batcher.Joined() }
+
+// price returns the bytes of so many rows of a schema, or TOO_LARGE where a reply may not have them.
+func (e *Engine) price(s api.Schema, rows int64) (int64, error) {
+	return reply.Price(e.cfg.MaxBytes, s, rows)
+}
 
 // Rest stores the runs at once, and starts none from then on: it is for a server that is told to end, before it waits
 // for the requests under way.

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -31,42 +33,40 @@ func (e *Engine) prepareEvaluateModel(_ context.Context, req api.EvaluateModel) 
 	if err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: evaluationColumns, Metadata: modelMetadata(m, "EvaluateModel", req)}
+	schema := api.Schema{Columns: evaluationColumns, Metadata: reply.OfModel(m, "EvaluateModel", req)}
 	most := api.Times(int64(s.Rows())*int64(s.J()), int64(req.Points))
 	if _, err := e.price(schema, most); err != nil {
 		return nil, err
 	}
+	return e.pass(m, schema, func(ctx context.Context, out *reply.Rows, report func(done, total int)) error {
+		rows, err := passes.Evaluate(ctx, on, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
+			Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report,
+		})
+		for _, r := range rows {
+			out.Add([]int{int(r.Label), int(r.Subspace)}, []float64{r.T, r.Sigma, r.Loss, r.Residual, r.Stderr})
+		}
+		return err
+	}), nil
+}
+
+// pass is the job of one pass of a model over a data set, whose rows come at its end.
+func (e *Engine) pass(
+	m *catalog.Model, schema api.Schema,
+	measure func(ctx context.Context, out *reply.Rows, report func(done, total int)) error,
+) *api.Job {
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		if err := m.Hold(); err != nil {
 			return err
 		}
 		defer m.Release()
-		var rows []passes.EvaluationRow
-		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = passes.Evaluate(ctx, on, m.Weights(), d, s.Schedule, passes.EvaluateSettings{
-				Points: req.Points, Samples: req.Samples, C: req.C, Seed: req.Seed, Progress: report,
-			})
-			return err
+		out := reply.NewRows(schema.Columns)
+		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) error {
+			return measure(ctx, out, report)
 		})
 		if err != nil {
 			return err
 		}
-		return emit(api.Event{Batch: evaluationBatch(rows), Meta: api.Done(int64(len(rows)), int64(len(rows)))})
-	}}, nil
-}
-
-func evaluationBatch(rows []passes.EvaluationRow) *api.Batch {
-	n := len(rows)
-	label, subspace := make([]int32, n), make([]int32, n)
-	var cols [5][]float64
-	for i := range cols {
-		cols[i] = make([]float64, n)
-	}
-	for i, r := range rows {
-		label[i], subspace[i] = r.Label, r.Subspace
-		for k, v := range []float64{r.T, r.Sigma, r.Loss, r.Residual, r.Stderr} {
-			cols[k][i] = v
-		}
-	}
-	return &api.Batch{Rows: n, Cols: []any{label, subspace, cols[0], cols[1], cols[2], cols[3], cols[4]}}
+		n := int64(out.Len())
+		return emit(api.Event{Batch: out.Batch(), Meta: api.Done(n, n)})
+	}}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -19,7 +20,7 @@ func (e *Engine) prepareBasis(_ context.Context, req api.Basis) (*api.Job, error
 			{Name: "label", Type: api.Int32},
 			{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{b.H(), b.W()}, DimNames: []string{"H", "W"}},
 		},
-		Metadata: metadata("Basis", req),
+		Metadata: reply.Metadata("Basis", req),
 	}
 	labels := b.Classes()
 	if labels == nil {
@@ -34,7 +35,7 @@ func (e *Engine) prepareBasis(_ context.Context, req api.Basis) (*api.Job, error
 		emit func(api.Event) error,
 	) error {
 		var done int64
-		most := rowsPerBatch(schema, api.DefaultBatchBytes)
+		most := reply.RowsPerBatch(schema, api.DefaultBatchBytes)
 		for _, label := range labels {
 			v, err := b.Vectors(label)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 )
 
 // prepareModel reads the files of a model back: config.json, as the server has it with every default, and
@@ -30,7 +31,7 @@ func (e *Engine) prepareModel(_ context.Context, req api.Model) (*api.Job, error
 	total := int64(len(config)) + info.Size()
 	schema := api.Schema{
 		Columns: []api.Column{{Name: "bytes", Type: api.Uint8, Kind: api.Tensor, Shape: []int{api.PartBytes}}},
-		Metadata: metadata("Model", struct {
+		Metadata: reply.Metadata("Model", struct {
 			api.Model
 			ConfigBytes  int   `json:"config_bytes"`
 			WeightsBytes int64 `json:"weights_bytes"`
@@ -55,7 +56,7 @@ func (e *Engine) prepareModel(_ context.Context, req api.Model) (*api.Job, error
 
 // parts emits what a reader has, in rows the last of which is filled up with zeros.
 func parts(ctx context.Context, from io.Reader, schema api.Schema, rows int64, emit func(api.Event) error) error {
-	most := rowsPerBatch(schema, api.DefaultBatchBytes)
+	most := reply.RowsPerBatch(schema, api.DefaultBatchBytes)
 	for done := int64(0); done < rows; {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -20,7 +21,7 @@ func TestPlanSampler(t *testing.T) {
 		return p, err
 	}
 	for label, middle := range []float64{0.1, 1} { // g(5)
-		p, err := plan(`{"schedule":"two","label":` + itoa(label) + `,"solver":"euler","steps":2}`)
+		p, err := plan(`{"schedule":"two","label":` + strconv.Itoa(label) + `,"solver":"euler","steps":2}`)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
@@ -50,50 +51,22 @@ func (e *Engine) preparePredict(_ context.Context, req api.Predict) (*api.Job, e
 		req.T = own.T()
 	}
 	req.G0 = m.G0(req.G0)
-	schema := api.Schema{Columns: predictColumns, Metadata: modelMetadata(m, "Predict", req)}
+	schema := api.Schema{Columns: predictColumns, Metadata: reply.OfModel(m, "Predict", req)}
 	schema.Metadata["bases"] = strings.Join(basis.Names(nil), " ")
-	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		if err := m.Hold(); err != nil {
-			return err
-		}
-		defer m.Release()
-		var rows []passes.Prediction
-		err := e.queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
-			rows, err = passes.Predict(ctx, on, m.Weights(), d, passes.PredictSettings{
-				T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases,
-				Progress: report,
-			})
-			return err
+	return e.pass(m, schema, func(ctx context.Context, out *reply.Rows, report func(done, total int)) error {
+		rows, err := passes.Predict(ctx, on, m.Weights(), d, passes.PredictSettings{
+			T: req.T, G0: req.G0, C: req.C, Points: req.Points, Samples: req.Samples, Seed: req.Seed, Bases: req.Bases,
+			Progress: report,
 		})
-		if err != nil {
-			return err
+		for _, p := range rows {
+			perClass, cuts := 0, [2]int{}
+			if p.PerClass {
+				perClass = 1
+			}
+			copy(cuts[:], p.Cuts)
+			out.Add([]int{slices.Index(basis.Names(nil), p.Basis), perClass, p.K, cuts[0], cuts[1]},
+				[]float64{p.Energy, p.Stderr, p.Gain, p.GainStderr})
 		}
-		return emit(api.Event{Batch: predictionBatch(rows), Meta: api.Done(int64(len(rows)), int64(len(rows)))})
-	}}, nil
-}
-
-func predictionBatch(rows []passes.Prediction) *api.Batch {
-	var whole [5][]int32
-	var numbers [4][]float64
-	for _, p := range rows {
-		perClass, cuts := 0, [2]int{}
-		if p.PerClass {
-			perClass = 1
-		}
-		copy(cuts[:], p.Cuts)
-		for c, v := range []int{slices.Index(basis.Names(nil), p.Basis), perClass, p.K, cuts[0], cuts[1]} {
-			whole[c] = append(whole[c], int32(v))
-		}
-		for c, v := range []float64{p.Energy, p.Stderr, p.Gain, p.GainStderr} {
-			numbers[c] = append(numbers[c], v)
-		}
-	}
-	out := &api.Batch{Rows: len(rows)}
-	for _, v := range whole {
-		out.Cols = append(out.Cols, v)
-	}
-	for _, v := range numbers {
-		out.Cols = append(out.Cols, v)
-	}
-	return out
+		return err
+	}), nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -9,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/remote"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
@@ -58,12 +60,12 @@ func (e *Engine) exchangeScheduleGradient(
 			{Name: "A", Type: api.Float64, Kind: api.List, Shape: j},
 			{Name: "B", Type: api.Float64, Kind: api.List, Shape: j},
 		},
-		Metadata: modelMetadata(m, "ScheduleGradient", req),
+		Metadata: reply.OfModel(m, "ScheduleGradient", req),
 	}
 	if err := m.Hold(); err != nil {
 		return nil, err
 	}
-	return &api.Exchange{Out: out, Window: exchangeWindow, Close: m.Release, Do: x.answer, End: x.end}, nil
+	return &api.Exchange{Out: out, Window: reply.Window, Close: m.Release, Do: x.answer, End: x.end}, nil
 }
 
 // checkInput checks the columns; the three images have one layout.
@@ -148,7 +150,7 @@ func (e *Engine) exchangeRemoteSchedule(_ context.Context, req api.RemoteSchedul
 	}
 	out := api.Schema{
 		Columns:  s.Questions(),
-		Metadata: metadata("RemoteSchedule", req, "subspaces", itoa(s.J()), "estimator", string(s.Mode())),
+		Metadata: reply.Metadata("RemoteSchedule", req, "subspaces", strconv.Itoa(s.J()), "estimator", string(s.Mode())),
 	}
 	return &api.Exchange{
 		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.Begin, Do: s.Answer, End: s.End, Close: s.Close,

@@ -28,7 +28,7 @@ func startFile(t *testing.T, e *Engine, schedule string) (*start.Start, api.Sche
 		t.Fatal(err)
 	}
 	file := reply.(api.SchedulePart)
-	s, err := checkpoint.DecodeStart(file.File)
+	s, err := checkpoint.StartFile.Decode(file.File)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestStartIsStored(t *testing.T) {
 	}
 	body = fmt.Sprintf(`{"name":"bad","file":%s,"start":"AAAA"}`, text)
 	if _, err := perform(t.Context(), e, "ImportSchedule", body, nil); err == nil ||
-		!strings.Contains(err.Error(), "The start is refused") {
+		!strings.Contains(err.Error(), "start cannot be used") {
 		t.Errorf("a broken start: %v", err)
 	}
 }

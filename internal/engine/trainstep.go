@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
@@ -21,7 +22,7 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 	if err := r.MayStep(); err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	schema := api.Schema{Columns: runs.RowColumns(), Metadata: reply.Metadata("TrainStep", req, "run", req.Run)}
 	bytes, err := e.price(schema, int64(req.Steps))
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (e *Engine) prepareWatchRun(ctx context.Context, req api.WatchRun) (*api.Jo
 	if err := r.History(ctx); err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("WatchRun", req, "run", req.Run)}
+	schema := api.Schema{Columns: runs.RowColumns(), Metadata: reply.Metadata("WatchRun", req, "run", req.Run)}
 	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
 		return r.Watch(ctx, req.From, emit)
 	}}, nil
@@ -95,7 +96,7 @@ func (e *Engine) exchangeTrainStep(_ context.Context, req api.TrainStep, in api.
 		return nil, err
 	}
 	s.rest()
-	out := api.Schema{Columns: runs.RowColumns(), Metadata: metadata("TrainStep", req, "run", req.Run)}
+	out := api.Schema{Columns: runs.RowColumns(), Metadata: reply.Metadata("TrainStep", req, "run", req.Run)}
 	return &api.Exchange{
 		Out: out, Window: 2, Do: s.answer,
 		End: func(ctx context.Context) (map[string]any, error) {

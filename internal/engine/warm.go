@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -64,7 +65,7 @@ func (e *Engine) warmAll(ctx context.Context) {
 			if !e.idle(ctx) {
 				return
 			}
-			e.warming.note(func(i *api.Warming) { i.Current = name + " " + itoa(batch) })
+			e.warming.note(func(i *api.Warming) { i.Current = name + " " + strconv.Itoa(batch) })
 			began := time.Now()
 			if err := e.warmOne(ctx, name, batch); err == nil {
 				e.log.Info("warmed up", "model", name, "batch", batch, "seconds", time.Since(began).Seconds())

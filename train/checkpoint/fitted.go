@@ -1,26 +1,21 @@
 package checkpoint
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-const (
-	fittedFile    = "fitted.safetensors"
-	fittedFormat  = "anisoflight-fitted"
-	fittedVersion = "1"
-)
-
-// EncodeFitted returns the safetensors file of fitted coefficients. Its tensors, all of float64,
-// are the nodes and, of each step, the weights in the coordinates of the schedule's statistics:
+// FittedFile is that of fitted coefficients. Its tensors, all of float64, are the nodes and, of
+// each step, the weights in the coordinates of the schedule's statistics:
 //
 //	sigma  [N + 1]  noise levels, decreasing
 //	alpha  [N, d]
 //	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
-func EncodeFitted(s *solver.Fitted) ([]byte, error) {
+var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
+
+func writeFitted(s *solver.Fitted) *safetensors.File {
 	n, d, h := len(s.Alpha), len(s.Alpha[0]), 0
 	for _, stage := range s.Beta {
 		for _, beta := range stage {
@@ -33,54 +28,38 @@ func EncodeFitted(s *solver.Fitted) ([]byte, error) {
 			copy(flat[(i*d+f)*h:], beta)
 		}
 	}
-	return encode(&safetensors.File{
-		Metadata: map[string]string{"format": fittedFormat, "version": fittedVersion},
-		Tensors: []safetensors.Tensor{
-			safetensors.FromFloat64s("sigma", []int{n + 1}, s.Sigma),
-			safetensors.FromFloat64s("alpha", []int{n, d}, slices.Concat(s.Alpha...)),
-			safetensors.FromFloat64s("beta", []int{n, d, h}, flat),
-		},
-	})
+	return &safetensors.File{Tensors: []safetensors.Tensor{
+		safetensors.FromFloat64s("sigma", []int{n + 1}, s.Sigma),
+		safetensors.FromFloat64s("alpha", []int{n, d}, slices.Concat(s.Alpha...)),
+		safetensors.FromFloat64s("beta", []int{n, d, h}, flat),
+	}}
 }
 
-// DecodeFitted reads what EncodeFitted wrote. What cannot be used is an *[Error].
-func DecodeFitted(b []byte) (*solver.Fitted, error) {
-	f, err := safetensors.Decode(b)
-	if err != nil {
-		return nil, inFile(fittedFile, err)
+func readFitted(f *sidecarFile) (*solver.Fitted, error) {
+	t := f.Lookup("beta")
+	if t == nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
+		return nil, f.failf("beta", "must be there, of three dimensions")
 	}
-	if f.Metadata["format"] != fittedFormat || f.Metadata["version"] != fittedVersion {
-		return nil, &Error{File: fittedFile, Msg: "is of another format or version; want " + fittedFormat + " " +
-			fittedVersion}
-	}
-	sizes := map[string][]int{}
-	values := map[string][]float64{}
-	for name, rank := range map[string]int{"sigma": 1, "alpha": 2, "beta": 3} {
-		t := f.Lookup(name)
-		if t == nil || t.DType != safetensors.F64 || len(t.Shape) != rank {
-			return nil, &Error{File: fittedFile, Tensor: name, Msg: fmt.Sprintf("must be float64 of %d dimensions", rank)}
+	n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
+	var values [3][]float64
+	for i, tensor := range []struct {
+		name  string
+		shape []int
+	}{{"sigma", []int{n + 1}}, {"alpha", []int{n, d}}, {"beta", []int{n, d, h}}} {
+		var err error
+		if values[i], err = f.float64s(tensor.name, tensor.shape...); err != nil {
+			return nil, err
 		}
-		sizes[name] = t.Shape
-		if values[name], err = t.Float64s(); err != nil {
-			return nil, inFile(fittedFile, err)
-		}
-	}
-	n, d, h := sizes["beta"][0], sizes["beta"][1], sizes["beta"][2]
-	if n < 1 || d < 1 || h < 1 || sizes["sigma"][0] != n+1 || !slices.Equal(sizes["alpha"], []int{n, d}) {
-		return nil, &Error{File: fittedFile, Tensor: "beta", Msg: fmt.Sprintf("has shape %v beside sigma %v and alpha %v",
-			sizes["beta"], sizes["sigma"], sizes["alpha"])}
-	}
-	for name, v := range values {
-		for _, x := range v {
+		for _, x := range values[i] {
 			if x-x != 0 {
-				return nil, &Error{File: fittedFile, Tensor: name, Msg: "must be finite"}
+				return nil, f.failf(tensor.name, "must be finite")
 			}
 		}
 	}
-	out := &solver.Fitted{Sigma: values["sigma"]}
+	out := &solver.Fitted{Sigma: values[0]}
 	for i := range n {
-		out.Alpha = append(out.Alpha, values["alpha"][i*d:(i+1)*d])
-		out.Beta = append(out.Beta, slices.Collect(slices.Chunk(values["beta"][i*d*h:(i+1)*d*h], h)))
+		out.Alpha = append(out.Alpha, values[1][i*d:(i+1)*d])
+		out.Beta = append(out.Beta, slices.Collect(slices.Chunk(values[2][i*d*h:(i+1)*d*h], h)))
 	}
 	return out, nil
 }

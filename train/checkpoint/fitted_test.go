@@ -16,11 +16,11 @@ func TestFittedComesBack(t *testing.T) {
 		Alpha: [][]float64{{1, 2}, {0.1, 0.3}},
 		Beta:  [][][]float64{{{0.5}, {0.25}}, {{1, 0, -0.5}, {0.125, 0, 2}}},
 	}
-	file, err := EncodeFitted(s)
+	file, err := FittedFile.Encode(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := DecodeFitted(file)
+	back, err := FittedFile.Decode(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestFittedComesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := DecodeFitted(bad); err == nil {
+		if _, err := FittedFile.Decode(bad); err == nil {
 			t.Errorf("without %s: accepted", name)
 		}
 	}

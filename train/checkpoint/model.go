@@ -19,7 +19,6 @@ const (
 	weightsFile  = "model.safetensors"
 	scheduleFile = "schedule.json"
 	basisFile    = "basis.safetensors"
-	startFile    = "start.safetensors" // of a schedule's folder alone
 )
 
 // Model is a network with its values and, where it has one, its own schedule.

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -30,26 +31,10 @@ func SaveSchedule(dir string, s Schedule) error {
 	if err := addSchedule(files, s.Schedule, s.Basis); err != nil {
 		return err
 	}
-	if s.Start != nil {
-		out, err := EncodeStart(s.Start)
-		if err != nil {
-			return err
-		}
-		files[startFile] = out
-	}
-	if s.Statistics != nil {
-		out, err := EncodeStatistics(s.Statistics)
-		if err != nil {
-			return err
-		}
-		files[statisticsFile] = out
-	}
-	if s.Fitted != nil {
-		out, err := EncodeFitted(s.Fitted)
-		if err != nil {
-			return err
-		}
-		files[fittedFile] = out
+	err := errors.Join(StartFile.add(files, s.Start), StatisticsFile.add(files, s.Statistics),
+		FittedFile.add(files, s.Fitted))
+	if err != nil {
+		return err
 	}
 	return writeFolder(dir, files, true)
 }
@@ -61,9 +46,9 @@ func LoadSchedule(dir string) (Schedule, error) {
 		err = readParts(folder, []part{
 			schedulePart(&s.Schedule, false),
 			basisPart(basisFile, &s.Basis, true),
-			{startFile, true, func(b []byte) (err error) { s.Start, err = DecodeStart(b); return err }},
-			{statisticsFile, true, func(b []byte) (err error) { s.Statistics, err = DecodeStatistics(b); return err }},
-			{fittedFile, true, func(b []byte) (err error) { s.Fitted, err = DecodeFitted(b); return err }},
+			StartFile.part(&s.Start),
+			StatisticsFile.part(&s.Statistics),
+			FittedFile.part(&s.Fitted),
 		})
 		return s, err
 	})

@@ -47,22 +47,22 @@ func TestStartRoundTrip(t *testing.T) {
 		{Covariance: start.Full},
 	} {
 		s := startOf(t, set)
-		file, err := EncodeStart(s)
+		file, err := StartFile.Encode(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := DecodeStart(file)
+		back, err := StartFile.Decode(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(back, s) {
 			t.Errorf("%+v came back as %+v", s, back)
 		}
-		again, err := EncodeStart(back)
+		again, err := StartFile.Encode(back)
 		if err != nil || !bytes.Equal(again, file) {
 			t.Errorf("%s: another file, %v", set.Covariance, err)
 		}
-		if hash, err := HashStart(s); err != nil || hash != hashOf(file) {
+		if hash, err := StartFile.Hash(s); err != nil || hash != hashOf(file) {
 			t.Errorf("%s: hash %s, %v", set.Covariance, hash, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestScheduleFolderWithStart(t *testing.T) {
 
 // What is no start is refused by name.
 func TestDecodeStartRefuses(t *testing.T) {
-	good, err := EncodeStart(startOf(t, start.Settings{Covariance: start.PCA, Rank: 2}))
+	good, err := StartFile.Encode(startOf(t, start.Settings{Covariance: start.PCA, Rank: 2}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func TestDecodeStartRefuses(t *testing.T) {
 		change func(f *safetensors.File)
 		want   string
 	}{
-		"format":         {func(f *safetensors.File) { f.Metadata["format"] = "pt" }, "is not a start"},
+		"format":         {func(f *safetensors.File) { f.Metadata["format"] = "pt" }, "must be of format anisoflight-start"},
 		"covariance":     {func(f *safetensors.File) { f.Metadata["covariance"] = "x" }, "covariance must be one of"},
 		"shrinkage":      {func(f *safetensors.File) { f.Metadata["shrinkage"] = "x" }, "metadata that cannot be read"},
-		"no mean":        {func(f *safetensors.File) { f.Tensors = f.Tensors[1:] }, "mean.-1 must be there"},
+		"no mean":        {func(f *safetensors.File) { f.Tensors = f.Tensors[1:] }, "mean.-1"},
 		"a label's name": {func(f *safetensors.File) { f.Tensors[0].Name = "mean.x" }, "is not the mean"},
 		"no variance": {func(f *safetensors.File) {
 			f.Tensors = slices.DeleteFunc(f.Tensors, func(t safetensors.Tensor) bool { return t.Name == "variance.-1" })
@@ -124,14 +124,14 @@ func TestDecodeStartRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = DecodeStart(file)
+			_, err = StartFile.Decode(file)
 			var own *Error
 			if !errors.As(err, &own) || !strings.Contains(err.Error(), q.want) {
 				t.Errorf("error %v, want %q", err, q.want)
 			}
 		})
 	}
-	if _, err := DecodeStart([]byte("x")); err == nil {
+	if _, err := StartFile.Decode([]byte("x")); err == nil {
 		t.Error("a file of one byte is a start")
 	}
 }

@@ -30,11 +30,11 @@ func someStatistics(t *testing.T, labels []int) *local.Statistics {
 func TestStatisticsComeBack(t *testing.T) {
 	for _, labels := range [][]int{nil, {0, 3}} {
 		s := someStatistics(t, labels)
-		file, err := EncodeStatistics(s)
+		file, err := StatisticsFile.Encode(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := DecodeStatistics(file)
+		back, err := StatisticsFile.Decode(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +46,8 @@ func TestStatisticsComeBack(t *testing.T) {
 				t.Errorf("row %d: %s", r, diff)
 			}
 		}
-		first, _ := HashStatistics(s)
-		again, err := HashStatistics(back)
+		first, _ := StatisticsFile.Hash(s)
+		again, err := StatisticsFile.Hash(back)
 		if err != nil || first != again {
 			t.Errorf("hashes %s and %s, %v", first, again, err)
 		}
@@ -56,7 +56,7 @@ func TestStatisticsComeBack(t *testing.T) {
 
 // TestBadStatistics: what cannot be used is an *Error that names the tensor.
 func TestBadStatistics(t *testing.T) {
-	good, err := EncodeStatistics(someStatistics(t, nil))
+	good, err := StatisticsFile.Encode(someStatistics(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +79,13 @@ func TestBadStatistics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = DecodeStatistics(file)
+		_, err = StatisticsFile.Decode(file)
 		var wrong *Error
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := DecodeStatistics([]byte("hello")); err == nil {
+	if _, err := StatisticsFile.Decode([]byte("hello")); err == nil {
 		t.Error("no file at all: accepted")
 	}
 }

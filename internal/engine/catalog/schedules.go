@@ -50,25 +50,17 @@ func (c *Catalog) scanSchedules() {
 		c.schedules[name] = Schedule{Schedule: s, Name: name, files: api.Integrity{State: api.Unverified}}
 	}
 	for _, name := range StoredNames(c.folders.Schedules, ScheduleFolderSuffix) {
-		s, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
+		parts, err := checkpoint.LoadSchedule(c.scheduleFolder(name))
+		var s Schedule
+		if err == nil {
+			s, err = NewSchedule(name, parts)
+		}
 		if err != nil {
 			c.leaveOut(scheduleKind, name, err)
 			continue
 		}
-		from, err := HashedStart(s.Start)
-		if err != nil {
-			c.leaveOut(scheduleKind, name, err)
-			continue
-		}
-		gains, err := HashedStatistics(s.Statistics)
-		if err != nil {
-			c.leaveOut(scheduleKind, name, err)
-			continue
-		}
-		c.schedules[name] = Schedule{
-			Schedule: s.Schedule, Name: name, Basis: s.Basis, Start: from, Statistics: gains, Fitted: s.Fitted,
-			files: ReadWhole(c.scheduleFolder(name)),
-		}
+		s.files = ReadWhole(c.scheduleFolder(name))
+		c.schedules[name] = s
 	}
 }
 
@@ -94,6 +86,29 @@ type Schedule struct {
 	Statistics *Statistics
 	Fitted     *solver.Fitted // coefficients of the solver fitted; nil for none
 	files      api.Integrity
+}
+
+// NewSchedule returns a schedule with what travels with it, under a name.
+func NewSchedule(name string, of checkpoint.Schedule) (Schedule, error) {
+	s := Schedule{Schedule: of.Schedule, Name: name, Basis: of.Basis, Fitted: of.Fitted}
+	var err error
+	if s.Start, err = hashedStart(of.Start); err != nil {
+		return s, err
+	}
+	s.Statistics, err = hashedStatistics(of.Statistics)
+	return s, err
+}
+
+// Stored returns what NewSchedule was given.
+func (s Schedule) Stored() checkpoint.Schedule {
+	of := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis, Fitted: s.Fitted}
+	if s.Start != nil {
+		of.Start = s.Start.Start
+	}
+	if s.Statistics != nil {
+		of.Statistics = s.Statistics.Statistics
+	}
+	return of
 }
 
 // ScheduleNamed finds what a request calls a schedule: "edm", a stored one, or a model's own, which is "edm" for a
@@ -178,14 +193,7 @@ func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 	if err := c.FreeSchedule(s.Name, replace); err != nil {
 		return err
 	}
-	stored := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis}
-	if s.Start != nil {
-		stored.Start = s.Start.Start
-	}
-	if s.Statistics != nil {
-		stored.Statistics, stored.Fitted = s.Statistics.Statistics, s.Fitted
-	}
-	if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), stored); err != nil {
+	if err := checkpoint.SaveSchedule(c.scheduleFolder(s.Name), s.Stored()); err != nil {
 		return err
 	}
 	if err := atomicdir.Remove(c.scheduleFile(s.Name)); err != nil {

@@ -12,12 +12,12 @@ type Start struct {
 	Hash string
 }
 
-// HashedStart returns a start with its hash, nil for nil.
-func HashedStart(s *start.Start) (*Start, error) {
+// hashedStart returns a start with its hash, nil for nil.
+func hashedStart(s *start.Start) (*Start, error) {
 	if s == nil {
 		return nil, nil
 	}
-	hash, err := checkpoint.HashStart(s)
+	hash, err := checkpoint.StartFile.Hash(s)
 	return &Start{Start: s, Hash: hash}, err
 }
 

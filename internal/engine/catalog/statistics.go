@@ -15,12 +15,12 @@ type Statistics struct {
 	Hash string
 }
 
-// HashedStatistics returns statistics with their hash, nil for nil.
-func HashedStatistics(s *local.Statistics) (*Statistics, error) {
+// hashedStatistics returns statistics with their hash, nil for nil.
+func hashedStatistics(s *local.Statistics) (*Statistics, error) {
 	if s == nil {
 		return nil, nil
 	}
-	hash, err := checkpoint.HashStatistics(s)
+	hash, err := checkpoint.StatisticsFile.Hash(s)
 	return &Statistics{Statistics: s, Hash: hash}, err
 }
 

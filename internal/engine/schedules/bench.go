@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -161,7 +162,7 @@ func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 	// fails when ctx has ended, and then measuring does
 	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) })
 	laws := laws{bench: b, report: progress}
-	out := benchRows{}
+	out := reply.NewRows(BenchColumns)
 	for i, s := range b.schedules {
 		samplers := map[int]sampler{}
 		for _, label := range b.labels(s) {
@@ -188,13 +189,13 @@ func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 					if err != nil {
 						return err
 					}
-					out.add(i, k, label, plan, report)
+					addReport(out, i, k, label, plan, report)
 				}
 			}
 		}
 	}
-	n := int64(len(out.ints[0]))
-	return emit(api.Event{Batch: out.batch(), Meta: api.Done(n, n)})
+	n := int64(out.Len())
+	return emit(api.Event{Batch: out.Batch(), Meta: api.Done(n, n)})
 }
 
 // sampler runs a plan on a law that is split by a basis.

@@ -75,9 +75,8 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 	if err != nil {
 		return nil, err
 	}
-	if api.Times(int64(req.Samples), int64(on.Pixels())) > mostTeacher {
-		return nil, api.Errorf(api.TooLarge, "%d samples of %d values take too much memory", req.Samples, on.Pixels()).
-			WithHint("Ask for fewer samples.")
+	if err := checkMemory(req.Samples, on, 1, mostTeacher); err != nil {
+		return nil, err
 	}
 	f := &few{
 		maker: k, req: req, model: m, net: batch.Network{On: on, Weights: m.Weights()}, data: d,
@@ -206,12 +205,12 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	}
 	f.step()
 	out.Chosen, out.Against = best.FewTry, against.FewTry
-	made := &newSchedule{few: out, schedule: best.schedule.WithSampler(schedule.Sampler{
+	made := plain(best.schedule.WithSampler(schedule.Sampler{
 		Solver: best.settings.Solver, Order: best.settings.Order, NFE: best.NFE,
-	})}
-	made.statistics, made.fitted = best.settings.Statistics, best.settings.Fitted
+	}))
+	made.few, made.parts.Statistics, made.parts.Fitted = out, best.settings.Statistics, best.settings.Fitted
 	if best.Start == api.StartMatched {
-		made.start = f.start
+		made.parts.Start = f.start
 	}
 	return made, nil
 }

@@ -24,11 +24,7 @@ const mostFit = 1 << 28
 
 // fit makes the schedule that carries coefficients fitted to a model's own trajectories.
 func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := k.Catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	named, on, err := k.Catalog.ScheduleOn(req.Schedule, m)
+	m, named, on, err := k.onSchedule(req.Model, req.Schedule)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +32,8 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, api.Errorf(api.BadRequest, "The schedule %q must carry statistics that all classes share", named.Name).
 			WithHint("Make one of kind geodesic with statistics, and without per_class.")
 	}
-	if api.Times(api.Times(int64(req.Samples), int64(on.Pixels())), int64(9*(req.NFE+1))) > mostFit {
-		return nil, api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", 3*req.Samples, on.Pixels()).
-			WithHint("Ask for fewer samples.")
+	if err := checkMemory(3*req.Samples, on, 3*(req.NFE+1), mostFit); err != nil {
+		return nil, err
 	}
 	if err := m.Hold(); err != nil {
 		return nil, err
@@ -66,7 +61,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, err
 	}
 	made := along(named, named.Schedule)
-	made.fitted, made.fit = fitted, told
+	made.parts.Fitted, made.fit = fitted, told
 	return made, nil
 }
 

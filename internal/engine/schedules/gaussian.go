@@ -55,10 +55,10 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	}
 	made := &newSchedule{}
 	if req.Start != nil {
-		if made.start, err = measureStart(ctx, req.Dataset, d, req.Start.StartSettings, report); err != nil {
+		if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.Start.StartSettings, report); err != nil {
 			return nil, err
 		}
-		if law, err = law.From(made.start.Law(start.Shared)); err != nil {
+		if law, err = law.From(made.parts.Start.Law(start.Shared)); err != nil {
 			return nil, err
 		}
 	}
@@ -73,11 +73,11 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 		return nil, err
 	}
 	if req.Refine != nil {
-		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, made.start, report); err != nil {
+		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, made.parts.Start, report); err != nil {
 			return nil, err
 		}
 	}
-	made.schedule = nodes.Schedule
+	made.parts.Schedule = nodes.Schedule
 	made.bench, err = benchOf(law, b, sampler, nodes)
 	return made, err
 }

@@ -59,5 +59,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	return &newSchedule{schedule: g.Schedule, basis: b, statistics: g.Statistics, energies: g.Reports}, nil
+	made := plain(g.Schedule)
+	made.parts.Basis, made.parts.Statistics, made.energies = b, g.Statistics, g.Reports
+	return made, nil
 }

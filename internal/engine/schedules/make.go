@@ -10,10 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
-	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -56,17 +53,14 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if err != nil {
 		return nil, err
 	}
-	if from.EnergyBefore, from.EnergyAfter, err = gain(made.schedule); err != nil {
+	if from.EnergyBefore, from.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
 		return nil, err
 	}
-	stored := catalog.Schedule{Schedule: k.Catalog.Signed(made.schedule, from), Name: as.Name, Basis: made.basis}
-	if stored.Start, err = catalog.HashedStart(made.start); err != nil {
+	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, from)
+	stored, err := catalog.NewSchedule(as.Name, made.parts)
+	if err != nil {
 		return nil, err
 	}
-	if stored.Statistics, err = catalog.HashedStatistics(made.statistics); err != nil {
-		return nil, err
-	}
-	stored.Fitted = made.fitted
 	if err := k.Catalog.StoreSchedule(stored, as.Replace); err != nil {
 		return nil, err
 	}
@@ -96,32 +90,46 @@ func (k *Maker) onImages(model, dataset string) (m *catalog.Model, d *data.Datas
 	return m, d, own.T(), nil
 }
 
-// newSchedule is a schedule that was made, and what is known about it.
-type newSchedule struct {
-	schedule *schedule.Schedule
-	basis    *basis.Basis // dense, where its family does not say it all
-	start    *start.Start // nil for noise alone
-	// statistics are those of a denoiser; nil for none
-	statistics *local.Statistics
-	fitted     *solver.Fitted // coefficients of the solver fitted; nil for none
-	fit        *api.Fit
-	energies   []schedule.Report
-	bench      *api.Bench
-	refined    *api.Refined
-	steps      *api.Steps
-	few        *api.Few
+// onSchedule returns a model, and the schedule of a request on it.
+func (k *Maker) onSchedule(model string, ref api.ScheduleRef,
+) (m *catalog.Model, named catalog.Schedule, on *kernels.Model, err error) {
+	if m, err = k.Catalog.Model(model); err != nil {
+		return nil, named, nil, err
+	}
+	named, on, err = k.Catalog.ScheduleOn(ref, m)
+	return m, named, on, err
 }
 
-// along returns a schedule on the paths of another, with all else that the other holds.
+// checkMemory bounds the numbers that so many trajectories take, each those of some images.
+func checkMemory(trajectories int, on *kernels.Model, images int, most int64) error {
+	if api.Times(api.Times(int64(trajectories), int64(on.Pixels())), int64(images)) > most {
+		return api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", trajectories, on.Pixels()).
+			WithHint("Ask for fewer samples.")
+	}
+	return nil
+}
+
+// newSchedule is a schedule that was made, and what is known about it.
+type newSchedule struct {
+	parts    checkpoint.Schedule
+	fit      *api.Fit
+	energies []schedule.Report
+	bench    *api.Bench
+	refined  *api.Refined
+	steps    *api.Steps
+	few      *api.Few
+}
+
+// along returns a schedule on the paths of another, with all else that the other holds but fitted coefficients.
 func along(named catalog.Schedule, s *schedule.Schedule) *newSchedule {
-	made := &newSchedule{schedule: s, basis: named.Basis}
-	if named.Start != nil {
-		made.start = named.Start.Start
-	}
-	if named.Statistics != nil {
-		made.statistics = named.Statistics.Statistics
-	}
-	return made
+	parts := named.Stored()
+	parts.Schedule, parts.Fitted = s, nil
+	return &newSchedule{parts: parts}
+}
+
+// plain returns a schedule that nothing travels with.
+func plain(s *schedule.Schedule) *newSchedule {
+	return &newSchedule{parts: checkpoint.Schedule{Schedule: s}}
 }
 
 // ensemble returns n latents of a model, whose weights are held, that start as those of a schedule do.
@@ -141,7 +149,7 @@ func scheduleOfWeight(req api.WeightSchedule) (*newSchedule, error) {
 	if err != nil {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}
-	return &newSchedule{schedule: schedule.Isotropic(path)}, nil
+	return plain(schedule.Isotropic(path)), nil
 }
 
 // scheduleByFormula makes an isotropic schedule shared by all classes.
@@ -152,5 +160,5 @@ func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
 		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
 	}
 	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
-	return &newSchedule{schedule: s}, err
+	return plain(s), err
 }

@@ -17,7 +17,7 @@ func (k *Maker) startOn(ctx context.Context, req api.StartSchedule, progress fun
 	}
 	made := along(named, named.Schedule)
 	if len(req.SigmaMax) > 0 {
-		if made.schedule, err = named.Until(req.SigmaMax); err != nil {
+		if made.parts.Schedule, err = named.Until(req.SigmaMax); err != nil {
 			return nil, api.Errorf(api.BadRequest, "%w", err)
 		}
 	}
@@ -25,7 +25,7 @@ func (k *Maker) startOn(ctx context.Context, req api.StartSchedule, progress fun
 	if err != nil {
 		return nil, err
 	}
-	made.start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.Sparsely(progress))
+	made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.Sparsely(progress))
 	return made, err
 }
 

@@ -18,11 +18,7 @@ const mostTeacher = 1 << 26
 // chooseSteps makes a schedule along the paths of another on which a solver's uniform steps are those that err least on
 // a model.
 func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, err := k.Catalog.Model(req.Model)
-	if err != nil {
-		return nil, err
-	}
-	named, on, err := k.Catalog.ScheduleOn(req.Schedule, m)
+	m, named, on, err := k.onSchedule(req.Model, req.Schedule)
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +30,8 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 		return nil, &solver.Error{Field: "nfe", Msg: "so many steps need no choice; ask for fewer", TooLarge: true}
 	}
 	candidates := steps.Candidates(set.Steps)
-	if api.Times(api.Times(int64(req.Samples), int64(on.Pixels())), int64(4*candidates)) > mostTeacher {
-		return nil, api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", req.Samples, on.Pixels()).
-			WithHint("Ask for fewer samples.")
+	if err := checkMemory(req.Samples, on, 4*candidates, mostTeacher); err != nil {
+		return nil, err
 	}
 	if err := m.Hold(); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package engine
+package sampling
 
 import (
 	"context"
@@ -6,14 +6,12 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
-// exchangeWindow is how many unanswered batches a client should keep in flight: enough to hide the transfer.
-const exchangeWindow = 4
-
-// exchangeSample samples from the caller's own latents.
-func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema) (*api.Exchange, error) {
+// Exchange samples from the caller's own latents.
+func (k *Sampler) Exchange(req api.Sample, in api.Schema) (*api.Exchange, error) {
 	if err := req.CheckExchange(); err != nil {
 		return nil, err
 	}
@@ -24,7 +22,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.newSampling(req)
+	s, err := k.newSampling(req)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +37,7 @@ func (e *Engine) exchangeSample(_ context.Context, req api.Sample, in api.Schema
 	}
 	received := 0
 	return &api.Exchange{
-		Out: s.schema, Window: exchangeWindow, BatchBytes: int64(req.BatchBytes), Close: release,
+		Out: s.schema, Window: reply.Window, BatchBytes: int64(req.BatchBytes), Close: release,
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
 			labels := api.ColumnOf[int32](in, batch, "label")
 			latents := api.ColumnOf[float32](in, batch, "latent")
@@ -64,7 +62,7 @@ func (s *sampling) runLatents(
 	if err := s.planAll(labels); err != nil {
 		return err
 	}
-	if _, err := s.e.price(s.schema, api.Times(int64(len(labels)), 1+s.previews())); err != nil {
+	if _, err := s.price(api.Times(int64(len(labels)), 1+s.previews())); err != nil {
 		return err
 	}
 	out := newSampleWriter(s, len(labels), emit)

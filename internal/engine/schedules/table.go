@@ -1,11 +1,14 @@
-package engine
+package schedules
 
 import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -18,9 +21,19 @@ var scheduleColumns = []api.Column{
 	{Name: "sigma", Type: api.Float64},
 }
 
-// prepareEvaluateSchedule tabulates a schedule.
-func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSchedule) (*api.Job, error) {
-	s, err := e.catalog.ScheduleNamed(req.Schedule)
+// Table is a schedule to be tabulated.
+type Table struct {
+	Schema api.Schema
+	Rows   int64
+
+	schedule *schedule.Schedule
+	labels   []int32
+	grid     points
+}
+
+// NewTable checks a request for the table of a schedule.
+func NewTable(c *catalog.Catalog, req api.EvaluateSchedule) (*Table, error) {
+	s, err := c.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
 	}
@@ -33,18 +46,9 @@ func (e *Engine) prepareEvaluateSchedule(_ context.Context, req api.EvaluateSche
 		return nil, err
 	}
 	family := s.Family()
-	schema := api.Schema{Columns: scheduleColumns, Metadata: metadata("EvaluateSchedule", req,
-		"schedule", s.Name, "basis", family.Basis, "k", itoa(family.K))}
-	rows := grid.size
-	bytes, err := e.price(schema, rows)
-	if err != nil {
-		return nil, err
-	}
-	return &api.Job{Schema: schema, Rows: rows, Bytes: bytes, Run: func(ctx context.Context,
-		emit func(api.Event) error,
-	) error {
-		return tabulate(ctx, s.Schedule, labels, grid, emit)
-	}}, nil
+	schema := api.Schema{Columns: scheduleColumns, Metadata: reply.Metadata("EvaluateSchedule", req,
+		"schedule", s.Name, "basis", family.Basis, "k", strconv.Itoa(family.K))}
+	return &Table{Schema: schema, Rows: grid.size, schedule: s.Schedule, labels: labels, grid: grid}, nil
 }
 
 // points are the times at which the paths of a table are evaluated.
@@ -114,28 +118,28 @@ func labelsOf(asked []int32, s *schedule.Schedule) ([]int32, error) {
 	return slices.Compact(slices.Sorted(slices.Values(labels))), nil
 }
 
-// tabulate emits the table in batches.
-func tabulate(
-	ctx context.Context, s *schedule.Schedule, labels []int32, grid points, emit func(api.Event) error,
-) error {
+// Run emits the table in batches.
+func (t *Table) Run(ctx context.Context, emit func(api.Event) error) error {
 	const most = 40_000 // rows of 40 bytes
+	s, grid := t.schedule, t.grid
 	var done int64
-	out := newTable(most)
+	out := reply.NewRows(scheduleColumns)
 	g, gdot := make([]float64, s.J()), make([]float64, s.J())
-	for _, label := range labels {
+	for _, label := range t.labels {
 		row, err := s.Row(int(label))
 		if err != nil {
 			return err
 		}
 		for j := range s.J() {
-			for _, t := range grid.times(row, j) {
-				s.Eval(row, t, g, gdot)
-				out.add(label, int32(j), t, g[j], gdot[j])
-				if out.full() {
+			for _, time := range grid.times(row, j) {
+				s.Eval(row, time, g, gdot)
+				out.Add([]int{int(label), j}, []float64{time, g[j], gdot[j], math.Sqrt(g[j])})
+				if out.Len() == most {
 					done += int64(most)
-					if err := emit(api.Event{Batch: out.take(), Meta: api.Done(done, grid.size)}); err != nil {
+					if err := emit(api.Event{Batch: out.Batch(), Meta: api.Done(done, grid.size)}); err != nil {
 						return err
 					}
+					out = reply.NewRows(scheduleColumns)
 					if err := ctx.Err(); err != nil {
 						return err
 					}
@@ -143,30 +147,8 @@ func tabulate(
 			}
 		}
 	}
-	if b := out.take(); b.Rows > 0 {
-		return emit(api.Event{Batch: b, Meta: api.Done(grid.size, grid.size)})
+	if out.Len() > 0 {
+		return emit(api.Event{Batch: out.Batch(), Meta: api.Done(grid.size, grid.size)})
 	}
 	return nil
-}
-
-// table collects rows of scheduleColumns.
-type table struct {
-	most             int
-	label, subspace  []int32
-	t, g, gdot, root []float64
-}
-
-func newTable(most int) *table { return &table{most: most} }
-
-func (b *table) add(label, subspace int32, t, g, gdot float64) {
-	b.label, b.subspace = append(b.label, label), append(b.subspace, subspace)
-	b.t, b.g, b.gdot, b.root = append(b.t, t), append(b.g, g), append(b.gdot, gdot), append(b.root, math.Sqrt(g))
-}
-
-func (b *table) full() bool { return len(b.t) >= b.most }
-
-func (b *table) take() *api.Batch {
-	out := &api.Batch{Rows: len(b.t), Cols: []any{b.label, b.subspace, b.t, b.g, b.gdot, b.root}}
-	*b = table{most: b.most}
-	return out
 }

@@ -1,4 +1,4 @@
-package engine
+package sampling
 
 import (
 	"math"
@@ -19,7 +19,7 @@ type guide struct {
 }
 
 // newGuide finds the guide that a request names, the model without labels by default; nil where nothing is guided.
-func (e *Engine) newGuide(req api.Sample, m *catalog.Model, b *basis.Basis) (*guide, error) {
+func newGuide(c *catalog.Catalog, req api.Sample, m *catalog.Model, b *basis.Basis) (*guide, error) {
 	if req.Guidance == 1 {
 		if req.Guide != "" || req.GuidanceInterval != nil {
 			return nil, api.Errorf(api.BadRequest, "guide and guidance_interval have no effect at guidance 1").
@@ -37,7 +37,7 @@ func (e *Engine) newGuide(req api.Sample, m *catalog.Model, b *basis.Basis) (*gu
 			m.Name).WithHint("Name another model as guide.")
 	case req.Guide != "":
 		var err error
-		if g.model, err = e.catalog.Model(req.Guide); err != nil {
+		if g.model, err = c.Model(req.Guide); err != nil {
 			return nil, err
 		}
 		of, own := g.model.Shape, m.Shape

@@ -1,16 +1,14 @@
-package engine
+package sampling
 
 import (
-	"context"
-
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// planSampler returns the numbers of a sampler, without a model or a device.
-func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error) {
-	s, m, err := e.planned(&req)
+// Plan returns the numbers of a sampler, without a model or a device.
+func Plan(c *catalog.Catalog, req api.PlanSampler) (any, error) {
+	s, m, err := planned(c, &req)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +48,8 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 		Init: p.Init, Start: from.Describe(), States: p.States,
 	}
 	if p.Statistics != nil {
-		h, w, c := p.Statistics.Dims()
-		out.Coordinates = &api.PlanCoordinates{Height: h, Width: w, Channels: c, Axes: p.Statistics.At(p.Row).Axes}
+		h, w, channels := p.Statistics.Dims()
+		out.Coordinates = &api.PlanCoordinates{Height: h, Width: w, Channels: channels, Axes: p.Statistics.At(p.Row).Axes}
 	}
 	if p.Data {
 		out.Predicts = api.PredictsDenoised
@@ -63,19 +61,19 @@ func (e *Engine) planSampler(_ context.Context, req api.PlanSampler) (any, error
 }
 
 // planned finds the schedule of a plan, and the model where there is one, whose noise levels then rule.
-func (e *Engine) planned(req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
+func planned(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Schedule, m *catalog.Model, err error) {
 	if req.Model == "" {
-		s, err = e.catalog.ScheduleNamed(req.ScheduleRef())
+		s, err = c.ScheduleNamed(req.ScheduleRef())
 		return s, nil, err
 	}
-	if m, err = e.catalog.Model(req.Model); err != nil {
+	if m, err = c.Model(req.Model); err != nil {
 		if !req.Schedule.Given() {
 			return s, nil, err
 		}
-		s, err = e.catalog.ScheduleNamed(req.Schedule) // which is enough
+		s, err = c.ScheduleNamed(req.Schedule) // which is enough
 		return s, nil, err
 	}
-	if s, err = e.catalog.ScheduleFor(req.Schedule, m); err == nil {
+	if s, err = c.ScheduleFor(req.Schedule, m); err == nil {
 		req.Grid, s, err = m.OnLevels(req.Grid, s)
 	}
 	return s, m, err

@@ -1,4 +1,4 @@
-package engine
+package sampling
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
@@ -47,7 +48,7 @@ func (o *sampleWriter) final(rows []batch.Row, images []float32, nfe int) error 
 	o.rows = append(o.rows, rows...)
 	o.data = append(o.data, images[:len(rows)*size]...)
 	o.nfe = int32(nfe)
-	if o.s.req.Every > 0 || len(o.rows) >= rowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes)) {
+	if o.s.req.Every > 0 || len(o.rows) >= reply.RowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes)) {
 		return o.flush()
 	}
 	return nil
@@ -66,7 +67,7 @@ func (o *sampleWriter) flush() error {
 // send cuts rows into batches of at most the requested size. A nil meta counts finished samples.
 func (o *sampleWriter) send(rows []batch.Row, images []float32, step, nfe int32, meta api.Meta) error {
 	size := o.s.h * o.s.w * o.s.c
-	most := rowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes))
+	most := reply.RowsPerBatch(o.s.schema, int64(o.s.req.BatchBytes))
 	for len(rows) > 0 {
 		n := min(most, len(rows))
 		m := meta

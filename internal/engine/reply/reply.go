@@ -1,0 +1,57 @@
+package reply
+
+import (
+	"encoding/json"
+	"math/bits"
+	"strconv"
+
+	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+)
+
+// Window is how many unanswered batches a client of an exchange should keep in flight: enough to hide the transfer.
+const Window = 4
+
+// Metadata makes the text that travels in a reply's schema: the operation, the request with every default resolved, and
+// pairs of key and value.
+func Metadata(op string, request any, pairs ...string) map[string]string {
+	m := map[string]string{"op": op}
+	if text, err := json.Marshal(request); err == nil {
+		m["request"] = string(text)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+// Normalized returns the pair that tells of values in units of their own, and nothing of images in [−1, 1].
+func Normalized(n *normalization.Affine) []string {
+	if n == nil {
+		return nil
+	}
+	return []string{"normalization", n.String()}
+}
+
+// OfModel is the metadata that every reply that a model gave carries.
+func OfModel(m *catalog.Model, op string, request any) map[string]string {
+	own := Normalized(m.Shape.Normalization)
+	return Metadata(op, request, append(own, "model", m.Name, "version", strconv.Itoa(m.Version), "weights", m.Hash)...)
+}
+
+// Price returns the bytes of rows rows under s, or TOO_LARGE where they exceed the limit.
+func Price(limit int64, s api.Schema, rows int64) (int64, error) {
+	size := s.RowBytes()
+	hi, lo := bits.Mul64(uint64(rows), uint64(size))
+	if hi != 0 || lo > uint64(limit) {
+		return 0, api.Errorf(api.TooLarge, "The reply would have %d rows of %d bytes", rows, size).
+			WithHint("At most %d bytes a request; ask for fewer rows at a time.", limit)
+	}
+	return int64(lo), nil
+}
+
+// RowsPerBatch returns how many rows make about so many bytes.
+func RowsPerBatch(s api.Schema, bytes int64) int {
+	return int(max(1, bytes/max(1, s.RowBytes())))
+}

@@ -1,0 +1,140 @@
+package schedules
+
+import (
+	"bytes"
+	"encoding/base64"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// Export returns the schedule file of a schedule.
+func Export(c *catalog.Catalog, req api.ExportSchedule) (any, error) {
+	s, err := c.ScheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	return s.Schedule, nil // which writes itself as the file
+}
+
+// Import stores what a schedule file holds, with its provenance.
+func Import(c *catalog.Catalog, req api.ImportSchedule) (any, error) {
+	s, err := schedule.Decode(bytes.NewReader(req.File))
+	if err != nil {
+		return nil, err
+	}
+	s, b, err := onBasis(c, s, req.Basis)
+	if err != nil {
+		return nil, err
+	}
+	if s.Provenance() == nil {
+		s = c.Signed(s, schedule.Provenance{Kind: "upload"})
+	}
+	parts := checkpoint.Schedule{Schedule: s, Basis: b}
+	if parts.Start, err = decoded("start", req.Start, checkpoint.StartFile); err != nil {
+		return nil, err
+	}
+	if parts.Statistics, err = decoded("statistics", req.Statistics, checkpoint.StatisticsFile); err != nil {
+		return nil, err
+	}
+	stored, err := catalog.NewSchedule(req.Name, parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := stored.CheckStatistics(); err != nil {
+		return nil, err
+	}
+	if err := c.StoreSchedule(stored, req.Replace); err != nil {
+		return nil, err
+	}
+	return catalog.DescribeSchedule("schedule", stored), nil
+}
+
+// decoded reads the base64 of a file beside a schedule; nil for none.
+func decoded[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
+	if text == "" {
+		return nil, nil
+	}
+	file, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "%s must be a file in base64: %v", field, err)
+	}
+	part, err := as.Decode(file)
+	if err != nil {
+		return nil, api.Errorf(api.BadSchedule, "%s cannot be used: %w", field, err)
+	}
+	return part, nil
+}
+
+// ExportStatistics returns the statistics of a schedule as their file.
+func ExportStatistics(c *catalog.Catalog, req api.ExportPart) (any, error) {
+	s, err := c.ScheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	if s.Statistics == nil {
+		return nil, api.Errorf(api.BadRequest, "The schedule %q carries no statistics", s.Name).
+			WithHint("Make one that does with MakeSchedule of kind geodesic and statistics.")
+	}
+	return exported(s, s.Statistics.Statistics, s.Statistics.Hash, checkpoint.StatisticsFile)
+}
+
+// ExportStart returns the start of a schedule as its file.
+func ExportStart(c *catalog.Catalog, req api.ExportPart) (any, error) {
+	s, err := c.ScheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	from, err := s.StartFor(api.StartMatched)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "The schedule %q carries no start", s.Name).
+			WithHint("Make one that does with MakeSchedule of kind start.")
+	}
+	return exported(s, from.Start, from.Hash, checkpoint.StartFile)
+}
+
+func exported[T any](s catalog.Schedule, part *T, hash string, as checkpoint.Sidecar[T]) (any, error) {
+	file, err := as.Encode(part)
+	if err != nil {
+		return nil, err
+	}
+	if len(file) > api.MaxPart {
+		return nil, api.Errorf(api.TooLarge, "%s of %q has %d bytes, a reply at most %d", as.Name(), s.Name, len(file),
+			api.MaxPart).WithHint("Copy it from the schedule's folder.")
+	}
+	return api.SchedulePart{Hash: hash, File: file}, nil
+}
+
+// onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,
+// and that basis; nil for one that is not stored: by formula, or a model's own. Those are checked against the images
+// when the schedule meets a model.
+func onBasis(c *catalog.Catalog, s *schedule.Schedule, name string) (*schedule.Schedule, *basis.Basis, error) {
+	family := s.Family()
+	if basis.ByFormula(family.Basis) && name != "" {
+		return nil, nil, api.Errorf(api.BadRequest, "The schedule's basis is %s, which needs no stored one", family.Basis).
+			WithHint("Leave out basis.")
+	}
+	if name != "" {
+		family.Basis = name
+	}
+	if !catalog.StoredByName(family.Basis) {
+		return s, nil, nil
+	}
+	b, err := c.Basis(family.Basis)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.J() != s.J() {
+		return nil, nil, api.Errorf(api.BadSchedule, "The schedule has %d subspaces, its basis %q splits images into %d",
+			s.J(), family.Basis, b.J())
+	}
+	if family.K != 0 && family.K != b.K() {
+		return nil, nil, api.Errorf(api.BadSchedule, "The schedule is made for k = %d, basis %q has k = %d", family.K,
+			family.Basis, b.K())
+	}
+	s, err = s.On(family.Basis, b.K())
+	return s, b, err
+}
