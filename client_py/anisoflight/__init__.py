@@ -18,7 +18,7 @@ Begin with `connect` or `serve`; everything else hangs from the `Client` they re
 from importlib import metadata as _metadata
 
 from .client import Client, connect
-from .comparison import plot_comparison
+from .compare.comparison import plot_comparison
 from .errors import (
     AccessError,
     AnisoflightError,

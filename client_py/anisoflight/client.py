@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import comparison
-from .calls import DEFAULT_LOCATION
+from .compare import comparison
 from .html import table, titled
 from .operations.datasets import Datasets
 from .operations.measurements import Measurements
@@ -13,7 +12,8 @@ from .operations.models import Models
 from .operations.sampling import Sampling
 from .operations.schedules import Schedules
 from .operations.training import Training
-from .retry import RETRY
+from .wire.calls import DEFAULT_LOCATION
+from .wire.retry import RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from .comparison import Choice
-    from .metrics import Features
+    from .compare.comparison import Choice
+    from .compare.metrics import Features
 
 _LISTED = 8  # names of a kind that a notebook shows
 

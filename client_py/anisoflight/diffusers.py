@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from .files import basis_bytes, basis_of
+from .files.schedules import basis_bytes, basis_of
 from .networks import DDPM, EDM, Denoiser, Flow, Network
 from .plan import Plan
 from .start import Start

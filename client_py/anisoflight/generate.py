@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .calls import DEFAULT_LOCATION
 from .client import connect
 from .errors import AnisoflightError, BadRequestError
 from .fid.generate import generate
 from .fid.sources import ServerSamples
+from .wire.calls import DEFAULT_LOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .tensors import layout_of
+from .wire.tensors import layout_of
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]

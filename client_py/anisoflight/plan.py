@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .coordinates import Coordinates
-from .files import read_start, read_with_basis, write_with_basis
+from .files.schedules import read_start, read_with_basis, write_with_basis
 from .subspaces import Subspaces
+from .subspaces.coordinates import Coordinates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from .files import Vectors
+    from .files.schedules import Vectors
     from .start import Start
 
 Array = np.ndarray[Any, Any]

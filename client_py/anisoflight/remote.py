@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from .errors import BadRequestError
 from .latents import draws
-from .tensors import table_of, to_numpy, vector_column
+from .wire.tensors import table_of, to_numpy, vector_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

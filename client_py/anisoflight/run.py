@@ -8,17 +8,17 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from .html import curve, table, titled
-from .progress import Bar, followed
-from .tensors import to_numpy
-from .transport import joined
+from .wire.progress import Bar, followed
+from .wire.tensors import to_numpy
+from .wire.transport import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
 
-    from .calls import Calls
-    from .transport import Message
+    from .wire.calls import Calls
+    from .wire.transport import Message
 
 
 _PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from . import images as pictures
 from .errors import BadRequestError
 from .pictures import pictures_of
-from .tensors import to_numpy
+from .wire.tensors import to_numpy
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .calls import frame_of
 from .curve import Curve, sigma_text
 from .errors import BadRequestError, NotFoundError
-from .files import FORMULAS, write_with_basis
+from .files.schedules import FORMULAS, write_with_basis
 from .html import curve, table, titled
 from .start import Start
+from .wire.calls import frame_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .curve import Form
-    from .files import Vectors
+    from .files.schedules import Vectors
     from .operations.bases import Bases
 
 

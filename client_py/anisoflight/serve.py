@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from .client import Client
 from .errors import ServerStartError
-from .temporary import TemporaryFolder
+from .files.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

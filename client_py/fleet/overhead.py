@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import anisoflight
-from anisoflight.bench import half_range
-from anisoflight.cells import rows_of
+from anisoflight.compare.bench import half_range
 from anisoflight.fid.__main__ import main
+from anisoflight.files.cells import rows_of
 from anisoflight.fleet import calc as fleet_calc
 from anisoflight.fleet.sampling import Fleet
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from anisoflight.cells import rows_of
+from anisoflight.files.cells import rows_of
 
 SAMPLED = ["--steps", "1,3", "--seeds", "0-79,500-549", "--checkpoint", "10", "--features", "pixels", "--quiet"]
 NETWORK = {

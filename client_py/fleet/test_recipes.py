@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anisoflight.cells import rows_of
+from anisoflight.files.cells import rows_of
 from anisoflight.fleet.__main__ import main
 from anisoflight.fleet.recipes import graph, plans_of
 from anisoflight.serve import find_binary

@@ -19,9 +19,9 @@ from diffusers import DDIMScheduler, DDPMScheduler, DPMSolverMultistepScheduler,
 from network import ddpm, digits, trained
 
 import anisoflight
-from anisoflight.bench import Reference
-from anisoflight.cells import Cells
-from anisoflight.metrics import principal_features
+from anisoflight.compare.bench import Reference
+from anisoflight.compare.metrics import principal_features
+from anisoflight.files.cells import Cells
 from studies.features import edge_features
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import anisoflight
-from anisoflight import metrics
-from anisoflight.bench import PROBE_SEED
-from anisoflight.comparison import CONVERGED, label
+from anisoflight.compare import metrics
+from anisoflight.compare.bench import PROBE_SEED
+from anisoflight.compare.comparison import CONVERGED, label
 from anisoflight.images import to_float
 from anisoflight.moments import Moments, frechet_distance
 from anisoflight.serve import find_binary

@@ -13,7 +13,7 @@ import pytest
 
 from anisoflight import images
 from anisoflight.samples import Samples
-from anisoflight.tensors import table_of, tensor_column
+from anisoflight.wire.tensors import table_of, tensor_column
 
 ROOT = Path(__file__).parents[2]
 pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -15,9 +15,9 @@ from conftest import pictures
 from PIL import Image
 
 from anisoflight import Client
-from anisoflight.intake import columns_of, pieces_of
-from anisoflight.tensors import tensor_column
-from anisoflight.uploads import dataset_table
+from anisoflight.wire.intake import columns_of, pieces_of
+from anisoflight.wire.tensors import tensor_column
+from anisoflight.wire.uploads import dataset_table
 
 IMAGES, LABELS = pictures(12, seed=7)
 GREY = [Image.fromarray(image[..., 0]) for image in IMAGES]

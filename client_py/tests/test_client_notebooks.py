@@ -9,8 +9,8 @@ import nbformat
 import numpy as np
 import pytest
 
-from anisoflight.bench import Reference
-from anisoflight.metrics import principal_features
+from anisoflight.compare.bench import Reference
+from anisoflight.compare.metrics import principal_features
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 

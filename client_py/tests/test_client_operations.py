@@ -19,8 +19,8 @@ from test_wire_cancel import becomes_idle
 
 import anisoflight
 from anisoflight import Client, LocalClient
-from anisoflight.tensors import table_of, tensor_column
-from anisoflight.transport import Connection, command
+from anisoflight.wire.tensors import table_of, tensor_column
+from anisoflight.wire.transport import Connection, command
 
 
 def test_connect_reaches_the_same_server(client: LocalClient) -> None:

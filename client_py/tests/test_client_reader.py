@@ -21,9 +21,9 @@ import pytest
 from fake_server import SCHEMA, rows
 
 from anisoflight import BusyError, Client, DeadlineError, NotFoundError, UnavailableError
-from anisoflight.progress import Bar
-from anisoflight.reader import Stream, in_thread
-from anisoflight.transport import Connection
+from anisoflight.wire.progress import Bar
+from anisoflight.wire.reader import Stream, in_thread
+from anisoflight.wire.transport import Connection
 
 PATIENCE = 5.0  # seconds that a busy test machine may take for what is instant
 PROMPT = 0.5  # seconds in which an interrupt must have been heard
@@ -193,7 +193,7 @@ def test_ctrl_c_is_heard_on_both_sides(fake: Fake, name: str) -> None:
         import sys, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from fake_server import SCHEMA, rows
-        from anisoflight.transport import Connection
+        from anisoflight.wire.transport import Connection
         connection = Connection({fake.location!r})
         big = rows(*range(100_000))
         print("started", flush=True)

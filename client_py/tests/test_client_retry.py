@@ -14,7 +14,7 @@ import pyarrow.flight as fl
 import pytest
 
 from anisoflight import Client, UnavailableError
-from anisoflight.retry import READS
+from anisoflight.wire.retry import READS
 
 SCHEMA = pa.schema([pa.field("value", pa.int64(), nullable=False)])
 EMPTY = pa.record_batch([pa.array([], pa.int64())], schema=SCHEMA)

@@ -13,7 +13,7 @@ import pytest
 
 import anisoflight
 from anisoflight import Client
-from anisoflight.files import basis_bytes, basis_of
+from anisoflight.files.schedules import basis_bytes, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ import pytest
 from wire import NETWORK
 
 from anisoflight import ServerStartError, serve
+from anisoflight.files.temporary import TemporaryFolder
 from anisoflight.serve import find_binary, location_of
-from anisoflight.temporary import TemporaryFolder
 
 
 def program(folder: Path, body: str) -> Path:
@@ -99,7 +99,7 @@ def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monke
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     script = """
 import sys, time
-from anisoflight.temporary import TemporaryFolder
+from anisoflight.files.temporary import TemporaryFolder
 mine = TemporaryFolder()
 (mine.path / "data").mkdir()
 print(mine.path, flush=True)

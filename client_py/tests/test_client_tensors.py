@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anisoflight import exchanges, tensors, uploads
+from anisoflight.wire import exchanges, tensors, uploads
 
 
 def test_a_column_shares_the_array_and_the_view_shares_the_column() -> None:

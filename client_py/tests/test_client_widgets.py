@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import anisoflight
-from anisoflight.comparison import compare
+from anisoflight.compare.comparison import compare
 from anisoflight.errors import BadRequestError
 from anisoflight.widgets import LossCurve, Previews, ScheduleEditor
 from anisoflight.widgets.loss import MOST, _shown

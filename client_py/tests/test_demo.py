@@ -11,8 +11,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
-from anisoflight import metrics
-from anisoflight.bench import Bench, Reference, Sampler, value
+from anisoflight.compare import metrics
+from anisoflight.compare.bench import Bench, Reference, Sampler, value
 from anisoflight.moments import Moments, frechet_distance
 from studies.demo import data, figures, stages
 from studies.demo.checks import Check, Checks

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from anisoflight import LocalClient
+from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.__main__ import main
 from anisoflight.fid.sources import ServerSamples
 from anisoflight.images import Pixels, to_float
-from anisoflight.metrics import principal_features
 from anisoflight.moments import Moments, frechet_distance
 
 ENDPOINT = ["--second-point", "endpoint"]

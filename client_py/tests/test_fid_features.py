@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
+from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
 from anisoflight.fid.features.onnxfile import OnnxFeatures
@@ -21,7 +22,6 @@ from anisoflight.fid.features.preparation import Preparation, declared
 from anisoflight.fid.files import Npz
 from anisoflight.fid.reference import Reference
 from anisoflight.images import to_float
-from anisoflight.metrics import principal_features
 from anisoflight.moments import Moments
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import anisoflight
-from anisoflight.cells import rows_of
+from anisoflight.files.cells import rows_of
 from anisoflight.serve import find_binary
 
 CIFAR = Path(__file__).parents[2] / "configs" / "cifar10"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anisoflight.cells import Cells
+from anisoflight.files.cells import Cells
 from studies import picture
 from studies.reports import candidates, fair, fairpage, familypage, networks, search, solverpage, solvers
 from studies.reports.command import Chosen

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .program import connected_to, ended
+from ..program import connected_to, ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

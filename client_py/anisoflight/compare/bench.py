@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
+from ..moments import Moments, frechet_distance
 from .metrics import Features, ode_error
-from .moments import Moments, frechet_distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike
 
-    from .samples import ImageTable, Samples
+    from ..samples import ImageTable, Samples
 
 PROBE_SEED = 10**12
 """Of the latents that the ODE error is measured on; no repetition draws from there."""

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
+from ..errors import BadRequestError
+from ..images import to_float
 from .bench import Bench, Draws, Reference, Sampler, half_range, normalized
-from .errors import BadRequestError
-from .images import to_float
 from .metrics import Features, principal_features
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .samples import Dataset
+    from ..samples import Dataset
 
 Choice: TypeAlias = str | Mapping[str, Any]
 """A name, or a mapping as Sample takes it."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .moments import Matrix, Moments
+from ..moments import Matrix, Moments
 
 Features = Callable[[ArrayLike], Matrix]
 """Images [N, H, W, C] in [−1, 1] to features [N, D]."""

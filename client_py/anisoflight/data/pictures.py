@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import AnisoflightError
 from ..images import MAX_PIXELS
-from ..tensors import layout_of
+from ..wire.tensors import layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..tensors import to_numpy
+from ..wire.tensors import to_numpy
 from .arrays import labels_of, rows
 from .errors import DataError
 from .pictures import MAX_ENCODED, channels_last, decoded

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..calls import DEFAULT_LOCATION
 from ..program import add_server, ended, exit_with, path_of
+from ..wire.calls import DEFAULT_LOCATION
 from . import commands
 from .measure import Pace
 from .measurement import METRICS

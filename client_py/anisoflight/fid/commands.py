@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..comparison import label
+from ..compare.comparison import label
 from ..program import connected
 from .errors import FidError
 from .features import Loading, for_calc, for_reference

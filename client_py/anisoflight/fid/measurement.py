@@ -15,8 +15,8 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .. import __version__
-from ..cells import Cells
-from ..locks import exclusive
+from ..files.cells import Cells
+from ..files.locks import exclusive
 from ..moments import frechet_distance
 from .errors import FidError
 from .measure import Looks, Pace, Pass, Seen, remove_empty, state_file

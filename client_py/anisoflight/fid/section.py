@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bench import half_range
+from ..compare.bench import half_range
 
 METRICS = ("frechet", "precision", "recall", "density", "coverage")
 

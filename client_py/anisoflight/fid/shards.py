@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from ..locks import exclusive
+from ..files.locks import exclusive
 from .errors import FidError
 from .measure import Pace
 from .measurement import Job, Measurement, require_enough

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..files import basis_bytes
+from ..files.schedules import basis_bytes
 from ..images import Pixels, to_uint8
-from ..tensors import to_numpy
+from ..wire.tensors import to_numpy
 from .errors import FidError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..client import Client
-    from ..transport import Message
+    from ..wire.transport import Message
 
 
 class Source(Protocol):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bench import half_range
+from ..compare.bench import half_range
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:

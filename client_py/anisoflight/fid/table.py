@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cells import rows_of
+from ..files.cells import rows_of
 from .published import NFES, PUBLISHED, TITLES
 from .section import METRICS, Cell, Line, Section
 from .tabletext import FORMS

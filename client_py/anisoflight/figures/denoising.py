@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.figure import Figure
 
-    from anisoflight.exchanges import Denoised
+    from anisoflight.wire.exchanges import Denoised
 
 Array = np.ndarray[Any, Any]
 

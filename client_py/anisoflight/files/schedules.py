@@ -11,8 +11,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from .start import START_FILE, Start
-from .subspaces import FORMULAS
+from ..start import START_FILE, Start
+from ..subspaces import FORMULAS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

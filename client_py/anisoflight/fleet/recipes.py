@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..fid.errors import FidError
-from ..locks import exclusive
+from ..files.locks import exclusive
+from ..files.temporary import TemporaryFolder
 from ..serve import find_binary, serve
-from ..temporary import TemporaryFolder
 from .folders import bring, entries, publish
 from .sampling import joined
 

@@ -12,8 +12,8 @@ from ..fid.errors import FidError
 from ..fid.features import Loading, for_calc
 from ..fid.sources import ServerSamples, server_versions
 from ..fid.stretch import Stretch, look
+from ..files.temporary import TemporaryFolder
 from ..serve import serve
-from ..temporary import TemporaryFolder
 from .folders import bring, publish
 
 if TYPE_CHECKING:

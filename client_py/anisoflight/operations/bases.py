@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import uploads
-from ..calls import Calls, frame_of, given
-from ..tensors import to_numpy
+from ..wire import uploads
+from ..wire.calls import Calls, frame_of, given
+from ..wire.tensors import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from ..files import Vectors
+    from ..files.schedules import Vectors
 
 
 class Bases(Calls):

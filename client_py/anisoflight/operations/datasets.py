@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import uploads
-from ..calls import Calls, frame_of, given
 from ..errors import BadRequestError
-from ..intake import pieces_of
 from ..samples import Dataset, ImageTable
-from ..tensors import batches_of
+from ..wire import uploads
+from ..wire.calls import Calls, frame_of, given
+from ..wire.intake import pieces_of
+from ..wire.tensors import batches_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

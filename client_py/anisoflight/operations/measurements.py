@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..calls import Calls, given
-from ..exchanges import Gradient, gradient_rows
+from ..wire.calls import Calls, given
+from ..wire.exchanges import Gradient, gradient_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from .. import uploads
-from ..calls import Calls, frame_of, given
-from ..tensors import table_of
+from ..wire import uploads
+from ..wire.calls import Calls, frame_of, given
+from ..wire.tensors import table_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

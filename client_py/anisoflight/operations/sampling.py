@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls import Calls, given
-from ..exchanges import Denoised, denoise_rows, latent_rows
 from ..samples import Samples
-from ..tensors import integers
+from ..wire.calls import Calls, given
+from ..wire.exchanges import Denoised, denoise_rows, latent_rows
+from ..wire.tensors import integers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .. import uploads
-from ..calls import frame_of, given
-from ..files import FORMULAS, read_start, read_with_basis
+from ..files.schedules import FORMULAS, read_start, read_with_basis
 from ..plan import Plan
-from ..progress import Bar, followed
 from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
+from ..wire import uploads
+from ..wire.calls import frame_of, given
+from ..wire.progress import Bar, followed
 from .bases import Bases
 from .sampling import warn_of_evaluations
 

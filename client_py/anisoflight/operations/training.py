@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..calls import Calls, frame_of
 from ..run import Run
+from ..wire.calls import Calls, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd

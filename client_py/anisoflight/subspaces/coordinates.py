@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .subspaces import dct_rows
+from . import dct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

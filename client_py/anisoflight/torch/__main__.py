@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..calls import DEFAULT_LOCATION
 from ..client import connect
 from ..errors import AnisoflightError
+from ..wire.calls import DEFAULT_LOCATION
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,8 +12,8 @@ import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load
 
 from ..errors import BadRequestError
-from ..tensors import table_of
-from ..uploads import send
+from ..wire.tensors import table_of
+from ..wire.uploads import send
 from .exporting import Exported, export
 from .meaning import network_of, parametrization
 from .wrapping import evaluating

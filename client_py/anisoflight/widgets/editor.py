@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import traitlets
 
-from ..bench import PROBE_SEED
-from ..comparison import CONVERGED
+from ..compare.bench import PROBE_SEED
+from ..compare.comparison import CONVERGED
+from ..compare.metrics import ode_error
 from ..errors import AnisoflightError, BadRequestError
-from ..files import FORMULAS
-from ..metrics import ode_error
+from ..files.schedules import FORMULAS
 from .script import script
 
 if TYPE_CHECKING:

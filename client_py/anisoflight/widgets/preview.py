@@ -10,7 +10,7 @@ import traitlets
 
 from .. import images as pictures
 from ..errors import BadRequestError
-from ..tensors import to_numpy
+from ..wire.tensors import to_numpy
 from .script import script
 
 if TYPE_CHECKING:

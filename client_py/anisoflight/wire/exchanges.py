@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from .errors import BadRequestError
+from ..errors import BadRequestError
 from .tensors import integers, layout_of, table_of, tensor_column, to_numpy, vector_column
 
 if TYPE_CHECKING:

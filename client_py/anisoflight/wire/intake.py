@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from .errors import BadRequestError
-from .samples import ImageTable
+from ..errors import BadRequestError
+from ..samples import ImageTable
 from .tensors import layout_of, tensor_column, to_numpy
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _decoded(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, dict) and "bytes" in value:
         value = value["bytes"]
     if isinstance(value, bytes):
-        from .data.pictures import decoded
+        from ..data.pictures import decoded
 
         return decoded(value)
     if value is None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from .errors import from_arrow
+from ..errors import from_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from .errors import BadRequestError
+from ..errors import BadRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

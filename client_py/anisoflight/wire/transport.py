@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from .errors import BadRequestError
+from ..errors import BadRequestError
 from .reader import Call, Stream, in_thread, start_thread
 from .retry import RETRY, again
 

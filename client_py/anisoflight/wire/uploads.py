@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import BadRequestError
+from ..errors import BadRequestError
 from .intake import columns_of
 from .progress import Bar, followed, last
 from .tensors import batches_of, integers, table_of, tensor_column, to_numpy

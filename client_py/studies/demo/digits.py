@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from anisoflight.bench import Bench, Reference, Sampler, value
-from anisoflight.metrics import classifier_features
+from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.compare.metrics import classifier_features
 from studies.features import edge_features
 
 from . import data, figures, stages

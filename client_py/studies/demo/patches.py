@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from anisoflight.bench import Bench, Reference, Sampler, value
-from anisoflight.metrics import principal_features
+from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.compare.metrics import principal_features
 from studies.features import clipped_gaussian, edge_features
 
 from . import data, figures, stages

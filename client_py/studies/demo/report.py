@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from anisoflight.bench import half_range
+from anisoflight.compare.bench import half_range
 
 from .checks import Check, Checks
 

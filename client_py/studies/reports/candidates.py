@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from anisoflight.bench import Sampler
+from anisoflight.compare.bench import Sampler
 
 from . import schedules
 from .workbench import ISOTROPIC

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anisoflight
-from anisoflight.cells import Cells
+from anisoflight.files.cells import Cells
 
 from .networks import PROBLEMS, Problem
 from .page import Page

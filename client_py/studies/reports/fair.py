@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.bench import Bench, Reference, Sampler
-from anisoflight.metrics import principal_features
+from anisoflight.compare.bench import Bench, Reference, Sampler
+from anisoflight.compare.metrics import principal_features
 from studies.demo.energy import EnergyMeter
 from studies.features import clipped_gaussian, edge_features
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from anisoflight import Client
-    from anisoflight.cells import Cells
+    from anisoflight.files.cells import Cells
     from studies.demo.data import Data
 
 FD, EDGES = "FD", "edge FD"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.bench import Sampler
+from anisoflight.compare.bench import Sampler
 from studies.demo.energy import Energy, EnergyMeter
 
 from . import familypage, networks, schedules, search
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from anisoflight import Client
-    from anisoflight.cells import Cells
+    from anisoflight.files.cells import Cells
 
 ISOTROPIC, START = "isotropic", "EDM's grid"
 

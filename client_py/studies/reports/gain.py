@@ -14,8 +14,8 @@ import pandas as pd
 from sklearn.cluster import KMeans
 from tqdm.auto import tqdm
 
-from anisoflight.bench import Reference
-from anisoflight.metrics import principal_features
+from anisoflight.compare.bench import Reference
+from anisoflight.compare.metrics import principal_features
 from studies.features import edge_features
 
 from . import gainpage
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from anisoflight import Client
-    from anisoflight.cells import Cells
+    from anisoflight.files.cells import Cells
 
     from .networks import Problem
 

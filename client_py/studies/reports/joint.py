@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anisoflight import Client
-    from anisoflight.cells import Cells
+    from anisoflight.files.cells import Cells
 
     from .command import Chosen
     from .fair import Network

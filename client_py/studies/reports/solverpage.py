@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from anisoflight.bench import half_range
+from anisoflight.compare.bench import half_range
 
 from .workbench import FD, FD_TRAIN
 

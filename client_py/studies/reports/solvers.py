@@ -18,7 +18,7 @@ from .workbench import FD, FD_TRAIN, FULL, SLIGHT, Effort, Workbench
 
 if TYPE_CHECKING:
     from anisoflight import Client
-    from anisoflight.cells import Cells
+    from anisoflight.files.cells import Cells
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anisoflight.bench import Bench, Reference, Sampler
-from anisoflight.comparison import CONVERGED
+from anisoflight.compare.bench import Bench, Reference, Sampler
+from anisoflight.compare.comparison import CONVERGED
+from anisoflight.compare.metrics import classifier_features, principal_features
 from anisoflight.errors import BadRequestError
-from anisoflight.metrics import classifier_features, principal_features
 
 from . import schedules
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anisoflight import Client
-    from anisoflight.cells import Cells
+    from anisoflight.files.cells import Cells
     from studies.demo.data import Data
 
     from .networks import Problem

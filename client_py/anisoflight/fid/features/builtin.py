@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...compare.metrics import HiddenUnits, Principal, classifier_features, flat
 from ...images import to_float
-from ...metrics import HiddenUnits, Principal, classifier_features, flat
 from ...moments import RunningMoments
 from ..errors import FidError, needs
 
