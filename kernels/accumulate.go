@@ -62,7 +62,7 @@ func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k,
 	sum *device.Buffer,
 ) (*device.Buffer, error) {
 	m := t.model
-	images, err := upload(m.dev, m.dtype, padded(part.Images, m.Pixels(), size), m.imageDims(size)...)
+	images, err := device.UploadAs(m.dev, m.dtype, padded(part.Images, m.Pixels(), size), m.imageDims(size)...)
 	if err != nil {
 		return sum, err
 	}

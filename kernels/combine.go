@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
 // combine is the program x' = Σ_j P_j(α_j x + Σ_i β_ji E_i) with h evaluations.
@@ -45,12 +46,12 @@ func (m *Model) combineProgram(ctx context.Context, batch, h int) (*device.Progr
 		f := m.basisFrame(g, batch)
 		state := f.image("x")
 		weights := f.param("coefficients", batch, m.J()*(h+1))
-		c := columns(weights)
-		terms := []term{{c[:m.J()], state}}
+		c := subspace.Columns(weights)
+		terms := []subspace.Term{subspace.Scaled(c[:m.J()], state)}
 		for i := range h {
-			terms = append(terms, term{c[(i+1)*m.J() : (i+2)*m.J()], f.image(fmt.Sprint("e", i))})
+			terms = append(terms, subspace.Scaled(c[(i+1)*m.J():(i+2)*m.J()], f.image(fmt.Sprint("e", i))))
 		}
-		return []*Node{f.sub.mix(terms...)}
+		return []*Node{f.sub.Mix(terms...)}
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -48,7 +49,7 @@ func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
 	}
 	c := &coordinates{count: len(axes)}
 	var err error
-	if c.axes, err = upload(m.dev, m.dtype, flat, len(axes), m.spec.Height*m.spec.Width, m.spec.Channels,
+	if c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.spec.Height*m.spec.Width, m.spec.Channels,
 		m.spec.Channels); err != nil {
 		return err
 	}
@@ -186,8 +187,8 @@ func (m *Model) coordinatesProgram(ctx context.Context, batch, rows, h int) (*de
 			images = append(images, parameter(fmt.Sprint("e", i), m.dtype, m.imageDims(batch)...))
 		}
 		own := graph.Gather(axes, row) // [B, H·W, C, C]
-		left := graph.ConstAsDType(g, m.dtype, matrix(basis.DCTRows(height, height), height))
-		right := graph.ConstAsDType(g, m.dtype, matrix(basis.DCTRows(width, width), width))
+		left := graph.ConstAsDType(g, m.dtype, subspace.Matrix(basis.DCTRows(height, height), height))
+		right := graph.ConstAsDType(g, m.dtype, subspace.Matrix(basis.DCTRows(width, width), width))
 		planes := func(x *Node, contract int) *Node { // [N, H, W, C]
 			y := graph.DotGeneral(left, []int{contract}, nil, x, []int{1}, nil) // [H, N, W, C]
 			y = graph.DotGeneral(right, []int{contract}, nil, y, []int{2}, nil) // [W, H, N, C]

@@ -30,8 +30,8 @@ func (m *Model) Denoise64(ctx context.Context, w *Weights, x, g []float64, label
 	return denoise(ctx, m, w, x, g, labels)
 }
 
-func denoise[T float](ctx context.Context, m *Model, w *Weights, x []T, g []float64, labels []int32) (denoised, flow,
-	raw []T, err error,
+func denoise[T device.Float](ctx context.Context, m *Model, w *Weights, x []T, g []float64, labels []int32) (
+	denoised, flow, raw []T, err error,
 ) {
 	n := len(x) / m.Pixels()
 	switch {
@@ -53,7 +53,7 @@ func denoise[T float](ctx context.Context, m *Model, w *Weights, x []T, g []floa
 		return nil, nil, nil, err
 	}
 	defer args.release()
-	state, err := upload(m.dev, m.dtype, padded(x, m.Pixels(), batch), m.imageDims(batch)...)
+	state, err := device.UploadAs(m.dev, m.dtype, padded(x, m.Pixels(), batch), m.imageDims(batch)...)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // EstimateInput is a batch for [Model.Estimate].
@@ -42,8 +43,8 @@ func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) 
 	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
 
-func estimate[T float](ctx context.Context, m *Model, w *Weights, mode Mode, x0, eps, probe []T, g, omega []float64,
-	labels []int32,
+func estimate[T device.Float](ctx context.Context, m *Model, w *Weights, mode Mode, x0, eps, probe []T,
+	g, omega []float64, labels []int32,
 ) (*Terms, error) {
 	mode, err := m.Resolve(mode)
 	if err != nil {

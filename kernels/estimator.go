@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
+
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
 // Terms that the device may return, in the order of its table.
@@ -59,11 +61,11 @@ func (e *estimator) build() (terms, gradients []*Node) {
 	e.y = e.input(x)
 	e.f = e.apply(e.y, e.rng)
 	e.v = e.flowOf(x, e.f)
-	rj := e.sub.split(e.residual(e.x0, e.eps, e.f))
+	rj := e.sub.Split(e.residual(e.x0, e.eps, e.f))
 
-	var residual scalars
-	for j, om := range columns(e.omega) {
-		residual = append(residual, dot(rj[j], rj[j]))
+	var residual subspace.Scalars
+	for j, om := range subspace.Columns(e.omega) {
+		residual = append(residual, subspace.Dot(rj[j], rj[j]))
 		e.wj = append(e.wj, graph.StopGradient(graph.Mul(graph.MulScalar(om, 2), rj[j])))
 	}
 	e.u = sumOf(e.wj, e.out)
@@ -75,7 +77,7 @@ func (e *estimator) build() (terms, gradients []*Node) {
 	if e.mode == Backprop {
 		targets = append(targets, e.conditioned()...)
 	}
-	terms = []*Node{residual.table()}
+	terms = []*Node{residual.Table()}
 	if len(targets) == 0 {
 		return terms, nil
 	}
@@ -91,7 +93,7 @@ func (e *estimator) build() (terms, gradients []*Node) {
 }
 
 // sumOf returns Σ_j c_j x_j for parts x_j = P_j x; nil stands for ones.
-func sumOf(parts []*Node, c scalars) *Node {
+func sumOf(parts []*Node, c subspace.Scalars) *Node {
 	var out *Node
 	for j, x := range parts {
 		if c != nil {
@@ -111,7 +113,7 @@ func sumOf(parts []*Node, c scalars) *Node {
 //
 //	½ g_j^{-1/2} ⟨P_j a, ε⟩,  ½ ⟨P_j h, z⟩,  g_j^{-1/2} ⟨P_j a, v⟩,  ½ g_j^{-1} ⟨P_j w, v⟩
 func (e *estimator) transported(b *Node) []*Node {
-	aj := e.sub.split(b)
+	aj := e.sub.Split(b)
 	for j := range aj {
 		if e.in != nil {
 			aj[j] = graph.Mul(e.in[j], aj[j])
@@ -120,27 +122,27 @@ func (e *estimator) transported(b *Node) []*Node {
 			aj[j] = graph.Add(aj[j], graph.Mul(e.skip[j], e.wj[j]))
 		}
 	}
-	explicit, transport := dots(aj, e.eps), dots(aj, e.v)
-	drift := dots(e.wj, e.v)
+	explicit, transport := subspace.Dots(aj, e.eps), subspace.Dots(aj, e.v)
+	drift := subspace.Dots(e.wj, e.v)
 	for j := range explicit {
 		explicit[j] = graph.Div(graph.MulScalar(explicit[j], 0.5), e.root[j])
 		transport[j] = graph.Div(transport[j], e.root[j])
 		drift[j] = graph.Div(graph.MulScalar(drift[j], 0.5), e.gs[j])
 	}
 	if e.mode == Explicit {
-		return []*Node{explicit.table()}
+		return []*Node{explicit.Table()}
 	}
-	return []*Node{explicit.table(), e.trace(b).table(), transport.table(), drift.table()}
+	return []*Node{explicit.Table(), e.trace(b).Table(), transport.Table(), drift.Table()}
 }
 
 // trace returns ½⟨P_j h, z⟩ averaged over the probes z, with h = ∇_x⟨a, z⟩.
 // Since w is a constant, h = Σ_j in_j P_j ∇_y⟨b, q⟩ with q = Σ_j in_j P_j z.
-func (e *estimator) trace(b *Node) scalars {
-	var sum scalars
+func (e *estimator) trace(b *Node) subspace.Scalars {
+	var sum subspace.Scalars
 	for _, z := range e.probes {
 		q := z
 		if e.in != nil {
-			q = e.sub.mix(term{e.in, z})
+			q = e.sub.Mix(subspace.Scaled(e.in, z))
 		}
 		var h *Node
 		if e.mode == FiniteDifference {
@@ -148,7 +150,7 @@ func (e *estimator) trace(b *Node) scalars {
 		} else {
 			h = graph.Gradient(graph.ReduceAllSum(graph.Mul(b, q)), e.y)[0]
 		}
-		t := dots(e.sub.split(h), z).times(e.in)
+		t := subspace.Dots(e.sub.Split(h), z).Times(e.in)
 		if sum == nil {
 			sum = t
 			continue
@@ -157,7 +159,7 @@ func (e *estimator) trace(b *Node) scalars {
 			sum[j] = graph.Add(sum[j], t[j])
 		}
 	}
-	return sum.each(func(v *Node) *Node { return graph.MulScalar(v, 0.5/float64(len(e.probes))) })
+	return sum.Each(func(v *Node) *Node { return graph.MulScalar(v, 0.5/float64(len(e.probes))) })
 }
 
 // difference returns ∇_y⟨b, q⟩ as ( b(y+δq) − b(y−δq) ) / 2δ, which is exact up

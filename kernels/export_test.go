@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
 // Noise returns the ε that a training step draws.
@@ -52,7 +53,7 @@ func readFirst(out []*device.Buffer, err error) ([]float64, error) {
 	}
 	defer releaseAll(out)
 	v := make([]float64, out[0].Size())
-	return v, download(out[0], v)
+	return v, device.Download(out[0], v)
 }
 
 // ParameterGradient returns the gradient of the summed loss with respect to every
@@ -67,7 +68,7 @@ func (m *Model) ParameterGradient(w *Weights, in EstimateInput64) ([][]float32, 
 	if err != nil {
 		return nil, err
 	}
-	b, err := upload(m.dev, m.dtype, flat, m.size)
+	b, err := device.UploadAs(m.dev, m.dtype, flat, m.size)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +84,9 @@ func (m *Model) LevelGradient(w *Weights, in EstimateInput64) ([]float64, error)
 		out := e.apply(e.input(x), nil)
 		r := graph.Add(e.flowOf(x, out), e.eps)
 		var loss *Node
-		for j, om := range columns(e.omega) {
-			part := f.sub.split(r)[j]
-			sum := graph.ReduceAllSum(graph.Mul(om, dot(part, part)))
+		for j, om := range subspace.Columns(e.omega) {
+			part := f.sub.Split(r)[j]
+			sum := graph.ReduceAllSum(graph.Mul(om, subspace.Dot(part, part)))
 			if loss == nil {
 				loss = sum
 			} else {

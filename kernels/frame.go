@@ -8,6 +8,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
 // frame is the part that all programs which evaluate the network have in common.
@@ -26,7 +27,7 @@ type frame struct {
 	flat   *Node   // nil without parameters
 	values []*Node // the parameters cut out of flat, in device shape
 	label  *Node   // [B, Labels] one-hot, zeros for −1; nil if unconditional
-	sub    subspaces
+	sub    subspace.Subspaces
 }
 
 // frame declares the common parameters of a program.
@@ -44,7 +45,7 @@ func (m *Model) frameOf(g *graph.Graph, batch int, params string) *frame {
 			from = to
 		}
 	}
-	f.sub = m.proj.subspaces(g, m.at.projections(), batch)
+	f.sub = m.proj.In(g, m.at.projections(), batch)
 	if m.spec.Labels > 0 {
 		labels := graph.Parameter(g, "labels", shapes.Make(dtypes.Int32, batch))
 		f.label = graph.OneHot(labels, m.spec.Labels, m.dtype)
@@ -54,7 +55,7 @@ func (m *Model) frameOf(g *graph.Graph, batch int, params string) *frame {
 
 // basisFrame declares the basis alone, for programs without the network.
 func (m *Model) basisFrame(g *graph.Graph, batch int) *frame {
-	return &frame{model: m, g: g, batch: batch, sub: m.proj.subspaces(g, m.at.projections(), batch)}
+	return &frame{model: m, g: g, batch: batch, sub: m.proj.In(g, m.at.projections(), batch)}
 }
 
 // param declares one more parameter, of the model's type.
@@ -91,10 +92,13 @@ func (m *Model) batchArgs(labels []int32, batch int) (*batchArgs, error) {
 	}
 	a := &batchArgs{model: m}
 	var err error
-	if m.proj.perClass() {
-		rows, err := m.proj.rowsOf(labels)
-		if err != nil {
-			return nil, err
+	if m.proj.PerClass() {
+		rows := make([]int32, batch)
+		for i, label := range labels {
+			var ok bool
+			if rows[i], ok = m.proj.Row(label); !ok {
+				return nil, inputf("labels", "must be classes that the basis holds vectors for, got %d in sample %d", label, i)
+			}
 		}
 		if a.rows, err = m.dev.Upload(rows, batch); err != nil {
 			return nil, err
@@ -112,7 +116,7 @@ func (m *Model) batchArgs(labels []int32, batch int) (*batchArgs, error) {
 // basis returns the arguments of basisFrame.
 func (a *batchArgs) basis() []device.Arg {
 	var args []device.Arg
-	if v := a.model.proj.vectors; v != nil {
+	if v := a.model.proj.Vectors(); v != nil {
 		args = append(args, device.Use(v))
 	}
 	if a.rows != nil {
@@ -161,11 +165,11 @@ type staging struct {
 func (m *Model) stage() *staging { return &staging{model: m} }
 
 // put uploads values in the model's type; the first error sticks.
-func put[T float](s *staging, values []T, dims ...int) device.Arg {
+func put[T device.Float](s *staging, values []T, dims ...int) device.Arg {
 	if s.err != nil {
 		return device.Arg{}
 	}
-	b, err := upload(s.model.dev, s.model.dtype, values, dims...)
+	b, err := device.UploadAs(s.model.dev, s.model.dtype, values, dims...)
 	if err != nil {
 		s.err = err
 		return device.Arg{}

@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -26,7 +27,7 @@ type Model struct {
 	spec   Spec
 	params []nn.Param
 	size   int // values of all parameters together
-	proj   *projector
+	proj   *subspace.Projector
 	key    string
 	costs  sync.Map // device.Cost of an evaluation, by batch
 }
@@ -66,10 +67,10 @@ func NewModelAt(precision Precision, dev *device.Device, net Network, b *basis.B
 	}
 	autodiff.Install()
 	var err error
-	if m.proj, err = newProjector(dev, m.at.projections(), b); err != nil {
+	if m.proj, err = subspace.NewProjector(dev, m.at.projections(), b); err != nil {
 		return nil, err
 	}
-	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.key, m.spec.Parametrization.Key(), m.spec.Key)
+	m.key = fmt.Sprintf("%s|%s|%s|%s", m.at, m.proj.Key(), m.spec.Parametrization.Key(), m.spec.Key)
 	return m, nil
 }
 
@@ -82,11 +83,18 @@ func (m *Model) check(b *basis.Basis) error {
 	case b.H() != m.spec.Height || b.W() != m.spec.Width:
 		return inputf("basis", "must split images of %d×%d as the network's, got %d×%d", m.spec.Height,
 			m.spec.Width, b.H(), b.W())
+	case b.J() > 2 && !separable(b):
+		return inputf("basis", "must have 2 subspaces where it is dense, got %d", b.J())
 	case m.spec.Ratios != 0 && b.J() != 1 && m.spec.Ratios != b.J()-1:
 		return inputf("basis", "must have 1 subspace or %d, one more than the network's log-ratios, got %d",
 			m.spec.Ratios+1, b.J())
 	}
 	return nil
+}
+
+func separable(b *basis.Basis) bool {
+	_, _, ok := b.Separable()
+	return ok
 }
 
 // Precision returns the precision of the model's programs.
@@ -99,10 +107,10 @@ func (m *Model) Network() Network { return m.net }
 func (m *Model) Device() *device.Device { return m.dev }
 
 // Basis returns the basis.
-func (m *Model) Basis() *basis.Basis { return m.proj.basis }
+func (m *Model) Basis() *basis.Basis { return m.proj.Basis() }
 
 // J returns the number of subspaces.
-func (m *Model) J() int { return m.proj.basis.J() }
+func (m *Model) J() int { return m.proj.Basis().J() }
 
 // Pixels returns H·W·C, the number of values in one image.
 func (m *Model) Pixels() int { return m.spec.Height * m.spec.Width * m.spec.Channels }
@@ -136,7 +144,7 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 }
 
 // Close frees the device memory of the basis. Do not use the model afterwards.
-func (m *Model) Close() { m.proj.vectors.Release() }
+func (m *Model) Close() { m.proj.Vectors().Release() }
 
 func (m *Model) imageDims(batch int) []int {
 	return []int{batch, m.spec.Height, m.spec.Width, m.spec.Channels}

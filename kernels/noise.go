@@ -5,6 +5,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
 // The probes of [TrainerConfig]; each has E zzᵀ = I.
@@ -45,7 +46,7 @@ func (r *generator) probe(kind string, shape shapes.Shape) *Node {
 	case Sphere:
 		x := r.normal(shape)
 		radius := float64(shape.Size() / shape.Dimensions[0])
-		return graph.Mul(x, graph.Sqrt(graph.MulScalar(graph.Reciprocal(dot(x, x)), radius)))
+		return graph.Mul(x, graph.Sqrt(graph.MulScalar(graph.Reciprocal(subspace.Dot(x, x)), radius)))
 	case Gaussian:
 		return r.normal(shape)
 	}

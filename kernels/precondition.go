@@ -4,6 +4,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
 // wrapped is a network in a graph at noise variances g, as a flow. Both kinds
@@ -18,7 +19,7 @@ import (
 // and keep are 1 and skip is 0. The flow is never formed as (D − x)/√g, which has
 // no digits left in float32 at small g.
 type wrapped struct {
-	sub  subspaces
+	sub  subspace.Subspaces
 	raw  RawNetwork
 	flow FlowNetwork
 	at   Precision
@@ -27,17 +28,17 @@ type wrapped struct {
 	values []*Node // of params
 	label  *Node   // [B, Labels] or nil
 
-	g      *Node   // [B, J]
-	gs     scalars // its columns
-	root   scalars // √g_j
-	sigma  float64 // σ_d
-	log    *Node   // [B], ln σ_geo / 4, which a RawNetwork's noise label is made of
-	noise  *Node   // [B], the label
-	ratios *Node   // [B, Ratios] or nil
-	inner  *Node   // [B, J], the conditioning of a FlowNetwork: g, as a node of its own
+	g      *Node            // [B, J]
+	gs     subspace.Scalars // its columns
+	root   subspace.Scalars // √g_j
+	sigma  float64          // σ_d
+	log    *Node            // [B], ln σ_geo / 4, which a RawNetwork's noise label is made of
+	noise  *Node            // [B], the label
+	ratios *Node            // [B, Ratios] or nil
+	inner  *Node            // [B, J], the conditioning of a FlowNetwork: g, as a node of its own
 
-	in, skip, out, keep scalars
-	cross               scalars // in_j √g_j
+	in, skip, out, keep subspace.Scalars
+	cross               subspace.Scalars // in_j √g_j
 }
 
 // wrap prepares the network for the variances g [B, J].
@@ -45,9 +46,9 @@ func (f *frame) wrap(g *Node) *wrapped {
 	m := f.model
 	w := &wrapped{
 		sub: f.sub, params: m.params, values: f.values, label: f.label, at: m.at,
-		g: g, gs: columns(g), sigma: m.spec.SigmaData,
+		g: g, gs: subspace.Columns(g), sigma: m.spec.SigmaData,
 	}
-	w.root = w.gs.each(graph.Sqrt)
+	w.root = w.gs.Each(graph.Sqrt)
 	switch net := m.net.(type) {
 	case FlowNetwork:
 		w.flow = net
@@ -94,7 +95,7 @@ func (w *wrapped) input(x *Node) *Node {
 	if w.in == nil {
 		return graph.Identity(x)
 	}
-	return w.sub.mix(term{w.in, x})
+	return w.sub.Mix(subspace.Scaled(w.in, x))
 }
 
 // apply appends F(y); with a random state rng, as in training. A raw network sees y in
@@ -114,17 +115,17 @@ func (w *wrapped) flowOf(x, f *Node) *Node {
 	if w.flow != nil {
 		return f
 	}
-	return w.sub.mix(term{w.skip, x}, term{w.out, f})
+	return w.sub.Mix(subspace.Scaled(w.skip, x), subspace.Scaled(w.out, f))
 }
 
 // denoisedOf returns D(x).
 func (w *wrapped) denoisedOf(x, f *Node) *Node {
-	return w.sub.mix(term{w.keep, x}, term{w.root.times(w.out), f})
+	return w.sub.Mix(subspace.Scaled(w.keep, x), subspace.Scaled(w.root.Times(w.out), f))
 }
 
 // noisy returns x_t = x_0 + Σ_j √g_j P_j ε.
 func (w *wrapped) noisy(x0, eps *Node) *Node {
-	return graph.Add(x0, w.sub.mix(term{w.root, eps}))
+	return graph.Add(x0, w.sub.Mix(subspace.Scaled(w.root, eps)))
 }
 
 // residual returns r = flow + ε. For a raw network it is
@@ -136,5 +137,5 @@ func (w *wrapped) residual(x0, eps, f *Node) *Node {
 	if w.flow != nil {
 		return graph.Add(f, eps)
 	}
-	return w.sub.mix(term{w.keep, eps}, term{w.skip, x0}, term{w.out, f})
+	return w.sub.Mix(subspace.Scaled(w.keep, eps), subspace.Scaled(w.skip, x0), subspace.Scaled(w.out, f))
 }

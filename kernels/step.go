@@ -185,7 +185,7 @@ func (t *Trainer) finish(in StepInput, n int, out []*device.Buffer) (StepOutput,
 // countStep reads the gradient's norm, and counts the step unless it was skipped.
 func (t *Trainer) countStep(report *device.Buffer) (float64, error) {
 	norm := make([]float64, 1)
-	if err := download(report, norm); err != nil {
+	if err := device.Download(report, norm); err != nil {
 		return 0, err
 	}
 	if finite(norm[0]) {

@@ -75,7 +75,7 @@ func omega(g, gdot, c float64) float64 { return gdot * gdot / (g * (c + g)) }
 // readTerms reads the device's table [terms, batch, J] and keeps n samples.
 func readTerms(table *device.Buffer, mode Mode, n, batch, j int) (*Terms, error) {
 	all := make([]float64, table.Size())
-	if err := download(table, all); err != nil {
+	if err := device.Download(table, all); err != nil {
 		return nil, err
 	}
 	t := &Terms{Mode: mode, J: j}

@@ -163,7 +163,7 @@ func (t *Trainer) Restore(s *TrainerState) error {
 			err = t.model.join(flat, field, values)
 		}
 		if err == nil && t.model.size > 0 {
-			b, err = upload(t.model.dev, t.model.dtype, flat, t.model.size)
+			b, err = device.UploadAs(t.model.dev, t.model.dtype, flat, t.model.size)
 		}
 		if err != nil {
 			releaseAll(fresh)

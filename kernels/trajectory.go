@@ -56,7 +56,8 @@ func (m *Model) NewTrajectory(_ context.Context, w *Weights, latents []float32, 
 		t.Close()
 		return nil, err
 	}
-	if t.x, err = upload(m.dev, m.dtype, padded(latents, m.Pixels(), t.batch), m.imageDims(t.batch)...); err != nil {
+	x := padded(latents, m.Pixels(), t.batch)
+	if t.x, err = device.UploadAs(m.dev, m.dtype, x, m.imageDims(t.batch)...); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -109,11 +110,11 @@ func (t *Trajectory) Record(denoised, flow []float32) error {
 		return err
 	}
 	dims := m.imageDims(t.batch)
-	d, err := upload(m.dev, m.dtype, padded(denoised, m.Pixels(), t.batch), dims...)
+	d, err := device.UploadAs(m.dev, m.dtype, padded(denoised, m.Pixels(), t.batch), dims...)
 	if err != nil {
 		return err
 	}
-	f, err := upload(m.dev, m.dtype, padded(flow, m.Pixels(), t.batch), dims...)
+	f, err := device.UploadAs(m.dev, m.dtype, padded(flow, m.Pixels(), t.batch), dims...)
 	if err != nil {
 		d.Release()
 		return err
@@ -210,7 +211,7 @@ func (t *Trajectory) AddNoise(ctx context.Context, noise []float32, scale []floa
 		checkFinite("scale", scale)); err != nil {
 		return err
 	}
-	xi, err := upload(m.dev, m.dtype, padded(noise, m.Pixels(), t.batch), m.imageDims(t.batch)...)
+	xi, err := device.UploadAs(m.dev, m.dtype, padded(noise, m.Pixels(), t.batch), m.imageDims(t.batch)...)
 	if err != nil {
 		return err
 	}
@@ -267,12 +268,12 @@ func (t *Trajectory) read(b *device.Buffer, dst []float32) error {
 }
 
 // downloadPadded copies the first len(dst) values of a buffer.
-func downloadPadded[T float](b *device.Buffer, dst []T) error {
+func downloadPadded[T device.Float](b *device.Buffer, dst []T) error {
 	if b.Size() == len(dst) {
-		return download(b, dst)
+		return device.Download(b, dst)
 	}
 	all := make([]T, b.Size())
-	if err := download(b, all); err != nil {
+	if err := device.Download(b, all); err != nil {
 		return err
 	}
 	copy(dst, all)

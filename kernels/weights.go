@@ -4,8 +4,6 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/gomlx/gomlx/pkg/core/dtypes"
-
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
@@ -64,7 +62,7 @@ func (m *Model) uploadFlat(field string, values [][]float32) (*device.Buffer, er
 	if err := m.join(flat, field, values); err != nil || m.size == 0 {
 		return nil, err
 	}
-	return upload(m.dev, m.dtype, flat, m.size)
+	return device.UploadAs(m.dev, m.dtype, flat, m.size)
 }
 
 // join puts the values of each parameter into a flat tensor; it is the inverse of split.
@@ -101,7 +99,7 @@ func (m *Model) downloadFlat(b *device.Buffer) ([][]float32, error) {
 		return out, err
 	}
 	flat := make([]float32, m.size)
-	if err := download(b, flat); err != nil {
+	if err := device.Download(b, flat); err != nil {
 		return nil, err
 	}
 	return m.split(flat), nil
@@ -114,50 +112,6 @@ func (m *Model) split(flat []float32) [][]float32 {
 		n := p.Size()
 		out[i] = p.FromDevice(flat[:n:n])
 		flat = flat[n:]
-	}
-	return out
-}
-
-type float interface{ float32 | float64 }
-
-// upload copies values to the device in the given type.
-func upload[T float](dev *device.Device, dtype dtypes.DType, values []T, dims ...int) (*device.Buffer, error) {
-	if dtype == dtypes.Float64 {
-		return dev.Upload(converted[float64](values), dims...)
-	}
-	return dev.Upload(converted[float32](values), dims...)
-}
-
-// download copies a buffer to dst, converting where the types differ.
-func download[T float](b *device.Buffer, dst []T) error {
-	if b.DType() == dtypes.Float64 {
-		return downloadAs[float64](b, dst)
-	}
-	return downloadAs[float32](b, dst)
-}
-
-func downloadAs[S, T float](b *device.Buffer, dst []T) error {
-	if same, ok := any(dst).([]S); ok {
-		return b.Read(same)
-	}
-	src := make([]S, len(dst))
-	if err := b.Read(src); err != nil {
-		return err
-	}
-	for i, v := range src {
-		dst[i] = T(v)
-	}
-	return nil
-}
-
-// converted returns values as a slice of T, itself where it is one.
-func converted[T, S float](values []S) []T {
-	if same, ok := any(values).([]T); ok {
-		return same
-	}
-	out := make([]T, len(values))
-	for i, v := range values {
-		out[i] = T(v)
 	}
 	return out
 }

@@ -2,11 +2,11 @@
 // read, the columns of every stream, and the error codes they can rely on.
 //
 // The service, the engine and the Go client share it, so a field exists in one place. Of this module it imports
-// base/suggest alone.
+// base/suggest and flight/api/strict alone.
 //
-// Every request is one JSON object; Decode reads it strictly: an unknown field, a repeated field, a wrong type,
-// a fraction where a whole number is asked, a second JSON value or a number out of range is an *Error with code
-// BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is TOO_LARGE.
+// Every request is one JSON object; Decode reads it strictly, see package strict: what is refused is an *Error with
+// code BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is
+// TOO_LARGE.
 //
 // Begin with Operations (what there is), Sample (a request) and Code (what can go wrong).
 package api

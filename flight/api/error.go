@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // Error is an error of the contract. Its text is
@@ -180,23 +182,6 @@ const (
 	mostText   = 1000 // of a sentence, or a hint
 )
 
-// shortened returns text with at most mostQuoted characters, and "…" for the rest.
-func shortened(text string) string { return cut(text, mostQuoted) }
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	n := 0
-	for i := range text {
-		if n == most {
-			return text[:i] + "…"
-		}
-		n++
-	}
-	return text
-}
-
 // longQuote is a quoted Go string of more than mostQuoted characters.
 var longQuote = regexp.MustCompile(`"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
 
@@ -205,5 +190,5 @@ func readable(text string) string {
 	if len(text) <= mostQuoted {
 		return text
 	}
-	return cut(longQuote.ReplaceAllString(cut(text, 16*mostText), `"$1…"`), mostText)
+	return strict.Cut(longQuote.ReplaceAllString(strict.Cut(text, 16*mostText), `"$1…"`), mostText)
 }

@@ -1,6 +1,10 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api/strict"
+)
 
 // The named grids of Sample.
 const (
@@ -46,7 +50,8 @@ type levelRule struct {
 	Rho      float64 `json:"rho"`
 }
 
-func (g *Grid) decodeTree(at *place, v tree) error {
+// DecodeStrictly takes a name, or an object with one name and what it says.
+func (g *Grid) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	*g = Grid{}
 	if name, ok := v.(string); ok {
 		if g.Kind = name; name == GridEDM || name == GridPolynomial {
@@ -56,18 +61,18 @@ func (g *Grid) decodeTree(at *place, v tree) error {
 	}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
-		return wrongType(at,
+		return strict.WrongType(at,
 			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
 	}
 	for kind := range object { // the only one
 		g.Kind = kind
 	}
-	inside, v := at.field(g.Kind), object[g.Kind]
+	inside, v := at.Field(g.Kind), object[g.Kind]
 	var err error
 	switch g.Kind {
 	case GridEDM, GridPolynomial:
 		e := levelRule{0.002, 80, 7}
-		if err := decode(v, inside, &e); err != nil {
+		if err := strict.Decode(v, inside, &e); err != nil {
 			return err
 		}
 		g.SigmaMin, g.SigmaMax, g.Rho = e.SigmaMin, e.SigmaMax, e.Rho
@@ -77,15 +82,15 @@ func (g *Grid) decodeTree(at *place, v tree) error {
 		}
 		return nil
 	case GridTimes:
-		if err = decode(v, inside, &g.T); err == nil {
+		if err = strict.Decode(v, inside, &g.T); err == nil {
 			err = checkFalling(inside, g.T)
 		}
 	case GridSigmas:
 		if list, ok := v.([]any); ok && len(list) > 0 && isList(list[0]) {
-			err = decode(v, inside, &g.Sigma)
+			err = strict.Decode(v, inside, &g.Sigma)
 		} else {
 			g.Sigma = make([][]float64, 1)
-			err = decode(v, inside, &g.Sigma[0])
+			err = strict.Decode(v, inside, &g.Sigma[0])
 		}
 		for _, s := range g.Sigma {
 			if err == nil {
@@ -97,7 +102,7 @@ func (g *Grid) decodeTree(at *place, v tree) error {
 			}
 		}
 	case GridTable:
-		if err = decode(v, inside, &g.Table); err == nil {
+		if err = strict.Decode(v, inside, &g.Table); err == nil {
 			err = oneOf(inside.String(), g.Table, Tables...)
 		}
 	default:
@@ -106,10 +111,10 @@ func (g *Grid) decodeTree(at *place, v tree) error {
 	return err
 }
 
-func isList(v tree) bool { _, ok := v.([]any); return ok }
+func isList(v strict.Value) bool { _, ok := v.([]any); return ok }
 
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
-func checkFalling(at *place, x []float64) error {
+func checkFalling(at *strict.Place, x []float64) error {
 	if len(x) < 2 {
 		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d",
 			at, len(x))
@@ -148,9 +153,9 @@ func (g Grid) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a grid strictly.
 func (g *Grid) UnmarshalJSON(body []byte) error {
-	v, err := parse(body)
+	v, err := strict.Read(body)
 	if err != nil {
 		return err
 	}
-	return g.decodeTree((*place)(nil).field("grid"), v)
+	return g.DecodeStrictly((*strict.Place)(nil).Field("grid"), v)
 }

@@ -3,9 +3,10 @@ package api
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the kind's name as "kind".
@@ -52,16 +53,16 @@ func (r *MakeSchedule) Validate() error {
 	return first(CheckName("name", r.Of.Stored().Name), r.Of.Validate())
 }
 
-// decodeTree decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
-func (r *MakeSchedule) decodeTree(at *place, v tree) error {
+// DecodeStrictly decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
+func (r *MakeSchedule) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return wrongType(at, "an object", v)
+		return strict.WrongType(at, "an object", v)
 	}
 	object = maps.Clone(object)
 	var name string
 	if kind, given := object["kind"]; given {
-		if err := decode(kind, at.field("kind"), &name); err != nil {
+		if err := strict.Decode(kind, at.Field("kind"), &name); err != nil {
 			return err
 		}
 		delete(object, "kind")
@@ -71,8 +72,7 @@ func (r *MakeSchedule) decodeTree(at *place, v tree) error {
 	for _, fresh := range scheduleKinds {
 		kind := fresh()
 		names = append(names, kind.Kind())
-		fields, _ := fieldsOf(reflect.ValueOf(kind).Elem())
-		for field := range fields {
+		for _, field := range strict.Fields(kind) {
 			takers[field] = append(takers[field], kind.Kind())
 		}
 		if kind.Kind() == name {
@@ -85,11 +85,11 @@ func (r *MakeSchedule) decodeTree(at *place, v tree) error {
 	for _, field := range slices.Sorted(maps.Keys(object)) {
 		if kinds := takers[field]; kinds != nil && !slices.Contains(kinds, name) {
 			return Errorf(BadRequest, "%s must be left out of a schedule of kind %s; only %s take it",
-				at.field(field), name, strings.Join(kinds, ", "))
+				at.Field(field), name, strings.Join(kinds, ", "))
 		}
 	}
 	r.Of.SetDefaults()
-	return decodeInto(object, at, reflect.ValueOf(r.Of).Elem())
+	return strict.Decode(object, at, r.Of)
 }
 
 // MarshalJSON writes the kind's fields beside its name, as they travel.
@@ -350,11 +350,11 @@ const (
 	defaultRefineIterations = 4
 )
 
-// decodeTree fills in what is left out.
-func (r *Refine) decodeTree(at *place, v tree) error {
+// DecodeStrictly fills in what is left out.
+func (r *Refine) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	*r = Refine{Latents: defaultRefineLatents, Iterations: defaultRefineIterations}
 	type plain Refine // without this method
-	return decode(v, at, (*plain)(r))
+	return strict.Decode(v, at, (*plain)(r))
 }
 
 func (r *Refine) check() error {

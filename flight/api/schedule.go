@@ -2,6 +2,8 @@ package api
 
 import (
 	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // DefaultT is EDM's end of time, σ = 80 as a variance.
@@ -17,7 +19,8 @@ type ScheduleRef struct {
 // Given reports whether the request names a schedule.
 func (r ScheduleRef) Given() bool { return r.Name != "" }
 
-func (r *ScheduleRef) decodeTree(at *place, v tree) error {
+// DecodeStrictly takes a name, or {"edm":{"T":6400}}.
+func (r *ScheduleRef) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	*r = ScheduleRef{T: DefaultT}
 	if name, ok := v.(string); ok {
 		r.Name = name
@@ -32,19 +35,19 @@ func (r *ScheduleRef) decodeTree(at *place, v tree) error {
 		} `json:"edm"`
 	}
 	if _, ok := v.(map[string]any); !ok {
-		return wrongType(at, `a name or {"edm":{"T":6400}}`, v)
+		return strict.WrongType(at, `a name or {"edm":{"T":6400}}`, v)
 	}
-	if err := decode(v, at, &form); err != nil {
+	if err := strict.Decode(v, at, &form); err != nil {
 		return err
 	}
 	if form.EDM == nil {
-		return wrongType(at, `a name or {"edm":{"T":6400}}`, v)
+		return strict.WrongType(at, `a name or {"edm":{"T":6400}}`, v)
 	}
 	r.Name = "edm"
 	if form.EDM.T != nil {
 		r.T = *form.EDM.T
 	}
-	return checkT(at.field("edm.T").String(), r.T)
+	return checkT(at.Field("edm.T").String(), r.T)
 }
 
 // checkT wants an end of time above EDM's smallest σ² and far below overflow.
@@ -65,9 +68,9 @@ func (r ScheduleRef) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a reference strictly.
 func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
-	v, err := parse(body)
+	v, err := strict.Read(body)
 	if err != nil {
 		return err
 	}
-	return r.decodeTree((*place)(nil).field("schedule"), v)
+	return r.DecodeStrictly((*strict.Place)(nil).Field("schedule"), v)
 }

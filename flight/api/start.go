@@ -1,6 +1,10 @@
 package api
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api/strict"
+)
 
 // Where sampling starts, by the names of Sample's start.
 const (
@@ -28,10 +32,10 @@ type StartSettings struct {
 // Start is StartSettings as a field of another request.
 type Start struct{ StartSettings }
 
-// decodeTree fills in what is left out.
-func (r *Start) decodeTree(at *place, v tree) error {
+// DecodeStrictly fills in what is left out.
+func (r *Start) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	*r = Start{StartSettings{Covariance: "dct", Rank: unset}}
-	return decode(v, at, &r.StartSettings)
+	return strict.Decode(v, at, &r.StartSettings)
 }
 
 func (r *Start) check(path string) error {
@@ -93,12 +97,13 @@ func (r *StartSchedule) Validate() error {
 // Levels are noise levels: in JSON one number, or a list with one for each subspace.
 type Levels []float64
 
-func (l *Levels) decodeTree(at *place, v tree) error {
+// DecodeStrictly takes one number, or a list.
+func (l *Levels) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	if isList(v) {
-		return decode(v, at, (*[]float64)(l))
+		return strict.Decode(v, at, (*[]float64)(l))
 	}
 	*l = make(Levels, 1)
-	return decode(v, at, &(*l)[0])
+	return strict.Decode(v, at, &(*l)[0])
 }
 
 func (l Levels) check(field string) error {

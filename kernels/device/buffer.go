@@ -82,6 +82,51 @@ func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 	return newBuffer(d, raw, shape), nil
 }
 
+// Float is a type of numbers that are uploaded and read in either precision.
+type Float interface{ float32 | float64 }
+
+// UploadAs copies values to the device in the given type, float32 or float64.
+func UploadAs[T Float](d *Device, dtype dtypes.DType, values []T, dims ...int) (*Buffer, error) {
+	if dtype == dtypes.Float64 {
+		return d.Upload(converted[float64](values), dims...)
+	}
+	return d.Upload(converted[float32](values), dims...)
+}
+
+// Download copies a buffer to dst, converting where the types differ.
+func Download[T Float](b *Buffer, dst []T) error {
+	if b.DType() == dtypes.Float64 {
+		return downloadAs[float64](b, dst)
+	}
+	return downloadAs[float32](b, dst)
+}
+
+func downloadAs[S, T Float](b *Buffer, dst []T) error {
+	if same, ok := any(dst).([]S); ok {
+		return b.Read(same)
+	}
+	src := make([]S, len(dst))
+	if err := b.Read(src); err != nil {
+		return err
+	}
+	for i, v := range src {
+		dst[i] = T(v)
+	}
+	return nil
+}
+
+// converted returns values as a slice of T, itself where it is one.
+func converted[T, S Float](values []S) []T {
+	if same, ok := any(values).([]T); ok {
+		return same
+	}
+	out := make([]T, len(values))
+	for i, v := range values {
+		out[i] = T(v)
+	}
+	return out
+}
+
 // Dims returns the buffer's dimensions; the caller may keep the slice. It works in every state.
 func (b *Buffer) Dims() []int { return slices.Clone(b.shape.Dimensions) }
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dct_rows
+from .projections import dct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

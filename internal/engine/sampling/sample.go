@@ -245,7 +245,8 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 	if err := s.planAll(labels); err != nil {
 		return 0, 0, err
 	}
-	s.schema.Metadata["steps"], s.schema.Metadata["nfe"] = strconv.Itoa(s.steps), strconv.Itoa(s.guide.evaluations(s.plan, s.plan.NFE))
+	s.schema.Metadata["steps"] = strconv.Itoa(s.steps)
+	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.evaluations(s.plan, s.plan.NFE))
 	rows = api.Times(int64(n), 1+s.previews())
 	bytes, err = s.price(rows)
 	return rows, bytes, err

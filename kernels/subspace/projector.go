@@ -1,4 +1,4 @@
-package kernels
+package subspace
 
 import (
 	"fmt"
@@ -11,26 +11,24 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// projector is a basis as compiled programs take it. Separable projectors are
+// Projector is a basis as compiled programs take it. Separable projectors are
 // constants of the program; the vectors of a dense basis are a buffer, from
 // which a basis per class gathers every sample's own.
-type projector struct {
+type Projector struct {
 	basis   *basis.Basis
 	key     string
 	vectors *device.Buffer  // [rows, k, H·W] of a dense basis, else nil
 	rows    map[int32]int32 // label → row, if there is one basis per class
 }
 
-func newProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*projector, error) {
-	p := &projector{basis: b, key: b.String()}
+// NewProjector puts a basis on a device, its vectors in the type dtype.
+func NewProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*Projector, error) {
+	p := &Projector{basis: b, key: b.String()}
 	if b.J() == 1 {
 		return p, nil
 	}
 	if _, _, ok := b.Separable(); ok {
 		return p, nil
-	}
-	if b.J() != 2 {
-		return nil, inputf("basis", "must have 2 subspaces where it is dense, got %d", b.J())
 	}
 	groups := b.Groups()
 	if b.PerClass() {
@@ -50,39 +48,41 @@ func newProjector(dev *device.Device, dtype dtypes.DType, b *basis.Basis) (*proj
 		}
 	}
 	var err error
-	p.vectors, err = upload(dev, dtype, all, len(groups), b.K(), b.H()*b.W())
+	p.vectors, err = device.UploadAs(dev, dtype, all, len(groups), b.K(), b.H()*b.W())
 	p.key += fmt.Sprintf("x%d", len(groups))
 	return p, err
 }
 
-// perClass reports whether a sample's label chooses its projectors.
-func (p *projector) perClass() bool { return p.rows != nil }
+// Basis returns the basis.
+func (p *Projector) Basis() *basis.Basis { return p.basis }
 
-// rowsOf maps labels to rows of the vectors.
-func (p *projector) rowsOf(labels []int32) ([]int32, error) {
-	out := make([]int32, len(labels))
-	for i, label := range labels {
-		row, ok := p.rows[label]
-		if !ok {
-			return nil, inputf("labels", "must be classes that the basis holds vectors for, got %d in sample %d", label, i)
-		}
-		out[i] = row
-	}
-	return out, nil
+// Key tells programs with different projectors apart.
+func (p *Projector) Key() string { return p.key }
+
+// Vectors returns the vectors of a dense basis, an argument of every program on it; else nil.
+func (p *Projector) Vectors() *device.Buffer { return p.vectors }
+
+// PerClass reports whether a sample's label chooses its projectors.
+func (p *Projector) PerClass() bool { return p.rows != nil }
+
+// Row returns the row of the vectors that belongs to a label, and reports whether there is one.
+func (p *Projector) Row(label int32) (int32, bool) {
+	row, ok := p.rows[label]
+	return row, ok
 }
 
-// subspaces declares the projector's parameters and returns its application, which is
+// In declares the projector's parameters and returns its application, which is
 // computed in the type dtype and takes and gives images of any.
-func (p *projector) subspaces(g *graph.Graph, dtype dtypes.DType, batch int) subspaces {
+func (p *Projector) In(g *graph.Graph, dtype dtypes.DType, batch int) Subspaces {
 	s := p.nested(g, dtype, batch)
 	for i, q := range s.nest {
-		s.nest[i] = func(x *Node) *Node { return graph.ConvertDType(q(graph.ConvertDType(x, dtype)), x.DType()) }
+		s.nest[i] = func(x *graph.Node) *graph.Node { return graph.ConvertDType(q(graph.ConvertDType(x, dtype)), x.DType()) }
 	}
 	return s
 }
 
-func (p *projector) nested(g *graph.Graph, dtype dtypes.DType, batch int) subspaces {
-	var s subspaces
+func (p *Projector) nested(g *graph.Graph, dtype dtypes.DType, batch int) Subspaces {
+	var s Subspaces
 	if p.basis.J() == 1 {
 		return s
 	}
@@ -94,7 +94,7 @@ func (p *projector) nested(g *graph.Graph, dtype dtypes.DType, batch int) subspa
 		return s
 	}
 	v := graph.Parameter(g, "vectors", shapes.Make(dtype, p.vectors.Dims()...))
-	if !p.perClass() {
+	if !p.PerClass() {
 		k, hw := p.basis.K(), p.basis.H()*p.basis.W()
 		s.nest = append(s.nest, shared(graph.Reshape(v, k, hw)))
 		return s
@@ -106,10 +106,10 @@ func (p *projector) nested(g *graph.Graph, dtype dtypes.DType, batch int) subspa
 }
 
 // separable returns X ↦ Q_H X Q_W on every channel.
-func separable(g *graph.Graph, dtype dtypes.DType, qh, qw []float64, h, w int) func(*Node) *Node {
-	left := graph.ConstAsDType(g, dtype, matrix(qh, h))
-	right := graph.ConstAsDType(g, dtype, matrix(qw, w))
-	return func(x *Node) *Node {
+func separable(g *graph.Graph, dtype dtypes.DType, qh, qw []float64, h, w int) func(*graph.Node) *graph.Node {
+	left := graph.ConstAsDType(g, dtype, Matrix(qh, h))
+	right := graph.ConstAsDType(g, dtype, Matrix(qw, w))
+	return func(x *graph.Node) *graph.Node {
 		y := graph.DotGeneral(left, []int{1}, nil, x, []int{1}, nil) // [H, B, W, C]
 		y = graph.DotGeneral(right, []int{1}, nil, y, []int{2}, nil) // [W, H, B, C]
 		return graph.TransposeAllAxes(y, 2, 1, 0, 3)
@@ -117,8 +117,8 @@ func separable(g *graph.Graph, dtype dtypes.DType, qh, qw []float64, h, w int) f
 }
 
 // shared returns x ↦ Vᵀ V x for V [k, H·W].
-func shared(v *Node) func(*Node) *Node {
-	return func(x *Node) *Node {
+func shared(v *graph.Node) func(*graph.Node) *graph.Node {
+	return func(x *graph.Node) *graph.Node {
 		d := x.Shape().Dimensions
 		f := graph.Reshape(x, d[0], d[1]*d[2], d[3])
 		c := graph.DotGeneral(v, []int{1}, nil, f, []int{1}, nil) // [k, B, C]
@@ -128,8 +128,8 @@ func shared(v *Node) func(*Node) *Node {
 }
 
 // perSample returns x_b ↦ V_bᵀ V_b x_b for V [B, k, H·W].
-func perSample(v *Node) func(*Node) *Node {
-	return func(x *Node) *Node {
+func perSample(v *graph.Node) func(*graph.Node) *graph.Node {
+	return func(x *graph.Node) *graph.Node {
 		d := x.Shape().Dimensions
 		f := graph.Reshape(x, d[0], d[1]*d[2], d[3])
 		c := graph.DotGeneral(v, []int{2}, []int{0}, f, []int{1}, []int{0}) // [B, k, C]
@@ -138,8 +138,8 @@ func perSample(v *Node) func(*Node) *Node {
 	}
 }
 
-// matrix shapes a flat n×n matrix for a constant.
-func matrix(flat []float64, n int) [][]float64 {
+// Matrix shapes a flat n×n matrix for a constant.
+func Matrix(flat []float64, n int) [][]float64 {
 	out := make([][]float64, n)
 	for i := range out {
 		out[i] = flat[i*n : (i+1)*n]

@@ -1,4 +1,4 @@
-package api
+package strict
 
 import (
 	"bytes"
@@ -13,19 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// tree is a JSON value whose objects have no repeated keys: nil, bool, string, json.Number, []any or map[string]any.
-type tree = any
+// Value is a JSON value whose objects have no repeated keys: nil, bool, string, json.Number, []any or map[string]any.
+type Value = any
 
 // maxDepth bounds the nesting of a request, so that hostile input cannot exhaust the stack.
 const maxDepth = 32
 
-// parse reads exactly one JSON value. Empty input is the empty object.
-func parse(body []byte) (tree, error) {
+// Read reads exactly one JSON value. Empty input is the empty object.
+func Read(body []byte) (Value, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]any{}, nil
 	}
 	if !utf8.Valid(body) {
-		return nil, Errorf(BadRequest, "The request is not UTF-8 text")
+		return nil, errorf("The request is not UTF-8 text")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -34,14 +34,14 @@ func parse(body []byte) (tree, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, Errorf(BadRequest, "The request holds more than one JSON value")
+		return nil, errorf("The request holds more than one JSON value")
 	}
 	return v, nil
 }
 
-func parseValue(d *json.Decoder, at *place, depth int) (tree, error) {
+func parseValue(d *json.Decoder, at *Place, depth int) (Value, error) {
 	if depth > maxDepth {
-		return nil, Errorf(BadRequest, "%s must be nested at most %d deep", at, maxDepth)
+		return nil, errorf("%s must be nested at most %d deep", at, maxDepth)
 	}
 	token, err := d.Token()
 	if err != nil {
@@ -52,9 +52,9 @@ func parseValue(d *json.Decoder, at *place, depth int) (tree, error) {
 		return parseObject(d, at, depth)
 	case '[':
 		list := []any{}
-		inside := at.entry()
+		inside := at.Entry()
 		for d.More() {
-			inside.index = len(list)
+			inside.Index = len(list)
 			v, err := parseValue(d, inside, depth+1)
 			if err != nil {
 				return nil, err
@@ -67,7 +67,7 @@ func parseValue(d *json.Decoder, at *place, depth int) (tree, error) {
 	return token, nil
 }
 
-func parseObject(d *json.Decoder, at *place, depth int) (tree, error) {
+func parseObject(d *json.Decoder, at *Place, depth int) (Value, error) {
 	object := map[string]any{}
 	for d.More() {
 		token, err := d.Token()
@@ -75,9 +75,9 @@ func parseObject(d *json.Decoder, at *place, depth int) (tree, error) {
 			return nil, syntaxError(err)
 		}
 		key := token.(string) // the decoder accepts nothing else here
-		inside := at.field(key)
+		inside := at.Field(key)
 		if _, twice := object[key]; twice {
-			return nil, Errorf(BadRequest, "%s is given twice", inside)
+			return nil, errorf("%s is given twice", inside)
 		}
 		if object[key], err = parseValue(d, inside, depth+1); err != nil {
 			return nil, err
@@ -92,13 +92,13 @@ func syntaxError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return Errorf(BadRequest, "The request's JSON ends too early")
+		return errorf("The request's JSON ends too early")
 	}
-	return Errorf(BadRequest, "The request is not JSON: %w", err)
+	return errorf("The request is not JSON: %w", err)
 }
 
-// describe names a JSON value for an error message, shortened.
-func describe(v tree) string {
+// Describe names a JSON value for an error message, shortened.
+func Describe(v Value) string {
 	switch v := v.(type) {
 	case nil:
 		return "null"
@@ -107,31 +107,52 @@ func describe(v tree) string {
 	case []any:
 		return "a list"
 	case string:
-		return strconv.Quote(shortened(v))
+		return strconv.Quote(Shortened(v))
 	}
-	return shortened(fmt.Sprint(v))
+	return Shortened(fmt.Sprint(v))
 }
 
-// place is where in a request a value stands. It is a chain up to the request itself, which is nil, so that going into
+// mostQuoted bounds the characters of what was sent that an error shows.
+const mostQuoted = 80
+
+// Shortened returns text with at most 80 characters, and "…" for the rest.
+func Shortened(text string) string { return Cut(text, mostQuoted) }
+
+// Cut returns text with at most so many characters, and "…" for the rest.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+// Place is where in a request a value stands. It is a chain up to the request itself, which is nil, so that going into
 // a value costs the same at any depth and under any key; the path is put together where an error names it.
-type place struct {
-	parent *place
+type Place struct {
+	parent *Place
 	key    string // of an object's field
-	index  int    // of a list's entry; −1 of a field
+	Index  int    // of a list's entry; −1 of a field
 }
 
-// field returns the place of an object's field. A dotted key is that of a field within a field.
-func (p *place) field(key string) *place { return &place{parent: p, key: key, index: -1} }
+// Field returns the place of an object's field. A dotted key is that of a field within a field.
+func (p *Place) Field(key string) *Place { return &Place{parent: p, key: key, Index: -1} }
 
-// entry returns the place of a list's entries. Its index is set to the entry that is looked at.
-func (p *place) entry() *place { return &place{parent: p} }
+// Entry returns the place of a list's entries. Its index is set to the entry that is looked at.
+func (p *Place) Entry() *Place { return &Place{parent: p} }
 
 // plainPath is a path that can stand in a sentence as it is.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,80}$`)
 
 // String returns the words for the part of a request that an error is about: its path, quoted and cut short where the
 // caller's own keys are no words.
-func (p *place) String() string {
+func (p *Place) String() string {
 	if p == nil {
 		return "The request"
 	}
@@ -139,20 +160,20 @@ func (p *place) String() string {
 	if plainPath.MatchString(path) {
 		return path
 	}
-	return describe(path)
+	return Describe(path)
 }
 
 // path joins the keys and indices. Depth is bounded by maxDepth, and keys are cut to what an error shows.
-func (p *place) path() string {
+func (p *Place) path() string {
 	var parts []string
 	for ; p != nil; p = p.parent {
 		switch {
-		case p.index >= 0:
-			parts = append(parts, "["+strconv.Itoa(p.index)+"]")
+		case p.Index >= 0:
+			parts = append(parts, "["+strconv.Itoa(p.Index)+"]")
 		case p.parent == nil:
-			parts = append(parts, shortened(p.key))
+			parts = append(parts, Shortened(p.key))
 		default:
-			parts = append(parts, "."+shortened(p.key))
+			parts = append(parts, "."+Shortened(p.key))
 		}
 	}
 	slices.Reverse(parts)
