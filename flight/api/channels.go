@@ -1,6 +1,10 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/flight/api/strict"
+)
 
 // Measured asks for the data's own numbers where Channels may be declared.
 const Measured = "measured"
@@ -26,7 +30,7 @@ func (c Channels) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Values)
 }
 
-func (c *Channels) decodeTree(at *place, v tree) error {
+func (c *Channels) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	*c = Channels{}
 	if said, ok := v.(string); ok {
 		if said != Measured {
@@ -36,7 +40,7 @@ func (c *Channels) decodeTree(at *place, v tree) error {
 		return nil
 	}
 	if isList(v) {
-		if err := decode(v, at, &c.Values); err != nil {
+		if err := strict.Decode(v, at, &c.Values); err != nil {
 			return err
 		}
 		if len(c.Values) == 0 {
@@ -45,5 +49,5 @@ func (c *Channels) decodeTree(at *place, v tree) error {
 		return nil
 	}
 	c.Values = make([]float64, 1)
-	return decode(v, at, &c.Values[0])
+	return strict.Decode(v, at, &c.Values[0])
 }
