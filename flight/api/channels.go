@@ -30,6 +30,7 @@ func (c Channels) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Values)
 }
 
+// DecodeStrictly reads "measured", a number or a list of numbers.
 func (c *Channels) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	*c = Channels{}
 	if said, ok := v.(string); ok {

@@ -67,7 +67,7 @@ var convertOptions = []command.Option{
 	{Name: "channels", Kind: command.Whole, Usage: "1 makes all images grey, 3 colour", Otherwise: "as the images are"},
 	{
 		Name: "mean",
-		Usage: "`numbers` of floats in units of their own, of which a network sees (x − mean)/scale: one, a,b,… by channel, " +
+		Usage: "`numbers` of floats in units of their own, of which networks see (x − mean)/scale: one, a,b,… by channel, " +
 			"or measured",
 	},
 	{

@@ -19,7 +19,8 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	from := min(req.Offset, d.Len())
 	to := from + min(req.Limit, d.Len()-from)
 	schema := datasetSchema(d)
-	schema.Metadata = reply.Metadata("Dataset", req, append(reply.Normalized(d.Normalization()), "dataset", req.Dataset)...)
+	said := append(reply.Normalized(d.Normalization()), "dataset", req.Dataset)
+	schema.Metadata = reply.Metadata("Dataset", req, said...)
 	bytes, err := e.price(schema, int64(to-from))
 	if err != nil {
 		return nil, err

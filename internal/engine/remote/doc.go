@@ -2,8 +2,8 @@
 //
 // A Session is one exchange. The server asks: which samples, at which noise levels and weights. The client evaluates
 // its network there and answers with the per-sample terms of package kernels, 2J numbers in and a few per subspace out,
-// as a device would. All else is train's: a Remote learns by the terms, passes.AskGeodesic measures by them. So there is
-// one trainer, and a second source of what it consumes.
+// as a device would. All else is train's: a Remote learns by the terms, passes.AskGeodesic measures by them. So there
+// is one trainer, and a second source of what it consumes.
 //
 //	session.go   the exchange: questions out, answers in, one at a time
 //	work.go      what is done with them, and what is stored
