@@ -254,7 +254,7 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
     with anisoflight.connect(client.location) as later:
         assert later.run("misuse-interrupted").step(1, progress=False)["step"].tolist() == [steps[-1] + 1]
         run.start(kimg=1000)
-        interrupt_after(client, run.name, steps[-1] + 3)
+        interrupt_after(client, run.name, steps[-1] + 200)  # when wait() has long begun to follow
         rows = later.run("misuse-interrupted").wait(progress=False)
     assert "the run goes on in the background: wait() follows it again" in capfd.readouterr().err
     assert len(rows) > len(steps)
