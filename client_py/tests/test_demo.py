@@ -185,6 +185,8 @@ def test_recipes_are_the_files_in_configs() -> None:
 
 
 class _Drawn:
+    normalization = None
+
     def __init__(self, images: np.ndarray, nfe: int) -> None:
         self.images, self.nfe = images, np.full(len(images), nfe, np.int32)
 
