@@ -102,18 +102,18 @@ def test_every_parametrisation_is_compared_with_torch(client: Client, dit: Expor
 def test_an_older_model_stays_until_the_new_one_is_compared(client: Client) -> None:
     module, how = networks()["plain"]
     exported = export(module, parametrization=parametrization("edm"), **how)
-    before = client.put_network("kept", exported, replace=True, progress=False)
+    before = client.put_network("older", exported, replace=True, progress=False)
     changed: dict[str, Any] = {name: value + 0.01 for name, value in exported.tensors.items()}
-    with pytest.raises(AnisoflightError, match=r"F of 'kept' .* away from torch, relative"):
-        client.put_network("kept", Exported(exported.config, changed, exported.wrapped), replace=True, progress=False)
-    assert client.describe_model("kept")["hash"] == before["hash"]
-    assert [name for name in client.models().index if name.startswith("kept")] == ["kept"]
+    with pytest.raises(AnisoflightError, match=r"F of 'older' .* away from torch, relative"):
+        client.put_network("older", Exported(exported.config, changed, exported.wrapped), replace=True, progress=False)
+    assert client.describe_model("older")["hash"] == before["hash"]
+    assert [name for name in client.models().index if name.startswith("older")] == ["older"]
     with torch.no_grad():
         for value in module.parameters():
             value.mul_(1.5)
-    after = client.put_network("kept", module, prediction="edm", replace=True, progress=False, **how)
+    after = client.put_network("older", module, prediction="edm", replace=True, progress=False, **how)
     assert after["hash"] != before["hash"]
-    assert [name for name in client.models().index if name.startswith("kept")] == ["kept"]
+    assert [name for name in client.models().index if name.startswith("older")] == ["older"]
 
 
 def test_a_name_on_the_hub(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_the_geodesic_is_that_of_the_device(client: Client, served: str, unet: U
 
 def test_what_is_learned_moves_as_on_the_device(client: Client, served: str, unet: UNet2DModel) -> None:
     """The same images and times, other noise: 16 steps end nearer each other than a third of how far they went."""
-    fields = {"init": "log-linear", "T": 1600, "g0": 0.0004, "knots": 8, "batch": 64, "kimg": 1.024, "seed": 2}
+    fields = {"init": "log-linear", "T": 1600, "g0": 0.0004, "knots": 8, "batch": 256, "kimg": 4.096, "seed": 2}
     fields |= {"schedule_lr": 0.1}
     run = client.create_run(
         "net-run", "isotropic", "few-digits", model=served, train_network=False, replace=True, **fields
