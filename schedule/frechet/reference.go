@@ -45,9 +45,6 @@ func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Refer
 	return r, nil
 }
 
-// Name returns that of the features.
-func (r *Reference) Name() string { return r.features.Name }
-
 // Distance returns the squared distance of images to the reference, over the reference's
 // total variance. At least two images are needed; less, and values that are not finite, give
 // NaN.
