@@ -245,7 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python integration/compare.py", description=__doc__)
     parser.add_argument("--steps", type=int, default=1000, help="of training")
     parser.add_argument("--count", type=int, default=2000, help="samples a network")
-    parser.add_argument("--networks", type=int, default=5)
+    parser.add_argument("--networks", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("runs/diffusers"), help="networks, schedules and measurements")
     args = parser.parse_args()
     torch.set_num_threads(1)
