@@ -24,18 +24,22 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class Network(Protocol):
-    """What a scheduler asks of a kind of network. σ is positive, images are tensors or arrays."""
+Level = Any
+"""A noise level σ > 0: a number, or a tensor of them that has a shape to be multiplied with images."""
 
-    def scale(self, sigma: float) -> float:
+
+class Network(Protocol):
+    """What a scheduler asks of a kind of network. Images are tensors or arrays."""
+
+    def scale(self, sigma: Level) -> Any:
         """c, by which the images that a pipeline holds are x scaled; c(0) = 1."""
         ...
 
-    def input_scale(self, sigma: float) -> float:
+    def input_scale(self, sigma: Level) -> Any:
         """What the network takes, over what the pipeline holds."""
         ...
 
-    def time(self, sigma: float) -> float:
+    def time(self, sigma: Level) -> Any:
         """The network's own time of the noise level σ."""
         ...
 
@@ -43,7 +47,7 @@ class Network(Protocol):
         """The noise level at a time: the inverse of `time`."""
         ...
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         """x_0 from the network's output at images that the pipeline holds."""
         ...
 
@@ -61,19 +65,19 @@ class Denoiser:
     def __post_init__(self) -> None:
         _check(self.prediction, "denoiser", "sample", "epsilon")
 
-    def scale(self, sigma: float) -> float:
+    def scale(self, sigma: Level) -> float:
         del sigma
         return 1.0
 
     input_scale = scale
 
-    def time(self, sigma: float) -> float:
+    def time(self, sigma: Level) -> Any:
         return sigma
 
     def sigma(self, time: float) -> float:
         return time
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return output if self.prediction == "sample" else held - sigma * output
 
 
@@ -92,21 +96,21 @@ class EDM:
     def __post_init__(self) -> None:
         _check(self.prediction, "edm", "epsilon", "v_prediction")
 
-    def scale(self, sigma: float) -> float:
+    def scale(self, sigma: Level) -> float:
         del sigma
         return 1.0
 
-    def input_scale(self, sigma: float) -> float:
-        return 1 / np.hypot(sigma, self.sigma_data).item()
+    def input_scale(self, sigma: Level) -> Any:
+        return 1 / _hypot(self.sigma_data, sigma)
 
-    def time(self, sigma: float) -> float:
-        return 0.25 * np.log(sigma).item()
+    def time(self, sigma: Level) -> Any:
+        return 0.25 * _log(sigma)
 
     def sigma(self, time: float) -> float:
         return np.exp(4 * time).item()
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
-        norm = np.hypot(sigma, self.sigma_data).item()
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
+        norm = _hypot(self.sigma_data, sigma)
         sign = 1 if self.prediction == "epsilon" else -1
         return (self.sigma_data / norm) ** 2 * held + sign * sigma * self.sigma_data / norm * output
 
@@ -119,19 +123,19 @@ class VE:
     (4.0, 3.0)
     """
 
-    def scale(self, sigma: float) -> float:
+    def scale(self, sigma: Level) -> float:
         del sigma
         return 1.0
 
     input_scale = scale
 
-    def time(self, sigma: float) -> float:
-        return np.log(sigma / 2).item()
+    def time(self, sigma: Level) -> Any:
+        return _log(sigma / 2)
 
     def sigma(self, time: float) -> float:
         return 2 * np.exp(time).item()
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return held + sigma * output
 
 
@@ -151,10 +155,10 @@ class DDPM:
         self._logs = 0.5 * np.log((1 - alphas) / alphas)
         self._times = np.arange(len(alphas), dtype=np.float64)
 
-    def scale(self, sigma: float) -> float:
-        return 1 / np.hypot(1, sigma).item()
+    def scale(self, sigma: Level) -> Any:
+        return 1 / _hypot(1, sigma)
 
-    def input_scale(self, sigma: float) -> float:
+    def input_scale(self, sigma: Level) -> float:
         del sigma
         return 1.0
 
@@ -164,7 +168,7 @@ class DDPM:
     def sigma(self, time: float) -> float:
         return np.exp(np.interp(time, self._times, self._logs)).item()
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         if self.prediction == "sample":
             return output
         alpha = self.scale(sigma)
@@ -184,22 +188,31 @@ class Flow:
 
     times: int = 1000
 
-    def scale(self, sigma: float) -> float:
+    def scale(self, sigma: Level) -> Any:
         return 1 / (1 + sigma)
 
-    def input_scale(self, sigma: float) -> float:
+    def input_scale(self, sigma: Level) -> float:
         del sigma
         return 1.0
 
-    def time(self, sigma: float) -> float:
+    def time(self, sigma: Level) -> Any:
         return self.times * sigma / (1 + sigma)
 
     def sigma(self, time: float) -> float:
         share = time / self.times
         return share / (1 - share) if share < 1 else float("inf")
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return held - sigma / (1 + sigma) * output
+
+
+def _hypot(a: float, sigma: Level) -> Any:
+    """√(a² + σ²)."""
+    return np.hypot(a, sigma).item() if isinstance(sigma, int | float | np.floating) else (a**2 + sigma**2) ** 0.5
+
+
+def _log(sigma: Level) -> Any:
+    return np.log(sigma).item() if isinstance(sigma, int | float | np.floating) else sigma.log()
 
 
 def _check(prediction: str, kind: str, *allowed: str) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
 from ..networks import DDPM, EDM, VE, Flow
 
 if TYPE_CHECKING:
-    from ..networks import Network
+    from ..networks import Level, Network
 
 _NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "x0": "x0"}
 
@@ -87,9 +88,10 @@ class _VP(DDPM):
         self._beta, self._least = float(section.get("beta_d") or 19.9), float(section.get("beta_min") or 0.1)
         self._steps = float(section.get("steps") or 1000)
 
-    def time(self, sigma: float) -> float:
-        log = np.log1p(sigma**2).item()
-        return (self._steps - 1) * (np.sqrt(self._least**2 + 2 * self._beta * log).item() - self._least) / self._beta
+    def time(self, sigma: Level) -> Any:
+        log = (sigma**2).log1p() if isinstance(sigma, torch.Tensor) else np.log1p(sigma**2).item()
+        root = (self._least**2 + 2 * self._beta * log) ** 0.5
+        return (self._steps - 1) * 2 * log / (root + self._least)  # (root − least)/beta, without a difference
 
     def level(self, t: float) -> float:
         """The noise level at a time t of [0, 1]."""
@@ -105,14 +107,23 @@ class _Timed(DDPM):
             kept = np.asarray(alphas_cumprod, np.float64) > 0
             self._times = np.asarray(timesteps, np.float64)[kept]
 
+    def time(self, sigma: Level) -> Any:
+        if not isinstance(sigma, torch.Tensor):
+            return super().time(sigma)
+        knots, times = (torch.as_tensor(values).to(sigma.device) for values in (self._logs, self._times))
+        exact = sigma.log().double().clamp(knots[0], knots[-1])
+        at = (torch.searchsorted(knots, exact.detach(), right=True) - 1).clamp(0, len(knots) - 2)
+        slope = (times[at + 1] - times[at]) / (knots[at + 1] - knots[at])
+        return (times[at] + slope * (exact - knots[at])).to(sigma.dtype)
+
 
 class _FlowToData(Flow):
     """A flow-matching network whose times go from noise, 0, to data, N, and which returns x_0 − ε."""
 
-    def time(self, sigma: float) -> float:
+    def time(self, sigma: Level) -> Any:
         return self.times / (1 + sigma)
 
-    def denoised(self, output: Any, held: Any, sigma: float) -> Any:
+    def denoised(self, output: Any, held: Any, sigma: Level) -> Any:
         return held + sigma / (1 + sigma) * output
 
 

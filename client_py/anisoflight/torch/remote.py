@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from ..errors import BadRequestError
 from ..remote import subspaces_of
 from ..subspaces import FORMULAS, Subspaces
-from .meaning import parametrization
+from .meaning import network_of, parametrization
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -232,7 +232,7 @@ class Denoiser:
 
     def __init__(self, ask: Callable[..., Any], scheduler: Any = None, prediction: str | None = None) -> None:
         self._ask = ask
-        self._section = parametrization(scheduler, prediction)
+        self._network, _, _ = network_of(parametrization(scheduler, prediction))
         self._subspaces = Subspaces({"basis": "none"})
         own: Any = ask
         parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None
@@ -240,67 +240,19 @@ class Denoiser:
 
     def on(self, subspaces: Subspaces) -> Denoiser:
         """The same in the subspaces of a basis."""
-        out = Denoiser(self._ask, self._section)
-        out._subspaces, out.device = subspaces, self.device
+        out = copy.copy(self)
+        out._subspaces = subspaces
         return out
 
     def __call__(self, x: Tensor, sigma: Tensor, *labels: Tensor) -> Tensor:
-        levels = sigma if sigma.ndim == 2 else sigma[:, None]
+        levels, network = (sigma if sigma.ndim == 2 else sigma[:, None]), self._network
         parts = self._subspaces.split(x)
-        taken = [self._numbers(levels[:, j, None, None, None]) for j in range(len(parts))]
-        z = sum((numbers[0] * own for numbers, own in zip(taken, parts, strict=True)), torch.zeros_like(x))
-        output = self._ask(z, self._label(levels.log().mean(1)), *labels)
+        at = [_per(levels, j) for j in range(len(parts))]
+        held = [network.scale(level) * own for level, own in zip(at, parts, strict=True)]
+        z = sum((network.input_scale(level) * own for level, own in zip(at, held, strict=True)), torch.zeros_like(x))
+        output = self._ask(z, network.time(levels.log().mean(1).exp()), *labels)
         output = getattr(output, "sample", output)
         output = (output[0] if isinstance(output, tuple | list) else output)[:, : x.shape[1]]
         given = self._subspaces.split(output)
-        clean = torch.zeros_like(x)
-        for (_, keep, out), own, f in zip(taken, parts, given, strict=True):
-            clean = clean + keep * own + out * f
-        return clean
-
-    def _numbers(self, sigma: Tensor) -> tuple[Any, Any, Any]:
-        """in, keep and √g·out at a noise level."""
-        section, g = self._section, sigma.square()
-        unit = (1 + g).rsqrt()
-        match section["kind"]:
-            case "vp" | "epsilon":
-                return unit, 1.0, -sigma
-            case "ve":
-                return 1.0, 1.0, sigma
-            case "v":
-                return unit, 1 / (1 + g), -sigma * unit
-            case "x0":
-                return unit, 0.0, 1.0
-            case "flow":
-                keep = 1 / (1 + sigma)
-                return keep, keep, (sigma if section.get("to_data") else -sigma) * keep
-        data = float(section.get("sigma_data") or 0.5)
-        norm = (g + data**2).rsqrt()
-        return norm, (data * norm) ** 2, sigma * data * norm
-
-    def _label(self, log: Tensor) -> Tensor:
-        """The network's noise label at ln σ."""
-        section = self._section
-        match section["kind"]:
-            case "vp":
-                wide, low = float(section.get("beta_d") or 19.9), float(section.get("beta_min") or 0.1)
-                h = torch.log1p((2 * log).exp())
-                return (float(section.get("steps") or 1000) - 1) * 2 * h / ((low**2 + 2 * wide * h).sqrt() + low)
-            case "ve":
-                return log - math.log(2)
-            case "epsilon" | "v" | "x0":
-                return self._tabled(log)
-            case "flow":
-                count = float(section.get("steps") or 1)
-                return count * torch.sigmoid(-log if section.get("to_data") else log)
-        return log / 4
-
-    def _tabled(self, log: Tensor) -> Tensor:
-        alphas = np.asarray([a for a in self._section["alphas_cumprod"] if a > 0], np.float64)
-        times = np.asarray(self._section.get("timesteps") or np.arange(len(alphas)), np.float64)[: len(alphas)]
-        knots = torch.as_tensor(0.5 * np.log((1 - alphas) / alphas)).to(log.device)
-        labels = torch.as_tensor(times).to(log.device)
-        exact = log.double().clamp(knots[0], knots[-1])
-        at = (torch.searchsorted(knots, exact.detach(), right=True) - 1).clamp(0, len(knots) - 2)
-        slope = (labels[at + 1] - labels[at]) / (knots[at + 1] - knots[at])
-        return (labels[at] + slope * (exact - knots[at])).to(log.dtype)
+        clean = (network.denoised(f, own, level) for f, own, level in zip(given, held, at, strict=True))
+        return sum(clean, torch.zeros_like(x))
