@@ -23,6 +23,7 @@ from anisoflight.compare.bench import Reference
 from anisoflight.compare.metrics import principal_features
 from anisoflight.files.cells import Cells
 from studies.features import edge_features
+from studies.reports.fairpage import difference, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,12 +163,6 @@ def measure(client: Client, args: argparse.Namespace) -> tuple[pd.DataFrame, lis
     return pd.DataFrame(rows), apart
 
 
-def spread(values: pd.Series, error: bool = False) -> str:
-    """Mean ± standard deviation, or ± the mean's standard error."""
-    deviation = values.std(ddof=1) / (len(values) ** 0.5 if error else 1)
-    return f"{values.mean():{'+' if error else ''}.2f}" + (f" ± {deviation:.2f}" if len(values) > 1 else "")
-
-
 def best(rows: pd.DataFrame, nfe: int) -> str:
     """The sampler of diffusers whose mean FD is the lowest: the choice of somebody who tried them all."""
     theirs = rows[(rows.nfe == nfe) & ~rows.sampler.isin(OURS)]
@@ -199,11 +194,8 @@ def paired(rows: pd.DataFrame) -> list[str]:
 
     def cell(name: str, nfe: int) -> str:
         at = rows[rows.nfe == nfe].set_index(["sampler", "network"])
-        words = []
-        for by in DISTANCES:
-            less = at.loc[name][by] - at.loc[best(rows, nfe)][by]
-            beyond = len(less) > 1 and abs(less.mean()) > 2 * less.std(ddof=1) / len(less) ** 0.5
-            words.append(f"**{spread(less, error=True)}**" if beyond else spread(less, error=True))
+        rival = at.loc[best(rows, nfe)]
+        words = [difference(at.loc[name][by] - rival[by]) for by in DISTANCES]
         return " / ".join(words)
 
     return [
