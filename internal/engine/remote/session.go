@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -16,10 +17,9 @@ import (
 // Session asks a client for the terms of its network, and works with the answers in a goroutine of its own, from Begin
 // to Close.
 type Session struct {
-	catalog *catalog.Catalog
-	req     api.RemoteSchedule
-	work    *work
-	in      api.Schema
+	req  api.RemoteSchedule
+	work *work
+	in   api.Schema
 
 	questions chan question
 	answers   chan *kernels.Terms
@@ -45,7 +45,7 @@ func Open(c *catalog.Catalog, req api.RemoteSchedule, in api.Schema) (*Session, 
 		return nil, err
 	}
 	s := &Session{
-		catalog: c, req: req, in: in, questions: make(chan question), answers: make(chan *kernels.Terms),
+		req: req, in: in, questions: make(chan question), answers: make(chan *kernels.Terms),
 		done: make(chan struct{}),
 	}
 	var err error
@@ -75,23 +75,44 @@ func (s *Session) Questions() []api.Column {
 	}
 }
 
-// terms names the columns of an answer.
-func terms(mode kernels.Mode) []string {
+// term is a column of an answer, and where its values go.
+type term struct {
+	name string
+	of   func(*kernels.Terms) *[]float64
+}
+
+// termsOf returns the columns of an answer.
+func termsOf(mode kernels.Mode) []term {
+	residual := term{"residual", func(t *kernels.Terms) *[]float64 { return &t.Residual }}
+	explicit := term{"explicit", func(t *kernels.Terms) *[]float64 { return &t.ExplicitX }}
 	switch mode {
 	case kernels.Full:
-		return []string{"residual", "explicit", "implicit1", "implicit2", "implicit3"}
+		return []term{
+			residual, explicit,
+			{"implicit1", func(t *kernels.Terms) *[]float64 { return &t.Implicit1 }},
+			{"implicit2", func(t *kernels.Terms) *[]float64 { return &t.Implicit2 }},
+			{"implicit3", func(t *kernels.Terms) *[]float64 { return &t.Implicit3 }},
+		}
 	case kernels.Explicit:
-		return []string{"residual", "explicit"}
+		return []term{residual, explicit}
 	case kernels.Backprop:
-		return []string{"residual", "backprop"}
+		return []term{residual, {"backprop", func(t *kernels.Terms) *[]float64 { return &t.Backprop }}}
 	}
-	return []string{"residual"}
+	return []term{residual}
+}
+
+// namesOf returns the names of an answer's columns.
+func namesOf(mode kernels.Mode) (names []string) {
+	for _, t := range termsOf(mode) {
+		names = append(names, t.name)
+	}
+	return names
 }
 
 // columns describes an answer.
 func (s *Session) columns() []api.Column {
 	var out []api.Column
-	for _, name := range terms(s.work.mode) {
+	for _, name := range namesOf(s.work.mode) {
 		out = append(out, api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.work.j}})
 	}
 	return out
@@ -136,7 +157,7 @@ func (s *Session) next(ctx context.Context, emit func(api.Event) error) error {
 		s.pending = &q
 		batch := &api.Batch{Rows: len(q.Images), Cols: []any{q.Images, q.Labels, q.Noise, q.T, q.G, q.Omega}}
 		meta := q.meta
-		meta["terms"] = terms(q.Mode)
+		meta["terms"] = namesOf(q.Mode)
 		return emit(api.Event{Batch: batch, Meta: meta})
 	case <-s.done:
 		if s.err != nil {
@@ -176,25 +197,12 @@ func (s *Session) read(in api.Batch) (*kernels.Terms, error) {
 			WithHint("One batch answers one question, row by row.")
 	}
 	out := &kernels.Terms{Mode: q.Mode, J: q.J}
-	for _, name := range terms(q.Mode) { // of a measurement the residual alone
-		values := append([]float64(nil), api.ColumnOf[float64](s.in, in, name)...) // the batch's memory is lent
-		if err := input.Finite(name, values, q.J); err != nil {
+	for _, t := range termsOf(q.Mode) { // of a measurement the residual alone
+		values := slices.Clone(api.ColumnOf[float64](s.in, in, t.name)) // the batch's memory is lent
+		if err := input.Finite(t.name, values, q.J); err != nil {
 			return nil, err
 		}
-		switch name {
-		case "residual":
-			out.Residual = values
-		case "explicit":
-			out.ExplicitX = values
-		case "implicit1":
-			out.Implicit1 = values
-		case "implicit2":
-			out.Implicit2 = values
-		case "implicit3":
-			out.Implicit3 = values
-		case "backprop":
-			out.Backprop = values
-		}
+		*t.of(out) = values
 	}
 	for i, v := range out.Residual {
 		if v < 0 || v > math.MaxFloat32 {
