@@ -17,6 +17,7 @@ type conditionsUpload struct {
 	in      api.Schema
 	quota   quota
 	have    graphnet.Conditions
+	size    int // values of a condition
 	version int
 	rows    map[int32][]float32
 }
@@ -49,20 +50,13 @@ func Conditions(c *catalog.Catalog, limit int64, req api.PutConditions, in api.S
 	if err := input.Want(in, want, nil); err != nil {
 		return nil, err
 	}
-	if col := in.Columns[in.Index("condition")]; !slices.Equal(col.Shape, u.have.Shape) {
+	col := in.Columns[in.Index("condition")]
+	if !slices.Equal(col.Shape, u.have.Shape) {
 		return nil, api.Errorf(api.BadTensor, "Column \"condition\" has the shape %v, the conditions of model %q have %v",
 			col.Shape, req.Model, u.have.Shape)
 	}
+	u.size = col.Len()
 	return announce(u, req.Rows), nil
-}
-
-// size returns the number of values of a condition.
-func (u *conditionsUpload) size() int {
-	n := 1
-	for _, d := range u.have.Shape {
-		n *= d
-	}
-	return n
 }
 
 // Write implements api.Upload.
@@ -71,7 +65,7 @@ func (u *conditionsUpload) Write(b api.Batch) error {
 		return err
 	}
 	labels, values := api.ColumnOf[int32](u.in, b, "label"), api.ColumnOf[float32](u.in, b, "condition")
-	n := u.size()
+	n := u.size
 	if err := input.Finite("condition", values, n); err != nil {
 		return err
 	}
@@ -161,7 +155,6 @@ func (u *conditionsUpload) into(stored *checkpoint.Model, labels int) (*checkpoi
 	}
 	out := *stored
 	out.Net, out.Values = fresh, slices.Clone(stored.Values)
-	n := u.size()
 	for i, p := range fresh.Params() {
 		if p.Name != graphnet.ConditionsParam {
 			continue
@@ -173,7 +166,7 @@ func (u *conditionsUpload) into(stored *checkpoint.Model, labels int) (*checkpoi
 		if u.have.None {
 			none, given := u.rows[-1]
 			if !given { // as it was
-				none = stored.Values[i][u.have.Labels*n:]
+				none = stored.Values[i][u.have.Labels*u.size:]
 			}
 			table = append(table, none...)
 		}
