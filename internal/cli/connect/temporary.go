@@ -56,6 +56,6 @@ func abandoned(dir string) bool {
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
 		return false
 	}
-	_, err = os.Lstat(filepath.Join(dir, "lock"))
+	_, err = os.Lstat(filepath.Join(dir, catalog.LockFile))
 	return err == nil
 }

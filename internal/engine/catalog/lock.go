@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// lockFile lies in the data folder. It stays when its holder ends: removing it would let two processes hold two files
+// LockFile lies in the data folder. It stays when its holder ends: removing it would let two processes hold two files
 // of one name.
-const lockFile = "lock"
+const LockFile = "lock"
 
 // Holder says which process works on a data folder.
 type Holder struct {
@@ -53,7 +53,7 @@ func (h *Held) Error() string {
 
 // Acquire takes the lock of an existing folder for a program. If another process has it, the error is a [*Held].
 func Acquire(dir, program string) (*Lock, error) {
-	file, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}

@@ -89,7 +89,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	text, err := os.ReadFile(filepath.Join(dir, lockFile))
+	text, err := os.ReadFile(filepath.Join(dir, LockFile))
 	if err != nil || !strings.Contains(string(text), "127.0.0.1:1") {
 		t.Fatalf("the file holds %q, %v", text, err)
 	}
