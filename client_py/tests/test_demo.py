@@ -146,7 +146,7 @@ def test_report_stands_on_its_own(tmp_path: Path) -> None:
     checks.at_most("a < b & so on", 2, 1)
     report = Report("title")
     report.text("1 < 2")
-    report.figure(figures.picture_grid({"panel": np.zeros((4, 8, 8, 3), np.float32)}), "caption")
+    report.mosaics(figures.mosaics({"panel": np.zeros((4, 8, 8, 3), np.float32)}), "caption")
     report.table(pd.DataFrame({"x": [1]}), "table")
     report.checks(checks)
     report.summary(checks, "what it is about")

@@ -82,7 +82,7 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> None:
         "difference below comes from where the sampler evaluates it."
     )
     for nfe in (5, 9):
-        report.figure(
+        report.mosaics(
             _pictures(client, nfe, seed),
             f"{nfe} evaluations of the network. Same latents and labels in every panel: the sampler alone differs.",
         )
@@ -184,11 +184,11 @@ def _check_samplers(checks: Checks, table: pd.DataFrame) -> None:
     checks.at_most("digits: ODE error AB3 learned / iPNDM-4, NFE 5", ratio("ode_error", 5, AB3, IPNDM), 0.85)
 
 
-def _pictures(client: Client, nfe: int, seed: int) -> str:
+def _pictures(client: Client, nfe: int, seed: int) -> dict[str, str]:
     labels = [i % 10 for i in range(50)]
     panels = {}
     for name in (EDM80, EDM20, UNLEARNED, LEARNED):
         sampler = SAMPLERS[name]
         drawn = sampler.draw(client, labels=labels, nfe=nfe, seed=seed)
         panels[f"{name}, NFE {nfe}"] = drawn.images
-    return figures.picture_grid(panels)
+    return figures.mosaics(panels)

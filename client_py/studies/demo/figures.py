@@ -13,44 +13,40 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from anisoflight import figures
-from anisoflight.images import grid
+from anisoflight.images import grid, png
 
 from .data import Images
 
 _COLOURS = ("#777777", *figures.COLOURS[:5])  # the first is what the others are compared with
 
+_SIZE = (4.6, 3.2)
+"""In inches: a plot as wide as a telephone can still be read."""
+
 
 def _uri(figure: Figure) -> str:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    figure.savefig(buffer, format="png", dpi=160, bbox_inches="tight")
+    return _encoded(buffer.getvalue())
+
+
+def _encoded(file: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(file).decode()
 
 
 def _axes(**labels: str) -> Axes:
     with mpl.rc_context(figures.STYLE):
-        return figures.axes(Figure(figsize=(6.4, 4)).add_subplot(), **labels)
+        return figures.axes(Figure(figsize=_SIZE).add_subplot(), **labels)
 
 
 def _drawn(axes: Axes) -> str:
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
-    return _uri(figure)
+    return _drawn(axes)
 
 
-def picture_grid(panels: Mapping[str, Images], columns: int = 10, across: int = 2) -> str:
-    """One mosaic per panel, ``across`` side by side; the same place in each panel is the same latent and label."""
-    rows = -(-len(panels) // across)
-    figure = Figure(figsize=(5.2 * across, 2.75 * rows))
-    for i, (title, images) in enumerate(panels.items()):
-        axes = figure.add_subplot(rows, across, i + 1)
-        sheet = grid(images, columns)
-        axes.imshow(
-            sheet[..., 0] if sheet.shape[2] == 1 else sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest"
-        )
-        axes.set_title(title, fontsize=10)
-        axes.axis("off")
-    figure.tight_layout()
-    return _uri(figure)
+def mosaics(panels: Mapping[str, Images], columns: int = 10) -> dict[str, str]:
+    """One mosaic per panel; the same place in each panel is the same latent and label."""
+    return {title: _encoded(png(grid(images, columns))) for title, images in panels.items()}
 
 
 def schedule_curves(curves: Mapping[str, pd.DataFrame], title: str) -> str:
@@ -86,5 +82,8 @@ def error_curves(table: pd.DataFrame) -> str:
     for colour, (name, part) in zip(colours, samplers, strict=False):
         axes.plot(part["nfe"], part["ode_error"], "o-", color=colour, label=str(name))
     axes.set_xticks(sorted(table["nfe"].unique()))
-    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    figure.set_size_inches(_SIZE[0], _SIZE[1] + 0.1 * len(samplers))
+    figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2, handlelength=1.5, columnspacing=1)
     return _drawn(axes)

@@ -97,7 +97,7 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> pd.DataFra
         "cannot be compared.",
     )
     for nfe in NFES:
-        report.figure(_pictures(client, nfe, seed), f"{nfe} evaluations, same latents and labels in every panel.")
+        report.mosaics(_pictures(client, nfe, seed), f"{nfe} evaluations, same latents and labels in every panel.")
     report.figure(
         figures.schedule_curves(
             {
@@ -171,10 +171,10 @@ def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
     return bench
 
 
-def _pictures(client: Client, nfe: int, seed: int) -> str:
+def _pictures(client: Client, nfe: int, seed: int) -> dict[str, str]:
     labels = [i % 2 for i in range(40)]
     panels = {}
     for name in (EDM, IPNDM, AB3_ANISOTROPIC):
         drawn = SAMPLERS[name].draw(client, labels=labels, nfe=nfe, seed=seed)
         panels[f"{name}, NFE {nfe}"] = drawn.images
-    return figures.picture_grid(panels, across=3)
+    return figures.mosaics(panels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -24,11 +24,14 @@ th:first-child, td:first-child { text-align: left; }
 thead th { border-bottom: 2px solid #999; }
 figure { margin: 1.2rem 0; } figcaption { font-size: .88rem; color: #444; max-width: 52rem; }
 img { max-width: 100%; }
+.plot { width: 38rem; }
+.mosaics { display: flex; flex-wrap: wrap; gap: .8rem 1.2rem; font-size: .88rem; }
+.mosaics > div { flex: 1 1 18rem; max-width: 30rem; } .mosaics img { width: 100%; image-rendering: pixelated; }
 .met { color: #19692c; } .missed { color: #b00020; font-weight: 600; }
 td:first-child { white-space: normal; min-width: 9rem; }
 .scroll { overflow-x: auto; }
 dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
-@media (max-width: 40rem) { /* a telephone: pictures and tables keep their size and are moved sideways */
+@media (max-width: 40rem) { /* a telephone: wide pictures and tables are moved sideways */
   body { margin: 1rem auto; padding: 0 .8rem; } h1 { font-size: 1.35rem; }
   .scroll img { max-width: none; width: 36rem; }
   th, td { padding: .25rem .35rem; } td:first-child { min-width: 7rem; }
@@ -76,11 +79,22 @@ class Report:
         """Plain paragraphs; the text is escaped."""
         self._blocks.extend(f"<p>{html.escape(p)}</p>" for p in paragraphs)
 
-    def figure(self, uri: str, caption: str) -> None:
-        """A picture, given as a data URI, and what it shows."""
+    def figure(self, uri: str, caption: str, *, wide: bool = False) -> None:
+        """A picture, given as a data URI, and what it shows; a wide one keeps its size on a telephone."""
         text = html.escape(caption)
+        image = f'<img class="plot" src="{uri}" alt="{text}">'
+        if wide:
+            image = f'<div class="scroll"><img src="{uri}" alt="{text}"></div>'
+        self._blocks.append(f"<figure>{image}<figcaption>{text}</figcaption></figure>")
+
+    def mosaics(self, uris: Mapping[str, str], caption: str) -> None:
+        """Pictures under their titles, as many side by side as there is room for, and what they show."""
+        panels = "".join(
+            f'<div>{html.escape(title)}<br><img src="{uri}" alt="{html.escape(title)}"></div>'
+            for title, uri in uris.items()
+        )
         self._blocks.append(
-            f'<figure><div class="scroll"><img src="{uri}" alt="{text}"></div><figcaption>{text}</figcaption></figure>'
+            f'<figure><div class="mosaics">{panels}</div><figcaption>{html.escape(caption)}</figcaption></figure>'
         )
 
     def table(self, table: pd.DataFrame, caption: str = "") -> None:

@@ -47,7 +47,7 @@ class Gallery:
         figure.savefig(buffer, format="png", dpi=DPI)  # type: ignore[union-attr]
         pyplot.close(figure)  # type: ignore[arg-type]
         (self.folder / f"{name}.png").write_bytes(buffer.getvalue())
-        self._report.figure("data:image/png;base64," + b64encode(buffer.getvalue()).decode(), caption)
+        self._report.figure("data:image/png;base64," + b64encode(buffer.getvalue()).decode(), caption, wide=True)
 
     def write(self) -> Path:
         """Write index.html and return its path."""
