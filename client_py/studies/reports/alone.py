@@ -10,12 +10,13 @@ from .command import command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NAMES = {fairpage.BASELINE[1], *(name for pair in fairpage.ALONE for name in pair)}
+NAMES = {fairpage.BASELINE[1], fair.FEW, *(name for pair in fairpage.ALONE for name in pair)}
 ARMS = tuple(arm for arm in fair.ARMS if arm.kind == fair.PLAIN and arm.name in NAMES)
 MEASURED = """`make report-alone` writes this page; [README.md](README.md) says what it means. It is the part of
 [the fair comparison](fair.md) that asks what a step of its own for every frequency gains where everything else is the
 same: plain networks alone, trained by the same recipe with the same seeds, the same images, latents and distances. The
-networks are trainings of this page's own."""
+networks are trainings of this page's own. `fields16` are smooth fields with steep spectra that are not Gaussian
+(`client_py/studies/demo/data.py`)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -65,14 +65,14 @@ def command(
     title: str,
     description: str | None,
     arguments: Sequence[str] | None,
-    problems: Sequence[str] = tuple(PROBLEMS),
+    problems: Sequence[str],
     *,
     choosing: bool = False,
 ) -> Iterator[Command]:
     """Parse the arguments (default: the process's own), serve the models, and write the page in the end.
 
-    problems are those that the report can be on, all of them unless some are named. choosing: whether parts of it can
-    be measured alone, which `Command.chosen` tells.
+    problems are those that the report can be on, all of them unless the arguments name some. choosing: whether parts of
+    it can be measured alone, which `Command.chosen` tells.
     """
     parser = argparse.ArgumentParser(prog=f"python -m studies.reports.{name}", description=description)
     parser.add_argument("--out", type=Path, default=Path("runs/reports"), help="folder of models and measurements")

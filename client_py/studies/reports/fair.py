@@ -48,9 +48,9 @@ class Size:
 
 
 EVERYTHING = Chosen()
-FULL_SIZE = Size({"patches8": 5, "patches16": 3})
+FULL_SIZE = Size({"patches8": 5, "patches16": 3, "fields16": 5})
 QUICK = Size(
-    {"patches8": 1, "patches16": 1},
+    {"patches8": 1, "patches16": 1, "fields16": 1},
     kimg=0.256,
     effort=SLIGHT,
     nfes=(3,),
@@ -205,8 +205,12 @@ ARMS = (
     *(_from(label, sigma, matched=True) for label in ("iPNDM-4", "2M") for sigma in LEVELS),
     *(_from(label, sigma, matched=False) for label in ("iPNDM-4", "2M") for sigma in LEVELS[1:]),
     Arm(PLAIN, FEW, lambda network, nfe: {"schedule": network.few(nfe)}),
-    *(_fitted(sigma, isotropic=isotropic) for sigma in (None, 20, 10) for isotropic in (False, True)),
-    *(_fitted(None, isotropic=isotropic, whole=True) for isotropic in (False, True)),
+    *(
+        _fitted(sigma, isotropic=isotropic, whole=whole)
+        for whole in (False, True)
+        for sigma in (None, 20, 10)
+        for isotropic in (False, True)
+    ),
     _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),

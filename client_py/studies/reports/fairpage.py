@@ -32,11 +32,12 @@ Sampler = tuple[str, str]
 """The kind of network, and the sampler's name."""
 BASELINE: Sampler = ("plain", "iPNDM-4, polynomial")
 _STARTS = ("polynomial", *(f"matched start at {sigma}" for sigma in (20, 10)))
-_PAIRS = (("fitted", "fitted isotropic"), ("local-2", "2M"))
-ALONE = (
-    ("fitted of order 3, polynomial", "fitted isotropic of order 3, polynomial"),
-    *((f"{ours}, {start}", f"{theirs}, {start}") for ours, theirs in _PAIRS for start in _STARTS),
+_PAIRS = (
+    ("fitted of order 3", "fitted isotropic of order 3"),
+    ("fitted", "fitted isotropic"),
+    ("local-2", "2M"),
 )
+ALONE = tuple((f"{ours}, {start}", f"{theirs}, {start}") for ours, theirs in _PAIRS for start in _STARTS)
 """Samplers of plain networks that differ in anisotropy alone: the same start, levels and order, and a step of its own
 for every frequency against one for all.
 """

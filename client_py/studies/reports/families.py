@@ -154,7 +154,7 @@ def measure(client: Client, problem: networks.Problem, cells: Cells, size: Size)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write docs/reports/families.md."""
     title = "Families of schedules: what anisotropy gains"
-    with command("families", title, __doc__, arguments) as run:
+    with command("families", title, __doc__, arguments, networks.IMAGES) as run:
         size = QUICK if run.quick else Size()
         run.page.text(familypage.MEASURED, familypage.DEFINED)
         for problem in run.problems:

@@ -67,8 +67,23 @@ PROBLEMS = {
             network={"img_resolution": 16, "channel_mult": [1, 2, 2], "attn_resolutions": [8, 4]},
             like="patches8",
         ),
+        Problem(
+            "fields16",
+            data.fields,
+            T=80.0**2,
+            c=16,
+            k=16,
+            recipe="patches-plain",
+            network={
+                "img_resolution": 16,
+                "img_channels": 1,
+                "channel_mult": [1, 2, 2],
+                "attn_resolutions": [4],
+            },
+        ),
     )
 }
+IMAGES = ("digits", "patches8", "patches16")
 KIMG = 153.6  # 1200 steps of 128
 
 

@@ -162,7 +162,7 @@ def contest(bench: Workbench, by_name: Mapping[str, Candidate], roles: pd.DataFr
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write docs/reports/solvers.md."""
     title = "Solvers, grids and schedules at few evaluations"
-    with command("solvers", title, __doc__, arguments) as run:
+    with command("solvers", title, __doc__, arguments, networks.IMAGES) as run:
         size = QUICK if run.quick else Size()
         run.page.text(solverpage.MEASURED, solverpage.DEFINED)
         measured: dict[str, Measured] = {}
