@@ -12,15 +12,10 @@ decides here. Each class below is also the builtin that Python users expect::
 
 from __future__ import annotations
 
-import contextlib
 import re
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.flight as fl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class AnisoflightError(Exception):
@@ -155,12 +150,3 @@ def from_arrow(error: BaseException) -> AnisoflightError:
         if isinstance(error, kind):
             return target(_TAIL.sub("", text).strip(), code)
     return InternalError(text, "INTERNAL")
-
-
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Within this context pyarrow's failures are raised as this package's."""
-    try:
-        yield
-    except (fl.FlightError, pa.ArrowException) as error:
-        raise from_arrow(error) from error

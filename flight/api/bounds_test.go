@@ -25,7 +25,7 @@ func TestHostileJSONCostsWhatItWeighs(t *testing.T) {
 		"a text where none belongs":    `{"name":["` + long + `"]}`,
 		"a wrong number at the end":    `{"means":[[` + strings.Repeat("0,", 100_000) + `"x"]]}`,
 	} {
-		if got, most := alloctest.Bytes(func() { _ = Decode([]byte(body), new(MakeModel)) }),
+		if got, most := alloctest.Bytes(func() { _ = decode([]byte(body), new(MakeModel)) }),
 			uint64(maxCost*len(body)); got > most {
 			t.Errorf("%s: %d bytes took %d, at most %d", name, len(body), got, most)
 		}
@@ -64,7 +64,7 @@ func TestErrorsQuoteLittle(t *testing.T) {
 		`{"a b":{"c":1,"c":2}}`:                  `"a b.c" is given twice`,
 		`{"` + strings.Repeat("k", 200) + `":1}`: `"` + strings.Repeat("k", 80) + `…" is not a field here`,
 	} {
-		if err := Decode([]byte(body), new(MakeModel)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := decode([]byte(body), new(MakeModel)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %s", body, err, want)
 		}
 	}

@@ -100,3 +100,34 @@ func (r *Dataset) Validate() error {
 	}
 	return first(need("dataset", r.Dataset), atLeast("offset", r.Offset, 0), atLeast("limit", r.Limit, 0))
 }
+
+// Model reads the files of a model back, in rows as PutModel takes them. The metadata's request tells config_bytes and
+// weights_bytes.
+type Model struct {
+	Model string `json:"model"`
+}
+
+// SetDefaults implements Request.
+func (r *Model) SetDefaults() { *r = Model{} }
+
+// Validate implements Request.
+func (r *Model) Validate() error { return need("model", r.Model) }
+
+// Basis reads the vectors of P_1 back: of a stored basis, or of the one that a schedule has.
+//
+// Rows out, sorted by label: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"].
+type Basis struct {
+	Basis    string      `json:"basis,omitempty"`
+	Schedule ScheduleRef `json:"schedule,omitzero"`
+}
+
+// SetDefaults implements Request.
+func (r *Basis) SetDefaults() { *r = Basis{} }
+
+// Validate implements Request.
+func (r *Basis) Validate() error {
+	if (r.Basis == "") == !r.Schedule.Given() {
+		return Errorf(BadRequest, "basis and schedule must not both be given, nor both be left out")
+	}
+	return nil
+}

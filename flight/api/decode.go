@@ -58,15 +58,6 @@ func (m Message) Decode(req Request) error {
 	return req.Validate()
 }
 
-// Decode reads one JSON object into req, as Message.Decode does.
-func Decode(body []byte, req Request) error {
-	m, err := ReadMessage(body)
-	if err != nil {
-		return err
-	}
-	return m.Decode(req)
-}
-
 // DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds;
 // field names are its json tags. It serves structs that other packages own, such as the training configuration.
 func DecodeStruct(body []byte, dst any) error {
@@ -91,3 +82,5 @@ func refused(err error) error {
 	e.Hint, e.cause = readable(wrong.Hint), wrong.Unwrap()
 	return e
 }
+
+func isList(v strict.Value) bool { _, ok := v.([]any); return ok }

@@ -10,7 +10,7 @@ import (
 
 func TestDecodeSetsDefaults(t *testing.T) {
 	var r Sample
-	if err := Decode([]byte(`{"op":"Sample","model":"digits","n":5,"steps":9}`), &r); err != nil {
+	if err := decode([]byte(`{"op":"Sample","model":"digits","n":5,"steps":9}`), &r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Model != "digits" || *r.N != 5 || r.Steps != 9 || r.NFE != 0 || r.Seed != 0 || r.Order != 0 {
@@ -79,7 +79,7 @@ func TestDecodeRejects(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := Decode([]byte(test.body), new(Sample))
+			err := decode([]byte(test.body), new(Sample))
 			var e *Error
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v, want an *Error", err)
@@ -151,14 +151,14 @@ func TestResolvedRequestDecodesAgain(t *testing.T) {
 		`{"model":"m","n":1,"grid":{"sigma":[2,1]},"lower_order_final":false}`,
 	} {
 		var r, back Sample
-		if err := Decode([]byte(body), &r); err != nil {
+		if err := decode([]byte(body), &r); err != nil {
 			t.Fatal(err)
 		}
 		text, err := json.Marshal(&r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Decode(text, &back); err != nil {
+		if err := decode(text, &back); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if !reflect.DeepEqual(r, back) {
@@ -173,7 +173,7 @@ func TestRowsOfSample(t *testing.T) {
 		`"every":0`: -1,
 	} {
 		var r Sample
-		if err := Decode([]byte(`{"model":"m","steps":2,`+body+`}`), &r); err != nil {
+		if err := decode([]byte(`{"model":"m","steps":2,`+body+`}`), &r); err != nil {
 			t.Fatal(err)
 		}
 		n, err := r.CheckRows()
@@ -192,7 +192,7 @@ func (e *Error) code() Code {
 
 func TestCreateRunKeepsTheConfiguration(t *testing.T) {
 	var r, back CreateRun
-	if err := Decode([]byte(`{"name":"r1","stage":"pretrain","lr":0.004,"network":{"model_type":"SongUNet"}}`),
+	if err := decode([]byte(`{"name":"r1","stage":"pretrain","lr":0.004,"network":{"model_type":"SongUNet"}}`),
 		&r); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestCreateRunKeepsTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Decode(text, &back); err != nil || !reflect.DeepEqual(r, back) {
+	if err := decode(text, &back); err != nil || !reflect.DeepEqual(r, back) {
 		t.Errorf("%s came back as %+v, %v", text, back, err)
 	}
 }
@@ -253,7 +253,7 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 		``: new(Empty),
 	}
 	for body, request := range tests {
-		if err := Decode([]byte(body), request); err != nil {
+		if err := decode([]byte(body), request); err != nil {
 			t.Errorf("%T: %v", request, err)
 		}
 	}
@@ -290,8 +290,17 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 		`{"name":"s","basis":"dct","k":0}`:                                                       new(PutSchedule),
 		`{"schedule":"s","model":"m","mode":"x"}`:                                                new(ScheduleGradient),
 	} {
-		if err := Decode([]byte(body), request); ErrorOf(err).code() != BadRequest {
+		if err := decode([]byte(body), request); ErrorOf(err).code() != BadRequest {
 			t.Errorf("%T %s: got %v", request, body, err)
 		}
 	}
+}
+
+// decode reads one JSON object into req, as Message.Decode does.
+func decode(body []byte, req Request) error {
+	m, err := ReadMessage(body)
+	if err != nil {
+		return err
+	}
+	return m.Decode(req)
 }

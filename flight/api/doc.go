@@ -4,8 +4,8 @@
 // The service, the engine and the Go client share it, so a field exists in one place. Of this module it imports
 // base/suggest and flight/api/strict alone.
 //
-// Every request is one JSON object; Decode reads it strictly, see package strict: what is refused is an *Error with
-// code BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is
+// Every request is one JSON object; Message.Decode reads it strictly, see package strict: what is refused is an *Error
+// with code BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is
 // TOO_LARGE.
 //
 // Begin with Operations (what there is), Sample (a request) and Code (what can go wrong).

@@ -36,13 +36,6 @@ func (r *EvaluateSchedule) Validate() error {
 	return first(need("schedule", r.Schedule.Name), atLeast("points", r.Points, 2), atMost("points", r.Points, MaxPoints))
 }
 
-func atMost(field string, value, most int) error {
-	if value > most {
-		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
-	}
-	return nil
-}
-
 // EvaluateModel measures a model's loss by noise level on a data set: the input of the geodesic.
 //
 // Rows out: label, subspace int32, t, sigma, loss, residual, stderr float64.

@@ -34,7 +34,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		for _, op := range Operations() {
 			got := op.New()
-			if err := Decode(text, got); err != nil {
+			if err := decode(text, got); err != nil {
 				var e *Error
 				if !errors.As(err, &e) || e.Code == Internal || e.Message == "" {
 					t.Fatalf("%T: %v", got, err)
@@ -50,7 +50,7 @@ func FuzzRequests(f *testing.F) {
 				t.Fatalf("%T: %v", got, err)
 			}
 			again := op.New()
-			if err := Decode(written, again); err != nil {
+			if err := decode(written, again); err != nil {
 				t.Fatalf("%T from %s is written as %s, which is refused: %v", got, text, written, err)
 			}
 			if rewritten, err := json.Marshal(again); err != nil || string(rewritten) != string(written) {

@@ -111,8 +111,6 @@ func (g *Grid) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	return err
 }
 
-func isList(v strict.Value) bool { _, ok := v.([]any); return ok }
-
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
 func checkFalling(at *strict.Place, x []float64) error {
 	if len(x) < 2 {

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"context"
-
-	"github.com/anisoflight/anisoflight/base/suggest"
-)
+import "github.com/anisoflight/anisoflight/base/suggest"
 
 // Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what
 // its requests are.
@@ -110,278 +106,105 @@ func (t Table) Call(w Way, name string, body []byte) (Call, error) {
 // Operations returns the table of the contract, in its order. It is shared: nobody changes it.
 func Operations() Table { return operations }
 
-func of[R any, P interface {
+// reads and writes return a row of the table: an operation that changes nothing that is stored, and one that may.
+func reads[R any, P request[R]](name string, ways Way, scope Scope, sentence string) *Operation {
+	op := writes[R, P](name, ways, scope, sentence)
+	op.Reads = true
+	return op
+}
+
+func writes[R any, P request[R]](name string, ways Way, scope Scope, sentence string) *Operation {
+	return &Operation{
+		Name: name, Ways: ways, Scope: scope, Sentence: sentence, Rows: ways&(ByGet|ByExchange) != 0,
+		New: func() Request { return P(new(R)) },
+	}
+}
+
+func watches(op *Operation) *Operation {
+	op.Watches = true
+	return op
+}
+
+// request is the pointer to a type that makes it a Request.
+type request[R any] interface {
 	*R
 	Request
-}]() Request {
-	return P(new(R))
 }
 
 var operations = Table{
-	{
-		Name: "Sample", Ways: ByAction | ByGet | ByExchange, Scope: SampleScope, New: of[Sample], Rows: true, Reads: true,
-		Sentence: "Draw images from a model.",
-	},
-	{
-		Name: "EvaluateSchedule", Ways: ByAction | ByGet, Scope: ReadScope, New: of[EvaluateSchedule], Rows: true,
-		Reads:    true,
-		Sentence: "Tabulate a schedule: g, its derivative and sigma by label, subspace and time.",
-	},
-	{
-		Name: "TrainStep", Ways: ByAction | ByGet | ByExchange, Scope: TrainScope, New: of[TrainStep], Rows: true,
-		Sentence: "Take training steps of a run that is not running in the background.",
-	},
-	{
-		Name: "WatchRun", Ways: ByGet, Scope: ReadScope, New: of[WatchRun], Rows: true, Reads: true, Watches: true,
-		Sentence: "Follow the rows of a run until it is done, cancelled or paused.",
-	},
-	{
-		Name: "Denoise", Ways: ByExchange, Scope: SampleScope, New: of[Denoise], Rows: true, Reads: true,
-		Sentence: "Evaluate a model on noisy images: denoised image, flow and raw output.",
-	},
-	{
-		Name: "ScheduleGradient", Ways: ByExchange, Scope: SampleScope, New: of[ScheduleGradient], Rows: true, Reads: true,
-		Sentence: "Estimate the gradient of the trajectory loss with respect to a schedule.",
-	},
-	{
-		Name: "RemoteSchedule", Ways: ByExchange, Scope: TrainScope, New: of[RemoteSchedule], Rows: true,
-		Sentence: "Measure or learn a schedule for a network that the client keeps: the server asks, the client evaluates.",
-	},
-	{
-		Name: "EvaluateModel", Ways: ByAction | ByGet, Scope: SampleScope, New: of[EvaluateModel], Rows: true, Reads: true,
-		Sentence: "Measure a model's loss by noise level on a data set.",
-	},
-	{
-		Name: "Predict", Ways: ByAction | ByGet, Scope: SampleScope, New: of[Predict], Rows: true, Reads: true,
-		Sentence: "Predict how much energy each basis, and schedules per class, can save at best.",
-	},
-	{
-		Name: "BenchSchedule", Ways: ByAction | ByGet, Scope: ReadScope, New: of[BenchSchedule], Rows: true, Reads: true,
-		Sentence: "Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model.",
-	},
-	{
-		Name: "Dataset", Ways: ByGet, Scope: ReadScope, New: of[Dataset], Rows: true, Reads: true,
-		Sentence: "Read a data set back.",
-	},
-	{
-		Name: "Basis", Ways: ByAction | ByGet, Scope: ReadScope, New: of[Basis], Rows: true, Reads: true,
-		Sentence: "Read the vectors of a basis back.",
-	},
-	{
-		Name: "Model", Ways: ByGet, Scope: ReadScope, New: of[Model], Rows: true, Reads: true,
-		Sentence: "Read the files of a model back.",
-	},
+	reads[Sample]("Sample", ByAction|ByGet|ByExchange, SampleScope, "Draw images from a model."),
+	reads[EvaluateSchedule]("EvaluateSchedule", ByAction|ByGet, ReadScope,
+		"Tabulate a schedule: g, its derivative and sigma by label, subspace and time."),
+	writes[TrainStep]("TrainStep", ByAction|ByGet|ByExchange, TrainScope,
+		"Take training steps of a run that is not running in the background."),
+	watches(reads[WatchRun]("WatchRun", ByGet, ReadScope,
+		"Follow the rows of a run until it is done, cancelled or paused.")),
+	reads[Denoise]("Denoise", ByExchange, SampleScope,
+		"Evaluate a model on noisy images: denoised image, flow and raw output."),
+	reads[ScheduleGradient]("ScheduleGradient", ByExchange, SampleScope,
+		"Estimate the gradient of the trajectory loss with respect to a schedule."),
+	writes[RemoteSchedule]("RemoteSchedule", ByExchange, TrainScope,
+		"Measure or learn a schedule for a network that the client keeps: the server asks, the client evaluates."),
+	reads[EvaluateModel]("EvaluateModel", ByAction|ByGet, SampleScope,
+		"Measure a model's loss by noise level on a data set."),
+	reads[Predict]("Predict", ByAction|ByGet, SampleScope,
+		"Predict how much energy each basis, and schedules per class, can save at best."),
+	reads[BenchSchedule]("BenchSchedule", ByAction|ByGet, ReadScope,
+		"Run solvers on schedules on a data set's own Gaussian, in closed form: exact distances without a model."),
+	reads[Dataset]("Dataset", ByGet, ReadScope, "Read a data set back."),
+	reads[Basis]("Basis", ByAction|ByGet, ReadScope, "Read the vectors of a basis back."),
+	reads[Model]("Model", ByGet, ReadScope, "Read the files of a model back."),
 
-	{
-		Name: "PutModel", Ways: ByPut, Scope: TrainScope, New: of[PutModel],
-		Sentence: "Upload a model folder: a network's configuration and its weights.",
-	},
-	{
-		Name: "PutConditions", Ways: ByPut, Scope: TrainScope, New: of[PutConditions],
-		Sentence: "Upload what a model is given of each label: a table of conditions.",
-	},
-	{
-		Name: "PutDataset", Ways: ByPut, Scope: TrainScope, New: of[PutDataset],
-		Sentence: "Upload images and labels as a data set.",
-	},
-	{
-		Name: "PutSchedule", Ways: ByPut, Scope: TrainScope, New: of[PutSchedule],
-		Sentence: "Upload a table of (label, subspace, t, g) as a schedule.",
-	},
-	{
-		Name: "PutBasis", Ways: ByPut, Scope: TrainScope, New: of[PutBasis],
-		Sentence: "Upload orthonormal vectors as a basis.",
-	},
+	writes[PutModel]("PutModel", ByPut, TrainScope,
+		"Upload a model folder: a network's configuration and its weights."),
+	writes[PutConditions]("PutConditions", ByPut, TrainScope,
+		"Upload what a model is given of each label: a table of conditions."),
+	writes[PutDataset]("PutDataset", ByPut, TrainScope, "Upload images and labels as a data set."),
+	writes[PutSchedule]("PutSchedule", ByPut, TrainScope, "Upload a table of (label, subspace, t, g) as a schedule."),
+	writes[PutBasis]("PutBasis", ByPut, TrainScope, "Upload orthonormal vectors as a basis."),
 
-	{
-		Name: "ServerInfo", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
-		Sentence: "Tell version, device, load and memory.",
-	},
-	{
-		Name: "ListModels", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
-		Sentence: "List the models.",
-	},
-	{
-		Name: "DescribeModel", Ways: ByAction, Scope: ReadScope, New: of[ModelName], Reads: true,
-		Sentence: "Describe one model with its configuration.",
-	},
-	{
-		Name: "LoadModel", Ways: ByAction, Scope: AdminScope, New: of[LoadModel],
-		Sentence: "Read a model folder and serve it under a name.",
-	},
-	{
-		Name: "UnloadModel", Ways: ByAction, Scope: AdminScope, New: of[ModelName],
-		Sentence: "Stop serving a model; its folder stays.",
-	},
-	{
-		Name: "DeleteModel", Ways: ByAction, Scope: AdminScope, New: of[ModelName],
-		Sentence: "Delete a model and its folder.",
-	},
-	{
-		Name: "MakeModel", Ways: ByAction, Scope: TrainScope, New: of[MakeModel],
-		Sentence: "Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a " +
-			"model.",
-	},
-	{
-		Name: "ListSchedules", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
-		Sentence: "List the schedules, those of models included.",
-	},
-	{
-		Name: "MakeSchedule", Ways: ByAction, Scope: TrainScope, New: of[MakeSchedule],
-		Sentence: "Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, " +
-			"its steps along a schedule, or by formula.",
-	},
-	{
-		Name: "ExportSchedule", Ways: ByAction, Scope: ReadScope, New: of[ExportSchedule], Reads: true,
-		Sentence: "Give a schedule as its file: everything it holds, with its provenance.",
-	},
-	{
-		Name: "PlanSampler", Ways: ByAction, Scope: ReadScope, New: of[PlanSampler], Reads: true,
-		Sentence: "Return a sampler as numbers: where to evaluate the network, and how to combine its answers.",
-	},
-	{
-		Name: "ExportStart", Ways: ByAction, Scope: ReadScope, New: of[ExportPart], Reads: true,
-		Sentence: "Return the law of the data that sampling along a schedule starts from, as a file.",
-	},
-	{
-		Name: "ExportStatistics", Ways: ByAction, Scope: ReadScope, New: of[ExportPart], Reads: true,
-		Sentence: "Return the statistics of a denoiser that a schedule carries for the solver local, as a file.",
-	},
-	{
-		Name: "ImportSchedule", Ways: ByAction, Scope: TrainScope, New: of[ImportSchedule],
-		Sentence: "Store a schedule file.",
-	},
-	{
-		Name: "DeleteSchedule", Ways: ByAction, Scope: AdminScope, New: of[ScheduleName],
-		Sentence: "Delete a stored schedule.",
-	},
-	{
-		Name: "ListBases", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
-		Sentence: "List the stored bases.",
-	},
-	{
-		Name: "MakeBasis", Ways: ByAction, Scope: TrainScope, New: of[MakeBasis],
-		Sentence: "Make a basis from a data set: principal components of all images or of each class's, or the Haar " +
-			"wavelet's.",
-	},
-	{
-		Name: "DeleteBasis", Ways: ByAction, Scope: AdminScope, New: of[BasisName],
-		Sentence: "Delete a stored basis; schedules, runs and models keep their copies.",
-	},
-	{
-		Name: "ListDatasets", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
-		Sentence: "List the data sets.",
-	},
-	{
-		Name: "MakeDataset", Ways: ByAction, Scope: TrainScope, New: of[MakeDataset],
-		Sentence: "Draw a data set from a mixture.",
-	},
-	{
-		Name: "DeleteDataset", Ways: ByAction, Scope: AdminScope, New: of[DatasetName],
-		Sentence: "Delete a data set.",
-	},
-	{
-		Name: "ListRuns", Ways: ByAction, Scope: ReadScope, New: of[Empty], Reads: true,
-		Sentence: "List the training runs.",
-	},
-	{
-		Name: "GetRun", Ways: ByAction, Scope: ReadScope, New: of[RunName], Reads: true,
-		Sentence: "Describe one run with its configuration.",
-	},
-	{
-		Name: "CreateRun", Ways: ByAction, Scope: TrainScope, New: of[CreateRun],
-		Sentence: "Create a training run.",
-	},
-	{
-		Name: "StartRun", Ways: ByAction, Scope: TrainScope, New: of[StartRun],
-		Sentence: "Train a run in the background.",
-	},
-	{
-		Name: "PauseRun", Ways: ByAction, Scope: TrainScope, New: of[RunName],
-		Sentence: "Pause a run after its current step and store its state.",
-	},
-	{
-		Name: "CancelRun", Ways: ByAction, Scope: TrainScope, New: of[RunName],
-		Sentence: "End a run after its current step and store its state.",
-	},
-	{
-		Name: "DeleteRun", Ways: ByAction, Scope: AdminScope, New: of[RunName],
-		Sentence: "Delete a run and its state.",
-	},
-	{
-		Name: "SaveModel", Ways: ByAction, Scope: TrainScope, New: of[SaveModel],
-		Sentence: "Write a run's averaged network and schedule as a model.",
-	},
+	reads[Empty]("ServerInfo", ByAction, ReadScope, "Tell version, device, load and memory."),
+	reads[Empty]("ListModels", ByAction, ReadScope, "List the models."),
+	reads[ModelName]("DescribeModel", ByAction, ReadScope, "Describe one model with its configuration."),
+	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Read a model folder and serve it under a name."),
+	writes[ModelName]("UnloadModel", ByAction, AdminScope, "Stop serving a model; its folder stays."),
+	writes[ModelName]("DeleteModel", ByAction, AdminScope, "Delete a model and its folder."),
+	writes[MakeModel]("MakeModel", ByAction, TrainScope,
+		"Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model."),
+	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, those of models included."),
+	writes[MakeSchedule]("MakeSchedule", ByAction, TrainScope,
+		"Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, "+
+			"its steps along a schedule, or by formula."),
+	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
+		"Give a schedule as its file: everything it holds, with its provenance."),
+	reads[PlanSampler]("PlanSampler", ByAction, ReadScope,
+		"Return a sampler as numbers: where to evaluate the network, and how to combine its answers."),
+	reads[ExportPart]("ExportStart", ByAction, ReadScope,
+		"Return the law of the data that sampling along a schedule starts from, as a file."),
+	reads[ExportPart]("ExportStatistics", ByAction, ReadScope,
+		"Return the statistics of a denoiser that a schedule carries for the solver local, as a file."),
+	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file."),
+	writes[ScheduleName]("DeleteSchedule", ByAction, AdminScope, "Delete a stored schedule."),
+	reads[Empty]("ListBases", ByAction, ReadScope, "List the stored bases."),
+	writes[MakeBasis]("MakeBasis", ByAction, TrainScope,
+		"Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's."),
+	writes[BasisName]("DeleteBasis", ByAction, AdminScope,
+		"Delete a stored basis; schedules, runs and models keep their copies."),
+	reads[Empty]("ListDatasets", ByAction, ReadScope, "List the data sets."),
+	writes[MakeDataset]("MakeDataset", ByAction, TrainScope, "Draw a data set from a mixture."),
+	writes[DatasetName]("DeleteDataset", ByAction, AdminScope, "Delete a data set."),
+	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs."),
+	reads[RunName]("GetRun", ByAction, ReadScope, "Describe one run with its configuration."),
+	writes[CreateRun]("CreateRun", ByAction, TrainScope, "Create a training run."),
+	writes[StartRun]("StartRun", ByAction, TrainScope, "Train a run in the background."),
+	writes[RunName]("PauseRun", ByAction, TrainScope, "Pause a run after its current step and store its state."),
+	writes[RunName]("CancelRun", ByAction, TrainScope, "End a run after its current step and store its state."),
+	writes[RunName]("DeleteRun", ByAction, AdminScope, "Delete a run and its state."),
+	writes[SaveModel]("SaveModel", ByAction, TrainScope, "Write a run's averaged network and schedule as a model."),
 }
 
 // Call is a request of an operation, decoded and validated.
 type Call struct {
 	Op      *Operation
 	Request Request // of the type that Op.New makes
-}
-
-// Job is an operation that was checked and priced and has not begun. It holds nothing that would have to be given back.
-type Job struct {
-	Schema     Schema
-	Rows       int64 // −1 where not known beforehand
-	Bytes      int64 // of the rows; −1 where not known beforehand
-	BatchBytes int64 // that a message may have at the client's wish; 0: the server's choice
-	// Run does the work and hands its events to emit, in order, from one goroutine. It ends early with emit's error or
-	// the context's. It may be called once.
-	Run func(ctx context.Context, emit func(Event) error) error
-	// Waits says, at any time and from any goroutine, what Run waits for where that is a compilation:
-	// {"event":"compiling",...}; nil otherwise. It may be nil.
-	Waits func() Meta
-	// Part returns the fields of the request that asks for samples first … first + n − 1 alone, which gives the same
-	// bytes where first is a multiple of PartSize and n another, or all that is left; a field that is nil is left out. It
-	// is nil where the work cannot be divided.
-	Part func(first, n int) Meta
-	// Samples are how many there are to divide.
-	Samples int
-}
-
-// PartSize is what samples are divided at multiples of: none but whole batches, so that each is computed in a batch of
-// the size that it would have had.
-const PartSize = 64
-
-// Exchange is an open operation that takes tensors in.
-type Exchange struct {
-	Out        Schema
-	Window     int   // batches that the client should keep unanswered
-	BatchBytes int64 // as a Job's
-	// Begin emits what the server says before the first batch comes, for operations that ask their client. It may be nil.
-	Begin func(ctx context.Context, emit func(Event) error) error
-	// Do answers one batch, whose columns are those of the schema the exchange was opened with. Calls do not overlap. The
-	// batch's memory is lent until Do returns: what it keeps or emits has its own.
-	Do func(ctx context.Context, in Batch, emit func(Event) error) error
-	// Waits is as a Job's, for Do.
-	Waits func() Meta
-	// End returns what the last message's metadata says beyond rows and time. It may be nil.
-	End func(ctx context.Context) (map[string]any, error)
-	// Close releases what the exchange holds, however it ended. Never nil; called once.
-	Close func()
-}
-
-// Upload receives a table. Nothing is stored before Commit; after it, or Abort, the upload is over.
-type Upload interface {
-	// Write takes one batch of the schema that the upload was opened with. It does not keep the batch's memory.
-	Write(Batch) error
-	// Commit checks the whole, stores it and returns the number of its rows.
-	Commit() (rows int64, err error)
-	// Abort forgets everything received.
-	Abort()
-}
-
-type clientKey struct{}
-
-// WithClient says for whom the work of a context is done, which is how the device is shared; work without a client is
-// one client's.
-func WithClient(ctx context.Context, client string) context.Context {
-	return context.WithValue(ctx, clientKey{}, client)
-}
-
-// ClientOf returns the client of a context, empty where there is none.
-func ClientOf(ctx context.Context) string {
-	client, _ := ctx.Value(clientKey{}).(string)
-	return client
 }

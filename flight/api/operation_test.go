@@ -51,7 +51,7 @@ func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 			`replace.`,
 		`{"name":"s"}`: `[BAD_REQUEST] kind is missing.`,
 	} {
-		if err := Decode([]byte(body), new(MakeSchedule)); err == nil || err.Error() != want {
+		if err := decode([]byte(body), new(MakeSchedule)); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
 	}

@@ -78,22 +78,8 @@ func (r *Sample) SetDefaults() {
 	}
 }
 
-// unset marks a number that the request left out, where zero is not allowed.
-const unset = -1 << 62
-
 // DefaultSolver samples where neither the request nor the schedule names a solver.
 const DefaultSolver = "heun"
-
-// taken returns a number that may be left out: 0 if it was.
-func taken(field string, x *int, errs *error) {
-	if *x == unset {
-		*x = 0
-		return
-	}
-	if err := atLeast(field, *x, 1); err != nil && *errs == nil {
-		*errs = err
-	}
-}
 
 // Validate implements Request. Whether n or labels are given depends on the way in: see CheckRows.
 func (r *Sample) Validate() error {

@@ -74,3 +74,25 @@ func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
 	}
 	return r.DecodeStrictly((*strict.Place)(nil).Field("schedule"), v)
 }
+
+// NewSchedule says where a new schedule is stored.
+type NewSchedule struct {
+	Name    string `json:"name"`
+	Replace bool   `json:"replace"`
+}
+
+// Stored implements ScheduleKind.
+func (r NewSchedule) Stored() NewSchedule { return r }
+
+// checkEnds checks the end of time, 0 where it was left out, and the variance at its beginning.
+func checkEnds(t, g0 float64) error {
+	if t != 0 {
+		if err := checkT("T", t); err != nil {
+			return err
+		}
+	}
+	if !(g0 > 0) || t != 0 && g0 >= t {
+		return Errorf(BadRequest, "g0 must lie between 0 and T, got %g", g0)
+	}
+	return nil
+}

@@ -19,13 +19,6 @@ func (r *PutDataset) SetDefaults() { *r = PutDataset{} }
 // Validate implements Request.
 func (r *PutDataset) Validate() error { return first(CheckName("name", r.Name), checkRows(r.Rows)) }
 
-func checkRows(rows int64) error {
-	if rows < 0 {
-		return Errorf(BadRequest, "rows must not be negative, got %d", rows)
-	}
-	return nil
-}
-
 // PutSchedule uploads a schedule of the user's own.
 //
 // Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g
@@ -52,26 +45,6 @@ func (r *PutSchedule) Validate() error {
 	}
 	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts),
 		checkRows(r.Rows))
-}
-
-// checkCuts checks nested bands. Whether another basis takes any, the engine knows.
-func checkCuts(basis string, k int, cuts []int) error {
-	switch {
-	case cuts == nil:
-		return nil
-	case len(cuts) == 0:
-		return Errorf(BadRequest, "cuts must not be empty")
-	case basis == "none":
-		return Errorf(BadRequest, "cuts must be left out for basis none")
-	case k != 0:
-		return Errorf(BadRequest, "k and cuts must not both be given")
-	}
-	for i, c := range cuts {
-		if c < 1 || i > 0 && c <= cuts[i-1] {
-			return Errorf(BadRequest, "cuts must increase from 1 on, got %v", cuts)
-		}
-	}
-	return nil
 }
 
 // PutBasis uploads a basis.
@@ -105,3 +78,31 @@ func (r *PutConditions) SetDefaults() { *r = PutConditions{} }
 
 // Validate implements Request.
 func (r *PutConditions) Validate() error { return first(need("model", r.Model), checkRows(r.Rows)) }
+
+// PartBytes is how many bytes of a model folder's files a row holds, of PutModel and of Model.
+const PartBytes = 1 << 16
+
+// PutModel uploads a model folder: its two files one after the other, config.json and model.safetensors, cut into rows
+// of PartBytes bytes, the last filled up with anything.
+//
+// Rows in: bytes fixed_shape_tensor uint8 [PartBytes].
+type PutModel struct {
+	Name         string `json:"name"`
+	ConfigBytes  int64  `json:"config_bytes"`
+	WeightsBytes int64  `json:"weights_bytes"`
+	Rows         int64  `json:"rows,omitempty"` // as of PutDataset
+	Replace      bool   `json:"replace"`
+}
+
+// SetDefaults implements Request.
+func (r *PutModel) SetDefaults() { *r = PutModel{} }
+
+// Validate implements Request.
+func (r *PutModel) Validate() error {
+	if r.ConfigBytes < 1 || r.WeightsBytes < 1 {
+		return first(CheckName("name", r.Name), Errorf(BadRequest,
+			"config_bytes and weights_bytes must be the sizes of config.json and model.safetensors, got %d and %d",
+			r.ConfigBytes, r.WeightsBytes))
+	}
+	return first(CheckName("name", r.Name), checkRows(r.Rows))
+}

@@ -87,3 +87,51 @@ func first(errs ...error) error {
 	}
 	return nil
 }
+
+func atMost(field string, value, most int) error {
+	if value > most {
+		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
+	}
+	return nil
+}
+
+// unset marks a number that the request left out, where zero is not allowed.
+const unset = -1 << 62
+
+// taken returns a number that may be left out: 0 if it was.
+func taken(field string, x *int, errs *error) {
+	if *x == unset {
+		*x = 0
+		return
+	}
+	if err := atLeast(field, *x, 1); err != nil && *errs == nil {
+		*errs = err
+	}
+}
+
+func checkRows(rows int64) error {
+	if rows < 0 {
+		return Errorf(BadRequest, "rows must not be negative, got %d", rows)
+	}
+	return nil
+}
+
+// checkCuts checks nested bands. Whether another basis takes any, the engine knows.
+func checkCuts(basis string, k int, cuts []int) error {
+	switch {
+	case cuts == nil:
+		return nil
+	case len(cuts) == 0:
+		return Errorf(BadRequest, "cuts must not be empty")
+	case basis == "none":
+		return Errorf(BadRequest, "cuts must be left out for basis none")
+	case k != 0:
+		return Errorf(BadRequest, "k and cuts must not both be given")
+	}
+	for i, c := range cuts {
+		if c < 1 || i > 0 && c <= cuts[i-1] {
+			return Errorf(BadRequest, "cuts must increase from 1 on, got %v", cuts)
+		}
+	}
+	return nil
+}
