@@ -26,6 +26,9 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	if err != nil {
 		return nil, err
 	}
+	if named.Statistics != nil {
+		set.Statistics = named.Statistics.Statistics
+	}
 	if set.Steps > steps.MaxSteps {
 		return nil, &solver.Error{Field: "nfe", Msg: "so many steps need no choice; ask for fewer", TooLarge: true}
 	}
@@ -41,8 +44,9 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	if err != nil {
 		return nil, err
 	}
+	plans := plansOf(set, named.Schedule)
 	for _, r := range run.Rows {
-		if _, err := named.Row(int(r.Label)); err != nil {
+		if _, err := plans(r.Label); err != nil {
 			return nil, err
 		}
 	}
@@ -132,13 +136,15 @@ func errorOf(
 	return math.Sqrt(sum / float64(len(x))), nil
 }
 
-// plansOf makes the plans of a schedule's rows, each once.
+// plansOf makes the plans of a schedule's rows, each once; statistics are of the schedule's labels.
 func plansOf(set solver.Settings, sch *schedule.Schedule) func(label int32) (*solver.Plan, error) {
 	made := map[int]*solver.Plan{}
 	return func(label int32) (p *solver.Plan, err error) {
 		row, err := sch.Row(int(label))
 		if err == nil && made[row] == nil {
-			made[row], err = solver.New(set, sch, row)
+			own := set
+			own.StatisticsRow = row
+			made[row], err = solver.New(own, sch, row)
 		}
 		return made[row], err
 	}

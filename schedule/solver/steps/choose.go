@@ -29,6 +29,8 @@ type Choice struct {
 // nil, the nodes found and the uniform ones are measured, and the better are moved, one by
 // one, for as long as the measured error falls.
 //
+// The errors of the solver local are predicted as those of DPM-Solver++(2M); what is measured is its own.
+//
 // progress may be nil. Errors are *solver.Error, *schedule.Error, of measure or the context.
 func Choose(ctx context.Context, s solver.Settings, t *Teacher, measure Measure,
 	progress func(done, total int),

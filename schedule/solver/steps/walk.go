@@ -16,7 +16,15 @@ type walk struct {
 	data     bool          // the solver combines denoised images
 }
 
+// newWalk takes the solver local, which steps coordinates of its own, for DPM-Solver++(2M), which it is where the
+// coordinates have no variance: the products are of subspaces.
 func newWalk(s solver.Settings, t *Teacher, p *products) (*walk, error) {
+	if s.Solver == solver.LocalName {
+		var err error
+		if s, err = (solver.Settings{Solver: "dpmpp2m", Steps: s.Steps}).Resolve(); err != nil {
+			return nil, err
+		}
+	}
 	plan, err := solver.New(s, t.Schedule, 0)
 	if err != nil {
 		return nil, err
