@@ -25,11 +25,12 @@ def main() -> int:
 
     started = time.perf_counter()
     checks, report = Checks(), Report("anisoflight: learned noise schedules on real data")
+    path = args.out / "report.html"
     args.out.mkdir(parents=True, exist_ok=True)
     with anisoflight.serve(data=args.out / "data") as client:
         info = client.info()
         print(f"server {info['version']} on {info['device']['name']}", flush=True)
-        table = patches.run(client, report, checks, args.seed)
+        table = patches.run(client, report, checks, args.seed, path)
         digits.run(client, report, checks, args.seed)
     seconds = time.perf_counter() - started
 
@@ -47,7 +48,6 @@ def main() -> int:
         "solvers for which nothing is learned, at the same number of evaluations.",
         "These are small images and one network of each kind: docs/results.md says what of it holds over networks.",
     )
-    path = args.out / "report.html"
     report.write(path)
     print(layout(table).to_string(index=False), *checks.items, sep="\n")
     print(f"{path.resolve()}  ({seconds / 60:.1f} min)")

@@ -17,13 +17,15 @@ from studies.features import clipped_gaussian, edge_features
 
 from . import data, figures, stages
 from .energy import EnergyMeter, energy_table
-from .report import layout, pm
+from .report import Report, layout, pm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from anisoflight import Client
 
     from .checks import Checks
-    from .report import Report
 
 NFES = (5, 9)
 LEARN = {stage: stages.recipe(f"patches-{stage}") for stage in ("isotropic", "anisotropic")}
@@ -42,8 +44,11 @@ NOTHING = "clipped Gaussian, no evaluation"
 FD, EDGES = "FD", "edge FD"
 
 
-def run(client: Client, report: Report, checks: Checks, seed: int) -> pd.DataFrame:
-    """Train, learn both schedules, measure, and write the experiment's part of the report; returns its table."""
+def run(client: Client, report: Report, checks: Checks, seed: int, path: Path) -> pd.DataFrame:
+    """Train, learn both schedules, measure, and write the experiment's part of the report; returns its table.
+
+    As soon as there is a network its first pictures are the page at path, where the report will be.
+    """
     patches = data.patches()
     client.put_dataset("patches", patches.train.images, patches.train.labels, replace=True)
     cost, learning, energies, bounds = [], {}, {}, {}
@@ -52,6 +57,8 @@ def run(client: Client, report: Report, checks: Checks, seed: int) -> pd.DataFra
         config = {**stages.recipe(recipe), "seed": seed}
         _, seconds = stages.train(client, f"{model}-pretrain", config, save=model)
         cost.append((f"{kind} network, EDM's loss, 800 steps × 128", seconds))
+        if kind == "plain":
+            _write_first(client, Report(report.title), seed, path)
         options = {"model": model, "dataset": "patches", "T": T, "knots": KNOTS, "c": C, "seed": seed}
         bounds[kind] = stages.geodesic(client, f"{model}-geodesic", **options)
     client.make_schedule("patches-start", "edm", T=T, knots=KNOTS, replace=True)
@@ -171,10 +178,20 @@ def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
     return bench
 
 
-def _pictures(client: Client, nfe: int, seed: int) -> dict[str, str]:
+def _write_first(client: Client, page: Report, seed: int, path: Path) -> None:
+    page.text("The first pictures of the plain network. Schedules are being learned; the report will be here.")
+    for nfe in NFES:
+        page.mosaics(_pictures(client, nfe, seed, (EDM, IPNDM)), f"{nfe} evaluations, same latents and labels.")
+    page.write(path)
+    print(f"first pictures: {path.resolve()}", flush=True)
+
+
+def _pictures(
+    client: Client, nfe: int, seed: int, names: Sequence[str] = (EDM, IPNDM, AB3_ANISOTROPIC)
+) -> dict[str, str]:
     labels = [i % 2 for i in range(40)]
     panels = {}
-    for name in (EDM, IPNDM, AB3_ANISOTROPIC):
+    for name in names:
         drawn = SAMPLERS[name].draw(client, labels=labels, nfe=nfe, seed=seed)
         panels[f"{name}, NFE {nfe}"] = drawn.images
     return figures.mosaics(panels)
