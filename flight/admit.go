@@ -15,38 +15,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/auth"
 )
 
-// The methods that need no token, in full: health checks, and DoAction, which needs one for every action but
-// openAction.
-const (
-	healthCheck = "/grpc.health.v1.Health/Check"
-	healthWatch = "/grpc.health.v1.Health/Watch"
-	doAction    = flightService + "DoAction"
-	openAction  = "ServerInfo"
-)
-
-// caller is who makes a call.
-type caller struct {
-	*auth.Principal        // nil if the call came without a token
-	key             string // whom limits and slots of the device are counted for
-}
-
-// Callers without a token, on a server with tokens, are counted as one, and have a few calls at a time: gRPC reads the
-// whole of a request before anybody knows whether it is one for openAction.
-const (
-	noToken    = "no token"
-	maxNoToken = 8
-)
-
-type callerKey struct{}
-
-// callerOf returns the caller that admit found; without one nothing is allowed.
-func callerOf(ctx context.Context) *caller {
-	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
-		return c
-	}
-	return &caller{}
-}
-
 // admit finds out who calls before anything of the call is read, and refuses whoever may not call at all.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	var who *caller

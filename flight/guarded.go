@@ -12,16 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// The calls whose clients stream. That of doExchange may be silent for as long as it likes, once it has said what it
-// wants.
-const (
-	doPut      = flightService + "DoPut"
-	doExchange = flightService + "DoExchange"
-)
-
-// streams reports whether the clients of a method stream.
-func streams(method string) bool { return method == doPut || method == doExchange }
-
 // guarded is a call's stream. Its first message is checked before the handler sees it; its context ends a little before
 // its deadline; a client that neither takes nor sends anything for as long as Config.Stall is given up.
 type guarded struct {

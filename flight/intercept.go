@@ -2,52 +2,11 @@ package flight
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
-
-	"github.com/anisoflight/anisoflight/base/safely"
-	"github.com/anisoflight/anisoflight/flight/api"
 )
-
-// call is one call under way. Its goroutines share the count of rows.
-type call struct {
-	server  *Server
-	ctx     context.Context // gRPC's
-	who     *caller
-	method  string
-	op      string   // the operation's name, once the request has been read; empty where there is none
-	asked   api.Call // the request, once its caller is known to be allowed it
-	id      string
-	log     *slog.Logger
-	started time.Time
-	rows    atomic.Int64 // of tables, either way
-	holds   atomic.Int64 // bytes of the server's room for messages
-	ended   atomic.Bool
-	watches bool               // it is counted among those that watch
-	unwatch func() bool        // ends what would cut it off with them
-	cancel  context.CancelFunc // of its work; nil for calls without a stream
-}
-
-type callKey struct{}
-
-// countRows adds rows to the call of a context.
-func countRows(ctx context.Context, rows int) {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		c.rows.Add(int64(rows))
-	}
-}
-
-// askedOf returns what the call of a context asks for.
-func askedOf(ctx context.Context) api.Call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	return c.asked
-}
 
 func (s *Server) newCall(ctx context.Context, method string) *call {
 	id := newID()
@@ -55,11 +14,6 @@ func (s *Server) newCall(ctx context.Context, method string) *call {
 		server: s, ctx: ctx, who: callerOf(ctx), method: method, id: id,
 		log: s.log.With("request", id, "method", method), started: time.Now(),
 	}
-}
-
-// context returns the context of the call's work.
-func (c *call) context(ctx context.Context) context.Context {
-	return context.WithValue(api.WithClient(ctx, c.who.key), callKey{}, c)
 }
 
 // do runs the call's handler: it refuses new calls of a draining server and those of a caller with too many, recovers
@@ -88,21 +42,6 @@ func (c *call) finish(err error) error {
 // refuse returns the status of a call that is not let in.
 func (s *Server) refuse(ctx context.Context, method string, err error) error {
 	return s.newCall(ctx, method).finish(err)
-}
-
-// errDraining is the answer to calls that a server which stops does not take, or cuts off.
-func errDraining() error {
-	return api.Errorf(api.Draining, "The server is shutting down").WithHint("Try again in a moment.")
-}
-
-// recovered runs f; a panic is logged with its stack and becomes an error.
-func recovered(log *slog.Logger, f func() error) error {
-	err := safely.Do(f)
-	if p, ok := err.(*safely.Panic); ok { //nolint:errorlint // one inside another was logged already
-		log.Error("panic", "value", fmt.Sprint(p.Value), "stack", string(p.Stack))
-		return errors.New(p.Error())
-	}
-	return err
 }
 
 func (s *Server) unary(

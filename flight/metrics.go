@@ -81,14 +81,6 @@ func (m *meters) count(c *call, err error, took time.Duration) {
 	m.bytes.WithLabelValues(op, "out").Add(float64(out))
 }
 
-const flightService = "/arrow.flight.protocol.FlightService/"
-
-// methods are Flight's calls.
-var methods = []string{
-	"Handshake", "ListFlights", "GetFlightInfo", "PollFlightInfo", "GetSchema", "DoGet", "DoPut",
-	"DoExchange", "DoAction", "ListActions",
-}
-
 // engineMeters tell what the engine says of itself when Prometheus asks.
 type engineMeters struct {
 	engine Engine

@@ -31,20 +31,6 @@ type Basis struct {
 	groupOf map[int]int // label → group
 }
 
-var none = Definition{
-	Name: KindNone, Usage: "the whole image, J = 1", One: true,
-	Formula: func(h, w, _ int, _ []int) (*Basis, error) { return None(h, w), nil },
-}
-
-// None returns the basis of one subspace, the whole plane. It panics unless both
-// sizes are positive.
-func None(h, w int) *Basis {
-	if h < 1 || w < 1 {
-		panic("basis: sizes must be positive")
-	}
-	return &Basis{kind: KindNone, h: h, w: w, dims: []int{h * w}}
-}
-
 // Kind returns the name of the formula that made the basis, or KindDense.
 func (b *Basis) Kind() string { return b.kind }
 

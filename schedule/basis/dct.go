@@ -18,13 +18,6 @@ var dct = Definition{
 	Chains: dctChains,
 }
 
-// cut is a separable low-pass span: orthonormal rows along each axis, A_H [nu·H] and
-// A_W [nv·W], of the DCT the first of the transform.
-type cut struct {
-	h, w, nu, nv int
-	ah, aw       []float64
-}
-
 // DCTRows returns the first m rows of the orthonormal DCT-II of length n, [m·n]:
 //
 //	A_ui = α_u cos(π (2i+1) u/(2n)),  α_0 = √(1/n),  else √(2/n).
@@ -150,53 +143,4 @@ func (b *Basis) SeparableAt(i int) (qh, qw []float64, ok bool) {
 	}
 	c := b.cuts[i]
 	return gram(c.ah, c.h), gram(c.aw, c.w), true
-}
-
-// gram returns AᵀA of a row-major A with n columns.
-func gram(a []float64, n int) []float64 {
-	q := make([]float64, n*n)
-	for row := range slices.Chunk(a, n) {
-		for i, ai := range row {
-			for j, aj := range row {
-				q[i*n+j] += ai * aj
-			}
-		}
-	}
-	return q
-}
-
-// functions returns the outer products of the cut's rows, [nu·nv·H·W].
-func (c cut) functions() []float64 {
-	v := make([]float64, 0, c.nu*c.nv*c.h*c.w)
-	for u := range slices.Chunk(c.ah, c.h) {
-		for x := range slices.Chunk(c.aw, c.w) {
-			for _, a := range u {
-				for _, b := range x {
-					v = append(v, a*b)
-				}
-			}
-		}
-	}
-	return v
-}
-
-// project writes Q_H x Q_W to dst.
-func (c cut) project(x, dst []float64) {
-	qh, qw := gram(c.ah, c.h), gram(c.aw, c.w)
-	half := make([]float64, c.h*c.w) // Q_H x
-	for i := range c.h {
-		for k := range c.h {
-			for j := range c.w {
-				half[i*c.w+j] += qh[i*c.h+k] * x[k*c.w+j]
-			}
-		}
-	}
-	clear(dst)
-	for i := range c.h {
-		for k := range c.w {
-			for j := range c.w {
-				dst[i*c.w+j] += half[i*c.w+k] * qw[k*c.w+j]
-			}
-		}
-	}
 }

@@ -141,3 +141,23 @@ func (m *Moments) finite() bool {
 	}
 	return true
 }
+
+// Components are the leading principal components of planes.
+type Components struct {
+	Vectors   [][]float64 // [k][H·W], orthonormal
+	Variances []float64   // [k], of the planes along them, falling
+	Total     float64     // variance of the planes, Σ over all H·W components
+}
+
+// Share returns the part of the planes' variance that the components hold; 0 where
+// there is none.
+func (c *Components) Share() float64 {
+	if c.Total == 0 {
+		return 0
+	}
+	var sum float64
+	for _, v := range c.Variances {
+		sum += v
+	}
+	return sum / c.Total
+}

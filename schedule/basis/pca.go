@@ -17,26 +17,6 @@ var (
 	}
 )
 
-// Components are the leading principal components of planes.
-type Components struct {
-	Vectors   [][]float64 // [k][H·W], orthonormal
-	Variances []float64   // [k], of the planes along them, falling
-	Total     float64     // variance of the planes, Σ over all H·W components
-}
-
-// Share returns the part of the planes' variance that the components hold; 0 where
-// there is none.
-func (c *Components) Share() float64 {
-	if c.Total == 0 {
-		return 0
-	}
-	var sum float64
-	for _, v := range c.Variances {
-		sum += v
-	}
-	return sum / c.Total
-}
-
 // Components returns the k leading principal components: eigenvectors of the
 // covariance of the planes about their own mean, divided by their number, or what is
 // the same, right singular vectors of the centred table of planes. A vector's sign is

@@ -9,12 +9,6 @@ import (
 // mostChurn bounds γ: a step at most doubles the variance.
 const mostChurn = math.Sqrt2 - 1
 
-// point is where a step starts on one subspace's clock.
-type point struct {
-	t, g, u float64
-	noise   float64 // standard deviation of the noise that led here from the node
-}
-
 // churn is EDM's stochastic sampler (arXiv:2206.00364, algorithm 2) on several clocks. Step i of N starts not at its
 // node, of geometric-mean noise level σ, but at
 //
@@ -52,35 +46,4 @@ func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock, own boo
 			c.from = append(c.from, p)
 		}
 	}
-}
-
-// start returns where step i starts: at its node, or further up where the sampler churns.
-func (c *clock) start(i int) point {
-	if c.from != nil {
-		return c.from[i]
-	}
-	return point{t: c.t[i], g: c.g[i], u: c.u[i]}
-}
-
-// resolveChurn checks EDM's numbers and fills in S_noise.
-func (s *Settings) resolveChurn(m method) error {
-	for _, v := range []struct {
-		field string
-		value float64
-	}{{"S_churn", s.SChurn}, {"S_min", s.SMin}, {"S_max", s.SMax}, {"S_noise", s.SNoise}} {
-		if !(v.value >= 0) || math.IsInf(v.value, 1) {
-			return failf(v.field, "must be finite and at least 0, got %v", v.value)
-		}
-	}
-	if s.SNoise == 0 {
-		s.SNoise = 1
-	}
-	switch {
-	case s.SChurn > 0 && !m.churns:
-		return failf("S_churn",
-			"must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose euler or heun", s.Solver)
-	case s.SMax > 0 && s.SMin > s.SMax:
-		return failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
-	}
-	return nil
 }

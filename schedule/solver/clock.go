@@ -64,3 +64,28 @@ type link struct {
 func (c *clock) nodeLink(i int, alpha float64, beta []float64) link {
 	return link{t: c.t[i], g: c.g[i], alpha: alpha, beta: beta, step: i}
 }
+
+// point is where a step starts on one subspace's clock.
+type point struct {
+	t, g, u float64
+	noise   float64 // standard deviation of the noise that led here from the node
+}
+
+// start returns where step i starts: at its node, or further up where the sampler churns.
+func (c *clock) start(i int) point {
+	if c.from != nil {
+		return c.from[i]
+	}
+	return point{t: c.t[i], g: c.g[i], u: c.u[i]}
+}
+
+// check reports nodes that coincide once they are rounded or clamped.
+func (c *clock) check() error {
+	for i := 1; i < len(c.u); i++ {
+		if !(c.u[i] < c.u[i-1]) {
+			return failf("grid", "must have distinct steps, got steps %d and %d both at noise level %v; take fewer steps or "+
+				"move sigma_min", i-1, i, c.u[i])
+		}
+	}
+	return nil
+}

@@ -1,20 +1,6 @@
 package solver
 
-import (
-	"github.com/anisoflight/anisoflight/schedule"
-)
-
-// FittedName is the wire name of the solver that needs Settings.Fitted.
-const FittedName = "fitted"
-
-// Fitted are the combinations of a sampler as numbers, in the coordinates of statistics: what
-// local's become where they are fitted to a network's own trajectories. States are in its
-// history as they are in that of local.
-type Fitted struct {
-	Sigma []float64     // noise levels of the nodes, decreasing [N+1]
-	Alpha [][]float64   // [N][H·W·C]
-	Beta  [][][]float64 // [N][H·W·C][history]
-}
+import "github.com/anisoflight/anisoflight/schedule"
 
 // newFitted returns the plan of resolved settings on a row of an isotropic schedule.
 func newFitted(s Settings, sch *schedule.Schedule, row int) (*Plan, error) {

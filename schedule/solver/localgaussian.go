@@ -6,9 +6,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-// LocalName is the wire name of the solver that needs Settings.Statistics.
-const LocalName = "local"
-
 // localGaussian takes every coordinate f of an image by a step of its own: that of the normal
 // law which the denoiser looks like there (package local). With λ held over the step and
 //

@@ -1,10 +1,6 @@
 package solver
 
-import (
-	"fmt"
-
-	"github.com/anisoflight/anisoflight/schedule/local"
-)
+import "github.com/anisoflight/anisoflight/schedule/local"
 
 // MaxSteps bounds a plan's length.
 const MaxSteps = 100_000
@@ -51,132 +47,17 @@ type Settings struct {
 	SChurn, SMin, SMax, SNoise float64
 }
 
-// Error reports which field of the settings is wrong.
-type Error struct {
-	Field    string // wire name of the field: solver, order, grid, steps, nfe, …
-	Msg      string // goes on after the field's name: "must be at least 1, got 0"
-	TooLarge bool   // a well-formed number beyond what can be served
-	cause    error
+// Fitted are the combinations of a sampler as numbers, in the coordinates of statistics: what
+// local's become where they are fitted to a network's own trajectories. States are in its
+// history as they are in that of local.
+type Fitted struct {
+	Sigma []float64     // noise levels of the nodes, decreasing [N+1]
+	Alpha [][]float64   // [N][H·W·C]
+	Beta  [][][]float64 // [N][H·W·C][history]
 }
 
-// Error implements the error interface.
-func (e *Error) Error() string { return e.Field + " " + e.Msg }
+// LocalName is the wire name of the solver that needs Settings.Statistics.
+const LocalName = "local"
 
-// Unwrap returns what lies behind the error, such as schedule.ErrNoEnergy, or nil.
-func (e *Error) Unwrap() error { return e.cause }
-
-func failf(field, format string, args ...any) *Error {
-	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
-}
-
-// Resolve fills in the defaults and computes Steps from NFE, then NFE from Steps: the
-// resolved NFE is what the plan will cost. Resolving twice changes nothing. EDM's
-// noise levels stay 0 where they follow the schedule. Errors are *Error.
-func (s Settings) Resolve() (Settings, error) {
-	orDefault(&s.Solver, "heun")
-	orDefault(&s.SecondPoint, Midpoint)
-	orDefault(&s.Variant, BH2)
-	if s.LowerOrderFinal == nil {
-		yes := true
-		s.LowerOrderFinal = &yes
-	}
-	m, err := methodNamed(s.Solver)
-	if err != nil {
-		return s, err
-	}
-	switch {
-	case s.Order == 0:
-		s.Order = m.usual
-	case m.most == 0:
-		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
-	case s.Order < m.least || s.Order > m.most:
-		return s, failf("order", "must lie in %d … %d with solver %s, got %d", m.least, m.most, s.Solver, s.Order)
-	}
-	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
-		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
-	}
-	if s.AFS && (s.Solver == LocalName || s.Solver == FittedName) {
-		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already",
-			s.Solver)
-	}
-	if s.Variant != BH1 && s.Variant != BH2 {
-		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)
-	}
-	if err := s.resolveWarmup(m); err != nil {
-		return s, err
-	}
-	if err := s.resolveChurn(m); err != nil {
-		return s, err
-	}
-	if s.Grid, err = s.Grid.resolve(); err != nil {
-		return s, err
-	}
-	return s.count(m)
-}
-
-func orDefault(s *string, v string) {
-	if *s == "" {
-		*s = v
-	}
-}
-
-// eulerEnd reports whether the last step of resolved settings is an Euler step.
-func (s Settings) eulerEnd() bool {
-	switch s.Grid.Kind {
-	case GridSchedule, GridGeodesic:
-		m := methods[s.Solver]
-		return m.ends != nil && m.ends(s)
-	case GridEDM, GridLogSNR, GridTable:
-		return true
-	case GridPolynomial:
-		return false
-	}
-	return s.Grid.endsAtZero()
-}
-
-// count settles Steps and NFE.
-func (s Settings) count(m method) (Settings, error) {
-	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
-	given, nfe := s.Steps, s.NFE
-	switch n := s.Grid.intervals(); {
-	case s.Steps < 0:
-		return s, failf("steps", "must be at least 1, got %d", s.Steps)
-	case s.NFE < 0:
-		return s, failf("nfe", "must be at least 1, got %d", s.NFE)
-	case n > 0 && given > 0 && given != n:
-		return s, failf("steps", "must be left out or be the %d steps of the explicit grid, got %d", n, given)
-	case n > 0:
-		s.Steps = n
-	case given == 0 && s.NFE == 0:
-		return s, failf("steps", "or nfe must be given")
-	case given == 0:
-		// A step costs at least one evaluation, and afs saves one of them all.
-		s.Steps = min(s.NFE+1, MaxSteps+1)
-		for s.Steps > 0 && cost(s.Steps) > s.NFE {
-			s.Steps--
-		}
-		if s.Steps < 1 || cost(s.Steps) < 1 {
-			return s, failf("nfe", "must be at least %d, one step of %s on this grid, got %d", cost(1), s.Solver, s.NFE)
-		}
-		s.NFE = 0
-	}
-	switch {
-	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
-		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps,
-			s.Solver, nfe), TooLarge: true}
-	case s.Steps > MaxSteps:
-		return s, &Error{Field: "steps", Msg: fmt.Sprintf("must be at most %d, got %d", MaxSteps, s.Steps), TooLarge: true}
-	}
-	total := cost(s.Steps)
-	if s.NFE > 0 && s.NFE != total {
-		if s.Grid.intervals() > 0 {
-			return s, failf("nfe", "must be left out or be the %d evaluations of the explicit grid, got %d", total, s.NFE)
-		}
-		return s, failf("nfe", "must be left out or be the %d evaluations of %d steps, got %d", total, s.Steps, s.NFE)
-	}
-	if total < 1 {
-		return s, failf("afs", "must leave something to evaluate; take more steps or leave it out")
-	}
-	s.NFE = total
-	return s, nil
-}
+// FittedName is the wire name of the solver that needs Settings.Fitted.
+const FittedName = "fitted"

@@ -30,15 +30,3 @@ func heunStart(links []link, c *clock, data bool) {
 	l.beta[0] += l.alpha * half
 	l.beta[1] -= l.alpha * half
 }
-
-// resolveWarmup checks the name and that there is a first step to replace.
-func (s *Settings) resolveWarmup(m method) error {
-	orDefault(&s.Warmup, WarmupEuler)
-	switch {
-	case s.Warmup != WarmupEuler && s.Warmup != WarmupHeun:
-		return failf("warmup", "must be %s or %s, got %q", WarmupEuler, WarmupHeun, s.Warmup)
-	case s.Warmup == WarmupHeun && (!m.warms || m.most > 0 && s.Order == 1):
-		return failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
-	}
-	return nil
-}

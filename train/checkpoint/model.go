@@ -1,8 +1,6 @@
 package checkpoint
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/kernels"
@@ -11,14 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
-)
-
-// The files of a model folder.
-const (
-	configFile   = "config.json"
-	weightsFile  = "model.safetensors"
-	scheduleFile = "schedule.json"
-	basisFile    = "basis.safetensors"
 )
 
 // Model is a network with its values and, where it has one, its own schedule.
@@ -139,9 +129,4 @@ func withHash(s *schedule.Schedule, hash string) *schedule.Schedule {
 	}
 	p.Model = &schedule.Source{Name: p.Model.Name, Hash: hash}
 	return s.WithProvenance(*p)
-}
-
-func hashOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }

@@ -13,17 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// The files of a run folder, beside those of a model.
-const (
-	runFile     = "run.json"
-	stateFile   = "state.safetensors"
-	networkFile = "network.json"
-	familyFile  = "family.safetensors"
-
-	runFormat  = "anisoflight-run"
-	runVersion = 1
-)
-
 // Run is the whole state of a training run between two steps.
 type Run struct {
 	Config  json.RawMessage      // the training configuration
@@ -206,4 +195,19 @@ func (r *Run) decodeState(b []byte) error {
 		r.Rows = slices.Collect(slices.Chunk(values, t.Shape[1]))
 	}
 	return nil
+}
+
+func (r *Run) groups() []group {
+	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}}
+}
+
+func (r *Run) tables() []table {
+	return []table{
+		{"theta_m", &r.ThetaM},
+		{"theta_v", &r.ThetaV},
+		{"theta_gradient", &r.ThetaGradient},
+		{"schedule_average", &r.ScheduleAverage},
+		{"window_sum", &r.WindowSum},
+		{"best_increments", &r.BestIncrements},
+	}
 }

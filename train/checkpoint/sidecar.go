@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -113,4 +115,9 @@ func (f *sidecarFile) labels(what string) (labels, size []int, err error) {
 	}
 	slices.Sort(labels)
 	return labels, size, nil
+}
+
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

@@ -14,10 +14,6 @@ type group struct {
 	optional bool
 }
 
-func (r *Run) groups() []group {
-	return []group{{"params", &r.Params, false}, {"m", &r.M, true}, {"v", &r.V, true}, {"ema", &r.EMA, true}}
-}
-
 func (g group) encode(net kernels.Architecture, f *stream) error {
 	if *g.values == nil && g.optional {
 		return nil
@@ -64,17 +60,6 @@ func (g group) decode(net kernels.Architecture, f *safetensors.File) error {
 type table struct {
 	name   string
 	values *[][][]float64
-}
-
-func (r *Run) tables() []table {
-	return []table{
-		{"theta_m", &r.ThetaM},
-		{"theta_v", &r.ThetaV},
-		{"theta_gradient", &r.ThetaGradient},
-		{"schedule_average", &r.ScheduleAverage},
-		{"window_sum", &r.WindowSum},
-		{"best_increments", &r.BestIncrements},
-	}
 }
 
 // table stores a table [row][subspace][K−1].

@@ -13,20 +13,6 @@ import (
 // Tolerance is by how much a float image may leave [−1, 1].
 const Tolerance = 1e-6
 
-// Images is what a Dataset is made of. Exactly one of Uint8 and Float32 is set;
-// both are row-major in Layout's order, one image after the other.
-type Images struct {
-	Height, Width, Channels int
-	Layout                  pixels.Layout // default HWC
-	Uint8                   []uint8
-	Float32                 []float32 // in [−1, 1], or in units of their own with a Normalization
-	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
-	// Unbounded floats were drawn from a law and may leave [−1, 1].
-	Unbounded bool
-	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
-	Normalization *normalization.Affine
-}
-
 // Dataset is a table of images of one size. It is immutable and safe for
 // concurrent use. One that was loaded lies in its file, mapped into memory: it may be
 // larger than the machine's.
@@ -252,4 +238,52 @@ func rows[E uint8 | float32](d *Dataset, values []E, from, to int) (out []E, err
 		out = slices.Clone(values[min(from*d.Pixels(), len(values)):min(to*d.Pixels(), len(values))])
 	})
 	return out, err
+}
+
+// Form is what all images of a data set have in common.
+type Form struct {
+	Height, Width, Channels int
+	Layout                  pixels.Layout // default HWC
+	Float                   bool          // float32 instead of uint8
+	Labels                  bool          // images come with labels
+	Unbounded               bool          // floats may leave [−1, 1]
+
+	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
+	Normalization *normalization.Affine
+	// MeasureMean and MeasureScale take the channels' own mean, and twice their standard deviation, in the place of
+	// what Normalization says.
+	MeasureMean, MeasureScale bool
+}
+
+// Form returns what the images have in common.
+func (d *Dataset) Form() Form {
+	return Form{
+		Height: d.Height(), Width: d.Width(), Channels: d.Channels(), Layout: d.Layout(),
+		Float: d.IsFloat(), Labels: d.HasLabels(), Unbounded: d.images.Unbounded, Normalization: d.images.Normalization,
+	}
+}
+
+const (
+	imagesFile = "images.npy"
+	labelsFile = "labels.npy"
+	headFile   = "dataset.json"
+
+	storeFormat  = "anisoflight-dataset"
+	storeVersion = 1 // without a normalization
+	// storeFields is the version of a data set with a normalization, which older programs would overlook.
+	storeFields = 2
+)
+
+// Images is what a Dataset is made of. Exactly one of Uint8 and Float32 is set;
+// both are row-major in Layout's order, one image after the other.
+type Images struct {
+	Height, Width, Channels int
+	Layout                  pixels.Layout // default HWC
+	Uint8                   []uint8
+	Float32                 []float32 // in [−1, 1], or in units of their own with a Normalization
+	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
+	// Unbounded floats were drawn from a law and may leave [−1, 1].
+	Unbounded bool
+	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
+	Normalization *normalization.Affine
 }

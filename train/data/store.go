@@ -19,17 +19,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
-const (
-	imagesFile = "images.npy"
-	labelsFile = "labels.npy"
-	headFile   = "dataset.json"
-
-	storeFormat  = "anisoflight-dataset"
-	storeVersion = 1 // without a normalization
-	// storeFields is the version of a data set with a normalization, which older programs would overlook.
-	storeFields = 2
-)
-
 type storeHead struct {
 	Format  string        `json:"format"`
 	Version int           `json:"version"`
@@ -39,25 +28,6 @@ type storeHead struct {
 	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
 
 	Normalization *normalization.Affine `json:"normalization,omitempty"`
-}
-
-// Save writes the data set as the folder dir, which appears whole or not at all.
-// An existing folder is an error that wraps fs.ErrExist unless replace is true.
-func Save(dir string, d *Dataset, replace bool) error {
-	w, err := Create(dir, d.Form(), d.Len())
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if d.IsFloat() {
-		err = w.Float32(d.images.Float32, d.images.Labels)
-	} else {
-		err = w.Uint8(d.images.Uint8, d.images.Labels)
-	}
-	if err != nil {
-		return err
-	}
-	return w.Commit(replace)
 }
 
 // Head is the path of the file that every data set stored as the folder dir has: whoever

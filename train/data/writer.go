@@ -14,29 +14,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
-// Form is what all images of a data set have in common.
-type Form struct {
-	Height, Width, Channels int
-	Layout                  pixels.Layout // default HWC
-	Float                   bool          // float32 instead of uint8
-	Labels                  bool          // images come with labels
-	Unbounded               bool          // floats may leave [−1, 1]
-
-	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
-	Normalization *normalization.Affine
-	// MeasureMean and MeasureScale take the channels' own mean, and twice their standard deviation, in the place of
-	// what Normalization says.
-	MeasureMean, MeasureScale bool
-}
-
-// Form returns what the images have in common.
-func (d *Dataset) Form() Form {
-	return Form{
-		Height: d.Height(), Width: d.Width(), Channels: d.Channels(), Layout: d.Layout(),
-		Float: d.IsFloat(), Labels: d.HasLabels(), Unbounded: d.images.Unbounded, Normalization: d.images.Normalization,
-	}
-}
-
 // Writer stores a data set as its images come, without keeping them: it may be larger than
 // memory. It ends with Commit, or with Abort, which does nothing after Commit.
 type Writer struct {
@@ -263,4 +240,23 @@ func (w *Writer) Abort() {
 	_ = w.file.Close()
 	_ = w.folder.Abort() // what stays is hidden, and swept at the next start
 	w.folder = nil
+}
+
+// Save writes the data set as the folder dir, which appears whole or not at all.
+// An existing folder is an error that wraps fs.ErrExist unless replace is true.
+func Save(dir string, d *Dataset, replace bool) error {
+	w, err := Create(dir, d.Form(), d.Len())
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if d.IsFloat() {
+		err = w.Float32(d.images.Float32, d.images.Labels)
+	} else {
+		err = w.Uint8(d.images.Uint8, d.images.Labels)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Commit(replace)
 }

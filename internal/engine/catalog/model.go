@@ -262,23 +262,6 @@ func (m *Model) ImageSize() (h, w, c int) {
 	return m.Shape.Height, m.Shape.Width, m.Shape.Channels
 }
 
-// OwnSchedule returns the schedule that the model's name means.
-func (m *Model) OwnSchedule() (Schedule, error) {
-	if m.Schedule != nil {
-		return Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis}, nil
-	}
-	return m.edm(0)
-}
-
-// edm returns EDM's schedule over the model's noise levels, up to T where that is not 0.
-func (m *Model) edm(T float64) (Schedule, error) {
-	if T == 0 {
-		T = m.Shape.Range.T()
-	}
-	s, err := EDMFrom(T, m.Shape.Range.G0())
-	return Schedule{Schedule: s, Name: "edm"}, err
-}
-
 // Stored reads the model with its values, for a run to start from.
 func (m *Model) Stored() (*checkpoint.Model, error) {
 	m.mu.Lock()

@@ -341,12 +341,3 @@ func (c *Catalog) Models() []*Model {
 	}
 	return models
 }
-
-// notes strips the paths that file errors carry: clients need not know where the server keeps things.
-func notes(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}

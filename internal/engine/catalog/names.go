@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,4 +24,13 @@ func CheckReserved(name string) error {
 func NameTaken(what, name string) error {
 	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).
 		WithHint("Choose another name, or set replace.")
+}
+
+// notes strips the paths that file errors carry: clients need not know where the server keeps things.
+func notes(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }

@@ -252,3 +252,20 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	c.broken.mended(scheduleKind, name)
 	return nil
 }
+
+// OwnSchedule returns the schedule that the model's name means.
+func (m *Model) OwnSchedule() (Schedule, error) {
+	if m.Schedule != nil {
+		return Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis}, nil
+	}
+	return m.edm(0)
+}
+
+// edm returns EDM's schedule over the model's noise levels, up to T where that is not 0.
+func (m *Model) edm(T float64) (Schedule, error) {
+	if T == 0 {
+		T = m.Shape.Range.T()
+	}
+	s, err := EDMFrom(T, m.Shape.Range.G0())
+	return Schedule{Schedule: s, Name: "edm"}, err
+}

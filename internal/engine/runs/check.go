@@ -4,22 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
-
-// StatusPath returns the place of the status of the run whose folder is given.
-func StatusPath(folder string) string { return filepath.Join(folder, "status.json") }
-
-// StatePath returns the place of its last stored state.
-func StatePath(folder string) string { return filepath.Join(folder, "state") }
-
-// PreviousPath returns the place of the state before.
-func PreviousPath(folder string) string { return filepath.Join(folder, "previous") }
 
 // CheckStatus reads the status of a run, and returns what is wrong with it; hashed is whether it carries its hash.
 func CheckStatus(folder string) (hashed bool, err error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -19,25 +18,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
-
-// ReadConfig reads a training configuration strictly. Where zero stands for a field's default, a zero that was sent is
-// refused: it would silently become another number.
-func ReadConfig(body json.RawMessage) (cfg train.Config, err error) {
-	if err := api.DecodeStruct(body, &cfg); err != nil {
-		return cfg, err
-	}
-	var sent map[string]json.RawMessage
-	if err := json.Unmarshal(body, &sent); err != nil {
-		return cfg, err
-	}
-	for _, name := range cfg.Unset() {
-		if value, ok := sent[name]; ok {
-			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
-				WithHint("Leave it out for its default.")
-		}
-	}
-	return cfg, nil
-}
 
 // Create makes a run. What its configuration names must be there and fit.
 func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (*Run, error) {
@@ -168,16 +148,6 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 	return src, err
 }
 
-// resolved fills in what defaults to constants, and names the first field that is missing or wrong, before any work.
-func resolved(cfg train.Config) (train.Config, error) {
-	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
-		if f.value == "" {
-			return cfg, api.Errorf(api.BadRequest, "%s is missing", f.name)
-		}
-	}
-	return cfg.Resolve()
-}
-
 // familyBasis finds the basis of a run's family, or makes it of the run's data set. What a formula gives needs none;
 // another basis may come with the schedule or the model that the run starts from, and what was learned goes on with it.
 func (s *Runs) familyBasis(
@@ -207,24 +177,4 @@ func (s *Runs) familyBasis(
 		err = &setting.Error{Field: "family.k", Msg: field.Msg}
 	}
 	return b, err
-}
-
-// networkOf returns a run's network; nil where it cannot be told, which is said where the run is made.
-func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
-	if src.Model != nil {
-		return src.Model.Net
-	}
-	net, err := checkpoint.ParseNetwork(cfg.Network)
-	if err != nil {
-		return nil
-	}
-	return net
-}
-
-// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
-func classesOf(cfg train.Config, src train.Sources) int {
-	if net := networkOf(cfg, src); net != nil {
-		return net.Shape().Labels
-	}
-	return 0
 }

@@ -138,24 +138,11 @@ func (r *Run) retire() {
 	}
 }
 
-// errResting is the answer to who wants to train while the server ends.
-func errResting() error { return api.Errorf(api.Draining, "The server is shutting down") }
-
 // Rest pauses every run that is at work, stores what is not stored, and lets none be started or stepped from then on
 // but by the requests that are stepping it already. Watchers are told that the server ends.
 func (s *Runs) Rest(ctx context.Context) error {
 	s.endOnce.Do(func() { close(s.ending) })
 	return s.each(func(r *Run) error { return errors.Join(r.halt(ctx, errPause), r.keep(ctx)) })
-}
-
-// resting reports whether the server ends.
-func (s *Runs) resting() bool {
-	select {
-	case <-s.ending:
-		return true
-	default:
-		return false
-	}
 }
 
 // Close is Rest, after which the device is freed.

@@ -136,13 +136,6 @@ func (r *Run) copied(ctx context.Context) (time.Time, *checkpoint.Run, error) {
 	return began, state, err
 }
 
-// stepped reports whether there are steps that are not stored.
-func (r *Run) stepped() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ahead()
-}
-
 // kept notes what became of a store. A run in the background that cannot be stored pauses.
 func (r *Run) kept(state *checkpoint.Run, took time.Duration, err error) {
 	k := &r.keeper
@@ -213,3 +206,19 @@ func (r *Run) room() error {
 }
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// settle lets a run become what it was to be, now that its state is stored.
+func (r *Run) settle() {
+	r.mu.Lock()
+	end := r.end
+	r.mu.Unlock()
+	if end == nil {
+		return
+	}
+	r.update(func() {
+		if r.end == end && !r.ahead() {
+			r.status, r.end = *end, nil
+		}
+	})
+	r.rest()
+}

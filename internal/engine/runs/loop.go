@@ -204,22 +204,6 @@ func (r *Run) outcome(why error) (state, text string) {
 	return Failed, api.ErrorOf(explain.Error(why)).Message
 }
 
-// settle lets a run become what it was to be, now that its state is stored.
-func (r *Run) settle() {
-	r.mu.Lock()
-	end := r.end
-	r.mu.Unlock()
-	if end == nil {
-		return
-	}
-	r.update(func() {
-		if r.end == end && !r.ahead() {
-			r.status, r.end = *end, nil
-		}
-	})
-	r.rest()
-}
-
 // rest stores the status of a run that has come to rest, and frees the device of one that is over and stored.
 func (r *Run) rest() {
 	if err := r.storeStatus(); err != nil {

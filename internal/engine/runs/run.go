@@ -1,13 +1,21 @@
 package runs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Run is one training run. Whoever holds own steps it: the background goroutine for one step at a time, or a TrainStep
@@ -119,4 +127,55 @@ func (r *Run) Describe() api.RunInfo {
 	info := r.Info()
 	info.Config = r.config
 	return info
+}
+
+// Config configures the runs of a folder.
+type Config struct {
+	Catalog   *catalog.Catalog
+	Queue     *batch.Queue                   // of the device's slots
+	Device    func() (*device.Device, error) // the device, opened where it is first needed
+	Precision kernels.Precision              // of runs that name none
+	Logger    *slog.Logger
+}
+
+// Runs are the training runs of one folder. Its methods may be called concurrently.
+type Runs struct {
+	cfg   Config
+	log   *slog.Logger
+	steps atomic.Int64 // taken
+
+	changes sync.Mutex // held by whoever creates or deletes a run
+
+	mu   sync.RWMutex // guards the map
+	runs map[string]*Run
+
+	ending  chan struct{} // closed when the server ends
+	endOnce sync.Once
+}
+
+// stepped reports whether there are steps that are not stored.
+func (r *Run) stepped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ahead()
+}
+
+// storeStatus writes status.json, where it is not what is written there already.
+func (r *Run) storeStatus() error {
+	r.statusFile.Lock()
+	defer r.statusFile.Unlock()
+	r.mu.Lock()
+	text, err := r.status.encode()
+	same := bytes.Equal(text, r.keeper.status) || r.keeper.gone
+	r.mu.Unlock()
+	if err != nil || same {
+		return err
+	}
+	if err := atomicdir.WriteFile(StatusPath(r.folder), text); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keeper.status = text
+	return nil
 }

@@ -2,46 +2,16 @@ package runs
 
 import (
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
-
-// Config configures the runs of a folder.
-type Config struct {
-	Catalog   *catalog.Catalog
-	Queue     *batch.Queue                   // of the device's slots
-	Device    func() (*device.Device, error) // the device, opened where it is first needed
-	Precision kernels.Precision              // of runs that name none
-	Logger    *slog.Logger
-}
-
-// Runs are the training runs of one folder. Its methods may be called concurrently.
-type Runs struct {
-	cfg   Config
-	log   *slog.Logger
-	steps atomic.Int64 // taken
-
-	changes sync.Mutex // held by whoever creates or deletes a run
-
-	mu   sync.RWMutex // guards the map
-	runs map[string]*Run
-
-	ending  chan struct{} // closed when the server ends
-	endOnce sync.Once
-}
 
 // Open lists the stored runs. Their training states are read when they are needed; a run that cannot be read is listed
 // as broken.
@@ -114,4 +84,17 @@ func (s *Runs) All() []*Run {
 		all = append(all, s.runs[name])
 	}
 	return all
+}
+
+// errResting is the answer to who wants to train while the server ends.
+func errResting() error { return api.Errorf(api.Draining, "The server is shutting down") }
+
+// resting reports whether the server ends.
+func (s *Runs) resting() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
 }

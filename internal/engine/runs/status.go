@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -110,26 +111,6 @@ func parseStatus(text []byte) (status, error) {
 	return s.status, nil
 }
 
-// storeStatus writes status.json, where it is not what is written there already.
-func (r *Run) storeStatus() error {
-	r.statusFile.Lock()
-	defer r.statusFile.Unlock()
-	r.mu.Lock()
-	text, err := r.status.encode()
-	same := bytes.Equal(text, r.keeper.status) || r.keeper.gone
-	r.mu.Unlock()
-	if err != nil || same {
-		return err
-	}
-	if err := atomicdir.WriteFile(StatusPath(r.folder), text); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.keeper.status = text
-	return nil
-}
-
 // writeStatus writes the status.json of a run that is not open.
 func writeStatus(folder string, s *status) error {
 	text, err := s.encode()
@@ -138,3 +119,12 @@ func writeStatus(folder string, s *status) error {
 	}
 	return atomicdir.WriteFile(StatusPath(folder), text)
 }
+
+// StatusPath returns the place of the status of the run whose folder is given.
+func StatusPath(folder string) string { return filepath.Join(folder, "status.json") }
+
+// StatePath returns the place of its last stored state.
+func StatePath(folder string) string { return filepath.Join(folder, "state") }
+
+// PreviousPath returns the place of the state before.
+func PreviousPath(folder string) string { return filepath.Join(folder, "previous") }

@@ -13,7 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device
@@ -80,16 +79,6 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	made.parts.Schedule = nodes.Schedule
 	made.bench, err = benchOf(law, b, sampler, nodes)
 	return made, err
-}
-
-// checkMeasurable bounds the memory and the time that a data set's moments take.
-func checkMeasurable(name string, d *data.Dataset) error {
-	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
-	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
-		return nil
-	}
-	return api.Errorf(api.TooLarge,
-		"The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
 }
 
 // benchOf compares the nodes with the same solver on EDM's noise levels: on the grid edm or polynomial, whichever is

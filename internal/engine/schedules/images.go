@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -71,4 +72,14 @@ func into[L any](law *L, d *data.Dataset, label int, measure measure[L]) func(im
 		})
 		return err
 	}
+}
+
+// checkMeasurable bounds the memory and the time that a data set's moments take.
+func checkMeasurable(name string, d *data.Dataset) error {
+	h, w, c := int64(d.Height()), int64(d.Width()), int64(d.Channels())
+	if max(h, w) <= 1<<12 && api.Times(api.Times(h, w), api.Times(c, api.Times(c, c))) <= 1<<26 {
+		return nil
+	}
+	return api.Errorf(api.TooLarge,
+		"The images of %q are too large to measure their Gaussian: %d×%d pixels in %d channels", name, h, w, c)
 }

@@ -1,0 +1,147 @@
+package solver
+
+import (
+	"fmt"
+	"math"
+)
+
+// Resolve fills in the defaults and computes Steps from NFE, then NFE from Steps: the
+// resolved NFE is what the plan will cost. Resolving twice changes nothing. EDM's
+// noise levels stay 0 where they follow the schedule. Errors are *Error.
+func (s Settings) Resolve() (Settings, error) {
+	orDefault(&s.Solver, "heun")
+	orDefault(&s.SecondPoint, Midpoint)
+	orDefault(&s.Variant, BH2)
+	if s.LowerOrderFinal == nil {
+		yes := true
+		s.LowerOrderFinal = &yes
+	}
+	m, err := methodNamed(s.Solver)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case s.Order == 0:
+		s.Order = m.usual
+	case m.most == 0:
+		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
+	case s.Order < m.least || s.Order > m.most:
+		return s, failf("order", "must lie in %d … %d with solver %s, got %d", m.least, m.most, s.Solver, s.Order)
+	}
+	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
+		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
+	}
+	if s.AFS && (s.Solver == LocalName || s.Solver == FittedName) {
+		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already",
+			s.Solver)
+	}
+	if s.Variant != BH1 && s.Variant != BH2 {
+		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)
+	}
+	if err := s.resolveWarmup(m); err != nil {
+		return s, err
+	}
+	if err := s.resolveChurn(m); err != nil {
+		return s, err
+	}
+	if s.Grid, err = s.Grid.resolve(); err != nil {
+		return s, err
+	}
+	return s.count(m)
+}
+
+// eulerEnd reports whether the last step of resolved settings is an Euler step.
+func (s Settings) eulerEnd() bool {
+	switch s.Grid.Kind {
+	case GridSchedule, GridGeodesic:
+		m := methods[s.Solver]
+		return m.ends != nil && m.ends(s)
+	case GridEDM, GridLogSNR, GridTable:
+		return true
+	case GridPolynomial:
+		return false
+	}
+	return s.Grid.endsAtZero()
+}
+
+// count settles Steps and NFE.
+func (s Settings) count(m method) (Settings, error) {
+	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
+	given, nfe := s.Steps, s.NFE
+	switch n := s.Grid.intervals(); {
+	case s.Steps < 0:
+		return s, failf("steps", "must be at least 1, got %d", s.Steps)
+	case s.NFE < 0:
+		return s, failf("nfe", "must be at least 1, got %d", s.NFE)
+	case n > 0 && given > 0 && given != n:
+		return s, failf("steps", "must be left out or be the %d steps of the explicit grid, got %d", n, given)
+	case n > 0:
+		s.Steps = n
+	case given == 0 && s.NFE == 0:
+		return s, failf("steps", "or nfe must be given")
+	case given == 0:
+		// A step costs at least one evaluation, and afs saves one of them all.
+		s.Steps = min(s.NFE+1, MaxSteps+1)
+		for s.Steps > 0 && cost(s.Steps) > s.NFE {
+			s.Steps--
+		}
+		if s.Steps < 1 || cost(s.Steps) < 1 {
+			return s, failf("nfe", "must be at least %d, one step of %s on this grid, got %d", cost(1), s.Solver, s.NFE)
+		}
+		s.NFE = 0
+	}
+	switch {
+	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
+		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps,
+			s.Solver, nfe), TooLarge: true}
+	case s.Steps > MaxSteps:
+		return s, &Error{Field: "steps", Msg: fmt.Sprintf("must be at most %d, got %d", MaxSteps, s.Steps), TooLarge: true}
+	}
+	total := cost(s.Steps)
+	if s.NFE > 0 && s.NFE != total {
+		if s.Grid.intervals() > 0 {
+			return s, failf("nfe", "must be left out or be the %d evaluations of the explicit grid, got %d", total, s.NFE)
+		}
+		return s, failf("nfe", "must be left out or be the %d evaluations of %d steps, got %d", total, s.Steps, s.NFE)
+	}
+	if total < 1 {
+		return s, failf("afs", "must leave something to evaluate; take more steps or leave it out")
+	}
+	s.NFE = total
+	return s, nil
+}
+
+// resolveWarmup checks the name and that there is a first step to replace.
+func (s *Settings) resolveWarmup(m method) error {
+	orDefault(&s.Warmup, WarmupEuler)
+	switch {
+	case s.Warmup != WarmupEuler && s.Warmup != WarmupHeun:
+		return failf("warmup", "must be %s or %s, got %q", WarmupEuler, WarmupHeun, s.Warmup)
+	case s.Warmup == WarmupHeun && (!m.warms || m.most > 0 && s.Order == 1):
+		return failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
+	}
+	return nil
+}
+
+// resolveChurn checks EDM's numbers and fills in S_noise.
+func (s *Settings) resolveChurn(m method) error {
+	for _, v := range []struct {
+		field string
+		value float64
+	}{{"S_churn", s.SChurn}, {"S_min", s.SMin}, {"S_max", s.SMax}, {"S_noise", s.SNoise}} {
+		if !(v.value >= 0) || math.IsInf(v.value, 1) {
+			return failf(v.field, "must be finite and at least 0, got %v", v.value)
+		}
+	}
+	if s.SNoise == 0 {
+		s.SNoise = 1
+	}
+	switch {
+	case s.SChurn > 0 && !m.churns:
+		return failf("S_churn",
+			"must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose euler or heun", s.Solver)
+	case s.SMax > 0 && s.SMin > s.SMax:
+		return failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
+	}
+	return nil
+}
