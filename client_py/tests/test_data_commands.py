@@ -85,12 +85,12 @@ def test_bad_images_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "in" / "b.png").write_bytes(png(picture(4, 4)))
     convert = ["convert", str(tmp_path / "in"), "--out", str(tmp_path / "out.zip")]
     assert main(convert) == 1
-    assert capsys.readouterr().err == f"anisoflight: {tmp_path / 'in'}: a.png: is no PNG, JPEG or WebP\n"
+    assert capsys.readouterr().err == f"anisoflight: {tmp_path / 'in'}: a.png: is no PNG, JPEG, WebP or BMP\n"
     assert not (tmp_path / "out.zip").exists()
     assert main([*convert, "--skip-bad"]) == 0
     out, err = capsys.readouterr()
     assert out.endswith("1 images of 4×4 pixels in 3 channels, without labels; 1 bad and left out\n")
-    assert err == f"left out: [BAD_DATA] {tmp_path / 'in'}: a.png: is no PNG, JPEG or WebP\n"
+    assert err == f"left out: [BAD_DATA] {tmp_path / 'in'}: a.png: is no PNG, JPEG, WebP or BMP\n"
     assert main(convert) == 1
     assert "is there already; --replace replaces it" in capsys.readouterr().err
 

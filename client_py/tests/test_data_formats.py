@@ -203,7 +203,7 @@ def test_rules_of_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=IMAGES)
     with pytest.raises(DataError, match=r"labels by folder are for images in folders and zips; this is a \.npz"):
         open_source(tmp_path / "a.npz", "folder")
-    with pytest.raises(ValueError, match="labels must be one of auto, folder, none, got 'column'"):
+    with pytest.raises(ValueError, match="labels must be one of auto, listed, folder, none, got 'column'"):
         open_source(tmp_path / "a.npz", "column")
 
 
@@ -221,7 +221,7 @@ def test_small_and_bad_images_are_counted(tmp_path: Path) -> None:
         images = Conversion(source, (24, 32), "center-crop-wide", skip=lambda error: told.append(error.message))
         assert [image.shape for image, _ in images] == [(32, 32, 3)]
     assert (images.images, images.left_out, images.bad) == (1, 1, 1)
-    assert told == [f"{tmp_path / 'some'}: c.png: is no PNG, JPEG or WebP"]
+    assert told == [f"{tmp_path / 'some'}: c.png: is no PNG, JPEG, WebP or BMP"]
 
 
 def test_edm_zip(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_inspect(tmp_path: Path) -> None:
     written(folder, **{"c0/bad.png": b"no image"})
     with open_source(folder) as source:
         report = inspect(source)
-    assert report["bad"] == [{"name": "c0/bad.png", "error": "is no PNG, JPEG or WebP"}]
+    assert report["bad"] == [{"name": "c0/bad.png", "error": "is no PNG, JPEG, WebP or BMP"}]
     assert (report["images"], report["n_bad"], "hash" in report) == (6, 1, False)
 
 

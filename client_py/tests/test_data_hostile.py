@@ -48,9 +48,9 @@ def refusal(path: Path, labels: str = "auto") -> DataError:
 @pytest.mark.parametrize(
     ("held", "entry", "says"),
     [
-        pytest.param({}, "", "holds no PNG, JPEG or WebP", id="empty"),
-        pytest.param({"x/a.gif": DOT}, "x/a.gif", "is a .gif image; PNG, JPEG and WebP are read", id="another kind"),
-        pytest.param({"a.png": b"hello"}, "a.png", "is no PNG, JPEG or WebP", id="no image"),
+        pytest.param({}, "", "holds no PNG, JPEG, WebP or BMP", id="empty"),
+        pytest.param({"x/a.gif": DOT}, "x/a.gif", "is a .gif image; PNG, JPEG, WebP and", id="another kind"),
+        pytest.param({"a.png": b"hello"}, "a.png", "is no PNG, JPEG, WebP or BMP", id="no image"),
         pytest.param({"a.png": encoded(picture(24, 20))[:200]}, "a.png", "is damaged", id="cut short"),
         pytest.param({"a.png": bomb(9000)}, "a.png", "claims 9000×9000 pixels; at most 67,108,864", id="bomb"),
         pytest.param({"a.png": bomb(65535)}, "a.png", "claims too many pixels", id="large bomb"),
@@ -134,7 +134,7 @@ def npy(shape: tuple[int, ...], values: bytes = b"", kind: str = "|u1") -> bytes
 @pytest.mark.parametrize(
     ("held", "entry", "says"),
     [
-        ({"x.npy": npy((1,), b"1")}, "", "holds x.npy; images are the array images, image, arr_0"),
+        ({"x.npy": npy((1,), b"1")}, "", "holds x.npy; images are the array images, image, samples, arr_0"),
         (
             {"images.npy": npy((1, 1, 1, 1), bytes(8), "<i8")},
             "images.npy",
@@ -234,7 +234,7 @@ def tensor(kind: Any, values: Any) -> pa.Array:
         ({"image": [[1, 2]]}, "column image", "is of list<"),
         ({"image": pa.array([None, DOT])}, "column image", "has rows without an image"),
         ({"image": pa.array([{"bytes": None}], pa.struct({"bytes": pa.binary()}))}, "row 0", "has no bytes"),
-        ({"image": [b"no image"]}, "row 0", "is no PNG, JPEG or WebP"),
+        ({"image": [b"no image"]}, "row 0", "is no PNG, JPEG, WebP or BMP"),
         ({"image": [DOT], "label": [1.5]}, "column label", "labels are whole numbers"),
         ({"image": [DOT], "label": pa.array([None], pa.int32())}, "column label", "has rows without a label"),
         ({"image": [DOT], "label": [-2]}, "column label", "holds the label -2; labels count from 0"),

@@ -19,7 +19,7 @@ from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
 from anisoflight.fid.features.onnxfile import OnnxFeatures
 from anisoflight.fid.features.preparation import Preparation, declared
-from anisoflight.fid.files import Npz
+from anisoflight.fid.files import Files
 from anisoflight.fid.reference import Reference
 from anisoflight.images import to_float
 from anisoflight.moments import Moments
@@ -225,8 +225,8 @@ def test_declarations_that_are_none(tmp_path: Path) -> None:
 
 
 def test_builtins_are_fitted_to_the_reference_and_kept_in_it(tmp_path: Path) -> None:
-    np.savez(tmp_path / "n.npz", images=IMAGES, labels=IMAGES[:, 0, 0, 0] > 127)
-    source = Npz(tmp_path / "n.npz")
+    np.savez(tmp_path / "n.npz", images=IMAGES, labels=(IMAGES[:, 0, 0, 0] > 127).astype(int))
+    source = Files(tmp_path / "n.npz")
     for name, dimension in {"pixels": 48, "pca-5": 5, "classifier": 64}.items():
         features = for_reference(name, source, Loading())
         assert (features.name, features.dimension, features.published) == (name, dimension, False)
@@ -244,7 +244,7 @@ def test_builtins_are_fitted_to_the_reference_and_kept_in_it(tmp_path: Path) -> 
         for_reference("pca-49", source, Loading())
     np.savez(tmp_path / "large.npz", images=np.zeros((2, 64, 64, 3), np.uint8))
     with pytest.raises(FidError, match="of 12288 values, more than 4096"):
-        for_reference("pixels", Npz(tmp_path / "large.npz"), Loading())
+        for_reference("pixels", Files(tmp_path / "large.npz"), Loading())
     np.savez(tmp_path / "plain.npz", images=IMAGES)
     with pytest.raises(FidError, match="fitted to labelled images"):
-        for_reference("classifier", Npz(tmp_path / "plain.npz"), Loading())
+        for_reference("classifier", Files(tmp_path / "plain.npz"), Loading())

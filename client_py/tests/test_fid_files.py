@@ -11,9 +11,10 @@ import pytest
 from PIL import Image
 from test_data_hostile import bomb
 
+from anisoflight.data import open_source
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
-from anisoflight.fid.files import files_source
+from anisoflight.fid.files import Files
 from anisoflight.fid.measure import Pace, Pass
 from anisoflight.fid.reference import Reference, load_reference
 from anisoflight.images import png
@@ -53,35 +54,46 @@ def npz_of(path: Path, images: np.ndarray, **more: np.ndarray) -> Path:
 def test_all_containers_hold_the_same_images(tmp_path: Path, images: np.ndarray) -> None:
     paths = [folder_of(tmp_path / "f", images), zip_of(tmp_path / "z.zip", images), npz_of(tmp_path / "n.npz", images)]
     digests = set()
-    features = for_reference("pixels", files_source(paths[0]), Loading())
+    features = for_reference("pixels", Files(paths[0]), Loading())
     for i, path in enumerate(paths):
-        source = files_source(path)
+        source = Files(path)
         assert source.count == 30
         np.testing.assert_array_equal(np.concatenate(list(source.read(4, 29))), images[4:29])
         digests.add(Pass(source, features, tmp_path / f"state{i}", QUIET, False).run("").digest)
     assert len(digests) == 1
-    one = Pass(files_source(paths[0]), features, tmp_path / "again", Pace(30, 30, False), False).run("")
+    one = Pass(Files(paths[0]), features, tmp_path / "again", Pace(30, 30, False), False).run("")
     assert digests == {one.digest}  # whatever the batches
 
 
+def test_images_are_decoded_as_those_of_a_data_set(tmp_path: Path, images: np.ndarray) -> None:
+    """What a network was trained on, and what its samples are compared with, come from one reader."""
+    for name, form in {"alpha.png": "RGBA", "palette.png": "P", "deep.png": "I;16", "plain.bmp": "RGB"}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        Image.fromarray(images[0]).convert("L" if form == "I;16" else form).convert(form).save(folder / name)
+        with open_source(folder) as source:
+            want = next(source.items()).read()
+        np.testing.assert_array_equal(next(iter(Files(folder).read(0, 1)))[0], want)
+
+
 def test_greyscale_has_one_channel(tmp_path: Path, images: np.ndarray) -> None:
-    assert next(iter(files_source(folder_of(tmp_path, images[..., :1])).read(0, 2))).shape == (2, 6, 5, 1)
+    assert next(iter(Files(folder_of(tmp_path, images[..., :1])).read(0, 2))).shape == (2, 6, 5, 1)
 
 
 def test_labels_come_with_the_container(tmp_path: Path, images: np.ndarray) -> None:
     labels = [i % 3 for i in range(30)]
-    found = files_source(zip_of(tmp_path / "z.zip", images, labels)).labels()
+    found = Files(zip_of(tmp_path / "z.zip", images, labels)).labels()
     assert found is not None
     assert found.tolist() == labels
-    assert files_source(zip_of(tmp_path / "plain.zip", images)).labels() is None
-    found = files_source(npz_of(tmp_path / "n.npz", images, labels=np.array(labels))).labels()
+    assert Files(zip_of(tmp_path / "plain.zip", images)).labels() is None
+    found = Files(npz_of(tmp_path / "n.npz", images, labels=np.array(labels))).labels()
     assert found is not None
     assert found.tolist() == labels
 
 
 def refused(path: Path) -> str:
     def read() -> None:
-        source = files_source(path)
+        source = Files(path)
         list(source.read(0, source.count))
 
     with pytest.raises(FidError) as caught:
@@ -94,15 +106,13 @@ def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarra
     folder = folder_of(tmp_path / "f", images)
     odd = folder / "00001" / "000015.png"
     odd.write_bytes(png(images[0][:4]))
-    assert "entry 00001/000015.png: the image is 4×5×3, where 00000/000000.png is 6×5×3" in refused(folder)
-    odd.write_bytes(png(images[0])[:40])
-    assert "entry 00001/000015.png: not a readable image" in refused(folder)
-    Image.new("RGBA", (5, 6)).save(odd)
-    assert "entry 00001/000015.png: an image of mode RGBA" in refused(folder)
+    assert "00001/000015.png: is 4×5×3, where 00000/000000.png is 6×5×3" in refused(folder)
+    odd.write_bytes(png(images[0])[:60])
+    assert "00001/000015.png: is damaged" in refused(folder)
     odd.write_bytes(bomb(9000))
-    assert "entry 00001/000015.png: it claims 9000×9000 pixels; at most 67,108,864 are decoded" in refused(folder)
+    assert "00001/000015.png: claims 9000×9000 pixels; at most 67,108,864 are decoded" in refused(folder)
     odd.write_bytes(bomb(65535))
-    assert "entry 00001/000015.png: not a readable image" in refused(folder)
+    assert "00001/000015.png: claims too many pixels" in refused(folder)
 
     whole = zip_of(tmp_path / "z.zip", images).read_bytes()
     broken = tmp_path / "broken.zip"
@@ -110,23 +120,27 @@ def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarra
     broken.write_bytes(whole[:place] + b"\xff\xff\xff\xff" + whole[place + 4 :])
     assert "img00000007.png" in refused(broken)
     broken.write_bytes(whole[: len(whole) // 2])
-    assert "broken.zip: File is not a zip file" in refused(broken)
+    assert "broken.zip: is no whole zip" in refused(broken)
 
     locked = bytearray(whole)
     for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # of an entry's two headers
         locked[locked.index(mark) + flags] |= 1
     broken.write_bytes(bytes(locked))
-    assert "broken.zip, entry 00000/img00000000.png: File '00000/img00000000.png' is encrypted" in refused(broken)
+    assert "broken.zip: 00000/img00000000.png: File <ZipInfo filename='00000/img00000000.png'" in refused(broken)
 
-    assert "holds float64 (2, 6, 5, 3)" in refused(npz_of(tmp_path / "n.npz", images[:2] / 255))
+    assert "images.npy row 0: holds float32 (6, 5, 3); FID sees uint8" in refused(
+        npz_of(tmp_path / "n.npz", images[:2] / 255)
+    )
     np.savez(tmp_path / "other.npz", pictures=images)
-    assert "holds pictures; images are looked for in images, samples, arr_0" in refused(tmp_path / "other.npz")
+    assert "holds pictures.npy; images are the array images, image, samples, arr_0" in refused(tmp_path / "other.npz")
     with (
         zipfile.ZipFile(tmp_path / "short.npz", "w") as file,
         zipfile.ZipFile(npz_of(tmp_path / "n.npz", images)) as all_,
     ):
         file.writestr("images.npy", all_.read("images.npy")[:-100])
-    assert "entry images.npy: it ends within image 28 of 30" in refused(tmp_path / "short.npz")
+    assert "images.npy: has 2,600 bytes of values; the shape (30, 6, 5, 3) takes 2,700" in refused(
+        tmp_path / "short.npz"
+    )
     (tmp_path / "empty").mkdir()
     assert "holds no images" in refused(tmp_path / "empty")
     assert "there is nothing at" in refused(tmp_path / "nowhere")
@@ -145,7 +159,7 @@ def test_edm_references_are_read(tmp_path: Path) -> None:
 
 
 def test_references_are_written_for_edm_to_read(tmp_path: Path, images: np.ndarray) -> None:
-    source = files_source(npz_of(tmp_path / "n.npz", images))
+    source = Files(npz_of(tmp_path / "n.npz", images))
     features = for_reference("pca-4", source, Loading())
     going = Pass(source, features, tmp_path / "state", QUIET, True)
     moments = going.run("").running.moments()

@@ -21,7 +21,7 @@ var dataGroup = command.Group{
 	},
 }
 
-const formats = `PATH is a folder or zip of PNG, JPEG or WebP images (StyleGAN's and EDM's with
+const formats = `PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with
 dataset.json; else folders are classes), a .npz with images and labels or arr_0,
 a .npy, CIFAR-10's python or binary batches (a folder, a .tar.gz, one batch), Parquet or Arrow IPC
 with a column image (a fixed shape tensor, or encoded images), or a stored data set.
@@ -32,8 +32,8 @@ The work is done by the Python package: this is python -m anisoflight.data.`
 var (
 	labelsOption = command.Option{
 		Name: "labels", Default: "auto",
-		Usage: "`from` where: auto (the format's own), folder (the one an image lies in), none",
-		OneOf: []string{"auto", "folder", "none"},
+		Usage: "`from` where: auto (the format's own), listed (in dataset.json), folder (the image's), none",
+		OneOf: []string{"auto", "listed", "folder", "none"},
 	}
 	layoutOption = command.Option{
 		Name: "layout", Usage: "`axes` of the arrays in .npy and .npz: HWC or CHW",

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ..client import Client
 
-FORMATS = """PATH is a folder or zip of PNG, JPEG or WebP images (StyleGAN's and EDM's with dataset.json; else folders
-are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
+FORMATS = """PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with dataset.json; else
+folders are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
 .tar.gz, one batch), Parquet or Arrow IPC with a column image (a fixed shape tensor, or encoded images), or a stored
 data set.
 docs/data.md has an example of each.
@@ -75,7 +75,7 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     style = argparse.RawDescriptionHelpFormatter
     command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
     command.add_argument("path", metavar="PATH", type=Path, help="images, in any format that is read")
-    said = "from where: auto (the format's own), folder (the one an image lies in), none (default auto)"
+    said = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
     command.add_argument("--labels", choices=LABELS, default="auto", help=said)
     said = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
     command.add_argument("--layout", choices=("HWC", "CHW"), help=said)

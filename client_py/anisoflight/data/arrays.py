@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-IMAGES = ("images", "image", "arr_0")
+IMAGES = ("images", "image", "samples", "arr_0")
 LABELS = ("labels", "label", "arr_1")
 """Names that arrays may have, the first that is there counts: our own, those of numpy.savez and of ADM's files."""
 

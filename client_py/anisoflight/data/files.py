@@ -89,7 +89,7 @@ def _encoded(
         except ValueError as error:
             raise DataError(path, name, error) from None
     if not names:
-        raise DataError(path, "", "holds no PNG, JPEG or WebP images")
+        raise DataError(path, "", "holds no PNG, JPEG, WebP or BMP images")
     listed = None
     if FILE in files:
         try:

@@ -30,6 +30,8 @@ def labels_of(
         return _by_folder(path, names, lambda name: PurePosixPath(name).parent.name)
     if listed is not None:
         return _by_list(path, names, listed), ()
+    if rule == "listed":
+        return None, ()
     return _by_folder(path, names, lambda name: name.partition("/")[0] if "/" in name else "")
 
 

@@ -13,8 +13,8 @@ from .errors import DataError
 if TYPE_CHECKING:
     from .source import Source
 
-LABELS = ("auto", "folder", "none")
-"""Where labels come from: what the format has, the folder that an image lies in, nowhere."""
+LABELS = ("auto", "listed", "folder", "none")
+"""Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
 
 
 def open_source(path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None) -> Source:
@@ -68,6 +68,6 @@ def _open(path: Path, labels: str, layout: str | None) -> Source:
     raise DataError(
         path,
         "",
-        "has no format that is read: folders and zips of PNG, JPEG or WebP, .npy, .npz, CIFAR-10's batches, Parquet, "
-        "Arrow",
+        "has no format that is read: folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, "
+        "Parquet, Arrow",
     )

@@ -28,8 +28,8 @@ Picture = np.ndarray[Any, Any]
 MAX_ENCODED = 1 << 28  # bytes of an encoded image
 TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-OTHERS = (".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+OTHERS = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl", ".jp2")
 
 
 def is_image(name: str) -> bool:
@@ -42,7 +42,7 @@ def is_image(name: str) -> bool:
     """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in OTHERS:
-        raise ValueError(f"is a {suffix} image; PNG, JPEG and WebP are read: make it a PNG")
+        raise ValueError(f"is a {suffix} image; PNG, JPEG, WebP and BMP are read: make it a PNG")
     return suffix in SUFFIXES
 
 
@@ -55,12 +55,12 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def decoded(data: bytes) -> Picture:
-    """The pixels of a PNG, JPEG or WebP: one channel if it is grey, else three.
+    """The pixels of a PNG, JPEG, WebP or BMP: one channel if it is grey, else three.
 
     Alpha is dropped, palettes are looked up, and of 16 bits the upper 8 are kept.
     """
     try:
-        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as image:
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP", "BMP")) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 raise ValueError(f"claims {height}×{width} pixels; at most {MAX_PIXELS:,} are decoded")
@@ -71,7 +71,7 @@ def decoded(data: bytes) -> Picture:
     except Image.DecompressionBombError as error:
         raise ValueError(f"claims too many pixels; at most {MAX_PIXELS:,} are decoded") from error
     except Image.UnidentifiedImageError as error:
-        raise ValueError("is no PNG, JPEG or WebP") from error
+        raise ValueError("is no PNG, JPEG, WebP or BMP") from error
     except (OSError, SyntaxError, EOFError) as error:
         raise ValueError(f"is damaged: {error}") from error
     return pixels[:, :, None] if pixels.ndim == 2 else pixels

@@ -9,7 +9,7 @@ from ..compare.comparison import label
 from ..program import connected
 from .errors import FidError
 from .features import Loading, for_calc, for_reference
-from .files import files_source
+from .files import Files
 from .generate import generate
 from .measure import Pace, Pass, remove_empty
 from .measurement import Job, Measurement, state_folder, versions
@@ -80,7 +80,7 @@ def merge_shards(args: Namespace) -> None:
 def ref(args: Namespace) -> None:
     """Make a reference of a server's data set, or of images in files."""
     if args.images is not None:
-        source: Source = files_source(args.images)
+        source: Source = Files(args.images)
     else:
         source = ServerDataset(connected(args), args.dataset)
     features = for_reference(args.features, source, Loading(args.device, args.trust))
@@ -118,7 +118,7 @@ def write_images(args: Namespace) -> None:
 
 def _jobs(args: Namespace, benchmark: str) -> list[Job]:
     if args.images is not None:
-        return [Job(files_source(args.images), args.method or args.images.name, benchmark)]
+        return [Job(Files(args.images), args.method or args.images.name, benchmark)]
     client = connected(args)
     server = server_versions(client)
     if args.dataset is not None:
