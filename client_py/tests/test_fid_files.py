@@ -142,7 +142,7 @@ def test_what_is_wrong_is_named_with_its_entry(tmp_path: Path, images: np.ndarra
         tmp_path / "short.npz"
     )
     (tmp_path / "empty").mkdir()
-    assert "holds no images" in refused(tmp_path / "empty")
+    assert "holds no PNG, JPEG, WebP or BMP images" in refused(tmp_path / "empty")
     assert "there is nothing at" in refused(tmp_path / "nowhere")
 
 
