@@ -93,6 +93,9 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
         probes: int = 256,
         reference: str | npt.ArrayLike | None = None,
         features: Features | int = 40,
+        guidance: float | None = None,
+        guidance_interval: tuple[float, float] | None = None,
+        guide: str | None = None,
         progress: bool = True,
     ) -> pd.DataFrame:
         """Measure every solver on every grid of every schedule (None: the model's own) at every number of evaluations.
@@ -108,6 +111,9 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
           the reference's pixels are looked at. NaN without a reference.
         - seconds per 1000 samples; code and message of what a solver cannot do, such as too few evaluations, with NaN
           elsewhere.
+
+        With `guidance`, as in `sample`, every row and the converged solution are guided: nfe counts the sampler's
+        evaluations, `evaluations` those of both networks.
 
         Solvers, grids and schedules are names, or mappings as Sample takes them. `anisoflight.plot_comparison` draws
         the table.
@@ -129,6 +135,9 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
             probes=probes,
             reference=reference,
             features=features,
+            guidance=guidance,
+            guidance_interval=guidance_interval,
+            guide=guide,
             progress=progress,
         )
 

@@ -9,6 +9,7 @@ package api
 // float64, relative to the data's total variance.
 type BenchSchedule struct {
 	Dataset   string        `json:"dataset"`
+	Model     string        `json:"model,omitempty"` // through whose normalization the data are seen; default their own
 	Schedules []ScheduleRef `json:"schedules"` // default: edm
 	Solvers   []string      `json:"solvers"`   // default: heun
 	NFE       []int         `json:"nfe"`       // at most so many evaluations each, as in Sample

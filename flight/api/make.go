@@ -125,6 +125,7 @@ type MakeBasis struct {
 	Name     string  `json:"name"`
 	Kind     string  `json:"kind"`
 	Dataset  string  `json:"dataset"`
+	Model    string  `json:"model,omitempty"`    // through whose normalization the data are seen; default their own
 	K        int     `json:"k,omitempty"`        // dimensions of P_1 per channel; default H·W/4
 	Clusters [][]int `json:"clusters,omitempty"` // of pca_per_class: classes that share components; others stand alone
 	Replace  bool    `json:"replace"`

@@ -44,6 +44,7 @@ func (r *GeodesicSchedule) Validate() error {
 type GaussianSchedule struct {
 	NewSchedule
 	Dataset string  `json:"dataset"`
+	Model   string  `json:"model,omitempty"` // whose normalization and noise levels rule; default the data's, EDM's
 	Solver  string  `json:"solver"`
 	NFE     int     `json:"nfe"`              // at most so many evaluations, as in Sample
 	T       float64 `json:"T,omitempty"`      // default 6400
@@ -68,8 +69,16 @@ func (r *GaussianSchedule) Validate() error {
 			WithHint("Bench schedules on other bases with BenchSchedule and the full covariance.")
 	}
 	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE),
-		r.Refine.check(), r.Start.check("start"),
+		r.Refine.check(), r.Start.check("start"), r.oneModel(),
 		checkEnds(r.T, r.G0))
+}
+
+// oneModel refuses two models.
+func (r *GaussianSchedule) oneModel() error {
+	if r.Refine != nil && r.Model != "" && r.Model != r.Refine.Model {
+		return Errorf(BadRequest, "model must be that of refine, %q, got %q", r.Refine.Model, r.Model)
+	}
+	return nil
 }
 
 // StepsSchedule goes along the paths of another schedule, in times of its own: those at which a solver of nfe

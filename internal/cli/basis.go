@@ -30,6 +30,7 @@ var basisRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new basis"},
 	{Name: "kind", Required: true, Usage: strings.Join(basis.Names(madeBasis), ", "), OneOf: basis.Names(madeBasis)},
 	{Name: "dataset", Required: true, Usage: "`name` of the data set to make it of", Names: connect.Datasets},
+	{Name: "model", Usage: "`name` of a model that sees the data in its own units", Names: connect.Models},
 	{
 		Name: "k", Kind: command.Whole,
 		Usage: "dimensions of the first subspace per channel", Otherwise: "a quarter of the pixels",

@@ -240,3 +240,53 @@ func TestFieldsAreRefused(t *testing.T) {
 	_, err = prepare(t.Context(), e, "Sample", `{"model":"law","n":1,"steps":2,"guidance":2,"guide":"other"}`)
 	wantCode(t, "a guide in other units", err, api.BadRequest)
 }
+
+// TestUnitsOfAModel: what is measured of data in units of their own is what a model sees of them, where it is named, and
+// what was measured in other units is refused.
+func TestUnitsOfAModel(t *testing.T) {
+	e := open(t)
+	_, own := fields(40)
+	putField(t, e, "same", declaredUnits, own)
+	putField(t, e, "other", `,"scale":[2,5]`, own)
+	act(t, e, "MakeModel", `{"name":"law","dataset":"same"}`)
+	for _, kind := range []string{
+		`"kind":"start"`, `"kind":"gaussian","solver":"dpmpp2m","nfe":5,"start":{}`,
+	} {
+		made := func(name, data string) string {
+			of := act(t, e, "MakeSchedule", fmt.Sprintf(`{"name":%q,%s,%s,"replace":true}`, name, kind, data))
+			return of["start"].(map[string]any)["hash"].(string)
+		}
+		want := made("fits", `"dataset":"same"`)
+		if got := made("fits", `"dataset":"other","model":"law"`); got != want {
+			t.Errorf("%s: the start of the data as the model sees them is %.8s, want %.8s", kind, got, want)
+		}
+		if made("off", `"dataset":"other"`) == want {
+			t.Errorf("%s: the start does not depend on the data's units", kind)
+		}
+		get(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"fits"}`)
+		get(t, e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"off","start":"standard"}`)
+		_, err := prepare(t.Context(), e, "Sample", `{"model":"law","n":1,"steps":2,"schedule":"off"}`)
+		wantCode(t, "a start in other units", err, api.BadRequest)
+		if err == nil || !strings.Contains(err.Error(), `made for data with the normalization {"mean":[0,0],"scale":[2,5]}`) {
+			t.Errorf("%s: %v", kind, err)
+		}
+		bench := func(data string) []float64 {
+			return column[float64](get(t, e, "BenchSchedule", `{"schedules":["fits"],"nfe":[6],`+data+`}`), "w2_squared")
+		}
+		if got, want := bench(`"dataset":"other","model":"law"`), bench(`"dataset":"same"`); !slices.Equal(got, want) {
+			t.Errorf("%s: the bench of the data as the model sees them is %v, want %v", kind, got, want)
+		}
+		_, err = prepare(t.Context(), e, "BenchSchedule", `{"dataset":"other","schedules":["fits"],"nfe":[6]}`)
+		wantCode(t, "a bench in other units", err, api.BadRequest)
+	}
+	share := func(data string) float64 {
+		of := act(t, e, "MakeBasis", `{"name":"components","kind":"pca","k":4,"replace":true,`+data+`}`)
+		return of["spans"].([]any)[0].(map[string]any)["share"].(float64)
+	}
+	want, got, off := share(`"dataset":"same"`), share(`"dataset":"other","model":"law"`), share(`"dataset":"other"`)
+	if got != want || off == want {
+		t.Errorf("components hold %g of the variance as the model sees it, %g in other units, want %g", got, off, want)
+	}
+	_, err := perform(t.Context(), e, "MakeBasis", `{"name":"none-such","kind":"pca","dataset":"same","model":"nobody"}`, nil)
+	wantCode(t, "a basis for no model", err, api.ModelNotFound)
+}

@@ -24,7 +24,7 @@ func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func
 		return nil, api.Errorf(api.BadRequest, "clusters must be left out for kind %s; only a basis per class takes it",
 			req.Kind)
 	}
-	d, err := e.catalog.Dataset(req.Dataset)
+	d, err := e.catalog.SeenBy(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}

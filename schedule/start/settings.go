@@ -3,6 +3,8 @@ package start
 import (
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/base/normalization"
 )
 
 // What a law keeps of the data's covariance.
@@ -47,6 +49,8 @@ type Settings struct {
 	// By default it is the number of values whose covariance is estimated together: 1 for
 	// None and Bands, C for DCT, H·W·C for PCA and Full. Negative means none.
 	Shrinkage float64
+	// Units is the map through which the data were seen; nil for images in [−1, 1].
+	Units *normalization.Affine
 }
 
 // resolve fills in the covariance and the rank and checks what needs no images.

@@ -26,6 +26,9 @@ func New(set Settings, laws map[int]*Law) (*Start, error) {
 	if all == nil {
 		return nil, failf("mean.-1", "must be there, the mean of all images")
 	}
+	if err := set.Units.Fits(all.C); err != nil {
+		return nil, failf("units", "must fit the channels: %v", err)
+	}
 	for label, l := range laws {
 		if err := l.Check(); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -8,7 +9,8 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// StartFile is that of a start. Its metadata say how it was estimated; its tensors, all of
+// StartFile is that of a start. Its metadata say how it was estimated, and through which
+// normalization the data were seen where they have one; its tensors, all of
 // float64 but images, are of each label, −1 for all images:
 //
 //	mean.LABEL      [H, W, C]     μ
@@ -32,6 +34,9 @@ func writeStart(s *start.Start) *safetensors.File {
 	}}
 	if set.Rank > 0 {
 		f.Metadata["rank"] = strconv.Itoa(set.Rank)
+	}
+	if set.Units != nil {
+		f.Metadata["normalization"] = set.Units.String()
 	}
 	if set.Cuts != nil {
 		f.Metadata["cuts"] = joinLabels(set.Cuts)
@@ -81,6 +86,11 @@ func startSettings(meta map[string]string) (set start.Settings, err error) {
 	}
 	if text := meta["rank"]; text != "" {
 		if set.Rank, err = strconv.Atoi(text); err != nil {
+			return set, err
+		}
+	}
+	if text := meta["normalization"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &set.Units); err != nil {
 			return set, err
 		}
 	}

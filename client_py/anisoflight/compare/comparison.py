@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from ..errors import BadRequestError
 from ..images import to_float
+from ..wire.calls import given
 from .bench import Bench, Draws, Reference, Sampler, half_range, normalized
 from .metrics import Features, principal_features
 
@@ -63,13 +64,16 @@ def compare(
     probes: int = 256,
     reference: str | ArrayLike | None = None,
     features: Features | int = COMPONENTS,
+    guidance: float | None = None,
+    guidance_interval: tuple[float, float] | None = None,
+    guide: str | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """See `Client.compare`."""
-    for name, given in {"solvers": solvers, "nfe": nfe, "schedules": schedules, "grids": grids}.items():
-        if isinstance(given, str | Mapping) or np.ndim(given) != 1 or len(given) == 0:
-            raise ValueError(f"{name} must be a list of one or more, got {given!r}")
-    common: dict[str, Any] = {}
+    for name, choices in {"solvers": solvers, "nfe": nfe, "schedules": schedules, "grids": grids}.items():
+        if isinstance(choices, str | Mapping) or np.ndim(choices) != 1 or len(choices) == 0:
+            raise ValueError(f"{name} must be a list of one or more, got {choices!r}")
+    common = given(guidance=guidance, guidance_interval=guidance_interval, guide=guide)
     fields = False
     if isinstance(reference, str):
         stored = client.dataset(reference, progress=False)

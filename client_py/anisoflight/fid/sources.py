@@ -71,11 +71,13 @@ class ServerSamples:
         if described.get("normalization"):
             raise _fields(f"model {self.model!r}")
         self.weights = described["hash"]
+        guide = self.options.get("guide")
+        self.guiding = {"guide": self.client.describe_model(guide)["hash"]} if guide else {}
 
     def identity(self) -> dict[str, Any]:
         seeds = f"{self.first}-{self.first + self.count - 1}"
         known = {"model": self.model, "weights": self.weights, "schedule": self._schedule(), "seeds": seeds}
-        return {**known, "sample": dict(self.options), "class": self.label}
+        return {**known, **self.guiding, "sample": dict(self.options), "class": self.label}
 
     def _schedule(self) -> dict[str, Any]:
         named = self.options.get("schedule")

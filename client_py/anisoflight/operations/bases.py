@@ -47,6 +47,7 @@ class Bases(Calls):
         k: int | None = None,
         *,
         clusters: Sequence[Sequence[int]] | None = None,
+        model: str | None = None,
         replace: bool = False,
         progress: bool = True,
     ) -> dict[str, Any]:
@@ -55,12 +56,13 @@ class Bases(Calls):
 
         clusters lists classes that share components. The answer's `spans` tell, for each set of components, the labels
         that share it, the number of images, and the share of their variance that lies in P_1.
+        `model` sees the data in units of its own, and the basis is made of what it sees.
 
         >>> made = client.make_basis("blocks-pca", "pca", "blocks", k=8, replace=True)
         >>> made["k"], client.basis("blocks-pca")[-1].shape
         (8, (8, 8, 8))
         """
-        request = given(name=name, kind=kind, dataset=dataset, k=k, clusters=clusters, replace=replace)
+        request = given(name=name, kind=kind, dataset=dataset, k=k, clusters=clusters, model=model, replace=replace)
         return self.call("MakeBasis", show="basis" if progress else None, **request)
 
     def delete_basis(self, basis: str) -> None:

@@ -69,11 +69,12 @@ class Schedules(Bases):
         points, samples, statistics, seed, replace; of gaussian dataset, solver, nfe, basis ("none" or "dct"), k or
         cuts, T, g0, replace, and refine={"model": …, "latents": 64, "iterations": 4, "seed": 0}, which moves the levels
         to where the solver errs less on a model: `info["refined"]`.
-        Kind "start" (dataset, schedule, covariance, per_class, sigma_max) is another schedule, edm unless one is named,
+        Kind "start" (dataset, model, schedule, covariance, per_class, sigma_max) is another schedule, edm unless one is named,
         that sampling starts along from the normal law of the dataset instead of from noise: `Schedule.start` is that
         law. covariance "dct" keeps the channels' covariance at each DCT frequency; others are "none", "bands" (cuts),
         "pca" (rank) and "full". sigma_max cuts the schedule off at a lower noise level. A gaussian schedule takes
-        start={"covariance": …, "per_class": …} and then holds the levels that suit that start.
+        start={"covariance": …, "per_class": …} and then holds the levels that suit that start. Both see the data
+        through the normalization of their `model`, where they name one, and a start serves no model that has another.
         Kind "few" (model, dataset, nfe; solvers, samples, seed, start) tries solvers, starts and noise levels on the
         model and keeps what does best in so few evaluations, with its solver: sample with that schedule and nfe alone.
         It prints the gain on samples held back unless progress is off; `info["few"]` has every try.

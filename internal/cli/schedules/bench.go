@@ -17,6 +17,7 @@ import (
 // benchRequest are the fields of BenchSchedule.
 var benchRequest = []command.Option{
 	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is sampled", Names: connect.Datasets},
+	{Name: "model", Usage: "`name` of a model that sees the data in its own units", Names: connect.Models},
 	{
 		Name: "schedules", Kind: command.Object,
 		Usage:     "`list` of schedules, such as edm,digits-5",

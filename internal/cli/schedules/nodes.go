@@ -16,6 +16,7 @@ import (
 var nodesRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
 	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is measured", Names: connect.Datasets},
+	{Name: "model", Usage: "`name` of a model whose units and noise levels rule", Names: connect.Models},
 	{
 		Name: "solver", Required: true,
 		Usage: "`name` of the solver to sample with: " + strings.Join(api.Solvers, " "),

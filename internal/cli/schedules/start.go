@@ -15,6 +15,7 @@ import (
 var startRequest = []command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
 	{Name: "dataset", Required: true, Usage: "`name` of the data set whose mean and covariance are measured"},
+	{Name: "model", Usage: "`name` of a model that sees the data in its own units", Names: connect.Models},
 	{
 		Name: "schedule", Kind: command.Object,
 		Usage: "whose paths are kept: a name, a model's for its own, or JSON such as {\"edm\":{\"T\":400}} (default: edm)",

@@ -148,6 +148,18 @@ func (c *Catalog) PlaceDataset(name string, w *data.Writer, replace bool) error 
 	return w.Commit(replace)
 }
 
+// SeenBy returns a data set as the named model sees it, and through its own normalization where no model is named.
+func (c *Catalog) SeenBy(model, name string) (*data.Dataset, error) {
+	if model == "" {
+		return c.Dataset(name)
+	}
+	m, err := c.Model(model)
+	if err != nil {
+		return nil, err
+	}
+	return c.ImagesFor(m, name)
+}
+
 // ImagesFor returns a data set whose images a model can take, seen through the normalization of the model, if it has
 // one.
 func (c *Catalog) ImagesFor(m *Model, name string) (*data.Dataset, error) {

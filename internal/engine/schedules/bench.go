@@ -36,7 +36,7 @@ type benched struct {
 func (k *Maker) Bench(req api.BenchSchedule) (*Bench, error) {
 	b := &Bench{req: req}
 	var err error
-	if b.data, err = k.Catalog.Dataset(req.Dataset); err != nil {
+	if b.data, err = k.Catalog.SeenBy(req.Model, req.Dataset); err != nil {
 		return nil, err
 	}
 	if err := b.measurable(); err != nil {
@@ -78,6 +78,11 @@ func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *d
 		return out, err
 	}
 	if from != nil {
+		if own, of := d.Normalization(), from.Settings().Units; !own.Equal(of) {
+			return out, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
+				"those of %q are seen with %v", s.Name, of, req.Dataset, own).
+				WithHint("Name the model that both are for, or set start to standard.")
+		}
 		out.Start = from.Start
 	}
 	family := s.Family()

@@ -18,16 +18,17 @@ import (
 // gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device
 // and takes no slot unless it refines.
 func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	d, err := k.Catalog.Dataset(req.Dataset)
+	model := req.Model
+	if req.Refine != nil {
+		model = req.Refine.Model
+	}
+	d, err := k.Catalog.SeenBy(model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	if req.Refine != nil { // before the work
-		m, err := k.Catalog.Model(req.Refine.Model)
+	if model != "" {
+		m, err := k.Catalog.Model(model)
 		if err != nil {
-			return nil, err
-		}
-		if d, err = k.Catalog.ImagesFor(m, req.Dataset); err != nil {
 			return nil, err
 		}
 		if req.T == 0 {

@@ -21,7 +21,7 @@ func (k *Maker) startOn(ctx context.Context, req api.StartSchedule, progress fun
 			return nil, api.Errorf(api.BadRequest, "%w", err)
 		}
 	}
-	d, err := k.Catalog.Dataset(req.Dataset)
+	d, err := k.Catalog.SeenBy(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,9 @@ func measureStart(
 
 // intoStart returns the reader that estimates the law of images into *s.
 func intoStart(s **start.Start, d *data.Dataset, req api.StartSettings) func(images) error {
-	set := start.Settings{Covariance: req.Covariance, Rank: req.Rank, Cuts: req.Cuts, PerClass: true}
+	set := start.Settings{
+		Covariance: req.Covariance, Rank: req.Rank, Cuts: req.Cuts, PerClass: true, Units: d.Normalization(),
+	}
 	if req.PerClass != nil {
 		set.PerClass = *req.PerClass
 	}

@@ -42,6 +42,11 @@ func New(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*M
 			"model %q have %d×%d×%d", s.Name, h, w, c, m.Name, mh, mw, mc).
 			WithHint("Make one of the model's own data set, or set start to standard.")
 	}
+	if own, of := m.Shape.Normalization, from.Settings().Units; own != nil && !own.Equal(of) {
+		return nil, api.Errorf(api.BadRequest, "The start of the schedule %q is made for data with the normalization %v, "+
+			"the model %q has %v", s.Name, of, m.Name, own).
+			WithHint("Make one with model %q, or set start to standard.", m.Name)
+	}
 	return Of(from.Start, b), nil
 }
 
