@@ -108,6 +108,22 @@ def test_lists_that_are_none_are_refused(client: anisoflight.Client, wrong: dict
         client.compare("digits", **{"solvers": ["ab"], "nfe": [5], "progress": False, **wrong})
 
 
+def test_guidance_is_of_every_row_and_of_the_converged_solution(client: anisoflight.Client) -> None:
+    guided: dict[str, Any] = {"guidance": 2.0, "guidance_interval": (0.3, 5.0)}
+    frame = client.compare("digits", solvers=[ENDPOINT], nfe=[9], probes=8, **guided, progress=False)
+    asked: dict[str, Any] = {"n": 8, "seed": PROBE_SEED, "dtype": "float32", "progress": False, **guided}
+    drawn = client.sample("digits", nfe=9, **ENDPOINT, **asked)
+    assert frame["nfe"].tolist() == [9]
+    assert 9 < frame["evaluations"].iloc[0] == drawn.nfe[0] < 18
+    exact = client.sample("digits", **CONVERGED, **asked)
+    assert frame["ode_error"].iloc[0] == metrics.ode_error(drawn.images, exact.images)
+    words = ["--server", client.location, "--solvers", "heun:second_point=endpoint", "--nfe", "9", "--probes", "8"]
+    words += ["--guidance", "2", "--guidance-interval", "[0.3, 5]"]
+    done = run_compare(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["ode_error"] == frame["ode_error"].iloc[0]
+
+
 def test_a_reference_in_another_layout_is_the_same_reference(client: anisoflight.Client, dataset: str) -> None:
     stored = client.dataset(dataset)
     client.put_dataset("blocks-chw", np.moveaxis(stored.images, 3, 1).copy(), stored.labels, replace=True)

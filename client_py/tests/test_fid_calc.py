@@ -238,6 +238,28 @@ def test_other_metrics_need_the_features_of_the_reference(
     )
 
 
+def test_guided_samples_are_of_both_networks(calc: Calc, client: LocalClient) -> None:
+    flags = [
+        "--steps",
+        "3",
+        *ENDPOINT,
+        "--seeds",
+        "0-9",
+        "--option",
+        "guidance=2",
+        "--option",
+        "guidance_interval=[0,2]",
+    ]
+    (row,) = calc(*flags)
+    drawn = client.sample(
+        "digits", n=10, steps=3, second_point="endpoint", guidance=2, guidance_interval=(0, 2), progress=False
+    )
+    assert row["nfe"] == drawn.nfe[0] > 5
+    by = ServerSamples(client, "digits", 0, 10, {"steps": 3, "guidance": 2, "guide": "digits"})
+    assert by.identity()["guide"] == by.weights
+    assert "guide" not in ServerSamples(client, "digits", 0, 10, {"steps": 3}).identity()
+
+
 @pytest.mark.parametrize("command", ["ref", "calc", "generate"])
 def test_help_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -71,14 +71,8 @@ must be installed (ANISOFLIGHT_PYTHON names the interpreter).`,
 		},
 		{Name: "samples", Kind: command.Whole, Default: "2000", Usage: "`number` of images per seed of the Fréchet distance"},
 		{Name: "seeds", Kind: command.Whole, Default: "3", Usage: "`number` of repetitions of the Fréchet distance"},
-		{
-			Name: "guidance", Kind: command.Number,
-			Usage: "s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide, for every row", Otherwise: "1: none",
-		},
-		{Name: "guide", Usage: "another `model`, for D₀", Otherwise: "the model without a label", Names: connect.Models},
-		{Name: "guidance_interval", Kind: command.Object, Usage: "noise levels that are guided, as JSON: [0.2, 3]"},
 		{Name: "out", Usage: "`file` for the table as CSV"},
-	}, connect.FolderOptions),
+	}, guidanceRequest, connect.FolderOptions),
 	JSON: true,
 	Run:  runCompare,
 }
@@ -98,10 +92,8 @@ type comparePlan struct {
 	Seeds      int64    `json:"seeds"`
 	Out        string   `json:"out,omitempty"`
 	JSON       bool     `json:"json"`
-
-	Guidance         any    `json:"guidance,omitempty"`
-	GuidanceInterval any    `json:"guidance_interval,omitempty"`
-	Guide            string `json:"guide,omitempty"`
+	// Guided are the fields of Sample that say how every row is guided
+	Guided map[string]any `json:"guided,omitempty"`
 }
 
 // choice is one of a list: what it is called in the table, and what Client.compare takes for it.
@@ -140,6 +132,7 @@ func newComparePlan(e command.Env) (comparePlan, error) {
 	p := comparePlan{
 		Model: e.Text("model"), Dataset: e.Text("dataset"), Out: e.Text("out"), JSON: e.JSON,
 		Probes: e.Whole("probes"), Components: e.Whole("components"), Samples: e.Whole("samples"), Seeds: e.Whole("seeds"),
+		Guided: e.Request(guidanceRequest),
 	}
 	for name, least := range map[string]int64{"probes": 1, "samples": 2, "seeds": 1, "components": 1} {
 		if e.Whole(name) < least {

@@ -14,7 +14,7 @@ import (
 )
 
 // sampleRequest are the fields of the request Sample, by their own names.
-var sampleRequest = []command.Option{
+var sampleRequest = slices.Concat([]command.Option{
 	{Name: "model", Required: true, Usage: "`name` of the model", Names: connect.Models},
 	{
 		Name: "n", Kind: command.Whole,
@@ -70,13 +70,17 @@ var sampleRequest = []command.Option{
 	{Name: "S_min", Kind: command.Number, Usage: "churn from this noise level on", Otherwise: "0"},
 	{Name: "S_max", Kind: command.Number, Usage: "churn up to this noise level", Otherwise: "no bound"},
 	{Name: "S_noise", Kind: command.Number, Usage: "standard deviation of the noise that churn adds", Otherwise: "1"},
+	{Name: "afs", Kind: command.Toggle, Usage: "take the first step without the network"},
+}, guidanceRequest)
+
+// guidanceRequest are the fields of Sample that say how it is guided.
+var guidanceRequest = []command.Option{
 	{
 		Name: "guidance", Kind: command.Number,
 		Usage: "s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide", Otherwise: "1: none",
 	},
 	{Name: "guide", Usage: "another `model`, for D₀", Otherwise: "the model without a label", Names: connect.Models},
 	{Name: "guidance_interval", Kind: command.Object, Usage: "noise levels that are guided, as JSON: [0.2, 3]"},
-	{Name: "afs", Kind: command.Toggle, Usage: "take the first step without the network"},
 }
 
 var sampleSpec = command.Spec{

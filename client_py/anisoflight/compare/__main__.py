@@ -32,9 +32,7 @@ def measure(plan: Mapping[str, Any], progress: bool) -> pd.DataFrame:
             features=plan["components"],
             samples=plan["samples"],
             seeds=plan["seeds"],
-            guidance=plan.get("guidance"),
-            guidance_interval=plan.get("guidance_interval"),
-            guide=plan.get("guide"),
+            **plan.get("guided", {}),
             progress=progress,
         )
     cells = list(product(plan["schedules"], plan["grids"], plan["solvers"], plan["nfe"]))

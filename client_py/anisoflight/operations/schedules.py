@@ -69,8 +69,8 @@ class Schedules(Bases):
         points, samples, statistics, seed, replace; of gaussian dataset, solver, nfe, basis ("none" or "dct"), k or
         cuts, T, g0, replace, and refine={"model": …, "latents": 64, "iterations": 4, "seed": 0}, which moves the levels
         to where the solver errs less on a model: `info["refined"]`.
-        Kind "start" (dataset, model, schedule, covariance, per_class, sigma_max) is another schedule, edm unless one is named,
-        that sampling starts along from the normal law of the dataset instead of from noise: `Schedule.start` is that
+        Kind "start" (dataset, model, schedule, covariance, per_class, sigma_max) is another schedule, by default edm,
+        that sampling starts along from the normal law of the dataset, not from noise: `Schedule.start` is that
         law. covariance "dct" keeps the channels' covariance at each DCT frequency; others are "none", "bands" (cuts),
         "pca" (rank) and "full". sigma_max cuts the schedule off at a lower noise level. A gaussian schedule takes
         start={"covariance": …, "per_class": …} and then holds the levels that suit that start. Both see the data
