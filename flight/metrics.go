@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -154,6 +155,9 @@ var engineValues = []struct {
 	},
 }
 
+// deviceBytes has one metric for each of several devices.
+var deviceBytes = describe("device_buffer_bytes", "Bytes in buffers on each device.", "device")
+
 // workValues are the metrics of each kind of program that the device runs.
 var workValues = []struct {
 	desc  *prometheus.Desc
@@ -185,6 +189,7 @@ func (e *engineMeters) Describe(out chan<- *prometheus.Desc) {
 	for _, v := range workValues {
 		out <- v.desc
 	}
+	out <- deviceBytes
 }
 
 // Collect implements prometheus.Collector. Prometheus calls it in a goroutine of its own.
@@ -207,6 +212,9 @@ func (e *engineMeters) collect(out chan<- prometheus.Metric) {
 	}
 	for _, v := range engineValues {
 		out <- prometheus.MustNewConstMetric(v.desc, v.kind, v.value(info))
+	}
+	for k, of := range info.BytesByDevice {
+		out <- prometheus.MustNewConstMetric(deviceBytes, prometheus.GaugeValue, float64(of.Buffers), strconv.Itoa(k))
 	}
 	for kind, work := range info.Work {
 		for _, v := range workValues {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
@@ -81,6 +82,43 @@ func BenchmarkStep(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkDevices is a step of BenchmarkStep on four devices of the host, and on one that takes the batch in four
+// parts, in turns: the metric is the first's time as a share of the second's.
+func BenchmarkDevices(b *testing.B) {
+	devices := devicetest.Several(b)
+	like, init := digits(b)
+	m, err := kernels.NewModel(devices[0], like.Network(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := batch(m)
+	in.Part = 32
+	var took [2]time.Duration
+	var of [2]*kernels.Replicas
+	for k, n := range []int{4, 1} {
+		if of[k], err = m.NewReplicas(devices[:n], kernels.TrainerConfig{TrainNetwork: true}, init); err != nil {
+			b.Fatal(err)
+		}
+		defer of[k].Close()
+	}
+	step := func() {
+		in.Step++
+		for k, r := range of {
+			began := time.Now()
+			if _, err := r.Step(context.Background(), in); err != nil {
+				b.Fatal(err)
+			}
+			took[k] += time.Since(began)
+		}
+	}
+	step() // compiles
+	clear(took[:])
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "four/one")
 }
 
 // BenchmarkEvaluate is one solver stage of 128 samples: evaluate and combine.

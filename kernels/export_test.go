@@ -128,3 +128,9 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 
 // LoseState makes the next step fail as if the device had lost the state.
 func (t *Trainer) LoseState() { releaseAll(t.state) }
+
+// LoseShare makes the next step fail on one device, in moving its state.
+func (r *Replicas) LoseShare(k int) { r.of[k].state[1].Release() }
+
+// At returns the trainer of one device.
+func (r *Replicas) At(k int) *Trainer { return r.of[k] }

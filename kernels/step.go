@@ -63,30 +63,9 @@ func (t *Trainer) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 
 func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
 	m := t.model
-	if err := t.usable(); err != nil {
+	n, err := t.checkStep(in)
+	if err != nil {
 		return StepOutput{}, err
-	}
-	n := len(in.Images) / m.Pixels()
-	if n == 0 || len(in.Images) != n*m.Pixels() {
-		return StepOutput{}, inputf("Images", "must hold whole images of %d values, got %d values", m.Pixels(),
-			len(in.Images))
-	}
-	if err := m.checkLevels(n, in.G, in.Omega); err != nil {
-		return StepOutput{}, err
-	}
-	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
-		return StepOutput{}, inputf("LR, EMABeta", "must be finite and in [0, 1], got %g and %g", in.LR, in.EMABeta)
-	}
-	if in.Part < 0 || !(in.Clip >= 0) {
-		return StepOutput{}, inputf("Part, Clip", "must not be negative, got %d and %g", in.Part, in.Clip)
-	}
-	if in.NetworkG != nil {
-		if err := checkLength("NetworkG", len(in.NetworkG), n*m.J()); err != nil {
-			return StepOutput{}, err
-		}
-		if err := checkVariances("NetworkG", in.NetworkG); err != nil {
-			return StepOutput{}, err
-		}
 	}
 	if in.Part > 0 && in.Part < n || in.NetworkG != nil && t.cfg.TrainNetwork {
 		return t.stepInParts(ctx, in, n)
@@ -130,6 +109,34 @@ func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
 		return StepOutput{}, err
 	}
 	return t.finish(in, n, out)
+}
+
+// checkStep checks that the trainer can take a step, and returns the number of its images.
+func (t *Trainer) checkStep(in StepInput) (n int, err error) {
+	if err := t.usable(); err != nil {
+		return 0, err
+	}
+	m := t.model
+	n = len(in.Images) / m.Pixels()
+	if n == 0 || len(in.Images) != n*m.Pixels() {
+		return 0, inputf("Images", "must hold whole images of %d values, got %d values", m.Pixels(), len(in.Images))
+	}
+	if err := m.checkLevels(n, in.G, in.Omega); err != nil {
+		return 0, err
+	}
+	if !finite(in.LR) || !(in.EMABeta >= 0 && in.EMABeta <= 1) {
+		return 0, inputf("LR, EMABeta", "must be finite and in [0, 1], got %g and %g", in.LR, in.EMABeta)
+	}
+	if in.Part < 0 || !(in.Clip >= 0) {
+		return 0, inputf("Part, Clip", "must not be negative, got %d and %g", in.Part, in.Clip)
+	}
+	if in.NetworkG == nil {
+		return n, nil
+	}
+	if err := checkLength("NetworkG", len(in.NetworkG), n*m.J()); err != nil {
+		return 0, err
+	}
+	return n, checkVariances("NetworkG", in.NetworkG)
 }
 
 // run runs a program of the step under way.

@@ -44,9 +44,9 @@ type Config struct {
 	// Precision of the network's activations and products: float32 (default), tf32 or
 	// bfloat16. Weights, gradients and what is stored are float32 whatever it is.
 	Precision string `json:"precision,omitempty"`
-	// Microbatch is how many images of a batch the device sees at a time. Default: all, or
-	// where an estimate says that they would not fit its memory, as many as do in the fewest
-	// equal parts.
+	// Microbatch is how many images of a batch a device sees at a time. Default: all, or
+	// an equal part on each of several devices, or where an estimate says that they would
+	// not fit its memory, as many as do in the fewest equal parts.
 	// The step is that of the whole batch, its noise and probes included, and also where it
 	// does not divide the batch; only dropout draws other masks.
 	Microbatch int `json:"microbatch,omitempty"`

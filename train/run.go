@@ -16,6 +16,7 @@ import (
 
 // Sources are what a configuration's names stand for.
 type Sources struct {
+	// Device is the first of those in use. A run takes as many of them as its batches have parts.
 	Device  *device.Device
 	Dataset *data.Dataset
 
@@ -30,6 +31,8 @@ type Sources struct {
 	// Analytic stands in for a network, in laboratories: a run with one can neither be
 	// saved as a model nor train the network.
 	Analytic kernels.Network
+
+	goesOn bool // the run has been under way, and its batches stay in the parts that they were in
 }
 
 // Run is a training stage under way. It belongs to one goroutine, but for Snapshot.
@@ -40,7 +43,7 @@ type Run struct {
 	order   *data.Order
 	net     kernels.Architecture // nil for an analytic network
 	model   *kernels.Model       // owned
-	trainer *kernels.Trainer
+	trainer *kernels.Replicas
 
 	basis  *basis.Basis // dense one that travels with sched; nil where its name says it all
 	family *basis.Basis // dense one that the run computes with; nil where its name says it all
@@ -119,33 +122,39 @@ func New(cfg Config, src Sources) (*Run, error) {
 	if r.net != nil {
 		r.initial = values
 	}
-	return r, r.open(src.Device, net, b, values)
+	return r, r.open(src, net, b, values)
 }
 
-// open puts the network on the device.
-func (r *Run) open(dev *device.Device, net kernels.Network, b *basis.Basis, values [][]float32) error {
-	var err error
+// open puts the network on the devices.
+func (r *Run) open(src Sources, net kernels.Network, b *basis.Basis, values [][]float32) error {
+	dev, err := src.Device, error(nil)
 	if r.model, err = kernels.NewModelAt(kernels.Precision(r.cfg.Precision), dev, net, b); err != nil {
 		return err
 	}
 	r.cfg.Precision = string(r.model.Precision())
-	r.peak = dev.Peak
 	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
 		r.model.Close()
 		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",
 			spec.Ratios, b.J())
 	}
-	available, _ := dev.Available()
-	if r.memory, err = r.cfg.Fit(r.model, available); err == nil {
+	if r.memory, err = r.cfg.fitDevices(r.model, !src.goesOn); err == nil {
 		if r.memory.Microbatch < r.cfg.Batch {
 			r.cfg.Microbatch = r.memory.Microbatch
 		}
-		r.trainer, err = r.model.NewTrainer(r.cfg.Trainer(), values)
+		r.trainer, err = r.model.NewReplicas(dev.Peers()[:r.memory.Devices], r.cfg.Trainer(), values)
 	}
 	if err != nil {
 		r.model.Close()
+		return err
 	}
-	return err
+	r.peak = func() (float64, bool) {
+		peak, ok := dev.Peak()
+		if dev.HostVisible() { // whose devices share the processors
+			return peak, ok
+		}
+		return peak * float64(r.trainer.Len()), ok
+	}
+	return nil
 }
 
 // Trainer returns what steps of a resolved configuration compute.

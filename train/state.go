@@ -86,7 +86,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
 	orPointer(&cfg.EMARampup, 0) // a state of an older program
-	cfg.Network, cfg.Model = nil, ""
+	cfg.Network, cfg.Model, src.goesOn = nil, "", true
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
 	if s.Family == nil {
 		src.Basis = s.Basis

@@ -23,10 +23,12 @@ type ServerInfo struct {
 	Turns          uint64  `json:"turns"`       // slots of the device given since the start: evaluations and steps
 	TrainSteps     int64   `json:"train_steps"` // of them, training steps
 	// evaluations that were made in the batch of another request for the same network
-	Joined        uint64 `json:"joined"`
-	DeviceBytes   int64  `json:"device_bytes"` // in buffers on the device
-	HeapBytes     uint64 `json:"heap_bytes"`   // live Go heap
-	ResidentBytes uint64 `json:"resident_bytes,omitempty"`
+	Joined      uint64 `json:"joined"`
+	DeviceBytes int64  `json:"device_bytes"` // in buffers on the devices
+	// of each device, in order; absent before they are open
+	BytesByDevice []DeviceBytes `json:"bytes_by_device,omitempty"`
+	HeapBytes     uint64        `json:"heap_bytes"` // live Go heap
+	ResidentBytes uint64        `json:"resident_bytes,omitempty"`
 
 	Work map[string]Work `json:"work"` // by kind of program: evaluate, step, …
 	// rate of a large matrix product in that precision, once it is measured
@@ -50,6 +52,12 @@ type Work struct {
 	Seconds float64 `json:"seconds"`       // runs side by side count each
 	GFLOPS  float64 `json:"gflops"`        // GFLOP per second
 	MFU     float64 `json:"mfu,omitempty"` // GFLOPS as a share of the peak, once that is measured
+}
+
+// DeviceBytes reports the memory of one of the devices in use.
+type DeviceBytes struct {
+	Buffers   int64 `json:"buffers"`
+	Available int64 `json:"available,omitempty"` // that buffers and programs may still take; absent where nobody tells
 }
 
 // Device describes what computes.
@@ -260,7 +268,8 @@ type RunInfo struct {
 
 // RunMemory reports how a run's steps fit the memory of the device.
 type RunMemory struct {
-	Microbatch     int   `json:"microbatch"`                // images of a batch on the device at a time
+	Devices        int   `json:"devices,omitempty"`         // that take parts of a batch; absent in older runs
+	Microbatch     int   `json:"microbatch"`                // images of a batch on a device at a time
 	NeededBytes    int64 `json:"needed_bytes"`              // for that, an estimate
 	WholeBytes     int64 `json:"whole_bytes,omitempty"`     // for the whole batch at a time, where that did not fit
 	AvailableBytes int64 `json:"available_bytes,omitempty"` // absent where nobody tells

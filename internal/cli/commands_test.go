@@ -272,6 +272,7 @@ func TestCommandErrors(t *testing.T) {
 			"bars", "--network", tinyNetwork,
 		}, "taken"},
 		"nothing to resume":    {[]string{"train", "--name", "unheard", "--resume"}, "unheard"},
+		"no such devices":      {[]string{"doctor", "--devices", "none"}, `devices must be all`},
 		"unusable plugin":      {[]string{"doctor", "--device", "nowhere.so"}, "no such file"},
 		"address in use twice": {[]string{"serve", "--listen", "256.0.0.1:1"}, "cannot listen"},
 	} {
@@ -329,6 +330,11 @@ func TestDoctor(t *testing.T) {
 	}
 	if !d.OK || len(d.Checks) != 5 || d.Rewritten == 0 && d.Device.Name == "xla:cpu" || d.Device.Name == "" {
 		t.Errorf("diagnosis %+v", d)
+	}
+	status, stdout, stderr = call(t, "doctor", "--devices", "3", "--device", "cpu", "--json")
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || status != 0 || d.Device.Used != 3 ||
+		len(d.Device.Devices) != 4 || len(d.Memory) != 3 || d.Memory[2] <= 0 {
+		t.Errorf("three devices: status %d, %v, %+v, %s", status, err, d, stderr)
 	}
 	if _, stdout, _ = call(t, "doctor", "--device", "go"); !strings.Contains(stdout, "second derivative  ok") {
 		t.Errorf("doctor says\n%s", stdout)

@@ -25,6 +25,7 @@ PJRT_PLUGIN_LIBRARY_PATH, the Python environment that holds this program, the pr
 .venv, the active Python's site-packages.`,
 	Example: `  anisoflight doctor
   anisoflight doctor --device go
+  anisoflight doctor --devices all
   anisoflight doctor --device cuda --device-index 1 --memory-fraction 0.9 --preallocate
   anisoflight doctor --json | jq .device`,
 	Options: append([]command.Option{connect.DeviceOption}, connect.GPUOptions...),
@@ -37,7 +38,9 @@ type diagnosis struct {
 	Version string        `json:"version"`
 	Go      string        `json:"go"`
 	Device  device.Report `json:"device"`
-	Checks  []check       `json:"checks"`
+	// Memory is that of each device in use: bytes that buffers and programs may take; 0 where nobody tells.
+	Memory []int64 `json:"memory"`
+	Checks []check `json:"checks"`
 	// Rewritten counts the places in the checks' programs that were given the form in which XLA for the host is fast.
 	Rewritten int64 `json:"rewritten"`
 	OK        bool  `json:"ok"`
@@ -69,6 +72,10 @@ func runDoctor(ctx context.Context, e command.Env) error {
 		}
 		d.Checks = append(d.Checks, c)
 	}
+	for _, one := range dev.Peers() {
+		available, _ := one.Available()
+		d.Memory = append(d.Memory, available)
+	}
 	d.Rewritten = dev.Stats().Rewritten
 	if e.JSON {
 		err = command.PrintJSON(e.Out, d)
@@ -93,8 +100,12 @@ func (d diagnosis) print(e command.Env) error {
 	row("devices", "%d", len(d.Device.Devices))
 	for i, name := range d.Device.Devices {
 		used := ""
-		if i == 0 {
-			used = " (used)"
+		if i < d.Device.Used {
+			used = " (used"
+			if d.Memory[i] > 0 {
+				used += fmt.Sprintf(", %.1f GiB available", float64(d.Memory[i])/(1<<30))
+			}
+			used += ")"
 		}
 		row("", "%s%s", name, used)
 	}

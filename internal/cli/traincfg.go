@@ -43,7 +43,8 @@ var trainRequest = []command.Option{
 	},
 	{
 		Name: "microbatch", Kind: command.Whole,
-		Usage: "`images` of a batch that the device sees at a time, for less memory", Otherwise: "all, or as many as fit",
+		Usage:     "`images` of a batch that a device sees at a time, for less memory",
+		Otherwise: "an equal share, or as many as fit",
 	},
 	{
 		Name:  "class_weighting",

@@ -45,8 +45,13 @@ func describeDevice(info *api.ServerInfo, dev *device.Device) error {
 	}
 	stats := dev.Stats()
 	info.Device = api.Device{Name: dev.Name(), Details: details}
-	info.Compiled, info.FromDisk, info.CompileS, info.DeviceBytes = stats.Compiled, stats.FromDisk, stats.CompileSeconds,
-		stats.BufferBytes
+	info.Compiled, info.FromDisk, info.CompileS = stats.Compiled, stats.FromDisk, stats.CompileSeconds
+	for _, d := range dev.Peers() {
+		own := api.DeviceBytes{Buffers: d.Stats().BufferBytes}
+		own.Available, _ = d.Available()
+		info.DeviceBytes += own.Buffers
+		info.BytesByDevice = append(info.BytesByDevice, own)
+	}
 	peak, known := dev.Peak()
 	info.PeakGFLOPS = peak / 1e9
 	for kind, w := range dev.Work() {

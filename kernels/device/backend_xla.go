@@ -37,9 +37,14 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	if kind == CUDA {
 		options["preallocate"] = cfg.Preallocate
 		options["memory_fraction"] = float32(cfg.MemoryFraction)
-		options["visible_devices"] = []int64{int64(cfg.Index)}
+		if gpus := cfg.gpus(); gpus != nil {
+			options["visible_devices"] = gpus
+		}
 	} else {
 		name += ",shared_buffers"
+		if _, n, _ := cfg.devices(); n > shownCPUs {
+			options["cpu_device_count"] = int64(n)
+		}
 		plugin.ForCPU(cfg.Blocks != "off")
 	}
 	x, err := xla.NewWithOptions(name, options)
@@ -54,6 +59,10 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 		fromDisk: plugin.FromDisk, rewritten: plugin.Rewritten, keeps: plugin.KeepsBlocks(),
 	}, nil
 }
+
+// shownCPUs is how many devices the CPU plugins show by themselves. They have at least as many threads, on which the
+// bits of large products depend: with no more devices they are those of one.
+const shownCPUs = 4
 
 // quietLoader leaves XLA only its last words before it aborts. For each program that XLA for CPU reads from disk it
 // would

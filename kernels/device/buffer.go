@@ -74,7 +74,7 @@ func (d *Device) Upload(flat any, dims ...int) (*Buffer, error) {
 		return nil, err
 	}
 	defer d.leave()
-	raw, err := d.backend.BufferFromFlatData(0, flat, shape)
+	raw, err := d.backend.BufferFromFlatData(d.ordinal, flat, shape)
 	if err != nil {
 		return nil, fmt.Errorf("device upload of shape %v: %w", dims, err)
 	}
@@ -132,6 +132,9 @@ func (b *Buffer) Dims() []int { return slices.Clone(b.shape.Dimensions) }
 
 // DType returns the type of the buffer's elements. It works in every state.
 func (b *Buffer) DType() dtypes.DType { return b.shape.DType }
+
+// Device returns the device on which the buffer lies. It works in every state.
+func (b *Buffer) Device() *Device { return b.dev }
 
 // Size returns the number of elements. It works in every state.
 func (b *Buffer) Size() int { return b.shape.Size() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/distributed"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
@@ -42,6 +43,15 @@ func (p *Program) checkMemory(m Memory) error {
 func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.Node, err error) {
 	defer recovered(p.key, "build", &err)
 	g = graph.NewGraph(backend, p.module())
+	if p.share > 0 {
+		mesh, err := distributed.NewDeviceMesh([]int{p.share}, []string{"device"})
+		if err == nil {
+			err = g.SetSPMD(mesh)
+		}
+		if err != nil {
+			return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: err}
+		}
+	}
 	nodes = p.build(g)
 	if len(nodes) == 0 {
 		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("the graph has no outputs")}

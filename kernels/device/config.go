@@ -3,6 +3,9 @@ package device
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // Config says which backend to open. The zero value searches for the best one.
@@ -24,9 +27,19 @@ type Config struct {
 	Programs int
 
 	// Index says which of the machine's GPUs is used, counted from 0 as CUDA counts
-	// them (CUDA_VISIBLE_DEVICES first). One process uses one; the others are not
-	// touched. Anything but 0 is an error with a backend that is not CUDA.
+	// them (CUDA_VISIBLE_DEVICES first). Without Devices one process uses one; the others
+	// are not touched. Anything but 0 is an error with a backend that is not CUDA.
 	Index int
+
+	// Devices says which of the backend's devices are used by this process, each with memory of its own:
+	//
+	//	""       one: GPU Index, or the host
+	//	"all"    all that there are
+	//	"4"      so many: GPUs from 0 on, or parts of the host, which share its processors
+	//	"0,2"    these GPUs
+	//
+	// On the host several devices serve to try what several GPUs would do; they compute no faster than one.
+	Devices string
 
 	// MemoryFraction is the share of a GPU's memory that this process may take, in
 	// (0, 1]. Default 0.75. Other backends ignore it.
@@ -36,7 +49,7 @@ type Config struct {
 	// neither fragment nor go to another process meanwhile. Other backends ignore it.
 	Preallocate bool
 
-	// MemoryLimit is how many bytes buffers and programs may take together. Programs that
+	// MemoryLimit is how many bytes buffers and programs may take together, on each device. Programs that
 	// need more by estimate are refused before they are compiled. Default: what the
 	// machine, or the GPU's share, has to give; see [Device.Available].
 	MemoryLimit int64
@@ -95,11 +108,79 @@ func (c Config) check() error {
 		return fmt.Errorf("the device's share of memory must lie above 0 and be at most 1, got %g", c.MemoryFraction)
 	case c.Index < 0:
 		return fmt.Errorf("the device's index must not be negative, got %d", c.Index)
+	case c.Index > 0 && c.Devices != "":
+		return fmt.Errorf("the device's index must be left out beside devices, got %d beside %q", c.Index, c.Devices)
 	case c.Blocks != "" && c.Blocks != "off":
 		return fmt.Errorf("ANISOFLIGHT_BLOCKS must be off or absent, got %q", c.Blocks)
 	case c.MemoryLimit < 0:
 		return fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
 			c.MemoryLimit)
 	}
-	return nil
+	_, _, err := c.devices()
+	return err
+}
+
+// allDevices asks for every device that there is.
+const allDevices = "all"
+
+// mostDevices bounds what is asked of a backend.
+const mostDevices = 64
+
+// devices returns the GPUs that Devices lists, or how many devices it asks for; 0 is all.
+func (c Config) devices() (list []int64, n int, err error) {
+	wrong := fmt.Errorf("devices must be all, a number from 1 to %d, or a list of different GPUs such as 0,2, got %q",
+		mostDevices, c.Devices)
+	switch {
+	case c.Devices == "":
+		return nil, 1, nil
+	case c.Devices == allDevices:
+		return nil, 0, nil
+	}
+	for part := range strings.SplitSeq(c.Devices, ",") {
+		at, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
+		if err != nil || slices.Contains(list, int64(at)) {
+			return nil, 0, wrong
+		}
+		list = append(list, int64(at))
+	}
+	if strings.Contains(c.Devices, ",") {
+		return list, len(list), nil
+	}
+	if n = int(list[0]); n < 1 || n > mostDevices {
+		return nil, 0, wrong
+	}
+	return nil, n, nil
+}
+
+// gpus lists the GPUs that the backend shall show; nil is all.
+func (c Config) gpus() []int64 {
+	list, n, _ := c.devices()
+	switch {
+	case c.Devices == "":
+		return []int64{int64(c.Index)}
+	case list == nil && n > 0:
+		for k := range n {
+			list = append(list, int64(k))
+		}
+	}
+	return list
+}
+
+// count returns how many of a backend's devices are used.
+func (c Config) count(name string, shown int) (int, error) {
+	list, n, err := c.devices()
+	if n == 0 {
+		n = shown
+	}
+	cuda := name == "xla:"+string(CUDA)
+	switch {
+	case c.Index > 0 && !cuda:
+		err = fmt.Errorf("device index %d: it counts GPUs, and %s runs the programs", c.Index, name)
+	case list != nil && !cuda:
+		err = fmt.Errorf("devices must be all or a number where %s runs the programs, got %q: a list counts GPUs", name,
+			c.Devices)
+	case n > shown:
+		err = fmt.Errorf("devices must be at most the %d of %s, got %q", shown, name, c.Devices)
+	}
+	return n, err
 }

@@ -1,16 +1,29 @@
 package device
 
 import (
-	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gomlx/gomlx/backends"
 )
 
-// Device is an open backend with its compiled programs. It is safe for
+// Device is one device of an open backend, with the compiled programs that all its devices share. It is safe for
 // concurrent use.
 type Device struct {
+	*client
+	ordinal backends.DeviceNum
+
+	held     atomic.Int64 // bytes in buffers
+	up, down atomic.Int64 // bytes copied to the device, and back
+
+	gpuOnce  sync.Once
+	gpuBytes int64 // of the GPU; 0 where the driver does not tell
+}
+
+// client is what the devices of one backend share.
+type client struct {
+	devices     []*Device // those in use, by ordinal
 	cfg         Config
 	backend     backends.Backend
 	programs    *cache
@@ -24,12 +37,12 @@ type Device struct {
 	closing bool           // guarded by mu
 	inside  sync.WaitGroup // calls that use the backend; added to under mu
 
-	held     atomic.Int64 // bytes in buffers
-	up, down atomic.Int64 // bytes copied to the device, and back
-	work     workbook
+	work workbook
 
-	gpuOnce  sync.Once
-	gpuBytes int64 // of the GPU in use; 0 where the driver does not tell
+	// together is held by a run on several devices: two of them, begun in one order here and in the other there, would
+	// wait for each other for ever. On the host every other run shares it: XLA for CPU has a thread for each part of a
+	// run on several devices only where no other program has taken it.
+	together sync.RWMutex
 
 	peakOnce sync.Mutex    // held by the measurement
 	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
@@ -38,20 +51,20 @@ type Device struct {
 // Open finds a backend and starts it. It never downloads anything. Where
 // [Config.Plugin] or ANISOFLIGHT_PLUGIN names a file, that file is used or Open
 // fails with a [*PluginError]; a search that finds nothing usable ends with the
-// pure-Go backend and one warning.
+// pure-Go backend and one warning. Of several devices it returns the first; see [Device.Peers].
 func Open(cfg Config) (*Device, error) {
 	h := thisHost()
 	cfg = cfg.withDefaults(h.env)
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: cfg}
+	d := &Device{client: &client{cfg: cfg}}
 	if err := d.start(h); err != nil {
 		return nil, err
 	}
-	if cfg.Index > 0 && d.Name() != "xla:"+string(CUDA) {
+	if err := d.share(); err != nil {
 		d.backend.Finalize()
-		return nil, fmt.Errorf("device index %d: it counts GPUs, and %s runs the programs", cfg.Index, d.Name())
+		return nil, err
 	}
 	programs, err := newCache(d, cfg.Programs)
 	if err != nil {
@@ -67,7 +80,13 @@ func (d *Device) Name() string { return d.report.Name }
 // Report reports what was found when the device was opened, and why the rest was not used.
 func (d *Device) Report() Report { return d.report.clone() }
 
-// Stats returns the counters of programs and buffers.
+// Peers returns the devices in use, in order; each is one of its own peers.
+func (d *Device) Peers() []*Device { return slices.Clone(d.devices) }
+
+// Ordinal returns the device's place among its peers.
+func (d *Device) Ordinal() int { return int(d.ordinal) }
+
+// Stats returns the counters of the programs of all devices, and of this one's buffers.
 func (d *Device) Stats() Stats {
 	s := d.programs.snapshot()
 	s.BufferBytes = d.held.Load()
@@ -90,6 +109,19 @@ func (d *Device) Close() error {
 	if !again {
 		d.programs.purge()
 		d.backend.Finalize()
+	}
+	return nil
+}
+
+// share makes the devices that the configuration asks for, of which d is the first.
+func (d *Device) share() error {
+	n, err := d.cfg.count(d.Name(), d.backend.NumDevices())
+	if err != nil {
+		return err
+	}
+	d.devices, d.report.Used = []*Device{d}, n
+	for k := 1; k < n; k++ {
+		d.devices = append(d.devices, &Device{client: d.client, ordinal: backends.DeviceNum(k)})
 	}
 	return nil
 }

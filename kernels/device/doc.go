@@ -23,6 +23,11 @@
 // the pure-Go backend, about 20 times slower, and one warning says so. Nothing is
 // ever downloaded. [Device.Report] tells what was found and why the rest was not used.
 //
+// # Several devices
+//
+// [Config.Devices] asks for more than one; [Device.Peers] lists them. They share their compiled programs; each has
+// buffers and an account of memory of its own. Package collective computes across them.
+//
 // # Invariants
 //
 //   - No input crashes the process: plugin files are verified before they are

@@ -59,7 +59,8 @@ func (p *Program) Memory(ctx context.Context) (m Memory, ok bool, err error) {
 // Available returns how many bytes programs and buffers may still take: what
 // [Config.MemoryLimit] leaves beside the buffers that are held, else
 //
-//	CPU   what the machine has available, or this process's control group if that is less
+//	CPU   what the machine has available, or this process's control group if that is less; an equal share of it where
+//	      the host is several devices
 //	CUDA  the share [Config.MemoryFraction] of the GPU's memory, less the buffers
 //
 // ok is false where nobody tells.
@@ -71,7 +72,8 @@ func (d *Device) Available() (bytes int64, ok bool) {
 		total, ok := d.gpuMemory()
 		return max(0, int64(d.cfg.MemoryFraction*float64(total))-d.held.Load()), ok
 	}
-	return hostMemory("/")
+	bytes, ok = hostMemory("/")
+	return bytes / int64(len(d.devices)), ok
 }
 
 // hostMemory returns the memory that a process of the system under root may still take.
@@ -145,9 +147,15 @@ func field(path, name string) (int64, bool) {
 	return 0, false
 }
 
-// gpuMemory asks the driver, once, how much memory the GPU in use has.
+// gpuMemory asks the driver, once, how much memory the device's GPU has.
 func (d *Device) gpuMemory() (bytes int64, ok bool) {
-	d.gpuOnce.Do(func() { d.gpuBytes = nvidiaMemory(visibleGPU(os.Getenv("CUDA_VISIBLE_DEVICES"), d.cfg.Index)) })
+	d.gpuOnce.Do(func() {
+		index := int(d.ordinal)
+		if gpus := d.cfg.gpus(); gpus != nil {
+			index = int(gpus[d.ordinal])
+		}
+		d.gpuBytes = nvidiaMemory(visibleGPU(os.Getenv("CUDA_VISIBLE_DEVICES"), index))
+	})
 	return d.gpuBytes, d.gpuBytes > 0
 }
 

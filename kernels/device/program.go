@@ -20,6 +20,7 @@ type Program struct {
 	build func(g *graph.Graph) []*graph.Node
 	flops int64
 	tf32  bool
+	share int // devices that one run takes together; 0: one, whichever it is
 }
 
 // ProgramOption changes how a program is compiled.
@@ -106,13 +107,26 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 		return nil, err
 	}
 
+	if d := p.dev; d.hostVisible && len(d.devices) > 1 {
+		d.together.RLock()
+		defer d.together.RUnlock()
+	}
+	out, err := p.launch(exe, args)
+	if err != nil {
+		return nil, err
+	}
+	return p.adopt(out)
+}
+
+// launch executes a program on arguments that are locked, and gives up those that are donated.
+func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error) {
 	in := make([]backends.Buffer, len(args))
 	donate := make([]bool, len(args))
 	for i, a := range args {
 		in[i], donate[i] = a.buf.raw, a.donate
 	}
 	began := time.Now()
-	out, err := execute(p.key, exe.exec, in, donate)
+	out, err := execute(p.key, exe.exec, in, donate, p.dev.ordinal)
 	if err == nil {
 		p.dev.work.add(p, time.Since(began))
 	}
@@ -121,20 +135,18 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 			continue
 		}
 		a.buf.state, a.buf.raw = donated, nil
-		p.dev.held.Add(-int64(a.buf.shape.Memory()))
+		a.buf.dev.held.Add(-int64(a.buf.shape.Memory()))
 		// XLA leaves the husks of a failed run's donations to us. The pure-Go
 		// backend may have handed the memory on: that is the collector's.
 		if err != nil && !p.dev.pureGo {
 			p.dev.free(in[i])
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return p.adopt(out)
+	return out, err
 }
 
-// adopt makes buffers of a run's outputs. Asking the backend for their shapes
+// adopt makes buffers of a run's outputs, the k-th of one on several devices on
+// device k. Asking the backend for their shapes
 // here also fills go-xla's own record of them, which it would otherwise write
 // unguarded at the first of several concurrent reads.
 func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
@@ -146,20 +158,24 @@ func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 				p.dev.free(raw)
 			}
 			for _, b := range res[:i] {
-				p.dev.held.Add(-int64(b.shape.Memory()))
+				b.dev.held.Add(-int64(b.shape.Memory()))
 			}
 			return nil, &ProgramError{Key: p.key, Phase: "run", Err: fmt.Errorf("output %d: %w", i, err)}
 		}
-		res[i] = newBuffer(p.dev, raw, shape)
+		on := p.dev
+		if p.share > 0 {
+			on = p.dev.devices[i]
+		}
+		res[i] = newBuffer(on, raw, shape)
 	}
 	return res, nil
 }
 
-func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool) (out []backends.Buffer,
-	err error,
-) {
+func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool,
+	on backends.DeviceNum,
+) (out []backends.Buffer, err error) {
 	defer recovered(key, "run", &err)
-	out, err = exec.Execute(in, donate, 0)
+	out, err = exec.Execute(in, donate, on)
 	if err != nil {
 		return nil, &ProgramError{Key: key, Phase: "run", Err: err}
 	}

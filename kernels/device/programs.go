@@ -39,12 +39,16 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 	if dir == "" || err != nil {
 		return nil
 	}
-	return diskcache.Open(dir, programCacheBytes,
+	key := []string{
 		verdictKey("programs", path, info),
 		os.Getenv("XLA_FLAGS"),
 		fmt.Sprint(b.DeviceDescription(0)),
 		runtime.GOARCH, fmt.Sprint(runtime.NumCPU()), processor(),
-	)
+	}
+	if threads := os.Getenv("NPROC"); threads != "" { // XLA for CPU divides loops among so many
+		key = append(key, "NPROC="+threads)
+	}
+	return diskcache.Open(dir, programCacheBytes, key...)
 }
 
 // processor reports what instructions the processor has, as Linux describes it.

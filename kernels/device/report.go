@@ -21,8 +21,9 @@ type Report struct {
 	Name       string `json:"name"`        // "xla:cpu", "xla:cuda" or "go"
 	Plugin     string `json:"plugin"`      // the plugin's path; empty for the pure-Go backend
 	APIVersion string `json:"api_version"` // the plugin's PJRT API, such as "0.106"
-	// descriptions of the devices that the backend shows, of GPUs the chosen one alone; the first is used
+	// descriptions of the devices that the backend shows, of GPUs the chosen ones alone
 	Devices    []string    `json:"devices"`
+	Used       int         `json:"used"`       // of them, the first so many
 	GPU        bool        `json:"gpu"`        // the machine has an NVIDIA GPU
 	Plugins    bool        `json:"plugins"`    // this build can load plugins
 	Candidates []Candidate `json:"candidates"` // best first

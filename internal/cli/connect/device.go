@@ -21,12 +21,19 @@ var DeviceOption = command.Option{
 // MemoryLimitOption bounds what is kept on the device.
 var MemoryLimitOption = command.Option{
 	Name: "memory_limit", Kind: command.Whole, Local: true,
-	Usage:     "`bytes` that the device's buffers and programs may take",
+	Usage:     "`bytes` that each device's buffers and programs may take",
 	Otherwise: "what the machine, or the GPU, has to give",
+}
+
+// DevicesOption says how many devices there are to work on.
+var DevicesOption = command.Option{
+	Name: "devices", Local: true,
+	Usage: "`which` devices to use: all, how many, or a list of GPUs such as 0,2", Otherwise: "one",
 }
 
 // GPUOptions say what of which GPU is used; commands that work for long have them.
 var GPUOptions = []command.Option{
+	DevicesOption,
 	{Name: "device_index", Kind: command.Whole, Local: true, Usage: "`number` of the GPU to use, from 0", Otherwise: "0"},
 	{
 		Name: "memory_fraction", Kind: command.Number, Local: true,
@@ -51,6 +58,9 @@ var PrecisionOption = command.Option{
 // OpenDevice opens the backend that the settings ask for.
 func OpenDevice(e command.Env) (*device.Device, error) {
 	cfg := device.Config{Plugin: e.Text("device"), Logger: e.Log}
+	if e.Has("devices") {
+		cfg.Devices = e.Text("devices")
+	}
 	if e.Has("device_index") {
 		if v := e.Get("memory_fraction"); v.Given && e.Number("memory_fraction") == 0 {
 			return nil, command.Usagef(e.Cmd, "--memory-fraction is a share above 0")

@@ -59,7 +59,7 @@ generated in the format of the real ones, with networks that train in a moment.`
 				Name: "max_upload_bytes", Kind: command.Whole, Default: strconv.FormatInt(1<<40, 10),
 				Usage: "`bytes` that the data set may have",
 			},
-		}, connect.FolderOptions),
+		}, connect.FolderOptions, []command.Option{connect.DevicesOption}),
 		JSON:   true,
 		Stores: true,
 		Run:    func(ctx context.Context, e command.Env) error { return runRecipe(ctx, e, root) },

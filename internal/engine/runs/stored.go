@@ -137,7 +137,7 @@ func (r *Run) open(ctx context.Context) error {
 func memoryOf(t *train.Run) *api.RunMemory {
 	m := t.Memory()
 	return &api.RunMemory{
-		Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
+		Devices: m.Devices, Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
 		AvailableBytes: m.Available,
 	}
 }

@@ -9,6 +9,7 @@
 package devicetest
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 
@@ -27,6 +28,33 @@ func Open(t testing.TB) *device.Device {
 		t.Fatalf("open device: %v", err)
 	}
 	return dev
+}
+
+var (
+	hostMu sync.Mutex
+	hosts  = map[int]*device.Device{} // by the number of their peers
+)
+
+// Host returns the first of n devices of the host, opened by the first call with that n. They are never closed, and
+// have nothing in common with the device of Open.
+func Host(t testing.TB, n int) *device.Device {
+	t.Helper()
+	hostMu.Lock()
+	defer hostMu.Unlock()
+	if hosts[n] == nil {
+		dev, err := device.Open(device.Config{Plugin: string(device.CPU), Devices: strconv.Itoa(n)})
+		if err != nil {
+			t.Fatalf("open %d devices: %v", n, err)
+		}
+		hosts[n] = dev
+	}
+	return hosts[n]
+}
+
+// Several returns the four devices of Host(t, 4).
+func Several(t testing.TB) []*device.Device {
+	t.Helper()
+	return Host(t, 4).Peers()
 }
 
 // PureGo returns a pure-Go device of the test's own, closed at its end.

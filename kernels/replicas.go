@@ -1,0 +1,315 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/collective"
+)
+
+// Replicas is a Trainer on several devices of one process. Each has the whole state, takes its share of the parts of a
+// batch, and moves its state by the gradient of all of them, so that all states stay the same.
+//
+// What a step computes depends on the parts of the batch ([StepInput.Part]), and not on the devices that take them. In
+// round r device k has part rN + k, and device 0 adds to the gradient s of the rounds before:
+//
+//	s ← (s + ∇_{rN}) + ∇_{rN+1} + … + ∇_{rN+N−1}
+//
+// which [collective.Sum] adds up in that order on XLA for CPU: the bits are those of one Trainer, for any N. On GPUs
+// the order of a round's terms is the collective library's. A batch of one part is computed by every device.
+type Replicas struct {
+	of   []*Trainer
+	lost bool
+}
+
+// NewReplicas starts a trainer on each of the given devices, the first ones of a backend in order. The first has the
+// model m, which stays the caller's; the others get models like it, of the same network and basis.
+func (m *Model) NewReplicas(devices []*device.Device, cfg TrainerConfig, init [][]float32) (*Replicas, error) {
+	r := &Replicas{}
+	for k, dev := range devices {
+		on, err := m, error(nil)
+		if k > 0 {
+			on, err = NewModelAt(m.at, dev, m.net, m.Basis())
+		}
+		var t *Trainer
+		if err == nil {
+			t, err = on.NewTrainer(cfg, init)
+		}
+		if err != nil {
+			if k > 0 && on != nil {
+				on.Close()
+			}
+			r.Close()
+			return nil, err
+		}
+		r.of = append(r.of, t)
+	}
+	return r, nil
+}
+
+// Len returns the number of devices.
+func (r *Replicas) Len() int { return len(r.of) }
+
+// Mode is [Trainer.Mode].
+func (r *Replicas) Mode() Mode { return r.of[0].Mode() }
+
+// Count is [Trainer.Count].
+func (r *Replicas) Count() int64 { return r.of[0].Count() }
+
+// Export is [Trainer.Export].
+func (r *Replicas) Export(ctx context.Context) (*TrainerState, error) {
+	if r.lost {
+		return nil, ErrStateLost
+	}
+	return r.of[0].Export(ctx)
+}
+
+// Average is [Trainer.Average].
+func (r *Replicas) Average() ([][]float32, error) {
+	if r.lost {
+		return nil, ErrStateLost
+	}
+	return r.of[0].Average()
+}
+
+// Publish is [Trainer.Publish], on the first device.
+func (r *Replicas) Publish(ctx context.Context) (*Weights, error) {
+	if r.lost {
+		return nil, ErrStateLost
+	}
+	return r.of[0].Publish(ctx)
+}
+
+// Restore is [Trainer.Restore] on every device. Where one of them fails after the first has its new state, the state is
+// lost.
+func (r *Replicas) Restore(s *TrainerState) error {
+	for k, t := range r.of {
+		if err := t.Restore(s); err != nil {
+			r.lost = r.lost || k > 0
+			return err
+		}
+	}
+	r.lost = false
+	return nil
+}
+
+// Close frees the memory of all devices. It may be called twice.
+func (r *Replicas) Close() {
+	for k, t := range r.of {
+		if t.done {
+			continue
+		}
+		t.Close()
+		if k > 0 {
+			t.model.Close()
+		}
+	}
+}
+
+// Step is [Trainer.Step] on all devices together. Once it has begun to move the states, one that fails loses them all.
+func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
+	first := r.of[0]
+	if r.lost && !first.done {
+		return StepOutput{}, ErrStateLost
+	}
+	if len(r.of) == 1 {
+		return first.Step(ctx, in)
+	}
+	n, err := first.checkStep(in)
+	if err != nil {
+		return StepOutput{}, err
+	}
+	if in.Part == 0 || in.Part >= n {
+		return r.whole(ctx, in)
+	}
+	for _, t := range r.of {
+		t.flops = 0
+	}
+	out, err := r.inParts(ctx, in, n)
+	for _, t := range r.of {
+		out.FLOPs += t.flops
+	}
+	return out, err
+}
+
+// whole takes a step of one part on every device. A frozen network has nothing to keep the same: the first estimates.
+func (r *Replicas) whole(ctx context.Context, in StepInput) (StepOutput, error) {
+	if !r.of[0].cfg.TrainNetwork {
+		return r.of[0].Step(ctx, in)
+	}
+	if in.NetworkG == nil { // compiled while ctx can still end it
+		if _, err := r.of[0].program(ctx, len(in.Images)/r.of[0].model.Pixels()); err != nil {
+			return StepOutput{}, err
+		}
+	}
+	outs := make([]StepOutput, len(r.of))
+	err := r.move(ctx, func(ctx context.Context, k int, t *Trainer) (norm float64, err error) {
+		outs[k], err = t.Step(ctx, in)
+		return outs[k].GradNorm, err
+	})
+	return outs[0], err
+}
+
+// inParts takes a step on a batch of several parts.
+func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput, error) {
+	first, devices := r.of[0], len(r.of)
+	m, size := first.model, in.Part
+	parts := (n + size - 1) / size
+	shares := make([]*share, devices)
+	defer func() {
+		for _, s := range shares {
+			s.release()
+		}
+	}()
+	err := r.each(func(k int, t *Trainer) (err error) {
+		shares[k], err = t.newShare(ctx, in, n, size)
+		return err
+	})
+	if err != nil {
+		return StepOutput{}, err
+	}
+	out := StepOutput{Terms: &Terms{Mode: first.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
+	for from := 0; from < parts; from += devices {
+		terms := make([]Terms, devices)
+		active := min(devices, parts-from)
+		err := r.each(func(k int, t *Trainer) error {
+			if k >= active {
+				return nil
+			}
+			return t.take(ctx, shares[k], &terms[k], in, from+k)
+		})
+		if err != nil {
+			return StepOutput{}, err
+		}
+		for k := range active {
+			out.Terms.extend(&terms[k])
+		}
+		if first.cfg.TrainNetwork {
+			if err := r.sum(ctx, shares, from+devices >= parts); err != nil {
+				return StepOutput{}, err
+			}
+		}
+	}
+	for i, v := range out.Terms.Residual {
+		out.Loss[i/m.J()] += in.Omega[i] * v
+	}
+	if !first.cfg.TrainNetwork {
+		return out, nil
+	}
+	norms := make([]float64, devices)
+	err = r.move(ctx, func(ctx context.Context, k int, t *Trainer) (norm float64, err error) {
+		norms[k], err = t.apply(ctx, in, n, shares[k].sum)
+		return norms[k], err
+	})
+	if err != nil {
+		return StepOutput{}, err
+	}
+	out.GradNorm, out.Skipped = norms[0], !finite(norms[0])
+	return out, nil
+}
+
+// sum adds the shares' gradients up. Unless it is the last time, all but the first begin anew.
+func (r *Replicas) sum(ctx context.Context, shares []*share, last bool) error {
+	sums := make([]*device.Buffer, len(shares))
+	for k, s := range shares {
+		sums[k] = s.sum
+	}
+	sums, err := collective.Sum(ctx, sums)
+	if err != nil {
+		return err
+	}
+	for k, s := range shares {
+		s.sum = sums[k]
+	}
+	if last {
+		return nil
+	}
+	for k, s := range shares[1:] {
+		s.sum.Release()
+		if s.sum, err = r.of[k+1].model.zeros(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move changes the states, all or none: it is not interrupted, and where one fails that has begun, or they would not
+// be the same any more, all are lost.
+func (r *Replicas) move(ctx context.Context, do func(ctx context.Context, k int, t *Trainer) (norm float64, err error),
+) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	norms, count := make([]float64, len(r.of)), r.Count()
+	err := r.each(func(k int, t *Trainer) (err error) {
+		norms[k], err = do(ctx, k, t)
+		return err
+	})
+	if err != nil {
+		for _, t := range r.of {
+			r.lost = r.lost || t.lost || t.count != count || !t.state[0].Live()
+		}
+		return err
+	}
+	for k, v := range norms {
+		if math.Float64bits(v) != math.Float64bits(norms[0]) && finite(v) {
+			r.lost = true
+			return fmt.Errorf("device %d has another gradient than device 0, of norm %g in place of %g: %w", k, v, norms[0],
+				ErrStateLost)
+		}
+	}
+	return nil
+}
+
+// each calls do for every device at once, and waits for all.
+func (r *Replicas) each(do func(k int, t *Trainer) error) error {
+	errs := make([]error, len(r.of))
+	var all sync.WaitGroup
+	for k, t := range r.of {
+		all.Go(func() { errs[k] = safely.Do(func() error { return do(k, t) }) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// share is what one device has of a step under way.
+type share struct {
+	size  int
+	noise [][]*device.Buffer // of all parts
+	sum   *device.Buffer     // of the parameters' gradients; nil where the network is frozen
+}
+
+// newShare begins a step on n images in parts.
+func (t *Trainer) newShare(ctx context.Context, in StepInput, n, size int) (*share, error) {
+	s := &share{size: size}
+	var err error
+	if s.noise, err = t.noise(ctx, in, n, size); err == nil && t.cfg.TrainNetwork {
+		s.sum, err = t.model.zeros(ctx)
+	}
+	return s, err
+}
+
+// take computes a part of a batch, and adds its gradient to the share's.
+func (t *Trainer) take(ctx context.Context, s *share, terms *Terms, in StepInput, part int) error {
+	n := len(in.Images) / t.model.Pixels()
+	cut := in.slice(t.model, part*s.size, min((part+1)*s.size, n))
+	var err error
+	s.sum, err = t.partJobs(ctx, terms, cut, part, s.size, s.noise[part], s.sum)
+	return err
+}
+
+func (s *share) release() {
+	if s == nil {
+		return
+	}
+	for _, part := range s.noise {
+		releaseAll(part)
+	}
+	s.sum.Release()
+}

@@ -1,0 +1,126 @@
+package train
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+// startOn is start on given devices.
+func startOn(t *testing.T, dev *device.Device, cfg Config, src Sources) *Run {
+	t.Helper()
+	src.Device = dev
+	r, err := New(cfg, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// stored saves the state of a run, and returns what is read back.
+func stored(t *testing.T, r *Run) *checkpoint.Run {
+	t.Helper()
+	state, err := r.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := checkpoint.SaveRun(dir, dir+".previous", state); err != nil {
+		t.Fatal(err)
+	}
+	if state, err = checkpoint.LoadRun(dir); err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// TestDevicesArePartsOfABatch: in every stage a run on four devices has the rows and the state, to the last bit, of one
+// on one device that takes its batches in four parts; and so have runs that were begun on four devices and go on with
+// one and with two, or the other way round.
+func TestDevicesArePartsOfABatch(t *testing.T) {
+	d := tinyData(t, 20)
+	shared := tinyConfig(Isotropic)
+	shared.Estimator = "backprop"
+	perClass := tinyConfig(Anisotropic)
+	perClass.Family = schedule.Family{PerClass: true, Basis: "dct", K: 4}
+	perClass.TrainNetwork = refuse()
+	one, four := devicetest.Open(t), devicetest.Host(t, 4)
+	for _, c := range []struct {
+		name string
+		cfg  Config
+	}{{"pretrain", tinyConfig(Pretrain)}, {"network and schedule", shared}, {"schedules per class", perClass}} {
+		t.Run(c.name, func(t *testing.T) {
+			src := Sources{Dataset: d}
+			c.cfg.Batch = 7
+			onFour := startOn(t, four, c.cfg, src)
+			if m := onFour.Memory(); m.Devices != 4 || m.Microbatch != 2 || onFour.Config().Microbatch != 2 {
+				t.Fatalf("a batch of seven on four devices: %+v, configuration %d", m, onFour.Config().Microbatch)
+			}
+			rows := step(t, onFour, 2)
+			half := stored(t, onFour)
+			rows = append(rows, step(t, onFour, 2)...)
+			want := stored(t, onFour)
+
+			c.cfg.Microbatch = 2
+			onOne := startOn(t, one, c.cfg, src)
+			if m := onOne.Memory(); m.Devices != 1 {
+				t.Errorf("on one device: %+v", m)
+			}
+			got := step(t, onOne, 2)
+			halfOne := stored(t, onOne)
+			got = append(got, step(t, onOne, 2)...)
+			if !slices.EqualFunc(got, rows, equalRows) {
+				t.Errorf("on one device\n%v\non four\n%v", got, rows)
+			}
+			sameState(t, stored(t, onOne), want)
+
+			for name, from := range map[string]struct {
+				state *checkpoint.Run
+				on    *device.Device
+				n     int
+			}{
+				"four, then one": {half, one, 1}, "four, then two": {half, devicetest.Host(t, 2), 2},
+				"one, then four": {halfOne, four, 4},
+			} {
+				r, err := Resume(from.state, Sources{Device: from.on, Dataset: d})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(r.Close)
+				if m := r.Memory(); m.Devices != from.n || m.Microbatch != 2 {
+					t.Errorf("%s: %+v", name, m)
+				}
+				if got := step(t, r, 2); !slices.EqualFunc(got, rows[2:], equalRows) {
+					t.Errorf("%s: rows\n%v\nwant\n%v", name, got, rows[2:])
+				}
+				sameState(t, stored(t, r), want)
+			}
+		})
+	}
+}
+
+// TestWholeBatchesStayWhole: a run whose batches were whole goes on with them, and so on one device.
+func TestWholeBatchesStayWhole(t *testing.T) {
+	d := tinyData(t, 20)
+	whole := startOn(t, devicetest.Open(t), tinyConfig(Pretrain), Sources{Dataset: d})
+	step(t, whole, 1)
+	half := stored(t, whole)
+	rows := step(t, whole, 1)
+	r, err := Resume(half, Sources{Device: devicetest.Host(t, 4), Dataset: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	if m := r.Memory(); m.Devices != 1 || m.Microbatch != 8 {
+		t.Errorf("%+v", m)
+	}
+	if got := step(t, r, 1); !slices.EqualFunc(got, rows, equalRows) {
+		t.Errorf("rows\n%v\nwant\n%v", got, rows)
+	}
+}
