@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -266,4 +267,27 @@ func (w *workload) requests(ctx context.Context, c *client.Client) (map[string]f
 			return nil
 		},
 	}, nil
+}
+
+func axisNamed(name string) (axis, error) {
+	i := slices.IndexFunc(axes, func(a axis) bool { return a.name == name })
+	if i < 0 {
+		return axis{}, fmt.Errorf("axes must be of %s, got %q", strings.Join(axisNames(), ", "), name)
+	}
+	return axes[i], nil
+}
+
+// cost is what a request takes at one size.
+type cost struct {
+	Wall float64 `json:"wall"` // seconds
+	CPU  float64 `json:"cpu"`  // seconds of all threads, the client's included
+	Peak float64 `json:"peak"` // bytes
+}
+
+func axisNames() []string {
+	var names []string
+	for _, a := range axes {
+		names = append(names, a.name)
+	}
+	return names
 }

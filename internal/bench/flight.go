@@ -66,9 +66,6 @@ type flightMeasure struct {
 // flightOperations are what is measured.
 var flightOperations = []string{"get", "put", "exchange", "action"}
 
-// flightClient does an operation a number of times and returns how long each took.
-type flightClient func(ctx context.Context, operation string, rows, times int) ([]time.Duration, error)
-
 // flightPair are the clients of one kind, of this project's service and of the stock one.
 type flightPair struct {
 	name       string

@@ -19,9 +19,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/wire"
 )
 
-// window is how many batches of an exchange are under way.
-const window = 4
-
 // goClient is a client in Go: with package wire, or with arrow-go's reader and writer alone. Both use Flight's raw
 // streams, so that they differ in nothing else: flight/client would also decode, which is measured by service.
 type goClient struct {

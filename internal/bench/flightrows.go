@@ -126,3 +126,9 @@ func memcpy(from [blocks][]float32, batches int) time.Duration {
 	}
 	return time.Since(started)
 }
+
+// window is how many batches of an exchange are under way.
+const window = 4
+
+// flightClient does an operation a number of times and returns how long each took.
+type flightClient func(ctx context.Context, operation string, rows, times int) ([]time.Duration, error)

@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -51,13 +50,6 @@ docs/benchmarks/growth.md.`,
 		}
 		return r, r.writeCSV(*file)
 	})
-}
-
-// cost is what a request takes at one size.
-type cost struct {
-	Wall float64 `json:"wall"` // seconds
-	CPU  float64 `json:"cpu"`  // seconds of all threads, the client's included
-	Peak float64 `json:"peak"` // bytes
 }
 
 type growthReport struct {
@@ -233,20 +225,4 @@ func loadAverage() float64 {
 	first, _, _ := strings.Cut(string(text), " ")
 	load, _ := strconv.ParseFloat(first, 64)
 	return load
-}
-
-func axisNames() []string {
-	var names []string
-	for _, a := range axes {
-		names = append(names, a.name)
-	}
-	return names
-}
-
-func axisNamed(name string) (axis, error) {
-	i := slices.IndexFunc(axes, func(a axis) bool { return a.name == name })
-	if i < 0 {
-		return axis{}, fmt.Errorf("axes must be of %s, got %q", strings.Join(axisNames(), ", "), name)
-	}
-	return axes[i], nil
 }

@@ -40,3 +40,5 @@ func (u *announced) mismatch() error {
 	}
 	return err
 }
+
+func (u *announced) cost() int64 { return costOf(u.Upload) }

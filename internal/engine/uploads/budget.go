@@ -29,22 +29,6 @@ func costOf(u api.Upload) int64 {
 	return 1
 }
 
-// How many bytes of memory the uploads that are collected there take, for each one on the wire.
-const (
-	scheduleCost   = 10
-	basisCost      = 3
-	modelCost      = 4 // the files, their values and what is written
-	conditionsCost = 4 // the rows, the table and what is written
-)
-
-func (*scheduleUpload) cost() int64 { return scheduleCost }
-func (*basisUpload) cost() int64    { return basisCost }
-func (*modelUpload) cost() int64    { return modelCost }
-
-func (*conditionsUpload) cost() int64 { return conditionsCost }
-
-func (u *announced) cost() int64 { return costOf(u.Upload) }
-
 type budgeted struct {
 	api.Upload
 	budget   *Budget

@@ -177,3 +177,9 @@ func (u *conditionsUpload) into(stored *checkpoint.Model, labels int) (*checkpoi
 
 // Abort implements api.Upload.
 func (u *conditionsUpload) Abort() { u.rows = nil }
+
+// conditionsCost is how many bytes of memory the upload takes for each one on the wire:
+// the rows, the table and what is written.
+const conditionsCost = 4
+
+func (*conditionsUpload) cost() int64 { return conditionsCost }

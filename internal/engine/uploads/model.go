@@ -91,3 +91,9 @@ func badModel(err error) error {
 
 // Abort implements api.Upload.
 func (u *modelUpload) Abort() { u.files = nil }
+
+// modelCost is how many bytes of memory the upload takes for each one on the wire:
+// the files, their values and what is written.
+const modelCost = 4
+
+func (*modelUpload) cost() int64 { return modelCost }

@@ -86,3 +86,8 @@ func (u *scheduleUpload) Commit() (int64, error) {
 
 // Abort implements api.Upload.
 func (u *scheduleUpload) Abort() {}
+
+// scheduleCost is how many bytes of memory the upload takes for each one on the wire.
+const scheduleCost = 10
+
+func (*scheduleUpload) cost() int64 { return scheduleCost }
