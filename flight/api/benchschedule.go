@@ -10,10 +10,10 @@ package api
 type BenchSchedule struct {
 	Dataset   string        `json:"dataset"`
 	Model     string        `json:"model,omitempty"` // through whose normalization the data are seen; default their own
-	Schedules []ScheduleRef `json:"schedules"` // default: edm
-	Solvers   []string      `json:"solvers"`   // default: heun
-	NFE       []int         `json:"nfe"`       // at most so many evaluations each, as in Sample
-	Grid      Grid          `json:"grid"`      // default schedule
+	Schedules []ScheduleRef `json:"schedules"`       // default: edm
+	Solvers   []string      `json:"solvers"`         // default: heun
+	NFE       []int         `json:"nfe"`             // at most so many evaluations each, as in Sample
+	Grid      Grid          `json:"grid"`            // default schedule
 	// Covariance is what the data's Gaussian keeps of their covariance: dct (default), what is diagonal in the DCT, for
 	// schedules on none and dct; or full, all of it, for schedules on any basis and images of up to 1024 values. Then
 	// noise is NaN.

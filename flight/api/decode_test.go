@@ -258,7 +258,7 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 		}
 	}
 	for body, request := range map[string]Request{
-		`{"name":"s","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,"points":9}`:         new(MakeSchedule),
+		`{"name":"s","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,"points":9}`:          new(MakeSchedule),
 		`{"name":"s","kind":"gaussian","solver":"ab","nfe":3}`:                                   new(MakeSchedule),
 		`{"name":"s","kind":"gaussian","dataset":"d","nfe":3}`:                                   new(MakeSchedule),
 		`{"name":"s","kind":"gaussian","dataset":"d","solver":"rk4","nfe":3}`:                    new(MakeSchedule),

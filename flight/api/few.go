@@ -15,6 +15,7 @@ type FewSchedule struct {
 	Samples int      `json:"samples"`           // of each try, and as many held back; default 1024
 	Seed    uint64   `json:"seed"`              // of the samples
 	Start   *Start   `json:"start,omitempty"`   // what is kept of the data's covariance; default dct, per class
+	Guided           // the samples that are drawn
 }
 
 // FewSolvers are tried where a request names none.
@@ -24,7 +25,7 @@ var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
 func (r *FewSchedule) Kind() string { return "few" }
 
 // SetDefaults implements Request.
-func (r *FewSchedule) SetDefaults() { *r = FewSchedule{Samples: 1024} }
+func (r *FewSchedule) SetDefaults() { *r = FewSchedule{Samples: 1024, Guided: Guided{Guidance: 1}} }
 
 // Validate implements Request.
 func (r *FewSchedule) Validate() error {
@@ -44,7 +45,7 @@ func (r *FewSchedule) Validate() error {
 			r.Solvers)
 	}
 	return first(need("model", r.Model), need("dataset", r.Dataset), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 32),
-		atLeast("samples", r.Samples, 64), atMost("samples", r.Samples, 1<<16), r.Start.check("start"))
+		atLeast("samples", r.Samples, 64), atMost("samples", r.Samples, 1<<16), r.Start.check("start"), r.Guided.check())
 }
 
 // Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.

@@ -51,10 +51,7 @@ type Sample struct {
 	SMax   float64 `json:"S_max,omitempty"`   // default: no bound
 	SNoise float64 `json:"S_noise"`           // default 1
 
-	// D₀ + guidance (D₁ − D₀): D₁ is the model's, D₀ the same model's without a label, or that of the model guide
-	Guidance         float64   `json:"guidance"`                    // default 1: none
-	GuidanceInterval []float64 `json:"guidance_interval,omitempty"` // [σ, σ]: guided above the first, up to the second
-	Guide            string    `json:"guide,omitempty"`             // another model, which sees the labels, too
+	Guided
 
 	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
 	// standard, from noise alone, or matched, from the law that the schedule carries; default: matched where it does
@@ -73,9 +70,28 @@ func (r *Sample) SetDefaults() {
 	*r = Sample{
 		Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
 		LowerOrderFinal: &final, Layout: "HWC", BatchBytes: DefaultBatchBytes, Warmup: "euler", SNoise: 1,
-		Guidance: 1,
-		Steps:    unset, NFE: unset, Order: unset,
+		Guided: Guided{Guidance: 1},
+		Steps:  unset, NFE: unset, Order: unset,
 	}
+}
+
+// Guided says which denoiser is followed: D₀ + guidance (D₁ − D₀), where D₁ is the model's and D₀ the same model's
+// without a label, or that of the model guide.
+type Guided struct {
+	Guidance         float64   `json:"guidance"`                    // default 1: none
+	GuidanceInterval []float64 `json:"guidance_interval,omitempty"` // [σ, σ]: guided above the first, up to the second
+	Guide            string    `json:"guide,omitempty"`             // another model, which sees the labels, too
+}
+
+func (g *Guided) check() error {
+	switch at := g.GuidanceInterval; {
+	case !(g.Guidance >= 0 && g.Guidance <= 1000):
+		return Errorf(BadRequest, "guidance must lie in 0 … 1000, got %g", g.Guidance).
+			WithHint("1 is none, 0 the denoiser without a label.")
+	case at != nil && (len(at) != 2 || !(0 <= at[0]) || !(at[0] < at[1])):
+		return Errorf(BadRequest, "guidance_interval must be two noise levels, the lower one first, got %v", at)
+	}
+	return nil
 }
 
 // DefaultSolver samples where neither the request nor the schedule names a solver.
@@ -106,17 +122,13 @@ func (r *Sample) Validate() error {
 	case !(r.SNoise > 0):
 		return Errorf(BadRequest, "S_noise must be positive, got %g", r.SNoise).
 			WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
-	case !(r.Guidance >= 0 && r.Guidance <= 1000):
-		return Errorf(BadRequest, "guidance must lie in 0 … 1000, got %g", r.Guidance).
-			WithHint("1 is none, 0 the denoiser without a label.")
-	case r.GuidanceInterval != nil && (len(r.GuidanceInterval) != 2 || !(0 <= r.GuidanceInterval[0]) ||
-		!(r.GuidanceInterval[0] < r.GuidanceInterval[1])):
-		return Errorf(BadRequest, "guidance_interval must be two noise levels, the lower one first, got %v",
-			r.GuidanceInterval)
 	case r.BatchBytes < 1:
 		return Errorf(BadRequest, "batch_bytes must be at least 1, got %d", r.BatchBytes)
 	case r.BatchBytes > MaxBatchBytes:
 		return Errorf(TooLarge, "batch_bytes must be at most %d, got %d", MaxBatchBytes, r.BatchBytes)
+	}
+	if err := r.Guided.check(); err != nil {
+		return err
 	}
 	if r.Solver != "" {
 		if err := oneOf("solver", r.Solver, Solvers...); err != nil {

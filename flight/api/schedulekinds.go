@@ -92,18 +92,19 @@ type StepsSchedule struct {
 	Samples  int         `json:"samples"`           // trajectories; default 24
 	Seed     uint64      `json:"seed"`              // of the trajectories
 	Schedule ScheduleRef `json:"schedule,omitzero"` // whose paths are kept; default the model's own
+	Guided               // the samples that the steps are for
 }
 
 // Kind implements ScheduleKind.
 func (r *StepsSchedule) Kind() string { return "steps" }
 
 // SetDefaults implements Request.
-func (r *StepsSchedule) SetDefaults() { *r = StepsSchedule{Samples: 24} }
+func (r *StepsSchedule) SetDefaults() { *r = StepsSchedule{Samples: 24, Guided: Guided{Guidance: 1}} }
 
 // Validate implements Request.
 func (r *StepsSchedule) Validate() error {
 	return first(need("model", r.Model), checkSampler(r.Solver, r.NFE), atLeast("samples", r.Samples, 1),
-		atMost("samples", r.Samples, 4096))
+		atMost("samples", r.Samples, 4096), r.Guided.check())
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:

@@ -75,7 +75,7 @@ type StartSchedule struct {
 	StartSettings
 	Dataset  string      `json:"dataset"`
 	Model    string      `json:"model,omitempty"` // through whose normalization the data are seen; default their own
-	Schedule ScheduleRef `json:"schedule"` // whose paths are kept; default edm
+	Schedule ScheduleRef `json:"schedule"`        // whose paths are kept; default edm
 	// SigmaMax cuts the paths off at a lower noise level, one for all subspaces or one for each; default: their ends.
 	SigmaMax Levels `json:"sigma_max,omitempty"`
 }

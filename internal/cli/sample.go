@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 )
 
 // sampleRequest are the fields of the request Sample, by their own names.
@@ -71,17 +72,7 @@ var sampleRequest = slices.Concat([]command.Option{
 	{Name: "S_max", Kind: command.Number, Usage: "churn up to this noise level", Otherwise: "no bound"},
 	{Name: "S_noise", Kind: command.Number, Usage: "standard deviation of the noise that churn adds", Otherwise: "1"},
 	{Name: "afs", Kind: command.Toggle, Usage: "take the first step without the network"},
-}, guidanceRequest)
-
-// guidanceRequest are the fields of Sample that say how it is guided.
-var guidanceRequest = []command.Option{
-	{
-		Name: "guidance", Kind: command.Number,
-		Usage: "s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide", Otherwise: "1: none",
-	},
-	{Name: "guide", Usage: "another `model`, for D₀", Otherwise: "the model without a label", Names: connect.Models},
-	{Name: "guidance_interval", Kind: command.Object, Usage: "noise levels that are guided, as JSON: [0.2, 3]"},
-}
+}, schedules.Guidance)
 
 var sampleSpec = command.Spec{
 	Use:   "sample",

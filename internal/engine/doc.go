@@ -4,7 +4,8 @@
 //	catalog        what is stored: models, schedules, bases, data sets
 //	runs           the life of training runs
 //	batch          the fair queue for the device, dynamic batching, trajectories
-//	sampling       requests for samples: plans, where they start, guidance, rows
+//	sampling       requests for samples: plans, where they start, rows
+//	guides         the second network of guided samples
 //	schedules      making, benching and tabulating schedules; their files
 //	remote         schedules for networks that clients evaluate
 //	uploads        what clients send: data sets, bases, schedules

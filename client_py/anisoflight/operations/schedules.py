@@ -81,7 +81,8 @@ class Schedules(Bases):
         Kind "weight" (sigma, weight, c, T, g0, knots) is the isotropic schedule along which the trajectory loss is
         score matching with that weight on the squared error of the score, given at noise levels sigma.
         Kind "steps" (model, schedule, solver, nfe, samples, seed) keeps a schedule's paths and puts the solver's steps
-        where they err least on a model; `info["steps"]` tells the gain over uniform steps.
+        where they err least on a model; `info["steps"]` tells the gain over uniform steps. Kinds "steps" and "few" take
+        guidance, guidance_interval and guide of `Client.sample`, and choose for samples that are guided so.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')

@@ -12,7 +12,7 @@ import (
 )
 
 // fewRequest are the fields of MakeSchedule that a schedule of kind few takes.
-var fewRequest = []command.Option{
+var fewRequest = slices.Concat([]command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
 	{Name: "model", Required: true, Usage: "`name` of the model to sample"},
 	{Name: "dataset", Required: true, Usage: "`name` of the data set that samples are compared with"},
@@ -28,7 +28,7 @@ var fewRequest = []command.Option{
 		Usage: "what is kept of the data's covariance: JSON such as {\"covariance\":\"full\"} (default: dct, per class)",
 	},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
-}
+}, Guidance)
 
 var fewSpec = command.Spec{
 	Use:   "few",

@@ -11,8 +11,18 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
+// Guidance are the fields of Sample, and of the schedules chosen by samples, that say how these are guided.
+var Guidance = []command.Option{
+	{
+		Name: "guidance", Kind: command.Number,
+		Usage: "s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide", Otherwise: "1: none",
+	},
+	{Name: "guide", Usage: "another `model`, for D₀", Otherwise: "the model without a label", Names: connect.Models},
+	{Name: "guidance_interval", Kind: command.Object, Usage: "noise levels that are guided, as JSON: [0.2, 3]"},
+}
+
 // stepsRequest are the fields of MakeSchedule that a schedule of steps takes.
-var stepsRequest = []command.Option{
+var stepsRequest = slices.Concat([]command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
 	{Name: "model", Required: true, Usage: "`name` of the model whose trajectories are followed", Names: connect.Models},
 	{
@@ -29,7 +39,7 @@ var stepsRequest = []command.Option{
 	{Name: "samples", Kind: command.Whole, Usage: "trajectories", Otherwise: "24"},
 	{Name: "seed", Kind: command.Seed, Usage: "of the trajectories", Otherwise: "0"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
-}
+}, Guidance)
 
 var stepsSpec = command.Spec{
 	Use:   "steps",

@@ -15,7 +15,8 @@ type Ensemble struct {
 	batcher *Batcher
 	net     Network
 	Rows    []Row
-	Start   Start // of every trajectory; nil for noise alone
+	Start   Start  // of every trajectory; nil for noise alone
+	Guide   *Guide // of every trajectory; nil for none
 }
 
 // Ensemble returns the latents of seed … seed+n−1, with labels drawn from them for a conditional network.
@@ -64,7 +65,7 @@ func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Pl
 		if after != nil {
 			watch = func(stage int, t *kernels.Trajectory) error { return after(stage, latents, len(rows), t) }
 		}
-		x, err := e.batcher.Follow(ctx, e.net, rows, plans, latents, e.Start, nil, watch)
+		x, err := e.batcher.Follow(ctx, e.net, rows, plans, latents, e.Start, e.Guide, watch)
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func (k *Sampler) Exchange(req api.Sample, in api.Schema) (*api.Exchange, error)
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.hold()
+	release, err := s.guide.Hold(s.model)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/guides"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/internal/engine/starts"
@@ -31,7 +32,7 @@ type sampling struct {
 	on      *kernels.Model
 	sched   catalog.Schedule
 	start   *starts.Matched      // nil for noise alone
-	guide   *guide               // nil for none
+	guide   *guides.Guide        // nil for none
 	plans   map[int]*solver.Plan // by row of the schedule
 	plan    *solver.Plan         // one of them: all have equal structure
 	steps   int                  // solver steps
@@ -68,7 +69,7 @@ func (s *sampling) prepare() (err error) {
 	if s.start, err = starts.New(s.sched, s.req.Start, s.model, s.on.Basis()); err != nil {
 		return err
 	}
-	if s.guide, err = newGuide(s.by.Catalog, s.req, s.model, s.on.Basis()); err != nil {
+	if s.guide, err = guides.New(s.by.Catalog, s.req.Guided, s.model, s.on.Basis()); err != nil {
 		return err
 	}
 	if s.start != nil && s.req.AFS {
@@ -188,31 +189,13 @@ func (k *Sampler) Prepare(req api.Sample) (*api.Job, error) {
 		Schema: s.schema, Rows: rows, Bytes: bytes, BatchBytes: int64(req.BatchBytes),
 		Samples: n, Part: s.part,
 		Run: func(ctx context.Context, emit func(api.Event) error) error {
-			release, err := s.hold()
+			release, err := s.guide.Hold(s.model)
 			if err != nil {
 				return err
 			}
 			defer release()
 			return s.runAll(ctx, n, emit)
 		},
-	}, nil
-}
-
-// hold keeps the weights of the model and of its guide on the device until release.
-func (s *sampling) hold() (release func(), err error) {
-	if err := s.model.Hold(); err != nil {
-		return nil, err
-	}
-	if s.guide == nil {
-		return s.model.Release, nil
-	}
-	if err := s.guide.model.Hold(); err != nil {
-		s.model.Release()
-		return nil, err
-	}
-	return func() {
-		s.guide.model.Release()
-		s.model.Release()
 	}, nil
 }
 
@@ -246,7 +229,7 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 		return 0, 0, err
 	}
 	s.schema.Metadata["steps"] = strconv.Itoa(s.steps)
-	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.evaluations(s.plan, s.plan.NFE))
+	s.schema.Metadata["nfe"] = strconv.Itoa(s.guide.Evaluations(s.plan, s.plan.NFE))
 	rows = api.Times(int64(n), 1+s.previews())
 	bytes, err = s.price(rows)
 	return rows, bytes, err
@@ -348,7 +331,7 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 	if s.start != nil {
 		from = s.start
 	}
-	by := s.guide.held()
+	by := s.guide.Held()
 	images, err := s.by.Batcher.Follow(ctx, net, rows, plans, latents, from, by, func(k int, t *kernels.Trajectory) error {
 		step := plans[0].Stages[k].Step
 		if step < 0 {
@@ -359,7 +342,7 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 			if err := t.Denoised(denoised); err != nil {
 				return err
 			}
-			if err := out.preview(rows, denoised, step, s.guide.evaluations(plans[0], k+1)); err != nil {
+			if err := out.preview(rows, denoised, step, s.guide.Evaluations(plans[0], k+1)); err != nil {
 				return err
 			}
 		}
@@ -368,5 +351,5 @@ func (s *sampling) runBatch(ctx context.Context, rows []batch.Row, latents []flo
 	if err != nil {
 		return err
 	}
-	return out.final(rows, images, s.guide.evaluations(plans[0], plans[0].NFE))
+	return out.final(rows, images, s.guide.Evaluations(plans[0], plans[0].NFE))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/guides"
 	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -44,6 +45,7 @@ type few struct {
 	req    api.FewSchedule
 	model  *catalog.Model
 	net    batch.Network
+	guide  *batch.Guide // nil for none
 	data   *data.Dataset
 	start  *start.Start
 	law    *gaussian.Spectrum // started from the law of all images
@@ -67,20 +69,25 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 	if err != nil {
 		return nil, err
 	}
-	if err := m.Hold(); err != nil {
-		return nil, err
-	}
-	defer m.Release()
 	on, err := m.Plain()
 	if err != nil {
 		return nil, err
 	}
+	by, err := guides.New(k.Catalog, req.Guided, m, on.Basis())
+	if err != nil {
+		return nil, err
+	}
+	release, err := by.Hold(m)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := checkMemory(req.Samples, on, 1, mostTeacher); err != nil {
 		return nil, err
 	}
 	f := &few{
 		maker: k, req: req, model: m, net: batch.Network{On: on, Weights: m.Weights()}, data: d,
-		report: api.Sparsely(progress),
+		guide: by.Held(), report: api.Sparsely(progress),
 	}
 	if err := f.measure(ctx); err != nil {
 		return nil, err
@@ -385,6 +392,7 @@ func (f *few) ensemble(t try, offset uint64, n int) *batch.Ensemble {
 			e.Rows[i].Label = f.data.Label(order[(int(offset)+i)%len(order)])
 		}
 	}
+	e.Guide = f.guide
 	if t.Start == api.StartMatched {
 		e.Start = starts.Of(f.start, f.net.On.Basis())
 	}

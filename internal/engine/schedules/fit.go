@@ -40,7 +40,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	}
 	defer m.Release()
 	f := &fitter{ctx: ctx, schedule: named, samples: req.Samples, report: api.Sparsely(progress)}
-	if f.run, err = k.ensemble(m, on, named, req.Seed, 3*req.Samples); err != nil {
+	if f.run, err = k.ensemble(m, on, nil, named, req.Seed, 3*req.Samples); err != nil {
 		return nil, err
 	}
 	f.h, f.w, f.c = m.ImageSize()

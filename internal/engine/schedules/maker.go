@@ -4,6 +4,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/guides"
 	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -75,10 +76,12 @@ func plain(s *schedule.Schedule) *newSchedule {
 	return &newSchedule{parts: checkpoint.Schedule{Schedule: s}}
 }
 
-// ensemble returns n latents of a model, whose weights are held, that start as those of a schedule do.
-func (k *Maker) ensemble(m *catalog.Model, on *kernels.Model, named catalog.Schedule, seed uint64, n int,
+// ensemble returns n latents of a model and its guide, whose weights are held, that start as those of a schedule do.
+func (k *Maker) ensemble(m *catalog.Model, on *kernels.Model, by *guides.Guide, named catalog.Schedule, seed uint64,
+	n int,
 ) (*batch.Ensemble, error) {
 	e := k.Batcher.Ensemble(batch.Network{On: on, Weights: m.Weights()}, m.Shape.Labels, seed, n)
+	e.Guide = by.Held()
 	from, err := starts.New(named, "", m, on.Basis())
 	if from != nil {
 		e.Start = from

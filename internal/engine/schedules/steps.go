@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/guides"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -36,11 +37,16 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	if err := checkMemory(req.Samples, on, 4*candidates, mostTeacher); err != nil {
 		return nil, err
 	}
-	if err := m.Hold(); err != nil {
+	by, err := guides.New(k.Catalog, req.Guided, m, on.Basis())
+	if err != nil {
 		return nil, err
 	}
-	defer m.Release()
-	run, err := k.ensemble(m, on, named, req.Seed, req.Samples)
+	release, err := by.Hold(m)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	run, err := k.ensemble(m, on, by, named, req.Seed, req.Samples)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +73,7 @@ func (k *Maker) chooseSteps(ctx context.Context, req api.StepsSchedule, progress
 	}
 	held := k.Batcher.Ensemble(batch.Network{On: on, Weights: m.Weights()}, m.Shape.Labels, req.Seed+uint64(req.Samples),
 		req.Samples)
-	held.Start = run.Start
+	held.Start, held.Guide = run.Start, run.Guide
 	if end, err = held.Along(ctx, plansOf(solver.Settings{Solver: "heun", Steps: 2 * candidates}, named.Schedule),
 		nil); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package sampling
+package guides
 
 import (
 	"math"
@@ -11,15 +11,15 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// guide is the network of D₀ in D₀ + s (D₁ − D₀).
-type guide struct {
+// Guide is the network of D₀ in D₀ + s (D₁ − D₀). A nil Guide guides nothing.
+type Guide struct {
 	model *catalog.Model
 	on    *kernels.Model
 	by    batch.Guide // without the weights
 }
 
-// newGuide finds the guide that a request names, the model without labels by default; nil where nothing is guided.
-func newGuide(c *catalog.Catalog, req api.Sample, m *catalog.Model, b *basis.Basis) (*guide, error) {
+// New finds the guide of a model that a request names, the model without labels by default; nil where nothing is guided.
+func New(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (*Guide, error) {
 	if req.Guidance == 1 {
 		if req.Guide != "" || req.GuidanceInterval != nil {
 			return nil, api.Errorf(api.BadRequest, "guide and guidance_interval have no effect at guidance 1").
@@ -27,7 +27,7 @@ func newGuide(c *catalog.Catalog, req api.Sample, m *catalog.Model, b *basis.Bas
 		}
 		return nil, nil
 	}
-	g := &guide{model: m, by: batch.Guide{Scale: req.Guidance, To: math.Inf(1)}}
+	g := &Guide{model: m, by: batch.Guide{Scale: req.Guidance, To: math.Inf(1)}}
 	if req.GuidanceInterval != nil {
 		g.by.From, g.by.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
 	}
@@ -60,8 +60,26 @@ func newGuide(c *catalog.Catalog, req api.Sample, m *catalog.Model, b *basis.Bas
 	return g, err
 }
 
-// held returns the guide with its weights, which somebody holds.
-func (g *guide) held() *batch.Guide {
+// Hold keeps the weights of a model and of its guide on the device until release.
+func (g *Guide) Hold(m *catalog.Model) (release func(), err error) {
+	if err := m.Hold(); err != nil {
+		return nil, err
+	}
+	if g == nil {
+		return m.Release, nil
+	}
+	if err := g.model.Hold(); err != nil {
+		m.Release()
+		return nil, err
+	}
+	return func() {
+		g.model.Release()
+		m.Release()
+	}, nil
+}
+
+// Held returns the guide with its weights, which somebody holds.
+func (g *Guide) Held() *batch.Guide {
 	if g == nil {
 		return nil
 	}
@@ -70,8 +88,8 @@ func (g *guide) held() *batch.Guide {
 	return &by
 }
 
-// evaluations counts those of both networks in the first n stages of a plan.
-func (g *guide) evaluations(p *solver.Plan, n int) int {
+// Evaluations counts those of both networks in the first n stages of a plan.
+func (g *Guide) Evaluations(p *solver.Plan, n int) int {
 	if g == nil {
 		return n
 	}
