@@ -30,6 +30,9 @@ type Model struct {
 	proj   *subspace.Projector
 	key    string
 	costs  sync.Map // device.Cost of an evaluation, by batch
+
+	mu     sync.Mutex
+	copies map[*device.Device]*Model // on other devices
 }
 
 // NewModel joins a network, a device and a basis, in float32. The basis must be
@@ -143,8 +146,37 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 	return Full, nil
 }
 
-// Close frees the device memory of the basis. Do not use the model afterwards.
-func (m *Model) Close() { m.proj.Vectors().Release() }
+// Beside returns the model on another device of its process, made by the first call. It lives as long as m.
+func (m *Model) Beside(dev *device.Device) (*Model, error) {
+	if dev == m.dev {
+		return m, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.copies[dev]; c != nil {
+		return c, nil
+	}
+	c, err := NewModelAt(m.at, dev, m.net, m.Basis())
+	if err != nil {
+		return nil, err
+	}
+	if m.copies == nil {
+		m.copies = map[*device.Device]*Model{}
+	}
+	m.copies[dev] = c
+	return c, nil
+}
+
+// Close frees the devices' memory of the basis. Do not use the model afterwards.
+func (m *Model) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.copies {
+		c.Close()
+	}
+	m.copies = nil
+	m.proj.Vectors().Release()
+}
 
 func (m *Model) imageDims(batch int) []int {
 	return []int{batch, m.spec.Height, m.spec.Width, m.spec.Channels}

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -17,6 +18,9 @@ type Weights struct {
 	model *Model
 	refs  atomic.Int64
 	flat  *device.Buffer // [N]; nil for a network without parameters
+
+	mu     sync.Mutex
+	copies map[*device.Device]*Weights // on other devices
 }
 
 func newWeights(m *Model, flat *device.Buffer) *Weights {
@@ -43,10 +47,59 @@ func (w *Weights) Retain() *Weights {
 
 // Release drops a reference; the last one frees the device's memory.
 func (w *Weights) Release() {
-	if w != nil && w.refs.Add(-1) == 0 {
-		w.flat.Release()
+	if w == nil || w.refs.Add(-1) != 0 {
+		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.copies {
+		c.Release()
+	}
+	w.copies = nil
+	w.flat.Release()
 }
+
+// Beside returns the weights on the device of a model, a copy that the first call makes. The caller holds w, and the
+// copy lives as long as w.
+func (w *Weights) Beside(m *Model) (*Weights, error) {
+	if m.dev == w.model.dev {
+		return w, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.copies[m.dev]; c != nil {
+		return c, nil
+	}
+	if w.refs.Load() <= 0 {
+		return nil, ErrReleased
+	}
+	c := newWeights(m, nil)
+	if w.flat != nil {
+		values := make([]float32, w.flat.Size())
+		err := device.Download(w.flat, values)
+		if err == nil {
+			c.flat, err = device.UploadAs(m.dev, w.flat.DType(), values, len(values))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if w.copies == nil {
+		w.copies = map[*device.Device]*Weights{}
+	}
+	w.copies[m.dev] = c
+	return c, nil
+}
+
+// On reports whether the weights are on a device already.
+func (w *Weights) On(d *device.Device) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.model.dev == d || w.copies[d] != nil
+}
+
+// Bytes returns the memory that the weights take on each device that has them.
+func (w *Weights) Bytes() int64 { return int64(w.model.size) * int64(w.model.dtype.Size()) }
 
 // Export copies the values back, in PyTorch's layout.
 func (w *Weights) Export() ([][]float32, error) {

@@ -28,7 +28,7 @@ type Config struct {
 	StepIdle       time.Duration     // how long a TrainStep exchange that sends nothing keeps its run; default 30 s
 	ModelBytes     int64             // bytes of weights loaded at a time; default what the device's memory allows
 	Precision      kernels.Precision // of models and runs that name none; default float32
-	Slots          int64             // evaluations, or compilations, that may use the device at a time; default 4
+	Slots          int64             // evaluations, or compilations, that use the devices at a time; default 4 for each
 	// models, or MODEL:SCHEDULE, whose sampling programs are compiled in the background from the start
 	Warm   []string
 	Apart  bool         // evaluate every request by itself, though others wait for the same network
@@ -56,9 +56,6 @@ func (c Config) withDefaults() Config {
 	if c.StepIdle <= 0 {
 		c.StepIdle = 30 * time.Second
 	}
-	if c.Slots <= 0 {
-		c.Slots = 4
-	}
 	if c.Precision == "" {
 		c.Precision = kernels.Float32
 	}
@@ -71,7 +68,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Engine serves one folder on one device. Its methods may be called concurrently.
+// slotsPerDevice is the default of Config.Slots for each device.
+const slotsPerDevice = 4
+
+// Engine serves one folder on the devices of one process. Its methods may be called concurrently.
 type Engine struct {
 	cfg      Config
 	log      *slog.Logger
@@ -91,8 +91,15 @@ type Engine struct {
 // rest from being served.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
-	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now(), queue: batch.NewQueue(cfg.Slots)}
+	e := &Engine{cfg: cfg, log: cfg.Logger, start: time.Now()}
 	e.device.dev, e.device.open = cfg.Device, cfg.OpenDevice
+	if e.queue = batch.NewQueue(cfg.Slots); cfg.Slots <= 0 {
+		e.queue.Widen(slotsPerDevice)
+		e.device.opens = func(dev *device.Device) { e.queue.Widen(slotsPerDevice * (len(dev.Peers()) - 1)) }
+	}
+	if cfg.Device != nil && e.device.opens != nil {
+		e.device.opens(cfg.Device)
+	}
 	e.uploads.Limit = 2 * cfg.MaxUploadBytes
 	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
@@ -140,6 +147,8 @@ type lazyDevice struct {
 	mu   sync.Mutex
 	dev  *device.Device
 	open func() (*device.Device, error)
+
+	opens func(*device.Device) // nil, or called once it is open
 }
 
 func (d *lazyDevice) get() (*device.Device, error) {
@@ -147,7 +156,9 @@ func (d *lazyDevice) get() (*device.Device, error) {
 	defer d.mu.Unlock()
 	var err error
 	if d.dev == nil {
-		d.dev, err = d.open()
+		if d.dev, err = d.open(); err == nil && d.opens != nil {
+			d.opens(d.dev)
+		}
 	}
 	return d.dev, err
 }

@@ -55,7 +55,10 @@ func open(t *testing.T) *Engine {
 // reopen returns an engine on dir.
 func reopen(t testing.TB, dir string, cfg Config) *Engine {
 	t.Helper()
-	cfg.Dir, cfg.Version, cfg.Device = dir, "test", devicetest.Open(t)
+	cfg.Dir, cfg.Version = dir, "test"
+	if cfg.Device == nil {
+		cfg.Device = devicetest.Open(t)
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -20,9 +20,10 @@ import (
 // accelerator, where a large batch costs little more than a small one, the large ones are filled; the size of a batch
 // changes the rounding.
 type Batcher struct {
-	queue *Queue
-	apart bool          // every evaluation goes alone
-	count atomic.Uint64 // evaluations taken along by another
+	queue  *Queue
+	apart  bool          // every evaluation goes alone
+	count  atomic.Uint64 // evaluations taken along by another
+	spread places
 
 	mu       sync.Mutex
 	networks map[Network]*networkQueue

@@ -7,6 +7,18 @@ import "context"
 func (b *Batcher) Denoise(
 	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
 ) (denoised, flow, raw []float32, err error) {
+	net, leave, err := b.spread.take(net)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer leave()
+	return b.denoise(ctx, net, x, g, labels)
+}
+
+// denoise is Denoise on the device where the network is.
+func (b *Batcher) denoise(
+	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
+) (denoised, flow, raw []float32, err error) {
 	size, j := net.On.Pixels(), net.On.J()
 	for done := 0; done < len(labels); {
 		bucket := BucketFor(net.On, len(labels)-done)

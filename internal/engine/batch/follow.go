@@ -29,6 +29,11 @@ type Start interface {
 func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*solver.Plan, latents []float32,
 	start Start, guide *Guide, after func(stage int, t *kernels.Trajectory) error,
 ) ([]float32, error) {
+	net, leave, err := b.spread.take(net)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	size := net.On.Pixels()
 	bucket := len(latents) / size
 	labels, padded := make([]int32, bucket), make([]*solver.Plan, bucket)

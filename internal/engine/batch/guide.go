@@ -71,12 +71,16 @@ func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans [
 			seen[i] = -1
 		}
 	}
-	denoised, flow, _, err := b.Denoise(ctx, guide.Net, x, g, seen)
+	by, err := guide.Net.beside(net.On.Device())
+	if err != nil {
+		return err
+	}
+	denoised, flow, _, err := b.denoise(ctx, by, x, g, seen)
 	if err != nil {
 		return err
 	}
 	if !all0 {
-		own, ownFlow, _, err := b.Denoise(ctx, net, x, g, labels)
+		own, ownFlow, _, err := b.denoise(ctx, net, x, g, labels)
 		if err != nil {
 			return err
 		}

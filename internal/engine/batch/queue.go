@@ -22,7 +22,14 @@ type Queue struct {
 
 // NewQueue returns a queue for so many slots.
 func NewQueue(slots int64) *Queue {
-	return &Queue{free: slots, waiting: map[string][]chan struct{}{}}
+	return &Queue{free: max(0, slots), waiting: map[string][]chan struct{}{}}
+}
+
+// Widen adds slots.
+func (q *Queue) Widen(slots int) {
+	for range slots {
+		q.Release()
+	}
 }
 
 // Take runs f in a slot. It gives up when ctx ends, before f or instead of it.
