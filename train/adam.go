@@ -29,17 +29,6 @@ func newScheduleAdam(beta1, beta2 float64, like [][]schedule.Theta) *scheduleAda
 	return a
 }
 
-func zerosLike(theta [][]schedule.Theta) [][][]float64 {
-	out := make([][][]float64, len(theta))
-	for r, row := range theta {
-		out[r] = make([][]float64, len(row))
-		for j, th := range row {
-			out[r][j] = make([]float64, len(th))
-		}
-	}
-	return out
-}
-
 // step moves the parameters of the active rows against the gradient d.
 func (a *scheduleAdam) step(theta [][]schedule.Theta, d [][][]float64, active []bool, lr float64) {
 	for r := range theta {

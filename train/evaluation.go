@@ -8,9 +8,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/stats"
 )
 
-// riseBound is how many standard errors above the lowest energy count as a rise.
-const riseBound = 3
-
 // evaluate returns the energy of a schedule on the fixed evaluation set, under the network
 // as it would be saved, sample by sample.
 func (r *Run) evaluate(ctx context.Context, s *schedule.Schedule) ([]float64, error) {

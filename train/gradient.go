@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -138,4 +139,43 @@ func dotTables(a, b [][][]float64) (sum float64) {
 		}
 	}
 	return sum
+}
+
+func cloneTable(t [][][]float64) [][][]float64 {
+	if t == nil {
+		return nil
+	}
+	out := make([][][]float64, len(t))
+	for r, row := range t {
+		for _, v := range row {
+			out[r] = append(out[r], slices.Clone(v))
+		}
+	}
+	return out
+}
+
+func sameTable(a, b [][][]float64) bool {
+	return slices.EqualFunc(a, b, func(a, b [][]float64) bool {
+		return slices.EqualFunc(a, b, func(a, b []float64) bool { return len(a) == len(b) })
+	})
+}
+
+func zerosLike(theta [][]schedule.Theta) [][][]float64 {
+	out := make([][][]float64, len(theta))
+	for r, row := range theta {
+		out[r] = make([][]float64, len(row))
+		for j, th := range row {
+			out[r][j] = make([]float64, len(th))
+		}
+	}
+	return out
+}
+
+// batch is what a step adds to the images.
+type batch struct {
+	n              int       // samples
+	rows           []int     // of the schedule, per sample; nil in pretrain
+	t              []float64 // [B]
+	g, gdot, omega []float64 // [B*J]; omega with the weights of the classes
+	network        []float64 // [B*J] variances at which the network is trained; nil for g
 }

@@ -109,15 +109,6 @@ func (l *learner) verdict(row Row, skipped bool, stop error) error {
 	return stop
 }
 
-// batch is what a step adds to the images.
-type batch struct {
-	n              int       // samples
-	rows           []int     // of the schedule, per sample; nil in pretrain
-	t              []float64 // [B]
-	g, gdot, omega []float64 // [B*J]; omega with the weights of the classes
-	network        []float64 // [B*J] variances at which the network is trained; nil for g
-}
-
 // along chooses noise levels on the schedule for samples of these classes.
 func (l *learner) along(n int, labels []int32) (batch, error) {
 	j := l.sched.J()

@@ -6,34 +6,12 @@ import (
 	"sync"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
-
-// Sources are what a configuration's names stand for.
-type Sources struct {
-	// Device is the first of those in use. A run takes as many of them as its batches have parts.
-	Device  *device.Device
-	Dataset *data.Dataset
-
-	// Model is what Config.Model names; nil where Config.Network describes a new one.
-	Model *checkpoint.Model
-	// Schedule is what Config.Schedule names; nil where it names none.
-	Schedule *schedule.Schedule
-	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
-	ScheduleBasis *basis.Basis
-	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
-	Basis *basis.Basis
-	// Analytic stands in for a network, in laboratories: a run with one can neither be
-	// saved as a model nor train the network.
-	Analytic kernels.Network
-
-	goesOn bool // the run has been under way, and its batches stay in the parts that they were in
-}
 
 // Run is a training stage under way. It belongs to one goroutine, but for Snapshot.
 type Run struct {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -250,3 +251,24 @@ func checkData(c Config, src Sources, b *basis.Basis, s kernels.Shape) error {
 
 // errNoModel is returned where the model of a run without EDM's network is asked for.
 var errNoModel = fmt.Errorf("train: only a run of EDM's networks can be saved")
+
+// Sources are what a configuration's names stand for.
+type Sources struct {
+	// Device is the first of those in use. A run takes as many of them as its batches have parts.
+	Device  *device.Device
+	Dataset *data.Dataset
+
+	// Model is what Config.Model names; nil where Config.Network describes a new one.
+	Model *checkpoint.Model
+	// Schedule is what Config.Schedule names; nil where it names none.
+	Schedule *schedule.Schedule
+	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
+	ScheduleBasis *basis.Basis
+	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
+	Basis *basis.Basis
+	// Analytic stands in for a network, in laboratories: a run with one can neither be
+	// saved as a model nor train the network.
+	Analytic kernels.Network
+
+	goesOn bool // the run has been under way, and its batches stay in the parts that they were in
+}

@@ -183,22 +183,3 @@ func (w *watch) restore(s *checkpoint.Run, like [][][]float64) error {
 	}
 	return nil
 }
-
-func cloneTable(t [][][]float64) [][][]float64 {
-	if t == nil {
-		return nil
-	}
-	out := make([][][]float64, len(t))
-	for r, row := range t {
-		for _, v := range row {
-			out[r] = append(out[r], slices.Clone(v))
-		}
-	}
-	return out
-}
-
-func sameTable(a, b [][][]float64) bool {
-	return slices.EqualFunc(a, b, func(a, b [][]float64) bool {
-		return slices.EqualFunc(a, b, func(a, b []float64) bool { return len(a) == len(b) })
-	})
-}

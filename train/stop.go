@@ -127,3 +127,6 @@ func (l *learner) startFrom(s *schedule.Schedule) {
 		l.average = increments(s)
 	}
 }
+
+// riseBound is how many standard errors above the lowest energy count as a rise.
+const riseBound = 3

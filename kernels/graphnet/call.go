@@ -219,3 +219,6 @@ func (c *call) two(name string, other int) [2]int {
 	}
 	return [2]int{}
 }
+
+// A rule appends an operation.
+type rule func(c *call) value

@@ -345,3 +345,10 @@ func shorten(s string) string {
 	}
 	return s
 }
+
+// The operations that are not PyTorch's.
+const (
+	opInput  = "input"      // target: sample, noise, label or onehot
+	opParam  = "param"      // target: the tensor's name
+	opRatios = "add_ratios" // self [B, E] + W ρ, W zero until it is trained; nothing without ratio inputs
+)

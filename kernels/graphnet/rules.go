@@ -9,16 +9,6 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
-// The operations that are not PyTorch's.
-const (
-	opInput  = "input"      // target: sample, noise, label or onehot
-	opParam  = "param"      // target: the tensor's name
-	opRatios = "add_ratios" // self [B, E] + W ρ, W zero until it is trained; nothing without ratio inputs
-)
-
-// A rule appends an operation.
-type rule func(c *call) value
-
 var rules map[string]rule
 
 func init() { // of functions that, through build, need the table
@@ -31,9 +21,6 @@ func init() { // of functions that, through build, need the table
 		maps.Copy(rules, family)
 	}
 }
-
-// Operations lists the operations that have a rule, by PyTorch's names with their overloads.
-func Operations() []string { return slices.Sorted(maps.Keys(rules)) }
 
 // checkKnown names every operation that has no rule, with the modules it comes from, in one error.
 func (p *program) checkKnown() error {

@@ -41,7 +41,7 @@ def _axes(**labels: str) -> Axes:
 def _drawn(axes: Axes) -> str:
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
-    return _drawn(axes)
+    return _uri(figure)
 
 
 def mosaics(panels: Mapping[str, Images], columns: int = 10) -> dict[str, str]:
