@@ -86,6 +86,7 @@ def dit() -> Exported:
         {"kind": "vp", "beta_d": 10.0, "beta_min": 0.5, "steps": 500},
         {"kind": "ve"},
         {"kind": "edm", "sigma_data": 1.0},
+        {"kind": "x0", "alphas_cumprod": [0.99, 0.9, 0.5, 0.1]},
         {"kind": "flow", "to_data": True},
         {"kind": "flow", "to_data": True, "steps": 1000},
         {"kind": "epsilon", "alphas_cumprod": [0.99, 0.9, 0.5, 0.1], "timesteps": [0, 10, 20, 40]},

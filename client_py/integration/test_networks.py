@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from diffusers import DDPMPipeline, DDPMScheduler
+from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
 from network_fixtures import networks
 
 from anisoflight.diffusers import Scheduler
@@ -19,8 +19,6 @@ from anisoflight.torch import Exported, export, parametrization
 from anisoflight.torch.__main__ import main as command
 
 if TYPE_CHECKING:
-    from diffusers import UNet2DModel
-
     from anisoflight import Client
 
 
@@ -31,6 +29,27 @@ def test_random_networks_agree(client: Client, name: str) -> None:
     made = client.put_network(f"random-{name}", module, prediction="v", progress=False, **how)
     assert made["model_type"] == "Graph"
     client.delete_model(f"random-{name}")
+
+
+def test_ncsnpp_of_diffusers_agrees(client: Client) -> None:
+    """Blocks with skips of their own, filters in place of strides, and Fourier features of the logarithm of a label,
+    which must be positive."""
+    torch.manual_seed(0)
+    unet = UNet2DModel(
+        sample_size=8,
+        in_channels=3,
+        out_channels=3,
+        layers_per_block=1,
+        block_out_channels=(32, 32),
+        down_block_types=("SkipDownBlock2D", "AttnSkipDownBlock2D"),
+        up_block_types=("AttnSkipUpBlock2D", "SkipUpBlock2D"),
+        time_embedding_type="fourier",
+        norm_num_groups=None,
+        attention_head_dim=4,
+    )
+    made = client.put_network("ncsnpp", unet, prediction="flow", progress=False)
+    assert made["parametrization"] == "flow"
+    client.delete_model("ncsnpp")
 
 
 @torch.no_grad()

@@ -241,7 +241,7 @@ func TestFieldsAreRefused(t *testing.T) {
 	wantCode(t, "a guide in other units", err, api.BadRequest)
 }
 
-// TestUnitsOfAModel: what is measured of data in units of their own is what a model sees of them, where it is named, and
+// TestUnitsOfAModel: what is measured of data in units of their own is what the model that is named sees of them, and
 // what was measured in other units is refused.
 func TestUnitsOfAModel(t *testing.T) {
 	e := open(t)
@@ -287,6 +287,6 @@ func TestUnitsOfAModel(t *testing.T) {
 	if got != want || off == want {
 		t.Errorf("components hold %g of the variance as the model sees it, %g in other units, want %g", got, off, want)
 	}
-	_, err := perform(t.Context(), e, "MakeBasis", `{"name":"none-such","kind":"pca","dataset":"same","model":"nobody"}`, nil)
+	_, err := perform(t.Context(), e, "MakeBasis", `{"name":"n","kind":"pca","dataset":"same","model":"nobody"}`, nil)
 	wantCode(t, "a basis for no model", err, api.ModelNotFound)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/alloctest"
 )
 
 var parted = api.Schema{Columns: []api.Column{
@@ -114,5 +115,28 @@ func TestBadModelsAreNotStored(t *testing.T) {
 	}
 	if _, err := e.catalog.Model("bad"); err == nil {
 		t.Error("a model that cannot be used is served")
+	}
+}
+
+// TestGraphsWithoutTheirWeights: what a graph declares and its file lacks is an error, and no memory, however large.
+func TestGraphsWithoutTheirWeights(t *testing.T) {
+	e := open(t)
+	_, weights := filesOf(t, e, "tiny")
+	for count, want := range map[int]string{1: "is missing", 15: "is missing", 64: "has more than 4294967296 parameters"} {
+		var nodes strings.Builder
+		for i := range count {
+			fmt.Fprintf(&nodes, `,{"name":"w%d","op":"param","target":"w%d","shape":[16384,16384],"dtype":"float32"}`, i, i)
+		}
+		config := fmt.Appendf(nil, `{"model_type":"Graph","img_resolution":8,"img_channels":1,"label_dim":0,
+			"graph":{"nodes":[{"name":"x","op":"input","target":"sample","shape":[{"batch":1},1,8,8],"dtype":"float32"}%s],
+			"output":"x"}}`, &nodes)
+		var err error
+		took := alloctest.Bytes(func() { err = putModel(e, "bad", "", config, weights) })
+		if api.ErrorOf(err).Code != api.BadModel || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d GiB declared: got %v; want BAD_MODEL that says %q", count, err, want)
+		}
+		if took > 64<<20 {
+			t.Errorf("%d bytes were allocated for %d GiB of declared weights", took, count)
+		}
 	}
 }
