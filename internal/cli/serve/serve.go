@@ -75,7 +75,10 @@ OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go to the OpenTelemetry collector the
 			Usage: "`seconds` after which a client that takes or sends nothing is given up", Otherwise: "120",
 		},
 		connect.MeasurePeakOption, connect.MemoryLimitOption,
-		{Name: "slots", Kind: command.Whole, Usage: "`number` of requests that may use the devices at a time", Otherwise: "4 for each"},
+		{
+			Name: "slots", Kind: command.Whole, Usage: "`number` of requests that may use the devices at a time",
+			Otherwise: "4 for each",
+		},
 		{
 			Name: "dynamic_batching", Kind: command.Toggle, Default: "true",
 			Usage: "evaluate requests that wait for the same network in one batch",

@@ -18,7 +18,8 @@ type Guide struct {
 	by    batch.Guide // without the weights
 }
 
-// New finds the guide of a model that a request names, by default the model without labels; nil where none is asked for.
+// New finds the guide of a model that a request names, by default the model without labels; nil where none is asked
+// for.
 func New(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (*Guide, error) {
 	if req.Guidance == 1 {
 		if req.Guide != "" || req.GuidanceInterval != nil {
