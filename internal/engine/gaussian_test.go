@@ -140,7 +140,7 @@ func TestGaussianScheduleErrors(t *testing.T) {
 		`"dataset":"smooth","solver":"heun","nfe":1`:                        api.BadRequest, // half a step
 		`"dataset":"smooth","solver":"ab","nfe":100`:                        api.TooLarge,
 		`"dataset":"smooth","solver":"ab","nfe":3,"g0":10000`:               api.BadRequest, // above the default T
-		`"dataset":"smooth","solver":"ab","nfe":3,"model":"tiny"`:           api.BadRequest,
+		`"dataset":"smooth","solver":"ab","nfe":3,"model":"nothing"`:        api.ModelNotFound,
 		`"dataset":"smooth","solver":"ab","nfe":3,"basis":"dct","k":100000`: api.BadRequest,
 	} {
 		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"s","kind":"gaussian",`+body+`}`, nil)
