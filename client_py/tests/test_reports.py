@@ -11,7 +11,18 @@ import pytest
 
 from anisoflight.files.cells import Cells
 from studies import picture
-from studies.reports import candidates, fair, fairpage, familypage, networks, search, solverpage, solvers
+from studies.reports import (
+    candidates,
+    fair,
+    fairpage,
+    familypage,
+    gain,
+    gainpage,
+    networks,
+    search,
+    solverpage,
+    solvers,
+)
 from studies.reports.command import Chosen
 from studies.reports.page import Page
 
@@ -246,3 +257,25 @@ def test_a_whole_report(tmp_path: Path) -> None:
     solvers.main(arguments)
     assert (tmp_path / "out" / "cells.jsonl").read_text() == kept
     assert (tmp_path / "docs" / "solvers.md").read_text(encoding="utf-8") == page
+
+
+def test_samplers_without_network_error_are_shown_by_side_over_the_seeds() -> None:
+    found = {"2M, matched start at 20": (0.4, 0.6), "fitted of order 3, matched start at 20": (0.2, 0.3)}
+    rows = [
+        {"sampler": sampler, "nfe": 3, "seed": seed, "FD": value, "edge FD": 10 * value}
+        for sampler, values in found.items()
+        for seed, value in enumerate(values)
+    ]
+    shown = gainpage.table(pd.DataFrame(rows)).set_index("sampler")
+    assert list(shown[""]) == ["isotropic", "anisotropic"]
+    assert list(shown["NFE 3"]) == ["0.50 ± 0.14 / 5.00 ± 1.41", "**0.25 ± 0.07** / 2.50 ± 0.71"]
+    assert gainpage.verdict(pd.DataFrame(rows)) == (
+        "NFE 3, matched start: fitted of order 3 0.25 against 2M 0.50, 0.50 times."
+    )
+    sides = {arm.name: gainpage.side(arm.name) for arm in gain.arms(8)}
+    assert {name.split(", ")[0] for name, side in sides.items() if side == "anisotropic"} == {
+        "2M", "local-2", "fitted of order 3"
+    }  # fmt: skip
+    assert {name for name, side in sides.items() if side == "isotropic" and "nodes" in name} == {
+        "2M, nodes J = 1, standard start", "2M, nodes J = 1, matched start at 20"
+    }  # fmt: skip

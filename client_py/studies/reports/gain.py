@@ -34,18 +34,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: clusters of each mixture, evaluations, draws and samples, and statistics' samples."""
+    """How much is measured: clusters of each mixture, evaluations, draws, samples of each seed of latents, and
+    statistics' samples.
+    """
 
     clusters: tuple[int, ...] = (32, 128)
     nfes: tuple[int, ...] = (2, 3, 5, 9)
     draws: int = 8000
     samples: int = 2000
-    seed: int = 9 * 10**8
+    seeds: tuple[int, ...] = (9 * 10**8, 9 * 10**8 + 10**6, 9 * 10**8 + 2 * 10**6)
     points: int = 160
 
 
 FULL_SIZE = Size()
-QUICK = Size(clusters=(4,), nfes=(3,), draws=200, samples=40, points=8)
+QUICK = Size(clusters=(4,), nfes=(3,), draws=200, samples=40, seeds=(1, 1001), points=8)
 CUTS: dict[int, list[int]] = {1: [], 2: [2], 4: [1, 2, 4], 8: [1, 2, 3, 4, 5, 6, 7]}
 """Where the frequencies are cut into J bands."""
 
@@ -89,6 +91,16 @@ class Mixture:
         if sigma is None:
             return name
         return self.schedule(f"local-{sigma:g}", "start", dataset=self.draws, schedule=name, sigma_max=sigma)
+
+    def fitted(self, sigma: float | None, nfe: int, points: int, *, isotropic: bool) -> str:
+        """Coefficients of order 3 fitted to trajectories of the exact denoiser, one set for all frequencies or one for
+        each.
+        """
+        base = self.local(sigma, points)
+        options = {"model": self.name, "schedule": base, "nfe": nfe, "isotropic": isotropic, "samples": 192, "seed": 5}
+        options |= {"order": 3, "lower_order_final": False}
+        end = f"{nfe}{'' if sigma is None else f'-from-{sigma:g}'}{'-isotropic' if isotropic else ''}"
+        return self.schedule(f"fit-{end}", "fit", **options)
 
 
 def prepare(client: Client, problem: Problem, clusters: int, size: Size) -> Mixture:
@@ -142,12 +154,20 @@ def _local(sigma: float | None, points: int, *, corrector: bool) -> Arm:
     return Arm(f"local-2{', corrected' if corrector else ''}, {_start(sigma)}", options)
 
 
+def _fitted(sigma: float | None, points: int, *, isotropic: bool) -> Arm:
+    def options(mixture: Mixture, nfe: int) -> dict[str, Any]:
+        return {"solver": "fitted", "schedule": mixture.fitted(sigma, nfe, points, isotropic=isotropic)}
+
+    return Arm(f"{gainpage.FITTED_ISOTROPIC if isotropic else gainpage.FITTED}, {_start(sigma)}", options)
+
+
 def arms(points: int) -> list[Arm]:
     """The samplers, both sides with the same starts."""
     return [
         *(_isotropic(label, sigma) for label in ("iPNDM-4", "2M") for sigma in (None, 80, 20, 10)),
         *(_on_nodes(subspaces, sigma) for sigma in (None, 20) for subspaces in CUTS),
         *(_local(sigma, points, corrector=corrector) for corrector in (False, True) for sigma in (None, 20, 10)),
+        *(_fitted(sigma, points, isotropic=isotropic) for sigma in (None, 20, 10) for isotropic in (False, True)),
     ]
 
 
@@ -156,19 +176,19 @@ def measure(mixture: Mixture, cells: Cells, size: Size) -> pd.DataFrame:
     features = {FD: principal_features(mixture.truth, 40), EDGES: edge_features(mixture.truth)}
     references = {name: Reference(found, mixture.truth) for name, found in features.items()}
 
-    def distances(arm: Arm, nfe: int) -> dict[str, float]:
-        request = {"labels": [-1] * size.samples, "seed": size.seed, "nfe": nfe, "dtype": "float32"}
+    def distances(arm: Arm, nfe: int, seed: int) -> dict[str, float]:
+        request = {"labels": [-1] * size.samples, "seed": seed, "nfe": nfe, "dtype": "float32"}
         drawn = mixture.client.sample(mixture.name, progress=False, **request, **arm.options(mixture, nfe))
         if int(drawn.nfe.max()) != nfe:
             raise RuntimeError(f"{arm.name}: asked for {nfe} evaluations, the server counted {drawn.nfe.max()}")
         return {name: reference.distance(drawn.images) for name, reference in references.items()}
 
     rows = []
-    jobs = [(arm, nfe) for arm in arms(size.points) for nfe in size.nfes]
-    for arm, nfe in tqdm(jobs, desc=mixture.name, unit="row"):
-        key = {"gain": mixture.name, "sampler": arm.name, "nfe": nfe, "samples": size.samples, "seed": size.seed}
-        if found := cells.measured(key, lambda arm=arm, nfe=nfe: distances(arm, nfe)):
-            rows.append({"sampler": arm.name, "nfe": nfe, **found})
+    jobs = [(arm, nfe, seed) for arm in arms(size.points) for nfe in size.nfes for seed in size.seeds]
+    for arm, nfe, seed in tqdm(jobs, desc=mixture.name, unit="row"):
+        key = {"gain": mixture.name, "sampler": arm.name, "nfe": nfe, "samples": size.samples, "seed": seed}
+        if found := cells.measured(key, lambda arm=arm, nfe=nfe, seed=seed: distances(arm, nfe, seed)):
+            rows.append({"sampler": arm.name, "nfe": nfe, "seed": seed, **found})
     return pd.DataFrame(rows)
 
 
