@@ -25,8 +25,8 @@ thead th { border-bottom: 2px solid #999; }
 figure { margin: 1.2rem 0; } figcaption { font-size: .88rem; color: #444; max-width: 52rem; }
 img { max-width: 100%; }
 .plot { width: 38rem; }
-.mosaics { display: flex; flex-wrap: wrap; gap: .8rem 1.2rem; font-size: .88rem; }
-.mosaics > div { flex: 1 1 18rem; max-width: 30rem; } .mosaics img { width: 100%; image-rendering: pixelated; }
+.mosaics { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .8rem 1.2rem; }
+.mosaics { font-size: .88rem; align-items: end; } .mosaics img { width: 100%; image-rendering: pixelated; }
 .met { color: #19692c; } .missed { color: #b00020; font-weight: 600; }
 td:first-child { white-space: normal; min-width: 9rem; }
 .scroll { overflow-x: auto; }
@@ -143,6 +143,6 @@ def layout(table: pd.DataFrame) -> pd.DataFrame:
     columns = {"sampler": table["sampler"], "NFE": table["nfe"]}
     for name in table.columns.difference(["sampler", "nfe", "ode_error", "seconds"], sort=False):
         columns[str(name)] = table[name].map(pm)
-    columns["ODE error × 100"] = table["ode_error"].map(lambda e: f"{e:.2f}")
+    columns["ODE error × 100"] = table["ode_error"].map(lambda e: f"{e:.2f}", na_action="ignore")
     columns["s / 1000 samples"] = table["seconds"].map(lambda s: f"{s:.2f}")
     return pd.DataFrame(columns)
