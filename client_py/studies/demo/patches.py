@@ -169,8 +169,9 @@ def _headline(table: pd.DataFrame) -> list[str]:
         words = [f"{name} {pm(here.loc[name, FD])}" for name in (IPNDM, FEW, anisotropic)]
         sentences.append(f"FD at {nfe} evaluations: {'; '.join(words)}.")
     holds = (
-        "Over five networks of each kind few is far better than iPNDM-4 at three evaluations, and anisotropic schedules "
-        "do not beat iPNDM-4 on a plain network at this size. Against Heun's method any learned schedule wins clearly."
+        "Over five networks of each kind few is far better than iPNDM-4 at three evaluations, and anisotropic "
+        "schedules do not beat iPNDM-4 on a plain network at this size. Against Heun's method any learned schedule "
+        "wins clearly."
     )
     return [*sentences, holds]
 
