@@ -257,7 +257,7 @@ func (t *Trainer) apply(ctx context.Context, in StepInput, n int, sum *device.Bu
 	for _, b := range t.state {
 		args = append(args, device.Donate(b))
 	}
-	args = append(args, device.Use(sum), put(s, rates(t.cfg, t.count, in), 4))
+	args = append(args, device.Use(sum), put(s, rates(t.cfg, t.count, in.LR, in.EMABeta, in.Clip), 4))
 	if s.err != nil {
 		return 0, s.err
 	}

@@ -22,24 +22,23 @@ func (f *frame) moments(params *Node) optimiserState {
 }
 
 // rates are the scalars of one optimiser step. They are computed on the host in
-// float64: 1 − β^t cancels in float32.
-func rates(cfg TrainerConfig, count int64, in StepInput) []float64 {
+// float64: 1 − β^t cancels in float32. A clip of 0 is none.
+func rates(cfg TrainerConfig, count int64, lr, emaBeta, clip float64) []float64 {
 	t := float64(count + 1)
-	clip := math.Inf(1)
-	if in.Clip > 0 {
-		clip = in.Clip
+	if clip == 0 {
+		clip = math.Inf(1)
 	}
 	return []float64{
-		in.LR / (1 - math.Pow(cfg.Beta1, t)),
+		lr / (1 - math.Pow(cfg.Beta1, t)),
 		1 / (1 - math.Pow(cfg.Beta2, t)),
-		1 - in.EMABeta,
+		1 - emaBeta,
 		clip,
 	}
 }
 
-// at returns the scalar number i of rates.
-func at(rate *Node, i int) *Node {
-	return graph.Reshape(graph.Slice(rate, graph.AxisRange(i, i+1)))
+// scalar returns value i of a vector.
+func scalar(vector *Node, i int) *Node {
+	return graph.Reshape(graph.Slice(vector, graph.AxisRange(i, i+1)))
 }
 
 // adamOn appends a step of adam on the gradient, scaled down to the norm that rates
@@ -47,7 +46,7 @@ func at(rate *Node, i int) *Node {
 // finite leaves the state as it is.
 func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 	norm := graph.Sqrt(graph.ReduceAllSum(graph.Square(grad)))
-	scale := graph.Min(graph.Div(at(rate, 3), norm), graph.OnesLike(norm))
+	scale := graph.Min(graph.Div(scalar(rate, 3), norm), graph.OnesLike(norm))
 	next := adam(cfg, s, graph.Mul(grad, scale), rate, graph.IsFinite(norm))
 	return append(next.nodes(), graph.Reshape(norm, 1))
 }
@@ -63,9 +62,9 @@ func adamOn(cfg TrainerConfig, s optimiserState, grad, rate *Node) []*Node {
 func adam(cfg TrainerConfig, s optimiserState, grad, rate, ok *Node) optimiserState {
 	m := graph.Add(graph.MulScalar(s.m, cfg.Beta1), graph.MulScalar(grad, 1-cfg.Beta1))
 	v := graph.Add(graph.MulScalar(s.v, cfg.Beta2), graph.MulScalar(graph.Square(grad), 1-cfg.Beta2))
-	step := graph.Div(m, graph.AddScalar(graph.Sqrt(graph.Mul(v, at(rate, 1))), cfg.Eps))
-	p := graph.Sub(s.params, graph.Mul(step, at(rate, 0)))
-	ema := graph.Add(s.ema, graph.Mul(graph.Sub(p, s.ema), at(rate, 2)))
+	step := graph.Div(m, graph.AddScalar(graph.Sqrt(graph.Mul(v, scalar(rate, 1))), cfg.Eps))
+	p := graph.Sub(s.params, graph.Mul(step, scalar(rate, 0)))
+	ema := graph.Add(s.ema, graph.Mul(graph.Sub(p, s.ema), scalar(rate, 2)))
 	return optimiserState{
 		params: choose(ok, p, s.params), m: choose(ok, m, s.m),
 		v: choose(ok, v, s.v), ema: choose(ok, ema, s.ema),

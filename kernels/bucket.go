@@ -1,6 +1,10 @@
 package kernels
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/anisoflight/anisoflight/kernels/device"
+)
 
 // Bucket returns the batch size that n samples are computed at: the next power
 // of two up to 32, the next multiple of 32 beyond. Programs are compiled for
@@ -28,4 +32,17 @@ func padded[T any](x []T, per, n int) []T {
 		out = append(out, last...)
 	}
 	return out
+}
+
+// downloadPadded copies the first len(dst) values of a buffer.
+func downloadPadded[T device.Float](b *device.Buffer, dst []T) error {
+	if b.Size() == len(dst) {
+		return device.Download(b, dst)
+	}
+	all := make([]T, b.Size())
+	if err := device.Download(b, all); err != nil {
+		return err
+	}
+	copy(dst, all)
+	return nil
 }

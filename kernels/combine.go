@@ -25,18 +25,23 @@ func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *d
 	if s.err != nil {
 		return nil, s.err
 	}
-	for i := range h {
-		if i < len(history) {
-			run = append(run, device.Use(history[i]))
-		} else {
-			run = append(run, device.Use(x))
-		}
-	}
-	out, err := p.Run(ctx, run...)
+	out, err := p.Run(ctx, withHistory(run, history, h, x)...)
 	if err != nil {
 		return nil, err
 	}
 	return out[0], nil
+}
+
+// withHistory appends h parts of a history to the arguments of a program; x stands in for those that have not been made.
+func withHistory(args []device.Arg, history []*device.Buffer, h int, x *device.Buffer) []device.Arg {
+	for i := range h {
+		part := x
+		if i < len(history) {
+			part = history[i]
+		}
+		args = append(args, device.Use(part))
+	}
+	return args
 }
 
 // combineProgram is the program of combine.

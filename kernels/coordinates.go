@@ -21,13 +21,8 @@ type coordinates struct {
 	axes, rows *device.Buffer
 }
 
-// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of
-// basis.Frequencies. Call it before the first evaluation.
-//
-//	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
-//	rows  [B], each sample's row of axes and of weights
-func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
-	m := t.model
+// newCoordinates checks and uploads the axes, and the row of each sample of a batch, which are padded here.
+func (m *Model) newCoordinates(axes [][]float64, rows []int32, batch int) (*coordinates, error) {
 	size := m.Pixels() * m.spec.Channels
 	flat := make([]float64, 0, len(axes)*size)
 	for r, row := range axes {
@@ -35,31 +30,26 @@ func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
 			row = channelAxes(m.Pixels(), m.spec.Channels)
 		}
 		if len(row) != size {
-			return inputf("axes", "must have %d values, got %d in row %d", size, len(row), r)
+			return nil, inputf("axes", "must have %d values, got %d in row %d", size, len(row), r)
 		}
 		flat = append(flat, row...)
 	}
-	if err := checkLength("rows", len(rows), t.n); err != nil {
-		return err
-	}
 	for i, r := range rows {
 		if r < 0 || int(r) >= len(axes) {
-			return inputf("rows", "must lie in 0 … %d, got %d in sample %d", len(axes)-1, r, i)
+			return nil, inputf("rows", "must lie in 0 … %d, got %d in sample %d", len(axes)-1, r, i)
 		}
 	}
 	c := &coordinates{count: len(axes)}
 	var err error
 	if c.axes, err = device.UploadAs(m.dev, m.dtype, flat, len(axes), m.spec.Height*m.spec.Width, m.spec.Channels,
 		m.spec.Channels); err != nil {
-		return err
+		return nil, err
 	}
-	if c.rows, err = m.dev.Upload(padded(rows, 1, t.batch), t.batch); err != nil {
+	if c.rows, err = m.dev.Upload(padded(rows, 1, batch), batch); err != nil {
 		c.release()
-		return err
+		return nil, err
 	}
-	t.coordinates.release()
-	t.coordinates = c
-	return nil
+	return c, nil
 }
 
 // channelAxes are those of channels that are their own axes.
@@ -80,73 +70,53 @@ func (c *coordinates) release() {
 	}
 }
 
-// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of
-// a sample's row r with weights of its own:
-//
-//	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
-//
-//	weights  [R, 1 + h, H·W·C]
-//
-// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before,
-// and so on.
-func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
-	m := t.model
-	if t.closed {
-		return ErrClosed
-	}
-	if t.coordinates == nil {
-		return inputf("weights", "must wait for UseCoordinates")
-	}
-	c, size := t.coordinates, m.Pixels()
+// combineCoordinates is the program x' = Fᵀ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ) with up to h parts of a history.
+// Where fewer have been made, their weights must be zero and x stands in.
+func (m *Model) combineCoordinates(ctx context.Context, c *coordinates, batch, h int, x *device.Buffer,
+	history []*device.Buffer, weights []float64,
+) (*device.Buffer, error) {
+	size := m.Pixels()
 	parts := len(weights) / (c.count * size)
 	switch {
 	case parts < 1 || len(weights) != parts*c.count*size:
-		return inputf("weights", "must hold a multiple of %d values, got %d", c.count*size, len(weights))
-	case parts-1 > t.keep:
-		return inputf("weights", "must weigh at most the %d parts kept, got %d", t.keep, parts-1)
+		return nil, inputf("weights", "must hold a multiple of %d values, got %d", c.count*size, len(weights))
+	case parts-1 > h:
+		return nil, inputf("weights", "must weigh at most the %d parts kept, got %d", h, parts-1)
 	}
 	if err := checkFinite("weights", weights); err != nil {
-		return err
+		return nil, err
 	}
-	if err := t.checkMade(weights, parts); err != nil {
-		return err
+	if err := c.checkMade(weights, parts, len(history), size); err != nil {
+		return nil, err
 	}
-	p, err := m.coordinatesProgram(ctx, t.batch, c.count, t.keep)
+	p, err := m.coordinatesProgram(ctx, batch, c.count, h)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := m.stage()
 	defer s.release()
 	run := []device.Arg{
-		device.Use(c.axes), device.Use(c.rows), device.Use(t.x),
-		put(s, t.byFrequency(weights, parts), c.count, m.spec.Height*m.spec.Width, 1+t.keep, m.spec.Channels),
+		device.Use(c.axes), device.Use(c.rows), device.Use(x),
+		put(s, c.byFrequency(weights, parts, 1+h, m.spec.Channels), c.count, m.spec.Height*m.spec.Width, 1+h,
+			m.spec.Channels),
 	}
 	if s.err != nil {
-		return s.err
+		return nil, s.err
 	}
-	for i := range t.keep {
-		if i < len(t.history) {
-			run = append(run, device.Use(t.history[i]))
-		} else {
-			run = append(run, device.Use(t.x))
-		}
-	}
-	out, err := p.Run(ctx, run...)
+	out, err := p.Run(ctx, withHistory(run, history, h, x)...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.replace(out[0])
-	return nil
+	return out[0], nil
 }
 
-// checkMade refuses weights of what has not been evaluated.
-func (t *Trajectory) checkMade(weights []float64, parts int) error {
-	size := t.model.Pixels()
-	for r := range t.coordinates.count {
-		for k := len(t.history) + 1; k < parts; k++ {
+// checkMade refuses weights [R, parts, size] of what has not been evaluated.
+func (c *coordinates) checkMade(weights []float64, parts, made, size int) error {
+	for r := range c.count {
+		for k := made + 1; k < parts; k++ {
 			for _, v := range weights[(r*parts+k)*size:][:size] {
 				if v != 0 {
-					return inputf("weights", "must weigh the %d parts made, got a weight of part %d", len(t.history), k-1)
+					return inputf("weights", "must weigh the %d parts made, got a weight of part %d", made, k-1)
 				}
 			}
 		}
@@ -154,17 +124,15 @@ func (t *Trajectory) checkMade(weights []float64, parts int) error {
 	return nil
 }
 
-// byFrequency orders weights [R, parts, H·W, C] as [R, H·W, 1 + keep, C], with zeros for parts
-// that are left out.
-func (t *Trajectory) byFrequency(weights []float64, parts int) []float64 {
-	c, all := t.model.spec.Channels, 1+t.keep
-	frequencies := t.model.Pixels() / c
-	out := make([]float64, t.coordinates.count*frequencies*all*c)
-	for r := range t.coordinates.count {
+// byFrequency orders weights [R, parts, H·W, C] as [R, H·W, all, C], with zeros for parts that are left out.
+func (c *coordinates) byFrequency(weights []float64, parts, all, channels int) []float64 {
+	frequencies := len(weights) / (c.count * parts * channels)
+	out := make([]float64, c.count*frequencies*all*channels)
+	for r := range c.count {
 		for k := range parts {
-			from := weights[(r*parts+k)*frequencies*c:]
+			from := weights[(r*parts+k)*frequencies*channels:]
 			for f := range frequencies {
-				copy(out[((r*frequencies+f)*all+k)*c:][:c], from[f*c:])
+				copy(out[((r*frequencies+f)*all+k)*channels:][:channels], from[f*channels:])
 			}
 		}
 	}

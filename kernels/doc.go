@@ -31,7 +31,7 @@
 // it has values and a basis, [Model] a network on a device with a
 // basis, [Trajectory] sampling, [Model.Estimate] the estimator, [Trainer] the
 // training step. precondition.go wraps the raw network, package subspace applies the
-// projectors, estimator.go and backprop.go hold the estimator: once, for all of
+// projectors, estimator.go holds the estimator: once, for all of
 // them. cost.go counts what programs take. frame.go is what they have in common;
 // precision.go says in what arithmetic they compute.
 //

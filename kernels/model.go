@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -180,4 +181,24 @@ func (m *Model) Close() {
 
 func (m *Model) imageDims(batch int) []int {
 	return []int{batch, m.spec.Height, m.spec.Width, m.spec.Channels}
+}
+
+// EDMWeight returns the weight ω = (g+σ_d²)/σ_d² of EDM's score-matching loss at
+// noise variance g.
+func (m *Model) EDMWeight(g float64) float64 {
+	return 1 + g/math.Pow(m.spec.SigmaData, 2)
+}
+
+// checkLevels checks the variances and weights of n samples.
+func (m *Model) checkLevels(n int, g, omega []float64) error {
+	if err := checkLength("g", len(g), n*m.J()); err != nil {
+		return err
+	}
+	if err := checkLength("omega", len(omega), n*m.J()); err != nil {
+		return err
+	}
+	if err := checkVariances("g", g); err != nil {
+		return err
+	}
+	return checkWeights("omega", omega)
 }

@@ -3,7 +3,6 @@ package kernels
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -98,7 +97,7 @@ func (t *Trainer) step(ctx context.Context, in StepInput) (StepOutput, error) {
 		for _, b := range t.state[1:] {
 			args = append(args, device.Donate(b))
 		}
-		args = append(args, put(s, rates(t.cfg, t.count, in), 4))
+		args = append(args, put(s, rates(t.cfg, t.count, in.LR, in.EMABeta, in.Clip), 4))
 	}
 	if s.err != nil {
 		return StepOutput{}, s.err
@@ -244,56 +243,4 @@ func (f *frame) trained() []*Node {
 		}
 	}
 	return out
-}
-
-// flatten joins the gradients of the trained parameters to one flat tensor, with
-// zeros for frozen ones.
-func (m *Model) flatten(g *graph.Graph, grads []*Node) *Node {
-	var parts []*Node
-	for _, p := range m.params {
-		if p.Frozen {
-			parts = append(parts, graph.Zeros(g, shapes.Make(m.dtype, p.Size())))
-			continue
-		}
-		parts = append(parts, graph.Reshape(grads[0], p.Size()))
-		grads = grads[1:]
-	}
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return graph.Concatenate(parts, 0)
-}
-
-// zeros makes a flat tensor of zeros on the device.
-func (m *Model) zeros(ctx context.Context) (*device.Buffer, error) {
-	return m.flatBy(ctx, "zeros", func(g *graph.Graph) *Node { return graph.Zeros(g, shapes.Make(m.dtype, m.size)) })
-}
-
-// copyFlat copies a flat tensor on the device.
-func (m *Model) copyFlat(ctx context.Context, b *device.Buffer) (*device.Buffer, error) {
-	return m.flatBy(ctx, "copy", func(g *graph.Graph) *Node {
-		return graph.MulScalar(graph.Parameter(g, "x", shapes.Make(m.dtype, m.size)), 1)
-	}, device.Use(b))
-}
-
-// flatBy runs a small program that gives a flat tensor.
-func (m *Model) flatBy(ctx context.Context, name string, build func(g *graph.Graph) *Node,
-	args ...device.Arg,
-) (*device.Buffer, error) {
-	p, err := m.dev.Program(ctx, fmt.Sprintf("%s %s %d", name, m.dtype, m.size),
-		func(g *graph.Graph) []*Node { return []*Node{build(g)} })
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.Run(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
-}
-
-// EDMWeight returns the weight ω = (g+σ_d²)/σ_d² of EDM's score-matching loss at
-// noise variance g.
-func (m *Model) EDMWeight(g float64) float64 {
-	return 1 + g/math.Pow(m.spec.SigmaData, 2)
 }

@@ -72,33 +72,6 @@ func (t *Terms) omegas(g, gdot []float64, c float64) []float64 {
 // omega is the weight ġ²/(g(c+g)) of the trajectory loss.
 func omega(g, gdot, c float64) float64 { return gdot * gdot / (g * (c + g)) }
 
-// readTerms reads the device's table [terms, batch, J] and keeps n samples.
-func readTerms(table *device.Buffer, mode Mode, n, batch, j int) (*Terms, error) {
-	all := make([]float64, table.Size())
-	if err := device.Download(table, all); err != nil {
-		return nil, err
-	}
-	t := &Terms{Mode: mode, J: j}
-	for i, kind := range termsOf(mode) {
-		part := all[i*batch*j : i*batch*j+n*j : i*batch*j+n*j]
-		switch kind {
-		case termResidual:
-			t.Residual = part
-		case termExplicitX:
-			t.ExplicitX = part
-		case termImplicit1:
-			t.Implicit1 = part
-		case termImplicit2:
-			t.Implicit2 = part
-		case termImplicit3:
-			t.Implicit3 = part
-		case termBackprop:
-			t.Backprop = part
-		}
-	}
-	return t, nil
-}
-
 // PartNames names the terms of the loss's derivative by the schedule, in the order
 // in which reports list them. No mode has all of them.
 var PartNames = [...]string{"weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"}
@@ -132,4 +105,54 @@ func (t *Terms) Parts(omega, g, gdot []float64, c float64) []Part {
 		}
 	}
 	return parts
+}
+
+// Terms that the device may return, in the order of its table.
+const (
+	termResidual = iota
+	termExplicitX
+	termImplicit1
+	termImplicit2
+	termImplicit3
+	termBackprop
+)
+
+// termsOf lists the terms that a mode computes.
+func termsOf(mode Mode) []int {
+	switch mode {
+	case Full, FiniteDifference:
+		return []int{termResidual, termExplicitX, termImplicit1, termImplicit2, termImplicit3}
+	case Explicit:
+		return []int{termResidual, termExplicitX}
+	case Backprop:
+		return []int{termResidual, termBackprop}
+	}
+	return []int{termResidual} // the loss alone
+}
+
+// readTerms reads the device's table [terms, batch, J] and keeps n samples.
+func readTerms(table *device.Buffer, mode Mode, n, batch, j int) (*Terms, error) {
+	all := make([]float64, table.Size())
+	if err := device.Download(table, all); err != nil {
+		return nil, err
+	}
+	t := &Terms{Mode: mode, J: j}
+	for i, kind := range termsOf(mode) {
+		part := all[i*batch*j : i*batch*j+n*j : i*batch*j+n*j]
+		switch kind {
+		case termResidual:
+			t.Residual = part
+		case termExplicitX:
+			t.ExplicitX = part
+		case termImplicit1:
+			t.Implicit1 = part
+		case termImplicit2:
+			t.Implicit2 = part
+		case termImplicit3:
+			t.Implicit3 = part
+		case termBackprop:
+			t.Backprop = part
+		}
+	}
+	return t, nil
 }

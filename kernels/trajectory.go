@@ -196,6 +196,48 @@ func (t *Trajectory) Combine(ctx context.Context, alpha, beta []float64) error {
 	return t.move(ctx, t.history, alpha, beta, h)
 }
 
+// UseCoordinates makes [Trajectory.CombineCoordinates] combine in the coordinates of
+// basis.Frequencies. Call it before the first evaluation.
+//
+//	axes  [R][H·W·C·C], the channels' axes at each frequency; nil for the channels themselves
+//	rows  [B], each sample's row of axes and of weights
+func (t *Trajectory) UseCoordinates(axes [][]float64, rows []int32) error {
+	if err := checkLength("rows", len(rows), t.n); err != nil {
+		return err
+	}
+	c, err := t.model.newCoordinates(axes, rows, t.batch)
+	if err != nil {
+		return err
+	}
+	t.coordinates.release()
+	t.coordinates = c
+	return nil
+}
+
+// CombineCoordinates moves the state by itself and h parts of the history, each coordinate f of
+// a sample's row r with weights of its own:
+//
+//	x ← Fᵀ ( w_r0 ∘ F x + Σ_i w_r(1+i) ∘ F E_i ),  E_0 the newest evaluation
+//
+//	weights  [R, 1 + h, H·W·C]
+//
+// With [Trajectory.KeepStates] E_1 is the state that E_0 was made at, E_2 the evaluation before,
+// and so on.
+func (t *Trajectory) CombineCoordinates(ctx context.Context, weights []float64) error {
+	if t.closed {
+		return ErrClosed
+	}
+	if t.coordinates == nil {
+		return inputf("weights", "must wait for UseCoordinates")
+	}
+	x, err := t.model.combineCoordinates(ctx, t.coordinates, t.batch, t.keep, t.x, t.history, weights)
+	if err != nil {
+		return err
+	}
+	t.replace(x)
+	return nil
+}
+
 // AddNoise moves the state by noise of the caller's own, with the program of Combine:
 //
 //	x ← x + Σ_j P_j s_j ξ
@@ -265,19 +307,6 @@ func (t *Trajectory) read(b *device.Buffer, dst []float32) error {
 		return err
 	}
 	return downloadPadded(b, dst)
-}
-
-// downloadPadded copies the first len(dst) values of a buffer.
-func downloadPadded[T device.Float](b *device.Buffer, dst []T) error {
-	if b.Size() == len(dst) {
-		return device.Download(b, dst)
-	}
-	all := make([]T, b.Size())
-	if err := device.Download(b, all); err != nil {
-		return err
-	}
-	copy(dst, all)
-	return nil
 }
 
 // Close frees the device's memory. It may be called twice.

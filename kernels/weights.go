@@ -1,11 +1,15 @@
 package kernels
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
 )
 
 // Weights are the values of a network's parameters on the device: immutable,
@@ -167,4 +171,50 @@ func (m *Model) split(flat []float32) [][]float32 {
 		flat = flat[n:]
 	}
 	return out
+}
+
+// flatten joins the gradients of the trained parameters to one flat tensor, with
+// zeros for frozen ones.
+func (m *Model) flatten(g *graph.Graph, grads []*Node) *Node {
+	var parts []*Node
+	for _, p := range m.params {
+		if p.Frozen {
+			parts = append(parts, graph.Zeros(g, shapes.Make(m.dtype, p.Size())))
+			continue
+		}
+		parts = append(parts, graph.Reshape(grads[0], p.Size()))
+		grads = grads[1:]
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return graph.Concatenate(parts, 0)
+}
+
+// zeros makes a flat tensor of zeros on the device.
+func (m *Model) zeros(ctx context.Context) (*device.Buffer, error) {
+	return m.flatBy(ctx, "zeros", func(g *graph.Graph) *Node { return graph.Zeros(g, shapes.Make(m.dtype, m.size)) })
+}
+
+// copyFlat copies a flat tensor on the device.
+func (m *Model) copyFlat(ctx context.Context, b *device.Buffer) (*device.Buffer, error) {
+	return m.flatBy(ctx, "copy", func(g *graph.Graph) *Node {
+		return graph.MulScalar(graph.Parameter(g, "x", shapes.Make(m.dtype, m.size)), 1)
+	}, device.Use(b))
+}
+
+// flatBy runs a small program that gives a flat tensor.
+func (m *Model) flatBy(ctx context.Context, name string, build func(g *graph.Graph) *Node,
+	args ...device.Arg,
+) (*device.Buffer, error) {
+	p, err := m.dev.Program(ctx, fmt.Sprintf("%s %s %d", name, m.dtype, m.size),
+		func(g *graph.Graph) []*Node { return []*Node{build(g)} })
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Run(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
 }
