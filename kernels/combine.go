@@ -32,7 +32,7 @@ func (m *Model) combine(ctx context.Context, args *batchArgs, batch, h int, x *d
 	return out[0], nil
 }
 
-// withHistory appends h parts of a history to the arguments of a program; x stands in for those that have not been made.
+// withHistory appends h parts of a history to the arguments of a program; x stands in for those not made yet.
 func withHistory(args []device.Arg, history []*device.Buffer, h int, x *device.Buffer) []device.Arg {
 	for i := range h {
 		part := x

@@ -121,7 +121,7 @@ def test_the_wheel_is_for_this_platform_and_brings_the_plugin(wheel: Path) -> No
         r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt")
     )
     # What the server compares the plugin with is of the same release.
-    assert plugin.partition(";")[0] in (ROOT / "kernels/device/pinned.go").read_text(encoding="utf-8")
+    assert plugin.partition(";")[0] in (ROOT / "kernels/device/verify.go").read_text(encoding="utf-8")
     assert {"notebook", "torch", "cuda"} <= set(told.get_all("Provides-Extra", []))
 
 

@@ -29,19 +29,19 @@ func Donated(name string) string { return shim.DonorPrefix + name }
 // [Donated]). Once the run has started the buffer is unusable, even if the run fails.
 func Donate(b *Buffer) Arg { return Arg{buf: b, donate: true} }
 
-// fit compares the arguments with the program's parameters.
-func fit(p *Program, want []shapes.Shape, args []Arg) error {
+// fit compares the arguments of a run on a device with the program's parameters.
+func fit(key string, dev *Device, want []shapes.Shape, args []Arg) error {
 	if len(args) != len(want) {
-		return &ArgumentError{Key: p.key, Index: -1, Err: fmt.Errorf("got %d arguments, want %d", len(args), len(want))}
+		return &ArgumentError{Key: key, Index: -1, Err: fmt.Errorf("got %d arguments, want %d", len(args), len(want))}
 	}
 	for i, a := range args {
 		switch {
 		case a.buf == nil:
-			return &ArgumentError{Key: p.key, Index: i, Err: errors.New("the buffer is nil")}
-		case a.buf.dev != p.dev:
-			return &ArgumentError{Key: p.key, Index: i, Err: errors.New("the buffer belongs to another device")}
+			return &ArgumentError{Key: key, Index: i, Err: errors.New("the buffer is nil")}
+		case a.buf.dev != dev:
+			return &ArgumentError{Key: key, Index: i, Err: errors.New("the buffer belongs to another device")}
 		case !a.buf.shape.Equal(want[i]):
-			return &ArgumentError{Key: p.key, Index: i, Err: fmt.Errorf("got %s, want %s", a.buf.shape, want[i])}
+			return &ArgumentError{Key: key, Index: i, Err: fmt.Errorf("got %s, want %s", a.buf.shape, want[i])}
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func fit(p *Program, want []shapes.Shape, args []Arg) error {
 // lock takes every argument's lock, exclusive for donations, and answers an
 // error if one of them is not live. Locks are taken in the order of the buffers'
 // ids, so that concurrent runs cannot wait for each other in a circle.
-func lock(p *Program, args []Arg) (unlock func(), err error) {
+func lock(key string, args []Arg) (unlock func(), err error) {
 	order := make([]int, len(args))
 	for i := range order {
 		order[i] = i
@@ -61,7 +61,7 @@ func lock(p *Program, args []Arg) (unlock func(), err error) {
 	for n := 1; n < len(order); n++ {
 		i, j := order[n-1], order[n]
 		if args[i].buf == args[j].buf && (args[i].donate || args[j].donate) {
-			return nil, &ArgumentError{Key: p.key, Index: j, Err: fmt.Errorf("it is argument %d's buffer again, and donated", i)}
+			return nil, &ArgumentError{Key: key, Index: j, Err: fmt.Errorf("it is argument %d's buffer again, and donated", i)}
 		}
 	}
 	order = slices.CompactFunc(order, func(i, j int) bool { return args[i].buf == args[j].buf })
@@ -85,7 +85,7 @@ func lock(p *Program, args []Arg) (unlock func(), err error) {
 	for i, a := range args {
 		if err := a.buf.usable(); err != nil {
 			unlock()
-			return nil, &ArgumentError{Key: p.key, Index: i, Err: err}
+			return nil, &ArgumentError{Key: key, Index: i, Err: err}
 		}
 	}
 	return unlock, nil

@@ -29,7 +29,8 @@ type Stats struct {
 // cache keeps the executables used last. One key is compiled once at a time; an
 // evicted executable is finalised when its last run ends.
 type cache struct {
-	dev    *Device
+	enter  func() error // announces a compilation; leave ends it
+	leave  func()
 	flight singleflight.Group
 
 	mu    sync.Mutex
@@ -49,25 +50,26 @@ type executable struct {
 	evicted bool // guarded by cache.mu
 }
 
-func newCache(dev *Device, size int) (*cache, error) {
+// newCache returns a cache of so many executables. A compilation runs between enter and leave.
+func newCache(size int, enter func() error, leave func()) (*cache, error) {
 	l, err := lru.NewLRU(size, func(_ string, exe *executable) {
 		exe.evicted = true
 		exe.finalizeIfIdle()
 	})
-	return &cache{dev: dev, lru: l}, err
+	return &cache{enter: enter, leave: leave, lru: l}, err
 }
 
-// acquire returns the program's executable for the length of one run, which ends
-// with release.
-func (c *cache) acquire(ctx context.Context, p *Program) (*executable, error) {
+// acquire returns the key's executable for the length of one run, which ends with release; where there is none it is
+// compiled.
+func (c *cache) acquire(ctx context.Context, key string, compile func() (*executable, error)) (*executable, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if exe := c.lookup(p.key); exe != nil {
+		if exe := c.lookup(key); exe != nil {
 			return exe, nil
 		}
-		if err := c.await(ctx, p); err != nil {
+		if err := c.await(ctx, key, compile); err != nil {
 			return nil, err
 		}
 		// Look again: in a small cache the executable may be gone already, and
@@ -75,10 +77,10 @@ func (c *cache) acquire(ctx context.Context, p *Program) (*executable, error) {
 	}
 }
 
-// await has the program compiled, or waits for who compiles it already.
-func (c *cache) await(ctx context.Context, p *Program) error {
-	defer waitsFor(ctx, p.key)()
-	done := c.flight.DoChan(p.key, func() (any, error) { return nil, c.fill(p) })
+// await has a program compiled, or waits for who compiles it already.
+func (c *cache) await(ctx context.Context, key string, compile func() (*executable, error)) error {
+	defer waitsFor(ctx, key)()
+	done := c.flight.DoChan(key, func() (any, error) { return nil, c.fill(key, compile) })
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -102,15 +104,15 @@ func (c *cache) lookup(key string) *executable {
 
 // fill compiles a program into the cache. It runs on its own goroutine, and
 // enters the device because its caller may leave before it is done.
-func (c *cache) fill(p *Program) error {
-	if err := c.dev.enter(); err != nil {
+func (c *cache) fill(key string, compile func() (*executable, error)) error {
+	if err := c.enter(); err != nil {
 		return err
 	}
-	defer c.dev.leave()
-	if c.has(p.key) {
+	defer c.leave()
+	if c.has(key) {
 		return nil // another flight landed between the caller's look and this one
 	}
-	exe, err := compile(c.dev.backend, p)
+	exe, err := compile()
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (c *cache) fill(p *Program) error {
 	defer c.mu.Unlock()
 	c.stats.Compiled++
 	c.stats.CompileSeconds += exe.seconds
-	if c.lru.Add(p.key, exe) {
+	if c.lru.Add(key, exe) {
 		c.stats.Evicted++
 	}
 	return nil
@@ -143,7 +145,6 @@ func (c *cache) snapshot() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Programs = c.lru.Len()
-	s.FromDisk, s.Rewritten = c.dev.fromDisk(), c.dev.rewritten()
 	return s
 }
 

@@ -48,32 +48,6 @@ type client struct {
 	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
 }
 
-// Open finds a backend and starts it. It never downloads anything. Where
-// [Config.Plugin] or ANISOFLIGHT_PLUGIN names a file, that file is used or Open
-// fails with a [*PluginError]; a search that finds nothing usable ends with the
-// pure-Go backend and one warning. Of several devices it returns the first; see [Device.Peers].
-func Open(cfg Config) (*Device, error) {
-	h := thisHost()
-	cfg = cfg.withDefaults(h.env)
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
-	d := &Device{client: &client{cfg: cfg}}
-	if err := d.start(h); err != nil {
-		return nil, err
-	}
-	if err := d.share(); err != nil {
-		d.backend.Finalize()
-		return nil, err
-	}
-	programs, err := newCache(d, cfg.Programs)
-	if err != nil {
-		return nil, err
-	}
-	d.programs = programs
-	return d, nil
-}
-
 // Name says what runs the programs: "xla:cpu", "xla:cuda" or "go".
 func (d *Device) Name() string { return d.report.Name }
 
@@ -89,6 +63,7 @@ func (d *Device) Ordinal() int { return int(d.ordinal) }
 // Stats returns the counters of the programs of all devices, and of this one's buffers.
 func (d *Device) Stats() Stats {
 	s := d.programs.snapshot()
+	s.FromDisk, s.Rewritten = d.fromDisk(), d.rewritten()
 	s.BufferBytes = d.held.Load()
 	s.BytesUp, s.BytesDown = d.up.Load(), d.down.Load()
 	return s
@@ -113,19 +88,6 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// share makes the devices that the configuration asks for, of which d is the first.
-func (d *Device) share() error {
-	n, err := d.cfg.count(d.Name(), d.backend.NumDevices())
-	if err != nil {
-		return err
-	}
-	d.devices, d.report.Used = []*Device{d}, n
-	for k := 1; k < n; k++ {
-		d.devices = append(d.devices, &Device{client: d.client, ordinal: backends.DeviceNum(k)})
-	}
-	return nil
-}
-
 // enter announces a call that uses the backend and must be followed by leave.
 // It is not a lock: calls may nest, and none can wait for Close.
 func (d *Device) enter() error {
@@ -139,3 +101,9 @@ func (d *Device) enter() error {
 }
 
 func (d *Device) leave() { d.inside.Done() }
+
+// Work returns what each kind of program has done; a kind is the first word of a
+// program's key.
+func (d *Device) Work() map[string]Work {
+	return d.work.snapshot()
+}

@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 )
 
@@ -85,3 +86,17 @@ func (e *ArgumentError) Error() string {
 }
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// recovered turns a panic into a *ProgramError: the one place where gomlx's
+// panics end.
+func recovered(key, phase string, err *error) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	cause, ok := r.(error)
+	if !ok {
+		cause = fmt.Errorf("%v", r)
+	}
+	*err = &ProgramError{Key: key, Phase: phase, Err: cause, Stack: debug.Stack()}
+}

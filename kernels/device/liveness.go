@@ -9,6 +9,18 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
+// Memory is what a compiled program needs on the device, in bytes, as its compiler
+// counts it.
+type Memory struct {
+	Arguments int64 `json:"arguments"`
+	Outputs   int64 `json:"outputs"`
+	Aliased   int64 `json:"aliased"` // of the outputs, what lies in the memory of donated arguments
+	Temporary int64 `json:"temporary"`
+}
+
+// Total returns the most that is in use at once.
+func (m Memory) Total() int64 { return m.Arguments + m.Outputs - m.Aliased + m.Temporary }
+
 // Of what the buffers come to, XLA for CPU needs between 1.1 and 1.35 times as much,
 // whatever the network, the mode of the step and the batch: it fuses less and pads.
 const unfused = 1.25

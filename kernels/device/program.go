@@ -2,10 +2,12 @@ package device
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"reflect"
 	"time"
 
 	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/distributed"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
@@ -62,7 +64,7 @@ func (d *Device) Program(ctx context.Context, key string, build func(g *graph.Gr
 	for _, option := range options {
 		option(p)
 	}
-	exe, err := d.programs.acquire(ctx, p)
+	exe, err := p.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,106 +80,119 @@ func (p *Program) Key() string { return p.key }
 // matrix products, a multiply-add being two.
 func (p *Program) FLOPs() int64 { return p.flops }
 
-// Run executes the program and returns its outputs, new buffers that the caller
-// releases. It blocks the goroutine until the device is done; ctx is looked at
-// while the program is being compiled and before it starts, not while it runs.
-//
-// Arguments that do not fit give an [*ArgumentError] (which wraps [ErrDonated] or
-// [ErrReleased] for dead buffers) and leave every buffer as it was. A failure of
-// the run itself is a [*ProgramError]; donated buffers are lost.
-func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
+// Memory returns what the program needs; ok is false where the backend does not tell.
+func (p *Program) Memory(ctx context.Context) (m Memory, ok bool, err error) {
 	if err := p.dev.enter(); err != nil {
-		return nil, err
+		return m, false, err
 	}
 	defer p.dev.leave()
-	exe, err := p.dev.programs.acquire(ctx, p)
+	exe, err := p.acquire(ctx)
 	if err != nil {
-		return nil, err
+		return m, false, err
 	}
 	defer exe.release()
-	if err := fit(p, exe.inputs, args); err != nil {
-		return nil, err
+	// gomlx keeps what PJRT reports in unexported fields of its XLA executable.
+	v := reflect.ValueOf(exe.exec)
+	for _, field := range []string{"exec", "OnDeviceMemoryUsageStats"} {
+		for v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		if v.Kind() != reflect.Struct {
+			return m, false, nil
+		}
+		if v = v.FieldByName(field); !v.IsValid() {
+			return m, false, nil
+		}
 	}
-	unlock, err := lock(p, args)
+	for field, dst := range map[string]*int64{
+		"Inputs": &m.Arguments, "Outputs": &m.Outputs, "Aliases": &m.Aliased, "Temporary": &m.Temporary,
+	} {
+		*dst = v.FieldByName(field).Int()
+	}
+	return m, m.Total() > 0, nil
+}
+
+// acquire returns the program's executable for the length of one run, which ends with its release.
+func (p *Program) acquire(ctx context.Context) (*executable, error) {
+	return p.dev.programs.acquire(ctx, p.key, p.compile)
+}
+
+// compile draws the program's graph and compiles it.
+func (p *Program) compile() (*executable, error) {
+	start := time.Now()
+	into := &capturing{Backend: p.dev.backend}
+	g, nodes, err := draw(into, p)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	if err := ctx.Err(); err != nil {
+	flops := countFLOPs(nodes)
+	if err := p.checkMemory(estimateMemory(nodes)); err != nil {
 		return nil, err
 	}
-
-	if d := p.dev; d.hostVisible && len(d.devices) > 1 {
-		d.together.RLock()
-		defer d.together.RUnlock()
-	}
-	out, err := p.launch(exe, args)
-	if err != nil {
+	if err := finish(p, g, nodes); err != nil {
 		return nil, err
 	}
-	return p.adopt(out)
+	_, inputs := into.exec.Inputs()
+	return &executable{exec: into.exec, inputs: inputs, seconds: time.Since(start).Seconds(), flops: flops}, nil
 }
 
-// launch executes a program on arguments that are locked, and gives up those that are donated.
-func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error) {
-	in := make([]backends.Buffer, len(args))
-	donate := make([]bool, len(args))
-	for i, a := range args {
-		in[i], donate[i] = a.buf.raw, a.donate
+// checkMemory refuses a program whose outputs and temporaries would not fit. Arguments
+// lie on the device already, or are small beside them.
+func (p *Program) checkMemory(m Memory) error {
+	available, known := p.dev.Available()
+	if needed := m.Total() - m.Arguments; known && needed > available {
+		return &MemoryError{Key: p.key, Needed: needed, Available: available}
 	}
-	began := time.Now()
-	out, err := execute(p.key, exe.exec, in, donate, p.dev.ordinal)
-	if err == nil {
-		p.dev.work.add(p, time.Since(began))
-	}
-	for i, a := range args {
-		if !a.donate {
-			continue
-		}
-		a.buf.state, a.buf.raw = donated, nil
-		a.buf.dev.held.Add(-int64(a.buf.shape.Memory()))
-		// XLA leaves the husks of a failed run's donations to us. The pure-Go
-		// backend may have handed the memory on: that is the collector's.
-		if err != nil && !p.dev.pureGo {
-			p.dev.free(in[i])
-		}
-	}
-	return out, err
+	return nil
 }
 
-// adopt makes buffers of a run's outputs, the k-th of one on several devices on
-// device k. Asking the backend for their shapes
-// here also fills go-xla's own record of them, which it would otherwise write
-// unguarded at the first of several concurrent reads.
-func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
-	res := make([]*Buffer, len(out))
-	for i, raw := range out {
-		shape, err := p.dev.backend.BufferShape(raw)
+func draw(backend backends.Backend, p *Program) (g *graph.Graph, nodes []*graph.Node, err error) {
+	defer recovered(p.key, "build", &err)
+	g = graph.NewGraph(backend, p.module())
+	if p.share > 0 {
+		mesh, err := distributed.NewDeviceMesh([]int{p.share}, []string{"device"})
+		if err == nil {
+			err = g.SetSPMD(mesh)
+		}
 		if err != nil {
-			for _, raw := range out {
-				p.dev.free(raw)
-			}
-			for _, b := range res[:i] {
-				b.dev.held.Add(-int64(b.shape.Memory()))
-			}
-			return nil, &ProgramError{Key: p.key, Phase: "run", Err: fmt.Errorf("output %d: %w", i, err)}
+			return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: err}
 		}
-		on := p.dev
-		if p.share > 0 {
-			on = p.dev.devices[i]
-		}
-		res[i] = newBuffer(on, raw, shape)
 	}
-	return res, nil
+	nodes = p.build(g)
+	if len(nodes) == 0 {
+		return nil, nil, &ProgramError{Key: p.key, Phase: "build", Err: errors.New("the graph has no outputs")}
+	}
+	return g, nodes, nil
 }
 
-func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool,
-	on backends.DeviceNum,
-) (out []backends.Buffer, err error) {
-	defer recovered(key, "run", &err)
-	out, err = exec.Execute(in, donate, on)
-	if err != nil {
-		return nil, &ProgramError{Key: key, Phase: "run", Err: err}
-	}
-	return out, nil
+func finish(p *Program, g *graph.Graph, nodes []*graph.Node) (err error) {
+	defer recovered(p.key, "compile", &err)
+	g.Compile(nodes...)
+	return nil
+}
+
+// capturing hands out builders that remember the executable they compile. A graph
+// keeps all its nodes as long as it lives, and its executable is all that a run needs.
+type capturing struct {
+	backends.Backend
+	exec backends.Executable
+}
+
+type capturingBuilder struct {
+	backends.Builder
+	into *capturing
+}
+
+// Builder returns the backend's builder, watched.
+func (c *capturing) Builder(name string) backends.Builder {
+	return &capturingBuilder{Builder: c.Backend.Builder(name), into: c}
+}
+
+// Compile keeps what the watched builder compiles.
+func (b *capturingBuilder) Compile(outputs []backends.Op, shardings []*backends.ShardingSpec) (backends.Executable,
+	error,
+) {
+	exec, err := b.Builder.Compile(outputs, shardings)
+	b.into.exec = exec
+	return exec, err
 }

@@ -1,8 +1,9 @@
 package device
 
 import (
-	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gomlx/gomlx/backends"
 )
@@ -57,8 +58,21 @@ func (r Report) clone() Report {
 	return r
 }
 
-func (d *Device) describe() {
-	for i := range d.backend.NumDevices() {
-		d.report.Devices = append(d.report.Devices, fmt.Sprint(d.backend.DeviceDescription(backends.DeviceNum(i))))
+// kindOf guesses from a plugin's file name and its folder, which is what its
+// client options depend on.
+func kindOf(path string) Kind {
+	name := strings.ToLower(filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
+	if strings.Contains(name, "cuda") || strings.Contains(name, "nvidia") || strings.Contains(name, "gpu") {
+		return CUDA
 	}
+	return CPU
+}
+
+// opened is a client of a plugin.
+type opened struct {
+	backend   backends.Backend
+	version   string       // of the plugin's PJRT API
+	rewritten func() int64 // places in programs that have another form than the graph library wrote
+	keeps     bool         // large allocations of the plugin are kept for its next run
+	fromDisk  func() int64 // programs that this process has read from disk instead of compiling them
 }

@@ -71,16 +71,6 @@ func rank(c Candidate) int {
 	return 1
 }
 
-// kindOf guesses from a plugin's file name and its folder, which is what its
-// client options depend on.
-func kindOf(path string) Kind {
-	name := strings.ToLower(filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
-	if strings.Contains(name, "cuda") || strings.Contains(name, "nvidia") || strings.Contains(name, "gpu") {
-		return CUDA
-	}
-	return CPU
-}
-
 // projectDirs lists the folders that may hold the project's .venv.
 func projectDirs(cfg Config, h host) []string {
 	if cfg.ProjectDir != "" {

@@ -10,6 +10,32 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
+// Open finds a backend and starts it. It never downloads anything. Where
+// [Config.Plugin] or ANISOFLIGHT_PLUGIN names a file, that file is used or Open
+// fails with a [*PluginError]; a search that finds nothing usable ends with the
+// pure-Go backend and one warning. Of several devices it returns the first; see [Device.Peers].
+func Open(cfg Config) (*Device, error) {
+	h := thisHost()
+	cfg = cfg.withDefaults(h.env)
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	d := &Device{client: &client{cfg: cfg}}
+	if err := d.start(h); err != nil {
+		return nil, err
+	}
+	if err := d.share(); err != nil {
+		d.backend.Finalize()
+		return nil, err
+	}
+	programs, err := newCache(cfg.Programs, d.enter, d.leave)
+	if err != nil {
+		return nil, err
+	}
+	d.programs = programs
+	return d, nil
+}
+
 // start opens the first backend that works and writes the report.
 func (d *Device) start(h host) error {
 	d.report.GPU = h.gpu
@@ -70,15 +96,6 @@ func (d *Device) try(c *Candidate) error {
 	return refused
 }
 
-// opened is a client of a plugin.
-type opened struct {
-	backend   backends.Backend
-	version   string       // of the plugin's PJRT API
-	rewritten func() int64 // places in programs that have another form than the graph library wrote
-	keeps     bool         // large allocations of the plugin are kept for its next run
-	fromDisk  func() int64 // programs that this process has read from disk instead of compiling them
-}
-
 func (d *Device) startXLA(c Candidate) error {
 	o, err := openXLA(c.Path, c.Kind, d.cfg)
 	if err != nil {
@@ -120,4 +137,23 @@ func (d *Device) noCUDA() string {
 		}
 	}
 	return "no CUDA plugin found; install one with `.venv/bin/pip install jax-cuda13-pjrt`, or choose \"cpu\""
+}
+
+func (d *Device) describe() {
+	for i := range d.backend.NumDevices() {
+		d.report.Devices = append(d.report.Devices, fmt.Sprint(d.backend.DeviceDescription(backends.DeviceNum(i))))
+	}
+}
+
+// share makes the devices that the configuration asks for, of which d is the first.
+func (d *Device) share() error {
+	n, err := d.cfg.count(d.Name(), d.backend.NumDevices())
+	if err != nil {
+		return err
+	}
+	d.devices, d.report.Used = []*Device{d}, n
+	for k := 1; k < n; k++ {
+		d.devices = append(d.devices, &Device{client: d.client, ordinal: backends.DeviceNum(k)})
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ func (p *Program) RunTogether(ctx context.Context, args ...Arg) ([]*Buffer, erro
 		return nil, err
 	}
 	defer d.leave()
-	exe, err := d.programs.acquire(ctx, p)
+	exe, err := p.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (p *Program) RunTogether(ctx context.Context, args ...Arg) ([]*Buffer, erro
 	if err := p.fitTogether(exe, args); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(p, args)
+	unlock, err := lock(p.key, args)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,8 @@ func (p *Program) fitTogether(exe *executable, args []Arg) error {
 		return &ArgumentError{Key: p.key, Index: -1, Err: fmt.Errorf("got %d arguments, want %d", len(args), p.share)}
 	}
 	for i := range args {
-		on := *p
-		on.dev = p.dev.devices[i]
 		var wrong *ArgumentError
-		if err := fit(&on, exe.inputs, args[i:i+1]); errors.As(err, &wrong) {
+		if err := fit(p.key, p.dev.devices[i], exe.inputs, args[i:i+1]); errors.As(err, &wrong) {
 			return &ArgumentError{Key: p.key, Index: i, Err: wrong.Err}
 		}
 	}

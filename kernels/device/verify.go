@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -91,44 +92,61 @@ var machines = map[string]elf.Machine{
 	"arm64": elf.EM_AARCH64,
 }
 
-// verdicts remembers between processes which checks a plugin file has passed: an
-// empty file per verdict in the user's cache folder, named by a hash of all that
-// the verdict depends on. A changed file has another name, so nothing expires.
-// Without a cache folder every process checks anew.
-type verdicts struct{ dir string }
+// pin is a plugin whose bytes are known.
+type pin struct {
+	wheel, folder, file string
+	size                int64
+	sha256              string
+}
 
-func openVerdicts() *verdicts { return &verdicts{dir: userCache("plugins")} }
+// pinned is the plugin of the wheel that `make build` installs: XLA for CPU, PJRT
+// API 0.106, Linux on amd64.
+var pinned = pin{
+	wheel:  "fastatomstruct-xla-cpu==2026.6.23",
+	folder: "fastatomstruct_xla_cpu",
+	file:   "libpjrt_cpu.so",
+	size:   273768800,
+	sha256: "0a0fe56ca17be9efc7b942e89e534e5e0ad4a0f1e369b66d27b62184509015b9",
+}
 
-// userCache names a folder of ours in the user's cache folder; empty where there is none.
-func userCache(name string) string {
-	dir, err := os.UserCacheDir()
+func (p pin) isAt(path string) bool {
+	return filepath.Base(path) == p.file && filepath.Base(filepath.Dir(path)) == p.folder
+}
+
+// check compares the file with the pin. Reading 270 MB takes the better part of a
+// second, so the verdict is remembered until the file changes.
+func (p pin) check(path string, info fs.FileInfo, known *verdicts) error {
+	wrong := func(what string) error {
+		return &PluginError{Path: path, Reason: fmt.Sprintf("%s; reinstall it with `pip install --force-reinstall %s`", what,
+			p.wheel)}
+	}
+	if info.Size() != p.size {
+		return wrong(fmt.Sprintf("it has %d bytes, the pinned wheel's has %d", info.Size(), p.size))
+	}
+	key := verdictKey("sha256", path, info, p.sha256)
+	if known.good(key) {
+		return nil
+	}
+	sum, err := sumOf(path)
 	if err != nil {
-		return ""
+		return &PluginError{Path: path, Reason: "it cannot be read", Err: err}
 	}
-	return filepath.Join(dir, "anisoflight", name)
+	if sum != p.sha256 {
+		return wrong("its checksum is not the pinned one")
+	}
+	known.remember(key)
+	return nil
 }
 
-// verdictKey names a check of a file in its present state under further conditions.
-func verdictKey(check, path string, info fs.FileInfo, conditions ...string) string {
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %d %d %q", check, path, info.Size(), info.ModTime().UnixNano(), conditions)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func (v *verdicts) good(key string) bool {
-	if v.dir == "" {
-		return false
+	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, f, make([]byte, 1<<20)); err != nil {
+		return "", err
 	}
-	_, err := os.Stat(filepath.Join(v.dir, key))
-	return err == nil
-}
-
-// remember is best effort: a read-only cache folder costs time, nothing else.
-func (v *verdicts) remember(key string) {
-	if v.dir == "" || os.MkdirAll(v.dir, 0o755) != nil {
-		return
-	}
-	if f, err := os.Create(filepath.Join(v.dir, key)); err == nil {
-		f.Close()
-	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

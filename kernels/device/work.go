@@ -14,21 +14,14 @@ type Work struct {
 	Seconds float64 // that the runs took; runs side by side count each
 }
 
-// Work returns what each kind of program has done; a kind is the first word of a
-// program's key.
-func (d *Device) Work() map[string]Work {
-	d.work.mu.Lock()
-	defer d.work.mu.Unlock()
-	return maps.Clone(d.work.kinds)
-}
-
 type workbook struct {
 	mu    sync.Mutex
 	kinds map[string]Work
 }
 
-func (b *workbook) add(p *Program, took time.Duration) {
-	kind, _, _ := strings.Cut(p.key, " ")
+// add counts a run of the program of that key.
+func (b *workbook) add(key string, flops int64, took time.Duration) {
+	kind, _, _ := strings.Cut(key, " ")
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.kinds == nil {
@@ -36,7 +29,13 @@ func (b *workbook) add(p *Program, took time.Duration) {
 	}
 	w := b.kinds[kind]
 	w.Runs++
-	w.FLOPs += p.flops
+	w.FLOPs += flops
 	w.Seconds += took.Seconds()
 	b.kinds[kind] = w
+}
+
+func (b *workbook) snapshot() map[string]Work {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.kinds)
 }
