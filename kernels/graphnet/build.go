@@ -4,42 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
-	"github.com/gomlx/gomlx/pkg/core/graph"
-
-	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-// inputs of a network, in the model's types; see [Net.Raw].
-type inputs struct {
-	z, noise, ratios, label *Node
-}
-
-// builder appends a program to a graph.
-type builder struct {
-	net   *Net
-	p     *program
-	g     *graph.Graph
-	s     *nn.Scope
-	in    inputs
-	batch int
-	wide  lib.DType // of everything but images
-	label *Node     // [B, Labels], after the label dropout
-
-	values []value
-}
-
-func newBuilder(n *Net, s *nn.Scope, in inputs) *builder {
-	return &builder{
-		net: n, p: n.program, g: in.z.Graph(), s: s, in: in,
-		batch: in.z.Shape().Dimensions[0], wide: in.noise.DType(), values: make([]value, len(n.program.nodes)),
-	}
-}
-
-// build appends every node and returns the output, [B, H, W, C]. It panics with a *fault
-// error that names the node.
-func (b *builder) build() *Node {
+// build appends every node and returns the output, [B, H, W, C]. It panics with an error that names the node.
+func (b *builder) build(c Config) *Node {
 	for i := range b.p.nodes {
 		o := &b.p.nodes[i]
 		v, err := b.apply(o)
@@ -49,7 +17,6 @@ func (b *builder) build() *Node {
 		b.values[i] = v
 	}
 	out := b.values[b.p.output]
-	c := b.net.cfg
 	want := []int{b.batch, c.ImgChannels, c.ImgResolution.Height, c.ImgResolution.Width}
 	if out.n == nil || !slices.Equal(out.dims(), want) || !out.n.DType().IsFloat() {
 		panic(graphError("the output must be floating of shape [batch %d %d %d], as img_channels and img_resolution say",
@@ -96,12 +63,4 @@ func shortLine(s string) string {
 		}
 	}
 	return s
-}
-
-// float converts to the wide floating type, unless v is floating already.
-func (b *builder) float(n *Node) *Node {
-	if n.DType().IsFloat() {
-		return n
-	}
-	return graph.ConvertDType(n, b.wide)
 }

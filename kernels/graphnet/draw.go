@@ -1,17 +1,15 @@
 package graphnet
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
-	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
@@ -22,13 +20,13 @@ var board = sync.OnceValues(func() (*device.Device, error) { return device.Open(
 // drawBatch is the batch that a graph is drawn with: one that no size of a file's is by chance.
 const drawBatch = 7
 
-// draw builds the network once and returns what does not fit together.
-func (n *Net) draw() error {
+// draw builds a network once and returns what does not fit together.
+func draw(n kernels.RawNetwork) error {
 	dev, err := board()
 	if err != nil {
 		return err
 	}
-	cost, err := dev.Cost(n.key, func(g *graph.Graph) []*graph.Node { return []*graph.Node{n.drawn(g)} })
+	cost, err := dev.Cost(n.Spec().Key, func(g *graph.Graph) []*graph.Node { return []*graph.Node{drawn(n, g)} })
 	var bad *nn.ConfigError
 	switch {
 	case errors.As(err, &bad):
@@ -42,7 +40,7 @@ func (n *Net) draw() error {
 	return nil
 }
 
-func (n *Net) drawn(g *graph.Graph) *Node {
+func drawn(n kernels.RawNetwork, g *graph.Graph) *Node {
 	arg := func(name string, dims ...int) *Node {
 		return graph.Parameter(g, name, shapes.Make(lib.Float32, dims...))
 	}
@@ -50,32 +48,14 @@ func (n *Net) drawn(g *graph.Graph) *Node {
 	for i, p := range n.Params() {
 		values = append(values, arg(fmt.Sprintf("p%d", i), p.DeviceShape()...))
 	}
-	c := n.cfg
-	z := arg("z", drawBatch, c.ImgResolution.Height, c.ImgResolution.Width, c.ImgChannels)
+	spec := n.Spec()
+	z := arg("z", drawBatch, spec.Height, spec.Width, spec.Channels)
 	var ratios, label *Node
-	if c.RatioEmbedding > 0 {
-		ratios = arg("ratios", drawBatch, c.RatioEmbedding)
+	if spec.Ratios > 0 {
+		ratios = arg("ratios", drawBatch, spec.Ratios)
 	}
-	if c.LabelDim > 0 {
-		label = arg("label", drawBatch, c.LabelDim)
+	if spec.Labels > 0 {
+		label = arg("label", drawBatch, spec.Labels)
 	}
 	return n.Raw(nn.NewScope(n.Params(), values), z, arg("noise", drawBatch), ratios, label)
 }
-
-// known holds the networks that have been parsed last: a server lists its models often.
-var known, _ = lru.New[[sha256.Size]byte, *Net](16)
-
-func remembered(config []byte, parse func() (*Net, error)) (*Net, error) {
-	key := sha256.Sum256(config)
-	if n, ok := known.Get(key); ok {
-		return n, nil
-	}
-	n, err := parse()
-	if err != nil {
-		return nil, err
-	}
-	known.Add(key, n)
-	return n, nil
-}
-
-func sqrt(n int) float64 { return math.Sqrt(float64(max(n, 1))) }

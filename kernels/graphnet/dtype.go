@@ -36,14 +36,3 @@ func kindOf(t lib.DType) kind {
 }
 
 func (k kind) String() string { return [...]string{"floating", "integer", "boolean"}[k] }
-
-// dtype returns the type in which a kind is computed: floats in the wide one.
-func (b *builder) dtype(k kind) lib.DType {
-	switch k {
-	case integer:
-		return lib.Int64
-	case boolean:
-		return lib.Bool
-	}
-	return b.wide
-}

@@ -77,42 +77,6 @@ func divide(c *call) value {
 	return c.b.pair(x, y, graph.Div)
 }
 
-// pair broadcasts two operands from the right, as PyTorch does, in the order of the larger.
-// With an image in bfloat16 among them, f is computed wide and rounded once.
-func (b *builder) pair(x, y value, f func(x, y *Node) *Node) value {
-	rank := max(x.rank(), y.rank())
-	x, y = x.raise(rank), y.raise(rank)
-	lead := larger(x, y)
-	xn, yn := x.like(lead), y.like(lead)
-	narrow := xn.DType() == lib.BFloat16 || yn.DType() == lib.BFloat16
-	xn, yn = b.promote(nn.Wide(xn), nn.Wide(yn))
-	out := f(xn, yn)
-	if narrow && out.DType().IsFloat() {
-		out = graph.ConvertDType(out, lib.BFloat16)
-	}
-	return value{n: out, at: lead.at}
-}
-
-// larger returns the operand in whose order the result of a pair is stored.
-func larger(x, y value) value {
-	if y.n.Shape().Size() > x.n.Shape().Size() {
-		return y
-	}
-	return x
-}
-
-// promote brings two operands to one type: a floating one if either is, else an integer one.
-func (b *builder) promote(x, y *Node) (*Node, *Node) {
-	t := x.DType()
-	switch {
-	case x.DType() == y.DType():
-		return x, y
-	case y.DType().IsFloat() || x.DType() == lib.Bool:
-		t = y.DType()
-	}
-	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
-}
-
 func relu(x *Node) *Node {
 	return graph.Where(graph.GreaterThan(x, graph.ZerosLike(x)), x, graph.ZerosLike(x))
 }
@@ -279,4 +243,11 @@ func dropout(c *call) value {
 		refuse("p must lie in [0, 1), got %v", p)
 	}
 	return x.with(nn.Dropout(c.b.s, x.n, p))
+}
+
+func scale(x *Node, by float64) *Node {
+	if by == 1 {
+		return x
+	}
+	return graph.MulScalar(x, by)
 }

@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -70,7 +73,7 @@ func New(c Config) (*Net, error) {
 		return nil, graphError("%v", err)
 	}
 	n.key = fmt.Sprintf("graph %x", sha256.Sum256(config))
-	return n, n.draw()
+	return n, draw(n)
 }
 
 // layOut lists the parameters.
@@ -153,11 +156,11 @@ func (n *Net) Spec() kernels.Spec {
 
 // Raw implements [kernels.RawNetwork].
 func (n *Net) Raw(s *nn.Scope, z, noise, ratios, label *Node) *Node {
-	b := newBuilder(n, s, inputs{z, noise, ratios, label})
+	b := newBuilder(n.program, s, inputs{z, noise, ratios, label})
 	if label != nil {
 		b.label = nn.DropRows(s, label, n.cfg.LabelDropout)
 	}
-	return b.build()
+	return b.build(n.cfg)
 }
 
 // Ratios implements [kernels.Trainable].
@@ -188,7 +191,7 @@ func initializer(p nn.Param) nn.Initializer {
 	case p.Optional || p.Frozen:
 		return nil
 	case len(p.Shape) >= 2:
-		return nn.Normal(1 / sqrt(p.Size()/p.Shape[0]))
+		return nn.Normal(1 / math.Sqrt(float64(max(p.Size()/p.Shape[0], 1))))
 	case strings.HasSuffix(p.Name, "weight"):
 		return func(_ *rand.Rand, dst []float32) {
 			for i := range dst {
@@ -197,4 +200,20 @@ func initializer(p nn.Param) nn.Initializer {
 		}
 	}
 	return nil
+}
+
+// known holds the networks that have been parsed last: a server lists its models often.
+var known, _ = lru.New[[sha256.Size]byte, *Net](16)
+
+func remembered(config []byte, parse func() (*Net, error)) (*Net, error) {
+	key := sha256.Sum256(config)
+	if n, ok := known.Get(key); ok {
+		return n, nil
+	}
+	n, err := parse()
+	if err != nil {
+		return nil, err
+	}
+	known.Add(key, n)
+	return n, nil
 }

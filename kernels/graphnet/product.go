@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -51,13 +50,6 @@ func addmm(c *call) value {
 	return c.b.pair(y, x, graph.Add)
 }
 
-func scale(x *Node, by float64) *Node {
-	if by == 1 {
-		return x
-	}
-	return graph.MulScalar(x, by)
-}
-
 func matmul(c *call) value {
 	other := "mat2"
 	if c.o.op == "matmul.default" {
@@ -77,18 +69,6 @@ func (c *call) multiply(x, y value) value {
 	pick := func(v value) []int { return slices.Clone(v.at[:r-2]) }
 	n := graph.DotGeneral(xn, []int{x.at[r-1]}, pick(x), yn, []int{y.at[r-2]}, pick(y))
 	return plain(n)
-}
-
-// alike brings the operands of a product to one floating type, the narrow one if either is.
-func (b *builder) alike(x, y *Node) (*Node, *Node) {
-	if x.DType() == y.DType() {
-		return x, y
-	}
-	t := x.DType()
-	if y.DType() == lib.BFloat16 {
-		t = y.DType()
-	}
-	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
 }
 
 // einsum takes one operand, whose axes it permutes, or two.
