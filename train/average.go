@@ -81,15 +81,3 @@ func Published(s *checkpoint.Run) (*schedule.Schedule, error) {
 	}
 	return average, nil
 }
-
-// published is the schedule that samplers see and that is saved: the average where there
-// is one.
-func (l *learner) published() *schedule.Schedule {
-	if l.average == nil {
-		return l.sched
-	}
-	if s, err := ofIncrements(l.sched, l.average); err == nil {
-		return s
-	}
-	return l.sched // an average whose increments have rounded away
-}

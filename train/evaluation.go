@@ -50,3 +50,12 @@ func (r *Run) watchEnergy(ctx context.Context, row *Row) error {
 	}
 	return nil
 }
+
+// Best returns where the energy was lowest; nil before anything was evaluated.
+func (r *Run) Best() *Best {
+	if r.watch.Best == nil {
+		return nil
+	}
+	best := r.watch.Best.Best
+	return &best
+}

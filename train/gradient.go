@@ -160,7 +160,8 @@ func sameTable(a, b [][][]float64) bool {
 	})
 }
 
-func zerosLike(theta [][]schedule.Theta) [][][]float64 {
+// zerosLike returns a table of zeros of the shape of another.
+func zerosLike[T ~[]float64](theta [][]T) [][][]float64 {
 	out := make([][][]float64, len(theta))
 	for r, row := range theta {
 		out[r] = make([][]float64, len(row))

@@ -63,7 +63,7 @@ func (l *learner) advance(ctx context.Context, b batch, from source) (Row, error
 	if err != nil {
 		return Row{}, err
 	}
-	skipped, stop := out.Skipped, l.risen(row)
+	skipped, stop := out.Skipped, l.watch.risen(row)
 	row.Loss = stats.Mean(out.Loss)
 	if l.theta != nil {
 		row.ScheduleLR = l.cfg.scheduleRamp().At(begin, end)
@@ -100,7 +100,7 @@ func (l *learner) verdict(row Row, skipped bool, stop error) error {
 	if lost != nil {
 		stop = lost
 	}
-	if stop == nil || lost == nil && l.risen(row) == nil {
+	if stop == nil || lost == nil && l.watch.risen(row) == nil {
 		return stop
 	}
 	if err := l.keepBest(); err != nil {
@@ -149,7 +149,7 @@ func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (mov
 	if !move || !setting.Finite(d.norm) {
 		return false, nil, nil
 	}
-	stop = l.watchNoise(d, *row)
+	stop = l.watch.noise(l.cfg, d, *row, float64(l.seen)/1000)
 	theta := l.sched.Theta() // a copy: l.theta stays with the schedule that it belongs to
 	l.adam.step(theta, clipped(d.mean, d.norm, l.cfg.ScheduleClip), d.active, row.ScheduleLR)
 	next, err := schedule.FromTheta(l.sched.Family(), l.sched.Labels(), theta, l.sched.T(), l.cfg.G0)
@@ -178,4 +178,42 @@ func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
 		}
 	}
 	return out
+}
+
+// keepBest puts the schedule of lowest energy in the place of the one that stands, and
+// begins its optimiser anew.
+func (l *learner) keepBest() error {
+	best := l.watch.Best
+	if best == nil {
+		return nil
+	}
+	s, err := ofIncrements(l.sched, best.increments)
+	if err != nil {
+		return err
+	}
+	l.startFrom(s)
+	return nil
+}
+
+// startFrom puts a schedule in the place of the one that stands, and begins anew
+// everything that follows it: its optimiser, its average, and what was noted of its gradient.
+func (l *learner) startFrom(s *schedule.Schedule) {
+	l.sched, l.theta = s, s.Theta()
+	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
+	l.previous, l.watch.sum = nil, nil
+	if l.average != nil {
+		l.average = increments(s)
+	}
+}
+
+// published is the schedule that samplers see and that is saved: the average where there
+// is one.
+func (l *learner) published() *schedule.Schedule {
+	if l.average == nil {
+		return l.sched
+	}
+	if s, err := ofIncrements(l.sched, l.average); err == nil {
+		return s
+	}
+	return l.sched // an average whose increments have rounded away
 }

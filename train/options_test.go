@@ -210,9 +210,9 @@ func TestNoiseStops(t *testing.T) {
 		r := &learner{theta: theta, cfg: Config{EarlyStop: StopNoise, EarlyStopWindow: 0.004}}
 		for i, v := range gradients {
 			d := thetaGradient{estimate: estimate{mean: [][][]float64{{{v, 0}}}, stderr: stderr}}
-			r.seen = int64(i)
 			var stopped *StoppedError
-			if errors.As(r.watchNoise(d, Row{Step: int64(i + 1), Kimg: float64(i+1) / 1000}), &stopped) {
+			row := Row{Step: int64(i + 1), Kimg: float64(i+1) / 1000}
+			if errors.As(r.watch.noise(r.cfg, d, row, float64(i)/1000), &stopped) {
 				stops = append(stops, stopped.Step)
 			}
 		}

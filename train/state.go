@@ -152,34 +152,3 @@ func (r *Run) restore(s *checkpoint.Run) error {
 	}
 	return nil
 }
-
-// store adds what early stopping remembers to a state.
-func (w *watch) store(s *checkpoint.Run) (err error) {
-	s.WindowSum = cloneTable(w.sum)
-	if w.Best != nil {
-		s.BestEnergies, s.BestIncrements = w.Best.energy, w.Best.increments // never written to again
-	}
-	s.Watch, err = json.Marshal(w)
-	return err
-}
-
-// restore is the inverse of store; tables must be like one of the schedule's.
-func (w *watch) restore(s *checkpoint.Run, like [][][]float64) error {
-	if s.Watch == nil {
-		return nil // a state of an older program
-	}
-	if err := json.Unmarshal(s.Watch, w); err != nil {
-		return stateError("early stop: %v", err)
-	}
-	if w.sum = cloneTable(s.WindowSum); w.sum != nil && !sameTable(w.sum, like) {
-		return stateError("the window of gradients does not fit the schedule")
-	}
-	if w.Best == nil {
-		return nil
-	}
-	w.Best.energy, w.Best.increments = s.BestEnergies, s.BestIncrements
-	if len(w.Best.energy) == 0 || !sameTable(w.Best.increments, like) {
-		return stateError("the best schedule is not whole")
-	}
-	return nil
-}

@@ -1,10 +1,11 @@
 package train
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 
-	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -38,15 +39,6 @@ type Best struct {
 	Energy float64 `json:"energy"`
 }
 
-// Best returns where the energy was lowest; nil before anything was evaluated.
-func (r *Run) Best() *Best {
-	if r.watch.Best == nil {
-		return nil
-	}
-	best := r.watch.Best.Best
-	return &best
-}
-
 // bestSchedule is the schedule of lowest energy.
 type bestSchedule struct {
 	Best
@@ -54,17 +46,16 @@ type bestSchedule struct {
 	increments [][][]float64 // of ln g
 }
 
-// watchNoise adds an estimate to the window and reports, at its end, whether what was
-// learned in it is more than noise: whether the mean estimate d̄ = (1/n) Σ d_i is longer
-// than its standard error √(Σ stderr_i²)/n.
-func (l *learner) watchNoise(d thetaGradient, row Row) error {
-	w := &l.watch
-	if !l.cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
+// noise adds an estimate to the window, which begins at kimg if there is none, and
+// reports, at its end, whether what was learned in it is more than noise: whether the
+// mean estimate d̄ = (1/n) Σ d_i is longer than its standard error √(Σ stderr_i²)/n.
+func (w *watch) noise(cfg Config, d thetaGradient, row Row, kimg float64) error {
+	if !cfg.stopsBy(StopNoise) || !setting.Finite(d.stderr) {
 		return nil
 	}
 	if w.sum == nil {
-		w.sum, w.Steps, w.Variance = zerosLike(l.theta), 0, 0
-		w.WindowEnd = float64(l.seen)/1000 + l.cfg.EarlyStopWindow
+		w.sum, w.Steps, w.Variance = zerosLike(d.mean), 0, 0
+		w.WindowEnd = kimg + cfg.EarlyStopWindow
 	}
 	for i, row := range d.mean {
 		for j, sub := range row {
@@ -87,45 +78,50 @@ func (l *learner) watchNoise(d thetaGradient, row Row) error {
 	return &StoppedError{row.Step, StopNoise, fmt.Sprintf(
 		"the mean gradient of the schedule over the last %g kimg, %.3g, is below its standard error, %.3g: there is "+
 			"nothing left to learn at this batch and window",
-		l.cfg.EarlyStopWindow, norm, stderr)}
+		cfg.EarlyStopWindow, norm, stderr)}
 }
 
 // risen returns an error where the evaluation in row shows a rise of the energy.
-func (l *learner) risen(row Row) error {
+func (w *watch) risen(row Row) error {
 	if !(row.EvalRise > riseBound*row.EvalRiseStderr) {
 		return nil
 	}
-	best := l.watch.Best
+	best := w.Best
 	return &StoppedError{row.Step, StopEnergy, fmt.Sprintf(
 		"the energy on the evaluation set has risen from %.4g (step %d) to %.4g, by %.3g ± %.2g; the schedule of step %d "+
 			"is kept. Lower schedule_lr or, if the stage is anisotropic, give the network ratio_embedding",
 		best.Energy, best.Step, row.EvalEnergy, row.EvalRise, row.EvalRiseStderr, best.Step)}
 }
 
-// keepBest puts the schedule of lowest energy in the place of the one that stands, and
-// begins its optimiser anew.
-func (l *learner) keepBest() error {
-	best := l.watch.Best
-	if best == nil {
-		return nil
+// store adds what early stopping remembers to a state.
+func (w *watch) store(s *checkpoint.Run) (err error) {
+	s.WindowSum = cloneTable(w.sum)
+	if w.Best != nil {
+		s.BestEnergies, s.BestIncrements = w.Best.energy, w.Best.increments // never written to again
 	}
-	s, err := ofIncrements(l.sched, best.increments)
-	if err != nil {
-		return err
-	}
-	l.startFrom(s)
-	return nil
+	s.Watch, err = json.Marshal(w)
+	return err
 }
 
-// startFrom puts a schedule in the place of the one that stands, and begins anew
-// everything that follows it: its optimiser, its average, and what was noted of its gradient.
-func (l *learner) startFrom(s *schedule.Schedule) {
-	l.sched, l.theta = s, s.Theta()
-	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
-	l.previous, l.watch.sum = nil, nil
-	if l.average != nil {
-		l.average = increments(s)
+// restore is the inverse of store; tables must be like one of the schedule's.
+func (w *watch) restore(s *checkpoint.Run, like [][][]float64) error {
+	if s.Watch == nil {
+		return nil // a state of an older program
 	}
+	if err := json.Unmarshal(s.Watch, w); err != nil {
+		return stateError("early stop: %v", err)
+	}
+	if w.sum = cloneTable(s.WindowSum); w.sum != nil && !sameTable(w.sum, like) {
+		return stateError("the window of gradients does not fit the schedule")
+	}
+	if w.Best == nil {
+		return nil
+	}
+	w.Best.energy, w.Best.increments = s.BestEnergies, s.BestIncrements
+	if len(w.Best.energy) == 0 || !sameTable(w.Best.increments, like) {
+		return stateError("the best schedule is not whole")
+	}
+	return nil
 }
 
 // riseBound is how many standard errors above the lowest energy count as a rise.
