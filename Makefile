@@ -95,7 +95,7 @@ test-browser: build $(VENV)/.browser ## the quick start in JupyterLab and Chromi
 	cd client_py && $(abspath $(PY)) -m pytest -q browser
 
 FLEET_VENV ?= .venv-fleet
-test-fleet: build | $(FLEET_VENV)/bin/python ## rows and recipes by actors of Ray, and the files for clusters (minutes)
+test-fleet: build | $(FLEET_VENV)/bin/python ## actors of Ray, processes of MPI, and the files for clusters (minutes)
 	cd client_py && PYTHONPATH=$(CURDIR)/client_py OMP_NUM_THREADS=1 $(abspath $(FLEET_VENV))/bin/python -m pytest -q fleet
 
 $(FLEET_VENV)/bin/python:

@@ -287,20 +287,3 @@ func partState(seed uint64, step int64, part int) []uint64 {
 	}
 	return state
 }
-
-// extend appends the samples of more.
-func (t *Terms) extend(more *Terms) {
-	for _, p := range []struct {
-		dst *[]float64
-		src []float64
-	}{
-		{&t.Residual, more.Residual},
-		{&t.ExplicitX, more.ExplicitX},
-		{&t.Implicit1, more.Implicit1},
-		{&t.Implicit2, more.Implicit2},
-		{&t.Implicit3, more.Implicit3},
-		{&t.Backprop, more.Backprop},
-	} {
-		*p.dst = append(*p.dst, p.src...)
-	}
-}

@@ -2,18 +2,21 @@ package kernels
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/collective"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
-// Replicas is a Trainer on several devices of one process. Each has the whole state, takes its share of the parts of a
-// batch, and moves its state by the gradient of all of them, so that all states stay the same.
+// Replicas is a Trainer on several devices of one process, or of several. Each has the whole state, takes its share of
+// the parts of a batch, and moves its state by the gradient of all of them, so that all states stay the same.
 //
 // What a step computes depends on the parts of the batch ([StepInput.Part]), and not on the devices that take them. In
 // round r device k has part rN + k, and device 0 adds to the gradient s of the rounds before:
@@ -22,9 +25,16 @@ import (
 //
 // which [collective.Sum] adds up in that order on XLA for CPU: the bits are those of one Trainer, for any N. On GPUs
 // the order of a round's terms is the collective library's. A batch of one part is computed by every device.
+//
+// Of several processes with M devices, device k of process i is device iM + k above, and [collective.Across] adds up.
+// Every process takes the same steps, each with the whole batch.
 type Replicas struct {
 	of   []*Trainer
 	lost bool
+
+	world  *processes.World // nil: this process alone
+	across *collective.Across
+	last   float64 // norm of the gradient before
 }
 
 // NewReplicas starts a trainer on each of the given devices, the first ones of a backend in order. The first has the
@@ -52,8 +62,11 @@ func (m *Model) NewReplicas(devices []*device.Device, cfg TrainerConfig, init []
 	return r, nil
 }
 
-// Len returns the number of devices.
-func (r *Replicas) Len() int { return len(r.of) }
+// Join makes the replicas of several processes one, before their first step. Every process has as many devices.
+func (r *Replicas) Join(w *processes.World) { r.world, r.across = w, &collective.Across{World: w} }
+
+// Len returns the number of devices of all processes.
+func (r *Replicas) Len() int { return len(r.of) * r.world.Size() }
 
 // Mode is [Trainer.Mode].
 func (r *Replicas) Mode() Mode { return r.of[0].Mode() }
@@ -112,29 +125,67 @@ func (r *Replicas) Close() {
 }
 
 // Step is [Trainer.Step] on all devices together. Once it has begun to move the states, one that fails loses them all.
+// Of several processes a step that has begun is not interrupted, and a process that cannot take it ends the others'.
 func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	first := r.of[0]
 	if r.lost && !first.done {
-		return StepOutput{}, ErrStateLost
+		return StepOutput{}, r.agree(ctx, 0, ErrStateLost)
 	}
-	if len(r.of) == 1 {
+	if len(r.of) == 1 && r.world == nil {
 		return first.Step(ctx, in)
 	}
 	n, err := first.checkStep(in)
+	if r.world != nil {
+		if err := ctx.Err(); err != nil {
+			return StepOutput{}, err
+		}
+		ctx = context.WithoutCancel(ctx)
+		err = r.agree(ctx, r.digest(in), err)
+	}
 	if err != nil {
 		return StepOutput{}, err
-	}
-	if in.Part == 0 || in.Part >= n {
-		return r.whole(ctx, in)
 	}
 	for _, t := range r.of {
 		t.flops = 0
 	}
-	out, err := r.inParts(ctx, in, n)
-	for _, t := range r.of {
-		out.FLOPs += t.flops
+	var out StepOutput
+	if in.Part == 0 || in.Part >= n {
+		out, err = r.whole(ctx, in)
+	} else {
+		out, err = r.inParts(ctx, in, n)
+		for _, t := range r.of {
+			out.FLOPs += t.flops
+		}
+	}
+	if r.last = out.GradNorm; out.Skipped {
+		r.last = 0
 	}
 	return out, err
+}
+
+// agree returns err, where there is one, after it has told the other processes; or that one of them cannot go on.
+func (r *Replicas) agree(ctx context.Context, digest uint64, err error) error {
+	if r.world == nil || r.of[0].done {
+		return err
+	}
+	return r.world.Agree(ctx, digest, err)
+}
+
+// digest returns a hash of what a step is made of, which is the same in all processes.
+func (r *Replicas) digest(in StepInput) uint64 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	hash := func(values ...any) (sum uint32) {
+		for _, v := range values {
+			b, err := binary.Append(nil, binary.LittleEndian, v)
+			if err != nil {
+				panic(err) // of a type without a fixed size, which none of these has
+			}
+			sum = crc32.Update(sum, table, b)
+		}
+		return sum
+	}
+	return uint64(hash(in.Images))<<32 | uint64(hash(in.Labels, in.G, in.Omega, in.NetworkG, in.Seed, in.Step, in.LR,
+		in.EMABeta, in.Clip, r.last, r.Count(), int64(in.Part), int64(len(r.of))))
 }
 
 // whole takes a step of one part on every device. A frozen network has nothing to keep the same: the first estimates.
@@ -170,30 +221,32 @@ func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput
 		shares[k], err = t.newShare(ctx, in, n, size)
 		return err
 	})
-	if err != nil {
+	if err := r.agree(ctx, uint64(parts), err); err != nil {
 		return StepOutput{}, err
 	}
-	out := StepOutput{Terms: &Terms{Mode: first.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
-	for from := 0; from < parts; from += devices {
-		terms := make([]Terms, devices)
-		active := min(devices, parts-from)
+	terms := make([]Terms, parts)
+	for from := 0; from < parts; from += r.Len() {
 		err := r.each(func(k int, t *Trainer) error {
-			if k >= active {
-				return nil
+			if part := from + r.world.Rank()*devices + k; part < parts {
+				return t.take(ctx, shares[k], &terms[part], in, part)
 			}
-			return t.take(ctx, shares[k], &terms[k], in, from+k)
+			return nil
 		})
-		if err != nil {
+		if err := r.agree(ctx, uint64(from), err); err != nil {
 			return StepOutput{}, err
 		}
-		for k := range active {
-			out.Terms.extend(&terms[k])
-		}
 		if first.cfg.TrainNetwork {
-			if err := r.sum(ctx, shares, from+devices >= parts); err != nil {
+			if err := r.sum(ctx, shares, from+r.Len() >= parts); err != nil {
 				return StepOutput{}, err
 			}
 		}
+	}
+	out := StepOutput{Terms: &Terms{Mode: first.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
+	if out.FLOPs, err = r.gather(ctx, terms, size*m.J(), n*m.J()); err != nil {
+		return StepOutput{}, err
+	}
+	for k := range terms {
+		out.Terms.extend(&terms[k])
 	}
 	for i, v := range out.Terms.Residual {
 		out.Loss[i/m.J()] += in.Omega[i] * v
@@ -213,25 +266,63 @@ func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput
 	return out, nil
 }
 
+// gather completes the terms of parts, of each the given number of values and of the last what remains of all, with
+// those of the other processes; and returns the FLOPs of those.
+func (r *Replicas) gather(ctx context.Context, terms []Terms, each, all int) (flops int64, err error) {
+	if r.world == nil {
+		return 0, nil
+	}
+	kinds := termsOf(r.of[0].cfg.Mode)
+	values := make([]float64, len(kinds)*all+1)
+	for i := range values {
+		values[i] = math.Copysign(0, -1) // which changes nothing that it is added to, not even a zero
+	}
+	places := func(do func(own *[]float64, at []float64)) {
+		for k := range terms {
+			fields := terms[k].fields()
+			for i, kind := range kinds {
+				do(fields[kind], values[i*all+k*each:i*all+min((k+1)*each, all)])
+			}
+		}
+	}
+	places(func(own *[]float64, at []float64) { copy(at, *own) })
+	for _, t := range r.of {
+		values[len(kinds)*all] += float64(t.flops)
+	}
+	if err := processes.Sum(ctx, r.world, values); err != nil {
+		return 0, err
+	}
+	places(func(own *[]float64, at []float64) { *own = at })
+	for _, t := range r.of {
+		t.flops = 0
+	}
+	return int64(values[len(kinds)*all]), nil
+}
+
 // sum adds the shares' gradients up. Unless it is the last time, all but the first begin anew.
 func (r *Replicas) sum(ctx context.Context, shares []*share, last bool) error {
 	sums := make([]*device.Buffer, len(shares))
 	for k, s := range shares {
 		sums[k] = s.sum
 	}
-	sums, err := collective.Sum(ctx, sums)
-	if err != nil {
+	var err error
+	if r.world == nil {
+		sums, err = collective.Sum(ctx, sums)
+	} else {
+		sums, err = r.across.Sum(ctx, sums)
+	}
+	for k := range sums {
+		shares[k].sum = sums[k]
+	}
+	if err != nil || last {
 		return err
 	}
 	for k, s := range shares {
-		s.sum = sums[k]
-	}
-	if last {
-		return nil
-	}
-	for k, s := range shares[1:] {
+		if r.world.Rank() == 0 && k == 0 {
+			continue
+		}
 		s.sum.Release()
-		if s.sum, err = r.of[k+1].model.zeros(ctx); err != nil {
+		if s.sum, err = r.of[k].model.zeros(ctx); err != nil {
 			return err
 		}
 	}

@@ -138,21 +138,20 @@ func readTerms(table *device.Buffer, mode Mode, n, batch, j int) (*Terms, error)
 	}
 	t := &Terms{Mode: mode, J: j}
 	for i, kind := range termsOf(mode) {
-		part := all[i*batch*j : i*batch*j+n*j : i*batch*j+n*j]
-		switch kind {
-		case termResidual:
-			t.Residual = part
-		case termExplicitX:
-			t.ExplicitX = part
-		case termImplicit1:
-			t.Implicit1 = part
-		case termImplicit2:
-			t.Implicit2 = part
-		case termImplicit3:
-			t.Implicit3 = part
-		case termBackprop:
-			t.Backprop = part
-		}
+		*t.fields()[kind] = all[i*batch*j : i*batch*j+n*j : i*batch*j+n*j]
 	}
 	return t, nil
+}
+
+// fields returns the terms in the order of the device's.
+func (t *Terms) fields() [termBackprop + 1]*[]float64 {
+	return [...]*[]float64{&t.Residual, &t.ExplicitX, &t.Implicit1, &t.Implicit2, &t.Implicit3, &t.Backprop}
+}
+
+// extend appends the samples of more.
+func (t *Terms) extend(more *Terms) {
+	from := more.fields()
+	for i, to := range t.fields() {
+		*to = append(*to, *from[i]...)
+	}
 }

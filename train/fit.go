@@ -10,7 +10,7 @@ import (
 
 // Memory says how a run's steps fit the device's memory.
 type Memory struct {
-	Devices int `json:"devices"` // that take the parts of a batch
+	Devices int `json:"devices"` // that take the parts of a batch, of all processes
 	// images of a batch on the device at a time; the batch's own number is all
 	Microbatch int   `json:"microbatch"`
 	Needed     int64 `json:"needed"` // bytes, an estimate
@@ -83,25 +83,27 @@ func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 	return fit, nil
 }
 
-// fitDevices is Fit on the devices of a model, each of which takes a part of the batch at a time. Where the parts are
-// left open and may be chosen, there is one for each device, or more where those would not fit.
-func (c Config) fitDevices(m *kernels.Model, choose bool) (fit Memory, err error) {
+// fitDevices is Fit on the devices of a model and as many of each other process, each of which takes a part of the
+// batch at a time. Where the parts are left open and may be chosen, there is one for each device, or more where those
+// would not fit.
+func (c Config) fitDevices(m *kernels.Model, processes int, choose bool) (fit Memory, err error) {
 	devices := m.Device().Peers()
+	all := len(devices) * processes
 	least, _ := devices[0].Available()
 	for _, d := range devices[1:] {
 		available, _ := d.Available()
 		least = min(least, available)
 	}
 	divided := c
-	if choose && c.Microbatch == 0 && len(devices) > 1 {
-		divided.Microbatch = partOf(c.Batch, len(devices))
+	if choose && c.Microbatch == 0 && all > 1 {
+		divided.Microbatch = partOf(c.Batch, all)
 	}
 	fit, err = divided.Fit(m, least)
 	var large *MemoryError
 	if errors.As(err, &large) {
 		fit, err = c.Fit(m, least)
 	}
-	fit.Devices = min(len(devices), partOf(c.Batch, max(1, fit.Microbatch)))
+	fit.Devices = min(all, partOf(c.Batch, max(1, fit.Microbatch)))
 	return fit, err
 }
 

@@ -2,10 +2,16 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -115,15 +121,19 @@ func (r *Run) open(src Sources, net kernels.Network, b *basis.Basis, values [][]
 		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",
 			spec.Ratios, b.J())
 	}
-	if r.memory, err = r.cfg.fitDevices(r.model, !src.goesOn); err == nil {
+	if r.memory, err = r.cfg.fitDevices(r.model, src.World.Size(), !src.goesOn); err == nil {
 		if r.memory.Microbatch < r.cfg.Batch {
 			r.cfg.Microbatch = r.memory.Microbatch
 		}
-		r.trainer, err = r.model.NewReplicas(dev.Peers()[:r.memory.Devices], r.cfg.Trainer(), values)
+		own := partOf(r.memory.Devices, src.World.Size())
+		r.trainer, err = r.model.NewReplicas(dev.Peers()[:own], r.cfg.Trainer(), values)
 	}
 	if err != nil {
 		r.model.Close()
 		return err
+	}
+	if src.World != nil {
+		r.trainer.Join(src.World)
 	}
 	r.peak = func() (float64, bool) {
 		peak, ok := dev.Peak()
@@ -153,6 +163,22 @@ func (r *Run) Memory() Memory { return r.memory }
 
 // Config returns the configuration with every default filled in.
 func (r *Run) Config() Config { return r.cfg }
+
+// Facts returns what has to be the same in all processes that take the run's steps.
+func (r *Run) Facts() []processes.Fact {
+	config, err := json.Marshal(r.cfg)
+	if err != nil {
+		panic(err) // it was stored as JSON
+	}
+	sum := sha256.Sum256(config)
+	return []processes.Fact{
+		{Name: "kind of device", Value: runtime.GOARCH + "/" + r.model.Device().Name()},
+		{Name: "number of devices", Value: strconv.Itoa(r.trainer.Len())},
+		{Name: "data set", Value: r.data.Hash()},
+		{Name: "configuration", Value: hex.EncodeToString(sum[:])},
+		{Name: "step", Value: strconv.FormatInt(r.step, 10)},
+	}
+}
 
 // Damage returns an error once the run's images have been found not to be what was written: no step can follow.
 func (r *Run) Damage() error {

@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -257,6 +258,8 @@ type Sources struct {
 	// Device is the first of those in use. A run takes as many of them as its batches have parts.
 	Device  *device.Device
 	Dataset *data.Dataset
+	// World is the processes that take the run's steps together, each with the whole data set; nil: this one alone.
+	World *processes.World
 
 	// Model is what Config.Model names; nil where Config.Network describes a new one.
 	Model *checkpoint.Model

@@ -287,6 +287,11 @@ def container(place: Place, where: str, words: list[str]) -> None:
         assert f" AS {target}\n" in (ROOT / "Containerfile").read_text(encoding="utf-8"), where
 
 
+def launched(place: Place, where: str, words: list[str]) -> None:
+    """What several processes do, as one; client_py/fleet starts them."""
+    ours(place, where, words[words.index("anisoflight") :])
+
+
 def cluster(place: Place, where: str, words: list[str]) -> None:
     """client_py/fleet has what is started; here, that the files exist."""
     for word in words:
@@ -308,6 +313,7 @@ PROGRAMS = {
     "kubectl": cluster,
     "make": make,
     "mkdir": nothing,
+    "mpiexec": launched,
     "pip": pip,
     "podman": container,
     "python": python,
@@ -315,6 +321,7 @@ PROGRAMS = {
     "ray": nothing,
     "sbatch": cluster,
     "source": nothing,
+    "srun": launched,
     "taskset": nothing,
 }
 

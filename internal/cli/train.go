@@ -36,6 +36,7 @@ as a model, and --resume goes on from there.`,
 		{Name: "save", Usage: "`name` of the model that is saved", Otherwise: "the run's"},
 		{Name: "resume", Kind: command.Toggle, Usage: "go on with a run of that name"},
 		{Name: "replace", Kind: command.Toggle, Usage: "replace a run and a model of that name"},
+		processesOption,
 	}, trainRequest, []command.Option{connect.MeasurePeakOption, connect.MemoryLimitOption}, connect.FolderOptions,
 		connect.GPUOptions),
 	Stores: true,
@@ -43,6 +44,14 @@ as a model, and --resume goes on from there.`,
 }
 
 func runTrain(ctx context.Context, e command.Env) error {
+	if connect.Joined(ctx) { // of a recipe, which is one process
+		return trainHere(ctx, e)
+	}
+	return withProcesses(ctx, e, trainHere)
+}
+
+// trainHere trains in this process, or by a server.
+func trainHere(ctx context.Context, e command.Env) error {
 	run := e.Text("name")
 	model := e.Text("save")
 	if model == "" {
@@ -178,6 +187,8 @@ func keep(ctx context.Context, c connect.Connection, e command.Env, run, model s
 	switch {
 	case info.State == "failed":
 		return errors.New("the run failed: " + info.Error)
+	case info.Step == 0 && info.State == "paused" && info.Error != "":
+		return errors.New(info.Error)
 	case info.Step == 0:
 		fmt.Fprintf(e.Out, "run %s: %s before its first step; nothing to save\n", run, info.State)
 		return nil
@@ -192,7 +203,8 @@ func keep(ctx context.Context, c connect.Connection, e command.Env, run, model s
 	if saved.Warning != "" {
 		fmt.Fprintf(e.Out, "warning: %s\n", saved.Warning)
 	}
-	if s := info.Stopped; s != nil && s.Step == info.Step {
+	stopped := info.Stopped != nil && info.Stopped.Step == info.Step
+	if s := info.Stopped; stopped {
 		fmt.Fprintf(e.Out, "stopped early (%s): %s\n", s.Reason, s.Message)
 	}
 	if info.State == "paused" {
@@ -201,6 +213,9 @@ func keep(ctx context.Context, c connect.Connection, e command.Env, run, model s
 			where = "--server " + at
 		}
 		fmt.Fprintf(e.Out, "go on with: anisoflight train --name %s --resume %s\n", run, where)
+		if info.Error != "" && !stopped {
+			return errors.New(info.Error)
+		}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/uploads"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
 // Config configures an engine. The zero value of each optional field means its default.
@@ -38,6 +39,9 @@ type Config struct {
 	// first needs it, and the engine closes that.
 	Device     *device.Device
 	OpenDevice func() (*device.Device, error)
+
+	// World is the processes that train the one run which is started in this one, their first; nil: it is alone.
+	World *processes.World
 }
 
 func (c Config) withDefaults() Config {
@@ -112,7 +116,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.runs = runs.Open(runs.Config{
 		Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
-		Logger: cfg.Logger,
+		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version,
 	})
 	e.warm()
 	return e, nil

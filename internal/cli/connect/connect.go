@@ -17,6 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 )
 
 // DataOption names the data folder.
@@ -55,6 +56,27 @@ type connectionKey struct{}
 // WithConnection returns a context under which WithServer uses the connection.
 func WithConnection(ctx context.Context, c Connection) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// worldKey is that of a context's world.
+type worldKey struct{}
+
+// Among returns a context under which the engine of this process trains with the processes of a world, whose first it
+// is; no other server does.
+func Among(ctx context.Context, w *processes.World) context.Context {
+	return context.WithValue(ctx, worldKey{}, w)
+}
+
+// worldOf returns the world of a context; nil where it has none.
+func worldOf(ctx context.Context) *processes.World {
+	w, _ := ctx.Value(worldKey{}).(*processes.World)
+	return w
+}
+
+// Joined reports whether WithServer would use a connection that is there already.
+func Joined(ctx context.Context) bool {
+	_, ok := ctx.Value(connectionKey{}).(Connection)
+	return ok
 }
 
 // patience is how long a command waits for a folder in use: for a server that starts, or another command that ends.
@@ -143,6 +165,10 @@ func folderBeside(dir string) string {
 
 // withRemote connects to a running server.
 func withRemote(ctx context.Context, e command.Env, location string, f func(Connection) error) error {
+	if w := worldOf(ctx); w != nil {
+		return fmt.Errorf("%d processes train in themselves, and %s is a server; end it, or start one process", w.Size(),
+			location)
+	}
 	for _, v := range e.Values {
 		if v.Local && strings.HasPrefix(v.Source, "flag ") {
 			e.Log.Warn("the server has a device of its own: --"+v.Flag()+" is not used", "server", location)

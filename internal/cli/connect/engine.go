@@ -47,6 +47,7 @@ func OpenEngine(ctx context.Context, e command.Env, lock *catalog.Lock) (_ *Engi
 		Dir: e.Text("data"), Version: command.Version(), Logger: e.Log,
 		MaxBytes: limit(e, "max_bytes"), MaxUploadBytes: limit(e, "max_upload_bytes"), MaxRequests: limit(e, "max_requests"),
 		Slots: limit(e, "slots"),
+		World: worldOf(ctx),
 		Warm:  warm(e), Apart: e.Has("dynamic_batching") && !e.Toggle("dynamic_batching"),
 	})
 	return o, err

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -40,6 +41,8 @@ func Error(err error) error {
 		program  *device.MemoryError
 		failed   *device.ProgramError
 		damage   *atomicdir.DamageError
+		peer     *processes.PeerError
+		alone    *processes.LostError
 	)
 	switch {
 	case err == nil:
@@ -84,6 +87,10 @@ func Error(err error) error {
 			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &failed) && failed.OutOfMemory():
 		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
+	case errors.As(err, &peer):
+		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", peer.Error())
+	case errors.As(err, &alone):
+		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", alone.Error())
 	case errors.As(err, &field):
 		return api.Errorf(api.BadRequest, "%s", field.Error())
 	case errors.As(err, &argument):

@@ -110,6 +110,7 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 	if cfg, err = resolved(cfg); err != nil {
 		return src, err
 	}
+	src.World = s.cfg.World
 	if src.Device, err = s.cfg.Device(); err != nil {
 		return src, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/train"
 )
 
@@ -47,6 +48,9 @@ func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
 	if now := r.Info().Kimg; target <= now {
 		return nil, api.Errorf(api.RunNotRunnable, "The run %q has seen %g kimg already", r.name, now).
 			WithHint("kimg counts from the run's beginning; ask for more than that.")
+	}
+	if err := s.join(ctx, r); err != nil {
+		return nil, err
 	}
 	work, stop := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
@@ -171,6 +175,8 @@ func (r *Run) outcome(why error) (state, text string) {
 	var early *train.StoppedError
 	var unstored *notStored
 	var fault *safely.Panic
+	var peer *processes.PeerError
+	var alone *processes.LostError
 	log := r.of.log
 	switch {
 	case why == nil:
@@ -184,6 +190,9 @@ func (r *Run) outcome(why error) (state, text string) {
 	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
 		log.Warn("run stopped early", "run", r.name, "reason", why)
 		return Done, ""
+	case errors.As(why, &peer), errors.As(why, &alone): // with the others again it goes on
+		log.Warn("run paused", "run", r.name, "error", why)
+		return Paused, api.ErrorOf(explain.Error(why)).Message
 	case errors.As(why, &memory): // there may be more of it later
 		log.Warn("run paused", "run", r.name, "error", why)
 		return Paused, api.ErrorOf(explain.Error(why)).Message

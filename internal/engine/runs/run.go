@@ -14,6 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
@@ -136,6 +137,8 @@ type Config struct {
 	Device    func() (*device.Device, error) // the device, opened where it is first needed
 	Precision kernels.Precision              // of runs that name none
 	Logger    *slog.Logger
+	World     *processes.World // that trains the one run which is started; nil: this process alone
+	Version   string           // of the program, which all processes have
 }
 
 // Runs are the training runs of one folder. Its methods may be called concurrently.
@@ -151,6 +154,8 @@ type Runs struct {
 
 	ending  chan struct{} // closed when the server ends
 	endOnce sync.Once
+
+	joined bool // the other processes have followed a run
 }
 
 // stepped reports whether there are steps that are not stored.

@@ -110,7 +110,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var src train.Sources
+	src := train.Sources{World: r.of.cfg.World}
 	if src.Device, err = r.of.cfg.Device(); err != nil {
 		return err
 	}

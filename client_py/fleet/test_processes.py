@@ -1,0 +1,211 @@
+"""One training by several processes that mpiexec starts: the bits of one process, whatever ends in the middle of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small import NETWORK
+
+import anisoflight
+from anisoflight.serve import find_binary
+
+ROOT = Path(__file__).parents[2]
+MPIEXEC = Path(sys.executable).with_name("mpiexec")
+STAGES: dict[str, list[str]] = {
+    "edm": ["--stage", "pretrain", "--network", json.dumps(NETWORK)],
+    "backprop": ["--stage", "isotropic", "--model", "tiny", "--estimator", "backprop", "--knots", "6"],
+    "full": ["--stage", "anisotropic", "--model", "tiny", "--estimator", "full", "--knots", "6"],
+}
+TIMES = [9, -2, -1]
+"""Of a row: its seconds, and the rates that follow from them."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("processes") / "data"
+    with anisoflight.serve(data=folder, environment={"ANISOFLIGHT_DEVICE": "cpu"}) as client:
+        client.put_dataset("blocks", np.random.default_rng(1).integers(0, 256, (300, 8, 8, 3), np.uint8))
+        client.create_run("tiny", stage="pretrain", dataset="blocks", network=NETWORK, batch=8, kimg=0.08).step(
+            2, progress=False
+        )
+        client.run("tiny").save("tiny")
+    return folder
+
+
+def train(data: Path, name: str, *more: str, processes: int = 1) -> subprocess.Popen[str]:
+    launcher = [str(MPIEXEC), "-n", str(processes)] if processes > 1 else []
+    words = [find_binary(), "train", "--data", str(data), "--name", name, "--device", "cpu", *more]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ANISOFLIGHT")}
+    return subprocess.Popen(
+        launcher + words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def trained(data: Path, name: str, *more: str, processes: int = 1) -> str:
+    with train(data, name, *more, processes=processes) as job:
+        told, _ = job.communicate(timeout=300)
+    assert job.returncode == 0, told
+    return told
+
+
+def state(data: Path, name: str) -> dict[str, Any]:
+    """All of a stored state, tensors as their bytes, but for what time its steps took."""
+    folder = data / "runs" / name / "state"
+    text = (folder / "state.safetensors").read_bytes()
+    size = int.from_bytes(text[:8], "little")
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    for tensor, about in json.loads(text[8 : 8 + size]).items():
+        if tensor != "__metadata__":
+            first, last = about["data_offsets"]
+            found[tensor] = text[8 + size + first : 8 + size + last]
+            if tensor == "rows":
+                rows = np.frombuffer(found[tensor]).reshape(about["shape"])
+                found[tensor] = np.delete(rows, TIMES, axis=1).tobytes()
+    if (folder / "schedule.json").exists():
+        found["schedule"] = json.loads((folder / "schedule.json").read_text(encoding="utf-8"))
+        found["schedule"].pop("provenance", None)
+    return found
+
+
+def second(name: str) -> int:
+    """The process of rank 1 that trains the run."""
+    for place in Path("/proc").iterdir():
+        try:
+            words, environment = (place / "cmdline").read_bytes(), (place / "environ").read_bytes()
+        except OSError:
+            continue
+        ours = words.startswith(find_binary().encode() + b"\0train\0") and name.encode() in words.split(b"\0")
+        if ours and b"PMI_RANK=1" in environment.split(b"\0"):
+            return int(place.name)
+    raise AssertionError(f"nobody follows {name}")
+
+
+def under_way(data: Path, name: str, job: subprocess.Popen[str]) -> None:
+    """Waits until some steps are stored."""
+    stored = data / "runs" / name / "state" / "run.json"
+    end = time.monotonic() + 120
+    while not stored.exists() or json.loads(stored.read_text(encoding="utf-8"))["step"] == 0:
+        assert job.poll() is None, job.communicate()[0]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_processes_are_devices_are_parts(data: Path, stage: str) -> None:
+    """Parameters, moments, average, θ and losses, to the bit; also of two processes with two devices each."""
+    common = ["--dataset", "blocks", "--batch", "8", "--kimg", "0.048", *STAGES[stage]]
+    trained(data, f"{stage}-parts", *common, "--microbatch", "4")
+    trained(data, f"{stage}-devices", *common, "--devices", "2")
+    trained(data, f"{stage}-processes", *common, processes=2)
+    want = state(data, f"{stage}-parts")
+    assert want["step"] == 6
+    assert len(want) > 12
+    for kind in ("devices", "processes"):
+        found = state(data, f"{stage}-{kind}")
+        assert {k for k in want if found[k] != want[k]} == set(), kind
+    trained(data, f"{stage}-four", *common, "--devices", "2", processes=2)
+    trained(data, f"{stage}-quarters", *common, "--microbatch", "2")
+    four, quarters = state(data, f"{stage}-four"), state(data, f"{stage}-quarters")
+    assert {k for k in quarters if four[k] != quarters[k]} == set()
+    assert four != want  # parts of another size round otherwise
+
+
+LONG = ["--dataset", "blocks", "--batch", "8", "--kimg", "2.4", *STAGES["backprop"]]
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path) -> dict[str, Any]:
+    """A run that nothing has interrupted."""
+    trained(data, "whole", *LONG, processes=2)
+    return state(data, "whole")
+
+
+def resumed(data: Path, name: str, tmp_path: Path, whole: dict[str, Any]) -> None:
+    """The run goes on with two processes, and a copy of it with one, to the same bits."""
+    shutil.copytree(data, tmp_path / "data")
+    trained(data, name, "--resume", processes=2)
+    trained(tmp_path / "data", name, "--resume")
+    for folder in (data, tmp_path / "data"):
+        found = state(folder, name)
+        assert {k for k in whole if found[k] != whole[k]} == set(), folder
+
+
+def test_a_process_that_is_killed_ends_all(data: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+    with train(data, "killed", *LONG, processes=2) as job:
+        under_way(data, "killed", job)
+        os.kill(second("killed"), signal.SIGKILL)
+        told, _ = job.communicate(timeout=60)
+    assert job.returncode != 0
+    assert "BAD TERMINATION" in told
+    assert "EXIT CODE: 9" in told
+    with pytest.raises(AssertionError, match="nobody follows"):
+        second("killed")
+    resumed(data, "killed", tmp_path, whole)
+
+
+def test_a_process_that_is_told_to_end_ends_all(data: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+    with train(data, "told", *LONG, processes=2) as job:
+        under_way(data, "told", job)
+        os.kill(second("told"), signal.SIGTERM)
+        told, _ = job.communicate(timeout=60)
+    assert job.returncode == 1
+    assert "anisoflight: The run cannot go on: process 1 of 2 has ended" in told
+    assert "go on with: anisoflight train --name told --resume" in told
+    resumed(data, "told", tmp_path, whole)
+
+
+def test_a_job_that_is_told_to_end_keeps_what_it_has(data: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+    """As a batch system does before the end of a job's time."""
+    with train(data, "ended", *LONG, processes=2) as job:
+        under_way(data, "ended", job)
+        job.send_signal(signal.SIGTERM)
+        told, _ = job.communicate(timeout=60)
+    assert "run ended: paused after step" in told
+    resumed(data, "ended", tmp_path, whole)
+
+
+def test_the_documents_commands(tmp_path: Path) -> None:
+    """As they stand, but shorter, where test_documents.py has only what each process does."""
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^mpiexec .*", text, re.MULTILINE)
+    assert len(lines) == 1
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    images = np.random.default_rng(1).integers(0, 256, (300, 8, 8, 1), np.uint8)
+    with anisoflight.serve(data=tmp_path / "data", environment={"ANISOFLIGHT_DEVICE": "cpu"}) as client:
+        client.put_dataset("digits", images, np.arange(300, dtype=np.int32) % 10)
+    paths = os.pathsep.join([str(MPIEXEC.parent), str(Path(find_binary()).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": paths, "ANISOFLIGHT_DEVICE": "cpu"}
+    words = [*shlex.split(lines[0]), "--kimg", "0.256"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "done after step 2" in done.stdout
+
+
+def test_what_is_in_the_way_is_said(data: Path, tmp_path: Path) -> None:
+    def refused(*more: str, processes: int = 2) -> str:
+        with train(data, "refused", "--dataset", "blocks", *STAGES["edm"], *more, processes=processes) as job:
+            told, _ = job.communicate(timeout=60)
+        assert job.returncode != 0, told
+        return told
+
+    assert "pip install mpich" in refused("--processes", str(tmp_path / "libmpi_abi.so"), processes=1)
+    other = Path(sys.prefix) / "lib" / "libmpi.so.12"
+    assert "it is no libmpi_abi.so" in refused("--processes", str(other), processes=1)
+    told = refused("--model", "nothing")
+    assert "process 0 of 2 has failed" in told
+    with anisoflight.serve(data=data, environment={"ANISOFLIGHT_DEVICE": "cpu"}) as client:
+        assert f"2 processes train in themselves, and {client.location} is a server" in refused()

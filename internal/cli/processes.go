@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/cli/connect"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/kernels/processes"
+	"github.com/anisoflight/anisoflight/kernels/processes/mpi"
+)
+
+// The values of processesOption, beside a library's file.
+const (
+	processesMPI = "mpi"
+	processesOne = "one"
+)
+
+// processesOption says whether this process trains with others.
+var processesOption = command.Option{
+	Name: "processes", Local: true,
+	Usage:     "what joins the processes that a launcher has started: `mpi`, the file of an MPI library, or one for none",
+	Otherwise: "mpi where mpiexec or srun has started several, else one",
+	OneOf:     []string{processesMPI, processesOne},
+}
+
+// withProcesses calls first in the first of several processes, or in the only one; the others follow it.
+func withProcesses(ctx context.Context, e command.Env, first func(context.Context, command.Env) error) (err error) {
+	library := e.Text("processes")
+	switch {
+	case library == processesOne, library == "" && !mpi.Launched():
+		return first(ctx, e)
+	case library == processesMPI:
+		library = ""
+	}
+	link, err := mpi.Open(library)
+	if err != nil {
+		return err
+	}
+	world := processes.New(link)
+	defer func() {
+		if world.Broken() { // where the others wait for what does not come, or are not there
+			e.Log.Error("all processes end", "error", err)
+			link.Abort()
+			os.Exit(1)
+		}
+		err = errors.Join(err, link.Close())
+	}()
+	if world.Rank() > 0 {
+		return follow(ctx, e, world)
+	}
+	err = first(connect.Among(ctx, world), e)
+	tellEnd(ctx, world, err)
+	return err
+}
+
+// tellEnd tells the other processes, unless they know, that this one ends.
+func tellEnd(ctx context.Context, w *processes.World, err error) {
+	if err == nil || errors.Is(err, command.ErrInterrupted) || ctx.Err() != nil {
+		err = processes.ErrEnded
+	}
+	_ = w.Agree(context.WithoutCancel(ctx), 0, err)
+}
+
+// follow trains as one of the processes that are not the first.
+func follow(ctx context.Context, e command.Env, w *processes.World) error {
+	err := api.CheckName("run", e.Text("name"))
+	if err == nil {
+		err = withDevice(ctx, e, w)
+	}
+	tellEnd(ctx, w, err)
+	return err
+}
+
+// withDevice follows on this process's devices.
+func withDevice(ctx context.Context, e command.Env, w *processes.World) error {
+	dev, err := connect.OpenDevice(e)
+	if err != nil {
+		return err
+	}
+	return errors.Join(runs.Follow(ctx, runs.Following{
+		Dir: e.Text("data"), Run: e.Text("name"), Version: command.Version(), Device: dev, World: w,
+	}), dev.Close())
+}
