@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from studies.reports.fairpage import EDGES, FD
 
@@ -40,38 +40,39 @@ def draw(axes: Axes, rows: pd.DataFrame, samplers: dict[str, str], column: str, 
         axes.plot([nfes.index(n) + offset for n in part["nfe"]], part[column], "o", ms=4, alpha=0.6, color=colours[k])
     axes.set(xlabel="evaluations of the network", yscale="log", xticks=range(len(nfes)))
     axes.set_xticklabels([str(n) for n in nfes])
-    for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        axis(ScalarFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(axis="y", which="both", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
 
 
-def figure(fair: pd.DataFrame, alone: pd.DataFrame) -> Figure:
-    """What `few` gains on plain networks, and what anisotropy alone does, by both distances."""
-    drawn = Figure(figsize=(11, 3.9))
+def figure(problems: dict[str, pd.DataFrame]) -> Figure:
+    """What `few` gains on plain networks, and what anisotropy alone does, by both distances; a row for each problem."""
+    drawn = Figure(figsize=(11, 0.9 + 2.9 * len(problems)))
     few = (COLOURS[0], "tab:green")
-    for i, (rows, samplers, column, colours) in enumerate(
-        (
-            (fair, FEW, FD, few),
-            (fair, FEW, EDGES, few),
-            (alone, ALONE, FD, COLOURS),
-            (alone, ALONE, EDGES, COLOURS),
-        )
-    ):
-        axes = drawn.add_subplot(1, 4, i + 1)
-        draw(axes, rows, samplers, column, colours)
-        axes.set_title({FD: "FD, principal components", EDGES: "FD, edges"}[column], fontsize=9)
-        axes.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.12))
+    columns = ((FEW, FD, few), (FEW, EDGES, few), (ALONE, FD, COLOURS), (ALONE, EDGES, COLOURS))
+    every = drawn.subplots(len(problems), len(columns), squeeze=False)
+    for row, (problem, rows) in enumerate(problems.items()):
+        for axes, (samplers, column, colours) in zip(every[row], columns, strict=True):
+            draw(axes, rows, samplers, column, colours)
+            axes.set_title({FD: "FD, principal components", EDGES: "FD, edges"}[column], fontsize=9)
+            if row == 0:
+                axes.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.12))
+            if row < len(problems) - 1:
+                axes.set_xlabel("")
+        every[row][0].set_ylabel(problem)
     drawn.tight_layout()
     return drawn
 
 
 def main() -> None:
     """Write docs/images/gain.png."""
-    fair, alone = (pd.read_csv(DOCS / "reports" / f"{name}-patches8.csv") for name in ("fair", "alone"))
+    problems = {"8×8 patches": "patches8", "16×16 fields": "fields16"}
+    rows = {title: pd.read_csv(DOCS / "reports" / f"alone-{name}.csv") for title, name in problems.items()}
     path = DOCS / "images" / "gain.png"
-    figure(fair, alone).savefig(path, dpi=110, metadata={"Software": None})
+    figure(rows).savefig(path, dpi=110, metadata={"Software": None})
     print(path)
 
 
