@@ -198,17 +198,56 @@ def test_anisotropy_alone_is_paired_by_network() -> None:
 
 def test_the_picture_has_every_network_of_the_reports() -> None:
     """A dot for each, from the numbers that are committed."""
-    fair_rows, alone_rows = (
-        pd.read_csv(picture.DOCS / "reports" / f"{name}-patches8.csv") for name in ("fair", "alone")
-    )
-    axes = picture.figure(fair_rows, alone_rows).axes
-    assert len(axes) == 4
-    dots = axes[0].get_lines()[1]
-    baseline = fair_rows[(fair_rows["network"] == "plain") & (fair_rows["sampler"] == fairpage.BASELINE[1])]
-    assert sorted(np.asarray(dots.get_ydata())) == pytest.approx(sorted(baseline["FD"]))
+    problems = {name: pd.read_csv(picture.DOCS / "reports" / f"alone-{name}.csv") for name in ("patches8", "fields16")}
+    axes = picture.figure(problems).axes
+    assert len(axes) == 8
+    for rows, first in zip(problems.values(), (axes[0], axes[4]), strict=True):
+        dots = first.get_lines()[1]
+        baseline = rows[(rows["network"] == "plain") & (rows["sampler"] == fairpage.BASELINE[1])]
+        assert len(baseline) == 15
+        assert sorted(np.asarray(dots.get_ydata())) == pytest.approx(sorted(baseline["FD"]))
     legend = axes[2].get_legend()
     assert legend is not None
     assert {text.get_text() for text in legend.get_texts()} == set(picture.ALONE.values())
+
+
+def test_the_figures_of_the_readme_are_those_of_the_report() -> None:
+    """Means and deviations over networks, and the quotients of anisotropy alone, as they are rounded there."""
+    text = (picture.DOCS.parent / "README.md").read_text(encoding="utf-8")
+    found = {name: pd.read_csv(picture.DOCS / "reports" / f"alone-{name}.csv") for name in ("patches8", "fields16")}
+
+    def of(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
+        rows = found[problem]
+        here = rows[(rows["network"] == "plain") & (rows["sampler"] == sampler) & (rows["nfe"] == nfe)]
+        return here.set_index("seed")[["FD", "edge FD"]]
+
+    def shown(line: str) -> list[list[str]]:
+        cells = line.replace("*", "").strip("| \n").split("|")[-3:]
+        return [re.findall(r"[\d.]+", cell) for cell in cells]
+
+    def rounded(value: float, digits: str) -> bool:
+        return abs(value - float(digits)) <= 0.5001 * 10.0 ** -len(digits.partition(".")[2])
+
+    names = list(picture.FEW)
+    lines = re.findall(r"^\|.*(?:iPNDM-4 from noise|\*\*`few`\*\*) \|.*$", text, re.MULTILINE)
+    for line, (problem, sampler) in zip(lines, [(p, s) for p in found for s in names], strict=True):
+        for nfe, cell in zip((3, 5, 9), shown(line), strict=True):
+            rows = of(problem, sampler, nfe)
+            values = [f(rows[column]) for column in rows for f in (np.mean, lambda x: np.std(x, ddof=1))]
+            assert len(rows) == 5
+            assert all(map(rounded, values, cell)), (line, nfe, values)
+
+    starts = {
+        "patches, from noise": ("patches8", "polynomial"),
+        "patches, from the matched start at σ = 20": ("patches8", "matched start at 20"),
+        "fields, from noise": ("fields16", "polynomial"),
+    }
+    for label, (problem, start) in starts.items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| {label} |"))
+        for nfe, cell in zip((3, 5, 9), shown(line), strict=True):
+            ours, theirs = (of(problem, f"fitted{kind} of order 3, {start}", nfe) for kind in ("", " isotropic"))
+            theirs = theirs.loc[ours.index]
+            assert all(map(rounded, ours.mean() / theirs.mean(), cell)), (line, nfe)
 
 
 def test_parts_are_measured_alone() -> None:
