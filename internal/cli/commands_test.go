@@ -272,6 +272,7 @@ func TestCommandErrors(t *testing.T) {
 			"bars", "--network", tinyNetwork,
 		}, "taken"},
 		"nothing to resume":    {[]string{"train", "--name", "unheard", "--resume"}, "unheard"},
+		"no MPI":               {[]string{"train", "--name", "x", "--processes", "nowhere.so"}, "pip install mpich"},
 		"no such devices":      {[]string{"doctor", "--devices", "none"}, `devices must be all`},
 		"unusable plugin":      {[]string{"doctor", "--device", "nowhere.so"}, "no such file"},
 		"address in use twice": {[]string{"serve", "--listen", "256.0.0.1:1"}, "cannot listen"},
