@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -10,8 +12,10 @@ import (
 // The choice is the best of the tries, it is told what it gains on samples held back, and sampling along it needs no
 // other setting than nfe.
 func TestFewChoosesAndIsSampled(t *testing.T) {
-	e := open(t)
-	putSmooth(t, e, "smooth", 96)
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1), 1)
+	e := reopen(t, dir, Config{})
+	putSmoothOf(t, e, "smooth", 96, 4)
 	made := makeGaussian(t, e, `{"name":"few","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,
 		"solvers":["ipndm","dpmpp2m"]}`)
 	f := made.Few

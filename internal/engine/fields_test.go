@@ -15,7 +15,7 @@ import (
 
 // fieldNet is a network of fields of 4×8 points in two channels.
 const fieldNet = `{"model_type":"SongUNet","img_resolution":[4,8],"img_channels":2,"model_channels":8,` +
-	`"channel_mult":[1,2],"num_blocks":1,"attn_resolutions":[2],"dropout":0}`
+	`"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
 
 var fieldSchema = api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, pixels.HWC, 4, 8, 2)}}
 

@@ -9,23 +9,31 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // putSmooth uploads n images of 8×8 pixels whose variance falls with frequency: noise, averaged over 3×3 pixels.
 func putSmooth(t *testing.T, e *Engine, name string, n int) {
 	t.Helper()
-	x, smooth := noise(n, 5), make([]float32, n*64)
+	putSmoothOf(t, e, name, n, 8)
+}
+
+// putSmoothOf is putSmooth of images of another size.
+func putSmoothOf(t *testing.T, e *Engine, name string, n, size int) {
+	t.Helper()
+	x, smooth := make([]float32, n*size*size), make([]float32, n*size*size)
+	latent.Normal(5, 0, x)
 	for i := range smooth {
-		at, y0, x0 := i/64*64, i/8%8, i%8
-		for y := max(y0-1, 0); y <= min(y0+1, 7); y++ {
-			for k := max(x0-1, 0); k <= min(x0+1, 7); k++ {
-				smooth[i] += x[at+8*y+k]
+		at, y0, x0 := i/(size*size)*size*size, i/size%size, i%size
+		for y := max(y0-1, 0); y <= min(y0+1, size-1); y++ {
+			for k := max(x0-1, 0); k <= min(x0+1, size-1); k++ {
+				smooth[i] += x[at+size*y+k]
 			}
 		}
 		smooth[i] = float32(math.Tanh(float64(smooth[i]) / 3))
 	}
-	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, pixels.HWC, 8, 8, 1)}}
+	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, pixels.HWC, size, size, 1)}}
 	if rows, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
 		api.Batch{Rows: n, Cols: []any{smooth}}); err != nil || rows != int64(n) {
 		t.Fatalf("%d rows, %v", rows, err)
