@@ -5,9 +5,6 @@ import "github.com/anisoflight/anisoflight/schedule/local"
 // MaxHistory bounds the length of a Beta, whatever the settings.
 const MaxHistory = 4
 
-// MaxStates bounds it for a plan whose history holds the states, too.
-const MaxStates = 8
-
 // Stage is one evaluation of the network and the combination that follows it.
 type Stage struct {
 	G     []float64 // [J] variances at which the network is evaluated
