@@ -104,7 +104,7 @@ def under_way(data: Path, name: str, job: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_processes_are_devices_are_parts(data: Path, stage: str) -> None:
-    """Parameters, moments, average, θ and losses, to the bit; also of two processes with two devices each."""
+    """Parameters, moments, average, θ and losses, to the bit; also of two processes with two devices, and of four."""
     common = ["--dataset", "blocks", "--batch", "8", "--kimg", "0.048", *STAGES[stage]]
     trained(data, f"{stage}-parts", *common, "--microbatch", "4")
     trained(data, f"{stage}-devices", *common, "--devices", "2")
@@ -116,10 +116,13 @@ def test_processes_are_devices_are_parts(data: Path, stage: str) -> None:
         found = state(data, f"{stage}-{kind}")
         assert {k for k in want if found[k] != want[k]} == set(), kind
     trained(data, f"{stage}-four", *common, "--devices", "2", processes=2)
+    trained(data, f"{stage}-each", *common, processes=4)
     trained(data, f"{stage}-quarters", *common, "--microbatch", "2")
-    four, quarters = state(data, f"{stage}-four"), state(data, f"{stage}-quarters")
-    assert {k for k in quarters if four[k] != quarters[k]} == set()
-    assert four != want  # parts of another size round otherwise
+    quarters = state(data, f"{stage}-quarters")
+    for kind in ("four", "each"):
+        found = state(data, f"{stage}-{kind}")
+        assert {k for k in quarters if found[k] != quarters[k]} == set(), kind
+    assert quarters != want  # parts of another size round otherwise
 
 
 LONG = ["--dataset", "blocks", "--batch", "8", "--kimg", "2.4", *STAGES["backprop"]]
