@@ -49,6 +49,7 @@ func (r *MakeModel) checkMeasured() error {
 	if r.Covariance == "" {
 		r.Covariance = "dct"
 	}
+	// A direction in which images do not vary, or hardly, would otherwise need σ far below EDM's 0.002.
 	if r.Floor == 0 {
 		r.Floor = 1e-4
 	}

@@ -13,7 +13,8 @@ import (
 // other setting than nfe.
 func TestFewChoosesAndIsSampled(t *testing.T) {
 	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1), 1)
+	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
+	writeModel(t, filepath.Join(dir, "models", "tiny"), small, 1)
 	e := reopen(t, dir, Config{})
 	putSmoothOf(t, e, "smooth", 96, 4)
 	made := makeGaussian(t, e, `{"name":"few","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,

@@ -10,10 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// DefaultFloor is the least variance of a component along any axis. A direction in
-// which images do not vary, or hardly, would otherwise need σ far below EDM's 0.002.
-const DefaultFloor = 1e-4
-
 // Law is a component by its covariance.
 type Law struct {
 	Component

@@ -77,9 +77,6 @@ func (w *Writer) header(n int) []byte {
 	return npyHeader(descr, append([]int{n}, w.like.Shape()...), w.head)
 }
 
-// Form returns what the images have in common.
-func (w *Writer) Form() Form { return w.form }
-
 // Len returns the number of images so far.
 func (w *Writer) Len() int { return w.n }
 
