@@ -233,7 +233,7 @@ def test_the_figures_of_the_readme_are_those_of_the_report() -> None:
     for line, (problem, sampler) in zip(lines, [(p, s) for p in found for s in names], strict=True):
         for nfe, cell in zip((3, 5, 9), shown(line), strict=True):
             rows = of(problem, sampler, nfe)
-            values = [f(rows[column]) for column in rows for f in (np.mean, lambda x: np.std(x, ddof=1))]
+            values = [float(f(rows[column])) for column in rows for f in (np.mean, lambda x: np.std(x, ddof=1))]
             assert len(rows) == 5
             assert all(map(rounded, values, cell)), (line, nfe, values)
 
