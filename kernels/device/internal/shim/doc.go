@@ -18,6 +18,9 @@
 // program, which go-xla leaves to the plugin. In every program it marks the parameters
 // whose memory outputs may take over ([DonorPrefix]).
 //
+// A fourth, around PJRT_Client_Create, blocks signals while the plugin starts its
+// threads, which inherit that.
+//
 // The package may import go-xla and its siblings blocks, diskcache and rewrite only. In a build without cgo, or for
 // another
 // system than Linux, [Available] is false and Load answers an error.

@@ -37,6 +37,7 @@ SAME(offsetof(PJRT_Api, pjrt_api_version) + offsetof(PJRT_Api_Version, minor_ver
 SAME(offsetof(PJRT_Api, PJRT_LoadedExecutable_Execute), SHIM_EXECUTE_OFFSET);
 SAME(offsetof(PJRT_Api, PJRT_Executable_GetCompiledMemoryStats), SHIM_MEMORY_STATS_OFFSET);
 SAME(offsetof(PJRT_Api, PJRT_Error_Destroy), SHIM_ERROR_DESTROY_OFFSET);
+SAME(offsetof(PJRT_Api, PJRT_Client_Create), SHIM_CLIENT_CREATE_OFFSET);
 SAME(offsetof(PJRT_Api, PJRT_Client_Compile), SHIM_COMPILE_OFFSET);
 SAME(offsetof(PJRT_Api, PJRT_Executable_Destroy), SHIM_EXECUTABLE_DESTROY_OFFSET);
 SAME(offsetof(PJRT_Api, PJRT_Executable_Serialize), SHIM_SERIALIZE_OFFSET);
