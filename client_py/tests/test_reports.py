@@ -299,7 +299,7 @@ def test_a_whole_report(tmp_path: Path) -> None:
 
 
 def test_samplers_without_network_error_are_shown_by_side_over_the_seeds() -> None:
-    found = {"2M, matched start at 20": (0.4, 0.6), "fitted of order 3, matched start at 20": (0.2, 0.3)}
+    found = {"2M, matched start at 20": (0.4, 0.6), "local-2, matched start at 20": (0.2, 0.3)}
     rows = [
         {"sampler": sampler, "nfe": 3, "seed": seed, "FD": value, "edge FD": 10 * value}
         for sampler, values in found.items()
@@ -308,13 +308,9 @@ def test_samplers_without_network_error_are_shown_by_side_over_the_seeds() -> No
     shown = gainpage.table(pd.DataFrame(rows)).set_index("sampler")
     assert list(shown[""]) == ["isotropic", "anisotropic"]
     assert list(shown["NFE 3"]) == ["0.50 ± 0.14 / 5.00 ± 1.41", "**0.25 ± 0.07** / 2.50 ± 0.71"]
-    assert gainpage.verdict(pd.DataFrame(rows)) == (
-        "NFE 3, matched start: fitted of order 3 0.25 against 2M 0.50, 0.50 times."
-    )
+    assert gainpage.verdict(pd.DataFrame(rows)) == ("NFE 3, matched start: local-2 0.25 against 2M 0.50, 0.50 times.")
     sides = {arm.name: gainpage.side(arm.name) for arm in gain.arms(8)}
-    assert {name.split(", ")[0] for name, side in sides.items() if side == "anisotropic"} == {
-        "2M", "local-2", "fitted of order 3"
-    }  # fmt: skip
+    assert {name.split(", ")[0] for name, side in sides.items() if side == "anisotropic"} == {"2M", "local-2"}
     assert {name for name, side in sides.items() if side == "isotropic" and "nodes" in name} == {
         "2M, nodes J = 1, standard start", "2M, nodes J = 1, matched start at 20"
     }  # fmt: skip

@@ -92,16 +92,6 @@ class Mixture:
             return name
         return self.schedule(f"local-{sigma:g}", "start", dataset=self.draws, schedule=name, sigma_max=sigma)
 
-    def fitted(self, sigma: float | None, nfe: int, points: int, *, isotropic: bool) -> str:
-        """Coefficients of order 3 fitted to trajectories of the exact denoiser, one set for all frequencies or one for
-        each.
-        """
-        base = self.local(sigma, points)
-        options = {"model": self.name, "schedule": base, "nfe": nfe, "isotropic": isotropic, "samples": 192, "seed": 5}
-        options |= {"order": 3, "lower_order_final": False}
-        end = f"{nfe}{'' if sigma is None else f'-from-{sigma:g}'}{'-isotropic' if isotropic else ''}"
-        return self.schedule(f"fit-{end}", "fit", **options)
-
 
 def prepare(client: Client, problem: Problem, clusters: int, size: Size) -> Mixture:
     """The mixture of a problem's clusters, and its draws."""
@@ -154,20 +144,12 @@ def _local(sigma: float | None, points: int, *, corrector: bool) -> Arm:
     return Arm(f"local-2{', corrected' if corrector else ''}, {_start(sigma)}", options)
 
 
-def _fitted(sigma: float | None, points: int, *, isotropic: bool) -> Arm:
-    def options(mixture: Mixture, nfe: int) -> dict[str, Any]:
-        return {"solver": "fitted", "schedule": mixture.fitted(sigma, nfe, points, isotropic=isotropic)}
-
-    return Arm(f"{gainpage.FITTED_ISOTROPIC if isotropic else gainpage.FITTED}, {_start(sigma)}", options)
-
-
 def arms(points: int) -> list[Arm]:
     """The samplers, both sides with the same starts."""
     return [
         *(_isotropic(label, sigma) for label in ("iPNDM-4", "2M") for sigma in (None, 80, 20, 10)),
         *(_on_nodes(subspaces, sigma) for sigma in (None, 20) for subspaces in CUTS),
         *(_local(sigma, points, corrector=corrector) for corrector in (False, True) for sigma in (None, 20, 10)),
-        *(_fitted(sigma, points, isotropic=isotropic) for sigma in (None, 20, 10) for isotropic in (False, True)),
     ]
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .page import Page
 
 FD, EDGES = "FD", "edge FD"
-FITTED, FITTED_ISOTROPIC = "fitted of order 3", "fitted isotropic of order 3"
 MEASURED = """`make report-gain` writes this page. The data are draws from a mixture of normal laws, one for each of the
 clusters (k-means) of 8×8 patches, with covariances that keep the channels of each DCT frequency; the network is the
 mixture's exact score, told of every noise level. What a sampler errs here is its own error alone. An entry is **FD /
@@ -20,14 +19,13 @@ edge FD** of 2,000 samples to 8,000 draws, mean ± standard deviation over seeds
 principal components and on random convolutions (`client_py/studies/features.py`); all samplers draw the same latents.
 Standard starts are pure noise at σ = 80, matched ones the draws' own normal law at a lower σ. Nodes are placed on that
 law for DPM-Solver++(2M), J bands of frequencies apart; the others take EDM's levels, n + 1 for n evaluations. `local`
-steps every frequency by itself, on isotropic noise; `fitted` has coefficients of least squares to 192 trajectories, its
-isotropic twin one set of them for all frequencies. Best FD of each column in bold."""
+steps every frequency by itself, on isotropic noise. Best FD of each column in bold."""
 ISOTROPIC, ANISOTROPIC = "isotropic", "anisotropic"
 
 
 def side(sampler: str) -> str:
     """Whether a sampler treats all directions of an image alike."""
-    own = sampler.startswith(("local", f"{FITTED},")) or ("nodes" in sampler and "J = 1," not in sampler)
+    own = sampler.startswith("local") or ("nodes" in sampler and "J = 1," not in sampler)
     return ANISOTROPIC if own else ISOTROPIC
 
 
