@@ -12,73 +12,66 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 
-// stepInParts is Step on n images, of which the device sees StepInput.Part at a time:
-// gradients are summed, then one optimiser step is taken on their mean over all n. Noise
-// and probes are those that the whole batch would have drawn. The last part is filled up
-// with images of weight zero, so that one program serves all.
+// stepInParts is Step on n images, of which the device sees StepInput.Part at a time: what [Replicas] do, of one
+// device.
 func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOutput, error) {
-	m := t.model
-	size := in.Part
-	if size == 0 || size > n {
-		size = n
+	if in.Part == 0 || in.Part > n {
+		in.Part = n
 	}
-	noise, err := t.noise(ctx, in, n, size)
-	if err != nil {
-		return StepOutput{}, err
-	}
-	defer func() {
-		for _, part := range noise {
-			releaseAll(part)
-		}
-	}()
-	var sum *device.Buffer // of the parameters' gradients
-	if t.cfg.TrainNetwork {
-		if sum, err = m.zeros(ctx); err != nil {
-			return StepOutput{}, err
-		}
-		defer func() { sum.Release() }()
-	}
-	out := StepOutput{Terms: &Terms{Mode: t.cfg.Mode, J: m.J()}, Loss: make([]float64, n)}
-	for k := range noise {
-		part := in.slice(m, k*size, min((k+1)*size, n))
-		if sum, err = t.partJobs(ctx, out.Terms, part, k, size, noise[k], sum); err != nil {
-			return StepOutput{}, err
-		}
-	}
-	for i, r := range out.Terms.Residual {
-		out.Loss[i/m.J()] += in.Omega[i] * r
-	}
-	if !t.cfg.TrainNetwork {
-		return out, nil
-	}
-	out.GradNorm, err = t.apply(ctx, in, n, sum)
-	out.Skipped = !finite(out.GradNorm)
-	return out, err
+	alone := Replicas{of: []*Trainer{t}}
+	return alone.inParts(ctx, in, n)
 }
 
-// partJobs runs what has to be run on part k, adds the estimator's terms to terms and
-// returns the new sum in place of the one it is given.
-func (t *Trainer) partJobs(ctx context.Context, terms *Terms, part StepInput, k, size int, noise []*device.Buffer,
-	sum *device.Buffer,
-) (*device.Buffer, error) {
+// share is what one device has of a step in parts under way.
+type share struct {
+	size  int
+	noise [][]*device.Buffer // of all parts
+	sum   *device.Buffer     // of the parameters' gradients; nil where the network is frozen
+}
+
+// newShare begins a step on n images in parts. Noise and probes are those that the whole batch would have drawn.
+func (t *Trainer) newShare(ctx context.Context, in StepInput, n, size int) (*share, error) {
+	s := &share{size: size}
+	var err error
+	if s.noise, err = t.noise(ctx, in, n, size); err == nil && t.cfg.TrainNetwork {
+		s.sum, err = t.model.zeros(ctx)
+	}
+	return s, err
+}
+
+// take runs what has to be run on part k of a batch, adds the estimator's terms to terms and the gradient to the
+// share's.
+func (t *Trainer) take(ctx context.Context, s *share, terms *Terms, in StepInput, k int) error {
 	m := t.model
-	images, err := device.UploadAs(m.dev, m.dtype, padded(part.Images, m.Pixels(), size), m.imageDims(size)...)
+	n := len(in.Images) / m.Pixels()
+	part := in.slice(m, k*s.size, min((k+1)*s.size, n))
+	images, err := device.UploadAs(m.dev, m.dtype, padded(part.Images, m.Pixels(), s.size), m.imageDims(s.size)...)
 	if err != nil {
-		return sum, err
+		return err
 	}
 	defer images.Release()
 	jobs := t.cfg.jobs(part.G, part.NetworkG)
 	for i, job := range jobs {
-		job.index, job.size, job.images = k, size, images
+		job.index, job.size, job.images = k, s.size, images
 		var of *Terms
-		if of, sum, err = t.part(ctx, job, part, noise, sum); err != nil {
-			return sum, err
+		if of, s.sum, err = t.part(ctx, job, part, s.noise[k], s.sum); err != nil {
+			return err
 		}
 		if i == len(jobs)-1 { // the estimator's
 			terms.extend(of)
 		}
 	}
-	return sum, nil
+	return nil
+}
+
+func (s *share) release() {
+	if s == nil {
+		return
+	}
+	for _, part := range s.noise {
+		releaseAll(part)
+	}
+	s.sum.Release()
 }
 
 // slice returns samples from … to−1.

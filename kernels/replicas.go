@@ -206,7 +206,8 @@ func (r *Replicas) whole(ctx context.Context, in StepInput) (StepOutput, error) 
 	return outs[0], err
 }
 
-// inParts takes a step on a batch of several parts.
+// inParts takes a step on a batch in parts: gradients are summed, then one optimiser step is taken on their mean over
+// all n images. The last part is filled up with images of weight zero, so that one program serves all.
 func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput, error) {
 	first, devices := r.of[0], len(r.of)
 	m, size := first.model, in.Part
@@ -329,14 +330,16 @@ func (r *Replicas) sum(ctx context.Context, shares []*share, last bool) error {
 	return nil
 }
 
-// move changes the states, all or none: it is not interrupted, and where one fails that has begun, or they would not
-// be the same any more, all are lost.
+// move changes the states, all or none: it is not interrupted where there are several, and where one fails that has
+// begun, or they would not be the same any more, all are lost.
 func (r *Replicas) move(ctx context.Context, do func(ctx context.Context, k int, t *Trainer) (norm float64, err error),
 ) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
+	if len(r.of) > 1 {
+		ctx = context.WithoutCancel(ctx)
+	}
 	norms, count := make([]float64, len(r.of)), r.Count()
 	err := r.each(func(k int, t *Trainer) (err error) {
 		norms[k], err = do(ctx, k, t)
@@ -367,40 +370,4 @@ func (r *Replicas) each(do func(k int, t *Trainer) error) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// share is what one device has of a step under way.
-type share struct {
-	size  int
-	noise [][]*device.Buffer // of all parts
-	sum   *device.Buffer     // of the parameters' gradients; nil where the network is frozen
-}
-
-// newShare begins a step on n images in parts.
-func (t *Trainer) newShare(ctx context.Context, in StepInput, n, size int) (*share, error) {
-	s := &share{size: size}
-	var err error
-	if s.noise, err = t.noise(ctx, in, n, size); err == nil && t.cfg.TrainNetwork {
-		s.sum, err = t.model.zeros(ctx)
-	}
-	return s, err
-}
-
-// take computes a part of a batch, and adds its gradient to the share's.
-func (t *Trainer) take(ctx context.Context, s *share, terms *Terms, in StepInput, part int) error {
-	n := len(in.Images) / t.model.Pixels()
-	cut := in.slice(t.model, part*s.size, min((part+1)*s.size, n))
-	var err error
-	s.sum, err = t.partJobs(ctx, terms, cut, part, s.size, s.noise[part], s.sum)
-	return err
-}
-
-func (s *share) release() {
-	if s == nil {
-		return
-	}
-	for _, part := range s.noise {
-		releaseAll(part)
-	}
-	s.sum.Release()
 }
