@@ -3,7 +3,6 @@ package train
 import (
 	"errors"
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 	"github.com/anisoflight/anisoflight/train/stats"
@@ -81,18 +79,7 @@ func TestOptionsResumeExactly(t *testing.T) {
 	for _, at := range []int{1, 4, 5} {
 		half := start(t, cfg, Sources{Dataset: d, Analytic: net})
 		got := take(half, at)
-		state, err := half.State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir := filepath.Join(t.TempDir(), "run")
-		if err := checkpoint.SaveRun(dir, dir+".previous", state); err != nil {
-			t.Fatal(err)
-		}
-		if state, err = checkpoint.LoadRun(dir); err != nil {
-			t.Fatal(err)
-		}
-		again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d, Analytic: net})
+		again, err := Resume(stored(t, half), Sources{Device: devicetest.Open(t), Dataset: d, Analytic: net})
 		if err != nil {
 			t.Fatal(err)
 		}

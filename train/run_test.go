@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -34,18 +33,7 @@ func TestResumeIsExact(t *testing.T) {
 
 			half := start(t, c.cfg, Sources{Dataset: d})
 			got := step(t, half, 5)
-			state, err := half.State(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := filepath.Join(t.TempDir(), "run")
-			if err := checkpoint.SaveRun(dir, dir+".previous", state); err != nil {
-				t.Fatal(err)
-			}
-			if state, err = checkpoint.LoadRun(dir); err != nil {
-				t.Fatal(err)
-			}
-			again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d})
+			again, err := Resume(stored(t, half), Sources{Device: devicetest.Open(t), Dataset: d})
 			if err != nil {
 				t.Fatal(err)
 			}
