@@ -82,6 +82,15 @@ func (w *World) gather(ctx context.Context, block []byte) ([]byte, error) {
 	return in, w.exchange(ctx, out, in)
 }
 
+// EndError is a *LostError or a *PeerError: the processes cannot go on together.
+type EndError interface {
+	error
+	end()
+}
+
+func (*LostError) end() {}
+func (*PeerError) end() {}
+
 // LostError says that the processes cannot be reached any more.
 type LostError struct {
 	Rank, Size int // of this process

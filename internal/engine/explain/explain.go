@@ -41,8 +41,7 @@ func Error(err error) error {
 		program  *device.MemoryError
 		failed   *device.ProgramError
 		damage   *atomicdir.DamageError
-		peer     *processes.PeerError
-		alone    *processes.LostError
+		end      processes.EndError
 	)
 	switch {
 	case err == nil:
@@ -87,10 +86,8 @@ func Error(err error) error {
 			mib(program.Needed), mib(program.Available)).WithHint("Ask for smaller batches. %s", memoryHint)
 	case errors.As(err, &failed) && failed.OutOfMemory():
 		return api.Errorf(api.TooLarge, "The device ran out of memory").WithHint("Ask for smaller batches. %s", memoryHint)
-	case errors.As(err, &peer):
-		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", peer.Error())
-	case errors.As(err, &alone):
-		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", alone.Error())
+	case errors.As(err, &end):
+		return api.Errorf(api.RunNotRunnable, "The run cannot go on: %s", end.Error())
 	case errors.As(err, &field):
 		return api.Errorf(api.BadRequest, "%s", field.Error())
 	case errors.As(err, &argument):

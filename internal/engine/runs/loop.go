@@ -175,8 +175,7 @@ func (r *Run) outcome(why error) (state, text string) {
 	var early *train.StoppedError
 	var unstored *notStored
 	var fault *safely.Panic
-	var peer *processes.PeerError
-	var alone *processes.LostError
+	var end processes.EndError
 	log := r.of.log
 	switch {
 	case why == nil:
@@ -190,10 +189,7 @@ func (r *Run) outcome(why error) (state, text string) {
 	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
 		log.Warn("run stopped early", "run", r.name, "reason", why)
 		return Done, ""
-	case errors.As(why, &peer), errors.As(why, &alone): // with the others again it goes on
-		log.Warn("run paused", "run", r.name, "error", why)
-		return Paused, api.ErrorOf(explain.Error(why)).Message
-	case errors.As(why, &memory): // there may be more of it later
+	case errors.As(why, &memory), errors.As(why, &end): // there may be more of it later, and the other processes again
 		log.Warn("run paused", "run", r.name, "error", why)
 		return Paused, api.ErrorOf(explain.Error(why)).Message
 	case api.ErrorOf(explain.Error(why)).Code == api.Damaged: // with an intact copy in its place it can go on
