@@ -19,6 +19,7 @@ FEW = {
     "iPNDM-4, polynomial": "iPNDM-4 from noise",
     "few: start, levels and solver found by the server": "few",
 }
+PROBLEMS = {"patches8": "8×8 patches", "fields16": "16×16 fields"}
 ALONE = {
     "iPNDM-4, polynomial": "iPNDM-4 from noise",
     "fitted isotropic of order 3, polynomial": "fitted, one set for all frequencies",
@@ -48,6 +49,11 @@ def draw(axes: Axes, rows: pd.DataFrame, samplers: dict[str, str], column: str, 
     axes.grid(alpha=0.25)
 
 
+def measured() -> dict[str, pd.DataFrame]:
+    """The rows of docs/reports/alone.md, by problem."""
+    return {name: pd.read_csv(DOCS / "reports" / f"alone-{name}.csv") for name in PROBLEMS}
+
+
 def figure(problems: dict[str, pd.DataFrame]) -> Figure:
     """What `few` gains on plain networks, and what anisotropy alone does, by both distances; a row for each problem."""
     drawn = Figure(figsize=(11, 0.9 + 2.9 * len(problems)))
@@ -62,17 +68,15 @@ def figure(problems: dict[str, pd.DataFrame]) -> Figure:
                 axes.legend(frameon=False, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.12))
             if row < len(problems) - 1:
                 axes.set_xlabel("")
-        every[row][0].set_ylabel(problem)
+        every[row][0].set_ylabel(PROBLEMS[problem])
     drawn.tight_layout()
     return drawn
 
 
 def main() -> None:
     """Write docs/images/gain.png."""
-    problems = {"8×8 patches": "patches8", "16×16 fields": "fields16"}
-    rows = {title: pd.read_csv(DOCS / "reports" / f"alone-{name}.csv") for title, name in problems.items()}
     path = DOCS / "images" / "gain.png"
-    figure(rows).savefig(path, dpi=110, metadata={"Software": None})
+    figure(measured()).savefig(path, dpi=110, metadata={"Software": None})
     print(path)
 
 

@@ -198,7 +198,7 @@ def test_anisotropy_alone_is_paired_by_network() -> None:
 
 def test_the_picture_has_every_network_of_the_reports() -> None:
     """A dot for each, from the numbers that are committed."""
-    problems = {name: pd.read_csv(picture.DOCS / "reports" / f"alone-{name}.csv") for name in ("patches8", "fields16")}
+    problems = picture.measured()
     axes = picture.figure(problems).axes
     assert len(axes) == 8
     for rows, first in zip(problems.values(), (axes[0], axes[4]), strict=True):
@@ -214,7 +214,7 @@ def test_the_picture_has_every_network_of_the_reports() -> None:
 def test_the_figures_of_the_readme_are_those_of_the_report() -> None:
     """Means and deviations over networks, and the quotients of anisotropy alone, as they are rounded there."""
     text = (picture.DOCS.parent / "README.md").read_text(encoding="utf-8")
-    found = {name: pd.read_csv(picture.DOCS / "reports" / f"alone-{name}.csv") for name in ("patches8", "fields16")}
+    found = picture.measured()
 
     def of(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
         rows = found[problem]

@@ -152,11 +152,17 @@ class Bench:
         jobs = [(sampler, nfe) for sampler in samplers for nfe in nfes]
         for sampler, nfe in tqdm(jobs, desc="samplers", unit="row"):
             found, probe = self.distances(sampler, nfe), self.probe(sampler, nfe)
-            if counted := {found.evaluations, probe.evaluations} - {nfe}:
-                raise RuntimeError(f"{sampler.name}: asked for {nfe} evaluations, the server counted {counted}")
+            require_count(sampler.name, nfe, found.evaluations)
+            require_count(sampler.name, nfe, probe.evaluations)
             row = {"sampler": sampler.name, "nfe": nfe, **found.by_reference}
             rows.append({**row, "seconds": found.seconds, "ode_error": probe.ode_error})
         return pd.DataFrame(rows)
+
+
+def require_count(sampler: str, nfe: int, counted: int) -> None:
+    """Raises RuntimeError if the server counted another number of evaluations than asked for."""
+    if counted != nfe:
+        raise RuntimeError(f"{sampler}: asked for {nfe} evaluations, the server counted {counted}")
 
 
 def value(table: pd.DataFrame, sampler: str, nfe: int, column: str) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.compare.bench import Bench, Reference, Sampler, require_count, value
 from anisoflight.compare.metrics import principal_features
 from studies.features import clipped_gaussian, edge_features
 
@@ -151,6 +151,7 @@ def _with_few(client: Client, bench: Bench, table: pd.DataFrame, seed: int) -> p
         options = {"model": "patches-plain", "dataset": "patches", "nfe": nfe, "seed": seed, "replace": True}
         client.make_schedule(f"patches-few-{nfe}", "few", **options)
         found = bench.distances(_few(nfe), nfe)
+        require_count(FEW, nfe, found.evaluations)
         rows.append({"sampler": FEW, "nfe": nfe, **found.by_reference, "seconds": found.seconds})
     before = table["sampler"].isin([EDM, IPNDM])
     return pd.concat([table[before], pd.DataFrame(rows), table[~before]], ignore_index=True)

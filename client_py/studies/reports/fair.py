@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Bench, Reference, Sampler
+from anisoflight.compare.bench import Bench, Reference, Sampler, require_count
 from anisoflight.compare.metrics import principal_features
 from studies.demo.energy import EnergyMeter
 from studies.features import clipped_gaussian, edge_features
@@ -240,8 +240,7 @@ class Judge:
 
         def measure() -> dict[str, float]:
             found = self._bench.distances(Sampler(sampler, of.name, options(), ""), nfe)
-            if found.evaluations != nfe:
-                raise RuntimeError(f"{sampler}: asked for {nfe} evaluations, the server counted {found.evaluations}")
+            require_count(sampler, nfe, found.evaluations)
             return {name: values[0] for name, values in found.by_reference.items()}
 
         key = {"fair": of.problem.name, "network": of.hash, "sampler": sampler, "nfe": nfe}

@@ -14,14 +14,14 @@ import pandas as pd
 from sklearn.cluster import KMeans
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Reference
+from anisoflight.compare.bench import Reference, require_count
 from anisoflight.compare.metrics import principal_features
 from studies.features import edge_features
 
 from . import gainpage
 from .candidates import SOLVERS
 from .command import command
-from .gainpage import EDGES, FD
+from .fairpage import EDGES, FD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,8 +161,7 @@ def measure(mixture: Mixture, cells: Cells, size: Size) -> pd.DataFrame:
     def distances(arm: Arm, nfe: int, seed: int) -> dict[str, float]:
         request = {"labels": [-1] * size.samples, "seed": seed, "nfe": nfe, "dtype": "float32"}
         drawn = mixture.client.sample(mixture.name, progress=False, **request, **arm.options(mixture, nfe))
-        if int(drawn.nfe.max()) != nfe:
-            raise RuntimeError(f"{arm.name}: asked for {nfe} evaluations, the server counted {drawn.nfe.max()}")
+        require_count(arm.name, nfe, int(drawn.nfe.max()))
         return {name: reference.distance(drawn.images) for name, reference in references.items()}
 
     rows = []

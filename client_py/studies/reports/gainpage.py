@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from .fairpage import spread
+from .fairpage import EDGES, FD, spread
 
 if TYPE_CHECKING:
     from .page import Page
 
-FD, EDGES = "FD", "edge FD"
 MEASURED = """`make report-gain` writes this page. The data are draws from a mixture of normal laws, one for each of the
 clusters (k-means) of 8×8 patches, with covariances that keep the channels of each DCT frequency; the network is the
 mixture's exact score, told of every noise level. What a sampler errs here is its own error alone. An entry is **FD /
@@ -25,13 +24,14 @@ ISOTROPIC, ANISOTROPIC = "isotropic", "anisotropic"
 
 def side(sampler: str) -> str:
     """Whether a sampler treats all directions of an image alike."""
-    own = sampler.startswith("local") or ("nodes" in sampler and "J = 1," not in sampler)
-    return ANISOTROPIC if own else ISOTROPIC
+    alike = not sampler.startswith("local") and ("nodes" not in sampler or "J = 1," in sampler)
+    return ISOTROPIC if alike else ANISOTROPIC
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per sampler, a column per NFE."""
-    best = means(rows).groupby("nfe")[FD].min()
+    averages = means(rows)
+    best = averages.loc[averages.groupby("nfe")[FD].idxmin()].set_index("nfe")["sampler"]
     found = []
     for sampler, part in rows.groupby("sampler", sort=False):
         row = {"": side(str(sampler)), "sampler": sampler}
@@ -40,7 +40,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
             if here.empty:
                 row[f"NFE {nfe}"] = ""
                 continue
-            shown = f"**{spread(here[FD])}**" if here[FD].mean() == best[nfe] else spread(here[FD])
+            shown = f"**{spread(here[FD])}**" if sampler == best[nfe] else spread(here[FD])
             row[f"NFE {nfe}"] = f"{shown} / {spread(here[EDGES])}"
         found.append(row)
     return pd.DataFrame(found)
