@@ -10,8 +10,7 @@ import (
 )
 
 // FuzzDecode reads schedule files. What is taken rises from its g0 to its end at every time and is written back as a
-// file
-// that reads the same; what is refused is refused as an *Error.
+// file that reads the same; what is refused is refused as an *Error.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"format":"anisoflight-schedule","version":2,"family":{"per_class":true,"basis":"dct","k":16},"labels":[0,2],` +

@@ -13,8 +13,7 @@ import (
 )
 
 // Action calls an operation that answers with JSON, by its name, with a request as [Client.Get] takes it: a DoAction.
-// The
-// last result is the reply; those before report its progress to the function progress, which may be nil.
+// The last result is the reply; those before report its progress to the function progress, which may be nil.
 func (c *Client) Action(ctx context.Context, name string, req any, progress func(api.Meta)) (reply json.RawMessage,
 	err error,
 ) {

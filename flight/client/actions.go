@@ -32,8 +32,7 @@ func (c *Client) LoadModel(ctx context.Context, req api.LoadModel) (api.ModelInf
 }
 
 // MakeModel makes a Gaussian mixture and serves it as a model. It may take long: progress, which may be nil, is called
-// as it
-// goes on.
+// as it goes on.
 func (c *Client) MakeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (api.ModelInfo, error) {
 	return act[api.ModelInfo](ctx, c, "MakeModel", req, progress)
 }

@@ -33,8 +33,7 @@ type Client struct {
 }
 
 // Dial connects to a location as Flight writes it: grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH. It
-// returns
-// once the server has answered, or with the reason why it has not by the end of ctx.
+// returns once the server has answered, or with the reason why it has not by the end of ctx.
 func Dial(ctx context.Context, location string, o Options) (*Client, error) {
 	target, secure, err := parseLocation(location)
 	if err != nil {
@@ -102,6 +101,5 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 }
 
 // RequireTransportSecurity implements credentials.PerRPCCredentials. Whether the way to the server is safe, as loopback
-// and
-// unix sockets are, is for the caller to know.
+// and unix sockets are, is for the caller to know.
 func (b bearer) RequireTransportSecurity() bool { return false }

@@ -13,6 +13,5 @@
 // [Client.Put] take a map or JSON, which is sent as it is.
 //
 // It speaks plain Arrow Flight, by way of flight/wire and flight/columns, and imports nothing of the server. Begin
-// reading
-// with Dial.
+// reading with Dial.
 package client

@@ -40,8 +40,7 @@ func (c *Client) Denoise(ctx context.Context, req api.Denoise, in Input) Rows {
 }
 
 // ScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule: columns image, noise,
-// probe, t
-// and label. The last message's metadata carries d_logg and d_theta.
+// probe, t and label. The last message's metadata carries d_logg and d_theta.
 func (c *Client) ScheduleGradient(ctx context.Context, req api.ScheduleGradient, in Input) Rows {
 	return c.exchange(ctx, "ScheduleGradient", req, in)
 }

@@ -8,8 +8,7 @@ import (
 )
 
 // encode returns a request's JSON: the fields of a struct that are not zero, or all entries of a map or of JSON, and
-// the
-// operation's name unless that is empty.
+// the operation's name unless that is empty.
 func encode(op string, req any) ([]byte, error) {
 	fields := map[string]any{}
 	switch req := req.(type) {

@@ -23,8 +23,7 @@ type Message struct {
 }
 
 // Rows is a reply's messages, the last of which says that all went well; an error ends it. The call is made when a loop
-// over
-// it begins, anew for each, and cancelled when the loop is left.
+// over it begins, anew for each, and cancelled when the loop is left.
 type Rows = iter.Seq2[Message, error]
 
 // Input is batches of one schema, to be sent.
@@ -99,8 +98,7 @@ func (c *Client) exchange(ctx context.Context, op string, req any, in Input) Row
 }
 
 // Put uploads rows to an operation by its name, with a request as [Client.Get] takes it: a DoPut. It returns the number
-// of
-// rows that the server has stored.
+// of rows that the server has stored.
 func (c *Client) Put(ctx context.Context, op string, req any, in Input) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

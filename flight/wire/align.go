@@ -13,18 +13,16 @@ import (
 const Alignment = 64
 
 // Where bodies begin, mod Alignment, counted from the message's first byte. Clients of Arrow's C++ library, pyarrow
-// among
-// them, gather a FlightData into memory that begins 16 bytes behind what malloc gives, and a Result's body into memory
-// that malloc gives. glibc's malloc gives 16 bytes behind a page for what it maps, large and long-lived memory, and a
-// multiple of 16 for the rest, so the first is aligned to 64 and the rest to 16.
+// among them, gather a FlightData into memory that begins 16 bytes behind what malloc gives, and a Result's body into
+// memory that malloc gives. glibc's malloc gives 16 bytes behind a page for what it maps, large and long-lived memory,
+// and a multiple of 16 for the rest, so the first is aligned to 64 and the rest to 16.
 const (
 	dataResidue   = 32
 	resultResidue = 48
 )
 
 // gathered is the least length of a FlightData that a C++ client gathers into memory of its own: it travels in more
-// than
-// one HTTP/2 frame of 16 KiB, behind gRPC's five bytes. A shorter one stays where the socket left it, at any odd
+// than one HTTP/2 frame of 16 KiB, behind gRPC's five bytes. A shorter one stays where the socket left it, at any odd
 // address.
 const gathered = 16<<10 - 5 + 1
 
@@ -32,8 +30,7 @@ const gathered = 16<<10 - 5 + 1
 var zeros [gathered + 2*Alignment]byte
 
 // padding returns how many zeros to put behind a field of n bytes, so that what follows prefix bytes and the field is
-// aligned
-// and the message, with so many bytes of body, is gathered.
+// aligned and the message, with so many bytes of body, is gathered.
 func padding(prefix, n, body int) int {
 	if body == 0 {
 		return 0

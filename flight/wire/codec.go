@@ -13,8 +13,7 @@ const WriteBuffer = 512 << 10
 
 // Codec is gRPC's codec for protobuf, except that tables are not copied needlessly: *Data and *Result are sent from the
 // memory that their bodies refer to, and the bodies of *flight.FlightData and *flight.Result are received by one copy,
-// to
-// aligned memory. The bytes on the wire are protobuf's; the other side need not know.
+// to aligned memory. The bytes on the wire are protobuf's; the other side need not know.
 type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}

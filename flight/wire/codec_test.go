@@ -246,8 +246,7 @@ func TestReceivedAsProtobufDoes(t *testing.T) {
 }
 
 // TestResultsAreReceivedAligned receives an IPC stream as the body of a Result: the bytes are those sent, and each body
-// of
-// its messages begins at a multiple of Alignment in memory.
+// of its messages begins at a multiple of Alignment in memory.
 func TestResultsAreReceivedAligned(t *testing.T) {
 	for _, rows := range []int{1, 100, 30_000} {
 		r := images(rows, 5)

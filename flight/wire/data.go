@@ -17,8 +17,7 @@ const (
 
 // Data is a message FlightData to be sent. Its body is referenced, not copied: the pieces must not change before they
 // have been sent, which is some time after SendMsg has returned, and must be memory of Go, which the collector keeps
-// that
-// long.
+// that long.
 type Data struct {
 	Descriptor  []byte   // a FlightDescriptor, encoded; only the first message of an upload has one
 	Header      []byte   // the flatbuffer that describes the body

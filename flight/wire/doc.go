@@ -1,11 +1,9 @@
 // Package wire knows bytes alone: how Arrow messages travel and how much memory a message may claim. It has no idea
-// what
-// the columns mean.
+// what the columns mean.
 //
 // Codec is gRPC's codec. Tables are sent from the memory in which they lie, up to the socket's buffer, and received by
-// one
-// copy; Writer and Stream make the messages that it sends so. What is on the wire is Flight as every other client and
-// server speaks it: one FlightData is
+// one copy; Writer and Stream make the messages that it sends so. What is on the wire is Flight as every other client
+// and server speaks it: one FlightData is
 //
 //	descriptor      field 1, in the first message of an upload
 //	header          field 2, the flatbuffer that describes the body, then zeros

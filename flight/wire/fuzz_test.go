@@ -13,8 +13,7 @@ import (
 )
 
 // FuzzCodec decodes bytes as messages that carry tables, in one piece and cut in two. What protobuf takes, Codec takes
-// with
-// the same fields, except for groups; what protobuf refuses, Codec refuses.
+// with the same fields, except for groups; what protobuf refuses, Codec refuses.
 func FuzzCodec(f *testing.F) {
 	s := &sent{t: f}
 	r := images(3, 2)
@@ -72,8 +71,7 @@ func hasGroup(message []byte) bool {
 }
 
 // FuzzStream reads bytes as an Arrow stream, as uploads are read: descriptions are looked over first, and what is
-// allocated
-// is bounded.
+// allocated is bounded.
 func FuzzStream(f *testing.F) {
 	for _, options := range [][]ipc.Option{nil, {ipc.WithLZ4()}, {ipc.WithZstd()}} {
 		f.Add(stream(f, 3, options...))

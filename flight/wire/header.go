@@ -30,8 +30,7 @@ const (
 
 // CheckHeader looks over the flatbuffer that describes an Arrow message. arrow-go makes room for as many fields as a
 // description claims, and a few bytes may claim billions, directly or by naming the same field many times over;
-// CheckHeader
-// refuses descriptions beyond the limits above and damaged ones. Data bodies are not looked at.
+// CheckHeader refuses descriptions beyond the limits above and damaged ones. Data bodies are not looked at.
 func CheckHeader(header []byte) (err error) {
 	defer func() {
 		if recover() != nil { // flatbuffers panics where an offset leaves the bytes

@@ -29,8 +29,7 @@ func message(payload ipc.Payload) (header []byte, body pieces, err error) {
 }
 
 // Stream returns records of one schema as an Arrow IPC stream, in pieces of which the largest are the records' own
-// memory;
-// see Data. The bodies begin at resultResidue mod Alignment.
+// memory; see Data. The bodies begin at resultResidue mod Alignment.
 func Stream(schema *arrow.Schema, records ...arrow.RecordBatch) ([][]byte, error) {
 	var s streamed
 	w := ipc.NewWriterWithPayloadWriter(&s, ipc.WithSchema(schema))

@@ -98,8 +98,7 @@ func TestHeadersThatClaimTooMuchAreRefused(t *testing.T) {
 }
 
 // TestDamagedHeadersAreErrors reads descriptions with bytes changed: whatever CheckHeader lets through, arrow-go reads
-// or
-// refuses without harm.
+// or refuses without harm.
 func TestDamagedHeadersAreErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -16,8 +16,7 @@ type Writer struct {
 }
 
 // NewWriter returns a writer of records of the schema. descriptor, encoded, goes out with the first message; replies
-// have
-// none.
+// have none.
 func NewWriter(to Sender, schema *arrow.Schema, descriptor []byte) *Writer {
 	w := &Writer{out: sending{to: to, descriptor: descriptor}}
 	w.ipc = ipc.NewWriterWithPayloadWriter(&w.out, ipc.WithSchema(schema))

@@ -65,10 +65,8 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 const shownCPUs = 4
 
 // quietLoader leaves XLA only its last words before it aborts. For each program that XLA for CPU reads from disk it
-// would
-// write long errors that two tuning preferences of the compiler, which are no instructions, are missing in the
-// processor.
-// True errors come back as such. Level 2, errors, is what gomlx has set where the user has set nothing.
+// would write long errors that two tuning preferences of the compiler, which are no instructions, are missing in the
+// processor. True errors come back as such. Level 2, errors, is what gomlx has set where the user has set nothing.
 func quietLoader() {
 	const level = "TF_CPP_MIN_LOG_LEVEL"
 	if set := os.Getenv(level); set == "" || set == "2" {

@@ -16,9 +16,8 @@ const mostChurn = math.Sqrt2 - 1
 //	x̂ = x + S_noise Σ_j √(g_j(t̂) − g_j(t)) P_j ξ,
 //
 // with fresh unit noise ξ. t̂ is the time of σ̂. Beyond the schedule's end, and where each subspace has nodes of its
-// own and
-// so no time in common, every √g_j grows by 1 + γ instead, which is the same for J = 1. With afs the first step, which
-// has no evaluation to start with, is not churned.
+// own and so no time in common, every √g_j grows by 1 + γ instead, which is the same for J = 1. With afs the first
+// step, which has no evaluation to start with, is not churned.
 func churn(s Settings, sch *schedule.Schedule, row int, clocks []*clock, own bool) {
 	gamma := min(s.SChurn/float64(s.Steps), mostChurn)
 	for i := range s.Steps {

@@ -78,10 +78,8 @@ func TestEDMChurn(t *testing.T) {
 }
 
 // On Gaussian data a plan is linear in its start and in all the noise that it adds, so the covariance of what it makes
-// is
-// exact, A Aᵀ + Σ_i C_i C_iᵀ column by column. Started from the law of x at the start, it tends to that of x at the end
-// at
-// the solver's own order or better, however much noise is replaced on the way; with S_noise ≠ 1 it does not.
+// is exact, A Aᵀ + Σ_i C_i C_iᵀ column by column. Started from the law of x at the start, it tends to that of x at the
+// end at the solver's own order or better, however much noise is replaced on the way; with S_noise ≠ 1 it does not.
 func TestChurnKeepsTheLaw(t *testing.T) {
 	sch, flow, data := smooth(t), gaussian(7, 2), covariance(7, 2)
 	const dims = 4

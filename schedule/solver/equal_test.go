@@ -10,8 +10,7 @@ import (
 )
 
 // With equal clocks every solver is its isotropic form: all subspaces have the numbers that the one subspace of the
-// same
-// path has, with every option and grid.
+// same path has, with every option and grid.
 func TestEqualClocks(t *testing.T) {
 	one := edm(t, schedule.DefaultT)
 	path := one.At(0, 0)

@@ -8,8 +8,7 @@ import (
 )
 
 // Steps of very different lengths make the equations of UniPC's weights as good as singular, but not their solution.
-// The
-// weights of the images still add up to what a constant image needs, x′ = U′/U x + (1 − U′/U) m.
+// The weights of the images still add up to what a constant image needs, x′ = U′/U x + (1 − U′/U) m.
 func TestUniPCOnUnevenSteps(t *testing.T) {
 	p, err := schedule.NewPath([]float64{0, 100}, []float64{1e-6, 100})
 	if err != nil {

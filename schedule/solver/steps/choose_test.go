@@ -116,8 +116,7 @@ func basisOf(t *testing.T, sch *schedule.Schedule) *basis.Basis {
 }
 
 // The chosen steps bring the solver closer to the converged solution than uniform ones do (iPNDM, whose weights are
-// those
-// of uniform steps, by nothing), and the sum of their errors is less.
+// those of uniform steps, by nothing), and the sum of their errors is less.
 func TestChoose(t *testing.T) {
 	for name, sch := range schedules(t) {
 		b := basisOf(t, sch)

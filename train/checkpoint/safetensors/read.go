@@ -43,8 +43,7 @@ func Decode(b []byte) (*File, error) {
 }
 
 // ReadHeader returns the tensors of the file at path without their data. What is wrong with the file, its size
-// included, is
-// a [*FormatError].
+// included, is a [*FormatError].
 func ReadHeader(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -14,8 +14,7 @@ var repeat = regexp.MustCompile(`( *)(%\w+) = "stablehlo\.broadcast_in_dim"\(%(\
 	`\(tensor<(\d+x\d+)x1x(f32|f64)>\) -> tensor<(\d+x\d+x\d+)x(?:f32|f64)>`)
 
 // repeats writes the repetition of a group's value for each of its channels, [B, G, 1] to [B, G, k], as a product with
-// the
-// matrix of zeros and ones that says which channel belongs to which group:
+// the matrix of zeros and ones that says which channel belongs to which group:
 //
 //	y[b, g·k + i] = Σ_h x[b, h] · (h = g)
 //

@@ -22,6 +22,5 @@
 // threads, which inherit that.
 //
 // The package may import go-xla and its siblings blocks, diskcache and rewrite only. In a build without cgo, or for
-// another
-// system than Linux, [Available] is false and Load answers an error.
+// another system than Linux, [Available] is false and Load answers an error.
 package shim
