@@ -4,14 +4,17 @@ package device_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // The form that programs are given for XLA on the host computes what they say: a group norm of images that are large
@@ -82,4 +85,85 @@ func TestSumsAreTakenByParts(t *testing.T) {
 	if m, ok, err := p.Memory(t.Context()); err != nil || !ok || m.Temporary < quarter || m.Temporary >= 2*quarter {
 		t.Errorf("the sum holds %d bytes (%v, %v), want %d and little more", m.Temporary, ok, err, quarter)
 	}
+}
+
+// A convolution of many channels and its gradients by image and kernel, computed by Winograd's method, agree with those
+// of the pure-Go device, which sums over the kernel.
+func TestWinogradComputesConvolutions(t *testing.T) {
+	autodiff.Install()
+	const batch, height, width, in, out = 2, 8, 10, 128, 192
+	build := func(g *graph.Graph) []*graph.Node {
+		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, batch, height, width, in))
+		w := graph.Parameter(g, "w", shapes.Make(dtypes.Float32, 3, 3, in, out))
+		y := nn.Convolve(x, w, 1)
+		return append(graph.Gradient(graph.ReduceAllSum(graph.Mul(y, graph.Sin(y))), x, w), y)
+	}
+	x, w := waves(batch*height*width*in, 1), waves(9*in*out, .03)
+	run := func(dev *device.Device) [][]float32 {
+		out, err := program(t, dev, "convolution", build).Run(t.Context(),
+			device.Use(upload(t, dev, x, batch, height, width, in)), device.Use(upload(t, dev, w, 3, 3, in, out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [][]float32
+		for _, b := range out {
+			got = append(got, read[float32](t, b))
+			b.Release()
+		}
+		return got
+	}
+	dev := devicetest.Open(t)
+	before := dev.Stats().Rewritten
+	got, want := run(dev), run(devicetest.PureGo(t))
+	if n := dev.Stats().Rewritten - before; n != 3 {
+		t.Errorf("%d places were rewritten, want the convolution and its two gradients", n)
+	}
+	for i, name := range []string{"gradient by the image", "gradient by the kernel", "convolution"} {
+		var most, worst float64
+		for j, v := range want[i] {
+			most = max(most, math.Abs(float64(v)))
+			worst = max(worst, math.Abs(float64(v-got[i][j])))
+		}
+		if most < 0.1 || worst > 1e-5*most {
+			t.Errorf("%s: differs by up to %.3g, the largest entry is %.3g", name, worst, most)
+		}
+	}
+}
+
+// An image that is not a number, or infinite, leaves the one beside it alone.
+func TestWinogradKeepsImagesApart(t *testing.T) {
+	const side, channels = 8, 64
+	dev := devicetest.Open(t)
+	p := program(t, dev, "images", func(g *graph.Graph) []*graph.Node {
+		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 2, side, side, channels))
+		w := graph.Parameter(g, "w", shapes.Make(dtypes.Float32, 3, 3, channels, channels))
+		return []*graph.Node{nn.Convolve(x, w, 1)}
+	})
+	images, w := waves(2*side*side*channels, 1), upload(t, dev, waves(9*channels*channels, .04), 3, 3, channels, channels)
+	run := func(first float64) []float32 {
+		for i := range side * side * channels {
+			images[i] = float32(first)
+		}
+		out, err := p.Run(t.Context(), device.Use(upload(t, dev, images, 2, side, side, channels)), device.Use(w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out[0].Release()
+		return read[float32](t, out[0])[side*side*channels:]
+	}
+	want := run(0)
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32} {
+		if got := run(bad); !slices.Equal(got, want) {
+			t.Errorf("beside an image of %g the other one changes", bad)
+		}
+	}
+}
+
+// waves returns n numbers of about the given size, none of which repeats its neighbours.
+func waves(n int, size float64) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(size * math.Sin(float64(i*i%10007)))
+	}
+	return out
 }

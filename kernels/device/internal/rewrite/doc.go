@@ -11,9 +11,12 @@
 package rewrite
 
 // ForCPU returns a program in the form for XLA's CPU compiler, and how many places of it were changed. Its outputs are
-// the same up to the order of sums.
+// the same up to rounding.
 func ForCPU(code []byte) (out []byte, places int) {
-	code, bySums := sums(code)
-	code, byRepeats := repeats(code)
-	return code, bySums + byRepeats
+	for _, rule := range []func([]byte) ([]byte, int){winograd, winogradGradients, sums, repeats} {
+		var n int
+		code, n = rule(code)
+		places += n
+	}
+	return code, places
 }

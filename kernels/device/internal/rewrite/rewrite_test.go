@@ -100,6 +100,78 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
+// A convolution and its gradient by the kernel, as go-xla writes them.
+const convolutionText = `module @convolution {
+  func.func @main(%x: tensor<2x8x8x128xf32>, %w: tensor<3x3x128x192xf32>, %g: tensor<2x8x8x192xf32>) -> (tensor<2x8x8x192xf32>, tensor<3x3x128x192xf32>) {
+    %0 = "stablehlo.convolution"(%x, %w) {
+      batch_group_count = 1 : i64,
+      dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+      feature_group_count = 1 : i64,
+      lhs_dilation = array<i64: 1, 1>,
+      padding = dense<[[1, 1], [1, 1]]> : tensor<2x2xi64>,
+      precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>],
+      rhs_dilation = array<i64: 1, 1>,
+      window_reversal = array<i1: false, false>,
+      window_strides = array<i64: 1, 1>
+    } : (tensor<2x8x8x128xf32>, tensor<3x3x128x192xf32>) -> tensor<2x8x8x192xf32>
+    %1 = "stablehlo.convolution"(%x, %g) {
+      batch_group_count = 1 : i64,
+      dimension_numbers = #stablehlo.conv<[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]>,
+      feature_group_count = 1 : i64,
+      lhs_dilation = array<i64: 1, 1>,
+      padding = dense<[[1, 1], [1, 1]]> : tensor<2x2xi64>,
+      precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>],
+      rhs_dilation = array<i64: 1, 1>,
+      window_reversal = array<i1: false, false>,
+      window_strides = array<i64: 1, 1>
+    } : (tensor<2x8x8x128xf32>, tensor<2x8x8x192xf32>) -> tensor<3x3x128x192xf32>
+    "stablehlo.return"(%0, %1) : (tensor<2x8x8x192xf32>, tensor<3x3x128x192xf32>) -> ()
+  }
+}
+`
+
+// Which convolutions are written by Winograd's method; what they compute is tested on the device.
+func TestConvolutionsByWinogradsMethod(t *testing.T) {
+	type change = []string
+	for name, test := range map[string]struct {
+		changes          []change
+		images, gradient int
+	}{
+		"as they are":              {nil, 1, 1},
+		"by the image":             {[]change{{`[0, 1, i, o]`, `[0, 1, o, i]`}, {`3x3x128x192`, `3x3x192x128`}}, 1, 1},
+		"the kernel is reversed":   {[]change{{`false, false`, `true, true`}}, 1, 0},
+		"in one direction":         {[]change{{`false, false`, `true, false`}}, 0, 0},
+		"the batch is one":         {[]change{{`2x8x8`, `1x8x8`}}, 1, 1},
+		"half as many channels":    {[]change{{`x128`, `x64`}}, 1, 0},
+		"few channels":             {[]change{{`x128`, `x32`}}, 0, 0},
+		"few outputs":              {[]change{{`x192`, `x3`}}, 0, 0},
+		"a side is odd":            {[]change{{`2x8x8`, `2x9x8`}}, 0, 0},
+		"the image is small":       {[]change{{`2x8x8`, `2x4x4`}}, 0, 0},
+		"the kernel is larger":     {[]change{{`3x3x`, `5x5x`}}, 0, 0},
+		"every other pixel":        {[]change{{`window_strides = array<i64: 1, 1>`, `window_strides = array<i64: 2, 2>`}}, 0, 0},
+		"pixels apart":             {[]change{{`rhs_dilation = array<i64: 1, 1>`, `rhs_dilation = array<i64: 2, 2>`}}, 0, 0},
+		"no border":                {[]change{{`[1, 1], [1, 1]`, `[0, 0], [0, 0]`}}, 0, 0},
+		"channels in groups":       {[]change{{`feature_group_count = 1`, `feature_group_count = 2`}}, 0, 0},
+		"numbers of another width": {[]change{{`xf32`, `xbf16`}}, 0, 0},
+	} {
+		code := convolutionText
+		for _, c := range test.changes {
+			if !strings.Contains(code, c[0]) {
+				t.Fatalf("%s: nothing to change", name)
+			}
+			code = strings.ReplaceAll(code, c[0], c[1])
+		}
+		got, images := winograd([]byte(code))
+		got, gradients := winogradGradients(got)
+		if images != test.images || gradients != test.gradient {
+			t.Errorf("%s: %d and %d are rewritten, want %d and %d", name, images, gradients, test.images, test.gradient)
+		}
+		if left := strings.Count(string(got), "stablehlo.convolution"); left != 2-images-gradients {
+			t.Errorf("%s: %d convolutions are left of two", name, left)
+		}
+	}
+}
+
 // Whether an image's sums are taken by parts says nothing of how many images there are.
 func TestBatchDoesNotDecide(t *testing.T) {
 	for _, batch := range []string{"1", "8", "64"} {

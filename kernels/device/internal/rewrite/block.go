@@ -1,0 +1,125 @@
+package rewrite
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A value is a value of a program: its name, its shape and the type of its entries.
+type value struct {
+	name  string
+	dims  []int
+	dtype string
+}
+
+func (v value) String() string {
+	if len(v.dims) == 0 {
+		return "tensor<" + v.dtype + ">"
+	}
+	return tensor(v.dims, v.dtype)
+}
+
+// A block is the operations that a rule writes in the place of one. Its values are float32, named after the rule and
+// counted.
+type block struct {
+	indent, rule string
+	count        int
+	text         bytes.Buffer
+}
+
+// operation writes an operation with its operands and attributes, and returns its value.
+func (b *block) operation(op, attributes string, dims []int, operands ...value) value {
+	return b.typed("f32", op, attributes, dims, operands...)
+}
+
+func (b *block) typed(dtype, op, attributes string, dims []int, operands ...value) value {
+	b.count++
+	v := value{fmt.Sprintf("%%%s.%d", b.rule, b.count), dims, dtype}
+	b.write(v, op, attributes, operands)
+	b.text.WriteByte('\n')
+	return v
+}
+
+func (b *block) write(v value, op, attributes string, operands []value) {
+	names, types := make([]string, len(operands)), make([]string, len(operands))
+	for i, o := range operands {
+		names[i], types[i] = o.name, o.String()
+	}
+	if attributes != "" {
+		attributes = " { " + attributes + " }"
+	}
+	fmt.Fprintf(&b.text, `%s%s = "stablehlo.%s"(%s)%s : (%s) -> %s`, b.indent, v.name, op, strings.Join(names, ", "),
+		attributes, strings.Join(types, ", "), v)
+}
+
+// constant returns a constant of numbers written as MLIR writes them.
+func (b *block) constant(numbers string, dims ...int) value {
+	return b.operation("constant", fmt.Sprintf("value = dense<%s> : %s", numbers, value{dims: dims, dtype: "f32"}), dims)
+}
+
+func (b *block) reshape(x value, dims ...int) value { return b.operation("reshape", "", dims, x) }
+
+func (b *block) add(x, y value) value { return b.operation("add", "", x.dims, x, y) }
+
+func (b *block) subtract(x, y value) value { return b.operation("subtract", "", x.dims, x, y) }
+
+// broadcast returns a number in all entries.
+func (b *block) broadcast(x value, dims ...int) value {
+	return b.operation("broadcast_in_dim", "broadcast_dimensions = array<i64>", dims, x)
+}
+
+// slice returns x[from:to] along an axis.
+func (b *block) slice(x value, axis, from, to int) value {
+	low, high, dims := make([]int, len(x.dims)), slices.Clone(x.dims), slices.Clone(x.dims)
+	low[axis], high[axis], dims[axis] = from, to, to-from
+	return b.operation("slice", fmt.Sprintf("limit_indices = %s, start_indices = %s, strides = %s",
+		array(high), array(low), array(slices.Repeat([]int{1}, len(low)))), dims, x)
+}
+
+func (b *block) concatenate(axis int, parts ...value) value {
+	dims := slices.Clone(parts[0].dims)
+	dims[axis] = 0
+	for _, p := range parts {
+		dims[axis] += p.dims[axis]
+	}
+	return b.operation("concatenate", fmt.Sprintf("dimension = %d : i64", axis), dims, parts...)
+}
+
+// pad returns x with one more entry at both ends of each of the axes.
+func (b *block) pad(x, entry value, axes ...int) value {
+	edge, dims := make([]int, len(x.dims)), slices.Clone(x.dims)
+	for _, axis := range axes {
+		edge[axis]++
+		dims[axis] += 2
+	}
+	return b.operation("pad", fmt.Sprintf("edge_padding_high = %s, edge_padding_low = %s, interior_padding = %s",
+		array(edge), array(edge), array(make([]int, len(edge)))), dims, x, entry)
+}
+
+// products returns the products of two stacks of matrices, summed over an axis of each: 1 for rows, 2 for columns.
+func (b *block) products(x, y value, xAxis, yAxis int) value {
+	return b.operation("dot_general", fmt.Sprintf("dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], "+
+		"rhs_batching_dimensions = [0], lhs_contracting_dimensions = [%d], rhs_contracting_dimensions = [%d]>", xAxis, yAxis),
+		[]int{x.dims[0], x.dims[3-xAxis], y.dims[3-yAxis]}, x, y)
+}
+
+// zeroAfter returns a zero that is known once x is. XLA for CPU puts operations as early as it can: what depends on
+// nothing else, or on something that has long been there, would be computed at the start and held.
+//
+// It is 10⁻³⁰ where the first entry of x is about to overflow, so that nothing can compute it without x.
+func (b *block) zeroAfter(x value) value {
+	for axis := range x.dims {
+		x = b.slice(x, axis, 0, 1)
+	}
+	large := b.typed("i1", "compare", "comparison_direction = #stablehlo<comparison_direction GT>", nil,
+		b.reshape(x), b.constant("3.0e38"))
+	return b.operation("select", "", nil, large, b.constant("1.0e-30"), b.constant("0.0"))
+}
+
+// end names x, in another shape, as the value that the block stands for, and returns the block's text.
+func (b *block) end(name []byte, x value, dims ...int) []byte {
+	b.write(value{string(name), dims, "f32"}, "reshape", "", []value{x})
+	return b.text.Bytes()
+}
