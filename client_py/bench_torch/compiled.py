@@ -33,6 +33,14 @@ def check_compiler(device: str) -> None:
     )
 
 
+def _mode(inputs: Inputs) -> str | None:
+    """torch.compile's mode: its defaults on processors, on a GPU the search for the fastest kernels.
+
+    CUDA graphs are left out: they overwrite the outputs of one call in the next, and a sampler holds them.
+    """
+    return "max-autotune-no-cudagraphs" if inputs.x.is_cuda else None
+
+
 class Compiled(Programs):
     """The programs with torch.compile of the network.
 
@@ -41,7 +49,7 @@ class Compiled(Programs):
     """
 
     def __init__(self, net: Network, inputs: Inputs) -> None:
-        super().__init__(net, inputs, torch.compile(net))
+        super().__init__(net, inputs, torch.compile(net, mode=_mode(inputs)))
         self._graphs: dict[tuple[str, bool], tuple[Callable[..., list[Tensor]], list[str]]] = {}
 
     def double(self) -> Outputs:
@@ -82,7 +90,8 @@ class Compiled(Programs):
                 names[:] = out
                 return [value.detach() for value in out.values()]
 
-            self._graphs[key] = torch.compile(make_fx(function, tracing_mode="fake")(*tensors)), names
+            graph = make_fx(function, tracing_mode="fake")(*tensors)
+            self._graphs[key] = torch.compile(graph, mode=_mode(self.inputs)), names
         graph, names = self._graphs[key]
         with torch.no_grad():
             return dict(zip(names, graph(*tensors), strict=True))
