@@ -37,9 +37,12 @@ anisoflight_rows_total{operation="Sample"} 16
 # HELP anisoflight_connections Open connections.
 # TYPE anisoflight_connections gauge
 anisoflight_connections 1
+# HELP anisoflight_calls_active Calls under way.
+# TYPE anisoflight_calls_active gauge
+anisoflight_calls_active 0
 `
 	if err := testutil.GatherAndCompare(at, strings.NewReader(want), "anisoflight_calls_total", "anisoflight_rows_total",
-		"anisoflight_connections"); err != nil {
+		"anisoflight_connections", "anisoflight_calls_active"); err != nil {
 		t.Error(err)
 	}
 	const row = 8 + 4*12 + 8*2
