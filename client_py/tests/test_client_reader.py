@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,6 +112,50 @@ def test_a_call_may_have_a_timeout(fake: Fake) -> None:
     assert isinstance(caught.value, DeadlineError)
     connection.close()
     assert fake.next().startswith("cancelled get")
+
+
+class Recorded:
+    """Both sides of an exchange that write down when the input has been closed, and when reading begins."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.reading = threading.Event()
+
+    def begin(self, schema: pa.Schema) -> None:
+        pass
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        time.sleep(0.005)
+
+    def done_writing(self) -> None:
+        self.order.append("closed")
+
+    def __iter__(self) -> Iterator[fl.FlightStreamChunk]:
+        self.order.append("read")
+        self.reading.set()
+        return iter(())
+
+    def cancel(self) -> None:
+        pass
+
+    close = cancel
+
+
+def test_a_short_input_is_closed_before_its_answer_is_read(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing and a refusal at the same time are more than pyarrow takes; what is long is read while it is written."""
+
+    def long() -> Iterator[pa.RecordBatch]:
+        assert sides.reading.wait(PATIENCE)
+        yield rows(2)
+
+    for batches, want in ([rows(2)], ["closed", "read"]), (long(), ["read", "closed"]):
+        sides = Recorded()
+        client = types.SimpleNamespace(do_exchange=lambda *_, s=sides: (s, s), close=lambda: None)
+        monkeypatch.setattr(connection, "_client", client)
+        assert list(connection.exchange("Denoise", {}, SCHEMA, batches)) == []
+        assert sides.order == want
 
 
 def test_leaving_the_iteration_cancels_the_call(fake: Fake, connection: Connection) -> None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 # What pyarrow raises when a call fails: FlightError for Flight's own, else the class of the gRPC code.
 _FAILURES = (fl.FlightError, pa.ArrowException, OSError)
+# Seconds that the reading of an exchange waits for a short input to be written. Where the server refuses a call, the
+# reader of Arrow closes the writing side, too, and without a lock: if done_writing closes it at the same moment, gRPC
+# aborts the process (WritableDataStream in Arrow's grpc_client.cc). A short input is closed before the answer is read.
+_SHORT = 0.05
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class Connection:
             writer, reader = client.do_exchange(descriptor, options)
             call.on_cancel(reader.cancel)
             writing = start_thread(_write, call, writer, schema, batches)
+            writing.join(_SHORT)
             try:
                 for message in _messages(reader):
                     if ended is None or message.event.get("event") != "progress":
