@@ -44,29 +44,38 @@ func TestProgramsKeepTheirMeaning(t *testing.T) {
 	for i := range x {
 		x[i] = float32(math.Sin(float64(i*i%1009)) + float64(i%channels)/4)
 	}
-	results := map[string][2][]float32{}
-	for name, dev := range map[string]*device.Device{"xla": devicetest.Open(t), "go": devicetest.PureGo(t)} {
-		p := program(t, dev, "norm", build)
-		out, err := p.Run(t.Context(), device.Use(upload(t, dev, x, batch, side, side, channels)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got [2][]float32
-		for i, b := range out {
-			got[i] = make([]float32, values)
-			if err := b.Read(got[i]); err != nil {
-				t.Fatal(err)
-			}
-			b.Release()
-		}
-		results[name] = got
+	run := func(dev *device.Device) [][]float32 {
+		return results(t, program(t, dev, "norm", build), upload(t, dev, x, batch, side, side, channels))
 	}
-	for i, name := range []string{"gradient", "norm"} {
-		want, got := results["go"][i], results["xla"][i]
+	agree(t, []string{"gradient", "norm"}, run(devicetest.Open(t)), run(devicetest.PureGo(t)))
+}
+
+// results returns what a program makes of its inputs.
+func results(t *testing.T, p *device.Program, inputs ...*device.Buffer) (all [][]float32) {
+	t.Helper()
+	var args []device.Arg
+	for _, in := range inputs {
+		args = append(args, device.Use(in))
+	}
+	out, err := p.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range out {
+		all = append(all, read[float32](t, b))
+		b.Release()
+	}
+	return all
+}
+
+// agree compares results up to rounding, relative to the largest entry of each.
+func agree(t *testing.T, names []string, got, want [][]float32) {
+	t.Helper()
+	for i, name := range names {
 		var most, worst float64
-		for j := range want {
-			most = max(most, math.Abs(float64(want[j])))
-			worst = max(worst, math.Abs(float64(want[j]-got[j])))
+		for j, v := range want[i] {
+			most = max(most, math.Abs(float64(v)))
+			worst = max(worst, math.Abs(float64(v-got[i][j])))
 		}
 		if most < 0.1 || worst > 1e-5*most {
 			t.Errorf("%s: differs by up to %.3g, the largest entry is %.3g", name, worst, most)
@@ -100,17 +109,8 @@ func TestWinogradComputesConvolutions(t *testing.T) {
 	}
 	x, w := waves(batch*height*width*in, 1), waves(9*in*out, .03)
 	run := func(dev *device.Device) [][]float32 {
-		out, err := program(t, dev, "convolution", build).Run(t.Context(),
-			device.Use(upload(t, dev, x, batch, height, width, in)), device.Use(upload(t, dev, w, 3, 3, in, out)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got [][]float32
-		for _, b := range out {
-			got = append(got, read[float32](t, b))
-			b.Release()
-		}
-		return got
+		return results(t, program(t, dev, "convolution", build),
+			upload(t, dev, x, batch, height, width, in), upload(t, dev, w, 3, 3, in, out))
 	}
 	dev := devicetest.Open(t)
 	before := dev.Stats().Rewritten
@@ -118,16 +118,7 @@ func TestWinogradComputesConvolutions(t *testing.T) {
 	if n := dev.Stats().Rewritten - before; n != 3 {
 		t.Errorf("%d places were rewritten, want the convolution and its two gradients", n)
 	}
-	for i, name := range []string{"gradient by the image", "gradient by the kernel", "convolution"} {
-		var most, worst float64
-		for j, v := range want[i] {
-			most = max(most, math.Abs(float64(v)))
-			worst = max(worst, math.Abs(float64(v-got[i][j])))
-		}
-		if most < 0.1 || worst > 1e-5*most {
-			t.Errorf("%s: differs by up to %.3g, the largest entry is %.3g", name, worst, most)
-		}
-	}
+	agree(t, []string{"gradient by the image", "gradient by the kernel", "convolution"}, got, want)
 }
 
 // An image that is not a number, or infinite, leaves the one beside it alone.
@@ -144,12 +135,7 @@ func TestWinogradKeepsImagesApart(t *testing.T) {
 		for i := range side * side * channels {
 			images[i] = float32(first)
 		}
-		out, err := p.Run(t.Context(), device.Use(upload(t, dev, images, 2, side, side, channels)), device.Use(w))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer out[0].Release()
-		return read[float32](t, out[0])[side*side*channels:]
+		return results(t, p, upload(t, dev, images, 2, side, side, channels), w)[0][side*side*channels:]
 	}
 	want := run(0)
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32} {

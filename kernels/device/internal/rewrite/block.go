@@ -21,22 +21,27 @@ func (v value) String() string {
 	return tensor(v.dims, v.dtype)
 }
 
-// A block is the operations that a rule writes in the place of one. Its values are float32, named after the rule and
-// counted.
+// A block is the operations that a rule writes in the place of one.
 type block struct {
-	indent, rule string
-	count        int
-	text         bytes.Buffer
+	indent string
+	rule   string // what values without a name of their own are called, with their number
+	count  int
+	text   bytes.Buffer
 }
 
-// operation writes an operation with its operands and attributes, and returns its value.
+// operation writes an operation of float32 with its attributes and operands, and returns its value.
 func (b *block) operation(op, attributes string, dims []int, operands ...value) value {
-	return b.typed("f32", op, attributes, dims, operands...)
+	return b.define(b.next("f32", dims), op, attributes, operands...)
 }
 
-func (b *block) typed(dtype, op, attributes string, dims []int, operands ...value) value {
+// next returns a value that is still to be defined.
+func (b *block) next(dtype string, dims []int) value {
 	b.count++
-	v := value{fmt.Sprintf("%%%s.%d", b.rule, b.count), dims, dtype}
+	return value{fmt.Sprintf("%%%s.%d", b.rule, b.count), dims, dtype}
+}
+
+// define writes the operation that a value is the result of, and returns the value.
+func (b *block) define(v value, op, attributes string, operands ...value) value {
 	b.write(v, op, attributes, operands)
 	b.text.WriteByte('\n')
 	return v
@@ -72,10 +77,16 @@ func (b *block) broadcast(x value, dims ...int) value {
 
 // slice returns x[from:to] along an axis.
 func (b *block) slice(x value, axis, from, to int) value {
-	low, high, dims := make([]int, len(x.dims)), slices.Clone(x.dims), slices.Clone(x.dims)
+	attributes, dims := span(x.dims, axis, from, to)
+	return b.operation("slice", attributes, dims, x)
+}
+
+// span returns a slice's attributes, and its shape.
+func span(of []int, axis, from, to int) (attributes string, dims []int) {
+	low, high, dims := make([]int, len(of)), slices.Clone(of), slices.Clone(of)
 	low[axis], high[axis], dims[axis] = from, to, to-from
-	return b.operation("slice", fmt.Sprintf("limit_indices = %s, start_indices = %s, strides = %s",
-		array(high), array(low), array(slices.Repeat([]int{1}, len(low)))), dims, x)
+	return fmt.Sprintf("limit_indices = %s, start_indices = %s, strides = %s",
+		array(high), array(low), array(slices.Repeat([]int{1}, len(of)))), dims
 }
 
 func (b *block) concatenate(axis int, parts ...value) value {
@@ -113,13 +124,13 @@ func (b *block) zeroAfter(x value) value {
 	for axis := range x.dims {
 		x = b.slice(x, axis, 0, 1)
 	}
-	large := b.typed("i1", "compare", "comparison_direction = #stablehlo<comparison_direction GT>", nil,
+	large := b.define(b.next("i1", nil), "compare", "comparison_direction = #stablehlo<comparison_direction GT>",
 		b.reshape(x), b.constant("3.0e38"))
 	return b.operation("select", "", nil, large, b.constant("1.0e-30"), b.constant("0.0"))
 }
 
 // end names x, in another shape, as the value that the block stands for, and returns the block's text.
 func (b *block) end(name []byte, x value, dims ...int) []byte {
-	b.write(value{string(name), dims, "f32"}, "reshape", "", []value{x})
+	b.write(value{string(name), dims, x.dtype}, "reshape", "", []value{x})
 	return b.text.Bytes()
 }

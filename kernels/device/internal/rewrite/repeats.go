@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 )
@@ -24,37 +23,28 @@ var repeat = regexp.MustCompile(`( *)(%\w+) = "stablehlo\.broadcast_in_dim"\(%(\
 func repeats(code []byte) (out []byte, n int) {
 	out = repeat.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := repeat.FindSubmatch(found)
-		indent, y, x, dtype := m[1], m[2], m[3], string(m[5])
-		from, to := numbers(m[4], "x"), numbers(m[6], "x")
+		y, x, dtype := m[2], m[3], string(m[5])
+		from, to := append(numbers(m[4], "x"), 1), numbers(m[6], "x")
 		batch, groups, size := to[0], to[1], to[2]
 		if from[0] != batch || from[1] != groups || groups == 1 || size == 1 || groups*groups*size > repeatMost {
 			return found
 		}
 		n++
-		name := func(s string) string { return fmt.Sprintf("%%repeat.%d.%s", n, s) }
-		cube, matrix := []int{groups, groups, size}, []int{groups, groups * size}
-		var b bytes.Buffer
-		line := func(format string, values ...any) {
-			fmt.Fprintf(&b, "%s"+format+"\n", append([]any{string(indent)}, values...)...)
+		b := &block{indent: string(m[1])}
+		define := func(name string, dims []int, dtype, op, attributes string, operands ...value) value {
+			return b.define(value{fmt.Sprintf("%%repeat.%d.%s", n, name), dims, dtype}, op, attributes, operands...)
 		}
-		for axis, side := range []string{"row", "column"} {
-			line(`%s = "stablehlo.iota"() { iota_dimension = %d : i64 } : () -> %s`, name(side), axis, tensor(cube, "i32"))
-		}
-		line(`%s = "stablehlo.compare"(%s, %s) { comparison_direction = #stablehlo<comparison_direction EQ> } : (%s, %s) `+
-			`-> %s`,
-			name("member"), name("row"), name("column"), tensor(cube, "i32"), tensor(cube, "i32"), tensor(cube, "i1"))
-		line(`%s = "stablehlo.convert"(%s) : (%s) -> %s`, name("one"), name("member"), tensor(cube, "i1"),
-			tensor(cube, dtype))
-		line(`%s = "stablehlo.reshape"(%s) : (%s) -> %s`, name("matrix"), name("one"), tensor(cube, dtype),
-			tensor(matrix, dtype))
-		values, wide := tensor([]int{batch, groups}, dtype), tensor([]int{batch, groups * size}, dtype)
-		line(`%s = "stablehlo.reshape"(%%%s) : (%s) -> %s`, name("values"), x, tensor([]int{batch, groups, 1}, dtype), values)
-		line(`%s = "stablehlo.dot_general"(%s, %s) { dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = `+
-			`[1], `+
-			`rhs_contracting_dimensions = [0]> } : (%s, %s) -> %s`,
-			name("channels"), name("values"), name("matrix"), values, tensor(matrix, dtype), wide)
-		fmt.Fprintf(&b, `%s%s = "stablehlo.reshape"(%s) : (%s) -> %s`, indent, y, name("channels"), wide, tensor(to, dtype))
-		return b.Bytes()
+		cube := []int{groups, groups, size}
+		row := define("row", cube, "i32", "iota", "iota_dimension = 0 : i64")
+		column := define("column", cube, "i32", "iota", "iota_dimension = 1 : i64")
+		member := define("member", cube, "i1", "compare", "comparison_direction = #stablehlo<comparison_direction EQ>",
+			row, column)
+		one := define("one", cube, dtype, "convert", "", member)
+		matrix := define("matrix", []int{groups, groups * size}, dtype, "reshape", "", one)
+		values := define("values", []int{batch, groups}, dtype, "reshape", "", value{"%" + string(x), from, dtype})
+		channels := define("channels", []int{batch, groups * size}, dtype, "dot_general", "dot_dimension_numbers = "+
+			"#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>", values, matrix)
+		return b.end(y, channels, to...)
 	})
 	return out, n
 }

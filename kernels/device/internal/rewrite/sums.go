@@ -42,7 +42,7 @@ func sums(code []byte) (out []byte, n int) {
 	defined, uses := definitions(code)
 	out = sum.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := sum.FindSubmatch(found)
-		indent, terms, dtype := m[1], string(m[3]), string(m[8])
+		terms, dtype := string(m[3]), string(m[8])
 		dims, axes := numbers(m[7], "x"), numbers(m[5], ", ")
 		axis := slices.Min(axes)
 		if !elementwise[defined[terms]] || uses[terms] > 1 || axis == len(dims)-1 ||
@@ -51,30 +51,20 @@ func sums(code []byte) (out []byte, n int) {
 		}
 		n++
 		length := dims[axis] / sumParts
-		part := slices.Clone(dims)
-		part[axis] = length
-		whole, short := tensor(dims, dtype), tensor(part, dtype)
-
-		var b bytes.Buffer
-		total := ""
+		b := &block{indent: string(m[1])}
+		var total value
 		for i := range sumParts {
-			from, to := make([]int, len(dims)), slices.Clone(dims)
-			from[axis], to[axis] = i*length, (i+1)*length
-			name := fmt.Sprintf("%%part.%d.%d", n, i)
-			fmt.Fprintf(&b, "%s%s = \"stablehlo.slice\"(%%%s) { limit_indices = %s, start_indices = %s, strides = %s } : "+
-				"(%s) -> %s\n",
-				indent, name, terms, array(to), array(from), array(slices.Repeat([]int{1}, len(dims))), whole, short)
+			attributes, short := span(dims, axis, i*length, (i+1)*length)
+			part := b.define(value{fmt.Sprintf("%%part.%d.%d", n, i), short, dtype}, "slice", attributes,
+				value{"%" + terms, dims, dtype})
 			if i == 0 {
-				total = name
+				total = part
 				continue
 			}
-			next := fmt.Sprintf("%%parts.%d.%d", n, i)
-			fmt.Fprintf(&b, "%s%s = \"stablehlo.add\"(%s, %s) : (%s, %s) -> %s\n", indent, next, total, name, short, short,
-				short)
-			total = next
+			total = b.define(value{fmt.Sprintf("%%parts.%d.%d", n, i), short, dtype}, "add", "", total, part)
 		}
-		fmt.Fprintf(&b, "%s%s%s%s%s%s%s%s", indent, m[2], total, m[4], m[5], m[6], short, m[9])
-		return b.Bytes()
+		fmt.Fprintf(&b.text, "%s%s%s%s%s%s%s%s", b.indent, m[2], total.name, m[4], m[5], m[6], total, m[9])
+		return b.text.Bytes()
 	})
 	return out, n
 }

@@ -53,13 +53,18 @@ func convolutions(axes string) *regexp.Regexp {
 		` *\} : \(tensor<([0-9x]+)xf32>, tensor<([0-9x]+)xf32>\) -> tensor<([0-9x]+)xf32>`)
 }
 
+// convolved returns the operands of a convolution that was found, and the shape of its result.
+func convolved(m [][]byte) (x, y value, result []int) {
+	x = value{string(m[3]), numbers(m[7], "x"), "f32"}
+	y = value{string(m[4]), numbers(m[8], "x"), "f32"}
+	return x, y, numbers(m[9], "x")
+}
+
 // winograd writes convolutions of 3×3 with many channels, and their derivatives by the image, by Winograd's method.
 func winograd(code []byte) (out []byte, n int) {
 	out = convolution.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := convolution.FindSubmatch(found)
-		x := value{string(m[3]), numbers(m[7], "x"), "f32"}
-		w := value{string(m[4]), numbers(m[8], "x"), "f32"}
-		y := numbers(m[9], "x")
+		x, w, y := convolved(m)
 		batch, height, width, in, channels := x.dims[0], y[1], y[2], x.dims[3], y[3]
 		if !winogradPays(x.dims, w.dims, min(in, channels), winogradChannels) {
 			return found
@@ -90,9 +95,7 @@ func winograd(code []byte) (out []byte, n int) {
 func winogradGradients(code []byte) (out []byte, n int) {
 	out = convolutionGradient.ReplaceAllFunc(code, func(found []byte) []byte {
 		m := convolutionGradient.FindSubmatch(found)
-		x := value{string(m[3]), numbers(m[7], "x"), "f32"}
-		g := value{string(m[4]), numbers(m[8], "x"), "f32"}
-		w := numbers(m[9], "x")
+		x, g, w := convolved(m)
 		batch, height, width, in, channels := x.dims[0], x.dims[1], x.dims[2], w[2], w[3]
 		if string(m[6]) != "false, false" || !winogradPays(x.dims, w, min(in, channels), winogradGradientChannels) {
 			return found
