@@ -5,6 +5,7 @@ package device
 import (
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
 	"github.com/gomlx/gomlx/backends/xla"
@@ -42,12 +43,10 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 		}
 	} else {
 		name += ",shared_buffers"
-		if _, n, _ := cfg.devices(); n > shownCPUs {
-			options["cpu_device_count"] = int64(n)
-		}
+		options["cpu_device_count"] = int64(cfg.hostDevices())
 		plugin.ForCPU(cfg.Blocks != "off")
 	}
-	x, err := xla.NewWithOptions(name, options)
+	x, err := newClient(name, options)
 	if err != nil {
 		return opened{}, fmt.Errorf("the client does not start: %w", err)
 	}
@@ -60,9 +59,19 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	}, nil
 }
 
-// shownCPUs is how many devices the CPU plugins show by themselves. They have at least as many threads, on which the
-// bits of large products depend: with no more devices they are those of one.
-const shownCPUs = 4
+// newClient starts a client. XLA for CPU has as many threads as NPROC says. Left to itself it counts the processors that
+// the process may use, and knows nothing of a container's limit, which Go does.
+func newClient(name string, options pjrt.NamedValuesMap) (*xla.Backend, error) {
+	said, set := os.LookupEnv(threadsOfXLA)
+	_ = os.Setenv(threadsOfXLA, strconv.Itoa(threads()))
+	defer func() {
+		_ = os.Setenv(threadsOfXLA, said)
+		if !set {
+			_ = os.Unsetenv(threadsOfXLA)
+		}
+	}()
+	return xla.NewWithOptions(name, options)
+}
 
 // quietLoader leaves XLA only its last words before it aborts. For each program that XLA for CPU reads from disk it
 // would write long errors that two tuning preferences of the compiler, which are no instructions, are missing in the

@@ -3,6 +3,8 @@ package device
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,11 +36,12 @@ type Config struct {
 	// Devices says which of the backend's devices are used by this process, each with memory of its own:
 	//
 	//	""       one: GPU Index, or the host
-	//	"all"    all that there are
+	//	"all"    all GPUs; the host is one
 	//	"4"      so many: GPUs from 0 on, or parts of the host, which share its processors
 	//	"0,2"    these GPUs
 	//
-	// On the host several devices serve to try what several GPUs would do; they compute no faster than one.
+	// On the host several devices serve to try what several GPUs would do; they compute no faster than one. XLA has a
+	// thread for each of them, be they more than the processors.
 	Devices string
 
 	// MemoryFraction is the share of a GPU's memory that this process may take, in
@@ -164,6 +167,24 @@ func (c Config) gpus() []int64 {
 		}
 	}
 	return list
+}
+
+// hostDevices is how many devices XLA for CPU shall show.
+func (c Config) hostDevices() int {
+	_, n, _ := c.devices()
+	return max(n, 1)
+}
+
+// threadsOfXLA is the environment's name for how many threads XLA for CPU shall have.
+const threadsOfXLA = "NPROC"
+
+// threads is how many threads programs on the host run on, unless there are more devices: what NPROC says, else as many
+// as Go's, GOMAXPROCS. More than there are processors would wait for each other.
+func threads() int {
+	if n, err := strconv.Atoi(os.Getenv(threadsOfXLA)); err == nil && n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // count returns how many of a backend's devices are used.

@@ -34,7 +34,7 @@ func (c Config) programDir() string {
 
 // programCache opens the cache for a plugin's programs; nil if they are not kept.
 // What a compiled program depends on beside its text and options: the compiler and
-// its flags, and the processor, whose instructions it uses and whose cores it
+// its flags, the processor, whose instructions it uses, and the threads that it
 // divides loops among.
 func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store {
 	dir := cfg.programDir()
@@ -46,10 +46,7 @@ func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store 
 		verdictKey("programs", path, info),
 		os.Getenv("XLA_FLAGS"),
 		fmt.Sprint(b.DeviceDescription(0)),
-		runtime.GOARCH, fmt.Sprint(runtime.NumCPU()), processor(),
-	}
-	if threads := os.Getenv("NPROC"); threads != "" { // XLA for CPU divides loops among so many
-		key = append(key, "NPROC="+threads)
+		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.hostDevices())), processor(),
 	}
 	return diskcache.Open(dir, programCacheBytes, key...)
 }
