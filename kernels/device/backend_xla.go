@@ -59,8 +59,8 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	}, nil
 }
 
-// newClient starts a client. XLA for CPU has as many threads as NPROC says. Left to itself it counts the processors that
-// the process may use, and knows nothing of a container's limit, which Go does.
+// newClient starts a client. XLA for CPU has as many threads as NPROC says. Left to itself it counts the processors
+// that the process may use, and knows nothing of a container's limit, which Go does.
 func newClient(name string, options pjrt.NamedValuesMap) (*xla.Backend, error) {
 	said, set := os.LookupEnv(threadsOfXLA)
 	_ = os.Setenv(threadsOfXLA, strconv.Itoa(threads()))
