@@ -29,22 +29,18 @@ func served(t *testing.T, options ...string) *blockstest.Library {
 		t.Fatal("the library is not served")
 	}
 	l.Give(at) // malloc's, freed after the exchange
-	drop(t, l)
+	drop(t)
 	return l
 }
 
 // drop has every kept block unmapped.
-func drop(t *testing.T, l *blockstest.Library) {
+func drop(t *testing.T) {
 	t.Helper()
 	blockstest.Age(61 * time.Second)
-	l.Give(l.Posix(64, 3*mib))
-	blockstest.Age(61 * time.Second)
-	at := l.Posix(64, 3*mib)
+	blockstest.Tend()
 	if n := blockstest.Count(); n.Kept != 0 {
 		t.Fatalf("%+v: blocks are kept beyond their time", n)
 	}
-	l.Give(at)
-	blockstest.Age(61 * time.Second)
 }
 
 func bytesAt(at unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(at), n) }
@@ -65,7 +61,7 @@ func TestFreedBlockServesAgain(t *testing.T) {
 		{"more", l.C11, l.GiveByAddress, 8 * mib, 8*mib + 1, false},
 		{"not of whole pages", l.Posix, l.Give, 8*mib + 1, 8*mib + 17, true},
 	} {
-		drop(t, l)
+		drop(t)
 		first := c.take(64, c.size)
 		bytesAt(first, c.size)[c.size-1] = 1
 		c.give(first)
@@ -172,6 +168,80 @@ func TestKeptBlocksDoNotFault(t *testing.T) {
 	}
 	if again := use(); again > first/10 {
 		t.Errorf("%d faults at second use, %d at first", again, first)
+	}
+}
+
+// The kernel may take a kept block after two seconds, and not before: to offer it costs time, and so does the use of a
+// block that was offered.
+func TestBlocksAreOfferedLater(t *testing.T) {
+	l := served(t)
+	const size = 64 * mib
+	at := l.Posix(64, size)
+	write := func() {
+		for i, b := 0, bytesAt(at, size); i < size; i += 4096 {
+			b[i] = 1
+		}
+	}
+	for range 2 { // a new block, and one that was offered
+		write()
+		l.Give(at)
+		blockstest.Tend()
+		if n := blockstest.Offered(t, at); n != 0 {
+			t.Errorf("%d bytes of a block that was freed just now are offered", n)
+		}
+		blockstest.Age(3 * time.Second)
+		blockstest.Tend()
+		if n := blockstest.Offered(t, at); n < size*9/10 {
+			t.Errorf("%d bytes of %d are offered after three seconds", n, size)
+		}
+		if again := l.Posix(64, size); again != at {
+			t.Fatal("a block that was offered does not serve again")
+		}
+		blockstest.Age(3 * time.Second)
+		blockstest.Tend()
+		if write(); blockstest.Offered(t, at) != 0 {
+			t.Error("a block in use is offered")
+		}
+	}
+	l.Give(at)
+}
+
+// Kept blocks are given back although nobody allocates or frees.
+func TestKeptBlocksLeave(t *testing.T) {
+	l := served(t)
+	l.Give(l.Posix(64, 8*mib))
+	if n := blockstest.Count(); n.Kept != 1 {
+		t.Fatalf("%+v, want one block kept", n)
+	}
+	blockstest.Age(61 * time.Second)
+	for until := time.Now().Add(20 * time.Second); blockstest.Count().Kept > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("a block is kept beyond its time where nothing else happens")
+		}
+	}
+}
+
+// A request waits for a block of its size that is about to be freed, rather than take new memory.
+func TestBlockOnItsWay(t *testing.T) {
+	l := served(t)
+	const size, tries = 256 * mib, 20
+	same := 0
+	for range tries {
+		first := l.Posix(64, size)
+		var second unsafe.Pointer
+		var wg sync.WaitGroup
+		wg.Go(func() { second = l.Posix(64, size) })
+		time.Sleep(time.Millisecond)
+		l.Give(first)
+		wg.Wait()
+		if second == first {
+			same++
+		}
+		l.Give(second)
+		drop(t)
+	}
+	if same < tries/2 {
+		t.Errorf("%d of %d requests got the block that was freed a millisecond later", same, tries)
 	}
 }
 

@@ -110,7 +110,7 @@ int blocks_serve(void* library) {
   replacement others[] = {{.name = "reallocarray"}, {.name = "cfree"}};  // which have no counterpart here
   if (!each(map, functions, ALL, 0) || !each(map, others, 2, 0)) return 0;
   if (!functions[RELEASE].found || !(functions[POSIX].found || functions[C11].found)) return 0;
-  if (others[0].found || others[1].found) return 0;
+  if (others[0].found || others[1].found || !blocks_start()) return 0;
   // All is known by now, and once the table can be written nothing fails: it is changed as a whole or not at all.
   if (!seal(&it, PROT_READ | PROT_WRITE)) return 0;
   for (int i = 0; i < ALL; i++) each(map, &functions[i], 1, 1);

@@ -17,9 +17,11 @@ package blockstest
 import "C"
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -118,6 +120,30 @@ func Faults(t testing.TB) int64 {
 
 // Age makes all kept blocks older.
 func Age(by time.Duration) { C.blocks_age(C.int(by / time.Second)) }
+
+// Tend looks after kept blocks once, as their thread does every second.
+func Tend() { C.blocks_tend() }
+
+// Offered returns how many bytes of the mapping at an address the kernel may take while nobody writes to them.
+func Offered(t testing.TB, at unsafe.Pointer) int64 {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := false
+	for line := range strings.Lines(string(maps)) {
+		var from, to uintptr
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			within = from <= uintptr(at) && uintptr(at) < to
+		} else if n, _ := fmt.Sscanf(line, "LazyFree: %d kB", &kib); n == 1 && within {
+			return kib << 10
+		}
+	}
+	t.Fatalf("nothing is mapped at %p", at)
+	return 0
+}
 
 // Mathematics gives the C library of mathematics.
 func Mathematics(t testing.TB) unsafe.Pointer {
