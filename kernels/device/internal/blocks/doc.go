@@ -8,8 +8,8 @@
 // less.
 //
 // A thread looks after what is kept. Two seconds after a block was freed it tells the kernel that it may take its pages
-// (MADV_FREE), so that they count as available memory; not at once, since that costs a step 28 ms for 289 MiB, a tenth of
-// its time. After a minute without use the block is unmapped.
+// (MADV_FREE), so that they count as available memory. It does not do so at once, since that costs a step 28 ms for
+// 289 MiB, a tenth of its time. After a minute without use the block is unmapped.
 //
 // The package imports nothing of this module. In a build without cgo, or for another system than Linux, it is empty.
 package blocks
