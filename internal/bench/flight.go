@@ -24,7 +24,7 @@ func newFlight() *cobra.Command {
 		Short: "Measure how fast tables travel over Arrow Flight",
 		Long: `Flight moves batches of 2 MiB by get, put, exchange and action, over this project's service and over one made
 of arrow-go's stock reader and writer, with clients in Go and, where --python is given, in pyarrow, all on the loopback
-interface. A bare TCP connection and memcpy are measured in the same rounds. See docs/benchmarks/flight.md.`,
+interface. A bare TCP connection, memcpy and files that are mapped are measured in the same rounds. See docs/benchmarks/flight.md.`,
 		Example: `  anisoflight-bench flight
   anisoflight-bench flight --rounds 21 --python .venv/bin/python --json > flight.json`,
 	}
@@ -48,8 +48,19 @@ type flightReport struct {
 	Rounds   int             `json:"rounds"`
 	TCP      quartiles       `json:"tcp_gb_per_s"` // GB are 10⁹ bytes
 	Memcpy   quartiles       `json:"memcpy_gb_per_s"`
+	Files    []flightFile    `json:"files"`
 	Measures []flightMeasure `json:"measures"`
 }
+
+// flightFile is a part of what a reply in a file that the client maps would take.
+type flightFile struct {
+	Part     string    `json:"part"`
+	Rate     quartiles `json:"gb_per_s"`
+	OfMemcpy quartiles `json:"of_memcpy"`
+}
+
+// fileParts are the parts of flightFile.
+var fileParts = []string{"write a new file", "write a file that was read", "map and read"}
 
 // flightMeasure is one operation by one client. An exchange moves its bytes both ways; they are counted once.
 type flightMeasure struct {
@@ -107,6 +118,13 @@ func (b *flightBench) measure(ctx context.Context, progress func(done, total int
 	measures := map[string]series{}
 	for round := range b.rounds {
 		all.add("memcpy", gigabytes(memcpy(b.pixels, b.batches)))
+		took, err := b.files()
+		if err != nil {
+			return nil, err
+		}
+		for i, part := range fileParts {
+			all.add(part, gigabytes(took[i]))
+		}
 		for _, operation := range flightOperations {
 			for _, c := range b.clients {
 				s := measures[operation+c.name]
@@ -136,6 +154,9 @@ func (b *flightBench) measure(ctx context.Context, progress func(done, total int
 		progress(round+1, b.rounds)
 	}
 	r.TCP, r.Memcpy = all.of("tcp"), all.of("memcpy")
+	for _, part := range fileParts {
+		r.Files = append(r.Files, flightFile{part, all.of(part), all.ratio(part, "memcpy")})
+	}
 	for _, operation := range flightOperations {
 		for _, c := range b.clients {
 			s := measures[operation+c.name]
@@ -147,6 +168,20 @@ func (b *flightBench) measure(ctx context.Context, progress func(done, total int
 		}
 	}
 	return r, nil
+}
+
+// files measures fileParts.
+func (b *flightBench) files() (took [3]time.Duration, err error) {
+	file, err := os.CreateTemp(sharedMemory(), "anisoflight-bench-*")
+	if err != nil {
+		return took, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	if took[0], _, err = throughFile(file, b.pixels, b.batches); err != nil {
+		return took, err
+	}
+	took[1], took[2], err = throughFile(file, b.pixels, b.batches)
+	return took, err
 }
 
 // open starts the services and the clients.
@@ -208,6 +243,9 @@ func (r *flightReport) table(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "\t\tGB/s\tof bare TCP\tof stock\tlatency, µs\tstock's, µs\n")
 	fmt.Fprintf(t, "memcpy\t\t%s\n", r.Memcpy.text("%.2f"))
 	fmt.Fprintf(t, "bare TCP\t\t%s\n", r.TCP.text("%.2f"))
+	for _, f := range r.Files {
+		fmt.Fprintf(t, "%s\t\t%s\t%s of memcpy\n", f.Part, f.Rate.text("%.2f"), f.OfMemcpy.text("%.2f"))
+	}
 	for _, m := range r.Measures {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Operation, m.Client, m.Rate.text("%.2f"), m.OfTCP.text("%.2f"),
 			m.OfStock.text("%.2f"), m.Latency.text("%.0f"), m.StockLatency.text("%.0f"))

@@ -2,13 +2,16 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"golang.org/x/sys/unix"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/tensor"
@@ -125,6 +128,44 @@ func memcpy(from [blocks][]float32, batches int) time.Duration {
 		copy(to, from[i%blocks])
 	}
 	return time.Since(started)
+}
+
+// sharedMemory is a folder of files in memory, or the folder for temporary files where there is none.
+func sharedMemory() string {
+	const linux = "/dev/shm"
+	if info, err := os.Stat(linux); err == nil && info.IsDir() {
+		return linux
+	}
+	return os.TempDir()
+}
+
+// throughFile writes so many batches to a file, maps it and copies them out of the mapping: what a reply in a file that
+// the client maps takes at least. A file that was written before has its pages already.
+func throughFile(file *os.File, from [blocks][]float32, batches int) (written, read time.Duration, err error) {
+	started := time.Now()
+	for i := range batches {
+		if _, err := file.WriteAt(arrow.Float32Traits.CastToBytes(from[i%blocks]), int64(i)*batchBytes); err != nil {
+			return 0, 0, err
+		}
+	}
+	written = time.Since(started)
+	to := make([]float32, len(from[0]))
+	copy(to, from[0]) // the pages are there
+	started = time.Now()
+	mapped, err := unix.Mmap(int(file.Fd()), 0, batches*batchBytes, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i := range batches {
+		copy(arrow.Float32Traits.CastToBytes(to), mapped[i*batchBytes:])
+	}
+	read = time.Since(started)
+	for i, v := range to {
+		if v != from[(batches-1)%blocks][i] {
+			return 0, 0, errors.Join(errors.New("a file has other numbers than were written"), unix.Munmap(mapped))
+		}
+	}
+	return written, read, unix.Munmap(mapped)
 }
 
 // window is how many batches of an exchange are under way.
