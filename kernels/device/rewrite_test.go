@@ -96,29 +96,36 @@ func TestSumsAreTakenByParts(t *testing.T) {
 	}
 }
 
-// A convolution of many channels and its gradients by image and kernel, computed by Winograd's method, agree with those
-// of the pure-Go device, which sums over the kernel.
-func TestWinogradComputesConvolutions(t *testing.T) {
+// A convolution and its gradients by image and kernel agree with those of the pure-Go device, which sums over the
+// kernel: of many channels by Winograd's method, of few with the gradient by the kernel in parts of the batch.
+func TestConvolutionsAreRewritten(t *testing.T) {
 	autodiff.Install()
-	const batch, height, width, in, out = 2, 8, 10, 128, 192
-	build := func(g *graph.Graph) []*graph.Node {
-		x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, batch, height, width, in))
-		w := graph.Parameter(g, "w", shapes.Make(dtypes.Float32, 3, 3, in, out))
-		y := nn.Convolve(x, w, 1)
-		return append(graph.Gradient(graph.ReduceAllSum(graph.Mul(y, graph.Sin(y))), x, w), y)
+	for name, test := range map[string]struct{ batch, height, width, in, out, places int }{
+		"by Winograd's method": {2, 8, 10, 128, 192, 3},
+		"in parts":             {6, 32, 30, 48, 32, 1},
+		"by both":              {6, 32, 32, 64, 64, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			build := func(g *graph.Graph) []*graph.Node {
+				x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, test.batch, test.height, test.width, test.in))
+				w := graph.Parameter(g, "w", shapes.Make(dtypes.Float32, 3, 3, test.in, test.out))
+				y := nn.Convolve(x, w, 1)
+				return append(graph.Gradient(graph.ReduceAllSum(graph.Mul(y, graph.Sin(y))), x, w), y)
+			}
+			x, w := waves(test.batch*test.height*test.width*test.in, 1), waves(9*test.in*test.out, .03)
+			run := func(dev *device.Device) [][]float32 {
+				return results(t, program(t, dev, name, build),
+					upload(t, dev, x, test.batch, test.height, test.width, test.in), upload(t, dev, w, 3, 3, test.in, test.out))
+			}
+			dev := devicetest.Open(t)
+			before := dev.Stats().Rewritten
+			got, want := run(dev), run(devicetest.PureGo(t))
+			if n := dev.Stats().Rewritten - before; int(n) != test.places {
+				t.Errorf("%d places were rewritten, want %d", n, test.places)
+			}
+			agree(t, []string{"gradient by the image", "gradient by the kernel", "convolution"}, got, want)
+		})
 	}
-	x, w := waves(batch*height*width*in, 1), waves(9*in*out, .03)
-	run := func(dev *device.Device) [][]float32 {
-		return results(t, program(t, dev, "convolution", build),
-			upload(t, dev, x, batch, height, width, in), upload(t, dev, w, 3, 3, in, out))
-	}
-	dev := devicetest.Open(t)
-	before := dev.Stats().Rewritten
-	got, want := run(dev), run(devicetest.PureGo(t))
-	if n := dev.Stats().Rewritten - before; n != 3 {
-		t.Errorf("%d places were rewritten, want the convolution and its two gradients", n)
-	}
-	agree(t, []string{"gradient by the image", "gradient by the kernel", "convolution"}, got, want)
 }
 
 // An image that is not a number, or infinite, leaves the one beside it alone.

@@ -13,7 +13,7 @@ package rewrite
 // ForCPU returns a program in the form for XLA's CPU compiler, and how many places of it were changed. Its outputs are
 // the same up to rounding.
 func ForCPU(code []byte) (out []byte, places int) {
-	for _, rule := range []func([]byte) ([]byte, int){winograd, winogradGradients, sums, repeats} {
+	for _, rule := range []func([]byte) ([]byte, int){winograd, winogradGradients, splitGradients, sums, repeats} {
 		var n int
 		code, n = rule(code)
 		places += n

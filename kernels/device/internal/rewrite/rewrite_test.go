@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -168,6 +169,38 @@ func TestConvolutionsByWinogradsMethod(t *testing.T) {
 		}
 		if left := strings.Count(string(got), "stablehlo.convolution"); left != 2-images-gradients {
 			t.Errorf("%s: %d convolutions are left of two", name, left)
+		}
+	}
+}
+
+// Which gradients by a kernel are taken in parts, and in how many.
+func TestGradientsInParts(t *testing.T) {
+	at := func(batch, side, in, out int) string {
+		return strings.NewReplacer("2x8x8x", fmt.Sprintf("%dx%dx%dx", batch, side, side),
+			"x128", fmt.Sprint("x", in), "x192", fmt.Sprint("x", out)).Replace(convolutionText)
+	}
+	for name, test := range map[string]struct {
+		code  string
+		parts int
+	}{
+		"large images":       {at(8, 32, 64, 64), 4},
+		"half as wide":       {at(64, 8, 64, 32), 4},
+		"wider":              {at(8, 32, 64, 96), 4},
+		"two images a part":  {at(8, 32, 64, 32), 4},
+		"parts of one size":  {at(9, 32, 64, 64), 3},
+		"no more than these": {at(64, 32, 64, 64), 16},
+		"at hand as it is":   {at(8, 16, 64, 64), 1},
+		"one image":          {at(1, 64, 64, 64), 1},
+		"few channels":       {at(8, 32, 3, 64), 1},
+		"few outputs":        {at(8, 32, 64, 3), 1},
+	} {
+		code, n := splitGradients([]byte(test.code))
+		if want := min(test.parts-1, 1); n != want {
+			t.Errorf("%s: %d are rewritten, want %d", name, n, want)
+		}
+		// One convolution of the text is not a gradient.
+		if got := strings.Count(string(code), "stablehlo.convolution") - 1; got != test.parts {
+			t.Errorf("%s: %d convolutions, want %d", name, got, test.parts)
 		}
 	}
 }
