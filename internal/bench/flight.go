@@ -26,7 +26,7 @@ func newFlight() *cobra.Command {
 of arrow-go's stock reader and writer, with clients in Go and, where --python is given, in pyarrow, all on the loopback
 interface. A bare TCP connection, memcpy and files that are mapped are measured in the same rounds. See docs/benchmarks/flight.md.`,
 		Example: `  anisoflight-bench flight
-  anisoflight-bench flight --rounds 21 --python .venv/bin/python --json > flight.json`,
+  PYTHONPATH=client_py anisoflight-bench flight --rounds 21 --python .venv/bin/python --json > flight.json`,
 	}
 	var b flightBench
 	var mib int
