@@ -24,7 +24,8 @@ func newFlight() *cobra.Command {
 		Short: "Measure how fast tables travel over Arrow Flight",
 		Long: `Flight moves batches of 2 MiB by get, put, exchange and action, over this project's service and over one made
 of arrow-go's stock reader and writer, with clients in Go and, where --python is given, in pyarrow, all on the loopback
-interface. A bare TCP connection, memcpy and files that are mapped are measured in the same rounds. See docs/benchmarks/flight.md.`,
+interface. A bare TCP connection, memcpy and files that are mapped are measured in the same rounds. See
+docs/benchmarks/flight.md.`,
 		Example: `  anisoflight-bench flight
   PYTHONPATH=client_py anisoflight-bench flight --rounds 21 --python .venv/bin/python --json > flight.json`,
 	}
