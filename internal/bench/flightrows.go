@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -156,16 +157,15 @@ func throughFile(file *os.File, from [blocks][]float32, batches int) (written, r
 	if err != nil {
 		return 0, 0, err
 	}
+	defer func() { err = errors.Join(err, unix.Munmap(mapped)) }()
 	for i := range batches {
 		copy(arrow.Float32Traits.CastToBytes(to), mapped[i*batchBytes:])
 	}
 	read = time.Since(started)
-	for i, v := range to {
-		if v != from[(batches-1)%blocks][i] {
-			return 0, 0, errors.Join(errors.New("a file has other numbers than were written"), unix.Munmap(mapped))
-		}
+	if !slices.Equal(to, from[(batches-1)%blocks]) {
+		return 0, 0, errors.New("a file has other numbers than were written")
 	}
-	return written, read, unix.Munmap(mapped)
+	return written, read, nil
 }
 
 // window is how many batches of an exchange are under way.

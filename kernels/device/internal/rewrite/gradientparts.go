@@ -1,8 +1,8 @@
 package rewrite
 
 import (
+	"bytes"
 	"fmt"
-	"strings"
 )
 
 const (
@@ -33,12 +33,12 @@ func splitGradients(code []byte) (out []byte, n int) {
 		}
 		n++
 		b := &block{indent: string(m[1]), rule: fmt.Sprintf("gradient.%d", n)}
+		attributes := string(found[bytes.IndexByte(found, '{')+1 : bytes.LastIndexByte(found, '}')])
 		images := batch / parts
 		var sum value
 		for i := range parts {
 			from, to := i*images, (i+1)*images
-			part := b.repeat(string(found), string(m[2]), w, []value{x, g},
-				[]value{b.slice(x, 0, from, to), b.slice(g, 0, from, to)})
+			part := b.operation("convolution", attributes, w, b.slice(x, 0, from, to), b.slice(g, 0, from, to))
 			if i == 0 {
 				sum = part
 				continue
@@ -48,18 +48,4 @@ func splitGradients(code []byte) (out []byte, n int) {
 		return b.end(m[2], sum, w...)
 	})
 	return out, n
-}
-
-// repeat writes an operation of two operands that was found once more, with other operands, and returns its value.
-func (b *block) repeat(found, name string, dims []int, old, operands []value) value {
-	v := b.next("f32", dims)
-	text := func(name string, of []value) (call, types string) {
-		return fmt.Sprintf("%s = \"stablehlo.convolution\"(%s, %s)", name, of[0].name, of[1].name),
-			fmt.Sprintf("(%s, %s) ->", of[0], of[1])
-	}
-	call, types := text(name, old)
-	newCall, newTypes := text(v.name, operands)
-	b.text.WriteString(strings.NewReplacer(call, newCall, types, newTypes).Replace(found))
-	b.text.WriteByte('\n')
-	return v
 }
