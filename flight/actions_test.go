@@ -121,6 +121,8 @@ func TestActionErrors(t *testing.T) {
 	}{
 		{"Nothing", ``, codes.NotFound, "[OP_NOT_FOUND] "},
 		{"", ``, codes.NotFound, "[OP_NOT_FOUND] "},
+		{"CloseSession", "\x0a\x00", codes.Unimplemented, "[UNIMPLEMENTED] "},
+		{"Sample", `{"op":"Denoise","rows":1}`, codes.InvalidArgument, "[BAD_REQUEST] op "},
 		{"WatchRun", `{}`, codes.NotFound, "[OP_NOT_FOUND] "}, // which is no action
 		{"ListModels", `[`, codes.InvalidArgument, "[BAD_REQUEST] "},
 		{"ListModels", `{"fail":"panic"}`, codes.Internal, "[INTERNAL] "},

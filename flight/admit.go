@@ -22,7 +22,7 @@ func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, er
 		who, err = s.identify(ctx, info.Header)
 		return err
 	})
-	if err == nil && who.Principal == nil && info.FullMethodName != doAction {
+	if err == nil && who.Principal == nil && info.FullMethodName != doAction && info.FullMethodName != handshake {
 		err = errNoToken()
 	}
 	if err != nil && info.FullMethodName != healthCheck && info.FullMethodName != healthWatch {
@@ -43,7 +43,7 @@ func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, err
 		return who, nil
 	}
 	who.key = noToken
-	token, given, err := bearer(header)
+	token, given, err := tokenOf(header)
 	if err != nil || !given {
 		return who, err
 	}
@@ -55,8 +55,8 @@ func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, err
 	return who, nil
 }
 
-// bearer reads the header authorization.
-func bearer(header metadata.MD) (token string, given bool, err error) {
+// tokenOf reads the header authorization: the token, or a user of any name whose password it is.
+func tokenOf(header metadata.MD) (token string, given bool, err error) {
 	values := header.Get("authorization")
 	switch len(values) {
 	case 0:
@@ -66,6 +66,9 @@ func bearer(header metadata.MD) (token string, given bool, err error) {
 		if ok && strings.EqualFold(scheme, "Bearer") {
 			return token, true, nil
 		}
+	}
+	if token, ok := passwordOf(header); ok {
+		return token, true, nil
 	}
 	return "", true, api.Errorf(api.NoToken, "The header authorization is not understood").
 		WithHint("Send \"authorization: Bearer TOKEN\" once.")
@@ -89,8 +92,11 @@ func certificateName(ctx context.Context) string {
 }
 
 // authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what
-// is asked of it. Messages of no type of Flight's are refused.
+// is asked of it. Messages of no type of Flight's are refused. Those of a handshake ask for nothing.
 func (c *call) authorize(req any) error {
+	if _, ok := req.(*flight.HandshakeRequest); ok {
+		return nil
+	}
 	w, err := c.wanted(req)
 	c.op = w.name
 	switch {
@@ -175,7 +181,7 @@ func streamed(method string, d *flight.FlightDescriptor) (wanted, error) {
 	if method == doExchange {
 		w.way = api.ByExchange
 	}
-	switch path := d.GetPath(); {
+	switch path := pathOf(d); {
 	case d == nil:
 		return w, api.Errorf(api.BadRequest, "The stream has no descriptor").
 			WithHint("Send a command or a path with the first message.")

@@ -1,10 +1,8 @@
 package flight
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"log/slog"
 
 	"google.golang.org/grpc/codes"
@@ -25,25 +23,24 @@ var grpcCodes = map[api.Class]codes.Code{
 	api.ClassUnauthenticated:    codes.Unauthenticated,
 	api.ClassPermissionDenied:   codes.PermissionDenied,
 	api.ClassCancelled:          codes.Canceled,
+	api.ClassDeadlineExceeded:   codes.DeadlineExceeded,
+	api.ClassUnimplemented:      codes.Unimplemented,
 	api.ClassDataLoss:           codes.DataLoss,
 }
 
 // toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does
 // not know becomes INTERNAL with the request's id and nothing else, and is logged in full.
 func toStatus(log *slog.Logger, id string, err error) error {
-	if err == nil || status.Code(err) == codes.Unimplemented {
-		return err
+	if err == nil {
+		return nil
 	}
 	e := api.ErrorOf(err)
-	switch code := grpcCodes[e.Code.Class()]; {
-	case code == codes.Internal:
+	code := grpcCodes[e.Code.Class()]
+	if code == codes.Internal {
 		log.Error("request failed", "error", err)
 		return status.Errorf(codes.Internal, "[%s] request %s", api.Internal, id)
-	case errors.Is(err, context.DeadlineExceeded):
-		return status.Error(codes.DeadlineExceeded, e.Error())
-	default:
-		return status.Error(code, e.Error())
 	}
+	return status.Error(code, e.Error())
 }
 
 // newID makes a request's id.

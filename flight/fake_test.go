@@ -248,7 +248,11 @@ func (f *fakeEngine) List(context.Context) []api.Flight {
 			Path: []string{"datasets", "digits"}, Schema: sampleSchema(2), Records: 5, Bytes: 320,
 			Ticket: []byte(`{"op":"Sample","rows":5}`),
 		},
-		{Path: []string{"bases", "haar"}, Records: -1, Bytes: -1},
+		{
+			Path: []string{"bases", "haar"}, Schema: sampleSchema(2), Records: -1, Bytes: -1,
+			Ticket: []byte(`{"op":"Sample","rows":1}`),
+		},
+		{Path: []string{"datasets", "huge"}, Err: api.Errorf(api.TooLarge, "The reply would have too many rows")},
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // server has peers a request that can be divided has several endpoints, each to be had of every peer.
 func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor) (*flight.FlightInfo, error) {
 	if d.GetType() == flight.DescriptorPATH {
-		f, err := s.stored(ctx, d.GetPath())
+		f, err := s.stored(ctx, pathOf(d))
 		if err != nil {
 			return nil, err
 		}
@@ -46,12 +46,12 @@ func (s *service) GetSchema(ctx context.Context, d *flight.FlightDescriptor) (*f
 	return &flight.SchemaResult{Schema: info.GetSchema()}, nil
 }
 
-// ListFlights lists models, schedules, bases, data sets and runs as paths, such as ["models","digits"]. Criteria, if
-// there are any, are the beginning of a path: models, or models/digits.
+// ListFlights lists models, schedules, bases, data sets and runs as paths, such as ["models","digits"], unless they are
+// larger than one reply. Criteria, if there are any, are the beginning of a path: models, or models/digits.
 func (s *service) ListFlights(criteria *flight.Criteria, to flight.FlightService_ListFlightsServer) error {
 	begin := string(criteria.GetExpression())
 	for _, f := range s.server.engine.List(to.Context()) {
-		if !strings.HasPrefix(strings.Join(f.Path, "/"), begin) {
+		if f.Err != nil || !strings.HasPrefix(strings.Join(f.Path, "/"), begin) {
 			continue
 		}
 		info, err := flightInfo(&flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: f.Path}, f)
@@ -74,11 +74,18 @@ func flightInfo(d *flight.FlightDescriptor, f api.Flight) (*flight.FlightInfo, e
 	info := &flight.FlightInfo{
 		Schema:           flight.SerializeSchema(schema, memory.DefaultAllocator),
 		FlightDescriptor: d, TotalRecords: f.Records, TotalBytes: f.Bytes, Ordered: true,
-	}
-	if f.Ticket != nil {
-		info.Endpoint = []*flight.FlightEndpoint{{Ticket: &flight.Ticket{Ticket: f.Ticket}}}
+		Endpoint: []*flight.FlightEndpoint{{Ticket: &flight.Ticket{Ticket: f.Ticket}}},
 	}
 	return info, nil
+}
+
+// pathOf returns the components of a descriptor's path. Clients that can send one component alone write the path into
+// it: datasets/digits.
+func pathOf(d *flight.FlightDescriptor) []string {
+	if path := d.GetPath(); len(path) != 1 {
+		return path
+	}
+	return strings.Split(d.GetPath()[0], "/")
 }
 
 // notFound are the codes of paths that lead nowhere.
@@ -94,11 +101,11 @@ var notFound = map[string]api.Code{
 func (s *service) stored(ctx context.Context, path []string) (api.Flight, error) {
 	for _, f := range s.server.engine.List(ctx) {
 		if slices.Equal(f.Path, path) {
-			return f, nil
+			return f, f.Err
 		}
 	}
 	if len(path) != 2 || notFound[path[0]] == "" {
-		return api.Flight{}, api.Errorf(api.BadRequest, "The path %q is not one of ListFlights", path).
+		return api.Flight{}, api.Errorf(api.PathNotFound, "The path %q is not one of ListFlights", path).
 			WithHint("Paths are [kind, name], and kinds models schedules bases datasets runs.")
 	}
 	return api.Flight{}, api.Errorf(notFound[path[0]], "Nothing is called %q among the %s", path[1], path[0])

@@ -8,11 +8,12 @@ var methods = []string{
 	"DoExchange", "DoAction", "ListActions",
 }
 
-// The methods that need no token, in full: health checks, and DoAction, which needs one for every action but
-// openAction.
+// The methods that need no token, in full: health checks, Handshake, which answers how to send one, and DoAction, which
+// needs one for every action but openAction.
 const (
 	healthCheck = "/grpc.health.v1.Health/Check"
 	healthWatch = "/grpc.health.v1.Health/Watch"
+	handshake   = flightService + "Handshake"
 	doAction    = flightService + "DoAction"
 	openAction  = "ServerInfo"
 )
@@ -25,4 +26,6 @@ const (
 )
 
 // streams reports whether the clients of a method stream.
-func streams(method string) bool { return method == doPut || method == doExchange }
+func streams(method string) bool {
+	return method == doPut || method == doExchange || method == handshake
+}

@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -152,9 +153,20 @@ func TestLocationOfTCP(t *testing.T) {
 	}
 }
 
-// TestUnknownCalls are refused as gRPC does, and the server lives.
+// TestUnknownCalls are refused, and the server lives.
 func TestUnknownCalls(t *testing.T) {
 	s := serve(t, Config{})
 	_, err := s.client.PollFlightInfo(t.Context(), &flight.FlightDescriptor{Type: flight.DescriptorPATH})
-	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "")
+	wantStatus(t, "PollFlightInfo", err, codes.Unimplemented, "[UNIMPLEMENTED] ")
+}
+
+// TestStatusOfADeadline: the code in brackets is that of gRPC. What a client sees depends on whose clock strikes first.
+func TestStatusOfADeadline(t *testing.T) {
+	s := serve(t, Config{})
+	err := toStatus(s.log, "id", fmt.Errorf("sampling: %w", context.DeadlineExceeded))
+	wantStatus(t, "the server's", err, codes.DeadlineExceeded, "[DEADLINE_EXCEEDED] The deadline of the request passed.")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	wantStatus(t, "the client's", s.get(ctx, t, `{"op":"Sample","rows":1000000,"tick_ms":10}`).err,
+		codes.DeadlineExceeded, "")
 }

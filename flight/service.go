@@ -1,15 +1,22 @@
 package flight
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow/flight"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// service implements Flight's calls: actions.go, get.go, exchange.go, put.go and info.go.
+// service implements Flight's calls: handshake.go, actions.go, get.go, exchange.go, put.go and info.go.
 type service struct {
 	flight.BaseFlightServer
 	server *Server
+}
+
+// PollFlightInfo is not served: GetFlightInfo answers at once.
+func (s *service) PollFlightInfo(context.Context, *flight.FlightDescriptor) (*flight.PollInfo, error) {
+	return nil, api.Errorf(api.Unimplemented, "PollFlightInfo is not served here").WithHint("Call GetFlightInfo.")
 }
 
 // Sizes of messages and of the results of actions.

@@ -87,18 +87,19 @@ func (r *DatasetName) Validate() error { return need("dataset", r.Dataset) }
 type Dataset struct {
 	Dataset string `json:"dataset"`
 	Offset  int    `json:"offset"`
-	Limit   int    `json:"limit"` // default: all
+	Limit   *int   `json:"limit,omitempty"` // default: all
 }
 
 // SetDefaults implements Request.
-func (r *Dataset) SetDefaults() { *r = Dataset{Limit: unset} }
+func (r *Dataset) SetDefaults() { *r = Dataset{} }
 
 // Validate implements Request.
 func (r *Dataset) Validate() error {
-	if r.Limit == unset {
-		r.Limit = 1<<63 - 1
+	err := first(need("dataset", r.Dataset), atLeast("offset", r.Offset, 0))
+	if err == nil && r.Limit != nil {
+		err = atLeast("limit", *r.Limit, 0)
 	}
-	return first(need("dataset", r.Dataset), atLeast("offset", r.Offset, 0), atLeast("limit", r.Limit, 0))
+	return err
 }
 
 // Model reads the files of a model back, in rows as PutModel takes them. The metadata's request tells config_bytes and

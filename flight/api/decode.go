@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 
@@ -21,16 +22,25 @@ type Message struct{ value strict.Value }
 // ReadMessage reads one JSON value. Empty input is the empty object.
 func ReadMessage(body []byte) (Message, error) {
 	v, err := strict.Read(body)
+	if begin := bytes.TrimSpace(body); err != nil && begin[0] != '{' && begin[0] != '[' {
+		return Message{}, Errorf(BadRequest, "The request is not JSON").WithHint(
+			"This is not Flight SQL; commands are JSON, such as {\"op\":\"Sample\",...}: see docs/wire.md.")
+	}
 	return Message{v}, refused(err)
+}
+
+// op returns the message's field "op"; nil if there is none.
+func (m Message) op() strict.Value {
+	object, _ := m.value.(map[string]any)
+	return object["op"]
 }
 
 // Op returns the operation that the message, of a ticket or a command, names in its field "op".
 func (m Message) Op() (string, error) {
-	object, ok := m.value.(map[string]any)
-	if !ok {
+	if _, ok := m.value.(map[string]any); !ok {
 		return "", Errorf(BadRequest, "The request must be an object, got %s", strict.Describe(m.value))
 	}
-	op, ok := object["op"].(string)
+	op, ok := m.op().(string)
 	if !ok {
 		return "", Errorf(BadRequest, "op is missing").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
 	}
@@ -38,18 +48,13 @@ func (m Message) Op() (string, error) {
 }
 
 // Decode decodes the message into req, strictly (see the package comment), after setting the defaults, and validates
-// it. The field "op" is accepted and ignored.
+// it. The field "op" is left to Operation.Call.
 func (m Message) Decode(req Request) error {
 	v := m.value
 	if object, ok := v.(map[string]any); ok {
-		if op, given := object["op"]; given {
-			if _, ok := op.(string); !ok {
-				return Errorf(BadRequest, "op must be text, got %s", strict.Describe(op))
-			}
-			object = maps.Clone(object)
-			delete(object, "op")
-			v = object
-		}
+		object = maps.Clone(object)
+		delete(object, "op")
+		v = object
 	}
 	req.SetDefaults()
 	if err := strict.Decode(v, nil, req); err != nil {

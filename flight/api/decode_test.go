@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -38,16 +39,20 @@ func TestDecodeRejects(t *testing.T) {
 		{"unknown field", `{` + ok + `,"nope":1}`, BadRequest, "nope"},
 		{"case matters", `{` + ok + `,"Seed":1}`, BadRequest, "Seed"},
 		{"twice", `{` + ok + `,"n":1}`, BadRequest, `n `},
-		{"null", `{` + ok + `,"seed":null}`, BadRequest, "seed"},
+		{"null in a list", `{"model":"m","labels":[null],"steps":2}`, BadRequest, "labels[0]"},
+		{"null of an unknown field", `{` + ok + `,"nope":null}`, BadRequest, "nope"},
+		{"null twice", `{` + ok + `,"seed":null,"seed":1}`, BadRequest, "seed is given twice"},
 		{"text for a number", `{"model":"m","n":"1","steps":2}`, BadRequest, `n `},
 		{"number for text", `{"model":1,"n":1,"steps":2}`, BadRequest, "model"},
 		{"fraction", `{"model":"m","n":1.5,"steps":2}`, BadRequest, `n `},
-		{"fraction that is whole", `{"model":"m","n":1.0,"steps":2}`, BadRequest, `n `},
-		{"exponent", `{"model":"m","n":1e3,"steps":2}`, BadRequest, `n `},
+		{"double above 2⁵³", `{` + ok + `,"seed":1e19}`, BadRequest, "in digits alone"},
+		{"double out of range", `{"model":"m","n":1e400,"steps":2}`, BadRequest, `n `},
 		{"huge size", `{"model":"m","n":123456789012345678901234567890,"steps":2}`, TooLarge, `n `},
 		{"hugely negative", `{"model":"m","n":-123456789012345678901234567890,"steps":2}`, BadRequest, `n `},
 		{"seed too large", `{` + ok + `,"seed":18446744073709551616}`, BadRequest, "seed"},
 		{"negative seed", `{` + ok + `,"seed":-1}`, BadRequest, "seed"},
+		{"seed of other text", `{` + ok + `,"seed":"0x1F"}`, BadRequest, "seed"},
+		{"seed too large as text", `{` + ok + `,"seed":"18446744073709551616"}`, BadRequest, "seed"},
 		{"label too large", `{"model":"m","labels":[1,4294967296],"steps":2}`, BadRequest, "labels[1]"},
 		{"label in a list", `{"model":"m","labels":[[1]],"steps":2}`, BadRequest, "labels[0]"},
 		{"bool as number", `{` + ok + `,"afs":1}`, BadRequest, "afs"},
@@ -72,8 +77,9 @@ func TestDecodeRejects(t *testing.T) {
 		{"grid lengths", `{"model":"m","n":1,"grid":{"sigma":[[2,1],[3,2,1]]}}`, BadRequest, "grid.sigma"},
 		{"schedule form", `{` + ok + `,"schedule":{"x":1}}`, BadRequest, "schedule.x"},
 		{"schedule T", `{` + ok + `,"schedule":{"edm":{"T":0}}}`, BadRequest, "schedule.edm.T"},
-		{"op not text", `{"op":3,` + ok + `}`, BadRequest, "op"},
 		{"deep", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), BadRequest, "deep"},
+		{"no JSON", "SELECT * FROM digits", BadRequest, "not Flight SQL"},
+		{"Flight SQL's", "\n@type.googleapis.com/arrow.flight.protocol.sql.CommandGetTables", BadRequest, "not Flight SQL"},
 		{"not UTF-8", "{\"model\":\"\xff\"}", BadRequest, "UTF-8"},
 		{"overflowing float", `{` + ok + `,"schedule":{"edm":{"T":1e999}}}`, BadRequest, "T"},
 	}
@@ -91,6 +97,28 @@ func TestDecodeRejects(t *testing.T) {
 				t.Errorf("%q does not name %q", e.Error(), test.names)
 			}
 		})
+	}
+}
+
+// What languages without integers or optional fields write is the same request.
+func TestNumbersOfOtherLanguages(t *testing.T) {
+	want := new(Sample)
+	if err := decode([]byte(`{"model":"m","labels":[1,-1],"steps":8,"seed":18446744073709551615}`), want); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{
+		`{"model":"m","labels":[1.0,-1.0],"steps":8.0,"seed":"18446744073709551615"}`,
+		`{"model":"m","labels":[1,-1e0],"steps":80e-1,"seed":18446744073709551615,"n":null,"grid":null,"guide":null}`,
+	} {
+		got := new(Sample)
+		if err := decode([]byte(body), got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+	run := new(CreateRun)
+	if err := decode([]byte(`{"name":"r","batch":8.0,"network":{"model_channels":16.0,"dropout":0.5}}`), run); err != nil ||
+		string(run.Config) != `{"batch":8,"network":{"dropout":0.5,"model_channels":16}}` {
+		t.Errorf("%s, %v", run.Config, err)
 	}
 }
 
@@ -255,6 +283,10 @@ func TestEveryRequestHasUsableDefaults(t *testing.T) {
 	for body, request := range tests {
 		if err := decode([]byte(body), request); err != nil {
 			t.Errorf("%T: %v", request, err)
+		}
+		// What it resolved to is read exactly by languages whose numbers are doubles.
+		if text, err := json.Marshal(request); err != nil || regexp.MustCompile(`[0-9]{17}`).Match(text) {
+			t.Errorf("%T resolved to %s, %v", request, text, err)
 		}
 	}
 	for body, request := range map[string]Request{

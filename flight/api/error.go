@@ -51,8 +51,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which stays on the server.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ErrorOf returns the error of the contract inside err: err's own *Error if it has one, CANCELLED for an ended context,
-// and INTERNAL, which tells the client nothing, for everything else. ErrorOf(nil) is nil.
+// ErrorOf returns the error of the contract inside err: err's own *Error if it has one, CANCELLED or DEADLINE_EXCEEDED
+// for an ended context, and INTERNAL, which tells the client nothing, for everything else. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil
@@ -64,7 +64,7 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: Cancelled, Message: "The request was cancelled", cause: err}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Code: Cancelled, Message: "The deadline of the request passed", cause: err}
+		return &Error{Code: DeadlineExceeded, Message: "The deadline of the request passed", cause: err}
 	}
 	return &Error{Code: Internal, Message: "The server failed", cause: err}
 }
@@ -100,6 +100,7 @@ const (
 	DatasetNotFound  Code = "DATASET_NOT_FOUND"
 	RunNotFound      Code = "RUN_NOT_FOUND"
 	OpNotFound       Code = "OP_NOT_FOUND"
+	PathNotFound     Code = "PATH_NOT_FOUND" // of a descriptor that names nothing of any kind
 
 	BadRequest  Code = "BAD_REQUEST"
 	BadTensor   Code = "BAD_TENSOR"
@@ -120,7 +121,10 @@ const (
 
 	ScopeMissing Code = "SCOPE"
 
-	Cancelled Code = "CANCELLED"
+	Cancelled        Code = "CANCELLED"
+	DeadlineExceeded Code = "DEADLINE_EXCEEDED"
+
+	Unimplemented Code = "UNIMPLEMENTED" // of what Arrow Flight defines
 
 	Damaged Code = "DAMAGED" // what is stored is not what was written
 
@@ -146,6 +150,8 @@ const (
 	ClassUnauthenticated
 	ClassPermissionDenied
 	ClassCancelled
+	ClassDeadlineExceeded
+	ClassUnimplemented
 	ClassDataLoss
 )
 
@@ -156,6 +162,7 @@ var classes = map[Code]Class{
 	DatasetNotFound:  ClassNotFound,
 	RunNotFound:      ClassNotFound,
 	OpNotFound:       ClassNotFound,
+	PathNotFound:     ClassNotFound,
 	BadRequest:       ClassInvalidArgument,
 	BadTensor:        ClassInvalidArgument,
 	BadSchedule:      ClassInvalidArgument,
@@ -169,6 +176,8 @@ var classes = map[Code]Class{
 	NoToken:          ClassUnauthenticated,
 	ScopeMissing:     ClassPermissionDenied,
 	Cancelled:        ClassCancelled,
+	DeadlineExceeded: ClassDeadlineExceeded,
+	Unimplemented:    ClassUnimplemented,
 	Internal:         ClassInternal,
 	Damaged:          ClassDataLoss,
 }
@@ -185,8 +194,39 @@ const (
 // longQuote is a quoted Go string of more than mostQuoted characters.
 var longQuote = regexp.MustCompile(`"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
 
-// readable cuts the quoted words of an error's text, and the text.
+// Go's own packages name Go's types, and themselves, in errors that pass through.
+var (
+	wrongType = regexp.MustCompile(`cannot unmarshal (\w+)[^:]* into Go (?:struct field \w*\.(\S+)|value) of type (.*)`)
+	itself    = regexp.MustCompile(`\b(json|proto|wire|arrow(/\w+)?): |runtime error: .*`)
+)
+
+// withoutGo returns an error's text in the words of JSON.
+func withoutGo(text string) string {
+	if m := wrongType.FindStringSubmatch(text); m != nil {
+		field, want := m[2], "an object"
+		switch kind := strings.TrimLeft(m[3], "*"); {
+		case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+			want = "a whole number"
+		case strings.HasPrefix(kind, "float"):
+			want = "a number"
+		case kind == "string":
+			want = "text"
+		case kind == "bool":
+			want = "true or false"
+		case strings.HasPrefix(kind, "["):
+			want = "a list"
+		}
+		if field == "" {
+			field = "it"
+		}
+		text = strings.Replace(text, m[0], field+" must be "+want+", got "+m[1], 1)
+	}
+	return itself.ReplaceAllString(text, "")
+}
+
+// readable returns an error's text in words that a client knows, and cuts its quoted words and the whole.
 func readable(text string) string {
+	text = withoutGo(text)
 	if len(text) <= mostQuoted {
 		return text
 	}

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +24,38 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// What Go's own packages say is put into the words of JSON.
+func TestErrorsNameNoGo(t *testing.T) {
+	var dst struct {
+		Units struct {
+			Channels int       `json:"channels"`
+			Scale    []float64 `json:"scale"`
+			Kind     *string   `json:"kind"`
+		} `json:"units"`
+	}
+	for body, want := range map[string]string{
+		`{"units":{"channels":"x"}}`: "File: units.channels must be a whole number, got string",
+		`{"units":{"channels":1.5}}`: "File: units.channels must be a whole number, got number",
+		`{"units":{"scale":3}}`:      "File: units.scale must be a list, got number",
+		`{"units":{"scale":[true]}}`: "File: units.scale must be a number, got bool",
+		`{"units":{"kind":[]}}`:      "File: units.kind must be text, got array",
+		`{"units":4}`:                "File: units must be an object, got number",
+		`4`:                          "File: it must be an object, got number",
+		`{"nope":4}`:                 `File: unknown field "nope"`,
+	} {
+		d := json.NewDecoder(strings.NewReader(body))
+		d.DisallowUnknownFields()
+		err := d.Decode(&dst)
+		if got := Errorf(BadModel, "File: %w", err); got.Message != want || !errors.Is(got, err) {
+			t.Errorf("%s: %q, want %q", body, got.Message, want)
+		}
+	}
+	const damaged = "arrow/ipc: could not read: runtime error: index out of range [3] with length 2"
+	if got := Errorf(BadTensor, "Stream: %s", damaged).Message; got != "Stream: could not read: " {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestErrorOf(t *testing.T) {
 	own := Errorf(TooLarge, "Too large: %w", io.EOF)
 	tests := []struct {
@@ -30,7 +64,7 @@ func TestErrorOf(t *testing.T) {
 	}{
 		{fmt.Errorf("outer: %w", own), TooLarge},
 		{fmt.Errorf("outer: %w", context.Canceled), Cancelled},
-		{context.DeadlineExceeded, Cancelled},
+		{context.DeadlineExceeded, DeadlineExceeded},
 		{io.ErrUnexpectedEOF, Internal},
 	}
 	for _, test := range tests {
@@ -51,10 +85,9 @@ func TestErrorOf(t *testing.T) {
 
 func TestEveryCodeHasItsClass(t *testing.T) {
 	want := map[Class]int{
-		ClassNotFound: 6, ClassInvalidArgument: 4, ClassAlreadyExists: 1, ClassFailedPrecondition: 1,
+		ClassNotFound: 7, ClassInvalidArgument: 4, ClassAlreadyExists: 1, ClassFailedPrecondition: 1,
 		ClassResourceExhausted: 3, ClassUnavailable: 1, ClassUnauthenticated: 1, ClassPermissionDenied: 1,
-		ClassCancelled: 1, ClassDataLoss: 1,
-		ClassInternal: 1,
+		ClassCancelled: 1, ClassDeadlineExceeded: 1, ClassUnimplemented: 1, ClassDataLoss: 1, ClassInternal: 1,
 	}
 	got := map[Class]int{}
 	for code := range classes {

@@ -1,6 +1,11 @@
 package api
 
-import "github.com/anisoflight/anisoflight/base/suggest"
+import (
+	"slices"
+
+	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/flight/api/strict"
+)
 
 // Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what
 // its requests are.
@@ -18,8 +23,12 @@ type Operation struct {
 // By reports whether the operation is reached by a way.
 func (o *Operation) By(w Way) bool { return o.Ways&w != 0 }
 
-// Call decodes a request of the operation.
+// Call decodes a request of the operation, which the message need not name.
 func (o *Operation) Call(m Message) (Call, error) {
+	if op := m.op(); op != nil && op != o.Name {
+		return Call{}, Errorf(BadRequest, "op must be %q, which is called, got %s", o.Name, strict.Describe(op)).
+			WithHint("Leave it out, or call the other operation.")
+	}
 	req := o.New()
 	err := m.Decode(req)
 	return Call{Op: o, Request: req}, err
@@ -83,11 +92,23 @@ func (t Table) Find(w Way, name string) (*Operation, error) {
 			names = append(names, op.Name)
 		}
 	}
+	if w == ByAction && slices.Contains(standardActions, name) {
+		return nil, Errorf(Unimplemented, "The action %s of Arrow Flight is not served here", name).
+			WithHint("ListActions lists those that are.")
+	}
 	hint := "docs/wire.md lists them, and ListActions the actions."
 	if ask := suggest.DidYouMean(name, names); ask != "" {
 		hint = "D" + ask[1:] + " " + hint
 	}
 	return nil, Errorf(OpNotFound, "There is no %s %q", w, name).WithHint("%s", hint)
+}
+
+// standardActions are the actions that Flight and Flight SQL define. Clients try them, and go on when they are
+// UNIMPLEMENTED.
+var standardActions = []string{
+	"CancelFlightInfo", "RenewFlightEndpoint", "SetSessionOptions", "GetSessionOptions", "CloseSession",
+	"CreatePreparedStatement", "CreatePreparedSubstraitPlan", "ClosePreparedStatement", "CancelQuery",
+	"BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint",
 }
 
 // Call finds an operation and decodes a request of it.

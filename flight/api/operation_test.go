@@ -24,6 +24,39 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
+// A body that names another operation than is called is a mistake.
+func TestTheBodyNamesWhatIsCalled(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"op":"Sample","model":"m"}`: `[BAD_REQUEST] op must be "DescribeModel", which is called, got "Sample". ` +
+			`Leave it out, or call the other operation.`,
+		`{"op":3,"model":"m"}`:               `[BAD_REQUEST] op must be "DescribeModel", which is called, got 3.`,
+		`{"op":"","model":"m"}`:              `[BAD_REQUEST] op must be "DescribeModel", which is called, got "".`,
+		`{"op":"DescribeModel","model":"m"}`: "",
+		`{"op":null,"model":"m"}`:            "",
+		`{"model":"m"}`:                      "",
+	} {
+		_, err := Operations().Call(ByAction, "DescribeModel", []byte(body))
+		if (want == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}
+
+// Clients of Flight and of Flight SQL take UNIMPLEMENTED for an answer, and nothing else.
+func TestStandardActionsAreUnimplemented(t *testing.T) {
+	for _, name := range []string{
+		"CancelFlightInfo", "RenewFlightEndpoint", "SetSessionOptions", "GetSessionOptions", "CloseSession",
+		"CreatePreparedStatement",
+	} {
+		if _, err := Operations().Find(ByAction, name); ErrorOf(err).code() != Unimplemented {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := Operations().Find(ByGet, name); ErrorOf(err).code() != OpNotFound {
+			t.Errorf("%s as a ticket: %v", name, err)
+		}
+	}
+}
+
 func TestCallFindsByWay(t *testing.T) {
 	call, err := Operations().Call(ByGet, "Dataset", []byte(`{"op":"Dataset","dataset":"d"}`))
 	if err != nil || call.Op.Name != "Dataset" || call.Request.(*Dataset).Dataset != "d" {

@@ -289,8 +289,9 @@ type Stopped struct {
 // Flight is one entry of ListFlights.
 type Flight struct {
 	Path    []string // such as ["models","digits"]
-	Schema  Schema   // of what reading it gives; no columns if it cannot be read as a table
+	Schema  Schema   // of what reading it gives
 	Records int64    // −1 unknown
 	Bytes   int64    // −1 unknown
-	Ticket  []byte   // the JSON of a DoGet that reads it; nil if there is none
+	Ticket  []byte   // the JSON of a DoGet that reads it
+	Err     error    // why it cannot be read; the rest is then empty
 }

@@ -53,8 +53,9 @@ func (r *TrainStep) Validate() error { return first(need("run", r.Run), atLeast(
 
 // WatchRun returns a run's rows from a given one on, and live until the run is done, cancelled or paused.
 type WatchRun struct {
-	Run  string `json:"run"`
-	From int    `json:"from"` // rows to leave out; default 0
+	Run    string `json:"run"`
+	From   int    `json:"from"`              // rows to leave out; default 0
+	NoWait bool   `json:"no_wait,omitempty"` // end after the rows that there are; default false
 }
 
 // SetDefaults implements Request.

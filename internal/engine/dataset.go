@@ -16,8 +16,10 @@ func (e *Engine) prepareDataset(_ context.Context, req api.Dataset) (*api.Job, e
 	if err != nil {
 		return nil, err
 	}
-	from := min(req.Offset, d.Len())
-	to := from + min(req.Limit, d.Len()-from)
+	from, to := min(req.Offset, d.Len()), d.Len()
+	if req.Limit != nil {
+		to = from + min(*req.Limit, to-from)
+	}
 	schema := datasetSchema(d)
 	said := append(reply.Normalized(d.Normalization()), "dataset", req.Dataset)
 	schema.Metadata = reply.Metadata("Dataset", req, said...)

@@ -77,12 +77,11 @@ func (e *Engine) deleteDataset(_ context.Context, req api.DatasetName) (any, err
 	return named("dataset", req.Dataset, e.catalog.DeleteDataset(req.Dataset))
 }
 
-// List returns everything stored, as flights: models, schedules, bases, data sets and runs. Data sets and schedules can
-// be read as tables.
+// List returns everything stored, as flights: models, schedules, bases, data sets and runs.
 func (e *Engine) List(ctx context.Context) []api.Flight {
 	var flights []api.Flight
 	for _, m := range e.catalog.Models() {
-		flights = append(flights, api.Flight{Path: []string{"models", m.Name}, Records: -1, Bytes: -1})
+		flights = append(flights, e.flight(ctx, "models", m.Name))
 	}
 	for _, s := range e.catalog.ScheduleInfos() {
 		if s.Source == "schedule" {
@@ -90,36 +89,57 @@ func (e *Engine) List(ctx context.Context) []api.Flight {
 		}
 	}
 	for _, b := range e.catalog.BasisInfos() {
-		flights = append(flights, api.Flight{Path: []string{"bases", b.Name}, Records: -1, Bytes: -1})
+		flights = append(flights, e.flight(ctx, "bases", b.Name))
 	}
 	for _, d := range e.catalog.DatasetInfos() {
 		flights = append(flights, e.flight(ctx, "datasets", d.Name))
 	}
 	for _, r := range e.runs.All() {
-		flights = append(flights, api.Flight{Path: []string{"runs", r.Name()}, Records: -1, Bytes: -1})
+		flights = append(flights, runFlight(r.Name()))
 	}
 	return flights
 }
 
-// flight describes what reading a data set or a schedule gives.
+// readers are the operations that read what is stored, and their fields for its name.
+var readers = map[string]struct{ op, field string }{
+	"models":    {"Model", "model"},
+	"schedules": {"EvaluateSchedule", "schedule"},
+	"bases":     {"Basis", "basis"},
+	"datasets":  {"Dataset", "dataset"},
+}
+
+// flight describes what reading something stored gives.
 func (e *Engine) flight(ctx context.Context, kind, name string) api.Flight {
-	f := api.Flight{Path: []string{kind, name}, Records: -1, Bytes: -1}
-	request := map[string]string{"op": "Dataset", "dataset": name}
-	if kind == "schedules" {
-		request = map[string]string{"op": "EvaluateSchedule", "schedule": name}
-	}
-	ticket, err := json.Marshal(request)
+	f := api.Flight{Path: []string{kind, name}}
+	by := readers[kind]
+	ticket, err := json.Marshal(map[string]string{"op": by.op, by.field: name})
 	if err != nil {
-		return f
+		return api.Flight{Path: f.Path, Err: err}
 	}
-	call, err := api.Operations().Call(api.ByGet, request["op"], ticket)
+	call, err := api.Operations().Call(api.ByGet, by.op, ticket)
 	if err != nil {
-		return f
+		return api.Flight{Path: f.Path, Err: err}
 	}
 	job, err := e.Prepare(ctx, call)
 	if err != nil { // it went away between the list and here, or is larger than one reply
-		return f
+		return api.Flight{Path: f.Path, Err: err}
 	}
 	f.Ticket, f.Schema, f.Records, f.Bytes = ticket, job.Schema, job.Rows, job.Bytes
+	return f
+}
+
+// runFlight describes the rows that a run has so far. They are not counted: a run of an earlier server would be read
+// for it.
+func runFlight(name string) api.Flight {
+	request := api.WatchRun{Run: name, NoWait: true}
+	f := api.Flight{Path: []string{"runs", name}, Schema: watchSchema(request), Records: -1, Bytes: -1}
+	ticket, err := json.Marshal(struct {
+		Op string `json:"op"`
+		api.WatchRun
+	}{"WatchRun", request})
+	if err != nil {
+		return api.Flight{Path: f.Path, Err: err}
+	}
+	f.Ticket = ticket
 	return f
 }

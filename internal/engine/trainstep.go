@@ -58,10 +58,15 @@ func (e *Engine) prepareWatchRun(ctx context.Context, req api.WatchRun) (*api.Jo
 	if err := r.History(ctx); err != nil {
 		return nil, err
 	}
-	schema := api.Schema{Columns: runs.RowColumns(), Metadata: reply.Metadata("WatchRun", req, "run", req.Run)}
-	return &api.Job{Schema: schema, Rows: -1, Bytes: -1, Run: func(ctx context.Context, emit func(api.Event) error) error {
-		return r.Watch(ctx, req.From, emit)
+	return &api.Job{Schema: watchSchema(req), Rows: -1, Bytes: -1, Run: func(ctx context.Context,
+		emit func(api.Event) error,
+	) error {
+		return r.Watch(ctx, req.From, req.NoWait, emit)
 	}}, nil
+}
+
+func watchSchema(req api.WatchRun) api.Schema {
+	return api.Schema{Columns: runs.RowColumns(), Metadata: reply.Metadata("WatchRun", req, "run", req.Run)}
 }
 
 // stepping is an open TrainStep exchange.

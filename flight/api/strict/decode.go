@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,6 +90,7 @@ func decodeStruct(v Value, at *Place, dst reflect.Value) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		field, known := fields[key]
 		switch {
+		case known && object[key] == nil: // null is absent
 		case known:
 			if err := decodeInto(object[key], at.Field(key), field); err != nil {
 				return err
@@ -142,8 +144,14 @@ func fieldsOf(dst reflect.Value) (fields map[string]reflect.Value, rest reflect.
 	return fields, rest
 }
 
+// digits is what a uint64 may be as text.
+var digits = regexp.MustCompile(`^[0-9]{1,20}$`)
+
 func decodeNumber(v Value, at *Place, dst reflect.Value) error {
 	number, ok := v.(json.Number)
+	if text, is := v.(string); is && dst.Kind() == reflect.Uint64 && digits.MatchString(text) {
+		number, ok = json.Number(text), true
+	}
 	if !ok {
 		return WrongType(at, "a number", v)
 	}
@@ -157,7 +165,11 @@ func decodeNumber(v Value, at *Place, dst reflect.Value) error {
 		return nil
 	}
 	if strings.ContainsAny(text, ".eE") {
-		return WrongType(at, "a whole number", v)
+		want := "a whole number"
+		if x, _ := number.Float64(); x == math.Trunc(x) { // see whole
+			want += ", in digits alone above 2⁵³"
+		}
+		return WrongType(at, want, v)
 	}
 	if dst.Kind() == reflect.Uint64 {
 		x, err := strconv.ParseUint(text, 10, 64)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,7 +65,23 @@ func parseValue(d *json.Decoder, at *Place, depth int) (Value, error) {
 		_, err := d.Token()
 		return list, syntaxError(err)
 	}
+	if n, ok := token.(json.Number); ok {
+		return whole(n), nil
+	}
 	return token, nil
+}
+
+// whole returns a whole number in digits alone: 8 for 8.0 and 8e0. Above 2⁵³ a double may not be the number that was
+// meant, and stays as it is.
+func whole(n json.Number) json.Number {
+	if !strings.ContainsAny(string(n), ".eE") {
+		return n
+	}
+	x, err := n.Float64()
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+		return n
+	}
+	return json.Number(strconv.FormatInt(int64(x), 10))
 }
 
 func parseObject(d *json.Decoder, at *Place, depth int) (Value, error) {

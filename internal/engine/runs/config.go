@@ -20,7 +20,7 @@ func ReadConfig(body json.RawMessage) (cfg train.Config, err error) {
 		return cfg, err
 	}
 	for _, name := range cfg.Unset() {
-		if value, ok := sent[name]; ok {
+		if value, ok := sent[name]; ok && string(value) != "null" {
 			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
 				WithHint("Leave it out for its default.")
 		}

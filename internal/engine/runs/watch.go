@@ -7,8 +7,8 @@ import (
 )
 
 // Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
-// A run that was only created is waited for, until the server ends.
-func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) error {
+// A run that was only created is waited for, until the server ends. With noWait the rows that there are end it.
+func (r *Run) Watch(ctx context.Context, from int, noWait bool, emit func(api.Event) error) error {
 	const most = 10_000 // rows of 80 bytes in one batch
 	for {
 		r.mu.Lock()
@@ -30,7 +30,7 @@ func (r *Run) Watch(ctx context.Context, from int, emit func(api.Event) error) e
 		}
 		switch {
 		case !all:
-		case atRest:
+		case atRest, noWait:
 			return nil
 		default:
 			select {
