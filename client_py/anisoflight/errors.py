@@ -99,6 +99,8 @@ _CLASSES: dict[str, type[AnisoflightError]] = {
     "DATASET_NOT_FOUND": NotFoundError,
     "RUN_NOT_FOUND": NotFoundError,
     "OP_NOT_FOUND": NotFoundError,
+    "PATH_NOT_FOUND": NotFoundError,
+    "UNIMPLEMENTED": NotFoundError,
     "BAD_REQUEST": BadRequestError,
     "BAD_TENSOR": BadRequestError,
     "BAD_SCHEDULE": BadRequestError,
@@ -112,13 +114,14 @@ _CLASSES: dict[str, type[AnisoflightError]] = {
     "NO_TOKEN": AccessError,
     "SCOPE": AccessError,
     "CANCELLED": CancelledError,
+    "DEADLINE_EXCEEDED": DeadlineError,
     "DAMAGED": DamagedError,
     "INTERNAL": InternalError,
 }
 
 # Failures without a bracketed code: the connection's own, told apart by the class that pyarrow raises.
 _UNCODED: tuple[tuple[type[BaseException], type[AnisoflightError], str], ...] = (
-    (fl.FlightTimedOutError, DeadlineError, "DEADLINE"),
+    (fl.FlightTimedOutError, DeadlineError, "DEADLINE_EXCEEDED"),
     (fl.FlightCancelledError, CancelledError, "CANCELLED"),
     (pa.ArrowCancelled, CancelledError, "CANCELLED"),
     (fl.FlightUnavailableError, UnavailableError, "UNAVAILABLE"),

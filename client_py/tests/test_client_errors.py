@@ -22,6 +22,8 @@ TAIL = ". gRPC client debug context: UNKNOWN:Error received from peer. Client co
         ("DATASET_NOT_FOUND", KeyError),
         ("RUN_NOT_FOUND", KeyError),
         ("OP_NOT_FOUND", KeyError),
+        ("PATH_NOT_FOUND", KeyError),
+        ("UNIMPLEMENTED", KeyError),
         ("BAD_REQUEST", ValueError),
         ("BAD_TENSOR", ValueError),
         ("BAD_SCHEDULE", ValueError),
@@ -36,6 +38,7 @@ TAIL = ". gRPC client debug context: UNKNOWN:Error received from peer. Client co
         ("NO_TOKEN", PermissionError),
         ("SCOPE", PermissionError),
         ("CANCELLED", errors.AnisoflightError),
+        ("DEADLINE_EXCEEDED", TimeoutError),
     ],
 )
 def test_code_decides_the_class(code: str, builtin: type[Exception]) -> None:
@@ -49,7 +52,7 @@ def test_code_decides_the_class(code: str, builtin: type[Exception]) -> None:
 @pytest.mark.parametrize(
     ("raised", "builtin", "code"),
     [
-        (fl.FlightTimedOutError("deadline"), TimeoutError, "DEADLINE"),
+        (fl.FlightTimedOutError("deadline"), TimeoutError, "DEADLINE_EXCEEDED"),
         (fl.FlightUnavailableError("refused"), ConnectionError, "UNAVAILABLE"),
         (fl.FlightUnauthenticatedError("who"), PermissionError, "NO_TOKEN"),
         (fl.FlightUnauthorizedError("no"), PermissionError, "SCOPE"),

@@ -54,6 +54,17 @@ def test_flights_are_listed_by_path(flight: fl.FlightClient, model: str, dataset
     assert {("models", model), ("datasets", dataset), ("runs", "for-model")} <= paths
 
 
+def test_what_is_listed_can_be_read(flight: fl.FlightClient, model: str, dataset: str) -> None:
+    """A run's rows, too, without waiting for more."""
+    wire.act(flight, "CreateRun", {"name": "waits", "stage": "pretrain", "dataset": dataset, "network": wire.NETWORK})
+    for info in flight.list_flights():
+        (endpoint,) = info.endpoints
+        rows = wire.collect(flight.do_get(endpoint.ticket, fl.FlightCallOptions(timeout=60))).table.num_rows
+        assert info.total_records in (rows, -1)
+        assert flight.get_flight_info(info.descriptor).endpoints == info.endpoints
+    wire.act(flight, "DeleteRun", {"run": "waits"})
+
+
 def test_a_dataset_is_read_by_its_path(flight: fl.FlightClient, dataset: str) -> None:
     info = flight.get_flight_info(fl.FlightDescriptor.for_path("datasets", dataset))
     assert info.total_records == 64

@@ -91,11 +91,33 @@ def test_tickets_do_not_expire(flight: fl.FlightClient, uploaded: pa.Table) -> N
     assert endpoint.expiration_time is None
 
 
-@pytest.mark.parametrize("action", ["CancelFlightInfo", "RenewFlightEndpoint", "CancelQuery"])
+@pytest.mark.parametrize("action", ["CancelFlightInfo", "RenewFlightEndpoint", "CloseSession", "CancelQuery"])
 def test_what_needs_no_cancelling_is_not_offered(flight: fl.FlightClient, uploaded: pa.Table, action: str) -> None:
     """Nothing is held for a FlightInfo, so nothing is there to cancel or renew: cancelling a call ends its work."""
     assert action not in {offered.type for offered in flight.list_actions()}
-    assert wire.code(lambda: list(flight.do_action(fl.Action(action, info(flight).serialize())))) == "OP_NOT_FOUND"
+    assert wire.code(lambda: list(flight.do_action(fl.Action(action, info(flight).serialize())))) == "UNIMPLEMENTED"
+
+
+def test_a_path_of_one_component(flight: fl.FlightClient, uploaded: pa.Table) -> None:
+    """Clients that can send one component alone, ClickHouse's and R's among them, write the path into it."""
+    one, two = (
+        fl.FlightDescriptor.for_path("datasets/conformance"),
+        fl.FlightDescriptor.for_path("datasets", "conformance"),
+    )
+    found = [flight.get_flight_info(d) for d in (one, two)]
+    assert found[0].schema == found[1].schema == flight.get_schema(one).schema
+    assert found[0].endpoints[0].ticket == found[1].endpoints[0].ticket
+    again = pa.Table.from_batches(uploaded.to_batches(), uploaded.schema)
+    assert wire.put(flight, fl.FlightDescriptor.for_path("datasets/one-component"), again) == {"rows": ROWS}
+    assert "one-component" in wire.entries(wire.act(flight, "ListDatasets"))
+    wire.act(flight, "DeleteDataset", {"dataset": "one-component"})
+    for path, code in (
+        ("datasets/nothing", "DATASET_NOT_FOUND"),
+        ("nothing", "PATH_NOT_FOUND"),
+        ("a/b/c", "PATH_NOT_FOUND"),
+    ):
+        for ask in (flight.get_flight_info, flight.get_schema):
+            assert wire.code(lambda ask=ask, path=path: ask(fl.FlightDescriptor.for_path(path))) == code
 
 
 def test_cancelling_a_get(flight: fl.FlightClient, uploaded: pa.Table) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +44,9 @@ SAMPLE: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "n a fraction": ({**OK, "n": 1.5}, "BAD_REQUEST"),
     "n a text": ({**OK, "n": "1"}, "BAD_REQUEST"),
     "n true": ({**OK, "n": True}, "BAD_REQUEST"),
-    "n null": ({**OK, "n": None}, "BAD_REQUEST"),
+    "n null, which is absent": ({**OK, "n": None}, "BAD_REQUEST"),
+    "unknown field null": ({**OK, "temperature": None}, "BAD_REQUEST"),
+    "seed a double above 2⁵³": ({**OK, "seed": 1e19}, "BAD_REQUEST"),
     "n and labels": ({**OK, "labels": [1]}, "BAD_REQUEST"),
     "neither n nor labels": ({"model": "digits", "steps": 2}, "BAD_REQUEST"),
     "empty labels": ({"model": "digits", "labels": [], "steps": 2}, "BAD_REQUEST"),
@@ -115,6 +120,8 @@ def test_sample(flight: fl.FlightClient, case: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        b"SELECT 1",
+        b"\n@type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery",
         b"{",
         b"[]",
         b"3",
@@ -134,6 +141,88 @@ def test_sample(flight: fl.FlightClient, case: str) -> None:
 def test_bodies_that_are_no_request(flight: fl.FlightClient, body: bytes) -> None:
     assert wire.code(lambda: list(flight.do_action(fl.Action("Sample", body)))) == "BAD_REQUEST"
     assert wire.code(lambda: flight.do_get(fl.Ticket(body)).read_all()) == "BAD_REQUEST"
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(wire.FAILURES) as caught:
+        call()
+    return str(caught.value.args[0])
+
+
+def test_flight_sql_is_another_language(flight: fl.FlightClient) -> None:
+    for ask in (flight.get_flight_info, flight.get_schema):
+        text = refusal(lambda ask=ask: ask(fl.FlightDescriptor.for_command(b"SELECT * FROM digits")))
+        assert "[BAD_REQUEST] The request is not JSON. This is not Flight SQL; commands are JSON" in text
+
+
+def test_a_body_that_names_another_operation(flight: fl.FlightClient) -> None:
+    """It sampled, whatever the body said."""
+    assert wire.code(lambda: wire.act(flight, "Sample", {**OK, "op": "Denoise"})) == "BAD_REQUEST"
+    assert wire.code(lambda: wire.act(flight, "ListModels", {"op": "ServerInfo"})) == "BAD_REQUEST"
+    assert wire.bodies(flight, "Sample", {**OK, "op": "Sample"})
+
+
+def test_the_numbers_of_other_languages(flight: fl.FlightClient) -> None:
+    """8.0 is 8, null is absent, and a seed may be text; what the server resolved them to is what integers say."""
+    said = wire.get(flight, "Sample", {**OK, "steps": 2.0, "seed": str(2**64 - 1), "every": None, "schedule": None})
+    plain = wire.get(flight, "Sample", {**OK, "seed": 2**64 - 1})
+    assert said.table.equals(plain.table)
+    assert said.schema.metadata == plain.schema.metadata
+    metadata = wire.get(flight, "Dataset", {"dataset": "blocks"}).schema.metadata
+    assert json.loads(metadata[b"request"]) == {"dataset": "blocks", "offset": 0}
+
+
+NO_GO = r"json:|Go struct|unmarshal|goroutine|runtime error|arrow/|proto:|\b(u?int|float)(32|64)\b of type|interface \{"
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("CreateRun", {"name": "x", "stage": "pretrain", "dataset": "blocks", "network": {"model_type": 3}}),
+        (
+            "CreateRun",
+            {"name": "x", "stage": "pretrain", "dataset": "blocks", "network": {**wire.NETWORK, "dropout": "x"}},
+        ),
+        (
+            "CreateRun",
+            {"name": "x", "stage": "pretrain", "dataset": "blocks", "network": {"model_type": "Graph", "graph": 3}},
+        ),
+        (
+            "CreateRun",
+            {
+                "name": "x",
+                "stage": "pretrain",
+                "dataset": "blocks",
+                "network": {"model_type": "Graph", "img_channels": "x", "graph": {}},
+            },
+        ),
+        (
+            "CreateRun",
+            {
+                "name": "x",
+                "stage": "pretrain",
+                "dataset": "blocks",
+                "network": {"model_type": "Mixture", "components": 1},
+            },
+        ),
+        (
+            "CreateRun",
+            {
+                "name": "x",
+                "stage": "pretrain",
+                "dataset": "blocks",
+                "network": {**wire.NETWORK, "parametrization": {"kind": "edm", "sigma_data": "x"}},
+            },
+        ),
+        ("ImportSchedule", {"name": "x", "file": {"format": 3}}),
+        ("ImportSchedule", {"name": "x", "file": {"format": "anisoflight-schedule", "version": "x"}}),
+        ("ImportSchedule", {"name": "x", "file": {}, "start": "not base64"}),
+    ],
+)
+def test_messages_name_nothing_of_go(flight: fl.FlightClient, name: str, request_: dict[str, Any]) -> None:
+    text = refusal(lambda: wire.act(flight, name, request_))
+    assert re.search(r"\[BAD_[A-Z]+\]", text), text
+    assert not re.search(NO_GO, text), text
 
 
 NETWORK = wire.NETWORK

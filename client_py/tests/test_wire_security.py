@@ -91,6 +91,54 @@ def test_a_wrong_token(guarded: Guarded) -> None:
     assert caught.value.code == "NO_TOKEN"
 
 
+def test_basic_authentication(guarded: Guarded) -> None:
+    """The password is a token, the user anybody; what comes back is the header of later calls."""
+    with fl.FlightClient(guarded.location, tls_root_certs=guarded.roots) as client:
+        pair = client.authenticate_basic_token("anyone", guarded.tokens["read"])
+        assert pair == (b"authorization", b"Bearer " + guarded.tokens["read"].encode())
+        options = fl.FlightCallOptions(headers=[pair])
+        list(client.do_action(fl.Action("ListModels", b""), options))
+        assert wire.code(lambda: list(client.do_action(fl.Action("DeleteModel", b'{"model":"x"}'), options))) == "SCOPE"
+        for user, password in (("anyone", "aniso_wrong"), ("anyone", ""), (guarded.tokens["read"], "")):
+            with pytest.raises(fl.FlightUnauthenticatedError, match=r"\[NO_TOKEN\]"):
+                client.authenticate_basic_token(user, password)
+
+
+def test_basic_authentication_without_tokens(flight: fl.FlightClient) -> None:
+    """A server that asks for no token takes any password, and what it answers."""
+    for password in ("secret", ""):
+        pair = flight.authenticate_basic_token("anyone", password)
+        assert list(flight.list_actions(fl.FlightCallOptions(headers=[pair])))
+
+
+HANDSHAKE = """
+import sys, pyarrow.flight as fl
+
+class Handler(fl.ClientAuthHandler):
+    def authenticate(self, outgoing, incoming):
+        outgoing.write(b"user:password")
+        incoming.read()
+
+    def get_token(self):
+        return b"token"
+
+roots = sys.stdin.buffer.read() or None
+try:
+    fl.FlightClient(sys.argv[1], tls_root_certs=roots).authenticate(Handler())
+except NotImplementedError as error:
+    print(error)
+"""
+
+
+def test_the_other_handshake_is_refused(guarded: Guarded, server: anisoflight.LocalClient) -> None:
+    """pyarrow's own process aborted when the server ended the handshake without a message."""
+    for location, roots in ((guarded.location, guarded.roots), (server.location, b"")):
+        command = [sys.executable, "-c", HANDSHAKE, location]
+        done = subprocess.run(command, input=roots, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert b"[UNIMPLEMENTED] A handshake needs the header" in done.stdout
+
+
 def test_scopes(guarded: Guarded) -> None:
     read, options = guarded.connect("read")
     list(read.do_action(fl.Action("ListModels", b""), options))
