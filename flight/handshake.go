@@ -12,7 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// anyToken is what a server without tokens gives for a password: it takes every token.
+// anyToken is what a server without tokens answers, which takes every token.
 const anyToken = "none"
 
 // Handshake answers the header "authorization: Basic ..." with the header that the client sends from then on,
@@ -22,8 +22,7 @@ func (s *service) Handshake(stream flight.FlightService_HandshakeServer) error {
 	token, basic := passwordOf(header)
 	if !basic {
 		return api.Errorf(api.Unimplemented, "A handshake needs the header \"authorization: Basic ...\"").
-			WithHint("Give a user of any name, with the token as the password; or leave the handshake out and send the " +
-				"header \"authorization: Bearer TOKEN\" with every call.")
+			WithHint("Give any user, with the token as the password, or send \"authorization: Bearer TOKEN\" with every call.")
 	}
 	if s.server.cfg.Tokens == nil {
 		token = anyToken

@@ -82,10 +82,11 @@ func flightInfo(d *flight.FlightDescriptor, f api.Flight) (*flight.FlightInfo, e
 // pathOf returns the components of a descriptor's path. Clients that can send one component alone write the path into
 // it: datasets/digits.
 func pathOf(d *flight.FlightDescriptor) []string {
-	if path := d.GetPath(); len(path) != 1 {
-		return path
+	path := d.GetPath()
+	if len(path) == 1 {
+		return strings.Split(path[0], "/")
 	}
-	return strings.Split(d.GetPath()[0], "/")
+	return path
 }
 
 // notFound are the codes of paths that lead nowhere.

@@ -197,7 +197,7 @@ var longQuote = regexp.MustCompile(`"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
 // Go's own packages name Go's types, and themselves, in errors that pass through.
 var (
 	wrongType = regexp.MustCompile(`cannot unmarshal (\w+)[^:]* into Go (?:struct field \w*\.(\S+)|value) of type (.*)`)
-	itself    = regexp.MustCompile(`\b(json|proto|wire|arrow(/\w+)?): |runtime error: .*`)
+	itself    = regexp.MustCompile(`(^|\s)(?:json|proto|wire|arrow(?:/\w+)?): |runtime error: .*`)
 )
 
 // withoutGo returns an error's text in the words of JSON.
@@ -221,7 +221,7 @@ func withoutGo(text string) string {
 		}
 		text = strings.Replace(text, m[0], field+" must be "+want+", got "+m[1], 1)
 	}
-	return itself.ReplaceAllString(text, "")
+	return itself.ReplaceAllString(text, "$1")
 }
 
 // readable returns an error's text in words that a client knows, and cuts its quoted words and the whole.

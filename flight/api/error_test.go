@@ -50,6 +50,10 @@ func TestErrorsNameNoGo(t *testing.T) {
 			t.Errorf("%s: %q, want %q", body, got.Message, want)
 		}
 	}
+	const file = "The stored file run.json: not as it was written"
+	if got := Errorf(Damaged, file).Message; got != file {
+		t.Errorf("%q", got)
+	}
 	const damaged = "arrow/ipc: could not read: runtime error: index out of range [3] with length 2"
 	if got := Errorf(BadTensor, "Stream: %s", damaged).Message; got != "Stream: could not read: " {
 		t.Errorf("%q", got)

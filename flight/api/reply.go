@@ -293,5 +293,5 @@ type Flight struct {
 	Records int64    // −1 unknown
 	Bytes   int64    // −1 unknown
 	Ticket  []byte   // the JSON of a DoGet that reads it
-	Err     error    // why it cannot be read; the rest is then empty
+	Err     error    // why it cannot be read
 }

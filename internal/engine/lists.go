@@ -112,19 +112,17 @@ var readers = map[string]struct{ op, field string }{
 func (e *Engine) flight(ctx context.Context, kind, name string) api.Flight {
 	f := api.Flight{Path: []string{kind, name}}
 	by := readers[kind]
-	ticket, err := json.Marshal(map[string]string{"op": by.op, by.field: name})
-	if err != nil {
-		return api.Flight{Path: f.Path, Err: err}
+	f.Ticket, _ = json.Marshal(map[string]string{"op": by.op, by.field: name}) // never fails
+	call, err := api.Operations().Call(api.ByGet, by.op, f.Ticket)
+	var job *api.Job
+	if err == nil {
+		job, err = e.Prepare(ctx, call)
 	}
-	call, err := api.Operations().Call(api.ByGet, by.op, ticket)
-	if err != nil {
-		return api.Flight{Path: f.Path, Err: err}
-	}
-	job, err := e.Prepare(ctx, call)
 	if err != nil { // it went away between the list and here, or is larger than one reply
-		return api.Flight{Path: f.Path, Err: err}
+		f.Err = err
+		return f
 	}
-	f.Ticket, f.Schema, f.Records, f.Bytes = ticket, job.Schema, job.Rows, job.Bytes
+	f.Schema, f.Records, f.Bytes = job.Schema, job.Rows, job.Bytes
 	return f
 }
 
@@ -133,13 +131,9 @@ func (e *Engine) flight(ctx context.Context, kind, name string) api.Flight {
 func runFlight(name string) api.Flight {
 	request := api.WatchRun{Run: name, NoWait: true}
 	f := api.Flight{Path: []string{"runs", name}, Schema: watchSchema(request), Records: -1, Bytes: -1}
-	ticket, err := json.Marshal(struct {
+	f.Ticket, f.Err = json.Marshal(struct {
 		Op string `json:"op"`
 		api.WatchRun
 	}{"WatchRun", request})
-	if err != nil {
-		return api.Flight{Path: f.Path, Err: err}
-	}
-	f.Ticket = ticket
 	return f
 }

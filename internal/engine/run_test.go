@@ -386,7 +386,7 @@ func TestWatchIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = collect(ctx, job)
-	wantCode(t, "cancelled", err, api.Cancelled)
+	wantCode(t, "past its deadline", err, api.DeadlineExceeded)
 }
 
 func TestEvaluateModelAndGeodesic(t *testing.T) {
