@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             table = patches.run(client, report, checks, clock, args.seed)
         before = digits.redraw(client, args.seed)
     with clock.stage("the server again, on what it stored"), anisoflight.serve(data=args.out / "data") as client:
-        differ = np.count_nonzero(digits.redraw(client, args.seed) != before)
+        differ = int(np.count_nonzero(digits.redraw(client, args.seed) != before))
     checks.at_most("digits: pixels of few that differ after a restart of the server", differ, 0, required=True)
     seconds = time.perf_counter() - started
 

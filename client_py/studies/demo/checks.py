@@ -47,7 +47,7 @@ class Check:
 
     def __str__(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        return f"{self.verdict:24}{self.claim}: {self.value:.3g} {sign} {self.bound:g}"
+        return f"{self.verdict}: {self.claim}: {self.value:.3g} {sign} {self.bound:g}"
 
 
 @dataclass

@@ -41,10 +41,11 @@ dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
 _TERMS = {
     "NFE": "evaluations of the network for one image, counted by the server",
     "σ, g": "the standard deviation and the variance of the noise; a schedule is a path g(t) from 0 to T",
-    "FD, edge FD": "Fréchet distances between samples and data, on 40 principal components and on random convolutions, "
-    "which see more than mean and covariance do; smaller is better, comparable within a table",
+    "FD, edge FD": "Fréchet distances between samples and data, on features of a classifier (digits) or 40 principal "
+    "components (patches), and on random convolutions, which see edges; smaller is better, comparable within a table",
     "ODE error": "root mean square distance of the images to the exact end of the network's own trajectories",
     "energy": "what schedules are learned by: the path energy of the trajectory loss, lower for shorter paths",
+    "few": "what the server finds for a number of evaluations on a model: a start, noise levels and a solver",
     "geodesic": "the schedule of constant speed, from one pass over the data; nothing is trained for it",
     "isotropic, anisotropic": "one path for the whole image; one for each subspace, such as low and high frequencies",
     "±": "half the range over blocks of samples from one network: noise of sampling, not of training",
