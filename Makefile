@@ -28,8 +28,8 @@ help: ## this list
 notebook: build $(VENV)/.notebook ## the notebooks in JupyterLab (docs/tutorial.md)
 	$(PY) -m jupyterlab client_py/notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
-demo: build ## train, learn schedules, sample; writes runs/demo/report.html (SEED=1)
-	$(PY) -m studies.demo --seed $(SEED)
+demo: build ## train on digits, find few evaluations, sample; writes runs/demo/report.html (SEED=1; FULL=1 has patches, too)
+	$(PY) -m studies.demo --seed $(SEED) $(if $(filter-out 0,$(FULL)),--full)
 
 # torch, diffusers and what else is too large for `make test` have an environment of their own, of 6 GB.
 INTEGRATION_VENV ?= .venv-integration

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +16,9 @@ from matplotlib.colors import to_hex
 from anisoflight.compare import metrics
 from anisoflight.compare.bench import Bench, Reference, Sampler, value
 from anisoflight.moments import Moments, frechet_distance
+from studies.demo import __main__ as demo
 from studies.demo import data, figures, stages
-from studies.demo.checks import Check, Checks
+from studies.demo.checks import Check, Checks, missing
 from studies.demo.energy import Energy
 from studies.demo.report import Report, layout, pm
 from studies.features import clipped_gaussian, edge_features
@@ -109,16 +112,86 @@ def test_ode_error_is_a_hundred_times_the_rms() -> None:
     assert metrics.ode_error(np.full((3, 2, 2, 1), 0.03), np.full((3, 2, 2, 1), 0.01)) == pytest.approx(2)
 
 
-def test_checks() -> None:
+def test_what_depends_on_the_network_is_not_broken() -> None:
     checks = Checks()
     checks.at_most("small", 1.0, 1.0)
     checks.at_most("large", 1.01, 1.0)
     checks.at_least("enough", 3.0, 2.0)
-    checks.at_most("no number", float("nan"), 1.0)
+    assert [c.met for c in checks.items] == [True, False, True]
+    assert checks.broken == []
+    assert [c.verdict for c in checks.items] == ["met", "not met on this network", "met"]
+    assert "not met on this network" in str(Check("large", 2, 1))
+
+
+def test_what_holds_on_every_network_is_broken_if_it_is_not_met() -> None:
+    checks = Checks()
+    checks.at_most("theorem", 1.0, 1.0, required=True)
+    checks.at_most("theorem missed", 1.01, 1.0, required=True)
     checks.at_least("no number", float("nan"), 1.0)
-    assert [c.met for c in checks.items] == [True, False, True, False, False]
-    assert [c.claim for c in checks.missed] == ["large", "no number", "no number"]
-    assert "MISSED" in str(Check("large", 2, 1))
+    checks.at_least("infinite", float("inf"), 1.0)
+    assert [c.claim for c in checks.broken] == ["theorem missed", "no number", "infinite"]
+    assert [c.verdict for c in checks.items] == ["met", "BROKEN", "BROKEN", "BROKEN"]
+
+
+def test_missing_rows_and_numbers_are_counted() -> None:
+    table = pd.DataFrame(
+        {
+            "sampler": ["a", "a", "b"],
+            "nfe": [3, 5, 3],
+            "FD": [[1.0, 2.0], [1.0, float("nan")], [1.0, 1.0]],
+            "ode_error": [1.0, 2.0, float("nan")],
+        }
+    )
+    assert missing(table, ["a"], [3], ["FD", "ode_error"]) == 0
+    assert missing(table, ["a"], [3, 5], ["FD", "ode_error"]) == 1
+    assert missing(table, ["b"], [3], ["FD"]) == 0
+    assert missing(table, ["a", "b"], [3, 5], ["FD", "ode_error"]) == 1 + 1 + 2
+
+
+@pytest.mark.parametrize(
+    ("value_", "required", "differ", "status", "verdict"),
+    [
+        (0.432, False, 0, 0, "not met on this network"),
+        (0.3, False, 0, 0, "met"),
+        (0.432, True, 0, 1, "BROKEN"),
+        (float("nan"), False, 0, 1, "BROKEN"),
+        (0.3, False, 1, 1, "BROKEN"),
+    ],
+    ids=["luck", "met", "theorem", "NaN", "restart"],
+)
+def test_the_demo_fails_only_if_something_is_broken(
+    value_: float,
+    required: bool,
+    differ: int,
+    status: int,
+    verdict: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """The command with experiments that reach these values; the server that was restarted draws other images."""
+
+    def experiment(
+        _client: object, _report: Report, checks: Checks, clock: stages.Clock, *_: object, full: bool
+    ) -> pd.DataFrame:
+        with clock.stage("digits: network"):
+            checks.at_most("FD iPNDM-4 / EDM Heun, NFE 9", value_, 0.4, required=required)
+        assert not full
+        return pd.DataFrame({"sampler": ["few"], "nfe": [3], "FD": [[1.0]], "ode_error": [None], "seconds": [1.0]})
+
+    drawn = iter([np.zeros(4), np.full(4, float(differ))])
+    monkeypatch.setattr(demo.digits, "run", experiment)
+    monkeypatch.setattr(demo.digits, "redraw", lambda _client, _seed: next(drawn))
+    server = nullcontext(SimpleNamespace(info=lambda: {"version": "v", "device": {"name": "cpu"}}))
+    monkeypatch.setattr(demo.anisoflight, "serve", lambda **_: server)
+    assert demo.main(["--out", str(tmp_path)]) == status
+    printed = capsys.readouterr()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert verdict in printed.out
+    assert f">{verdict}</span>" in page
+    assert ("broken:" in printed.err) == bool(status)
+    assert "1. digits: network" in printed.out
+    assert "<td>digits: network</td>" in page
 
 
 def test_energy_differences_are_paired() -> None:
@@ -148,15 +221,17 @@ def test_report_stands_on_its_own(tmp_path: Path) -> None:
     report.text("1 < 2")
     report.mosaics(figures.mosaics({"panel": np.zeros((4, 8, 8, 3), np.float32)}), "caption")
     report.table(pd.DataFrame({"x": [1]}), "table")
-    report.checks(checks)
+    report.checks(checks.items)
     report.summary(checks, "what it is about")
     report.write(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert set(re.findall(r'(?:src|href)="([a-z]+:)', page)) == {"data:"}
     assert "1 &lt; 2" in page
     assert "a &lt; b &amp; so on" in page
-    assert 'class="missed"' in page
-    order = [page.index(text) for text in ("<h1>title", "0 of 1 thresholds met", "what it is about", "1 &lt; 2")]
+    assert 'class="unmet"' in page
+    order = [
+        page.index(text) for text in ("<h1>title", "0 of 1 thresholds met, 0 broken", "what it is about", "1 &lt; 2")
+    ]
     assert order == sorted(order)
     assert "<dt>NFE</dt>" in page
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

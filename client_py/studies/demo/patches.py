@@ -7,28 +7,27 @@ subspaces are low and high spatial frequencies (DCT, max(u, v) < 2, k = 4 per ch
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from anisoflight.compare.bench import Bench, Reference, Sampler, require_count, value
+from anisoflight.compare.bench import Bench, Reference, Sampler, value
 from anisoflight.compare.metrics import principal_features
 from studies.features import clipped_gaussian, edge_features
 
 from . import data, figures, stages
+from .checks import missing
 from .energy import EnergyMeter, energy_table
-from .report import Report, layout, pm
+from .few import NFES, Few
+from .report import layout, pm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from anisoflight import Client
 
     from .checks import Checks
+    from .report import Report
+    from .stages import Clock
 
-NFES = (3, 5, 9)
 LEARN = {stage: stages.recipe(f"patches-{stage}") for stage in ("isotropic", "anisotropic")}
 NETWORKS = {"patches-plain": "plain", "patches-pretrain": "anisotropic"}  # by recipe
 T, KNOTS = 80.0**2, 32
@@ -46,30 +45,28 @@ NOTHING = "clipped Gaussian, no evaluation"
 FD, EDGES = "FD", "edge FD"
 
 
-def run(client: Client, report: Report, checks: Checks, seed: int, path: Path) -> pd.DataFrame:
-    """Train, learn both schedules, measure, and write the experiment's part of the report; returns its table.
-
-    As soon as there is a network its first pictures are the page at path, where the report will be.
-    """
+def run(client: Client, report: Report, checks: Checks, clock: Clock, seed: int) -> pd.DataFrame:
+    """Train, learn both schedules, measure, and write the experiment's part of the report; returns its table."""
     patches = data.patches()
     client.put_dataset("patches", patches.train.images, patches.train.labels, replace=True)
-    cost, learning, energies, bounds = [], {}, {}, {}
+    learning, energies, bounds = {}, {}, {}
     for recipe, kind in NETWORKS.items():
         model = LEARN["isotropic" if kind == "plain" else kind]["model"]
         config = {**stages.recipe(recipe), "seed": seed}
-        _, seconds = stages.train(client, f"{model}-pretrain", config, save=model)
-        cost.append((f"{kind} network, EDM's loss, 800 steps × 128", seconds))
-        if kind == "plain":
-            _write_first(client, Report(report.title), seed, path)
-        options = {"model": model, "dataset": "patches", "T": T, "knots": KNOTS, "c": C, "seed": seed}
-        bounds[kind] = stages.geodesic(client, f"{model}-geodesic", **options)
+        with clock.stage(f"patches: {kind} network, EDM's loss, 800 steps × 128"):
+            stages.train(client, f"{model}-pretrain", config, save=model)
+        with clock.stage(f"patches: geodesic of the {kind} network"):
+            options = {"model": model, "dataset": "patches", "T": T, "knots": KNOTS, "c": C, "seed": seed}
+            bounds[kind] = stages.geodesic(client, f"{model}-geodesic", **options)
+    few = Few(FEW, "patches-plain", "patches")
+    few.make(client, clock, seed)
     client.make_schedule("patches-start", "edm", T=T, knots=KNOTS, replace=True)
     for stage, config in LEARN.items():
-        rows, seconds = stages.train(client, f"patches-{stage}", {**config, "seed": seed}, save=f"patches-{stage}")
+        with clock.stage(f"patches: {stage} schedule, 200 steps × 64, and its energy"):
+            rows = stages.train(client, f"patches-{stage}", {**config, "seed": seed}, save=f"patches-{stage}")
+            meter = EnergyMeter(client, config["model"], patches.train, c=C, n=4096, seed=seed)
+            energies[stage] = meter.measure(f"patches-{stage}")
         learning[stage] = rows["energy"].tolist()
-        cost.append((f"{stage} schedule, 200 steps × 64", seconds))
-        meter = EnergyMeter(client, config["model"], patches.train, c=C, n=4096, seed=seed)
-        energies[stage] = meter.measure(f"patches-{stage}")
 
     isotropic, anisotropic = energies["isotropic"], energies["anisotropic"]
     gain = isotropic.minus(anisotropic)
@@ -78,11 +75,13 @@ def run(client: Client, report: Report, checks: Checks, seed: int, path: Path) -
     checks.at_most("patches: E anisotropic / E plain", anisotropic.mean / isotropic.mean, 0.98)
     checks.at_least("patches: max g₁/g₂", ratio.max(), 2)
 
-    bench = _bench(client, patches, seed)
-    table = bench.measure(list(SAMPLERS.values()), NFES)
-    started = time.perf_counter()
-    table = _with_few(client, bench, table, seed)
-    cost.append(("few: start, levels and solver of the plain network for each NFE", time.perf_counter() - started))
+    with clock.stage("patches: samples of every row of the table"):
+        bench = _bench(client, patches, seed)
+        table = bench.measure(list(SAMPLERS.values()), NFES)
+        before = table["sampler"].isin([EDM, IPNDM])
+        table = pd.concat([table[before], few.measure(bench), table[~before]], ignore_index=True)
+    lost = missing(table, list(SAMPLERS), NFES, [FD, EDGES, "ode_error"]) + missing(table, [FEW], NFES, [FD, EDGES])
+    checks.at_most("patches: distances and errors that are missing or no numbers", lost, 0, required=True)
     for name, most in ((ISOTROPIC, 0.75), (IPNDM, 0.4), (AB3_ANISOTROPIC, 0.4)):
         quotient = value(table, name, 9, FD) / value(table, EDM, 9, FD)
         checks.at_most(f"patches: FD {name} / {EDM}, NFE 9", quotient, most)
@@ -114,7 +113,7 @@ def run(client: Client, report: Report, checks: Checks, seed: int, path: Path) -
         "cannot be compared.",
     )
     for nfe in NFES:
-        report.mosaics(_pictures(client, nfe, seed), f"{nfe} evaluations, same latents and labels in every panel.")
+        report.mosaics(_pictures(client, few, nfe, seed), f"{nfe} evaluations, same latents and labels in every panel.")
     report.figure(
         figures.schedule_curves(
             {
@@ -138,27 +137,7 @@ def run(client: Client, report: Report, checks: Checks, seed: int, path: Path) -
         f"minus anisotropic, paired: {gain.mean:.2f} ± {gain.stderr:.2f}, that is "
         f"{100 * gain.mean / isotropic.mean:.1f} %.",
     )
-    report.table(stages.cost_table(cost), "What it cost, on this machine.")
     return table
-
-
-def _with_few(client: Client, bench: Bench, table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The table with rows of what the server finds for each NFE. They start from another law than the probes of the
-    ODE error, which is left empty.
-    """
-    rows = []
-    for nfe in NFES:
-        options = {"model": "patches-plain", "dataset": "patches", "nfe": nfe, "seed": seed, "replace": True}
-        client.make_schedule(f"patches-few-{nfe}", "few", **options)
-        found = bench.distances(_few(nfe), nfe)
-        require_count(FEW, nfe, found.evaluations)
-        rows.append({"sampler": FEW, "nfe": nfe, **found.by_reference, "seconds": found.seconds})
-    before = table["sampler"].isin([EDM, IPNDM])
-    return pd.concat([table[before], pd.DataFrame(rows), table[~before]], ignore_index=True)
-
-
-def _few(nfe: int) -> Sampler:
-    return Sampler(FEW, "patches-plain", {"schedule": f"patches-few-{nfe}"}, "isotropic")
 
 
 def _headline(table: pd.DataFrame) -> list[str]:
@@ -209,21 +188,11 @@ def _bench(client: Client, patches: data.Data, seed: int) -> Bench:
     return bench
 
 
-def _write_first(client: Client, page: Report, seed: int, path: Path) -> None:
-    page.text("The first pictures of the plain network. Schedules are being learned; the report will be here.")
-    for nfe in NFES:
-        page.mosaics(_pictures(client, nfe, seed, (EDM, IPNDM)), f"{nfe} evaluations, same latents and labels.")
-    page.write(path)
-    print(f"first pictures: {path.resolve()}", flush=True)
-
-
-def _pictures(
-    client: Client, nfe: int, seed: int, names: Sequence[str] = (EDM, IPNDM, FEW, AB3_ANISOTROPIC)
-) -> dict[str, str]:
+def _pictures(client: Client, few: Few, nfe: int, seed: int) -> dict[str, str]:
     labels = [i % 2 for i in range(40)]
     panels = {}
-    for name in names:
-        sampler = _few(nfe) if name == FEW else SAMPLERS[name]
+    for name in (EDM, IPNDM, FEW, AB3_ANISOTROPIC):
+        sampler = few.sampler(nfe) if name == FEW else SAMPLERS[name]
         drawn = sampler.draw(client, labels=labels, nfe=nfe, seed=seed)
         panels[name] = drawn.images
     return figures.mosaics(panels)

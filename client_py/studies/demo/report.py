@@ -27,8 +27,8 @@ img { max-width: 100%; }
 .plot { width: 38rem; }
 .mosaics { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .8rem 1.2rem; }
 .mosaics { font-size: .88rem; align-items: end; } .mosaics img { width: 100%; image-rendering: pixelated; }
-.met { color: #19692c; } .missed { color: #b00020; font-weight: 600; }
-td:first-child { white-space: normal; min-width: 9rem; }
+.met { color: #19692c; } .unmet { color: #7a5200; } .broken { color: #b00020; font-weight: 600; }
+td:first-child { white-space: normal; min-width: 9rem; } td > span { white-space: normal; }
 .scroll { overflow-x: auto; }
 dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
 @media (max-width: 40rem) { /* a telephone: wide pictures and tables are moved sideways */
@@ -41,10 +41,11 @@ dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.2rem; max-width: 50rem; }
 _TERMS = {
     "NFE": "evaluations of the network for one image, counted by the server",
     "σ, g": "the standard deviation and the variance of the noise; a schedule is a path g(t) from 0 to T",
-    "FD, edge FD": "Fréchet distances between samples and data, on 40 principal components and on random convolutions, "
-    "which see more than mean and covariance do; smaller is better, comparable within a table",
+    "FD, edge FD": "Fréchet distances between samples and data, on features of a classifier (digits) or 40 principal "
+    "components (patches), and on random convolutions, which see edges; smaller is better, comparable within a table",
     "ODE error": "root mean square distance of the images to the exact end of the network's own trajectories",
     "energy": "what schedules are learned by: the path energy of the trajectory loss, lower for shorter paths",
+    "few": "what the server finds for a number of evaluations on a model: a start, noise levels and a solver",
     "geodesic": "the schedule of constant speed, from one pass over the data; nothing is trained for it",
     "isotropic, anisotropic": "one path for the whole image; one for each subspace, such as low and high frequencies",
     "±": "half the range over blocks of samples from one network: noise of sampling, not of training",
@@ -61,12 +62,16 @@ class Report:
 
     def summary(self, checks: Checks, *paragraphs: str) -> None:
         """What stands on top: how many claims hold, which do not, and the terms."""
-        missed = "".join(f'<li class="missed">{html.escape(str(check))}</li>' for check in checks.missed)
-        met = len(checks.items) - len(checks.missed)
+        unmet = "".join(
+            f'<li class="{_class(check)}">{html.escape(str(check))}</li>'
+            for check in checks.items
+            if check.broken or not check.met
+        )
+        met = sum(check.met and not check.broken for check in checks.items)
         terms = "".join(f"<dt>{html.escape(term)}</dt><dd>{html.escape(said)}</dd>" for term, said in _TERMS.items())
-        verdict = f"{met} of {len(checks.items)} thresholds met."
+        verdict = f"{met} of {len(checks.items)} thresholds met, {len(checks.broken)} broken."
         self._summary = (
-            f'<p class="{"missed" if missed else "met"}">{verdict}</p><ul>{missed}</ul>'
+            f'<p class="{"broken" if checks.broken else "met"}">{verdict}</p><ul>{unmet}</ul>'
             + "".join(f"<p>{html.escape(text)}</p>" for text in paragraphs)
             + f"<details><summary>Terms</summary><dl>{terms}</dl></details>"
         )
@@ -104,9 +109,9 @@ class Report:
             f'<figure><div class="scroll">{body}</div><figcaption>{html.escape(caption)}</figcaption></figure>'
         )
 
-    def checks(self, checks: Checks) -> None:
+    def checks(self, checks: Sequence[Check]) -> None:
         """The list of claims with their verdicts."""
-        rows = "".join(_check_row(c) for c in checks.items)
+        rows = "".join(_check_row(c) for c in checks)
         head = "<thead><tr><th>claim</th><th>measured</th><th>threshold</th><th></th></tr></thead>"
         self._blocks.append(f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>')
 
@@ -125,9 +130,15 @@ class Report:
 
 def _check_row(check: Check) -> str:
     bound = f"{'≥' if check.at_least else '≤'} {check.bound:g}"
-    verdict = "met" if check.met else "missed"
-    cells = [html.escape(check.claim), f"{check.value:.3g}", bound, f'<span class="{verdict}">{verdict}</span>']
+    verdict = f'<span class="{_class(check)}">{check.verdict}</span>'
+    cells = [html.escape(check.claim), f"{check.value:.3g}", bound, verdict]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _class(check: Check) -> str:
+    if check.broken:
+        return "broken"
+    return "met" if check.met else "unmet"
 
 
 def pm(values: Sequence[float], digits: int = 2) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pandas as pd
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from anisoflight import Client
 
@@ -27,43 +28,55 @@ def recipe(name: str) -> dict[str, Any]:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def train(client: Client, name: str, config: dict[str, Any], *, save: str) -> tuple[pd.DataFrame, float]:
-    """Run one stage to its end and save it as the model ``save``.
+def train(client: Client, name: str, config: dict[str, Any], *, save: str) -> pd.DataFrame:
+    """Run one stage to its end, save it as the model ``save``, and return its metric rows.
 
-    Returns its metric rows and the seconds it took. A run or model of that name from an earlier demo is replaced.
+    A run or model of that name from an earlier demo is replaced.
     """
     if name in client.runs().index:
         client.run(name).delete()
     run = client.create_run(name, **config)
-    started = time.perf_counter()
     run.start(config["kimg"])
     rows = run.wait()
-    seconds = time.perf_counter() - started
     if run.state != "done":
         raise RuntimeError(f"run {name} ended as {run.state}: {run.info}")
     run.save(save, replace=True)
-    return rows, seconds
+    return rows
 
 
 @dataclass(frozen=True)
 class Geodesic:
-    """What is known of a geodesic: its energy, the bound that no schedule goes below, and the seconds it took."""
+    """What is known of a geodesic: its energy, and the bound that no schedule goes below."""
 
     energy: float
     bound: float
     bound_stderr: float
-    seconds: float
 
 
 def geodesic(client: Client, name: str, **options: Any) -> Geodesic:
     """Make the isotropic schedule of constant speed under a model in one pass over a data set, and store it."""
-    started = time.perf_counter()
     answer = client.call("MakeSchedule", show=name, name=name, kind="geodesic", replace=True, **options)
-    seconds = time.perf_counter() - started
     report = answer["energies"][0]
-    return Geodesic(report["energy"], report["bound"], report["bound_stderr"], seconds)
+    return Geodesic(report["energy"], report["bound"], report["bound_stderr"])
 
 
-def cost_table(cost: Sequence[tuple[str, float]]) -> pd.DataFrame:
-    """What was trained, and the seconds it took."""
-    return pd.DataFrame([(what, f"{seconds:.1f}") for what, seconds in cost], columns=pd.Index(["training", "seconds"]))
+class Clock:
+    """Announces each stage, and keeps the seconds that it took."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, float]] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """A stage of the demo: its name is printed when it begins, its seconds when it ends."""
+        print(f"{len(self._rows) + 1}. {name}", flush=True)
+        started = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - started
+        self._rows.append((name, seconds))
+        print(f"   {seconds:.1f} s", flush=True)
+
+    def table(self) -> pd.DataFrame:
+        """The stages and their seconds."""
+        rows = [(name, f"{seconds:.1f}") for name, seconds in self._rows]
+        return pd.DataFrame(rows, columns=pd.Index(["stage", "seconds"]))
