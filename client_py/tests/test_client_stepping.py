@@ -68,7 +68,7 @@ def test_anisotropic_samples_are_the_servers(client: Client, options: dict[str, 
     expected = client.sample(
         "digits", latents=latents, labels=labels, schedule="plan-dct", dtype="float32", progress=False, **steps
     )
-    stepper = Stepper(client.plan("plan-dct", **steps))
+    stepper = Stepper(client.plan("plan-dct", model="digits", **steps))
     got = drawn(client, stepper, latents, labels, basis="dct", k=4)
     assert np.abs(got - expected.images).max() < 1e-4
     assert len(stepper.stages) == stepper.plan.nfe == expected.nfe[0]

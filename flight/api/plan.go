@@ -1,6 +1,6 @@
 package api
 
-// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces.
+// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces, of all its classes.
 const MaxPlan = 1 << 14
 
 // PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields

@@ -134,12 +134,15 @@ def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.
     nodes = config.get("graph", {}).get("nodes", [])
     trained = {node["target"] for node in nodes if node["op"] == "param" and not node.get("frozen")}
     extra = sorted(trained - own.keys())
-    for names, where in ((lacking, f"are not in the model {name!r}"), (extra, "are not in the module")):
+    for names, what in (
+        (lacking, f"of its {len(own)} tensors are not in the model"),
+        (extra, f"of the model's {len(tensors)} tensors are not in it"),
+    ):
         if names:
             first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
             raise BadRequestError(
-                f"module must be the network of the model {name!r}: of {len(tensors)} tensors of the model and "
-                f"{len(own)} of the module, {len(names)} {where}: {first}; nothing was replaced",
+                f"module must be the network of the model {name!r}, but {len(names)} {what}: {first}; "
+                "nothing was replaced",
                 "BAD_MODEL",
             )
     for key, value in found.items():
