@@ -205,7 +205,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             raise ValueError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
         del use_clipped_model_output  # DDIM's own; its pipeline passes it to any scheduler
         stage = self._stage(timestep)
-        self._begun = None
+        if self._stepper.plan.law is not None:
+            self._begun = None  # draws serve one pass, a factor serves all
         network, held = self.network, sample.float()
         level = _level(stage, held)
         denoised = network.denoised(model_output.float(), held, level)
@@ -320,6 +321,8 @@ def _level(stage: Stage | MixedStage, images: Any) -> Any:
     """The noise level of a stage: a number, or a tensor to be multiplied with images [B, C, H, W]."""
     if isinstance(stage, Stage):
         return stage.sigma
+    if len(images) != len(stage.sigma):
+        raise ValueError(f"labels must be as many as the {len(images)} images, got {len(stage.sigma)}")
     return images.new_tensor(stage.sigma).reshape(-1, 1, 1, 1)
 
 

@@ -185,7 +185,7 @@ def test_a_loop_that_begins_elsewhere_is_refused(client: Client, unet: UNet2DMod
     """DDPMPipeline begins with white noise, which is not where these plans begin."""
     options: dict[str, Any] = {"solver": "euler", "steps": 3, **OUTSIDE}
     client.make_schedule("law", "start", dataset="digits", sigma_max=5.0, replace=True, progress=False)
-    law = client.plan("law", **options)
+    law = client.plan("law", solver="euler", steps=3)
     for scheduler, said in (
         (Scheduler(law), r"the plan starts from the law of a dataset, .* begin with start\(noise\)"),
         (Scheduler(client.plan({"edm": {"T": 100}}, **options), network="flow"), "starts at 0.909091 times unit noise"),
@@ -235,8 +235,9 @@ def test_labels_of_a_batch(client: Client, unet: UNet2DModel, tmp_path: Path) ->
     pipe.set_progress_bar_config(disable=True)
     images = pipe(batch_size=4, num_inference_steps=4, output_type="np").images
     assert images.shape == (4, 8, 8, 1)
+    mixed.set_timesteps(4)
     with pytest.raises(ValueError, match="labels must be as many as the 2 images, got 4"):
-        pipe(batch_size=2, num_inference_steps=4)
+        mixed.scale_model_input(noise(2), mixed.timesteps[0])
 
 
 def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ class Small(torch.nn.Module):
 
 def test_weights_come_back_whole_or_not_at_all(client: Client) -> None:
     for more in (False, True):
-        name, given = f"small-{more}", Small(more=more)
+        name, given = f"small-{more:d}", Small(more=more)
         client.put_network(name, given, size=8, channels=1, prediction="edm", progress=False)
         same, other = Small(more=more), Small(more=not more)
         client.get_network(name, same)
