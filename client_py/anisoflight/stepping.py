@@ -59,7 +59,7 @@ class Stepper:
 
     def set_labels(self, labels: npt.ArrayLike) -> None:
         """The classes of the images, one for each. A plan of several classes needs them before it begins."""
-        classes = np.asarray(labels.tolist() if hasattr(labels, "tolist") else labels).reshape(-1)
+        classes = np.asarray(getattr(labels, "tolist", lambda: labels)()).reshape(-1)
         distinct = np.unique(classes).tolist()
         rows = [None] if len(distinct) == 1 else [np.flatnonzero(classes == label) for label in distinct]
         plans = [self.plan.for_label(label) for label in distinct]

@@ -118,7 +118,8 @@ def test_one_plan_of_several_classes(client: Client, tmp_path: Path, solver: str
     stepper = Stepper(plan)
     assert np.abs(drawn(client, stepper, latents, labels, basis="plan-basis") - expected).max() < 1e-4
     assert stepper.stages[1].sigmas.shape == (4, 2)
-    assert stepper.stages[1].sigma[0] == stepper.stages[1].sigma[2] != stepper.stages[1].sigma[1]
+    sigma = np.asarray(stepper.stages[1].sigma)
+    assert sigma[0] == sigma[2] != sigma[1]
     alike = drawn(client, stepper, latents, [2] * 4, basis="plan-basis")
     assert np.abs(alike - expected)[[0, 2]].max() < 1e-4 < np.abs(alike - expected)[[1, 3]].max()
     for wrong, said in (([0, 3, 1, 1], "label must be one of the plan"), ([0, 1], "as many as the 4 images, got 2")):
