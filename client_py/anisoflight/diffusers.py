@@ -2,7 +2,8 @@
 
     from anisoflight.diffusers import Scheduler
 
-    plans = [client.plan("digits", solver="unipc", nfe=nfe) for nfe in (5, 9)]
+    levels = {"sigma_min": 0.01, "sigma_max": 157}  # those that the network was trained on
+    plans = [client.plan("edm", **levels, solver="unipc", nfe=nfe) for nfe in (5, 9)]
     pipe.scheduler = Scheduler.from_config(pipe.scheduler.config, plans=plans)
     pipe(num_inference_steps=9)
 
@@ -16,9 +17,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from .files.schedules import basis_bytes, basis_of
 from .networks import DDPM, EDM, Denoiser, Flow, Network
-from .plan import Plan
+from .plan import MixedStage, Plan, Stage
 from .start import Start
 from .stepping import Stepper
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Kind = Literal["ddpm", "flow", "edm", "denoiser"]
+
+_NEAR_UNIT = 0.02  # what unit noise may miss the start of a ddpm or flow network by, at σ = 50 of a flow
 
 
 @dataclass
@@ -63,6 +68,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
       several subspaces; its times are then the geometric means of their noise levels.
 
     `from_config` takes these from the config of another scheduler. clip_sample bounds every estimate of x_0.
+
+    Plans of several classes need `set_labels` before a pipeline is called. A loop begins with `start(noise)`, or with
+    unit noise times `init_noise_sigma`. One that does neither, such as DDPMPipeline's, begins with unit noise: that is
+    refused where the plan begins elsewhere.
     """
 
     def __init__(
@@ -86,10 +95,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             raise ValueError("plans must hold one plan or more, as Client.plan makes them, got none")
         if prediction_type == "flow_prediction":
             network = "flow"
-        several = next((plan for plan in found if len(plan.init) > 1), None)
+        several = next((plan for plan in found if plan.count > 1), None)
         if several is not None and network != "denoiser":
             raise ValueError(
-                f"a network of kind {network} is told one noise level at a time, this plan has {len(several.init)}; "
+                f"a network of kind {network} is told one noise level at a time, this plan has {several.count}; "
                 'make it on a schedule of one subspace, or say network="denoiser"'
             )
         self.register_to_config(
@@ -109,8 +118,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         self.plans = {plan.steps: plan for plan in found}
         self.network = self._network(network)
         self.num_inference_steps: int | None = None
+        self._labels: Any = None
+        self._begun: Plan | None = None  # whose start the loop has taken
         self._stepper = self._stepper_of(found[0])
-        self.timesteps: Any = self._times(None)
+        self.timesteps: Any = None if found[0].labels else self._times(None)
 
     def __len__(self) -> int:
         return self.config.num_train_timesteps
@@ -123,8 +134,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     @property
     def sigmas(self) -> Any:
-        """The noise levels of the evaluations, and a 0 for the samples: float32 [nfe + 1]."""
-        return torch.tensor([stage.sigma for stage in self._stepper.stages] + [0.0], dtype=torch.float32)
+        """The noise levels of the evaluations, and a 0 for the samples: float32 [nfe + 1], or [nfe + 1, B] as
+        `timesteps`."""
+        levels = np.array([stage.sigma for stage in self._stepper.stages])
+        return torch.tensor(np.concatenate([levels, np.zeros_like(levels[:1])]), dtype=torch.float32)
 
     @property
     def init_noise_sigma(self) -> float:
@@ -132,19 +145,27 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
         Where the subspaces start at noise levels of their own, begin with `start`.
         """
-        if self._stepper.plan.law is not None:
+        plan = self._stepper.plan
+        if plan.law is not None:
             raise ValueError("the plan starts from the law of a dataset: begin with start(noise)")
         starts = self._stepper.starts
         if max(starts) - min(starts) > 1e-12 * max(starts):
             raise ValueError("the subspaces start at noise levels of their own: begin with start(noise)")
-        return starts[0] * self.network.scale(self._stepper.stages[0].sigma)
+        self._begun = plan
+        return starts[0] * self.network.scale(np.mean(self._stepper.stages[0].sigma).item())
+
+    def set_labels(self, labels: Any) -> None:
+        """The classes of the images of the next passes, one for each, which plans of several classes need."""
+        self._labels = labels
+        self._stepper.set_labels(labels)
 
     def start(self, noise: Any) -> Any:
-        """The images [B, C, H, W] to begin with, of unit normal noise."""
-        return self._stepper.start(noise) * self.network.scale(self._stepper.stages[0].sigma)
+        """The images [B, C, H, W] to begin with, of unit normal noise. A pipeline that takes latents may have them."""
+        self._begun = self._stepper.plan
+        return self._stepper.start(noise) * self.network.scale(_level(self._stepper.stages[0], noise))
 
     def set_timesteps(self, num_inference_steps: int | None = None, device: Any = None) -> None:
-        """Begin anew with the plan of so many steps; None takes the first plan.
+        """Begin again with the plan of that number of steps; None takes the first plan.
 
         `timesteps` then holds a time for every evaluation of the network, which Heun's method has two of per step.
         """
@@ -162,8 +183,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def scale_model_input(self, sample: Any, timestep: Any = None) -> Any:
         """What the network takes: of kind edm c_in times the sample, else the sample."""
-        scale = self.network.input_scale(self._stage(timestep).sigma)
-        return sample if scale == 1 else sample * scale
+        scale = self.network.input_scale(_level(self._stage(timestep), sample))
+        return sample if isinstance(scale, float) and scale == 1 else sample * scale
 
     def step(
         self,
@@ -184,8 +205,11 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             raise ValueError(f"eta must be 0, got {eta}: make a plan with S_churn for a sampler that adds noise")
         del use_clipped_model_output  # DDIM's own; its pipeline passes it to any scheduler
         stage = self._stage(timestep)
+        if self._stepper.plan.law is not None:
+            self._begun = None  # draws serve one pass, a factor serves all
         network, held = self.network, sample.float()
-        denoised = network.denoised(model_output.float(), held, stage.sigma)
+        level = _level(stage, held)
+        denoised = network.denoised(model_output.float(), held, level)
         if self._stepper.prediction != "sample":
             denoised = model_output.float()  # of several subspaces: ε in terms of all their noise levels
         elif self.config.clip_sample:
@@ -194,9 +218,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         def normal(like: Any) -> Any:
             return randn_tensor(like.shape, generator=generator, device=like.device, dtype=like.dtype)
 
-        following = self._stepper.step(denoised, held * (1 / network.scale(stage.sigma)), normal)
+        following = self._stepper.step(denoised, held * (1 / network.scale(level)), normal)
         if self._stepper.ahead is not None:
-            following = following * network.scale(self._stepper.ahead.sigma)
+            following = following * network.scale(_level(self._stepper.ahead, held))
         following, denoised = following.to(sample.dtype), self._stepper.denoised.to(sample.dtype)
         if not return_dict:
             return following, denoised
@@ -216,7 +240,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def _levels(self, images: Any, times: Any) -> tuple[Any, Any]:
         """c and c·σ at times [B], for images [B, …]."""
-        if len(self._stepper.plan.init) > 1:
+        if self._stepper.plan.count > 1:
             raise ValueError("plans of several subspaces know their own levels only: train with Client.create_run")
         sigmas = [min(self.network.sigma(float(time)), 1e12) for time in torch.as_tensor(times).reshape(-1)]
         scales = [self.network.scale(sigma) for sigma in sigmas]
@@ -229,20 +253,51 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         """The stage that comes next, if that is the time asked for."""
         stage = self._stepper.ahead
         if stage is None:
-            raise ValueError("all timesteps are done; call set_timesteps to begin anew")
-        expected = self.network.time(stage.sigma)
-        if timestep is not None and abs(float(timestep) - expected) > 1e-4 * max(1.0, abs(expected)):
-            raise ValueError(
-                f"timestep must be the next, {expected:g}, got {float(timestep):g}; "
-                "a plan is followed from its first time to its last"
-            )
+            raise ValueError("all timesteps are done; call set_timesteps to begin again")
+        if self._stepper.taken == 0:
+            self._check_begun()
+        expected = self._time(stage)
+        if timestep is not None:
+            given = torch.as_tensor(timestep).double().cpu().numpy()
+            if np.any(np.abs(given - expected) > 1e-4 * np.maximum(1.0, np.abs(expected))):
+                raise ValueError(
+                    f"timestep must be the next, {_short(expected)}, got {_short(given)}; "
+                    "a plan is followed from its first time to its last"
+                )
         return stage
 
+    def _check_begun(self) -> None:
+        """Refuse unit noise where the plan begins elsewhere."""
+        if self._begun is self._stepper.plan:
+            return
+        if self._stepper.plan.law is not None:
+            raise ValueError(
+                "the plan starts from the law of a dataset, not from noise alone: begin with start(noise) in a loop of "
+                'your own, or make the plan with start="standard"'
+            )
+        level = self.network.scale(np.mean(self._stepper.stages[0].sigma).item())
+        ends = [start * level for start in self._stepper.starts]
+        if any(abs(end - 1) > _NEAR_UNIT for end in ends):
+            raise ValueError(
+                f"the plan starts at {_short(ends)} times unit noise, and the loop asked for neither start nor "
+                "init_noise_sigma: begin with start(noise)"
+            )
+
     def _stepper_of(self, plan: Plan) -> Stepper:
-        return Stepper(plan, "epsilon" if len(plan.init) > 1 and self.config.prediction_type == "epsilon" else "sample")
+        stepper = Stepper(plan, "epsilon" if plan.count > 1 and self.config.prediction_type == "epsilon" else "sample")
+        if self._labels is not None:
+            stepper.set_labels(self._labels)
+        return stepper
+
+    def _time(self, stage: Stage | MixedStage) -> Any:
+        """The network's own time of a stage, or of each image."""
+        if isinstance(stage, Stage):
+            return self.network.time(stage.sigma)
+        return np.array([self.network.time(sigma) for sigma in stage.sigma.tolist()])
 
     def _times(self, device: Any) -> Any:
-        times = [self.network.time(stage.sigma) for stage in self._stepper.stages]
+        """[nfe], or [nfe, B] of images of several classes that have noise levels of their own."""
+        times = np.array([self._time(stage) for stage in self._stepper.stages])
         return torch.tensor(times, dtype=torch.float32, device=device)
 
     def _network(self, kind: str) -> Network:
@@ -260,6 +315,19 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if kind == "denoiser":
             return Denoiser(config.prediction_type)
         raise ValueError(f"network must be ddpm, flow, edm or denoiser, got {kind!r}")
+
+
+def _level(stage: Stage | MixedStage, images: Any) -> Any:
+    """The noise level of a stage: a number, or a tensor to be multiplied with images [B, C, H, W]."""
+    if isinstance(stage, Stage):
+        return stage.sigma
+    if len(images) != len(stage.sigma):
+        raise ValueError(f"labels must be as many as the {len(images)} images, got {len(stage.sigma)}")
+    return images.new_tensor(stage.sigma).reshape(-1, 1, 1, 1)
+
+
+def _short(numbers: Any) -> str:
+    return ", ".join(f"{number:g}" for number in np.unique(numbers))
 
 
 def _written(plan: Plan) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_FORMAT, _VERSION = "anisoflight-plan", 1
+_FORMAT = "anisoflight-plan"
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,23 @@ class Stage:
         return float(np.exp(np.log(self.sigmas).mean()))
 
 
+@dataclass(frozen=True)
+class MixedStage:
+    """One evaluation of the network at images of several classes that have noise levels of their own."""
+
+    t: Array
+    """[B], the schedule time of each image."""
+    sigmas: Array
+    """[B, J], the noise levels of each image."""
+    step: int
+    """As of `Stage`."""
+
+    @property
+    def sigma(self) -> Array:
+        """[B], the geometric means of `sigmas`."""
+        return np.exp(np.log(self.sigmas).mean(-1))
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A sampler as numbers: x = Σ_j init_j P_j ξ, and then for every stage, E_0 being its evaluation (docs/wire.md)
@@ -58,7 +75,10 @@ class Plan:
 
     file is the reply of ``PlanSampler``, vectors are the rows of the basis by label, where it is not one by formula.
 
-    >>> plan = client.plan("edm", solver="euler", steps=2)
+    A plan of several classes (`labels`) has these numbers by class: `for_label` returns the plan of one, and a
+    `Stepper` takes a label for each image.
+
+    >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="euler", steps=2)
     >>> plan.solver, plan.nfe, plan.init, [stage.t for stage in plan.stages]
     ('euler', 2, [80.0], [6400.0, 3200.0])
     """
@@ -70,8 +90,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         found = (self.file.get("format"), self.file.get("version")) if isinstance(self.file, dict) else None
-        if found != (_FORMAT, _VERSION):
-            raise ValueError(f"not a plan: format and version must be {(_FORMAT, _VERSION)}, got {found}")
+        wanted = (_FORMAT, 2 if isinstance(self.file, dict) and "classes" in self.file else 1)
+        if found != wanted:
+            raise ValueError(f"not a plan: format and version must be {wanted}, got {found}")
         asked = self.file.get("start", {}).get("hash")
         if asked != (None if self.law is None else self.law.hash):
             raise ValueError(f"the plan's start must be the file of hash {asked}, got {self.law}")
@@ -87,7 +108,9 @@ class Plan:
         write_with_basis(Path(path), self.file, self.vectors, self.law)
 
     def __repr__(self) -> str:
-        return f"Plan({self.schedule!r}, solver={self.solver!r}, steps={self.steps}, nfe={self.nfe})"
+        model = "" if self.model is None else f", model={self.model!r}"
+        labels = f", labels={self.labels}" if self.labels else ""
+        return f"Plan({self.schedule!r}{model}{labels}, solver={self.solver!r}, steps={self.steps}, nfe={self.nfe})"
 
     @property
     def schedule(self) -> str:
@@ -95,9 +118,45 @@ class Plan:
         return self.file["schedule"]
 
     @property
+    def model(self) -> str | None:
+        """The model of the server whose noise levels the plan keeps to; None for a network outside, or any."""
+        return self.file.get("model")
+
+    @property
     def label(self) -> int:
-        """The class that the plan is for; −1 for none."""
+        """The class that the plan is for; −1 for none, and for several."""
         return self.file["label"]
+
+    @property
+    def labels(self) -> list[int]:
+        """The classes of a plan of several; none for another."""
+        return sorted(label for part in self.file.get("classes", []) for label in part["labels"])
+
+    def for_label(self, label: int) -> Plan:
+        """The plan of one class of several."""
+        for part in self.file.get("classes", []):
+            if label in part["labels"]:
+                numbers = {name: value for name, value in part.items() if name != "labels"}
+                rest = {name: value for name, value in self.file.items() if name != "classes"}
+                return Plan({**rest, "version": 1, "label": label, **numbers}, self.vectors, self.law)
+        if not self.labels and (label == self.label or not self._differs):
+            return self
+        held = self.labels or self.label
+        raise ValueError(f"label must be one of the plan, {held}, got {label}; make a plan of it, or of all labels")
+
+    @property
+    def _differs(self) -> bool:
+        """Whether another class has another plan."""
+        by_vectors = self.vectors is not None and -1 not in self.vectors
+        by_law = self.law is not None and bool(self.law.labels)
+        return self.file["family"]["per_class"] or by_vectors or by_law
+
+    @property
+    def _numbers(self) -> Mapping[str, Any]:
+        """What differs by class."""
+        if self.labels:
+            raise ValueError(f"the plan has the classes {self.labels}: take one by for_label, or step with labels")
+        return self.file
 
     @property
     def solver(self) -> str:
@@ -130,7 +189,12 @@ class Plan:
     @property
     def init(self) -> list[float]:
         """What unit noise is multiplied by at the start, in every subspace."""
-        return _floats(self.file["init"])
+        return _floats(self._numbers["init"])
+
+    @property
+    def count(self) -> int:
+        """The number of subspaces, J."""
+        return len(self.file.get("classes", [self.file])[0]["init"])
 
     @cached_property
     def stages(self) -> list[Stage]:
@@ -144,13 +208,13 @@ class Plan:
                 _floats(part.get("noise", [])),
                 part["step"],
             )
-            for part in self.file["stages"]
+            for part in self._numbers["stages"]
         ]
 
     @cached_property
     def coordinates(self) -> Coordinates | None:
         """Those in which the stages combine, in place of the subspaces; None where they combine there."""
-        found = self.file.get("coordinates")
+        found = self._numbers.get("coordinates")
         if found is None:
             return None
         sizes = (found["height"], found["width"], found["channels"])
@@ -159,9 +223,10 @@ class Plan:
 
     @cached_property
     def subspaces(self) -> Subspaces:
-        """The projectors P_j of the noise."""
+        """The projectors P_j of the noise, those of the plan's class."""
         if self.vectors is None:
             return Subspaces(self.file["family"])
+        _ = self._numbers
         rows = self.vectors.get(self.label, self.vectors.get(-1))
         if rows is None:
             raise ValueError(

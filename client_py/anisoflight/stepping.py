@@ -9,6 +9,8 @@
 
 The server makes the plan, with any of its solvers; stepping asks it for nothing. Torch is not needed: images
 [B, C, H, W] are torch tensors or numpy arrays, on any device. `anisoflight.diffusers` has a scheduler made of it.
+
+A plan of several classes takes a label for each image: `stepper.start(noise, labels)`.
 """
 
 from __future__ import annotations
@@ -17,10 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .plan import MixedStage
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+
     from .plan import Plan, Stage
+
+Array = np.ndarray[Any, Any]
 
 Prediction = Literal["sample", "epsilon", "flow"]
 
@@ -31,7 +39,7 @@ class Stepper:
     The prediction says what the model returns of images x = x_0 + Σ_j √g_j P_j ε: "sample" the denoised x_0, "epsilon"
     the noise ε, "flow" its negative. With more than one subspace the model should be told all √g_j (`Stage.sigmas`).
 
-    >>> stepper = Stepper(client.plan("edm", solver="euler", steps=3))
+    >>> stepper = Stepper(client.plan("edm", model="digits", solver="euler", steps=3))
     >>> x = stepper.start(np.ones((1, 1, 8, 8)))
     >>> for stage in stepper.stages:  # a model that finds no image in any noise
     ...     x = stepper.step(np.zeros_like(x), x)
@@ -46,24 +54,140 @@ class Stepper:
         self.prediction: Prediction = prediction
         self.denoised: Any = None
         """The denoised images of the last evaluation."""
-        self._subspaces = plan.subspaces
-        self._next = plan.nfe
-        self._history: list[Any] = []  # as the plan's history: the newest first
+        self._parts: list[_Part] = [] if plan.labels else [_Part(plan, prediction, None)]
+        self._order: list[int] = []  # of the images in those of the parts
+
+    def set_labels(self, labels: npt.ArrayLike) -> None:
+        """The classes of the images, one for each. A plan of several classes needs them before it begins."""
+        classes = np.asarray(getattr(labels, "tolist", lambda: labels)()).reshape(-1)
+        distinct = np.unique(classes).tolist()
+        rows = [None] if len(distinct) == 1 else [np.flatnonzero(classes == label) for label in distinct]
+        plans = [self.plan.for_label(label) for label in distinct]
+        if all(plan is self.plan for plan in plans):  # which is one for all classes
+            return
+        self._parts = [_Part(plan, self.prediction, held) for plan, held in zip(plans, rows, strict=True)]
+        self._order = np.argsort(np.argsort(classes, kind="stable")).tolist()
 
     @property
-    def stages(self) -> list[Stage]:
-        """The evaluations of the model, in order."""
-        return self.plan.stages
+    def stages(self) -> Sequence[Stage | MixedStage]:
+        """The evaluations of the model, in order; `MixedStage`s where images of several classes have other levels."""
+        parts = self._divided
+        stages = parts[0].plan.stages
+        if all(part.plan.file["stages"] is parts[0].plan.file["stages"] for part in parts):  # they share a row
+            return stages
+
+        def by_image(values: Callable[[_Part], Any]) -> Array:
+            return np.concatenate([np.repeat([values(part)], len(part), 0) for part in parts])[self._order]
+
+        return [
+            MixedStage(
+                by_image(lambda part, i=i: part.plan.stages[i].t),
+                by_image(lambda part, i=i: part.plan.stages[i].sigmas),
+                stage.step,
+            )
+            for i, stage in enumerate(stages)
+        ]
 
     def reset(self) -> None:
-        """Begin anew."""
-        self._next, self._history, self.denoised = 0, [], None
+        """Begin again."""
+        self.denoised = None
+        for part in self._divided:
+            part.reset()
+
+    def start(self, noise: Any, labels: npt.ArrayLike | None = None) -> Any:
+        """Begin again with unit normal noise [B, C, H, W]; returns the images Σ_j init_j P_j noise, or draws of the law
+        that the plan starts from. labels are those of `set_labels`.
+        """
+        if labels is not None:
+            self.set_labels(labels)
+        self.reset()
+        return self._joined(noise, lambda part: part.start(part.of(noise)))
+
+    @property
+    def starts(self) -> list[float]:
+        """[J] standard deviations at the start, with the noise that a first stage with churn adds."""
+        found = [part.starts for part in self._divided]
+        if any(starts != found[0] for starts in found):
+            raise ValueError("the classes start at noise levels of their own: begin with start(noise)")
+        return found[0]
+
+    @property
+    def taken(self) -> int:
+        """How many evaluations are done."""
+        return self._divided[0].taken
+
+    @property
+    def ahead(self) -> Stage | MixedStage | None:
+        """The stage that `step` takes next; None when all are done."""
+        return self.stages[self.taken] if self.taken < self.plan.nfe else None
+
+    def step(self, output: Any, x: Any, normal: Callable[[Any], Any] | None = None) -> Any:
+        """The images that the next evaluation takes, or the samples, from the model's output at x [B, C, H, W].
+
+        normal draws the noise of a plan with churn: unit normal values of an array's shape.
+        """
+        noise: list[Any] = []
+
+        def drawn(part: _Part, like: Any) -> Any:
+            if part.rows is None:
+                return (normal or _normal)(like)
+            if not noise:
+                noise.append((normal or _normal)(x))
+            return part.of(noise[0])
+
+        following = self._joined(x, lambda part: part.step(part.of(output), part.of(x), lambda like: drawn(part, like)))
+        self.denoised = self._joined(x, lambda part: part.denoised)
+        return following
+
+    @property
+    def _divided(self) -> list[_Part]:
+        """The images by class."""
+        if not self._parts:
+            raise ValueError(
+                f"labels must be given, one for each image: the plan has the classes {self.plan.labels}; "
+                "set_labels takes them"
+            )
+        return self._parts
+
+    def _joined(self, images: Any, values: Callable[[_Part], Any]) -> Any:
+        """Values of every part, in the order of the images."""
+        parts = self._divided
+        if parts[0].rows is None:
+            return values(parts[0])
+        if len(images) != len(self._order):
+            raise ValueError(f"labels must be as many as the {len(images)} images, got {len(self._order)}")
+        found = [values(part) for part in parts]
+        if hasattr(images, "new_tensor"):
+            import torch  # pyright: ignore[reportMissingImports]
+
+            return torch.cat(found)[self._order]
+        return np.concatenate(found)[self._order]
+
+
+class _Part:
+    """The images of one class, or all: rows says which of a batch, None for all."""
+
+    def __init__(self, plan: Plan, prediction: Prediction, rows: Array | None) -> None:
+        self.plan = plan
+        self.prediction: Prediction = prediction
+        self.rows = rows
+        self.denoised: Any = None
+        self._subspaces = plan.subspaces
+        self.taken = plan.nfe
+        self._history: list[Any] = []  # as the plan's history: the newest first
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else len(self.rows)
+
+    def of(self, images: Any) -> Any:
+        """The images of the part."""
+        return images if self.rows is None else images[self.rows.tolist()]
+
+    def reset(self) -> None:
+        self.taken, self._history, self.denoised = 0, [], None
 
     def start(self, noise: Any) -> Any:
-        """Begin anew with unit normal noise [B, C, H, W]; returns the images Σ_j init_j P_j noise, or draws of the law
-        that the plan starts from.
-        """
-        self.reset()
+        """The images to begin with."""
         law = self.plan.law
         if law is None:
             return self._combine(noise, self.starts)
@@ -74,30 +198,25 @@ class Stepper:
 
     @property
     def starts(self) -> list[float]:
-        """[J] standard deviations at the start, with the noise that a first stage with churn adds."""
-        noise = self.stages[0].noise or [0.0] * len(self.plan.init)
+        noise = self.plan.stages[0].noise or [0.0] * len(self.plan.init)
         return np.hypot(self.plan.init, noise).tolist()
 
     @property
     def ahead(self) -> Stage | None:
-        """The stage that `step` takes next; None when all are done."""
-        return self.stages[self._next] if self._next < self.plan.nfe else None
+        return self.plan.stages[self.taken] if self.taken < self.plan.nfe else None
 
-    def step(self, output: Any, x: Any, normal: Callable[[Any], Any] | None = None) -> Any:
-        """The images that the next evaluation takes, or the samples, from the model's output at x [B, C, H, W].
-
-        normal draws the noise of a plan with churn: unit normal values of an array's shape.
-        """
+    def step(self, output: Any, x: Any, normal: Callable[[Any], Any]) -> Any:
+        """As of `Stepper`."""
         stage = self.ahead
         if stage is None:
-            raise ValueError("all evaluations of the plan are done; call start to begin anew")
+            raise ValueError("all evaluations of the plan are done; call start to begin again")
         evaluated, self.denoised = self._evaluation(output, x, stage)
         newest = [evaluated, x] if self.plan.states else [evaluated]
         self._history = [*newest, *self._history][: self.plan.history]
         following = self._combined(x, stage)
-        self._next += 1
+        self.taken += 1
         if self.ahead is not None and self.ahead.noise:
-            following = following + self._combine((normal or _normal)(following), self.ahead.noise)
+            following = following + self._combine(normal(following), self.ahead.noise)
         return following
 
     def _evaluation(self, output: Any, x: Any, stage: Stage) -> tuple[Any, Any]:

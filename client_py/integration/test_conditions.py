@@ -25,7 +25,7 @@ def in_torch(
     client: Client, unet: UNet2DConditionModel, latents: Any, prompts: Any, guided: float = 1, none: Any = None
 ):
     """The samples of a plan with the embeddings of a prompt each, stepped by diffusers' loop."""
-    scheduler = Scheduler(client.plan(**ASKED), "denoiser", "sample")
+    scheduler = Scheduler(client.plan(**ASKED, model="prompts"), "denoiser", "sample")
     scheduler.set_timesteps()
     x = torch.from_numpy(latents).permute(0, 3, 1, 2) * scheduler.init_noise_sigma
 

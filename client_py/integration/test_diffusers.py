@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Network = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
+OUTSIDE = {"sigma_min": 0.01, "sigma_max": 160.0}  # the noise levels of DDPM's betas
 LEVELS = DDPM(DDPMScheduler().alphas_cumprod.double().numpy())
 
 
@@ -62,7 +63,7 @@ def eps_of(unet: UNet2DModel) -> Network:
 
 def test_ddim_is_euler(client: Client, unet: UNet2DModel) -> None:
     theirs = DDIMScheduler(clip_sample=False)
-    plan = client.plan("edm", solver="euler", grid={"sigma": levels_of(theirs, 7)})
+    plan = client.plan("edm", **OUTSIDE, solver="euler", grid={"sigma": levels_of(theirs, 7)})
     ours = Scheduler(plan)
     torch.testing.assert_close(
         drawn(ours, eps_of(unet), 7), drawn(theirs, eps_of(unet), 7, ours.init_noise_sigma), rtol=0, atol=2e-4
@@ -73,7 +74,7 @@ def test_ddim_is_euler(client: Client, unet: UNet2DModel) -> None:
 def test_dpm_solver_is_dpmpp2m(client: Client, unet: UNet2DModel) -> None:
     theirs = DPMSolverMultistepScheduler(final_sigmas_type="zero", lower_order_final=True)
     levels = {"schedule": {"edm": {"T": 160.0**2}}, "grid": {"sigma": levels_of(theirs, 6)}}
-    plan = client.plan(**levels, solver="dpmpp2m", lower_order_final=True)
+    plan = client.plan(**levels, **OUTSIDE, solver="dpmpp2m", lower_order_final=True)
     ours = Scheduler(plan)
     x = drawn(theirs, eps_of(unet), 6, ours.init_noise_sigma)
     torch.testing.assert_close(drawn(ours, eps_of(unet)), x, rtol=0, atol=1e-3)
@@ -81,7 +82,7 @@ def test_dpm_solver_is_dpmpp2m(client: Client, unet: UNet2DModel) -> None:
 
 def test_clipping_is_ddims(client: Client, unet: UNet2DModel) -> None:
     theirs = DDIMScheduler(clip_sample=True)
-    plan = client.plan("edm", solver="euler", grid={"sigma": levels_of(theirs, 5)})
+    plan = client.plan("edm", **OUTSIDE, solver="euler", grid={"sigma": levels_of(theirs, 5)})
     ours = Scheduler.from_config(theirs.config, plans=plan)
     assert ours.config.clip_sample
     assert drawn(ours, eps_of(unet)).abs().max() <= 1.001  # but for the noise of the schedule's last level
@@ -130,7 +131,7 @@ def test_kinds_of_networks_draw_the_same(
     client: Client, unet: UNet2DModel, kind: str, config: dict[str, Any], solver: str
 ) -> None:
     """One network, told and asked in five ways, from the same noise."""
-    plan = client.plan({"edm": {"T": 40.0**2}}, solver=solver, steps=6, grid={"edm": {"sigma_min": 0.02}})
+    plan = client.plan({"edm": {"T": 40.0**2}}, **OUTSIDE, solver=solver, steps=6, grid={"edm": {"sigma_min": 0.02}})
     expected = drawn(Scheduler(plan), eps_of(unet))
     torch.testing.assert_close(drawn(Scheduler(plan, **config), as_kind(unet, kind)), expected, rtol=0, atol=2e-3)
 
@@ -139,7 +140,7 @@ def test_flow_is_the_flow_match_scheduler(client: Client, unet: UNet2DModel) -> 
     """Its first level is all noise; ours are those of its grid that have one."""
     theirs = FlowMatchEulerDiscreteScheduler()
     shares = np.linspace(0.98, 0.1, 8)
-    plan = client.plan("edm", solver="euler", grid={"sigma": [*(shares / (1 - shares)).tolist(), 0.0]})
+    plan = client.plan("edm", **OUTSIDE, solver="euler", grid={"sigma": [*(shares / (1 - shares)).tolist(), 0.0]})
     ours = Scheduler.from_config(theirs.config, plans=[plan.file], network="flow")
     network = as_kind(unet, "flow")
     x = drawn(theirs, network, start=ours.init_noise_sigma, sigmas=shares.tolist())
@@ -149,7 +150,7 @@ def test_flow_is_the_flow_match_scheduler(client: Client, unet: UNet2DModel) -> 
 
 def test_pipelines(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
     """DDPM's and DDIM's, saved and loaded, and from the hub's layout of a folder per part."""
-    plans = [client.plan({"edm": {"T": 80.0**2}}, solver="unipc", nfe=nfe, grid="logsnr") for nfe in (5, 9)]
+    plans = [client.plan({"edm": {"T": 80.0**2}}, **OUTSIDE, solver="unipc", nfe=nfe, grid="logsnr") for nfe in (5, 9)]
     pipe = DDPMPipeline(unet, Scheduler.from_config(DDPMScheduler().config, plans=plans))
     pipe.set_progress_bar_config(disable=True)
 
@@ -180,6 +181,65 @@ def test_pipelines(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
     assert type(DiffusionPipeline.from_pretrained(tmp_path).scheduler) is Scheduler
 
 
+def test_a_loop_that_begins_elsewhere_is_refused(client: Client, unet: UNet2DModel) -> None:
+    """DDPMPipeline begins with white noise, which is not where these plans begin."""
+    options: dict[str, Any] = {"solver": "euler", "steps": 3, **OUTSIDE}
+    client.make_schedule("law", "start", dataset="digits", sigma_max=5.0, replace=True, progress=False)
+    law = client.plan("law", solver="euler", steps=3)
+    for scheduler, said in (
+        (Scheduler(law), r"the plan starts from the law of a dataset, .* begin with start\(noise\)"),
+        (Scheduler(client.plan({"edm": {"T": 100}}, **options), network="flow"), "starts at 0.909091 times unit noise"),
+        (Scheduler(client.plan("edm", **options), network="denoiser", prediction_type="sample"), "starts at 80 times"),
+    ):
+        pipe = DDPMPipeline(unet, scheduler)
+        pipe.set_progress_bar_config(disable=True)
+        with pytest.raises(ValueError, match=said):
+            pipe(batch_size=2, num_inference_steps=3)
+    standard = DDPMPipeline(unet, Scheduler(client.plan("edm", **options)))
+    standard.set_progress_bar_config(disable=True)
+    assert len(standard(batch_size=2, num_inference_steps=3).images) == 2
+
+    scheduler, stepper = Scheduler(law), Stepper(law, "epsilon")
+    x = scheduler.start(noise())
+    y = stepper.start(noise())
+    scheduler.set_timesteps(3)  # as a pipeline does that is given these latents
+    with torch.no_grad():
+        for t, stage in zip(scheduler.timesteps, stepper.stages, strict=True):
+            x = scheduler.step(unet(scheduler.scale_model_input(x, t), t).sample, t, x).prev_sample
+            y = stepper.step(unet(y / np.hypot(1, stage.sigma), t).sample, y)
+    torch.testing.assert_close(x, y, rtol=0, atol=1e-4)
+    scheduler.set_timesteps(3)
+    with pytest.raises(ValueError, match="begin with start"):  # a start serves one pass
+        scheduler.scale_model_input(x, scheduler.timesteps[0])
+
+
+def test_labels_of_a_batch(client: Client, unet: UNet2DModel, tmp_path: Path) -> None:
+    """One plan of several classes draws for each image what the plan of its class draws."""
+    rows = [(label, t, g) for label in (0, 1) for t, g in ((0, 1e-6), (4, 0.3 + 3 * label), (9, 2500))]
+    label, t, g = zip(*rows, strict=True)
+    client.put_schedule("by-class", {"label": label, "t": t, "g": g}, replace=True)
+    options: dict[str, Any] = {"solver": "unipc", "steps": 4}
+    Scheduler(client.plan("by-class", labels=[0, 1], **options)).save_pretrained(tmp_path)
+    mixed, labels = Scheduler.from_pretrained(tmp_path), [1, 0, 0, 1]
+    with pytest.raises(ValueError, match="labels must be given, one for each image"):
+        mixed.set_timesteps(4)
+    mixed.set_labels(labels)
+    got = drawn(mixed, eps_of(unet), 4)
+    assert mixed.timesteps.shape == (4, 4)
+    alone = [drawn(Scheduler(client.plan("by-class", label=label, **options)), eps_of(unet)) for label in (0, 1)]
+    assert (alone[0] - alone[1]).abs().max() > 1e-2
+    expected = torch.stack([alone[label][i] for i, label in enumerate(labels)])
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)
+
+    pipe = DDPMPipeline(unet, mixed)
+    pipe.set_progress_bar_config(disable=True)
+    images = pipe(batch_size=4, num_inference_steps=4, output_type="np").images
+    assert images.shape == (4, 8, 8, 1)
+    mixed.set_timesteps(4)
+    with pytest.raises(ValueError, match="labels must be as many as the 2 images, got 4"):
+        mixed.scale_model_input(noise(2), mixed.timesteps[0])
+
+
 def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:
     """A plan on a basis with vectors, through scheduler_config.json, steps as the plan does."""
     rows = np.linalg.qr(np.random.default_rng(0).standard_normal((64, 5)))[0].T.reshape(5, 8, 8)
@@ -207,7 +267,7 @@ def test_config_alone_holds_everything(client: Client, tmp_path: Path) -> None:
 @pytest.mark.parametrize("prediction", ["epsilon", "v_prediction"])
 def test_training_noise_is_ddpms(client: Client, prediction: str) -> None:
     theirs = DDPMScheduler(beta_schedule="squaredcos_cap_v2", prediction_type=prediction)
-    ours = Scheduler.from_config(theirs.config, plans=client.plan("edm", solver="ab", steps=3))
+    ours = Scheduler.from_config(theirs.config, plans=client.plan("edm", **OUTSIDE, solver="ab", steps=3))
     assert isinstance(ours, SchedulerMixin)
     assert len(ours) == len(theirs) == 1000
     images, eps, times = noise(), noise() * 0.5, torch.tensor([0, 10, 500, 999])
@@ -216,7 +276,7 @@ def test_training_noise_is_ddpms(client: Client, prediction: str) -> None:
 
 
 def test_training_noise_of_flows(client: Client) -> None:
-    ours = Scheduler(client.plan("edm", solver="ab", steps=3), network="flow")
+    ours = Scheduler(client.plan("edm", **OUTSIDE, solver="ab", steps=3), network="flow")
     images, eps = noise(3), 0.5 * noise(3)
     expected = torch.stack([images[0], (images[1] + eps[1]) / 2, eps[2]])
     torch.testing.assert_close(ours.add_noise(images, eps, torch.tensor([0.0, 500.0, 1000.0])), expected)
@@ -225,7 +285,7 @@ def test_training_noise_of_flows(client: Client) -> None:
 
 
 def test_churn_takes_generators(client: Client) -> None:
-    scheduler = Scheduler(client.plan({"edm": {"T": 100}}, solver="euler", steps=4, S_churn=2))
+    scheduler = Scheduler(client.plan({"edm": {"T": 100}}, **OUTSIDE, solver="euler", steps=4, S_churn=2))
 
     def once(generator: Any) -> torch.Tensor:
         scheduler.set_timesteps()
@@ -245,7 +305,7 @@ def test_churn_takes_generators(client: Client) -> None:
 
 
 def test_half_precision_stays(client: Client) -> None:
-    scheduler = Scheduler(client.plan("edm", solver="dpmpp2m", steps=4))
+    scheduler = Scheduler(client.plan("edm", **OUTSIDE, solver="dpmpp2m", steps=4))
     scheduler.set_timesteps(device="cpu")
     x = noise().half()
     for t in scheduler.timesteps:
@@ -256,10 +316,10 @@ def test_half_precision_stays(client: Client) -> None:
 
 
 def test_misuse_is_told(client: Client) -> None:
-    plan = client.plan("edm", solver="euler", steps=3)
+    plan = client.plan("edm", **OUTSIDE, solver="euler", steps=3)
     scheduler = Scheduler(plan)
     x = noise()
-    with pytest.raises(ValueError, match="call set_timesteps to begin anew"):
+    with pytest.raises(ValueError, match="call set_timesteps to begin again"):
         scheduler.step(x, 1, x)
     scheduler.set_timesteps(3)
     with pytest.raises(ValueError, match=r"timestep must be the next, .*, got 2;"):

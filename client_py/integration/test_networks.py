@@ -15,7 +15,7 @@ from network_fixtures import networks
 
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
-from anisoflight.torch import Exported, export, parametrization
+from anisoflight.torch import Denoiser, Exported, export, parametrization
 from anisoflight.torch.__main__ import main as command
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def test_everything_works_on_an_exported_network(client: Client, unet: UNet2DMod
     levels = [40, 15, 6, 2.5, 1, 0.4, 0.15, 0.05, 0.02, 0]
     asked: dict[str, Any] = {"schedule": {"edm": {"T": 40.0**2}}, "solver": "unipc", "grid": {"sigma": levels}}
     drawn = client.sample("ddpm", latents=latents, dtype="float32", progress=False, **asked)
-    np.testing.assert_allclose(drawn.images, in_torch(unet, client.plan(**asked), latents), rtol=0, atol=2e-3)
+    np.testing.assert_allclose(
+        drawn.images, in_torch(unet, client.plan(**asked, model="ddpm"), latents), rtol=0, atol=2e-3
+    )
 
     client.make_schedule(
         "ddpm-geodesic", "geodesic", model="ddpm", dataset="digits", points=6, samples=8, replace=True, progress=False
@@ -111,6 +113,52 @@ def test_what_differs_is_removed(client: Client) -> None:
     with pytest.raises(AnisoflightError, match="away from torch, relative"):
         client.put_network("changed", Exported(exported.config, changed, exported.wrapped), progress=False)
     assert "changed" not in client.models().index
+
+
+def test_a_network_of_diffusers_says_what_it_predicts(client: Client, unet: UNet2DModel) -> None:
+    kinds = "edm, vp, ve, epsilon, v, sample, flow for a UNet2DModel of diffusers, got none; or give scheduler"
+    exported = export(unet)
+    for network in (unet, exported):
+        with pytest.raises(AnisoflightError, match=kinds):
+            client.put_network("unsaid", network, progress=False)
+    with pytest.raises(AnisoflightError, match=kinds):
+        Denoiser(unet)
+    assert client.put_network("said", exported, prediction="flow", progress=False)["parametrization"] == "flow"
+    client.delete_model("said")
+
+
+class Small(torch.nn.Module):
+    """Two convolutions, and a tensor that no forward pass uses."""
+
+    def __init__(self, width: int = 4, more: bool = False) -> None:
+        super().__init__()
+        self.first, self.last = torch.nn.Conv2d(1, width, 3, padding=1), torch.nn.Conv2d(width, 1, 3, padding=1)
+        self.more = torch.nn.Conv2d(width, width, 1) if more else None
+        self.unused = torch.nn.Parameter(torch.full((3,), 7.0))
+        self.register_buffer("counted", torch.tensor(5))
+
+    def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.silu(self.first(x)) * (1 + noise[:, None, None, None])
+        return self.last(y if self.more is None else y + self.more(y))
+
+
+def test_weights_come_back_whole_or_not_at_all(client: Client) -> None:
+    for more in (False, True):
+        name, given = f"small-{more:d}", Small(more=more)
+        client.put_network(name, given, size=8, channels=1, prediction="edm", progress=False)
+        same, other = Small(more=more), Small(more=not more)
+        client.get_network(name, same)
+        for a, b in zip(same.parameters(), given.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=0)
+        before = copy.deepcopy(other.state_dict())
+        what = "of the model's 6 tensors are not in it" if more else "of its 8 tensors are not in the model"
+        with pytest.raises(AnisoflightError, match=rf"2 {what}: more\.\w+, more\.\w+; nothing was replaced"):
+            client.get_network(name, other)
+        wide = Small(width=8, more=more)
+        with pytest.raises(AnisoflightError, match="has shape"):
+            client.get_network(name, wide)
+        assert all(torch.equal(value, before[key]) for key, value in other.state_dict().items())
+        client.delete_model(name)
 
 
 def test_refusals(client: Client) -> None:

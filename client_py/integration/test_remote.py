@@ -112,7 +112,7 @@ def test_what_is_learned_moves_as_on_the_device(client: Client, served: str, une
     start, theirs, mine = (logs(client, name) for name in ("net-start", "net-run-model", "net-learned"))
     assert abs(mine - theirs).mean() < 0.33 * abs(theirs - start).mean()
 
-    scheduler = Scheduler(client.plan("net-learned", solver="unipc", steps=6))  # and is sampled along outside
+    scheduler = Scheduler(client.plan("net-learned", **RANGE, solver="unipc", steps=6))  # and is sampled along outside
     scheduler.set_timesteps()
     x = torch.randn(2, 1, 8, 8) * scheduler.init_noise_sigma
     with torch.no_grad():

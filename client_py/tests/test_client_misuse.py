@@ -87,7 +87,7 @@ def test_fewer_evaluations_than_asked_for(client: Client) -> None:
     with pytest.warns(UserWarning, match="take 7 evaluations; ask for 7, or give steps"):
         client.sample("digits", latents=np.zeros((1, 8, 8, 1)), nfe=8, second_point="endpoint")
     with pytest.warns(UserWarning, match="take 8 evaluations"):
-        assert client.plan("edm", nfe=9).nfe == 8
+        assert client.plan("edm", model="digits", nfe=9).nfe == 8
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         client.sample("digits", n=1, nfe=9, second_point="endpoint")

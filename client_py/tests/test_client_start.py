@@ -45,15 +45,19 @@ def test_a_plan_begins_where_the_server_does(
     """The plan with its start, from a file and stepped by hand, gives the server's own samples."""
     schedule = {"one": one, "two": two}[name]
     options = {"solver": "ipndm", "nfe": 4, "grid": "polynomial" if name == "one" else "schedule"}
-    client.plan(schedule, label=3, **options).save(tmp_path / "plan.json")
+    levels = {"model": "digits"} if name == "one" else {}  # its grid is between the network's
+    if name == "two":
+        with pytest.raises(anisoflight.BadRequestError, match="label and labels are both missing"):
+            client.plan(schedule, **options)
+    client.plan(schedule, labels=[3, 7], **levels, **options).save(tmp_path / "plan.json")
     stepper = Stepper(anisoflight.Plan.load(tmp_path / "plan.json"))
-    x = stepper.start(np.moveaxis(latents([5, 6], (8, 8, 1)), -1, 1))
+    x = stepper.start(np.moveaxis(latents([5, 6], (8, 8, 1)), -1, 1), [7, 3])
     for stage in stepper.stages:
         g = np.tile(np.square(stage.sigmas), (2, 1))
         basis = {} if name == "one" else {"basis": "dct", "k": 4}
-        found = client.denoise("digits", np.moveaxis(x, 1, -1), labels=[3, 3], g=g, progress=False, **basis)
+        found = client.denoise("digits", np.moveaxis(x, 1, -1), labels=[7, 3], g=g, progress=False, **basis)
         x = stepper.step(np.moveaxis(found.denoised, -1, 1), x)
-    want = client.sample("digits", labels=[3, 3], seed=5, schedule=schedule, dtype="float32", progress=False, **options)
+    want = client.sample("digits", labels=[7, 3], seed=5, schedule=schedule, dtype="float32", progress=False, **options)
     np.testing.assert_allclose(np.clip(np.moveaxis(x, 1, -1), -1, 1), np.clip(want.images, -1, 1), atol=2e-3)
 
 

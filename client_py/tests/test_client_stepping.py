@@ -46,9 +46,9 @@ def two_paths(labels: tuple[int, ...] = (-1,)) -> dict[str, list[float]]:
 
 def drawn(client: Client, stepper: Stepper, latents: np.ndarray, labels: list[int], **basis: Any) -> np.ndarray:
     """Sample with a stepper and the server's network."""
-    x = stepper.start(np.moveaxis(latents, 3, 1))
+    x = stepper.start(np.moveaxis(latents, 3, 1), labels)
     for stage in stepper.stages:
-        noise: dict[str, Any] = {"g": stage.sigmas**2, **basis} if basis else {"sigma": stage.sigma}
+        noise: dict[str, Any] = {"g": np.square(stage.sigmas), **basis} if basis else {"sigma": stage.sigma}
         answer = client.denoise("digits", x.astype(np.float32), labels=labels, progress=False, **noise)
         output = {"sample": answer.denoised, "flow": answer.flow, "epsilon": -answer.flow}[stepper.prediction]
         x = stepper.step(output, x)
@@ -68,7 +68,7 @@ def test_anisotropic_samples_are_the_servers(client: Client, options: dict[str, 
     expected = client.sample(
         "digits", latents=latents, labels=labels, schedule="plan-dct", dtype="float32", progress=False, **steps
     )
-    stepper = Stepper(client.plan("plan-dct", **steps))
+    stepper = Stepper(client.plan("plan-dct", model="digits", **steps))
     got = drawn(client, stepper, latents, labels, basis="dct", k=4)
     assert np.abs(got - expected.images).max() < 1e-4
     assert len(stepper.stages) == stepper.plan.nfe == expected.nfe[0]
@@ -96,6 +96,39 @@ def test_other_predictions_from_a_file_of_a_class(client: Client, tmp_path: Path
     (tmp_path / "basis.safetensors").unlink()
     with pytest.raises(ValueError, match="vectors"):
         Stepper(Plan.load(tmp_path / "plan.json"))
+
+
+@pytest.mark.parametrize("solver", ["ab", "dpmpp3m"])
+def test_one_plan_of_several_classes(client: Client, tmp_path: Path, solver: str) -> None:
+    """Paths and bases by class, and a label for each image: the server's own samples."""
+    rng = np.random.default_rng(0)
+    vectors = {label: np.linalg.qr(rng.standard_normal((64, 3)))[0].T.reshape(3, 8, 8) for label in range(3)}
+    client.put_basis("plan-basis", vectors, replace=True)
+    client.put_schedule("plan-class", two_paths((0, 1, 2)), basis="plan-basis", k=3, replace=True)
+    options: dict[str, Any] = {"solver": solver, "steps": 4}
+    with pytest.raises(BadRequestError, match="label and labels are both missing, and the sampler differs by class"):
+        client.plan("plan-class", **options)
+    client.plan("plan-class", labels=[0, 2, 1], **options).save(tmp_path / "plan.json")
+    plan = Plan.load(tmp_path / "plan.json")
+    assert plan.labels == [0, 1, 2]
+    assert plan.for_label(1).stages[1].alpha == client.plan("plan-class", label=1, **options).stages[1].alpha
+    latents, labels = latents_of(4), [2, 0, 2, 1]
+    shown: dict[str, Any] = {"schedule": "plan-class", "dtype": "float32", "progress": False, **options}
+    expected = client.sample("digits", latents=latents, labels=labels, **shown).images
+    stepper = Stepper(plan)
+    assert np.abs(drawn(client, stepper, latents, labels, basis="plan-basis") - expected).max() < 1e-4
+    assert stepper.stages[1].sigmas.shape == (4, 2)
+    sigma = np.asarray(stepper.stages[1].sigma)
+    assert sigma[0] == sigma[2] != sigma[1]
+    alike = drawn(client, stepper, latents, [2] * 4, basis="plan-basis")
+    assert np.abs(alike - expected)[[0, 2]].max() < 1e-4 < np.abs(alike - expected)[[1, 3]].max()
+    for wrong, said in (([0, 3, 1, 1], "label must be one of the plan"), ([0, 1], "as many as the 4 images, got 2")):
+        with pytest.raises(ValueError, match=said):
+            stepper.start(np.moveaxis(latents, 3, 1), wrong)
+    with pytest.raises(ValueError, match="labels must be given, one for each image"):
+        Stepper(plan).start(np.moveaxis(latents, 3, 1))
+    with pytest.raises(ValueError, match="take one by for_label"):
+        _ = plan.stages
 
 
 def test_isotropic_schedules(client: Client) -> None:
@@ -197,6 +230,27 @@ def test_churn_adds_noise_before_an_evaluation(client: Client) -> None:
     assert (stepped(stepper, np.asarray) != one).any()
 
 
+def test_churn_of_several_classes_draws_once(client: Client) -> None:
+    client.put_schedule("plan-dct-class", two_paths((0, 1)), basis="dct", k=4, replace=True)
+    plan = client.plan("plan-dct-class", labels=[0, 1], solver="euler", steps=3, S_churn=1)
+    noise = np.random.default_rng(0).standard_normal((3, 1, 8, 8))
+    shapes: list[Any] = []
+
+    def normal(like: Any) -> Any:
+        shapes.append(like.shape)
+        return noise
+
+    ends = []
+    for labels in ([0, 1, 0], [0, 0, 0]):
+        stepper = Stepper(plan)
+        x = stepper.start(noise, labels)
+        for _ in stepper.stages:
+            x = stepper.step(0.5 * x, x, normal)
+        ends.append(x)
+    assert shapes == [(3, 1, 8, 8)] * 4
+    assert (np.abs(ends[0] - ends[1]).max((1, 2, 3)) > 1e-3).tolist() == [False, True, False]
+
+
 def seeded(seed: int) -> Any:
     rng = np.random.default_rng(seed)
     return lambda like: rng.standard_normal(like.shape)
@@ -205,7 +259,7 @@ def seeded(seed: int) -> Any:
 def test_misuse_is_told(tmp_path: Path) -> None:
     stepper = Stepper(Plan.load(GOLDEN))
     x = np.zeros((1, 1, 8, 8))
-    with pytest.raises(ValueError, match="call start to begin anew"):
+    with pytest.raises(ValueError, match="call start to begin again"):
         stepper.step(x, x)
     with pytest.raises(ValueError, match="prediction must be sample, epsilon or flow, got 'v'"):
         Stepper(stepper.plan, "v")  # pyright: ignore[reportArgumentType]
@@ -274,6 +328,8 @@ def test_the_local_solver_is_the_servers(
         )
         assert np.allclose(mixed.images[0], expected.images[0], atol=1e-5)
         assert np.abs(mixed.images[1] - expected.images[1]).max() > 1e-3
+        got = drawn(client, Stepper(client.plan("plan-local", labels=[3, 7], **options)), latents, [3, 7])
+        assert np.abs(got - mixed.images).max() < 1e-3 * np.abs(mixed.images).max()
 
 
 def test_steps_are_chosen_for_the_local_solver(client: Client, dataset: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import anisoflight
 from anisoflight.errors import AnisoflightError
+from anisoflight.stepping import Stepper
 
 LOW, HIGH = 0.03, 14.6
 SECTIONS: dict[str, dict[str, Any] | None] = {
@@ -174,3 +175,41 @@ def test_refined_and_fitted_levels_keep_within(
     sigma = levels(plan(flight, model=bounded, schedule="fitted-within", solver="fitted", nfe=3))
     assert sigma.min() >= LOW * (1 - 1e-6)
     assert sigma.max() <= HIGH * (1 + 1e-6)
+
+
+def test_a_plan_keeps_to_the_model_of_its_schedule(
+    server: anisoflight.LocalClient, flight: fl.FlightClient, dataset: str, bounded: str
+) -> None:
+    """Without a model it is that of sample, not another; where nothing says the levels, it is refused."""
+    quiet: dict[str, Any] = {"replace": True, "progress": False}
+    server.make_schedule("levels-of", "geodesic", model=bounded, dataset=dataset, points=6, samples=2, **quiet)
+    server.make_schedule("levels-started", "start", dataset=dataset, schedule="levels-of", per_class=False, **quiet)
+    options: dict[str, Any] = {"solver": "dpmpp2m", "nfe": 5, "grid": "logsnr"}
+    for schedule in ("levels-of", "levels-started", bounded):
+        made = plan(flight, schedule=schedule, **options)
+        assert made["model"] == bounded
+        assert made == plan(flight, schedule=schedule, model=bounded, **options)
+    latents = np.random.default_rng(0).standard_normal((2, 8, 8, 1)).astype(np.float32)
+    stepper = Stepper(server.plan("levels-of", **options))
+    x = stepper.start(np.moveaxis(latents, 3, 1))
+    for stage in stepper.stages:
+        answer = server.denoise(bounded, x.astype(np.float32), stage.sigma, [1, 2], progress=False)
+        x = stepper.step(answer.denoised, x)
+    drawn = server.sample(
+        bounded, latents=latents, labels=[1, 2], schedule="levels-of", dtype="float32", progress=False, **options
+    )
+    np.testing.assert_allclose(np.moveaxis(x, 1, 3), drawn.images, atol=1e-4)
+
+    known = server.describe_model(bounded)
+    levels = {"sigma_min": known["sigma_min"], "sigma_max": known["sigma_max"]}
+    outside = plan(flight, schedule="edm", **levels, **options)
+    assert "model" not in outside
+    assert outside == {k: v for k, v in plan(flight, schedule="edm", model=bounded, **options).items() if k != "model"}
+    with pytest.raises(AnisoflightError, match=r'model is missing.*"edm" was made for none'):
+        server.plan("edm", **options)
+    server.unload_model(bounded)
+    try:
+        with pytest.raises(AnisoflightError, match=rf'model is missing.*for the model "{bounded}", which is not here'):
+            server.plan("levels-of", **options)
+    finally:
+        server.load_model(bounded, bounded)

@@ -12,6 +12,7 @@ import pyarrow.flight as fl
 import pytest
 import wire
 
+OUTSIDE = {"sigma_min": 0.002, "sigma_max": 80}
 GOLDEN = json.loads((Path(__file__).parent / "testdata" / "plans" / "ab.json").read_text())
 
 
@@ -63,10 +64,11 @@ def test_a_request_for_samples_is_one_for_a_plan(flight: fl.FlightClient, model:
     ("request_", "code"),
     [
         ({"steps": 3}, "BAD_REQUEST"),
-        ({"schedule": "edm"}, "BAD_REQUEST"),
-        ({"schedule": "edm", "steps": 3, "solver": "rk4"}, "BAD_REQUEST"),
+        ({"schedule": "edm", "steps": 3}, "BAD_REQUEST"),
+        ({"schedule": "edm", **OUTSIDE}, "BAD_REQUEST"),
+        ({"schedule": "edm", **OUTSIDE, "steps": 3, "solver": "rk4"}, "BAD_REQUEST"),
         ({"schedule": "nobody", "steps": 3}, "SCHEDULE_NOT_FOUND"),
-        ({"schedule": "edm", "steps": 90000}, "TOO_LARGE"),
+        ({"schedule": "edm", **OUTSIDE, "steps": 90000}, "TOO_LARGE"),
     ],
 )
 def test_what_is_wrong_has_a_code(flight: fl.FlightClient, request_: dict[str, Any], code: str) -> None:

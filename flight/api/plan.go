@@ -1,13 +1,20 @@
 package api
 
-// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces.
+// MaxPlan bounds the numbers of a plan in one reply: evaluations times subspaces, of all its classes.
 const MaxPlan = 1 << 14
 
 // PlanSampler asks for the numbers of a sampler instead of its samples. Every Sample request is one, too: its fields
-// that do not shape the sampler have no effect. With a schedule the model may be left out. The reply is a [Plan].
+// that do not shape the sampler have no effect. The reply is a [Plan].
+//
+// A plan depends on the noise levels that the network was trained on. They are those of the model; without one, those
+// between SigmaMin and SigmaMax, of a network outside the server; without these, those of the model that the schedule
+// was made for. A sampler that depends on the class needs Label, or Labels for one plan of several classes.
 type PlanSampler struct {
 	Sample
-	Label *int32 `json:"label,omitempty"` // whose row of a schedule per class; default −1, none
+	Label *int32 `json:"label,omitempty"` // class of the plan, −1 for none
+
+	SigmaMin float64 `json:"sigma_min,omitempty"` // ends of the network's noise levels, in place of a model
+	SigmaMax float64 `json:"sigma_max,omitempty"`
 }
 
 // SetDefaults implements Request.
@@ -21,6 +28,15 @@ func (r *PlanSampler) Validate() error {
 	if r.Model == "" && !r.Schedule.Given() {
 		return Errorf(BadRequest, "model and schedule are both missing").WithHint("Give one of them.")
 	}
+	switch lo, hi := r.SigmaMin, r.SigmaMax; {
+	case r.Label != nil && r.Labels != nil:
+		return Errorf(BadRequest, "label and labels must not both be given").WithHint("Give one of them.")
+	case lo == 0 && hi == 0:
+	case r.Model != "":
+		return Errorf(BadRequest, "sigma_min and sigma_max must be left out with a model, which has its own")
+	case !(0 < lo && lo < hi && hi <= 1e6):
+		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
+	}
 	of := r.Sample
 	if of.Model == "" {
 		of.Model = r.Schedule.Name
@@ -31,18 +47,11 @@ func (r *PlanSampler) Validate() error {
 	return err
 }
 
-// ScheduleRef returns the schedule that is meant: the model's own where none is named.
-func (r *PlanSampler) ScheduleRef() ScheduleRef {
-	if r.Schedule.Given() {
-		return r.Schedule
-	}
-	return ScheduleRef{Name: r.Model, T: DefaultT}
-}
-
-// PlanFormat and PlanVersion begin every plan.
+// PlanFormat and a version begin every plan.
 const (
-	PlanFormat  = "anisoflight-plan"
-	PlanVersion = 1
+	PlanFormat         = "anisoflight-plan"
+	PlanVersion        = 1
+	PlanClassesVersion = 2 // with Classes
 )
 
 // The quantities that a plan's history may hold.
@@ -58,26 +67,40 @@ const (
 //	E_0 = flow or denoised image of x at G  evaluate, E_0 pushed in front of the history
 //	x ← Σ_j P_j (Alpha_j x + Σ_i Beta_ji E_i)
 type Plan struct {
-	Format   string    `json:"format"`
-	Version  int       `json:"version"`
-	Schedule string    `json:"schedule"`
-	Label    int32     `json:"label"`
-	Family   Family    `json:"family"` // its basis has the P_j
-	Solver   string    `json:"solver"`
-	Steps    int       `json:"steps"`
-	NFE      int       `json:"nfe"` // evaluations of the network: len(Stages)
-	Predicts string    `json:"predicts"`
-	History  int       `json:"history"` // how many evaluations to keep
-	T        []float64 `json:"t"`       // [Steps + 1] times between the steps, the start first
-	Init     []float64 `json:"init"`    // [J]
+	Format   string `json:"format"`
+	Version  int    `json:"version"`
+	Schedule string `json:"schedule"`
+	Model    string `json:"model,omitempty"` // whose noise levels the plan keeps to
+	Label    int32  `json:"label"`
+	Family   Family `json:"family"` // its basis has the P_j
+	Solver   string `json:"solver"`
+	Steps    int    `json:"steps"`
+	NFE      int    `json:"nfe"` // evaluations of the network: len(Stages)
+	Predicts string `json:"predicts"`
+	History  int    `json:"history"` // how many evaluations to keep
 	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ; absent for noise alone
 	Start *StartInfo `json:"start,omitempty"`
 	// States is true where the history holds, behind each evaluation, the x that it was made at: E_0, its x, E_1, …
 	States bool `json:"states,omitempty"`
+	PlanNumbers
+	// Classes has the numbers by class in their place, in a plan of several classes.
+	Classes []PlanClass `json:"classes,omitempty"`
+}
+
+// PlanNumbers is what may differ by class in a plan.
+type PlanNumbers struct {
+	T    []float64 `json:"t,omitempty"`    // [Steps + 1] times between the steps, the start first
+	Init []float64 `json:"init,omitempty"` // [J]
 	// Coordinates are those in which the stages combine, in place of the family's subspaces: their Alpha and Beta have an
 	// entry for each of them. Init and G are by subspace all the same.
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
-	Stages      []PlanStage      `json:"stages"`
+	Stages      []PlanStage      `json:"stages,omitempty"`
+}
+
+// PlanClass is the part of a plan that some classes share.
+type PlanClass struct {
+	Labels []int32 `json:"labels"`
+	PlanNumbers
 }
 
 // PlanCoordinates are the frequencies (u, v) of the orthonormal DCT-II of images and, at each of them, axes k of the

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 // Two paths of two classes: ln g is linear, so that the levels of two Euler steps are known.
 func TestPlanSampler(t *testing.T) {
 	e := open(t)
-	rows := []knot{{0, 0, 0, 1e-4}, {0, 0, 10, 100}, {1, 0, 0, 1e-4}, {1, 0, 5, 1}, {1, 0, 10, 100}}
+	rows := []knot{{0, 0, 0, 1e-6}, {0, 0, 10, 100}, {1, 0, 0, 1e-6}, {1, 0, 5, 1}, {1, 0, 10, 100}}
 	if _, err := put(e, `{"op":"PutSchedule","name":"two","basis":"none"}`, scheduleTable, knots(rows...)); err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +22,7 @@ func TestPlanSampler(t *testing.T) {
 		p, _ := reply.(api.Plan)
 		return p, err
 	}
-	for label, middle := range []float64{0.1, 1} { // g(5)
+	for label, middle := range []float64{0.01, 1} { // g(5)
 		p, err := plan(`{"schedule":"two","label":` + strconv.Itoa(label) + `,"solver":"euler","steps":2}`)
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +31,7 @@ func TestPlanSampler(t *testing.T) {
 			p.Label != int32(label) {
 			t.Errorf("%+v", p)
 		}
-		want := []float64{10, 10, 5, 0, 10, 100, 1, 10 - math.Sqrt(middle), 5, middle, 1, math.Sqrt(middle) - 0.01}
+		want := []float64{10, 10, 5, 0, 10, 100, 1, 10 - math.Sqrt(middle), 5, middle, 1, math.Sqrt(middle) - 0.001}
 		got := append([]float64{p.Init[0]}, p.T...)
 		for _, s := range p.Stages {
 			got = append(got, s.Time, s.G[0], s.Alpha[0], s.Beta[0][0])
@@ -41,16 +43,45 @@ func TestPlanSampler(t *testing.T) {
 		}
 	}
 	if p, err := plan(`{"model":"tiny","solver":"dpmpp2m","nfe":3}`); err != nil || p.Schedule != "edm" ||
-		p.Predicts != "denoised" || p.History != 2 {
+		p.Predicts != "denoised" || p.History != 2 || p.Model != "tiny" {
 		t.Errorf("of a model without a schedule: %v, %+v", err, p)
 	}
+	if p, err := plan(`{"schedule":"tiny","steps":2}`); err != nil || p.Model != "tiny" {
+		t.Errorf("of a model's own schedule: %v, %+v", err, p)
+	}
+	outside, err := plan(`{"schedule":"edm","sigma_min":0.03,"sigma_max":14.6,"solver":"euler","steps":3,"grid":"edm"}`)
+	if err != nil || outside.Model != "" || math.Abs(outside.Init[0]-14.6) > 1e-9 ||
+		math.Abs(outside.Stages[2].G[0]-9e-4) > 1e-9 || outside.T[3] != 0 {
+		t.Errorf("of a network outside: %v, %+v", err, outside)
+	}
+	both, err := plan(`{"schedule":"two","labels":[1,0,1],"solver":"euler","steps":2}`)
+	if err != nil || both.Version != api.PlanClassesVersion || len(both.Classes) != 2 || both.Stages != nil {
+		t.Fatalf("of two classes: %v, %+v", err, both)
+	}
+	for i, part := range both.Classes {
+		one, err := plan(`{"schedule":"two","label":` + strconv.Itoa(i) + `,"solver":"euler","steps":2}`)
+		if err != nil || !slices.Equal(part.Labels, []int32{int32(i)}) || !reflect.DeepEqual(part.PlanNumbers, one.PlanNumbers) {
+			t.Errorf("class %d of two: %v, %+v, alone %+v", i, err, part, one)
+		}
+	}
 	for body, code := range map[string]api.Code{
-		`{"steps":2}`:                                         api.BadRequest,
-		`{"schedule":"two","steps":2}`:                        api.BadRequest, // of no class
-		`{"schedule":"edm","steps":0}`:                        api.BadRequest,
-		`{"schedule":"edm","steps":2,"solver":"rk4"}`:         api.BadRequest,
-		`{"schedule":"none-such","steps":2}`:                  api.ScheduleNotFound,
-		`{"schedule":"edm","steps":20000,"solver":"dpmpp2m"}`: api.TooLarge,
+		`{"steps":2}`:                  api.BadRequest,
+		`{"schedule":"two","steps":2}`: api.BadRequest, // of no class
+		`{"schedule":"two","steps":2,"label":1,"labels":[0]}`:                        api.BadRequest,
+		`{"schedule":"two","steps":2,"labels":[0,7]}`:                                api.BadRequest,
+		`{"schedule":"two","label":1,"steps":2,"grid":"edm"}`:                        api.BadRequest, // whose ends?
+		`{"schedule":"edm","steps":2}`:                                               api.BadRequest,
+		`{"schedule":{"edm":{"T":400}},"steps":2}`:                                   api.BadRequest,
+		`{"schedule":"edm","sigma_min":2,"sigma_max":1,"steps":2}`:                   api.BadRequest,
+		`{"schedule":"edm","sigma_max":1,"steps":2}`:                                 api.BadRequest,
+		`{"schedule":"edm","model":"tiny","sigma_min":1,"sigma_max":2,"steps":2}`:    api.BadRequest,
+		`{"schedule":{"edm":{"T":400}},"sigma_min":0.03,"sigma_max":14.6,"steps":2}`: api.BadRequest,
+		`{"schedule":"two","label":0,"model":"tiny","steps":0}`:                      api.BadRequest,
+		`{"schedule":"two","label":0,"model":"none-such","steps":2}`:                 api.ModelNotFound,
+		`{"schedule":"two","label":0,"model":"tiny","steps":2,"solver":"rk4"}`:       api.BadRequest,
+		`{"schedule":"none-such","steps":2}`:                                         api.ScheduleNotFound,
+		`{"schedule":"edm","model":"tiny","steps":20000,"solver":"dpmpp2m"}`:         api.TooLarge,
+		`{"schedule":"two","labels":[0,1],"steps":9000,"solver":"dpmpp2m"}`:          api.TooLarge,
 	} {
 		_, err := plan(body)
 		wantCode(t, body, err, code)

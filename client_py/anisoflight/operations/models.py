@@ -57,10 +57,11 @@ class Models(Calls):
         """Serve a denoiser of PyTorch: export it, send it, and compare the server with torch on random inputs.
 
         scheduler is that of diffusers which it was trained with, and tells what the network predicts; without one,
-        `prediction` is edm (the default), vp, ve, epsilon, v, sample or flow, or `scheduler` a config.json's section
-        parametrization. `how` is passed to `anisoflight.torch.export`: size, channels, labels, conditions, mean, scale,
-        … A model whose F or D differs by more than 1e-4 from torch is removed again; with `replace` the older one stays
-        until the new one has been compared. Needs anisoflight[torch]; docs/networks.md.
+        `prediction` is edm, vp, ve, epsilon, v, sample or flow, or `scheduler` a config.json's section parametrization.
+        A network of diffusers needs one of them; for another the default is edm. `how` is passed to
+        `anisoflight.torch.export`: size, channels, labels, conditions, mean, scale, … A model whose F or D differs by
+        more than 1e-4 from torch is removed again; with `replace` the older one stays until the new one has been
+        compared. Needs anisoflight[torch]; docs/networks.md.
         """
         from ..torch.service import put_network
 
@@ -69,7 +70,7 @@ class Models(Calls):
 
     def get_network(self, name: str, module: Any) -> Any:
         """Fill the module that was put, or one like it, with the model's weights, trained on the server or not; returns
-        the module."""
+        the module. A module that lacks or adds a tensor is refused, and left as it is."""
         from ..torch.service import get_network
 
         return get_network(self, name, module)  # pyright: ignore[reportArgumentType]

@@ -16,11 +16,14 @@ from ..schedule import Schedule
 from ..wire import uploads
 from ..wire.calls import frame_of, given
 from ..wire.progress import Bar, followed
+from ..wire.tensors import integers
 from .bases import Bases
 from .sampling import warn_of_evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from ..remote import Question
 
@@ -184,16 +187,33 @@ class Schedules(Bases):
         self.call("ImportSchedule", **given(name=name, file=file, basis=basis, start=start, replace=replace))
         return self.schedule(name)
 
-    def plan(self, schedule: str | Mapping[str, Any], *, label: int | None = None, **options: Any) -> Plan:
+    def plan(
+        self,
+        schedule: str | Mapping[str, Any],
+        *,
+        model: str | None = None,
+        sigma_min: float | None = None,
+        sigma_max: float | None = None,
+        label: int | None = None,
+        labels: npt.ArrayLike | None = None,
+        **options: Any,
+    ) -> Plan:
         """A sampler on a schedule as numbers, for `Stepper`, `anisoflight.diffusers.Scheduler` and other programs.
 
-        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and the like. A
-        schedule that differs by class serves one class at a time: give its label.
+        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and the like.
 
-        >>> client.plan({"edm": {"T": 400}}, solver="unipc", steps=6, grid="edm")
-        Plan('edm', solver='unipc', steps=6, nfe=6)
+        A sampler keeps to the noise levels that its network was trained on. Give `model`, or for a network outside the
+        server `sigma_min` and `sigma_max`. Without them they are those of the model that the schedule was made for.
+
+        A sampler that differs by class needs the `label` of one class, or `labels` for one plan of several.
+
+        >>> client.plan({"edm": {"T": 400}}, model="digits", solver="unipc", steps=6, grid="edm")
+        Plan('edm', model='digits', solver='unipc', steps=6, nfe=6)
         """
-        file = self.call("PlanSampler", **given(schedule=schedule, label=label, **options))
+        levels = given(model=model, sigma_min=sigma_min, sigma_max=sigma_max)
+        if labels is not None:
+            options["labels"] = integers(labels, "labels").tolist()
+        file = self.call("PlanSampler", **given(schedule=schedule, label=label, **levels, **options))
         vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
         law = self.schedule(file["schedule"]).start if "start" in file else None
         plan = Plan(file, vectors, law)

@@ -14,6 +14,7 @@ from ..networks import DDPM, EDM, VE, Flow
 if TYPE_CHECKING:
     from ..networks import Level, Network
 
+_KINDS = ("edm", "vp", "ve", "epsilon", "v", "sample", "flow")
 _NAMES = {"epsilon": "epsilon", "v_prediction": "v", "v": "v", "sample": "x0", "x0": "x0"}
 
 
@@ -62,6 +63,19 @@ def parametrization(scheduler: Any = None, prediction: str | None = None) -> dic
     if name == "flow_prediction":
         return {"kind": "flow", "steps": float(config.get("num_train_timesteps", 1000))}
     return {"kind": _kind(name), "alphas_cumprod": _table(alphas)}
+
+
+def meaning(module: Any, scheduler: Any = None, prediction: str | None = None) -> dict[str, Any]:
+    """`parametrization` of what is known of a module: "edm" by default, but not for a network of diffusers, few of
+    which are EDM's.
+    """
+    if scheduler is None and prediction is None and type(module).__module__.startswith("diffusers."):
+        raise BadRequestError(
+            f"prediction must be one of {', '.join(_KINDS)} for a {type(module).__name__} of diffusers, got none; "
+            "or give scheduler, the one that it was trained with",
+            "BAD_REQUEST",
+        )
+    return parametrization(scheduler, prediction)
 
 
 def _kind(name: str) -> str:

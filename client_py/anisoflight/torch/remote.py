@@ -12,7 +12,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from ..errors import BadRequestError
 from ..remote import subspaces_of
 from ..subspaces import FORMULAS, Subspaces
-from .meaning import network_of, parametrization
+from .meaning import meaning, network_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -232,7 +232,7 @@ class Denoiser:
 
     def __init__(self, ask: Callable[..., Any], scheduler: Any = None, prediction: str | None = None) -> None:
         self._ask = ask
-        self._network, _, _ = network_of(parametrization(scheduler, prediction))
+        self._network, _, _ = network_of(meaning(ask, scheduler, prediction))
         self._subspaces = Subspaces({"basis": "none"})
         own: Any = ask
         parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None

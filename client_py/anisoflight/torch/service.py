@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace as replaced
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..errors import BadRequestError
 from ..wire.tensors import table_of
 from ..wire.uploads import send
 from .exporting import Exported, export
-from .meaning import network_of, parametrization
+from .meaning import meaning, network_of
 from .wrapping import evaluating
 
 Client = Any
@@ -38,10 +39,13 @@ def put_network(
     **how: Any,
 ) -> dict[str, Any]:
     """Send a module as the model of that name; see `Client.put_network`."""
-    if isinstance(module, Exported):
+    if not isinstance(module, Exported):
+        exported = export(module, parametrization=meaning(module, scheduler, prediction), **how)
+    elif "parametrization" in module.config:
         exported = module
     else:
-        exported = export(module, parametrization=parametrization(scheduler, prediction), **how)
+        section = meaning(module.wrapped.module.module, scheduler, prediction)
+        exported = replaced(module, config={**module.config, "parametrization": section})
     config, weights = exported.files()
     data = np.zeros(-(-(len(config) + len(weights)) // PART) * PART, np.uint8)
     data[: len(config)] = np.frombuffer(config, np.uint8)
@@ -120,19 +124,49 @@ def tensors_of(client: Client, name: str) -> tuple[dict[str, Any], dict[str, tor
 
 def get_network(client: Client, name: str, module: torch.nn.Module) -> torch.nn.Module:
     """Fill a module with a model's weights; see `Client.get_network`."""
-    _, tensors = tensors_of(client, name)
+    config, tensors = tensors_of(client, name)
     own = module.state_dict()
     found = {key: value for key, value in tensors.items() if key in own}
-    floating = {key for key, value in module.named_parameters() if value.dtype.is_floating_point}
-    if not found or not any(key in floating for key in found):
-        raise BadRequestError(
-            f"the model {name!r} has none of the module's parameters; it is another network", "BAD_MODEL"
-        )
+    lacking = [key for key in own if key not in tensors]
+    if lacking:  # the server does not have what a forward pass does not use
+        used = _used(module, config, tensors)
+        lacking = [key for key in lacking if key in used]
+    nodes = config.get("graph", {}).get("nodes", [])
+    trained = {node["target"] for node in nodes if node["op"] == "param" and not node.get("frozen")}
+    extra = sorted(trained - own.keys())
+    for names, what in (
+        (lacking, f"of its {len(own)} tensors are not in the model"),
+        (extra, f"of the model's {len(tensors)} tensors are not in it"),
+    ):
+        if names:
+            first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+            raise BadRequestError(
+                f"module must be the network of the model {name!r}, but {len(names)} {what}: {first}; "
+                "nothing was replaced",
+                "BAD_MODEL",
+            )
     for key, value in found.items():
         if tuple(value.shape) != tuple(own[key].shape):
             raise BadRequestError(
-                f"{key} of the model {name!r} has shape {tuple(value.shape)}, the module's {tuple(own[key].shape)}",
+                f"{key} of the model {name!r} has shape {tuple(value.shape)}, the module's {tuple(own[key].shape)}; "
+                "nothing was replaced",
                 "BAD_MODEL",
             )
     module.load_state_dict({key: value.to(own[key]) for key, value in found.items()}, strict=False)
     return module
+
+
+def _used(module: torch.nn.Module, config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> set[str]:
+    """The tensors that a module's forward pass uses, asked as the model of that config is; all where it cannot be."""
+    inputs = {node["target"] for node in config.get("graph", {}).get("nodes", []) if node["op"] == "input"}
+    how: dict[str, Any] = {"size": config["img_resolution"], "channels": config["img_channels"]}
+    if "onehot" in inputs:
+        how["label"] = "onehot"
+    if "conditions" in tensors:
+        how["conditions"] = tensors["conditions"]
+    elif config.get("label_dim"):
+        how["labels"] = config["label_dim"]
+    try:
+        return set(export(module, **how).tensors)
+    except BadRequestError:
+        return set(module.state_dict())

@@ -120,6 +120,19 @@ func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
 	return b, err
 }
 
+// BasisClasses returns the labels that have vectors of the basis of a schedule for m, which may be nil; nil where all
+// classes share them.
+func (c *Catalog) BasisClasses(s Schedule, m *Model) []int {
+	b := s.Basis
+	if b == nil {
+		var err error
+		if b, err = c.basisKnown(s.Family().Basis, m); err != nil {
+			return nil
+		}
+	}
+	return b.Classes()
+}
+
 // StoredByName reports whether a family's basis is one that has to be stored under its name: neither by formula nor
 // made of a run's data set, to travel with the model.
 func StoredByName(name string) bool {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
@@ -14,6 +15,11 @@ func (m *Model) G0(asked float64) float64 {
 		return m.Shape.Range.G0()
 	}
 	return asked
+}
+
+// Outside returns a model that stands for a network outside the server, of which the noise levels alone are known.
+func Outside(levels schedule.Range) *Model {
+	return &Model{Name: "outside the server", Shape: kernels.Shape{Range: levels}}
 }
 
 // CheckRange refuses a schedule with noise levels that the network was not trained on.

@@ -134,6 +134,26 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	return Schedule{}, api.NotFound(api.ScheduleNotFound, "schedule", ref.Name, c.scheduleNames())
 }
 
+// ModelOf returns the model that a schedule belongs to or was made for; nil where there is none, or it is not here with
+// the same weights.
+func (c *Catalog) ModelOf(ref api.ScheduleRef) *Model {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, stored := c.schedules[ref.Name]
+	if !stored {
+		return c.models[ref.Name]
+	}
+	p := s.Provenance()
+	if p == nil || p.Model == nil {
+		return nil
+	}
+	m := c.models[p.Model.Name]
+	if m == nil || p.Model.Hash != "" && p.Model.Hash != m.Hash {
+		return nil
+	}
+	return m
+}
+
 // scheduleNames lists what a request may call a schedule.
 func (c *Catalog) scheduleNames() []string {
 	c.mu.RLock()

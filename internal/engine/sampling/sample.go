@@ -143,9 +143,8 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	if err := s.start.Check(label, p); err != nil {
 		return nil, err
 	}
-	if s.plan != nil && (len(p.Stages) != len(s.plan.Stages) || p.History != s.plan.History) {
-		return nil, api.Errorf(api.BadRequest, "This grid gives the classes of this schedule different numbers of steps").
-			WithHint("Sample the classes one by one, or use the grid schedule.")
+	if err := sameStructure(s.plan, p); err != nil {
+		return nil, err
 	}
 	if s.plan == nil {
 		s.plan = p
@@ -155,6 +154,15 @@ func (s *sampling) planFor(label int32) (*solver.Plan, error) {
 	}
 	s.plans[row] = p
 	return p, nil
+}
+
+// sameStructure refuses the plan of a class with other stages than that of another class; one is nil for the first.
+func sameStructure(one, other *solver.Plan) error {
+	if one == nil || len(one.Stages) == len(other.Stages) && one.History == other.History {
+		return nil
+	}
+	return api.Errorf(api.BadRequest, "This grid gives the classes of this schedule different numbers of steps").
+		WithHint("Sample the classes one by one, or use the grid schedule.")
 }
 
 // previews returns the number of preview rows of each sample. The step that afs saves shows none.

@@ -28,6 +28,16 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 		}
 	case *api.StartSchedule:
 		dataset, p.Schedule = r.Dataset, r.Schedule.Name
+		m := k.Catalog.ModelOf(r.Schedule)
+		if r.Model != "" {
+			var err error
+			if m, err = k.Catalog.Model(r.Model); err != nil {
+				return p, err
+			}
+		}
+		if m != nil {
+			p.Model = &schedule.Source{Name: m.Name, Hash: m.Hash}
+		}
 	case *api.FewSchedule:
 		dataset, model, seed = r.Dataset, r.Model, r.Seed
 	case *api.StepsSchedule:
