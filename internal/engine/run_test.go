@@ -346,6 +346,38 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
 }
 
+// TestPausedMeansStartable: a run is running until a TrainStep whose caller has left has ended, and paused when it may be
+// started.
+func TestPausedMeansStartable(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	for range 3 {
+		ctx, leave := context.WithCancel(t.Context())
+		job, err := prepare(ctx, e, "TrainStep", `{"run":"r","steps":1000000}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, ended := "", make(chan error, 1)
+		go func() {
+			_, err := collectUntil(ctx, job, func(api.Event) {
+				if seen == "" {
+					seen = e.runs.All()[0].Info().State
+				}
+				leave()
+			})
+			ended <- err
+		}()
+		<-ctx.Done()
+		waitFor(t, func() bool { return state(t, e, "r") == runs.Paused })
+		act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+		act(t, e, "PauseRun", `{"run":"r"}`)
+		wantCode(t, "TrainStep", <-ended, api.Cancelled)
+		if seen != runs.Running {
+			t.Errorf("a run that is stepped is %s", seen)
+		}
+	}
+}
+
 // A run whose half-life is long for what it has seen is saved with a warning, unless the half-life is ramped up.
 func TestSaveModelWarnsOfAStaleAverage(t *testing.T) {
 	e := open(t)
