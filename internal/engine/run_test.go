@@ -378,6 +378,31 @@ func TestPausedMeansStartable(t *testing.T) {
 	}
 }
 
+// TestBackgroundStepsYield: a run in the background leaves nine times what a step took to the requests that use the
+// device. It goes on all the same, and can be saved and paused while it waits.
+func TestBackgroundStepsYield(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	get(t, e, "TrainStep", `{"run":"r","steps":2}`) // compiles
+	if err := e.queue.Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer e.queue.Release()
+	began := time.Now()
+	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["step"].(float64) >= 6 })
+	took := time.Since(began)
+	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
+	act(t, e, "PauseRun", `{"run":"r"}`)
+	var steps float64
+	for _, s := range column[float64](get(t, e, "WatchRun", `{"run":"r","from":2}`), "seconds")[:3] {
+		steps += s
+	}
+	if took.Seconds() < 9*steps {
+		t.Errorf("beside a request the run took its fourth step after %v; three took %.3g s", took, steps)
+	}
+}
+
 // A run whose half-life is long for what it has seen is saved with a warning, unless the half-life is ramped up.
 func TestSaveModelWarnsOfAStaleAverage(t *testing.T) {
 	e := open(t)
