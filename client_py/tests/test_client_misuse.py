@@ -286,9 +286,8 @@ def test_what_notebooks_show(client: LocalClient) -> None:
     heights = [float(point.split(",")[1]) for point in polyline.split()]
     assert heights == sorted(heights, reverse=True)  # σ rises with t
     assert heights[-1] == 10
-    for listed, shown, kept in (
-        (client.runs(), "state", "created"), (client.models(), "parameters", "hash"), (client.schedules(), "T", "provenance")
-    ):  # fmt: skip
+    lists = [(client.runs(), "state", "created"), (client.models(), "parameters", "hash")]
+    for listed, shown, kept in [*lists, (client.schedules(), "T", "provenance")]:
         printed = repr(listed)
         assert "\\" not in printed, f"wider than a terminal:\n{printed}"
         assert shown in printed.splitlines()[0]

@@ -268,7 +268,8 @@ def test_json_of_a_request_is_what_the_server_gets(fake: Fake) -> None:
     assert json.loads(answer["body"]) == {"text": "ü", "number": 2**64 - 1, "nested": {"a": [1.5]}}
 
 
-def test_a_bar_tells_of_compilations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_tells_of_compilations(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     bar = Bar("sampling", "image", total=4)
     bar.follow({"event": "compiling", "program": "evaluate", "compile_s": 2.6})
     bar.close()
