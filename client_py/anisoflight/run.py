@@ -61,7 +61,10 @@ class Run:
 
     @property
     def state(self) -> str:
-        """created, running, paused, done, cancelled, failed, or broken: what is stored of it cannot be read."""
+        """created, running, paused, done, cancelled, failed, or broken: what is stored of it cannot be read.
+
+        It is running in the background, and while `step` is under way. One that is paused can be started.
+        """
         return self.info["state"]
 
     @property

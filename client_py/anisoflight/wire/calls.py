@@ -124,13 +124,14 @@ class Listing(pd.DataFrame):
         return self[[name for name in self.shown if name in self.columns]]
 
     def __repr__(self) -> str:
-        return f"{self._narrow()!r}\n{self._rest()}"
+        return f"{self._narrow()!r}\n{self._rest()}".rstrip()
 
     def _repr_html_(self) -> str:
         return f"{self._narrow().to_html(max_rows=pd.get_option('display.max_rows'))}<p>{self._rest()}</p>"
 
     def _rest(self) -> str:
-        return "not shown: " + (", ".join(name for name in self.columns if name not in self.shown) or "nothing")
+        rest = [name for name in self.columns if name not in self.shown]
+        return f"not shown: {', '.join(rest)}" if rest else ""
 
 
 def frame_of(rows: list[dict[str, Any]], *shown: str) -> pd.DataFrame:

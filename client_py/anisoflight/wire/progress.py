@@ -23,7 +23,7 @@ class Progress(tqdm):
     """A tqdm bar. If stderr is a file or a pipe and there is no notebook, a line every ten seconds in its place."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._lines = tqdm is tqdm_asyncio and not sys.stderr.isatty()
+        self._lines = tqdm is tqdm_asyncio and not getattr(sys.stderr, "isatty", bool)()
         self._next, self._written = time.monotonic() + _LINES, False
         super().__init__(*args, **options)
 
