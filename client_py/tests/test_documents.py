@@ -275,7 +275,7 @@ def pip(place: Place, where: str, words: list[str]) -> None:
 
 
 def go(place: Place, where: str, words: list[str]) -> None:
-    if words[1] in ("mod", "get"):
+    if words[1] == "mod":
         outside(place, where, words)
         return
     packages = [word for word in words if word.startswith("./")]
@@ -284,12 +284,13 @@ def go(place: Place, where: str, words: list[str]) -> None:
 
 
 def outside(place: Place, where: str, words: list[str]) -> None:
-    """A module of a reader's beside the clone; when it has the client, a program of it is built."""
+    """A module of a reader's beside the clone; its program imports the client, and is built."""
     folder = place.folder / "outside"
     folder.mkdir(exist_ok=True)
     commands = [[word.replace("=../anisoflight", f"={ROOT}") for word in words]]
-    if words[1] == "get":
-        (folder / "main.go").write_text(f'package main\n\nimport _ "{words[2]}"\n\nfunc main() {{}}\n')
+    if words[2] == "tidy":
+        imported = "github.com/anisoflight/anisoflight/flight/client"
+        (folder / "main.go").write_text(f'package main\n\nimport _ "{imported}"\n\nfunc main() {{}}\n')
         commands.append(["go", "build", "-o", os.devnull, "."])
     for command in commands:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
