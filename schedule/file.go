@@ -9,7 +9,7 @@ import (
 
 const (
 	fileFormat  = "anisoflight-schedule"
-	fileVersion = 3 // 1 had no provenance, 2 no sampler
+	fileVersion = 4 // 1 had no provenance, 2 no sampler, 3 no tries of few
 )
 
 // file is the schedule file:
@@ -24,8 +24,8 @@ const (
 //	 "provenance": {"kind": "geodesic", …}}                                  optional
 //
 // A schedule with parameters stores them and no knots, so that the two cannot
-// disagree. A file without a sampler says version 2, which older programs read. Numbers
-// are written with as many digits as their float64 needs.
+// disagree. A file says the lowest version that has all its fields, so that older programs
+// read what they can. Numbers are written with as many digits as their float64 needs.
 type file struct {
 	Format  string         `json:"format"`
 	Version int            `json:"version"`
@@ -56,11 +56,14 @@ type fileEnergy struct {
 // bit for bit.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
 	f := file{
-		Format: fileFormat, Version: fileVersion - 1, Family: s.family, Labels: s.labels, Sampler: s.sampler,
+		Format: fileFormat, Version: 2, Family: s.family, Labels: s.labels, Sampler: s.sampler,
 		Provenance: s.provenance,
 	}
-	if s.sampler != nil {
+	switch {
+	case s.provenance != nil && s.provenance.Few != nil:
 		f.Version = fileVersion
+	case s.sampler != nil:
+		f.Version = 3
 	}
 	if s.theta != nil {
 		f.T, f.G0, f.Theta = s.T(), s.g0, s.theta

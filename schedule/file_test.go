@@ -177,7 +177,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown field":   {with(`"version"`, `"colour":1,"version"`), "colour"},
 		"wrong type":      {with(`"version":2`, `"version":"2"`), "version"},
 		"another format":  {with("anisoflight-schedule", "other"), "format"},
-		"a later version": {with(`"version":2`, `"version":4`), "version 4"},
+		"a later version": {with(`"version":2`, `"version":5`), "version 5"},
 		"no paths": {
 			`{"format":"anisoflight-schedule","version":2,"family":{"per_class":false,"basis":"none"}}`,
 			"either theta or paths",

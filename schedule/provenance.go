@@ -1,6 +1,9 @@
 package schedule
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Provenance reports where a schedule came from. Only Kind is always there; the rest is
 // absent where it is unknown or has no meaning for the kind.
@@ -20,8 +23,10 @@ type Provenance struct {
 	// at the end; of a geodesic, of EDM's schedule and of the geodesic itself.
 	EnergyBefore *Estimate `json:"energy_before,omitempty"`
 	EnergyAfter  *Estimate `json:"energy_after,omitempty"`
-	Program      string    `json:"program,omitempty"` // and its version
-	Created      time.Time `json:"created,omitzero"`
+	// Few is what was tried for a schedule of kind few, as the server reported it.
+	Few     json.RawMessage `json:"few,omitempty"`
+	Program string          `json:"program,omitempty"` // and its version
+	Created time.Time       `json:"created,omitzero"`
 }
 
 // Source is a data set or a model by name, and the SHA-256 of its contents in hex.

@@ -7,6 +7,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from .errors import UnavailableError
 from .html import curve, table, titled
 from .wire.progress import Bar, followed
 from .wire.tensors import to_numpy
@@ -60,7 +61,10 @@ class Run:
 
     @property
     def state(self) -> str:
-        """created, running, paused, done, cancelled, failed, or broken: what is stored of it cannot be read."""
+        """created, running, paused, done, cancelled, failed, or broken: what is stored of it cannot be read.
+
+        It is running in the background, and while `step` is under way. One that is paused can be started.
+        """
         return self.info["state"]
 
     @property
@@ -147,6 +151,12 @@ class Run:
 
         try:
             return joined(noted()).to_pandas()
+        except UnavailableError as error:
+            raise UnavailableError(
+                f"{error.message}; the run {self.name} is kept up to its last checkpoint: start the server again, then "
+                f"client.run({self.name!r}).step() or .start() goes on",
+                error.code,
+            ) from error
         except KeyboardInterrupt:
             rows = self._taken(before["step"]) if "steps" in request else self.metrics()
             last = f" after step {rows['step'].iloc[-1]}" if len(rows) else ""

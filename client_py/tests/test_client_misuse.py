@@ -253,7 +253,11 @@ def test_an_interrupt_returns_the_rows_so_far(client: LocalClient, capfd: pytest
     )
     with anisoflight.connect(client.location) as later:
         assert later.run("misuse-interrupted").step(1, progress=False)["step"].tolist() == [steps[-1] + 1]
-        run.start(kimg=1000)
+        interrupt_after(client, run.name, steps[-1] + 3)
+        run.step(10**6, progress=False)
+        assert run.state == "paused"
+        run.start(kimg=1000)  # paused means startable
+        steps.append(run.info["step"])
         interrupt_after(client, run.name, steps[-1] + 200)  # when wait() has long begun to follow
         rows = later.run("misuse-interrupted").wait(progress=False)
     assert "the run goes on in the background: wait() follows it again" in capfd.readouterr().err
@@ -282,4 +286,12 @@ def test_what_notebooks_show(client: LocalClient) -> None:
     heights = [float(point.split(",")[1]) for point in polyline.split()]
     assert heights == sorted(heights, reverse=True)  # σ rises with t
     assert heights[-1] == 10
+    lists = [(client.runs(), "state", "created"), (client.models(), "parameters", "hash")]
+    for listed, shown, kept in [*lists, (client.schedules(), "T", "provenance")]:
+        printed = repr(listed)
+        assert "\\" not in printed, f"wider than a terminal:\n{printed}"
+        assert shown in printed.splitlines()[0]
+        assert kept in printed.splitlines()[-1]
+        assert kept not in listed._repr_html_().split("<p>")[0]
+        assert kept in listed.columns
     client.delete_schedule("misuse-pair")

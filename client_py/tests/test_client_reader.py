@@ -22,6 +22,7 @@ import pytest
 from fake_server import SCHEMA, rows
 
 from anisoflight import BusyError, Client, DeadlineError, NotFoundError, UnavailableError
+from anisoflight.wire import progress
 from anisoflight.wire.progress import Bar
 from anisoflight.wire.reader import Stream, in_thread
 from anisoflight.wire.transport import Connection
@@ -267,8 +268,29 @@ def test_json_of_a_request_is_what_the_server_gets(fake: Fake) -> None:
     assert json.loads(answer["body"]) == {"text": "ü", "number": 2**64 - 1, "nested": {"a": [1.5]}}
 
 
-def test_a_bar_tells_of_compilations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_tells_of_compilations(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     bar = Bar("sampling", "image", total=4)
     bar.follow({"event": "compiling", "program": "evaluate", "compile_s": 2.6})
     bar.close()
     assert "compiling evaluate (3 s)" in capsys.readouterr().err
+
+
+def test_progress_in_a_pipe_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    bar = Bar("train", "step", total=1000)
+    for done in range(1, 1001):  # 100 seconds
+        now[0] += 0.1
+        bar.follow({"event": "batch", "done": done, "total": 1000})
+        bar.follow({"event": "progress", "step": 1, "steps": 2})
+    bar.close()
+    short = Bar("short", "step", total=1)
+    short.follow({"event": "progress", "step": 1, "steps": 2})
+    short.close()
+    drawn = capsys.readouterr().err
+    assert 9 <= len(drawn.splitlines()) <= 11, drawn
+    assert all(line.startswith("train: ") for line in drawn.splitlines())
+    assert "\r" not in drawn

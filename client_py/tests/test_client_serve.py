@@ -7,13 +7,15 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from wire import NETWORK
 
-from anisoflight import ServerStartError, serve
+from anisoflight import ServerStartError, UnavailableError, connect, serve
 from anisoflight.files.temporary import TemporaryFolder
 from anisoflight.serve import find_binary, location_of
 
@@ -144,6 +146,26 @@ def ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def test_a_server_killed_under_a_run_keeps_it(tmp_path: Path) -> None:
+    """The error says so, and how to go on."""
+    with serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        client.put_dataset("small", np.zeros((8, 8, 8, 1), np.uint8), np.zeros(8, np.int32))
+        run = client.create_run("r", "pretrain", dataset="small", network=NETWORK, batch=8, kimg=1000)
+        run.step(2, progress=False)
+
+        def kill() -> None:
+            with connect(client.location) as other:
+                while other.run("r").info["step"] < 4:
+                    time.sleep(0.01)
+            client.server.process.kill()
+
+        threading.Thread(target=kill, daemon=True).start()
+        with pytest.raises(UnavailableError, match=r"the run r is kept .* client\.run\('r'\)\.step\(\) or \.start\(\)"):
+            run.step(10**6, progress=False)
+    with serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        assert client.run("r").step(progress=False)["step"].tolist()[0] >= 3
 
 
 def test_the_server_ends_when_python_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

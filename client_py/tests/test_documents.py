@@ -275,9 +275,26 @@ def pip(place: Place, where: str, words: list[str]) -> None:
 
 
 def go(place: Place, where: str, words: list[str]) -> None:
+    if words[1] == "mod":
+        outside(place, where, words)
+        return
     packages = [word for word in words if word.startswith("./")]
     assert packages, where
     assert all(word == "./..." or any((ROOT / word).glob("*.go")) for word in packages), where
+
+
+def outside(place: Place, where: str, words: list[str]) -> None:
+    """A module of a reader's beside the clone; its program imports the client, and is built."""
+    folder = place.folder / "outside"
+    folder.mkdir(exist_ok=True)
+    commands = [[word.replace("=../anisoflight", f"={ROOT}") for word in words]]
+    if words[2] == "tidy":
+        imported = "github.com/anisoflight/anisoflight/flight/client"
+        (folder / "main.go").write_text(f'package main\n\nimport _ "{imported}"\n\nfunc main() {{}}\n')
+        commands.append(["go", "build", "-o", os.devnull, "."])
+    for command in commands:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{where}: {command}\n{done.stderr}"
 
 
 def container(place: Place, where: str, words: list[str]) -> None:
@@ -324,6 +341,15 @@ PROGRAMS = {
     "srun": launched,
     "taskset": nothing,
 }
+
+
+def test_the_reserved_names_are_listed(place: Place) -> None:
+    page = (ROOT / "docs/wire.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"one of the reserved names[^:]*: ([^.]*)\.", page)
+    with pytest.raises(anisoflight.BadRequestError) as caught:
+        place.client.put_schedule("edm", {"t": [0, 400], "g": [1e-9, 400]})
+    (names,) = re.findall(r"reserved names ([^,]*),", caught.value.message)
+    assert re.findall(r"`([^`]*)`", listed) == names.split()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -144,7 +144,7 @@ type ScheduleInfo struct {
 	Refined *Refined `json:"refined,omitempty"`
 	// Sampler is the solver that the schedule was made for; absent where it serves any.
 	Sampler *ScheduleSampler `json:"sampler,omitempty"`
-	// Few reports what MakeSchedule knows about a schedule of kind few.
+	// Few reports what was tried for a schedule of kind few.
 	Few *Few `json:"few,omitempty"`
 	// Start describes the law of the data that sampling starts from; absent for noise alone.
 	Start *StartInfo `json:"start,omitempty"`

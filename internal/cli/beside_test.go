@@ -52,6 +52,38 @@ var elsewhere = map[string]string{
 	"anisoflight serve": "it is refused: TestOneServerOfAFolder",
 }
 
+// TestServerKilledUnderTrain: the error says that the run is kept, and the command that goes on with it.
+func TestServerKilledUnderTrain(t *testing.T) {
+	dir := folder(t)
+	server, location := startProcess(t, dir)
+	c, err := client.Dial(t.Context(), location, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var killed sync.WaitGroup
+	killed.Go(func() {
+		waitFor(t, "a stored step", func() bool {
+			info, err := c.GetRun(t.Context(), "r")
+			return err == nil && info.StoredStep > 0
+		})
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	train := []string{"train", "--name", "r", "--data", dir}
+	status, _, stderr := call(t, append(train, "--stage", "pretrain", "--dataset", "bars", "--batch", "8", "--kimg", "1000",
+		"--network", tinyNetwork)...)
+	killed.Wait()
+	want := "the run r is kept up to its last checkpoint; go on with: anisoflight train --name r --resume --data " + dir
+	if status == 0 || !strings.Contains(stderr, want) {
+		t.Errorf("status %d, want %q in:\n%s", status, want, stderr)
+	}
+	if status, out, stderr := call(t, append(train, "--resume", "--kimg", "0.001")...); status == 0 ||
+		!strings.Contains(stderr, "has seen") {
+		t.Errorf("the run that is resumed has not been seen: status %d, %s%s", status, out, stderr)
+	}
+}
+
 // TestCommandsBesideAServer: no command changes anything in a folder that a server works on, but through the server.
 // Runs stay what they are, nothing that the server is storing is swept away, and all that it acknowledges is there
 // after a kill.

@@ -87,7 +87,7 @@ func trainHere(ctx context.Context, e command.Env) error {
 				return err
 			}
 		} else if watchErr != nil {
-			return watchErr
+			return lostServer(e, run, watchErr)
 		}
 		if err := keep(kept, c, e, run, model); err != nil {
 			return err
@@ -178,6 +178,26 @@ func watch(ctx context.Context, c connect.Connection, e command.Env, run string)
 	return nil
 }
 
+// lostServer says how to go on with a run whose server has ended, or cannot be reached any more; other errors stay.
+func lostServer(e command.Env, run string, err error) error {
+	var said *api.Error
+	if errors.As(err, &said) && said.Code != api.Draining {
+		return err
+	}
+	e.Log.Warn("the connection to the server was lost", "error", err)
+	return fmt.Errorf("the server has ended, or cannot be reached; the run %s is kept up to its last checkpoint; %s", run,
+		goOn(e, run))
+}
+
+// goOn returns the sentence with the command that resumes a run.
+func goOn(e command.Env, run string) string {
+	where := "--data " + e.Text("data")
+	if at := e.Text("server"); at != "" {
+		where = "--server " + at
+	}
+	return fmt.Sprintf("go on with: anisoflight train --name %s --resume %s", run, where)
+}
+
 // keep saves the run's model and says what there is now.
 func keep(ctx context.Context, c connect.Connection, e command.Env, run, model string) error {
 	info, err := c.GetRun(ctx, run)
@@ -208,11 +228,7 @@ func keep(ctx context.Context, c connect.Connection, e command.Env, run, model s
 		fmt.Fprintf(e.Out, "stopped early (%s): %s\n", s.Reason, s.Message)
 	}
 	if info.State == "paused" {
-		where := "--data " + e.Text("data")
-		if at := e.Text("server"); at != "" {
-			where = "--server " + at
-		}
-		fmt.Fprintf(e.Out, "go on with: anisoflight train --name %s --resume %s\n", run, where)
+		fmt.Fprintln(e.Out, goOn(e, run))
 		if info.Error != "" && !stopped {
 			return errors.New(info.Error)
 		}

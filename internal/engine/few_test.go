@@ -2,6 +2,7 @@ package engine
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,12 @@ func TestFewChoosesAndIsSampled(t *testing.T) {
 	}
 	if f.Chosen.Held == nil || f.Against.Held == nil || !(f.Chosen.ODEError > 0) {
 		t.Errorf("held back %+v and %+v", f.Chosen, f.Against)
+	}
+	// The tries are stored with the schedule, for clients that come later.
+	for _, s := range reopen(t, dir, Config{}).catalog.ScheduleInfos() {
+		if s.Name == "few" && !reflect.DeepEqual(s.Few, f) {
+			t.Errorf("after a restart the tries are %+v, want %+v", s.Few, f)
+		}
 	}
 	got := get(t, e, "Sample", `{"model":"tiny","n":3,"nfe":3,"schedule":"few","dtype":"float32"}`)
 	want := get(t, e, "Sample", `{"model":"tiny","n":3,"nfe":3,"schedule":"few","dtype":"float32","solver":"`+

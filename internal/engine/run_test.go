@@ -346,6 +346,63 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
 }
 
+// TestPausedMeansStartable: a run is running until a TrainStep whose caller has left has ended, and paused when it may be
+// started.
+func TestPausedMeansStartable(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	for range 3 {
+		ctx, leave := context.WithCancel(t.Context())
+		job, err := prepare(ctx, e, "TrainStep", `{"run":"r","steps":1000000}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, ended := "", make(chan error, 1)
+		go func() {
+			_, err := collectUntil(ctx, job, func(api.Event) {
+				if seen == "" {
+					seen = e.runs.All()[0].Info().State
+				}
+				leave()
+			})
+			ended <- err
+		}()
+		<-ctx.Done()
+		waitFor(t, func() bool { return state(t, e, "r") == runs.Paused })
+		act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+		act(t, e, "PauseRun", `{"run":"r"}`)
+		wantCode(t, "TrainStep", <-ended, api.Cancelled)
+		if seen != runs.Running {
+			t.Errorf("a run that is stepped is %s", seen)
+		}
+	}
+}
+
+// TestBackgroundStepsYield: a run in the background leaves nine times what a step took to the requests that use the
+// device. It goes on all the same, and can be saved and paused while it waits.
+func TestBackgroundStepsYield(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	get(t, e, "TrainStep", `{"run":"r","steps":2}`) // compiles
+	if err := e.queue.Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer e.queue.Release()
+	began := time.Now()
+	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
+	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["step"].(float64) >= 6 })
+	took := time.Since(began)
+	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
+	act(t, e, "PauseRun", `{"run":"r"}`)
+	var steps float64
+	for _, s := range column[float64](get(t, e, "WatchRun", `{"run":"r","from":2}`), "seconds")[:3] {
+		steps += s
+	}
+	if took.Seconds() < 9*steps {
+		t.Errorf("beside a request the run took its fourth step after %v; three took %.3g s", took, steps)
+	}
+}
+
 // A run whose half-life is long for what it has seen is saved with a warning, unless the half-life is ramped up.
 func TestSaveModelWarnsOfAStaleAverage(t *testing.T) {
 	e := open(t)

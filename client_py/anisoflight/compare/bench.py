@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
 
 from ..moments import Moments, frechet_distance
+from ..wire.progress import Progress
 from .metrics import Features, ode_error
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Bench:
         """
         rows = []
         jobs = [(sampler, nfe) for sampler in samplers for nfe in nfes]
-        for sampler, nfe in tqdm(jobs, desc="samplers", unit="row"):
+        for sampler, nfe in Progress(jobs, desc="samplers", unit="row"):
             found, probe = self.distances(sampler, nfe), self.probe(sampler, nfe)
             require_count(sampler.name, nfe, found.evaluations)
             require_count(sampler.name, nfe, probe.evaluations)

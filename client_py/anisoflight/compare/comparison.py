@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
 
 from ..errors import BadRequestError
 from ..images import to_float
 from ..wire.calls import given
+from ..wire.progress import Progress
 from .bench import Bench, Draws, Reference, Sampler, half_range, normalized
 from .metrics import Features, principal_features
 
@@ -96,7 +96,7 @@ def compare(
             Sampler("warming", model, {**WARMING, **along}, path).draw(client, n=samples, seed=0)
     rows = []
     jobs = list(product(schedules, grids, solvers, map(int, nfe)))
-    for schedule, grid, solver, evaluations in tqdm(jobs, desc="compare", unit="cell", disable=not progress):
+    for schedule, grid, solver, evaluations in Progress(jobs, desc="compare", unit="cell", disable=not progress):
         options = {
             **({"solver": solver} if isinstance(solver, str) else solver),
             "grid": grid,

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
+from ..wire.progress import Progress
 from . import folder as folders
 from .errors import (
     BadCheckpointError,
@@ -103,7 +102,7 @@ def convert(
     else:
         settings, state = _settings(Path(config)), found
     values = sum(tensor.size for tensor in state.values())
-    with tqdm(
+    with Progress(
         total=len(data) + 4 * values, desc=target.name, unit="B", unit_scale=True, delay=0.5, leave=False,
         disable=not progress,
     ) as bar:  # fmt: skip

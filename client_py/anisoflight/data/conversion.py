@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import collections
 import os
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
-from tqdm.auto import tqdm
 
+from ..wire.progress import Progress
 from .errors import DataError
 from .pictures import Picture, checked
 from .transforms import check, transformed
@@ -30,10 +29,9 @@ def each(source: Source, work: Callable[[Item], T], title: str, show: bool = Tru
     """Every item, in order, with what became of it on one of all cores; as many are held as twice those."""
     threads = os.cpu_count() or 1
     waiting: collections.deque[tuple[Item, Future[T]]] = collections.deque()
-    hidden = not (show and sys.stderr.isatty())
     pool = ThreadPoolExecutor(threads)
     try:
-        with tqdm(desc=title, unit="image", total=source.count, disable=hidden, leave=False) as bar:
+        with Progress(desc=title, unit="image", total=source.count, disable=not show, leave=False) as bar:
             for item in source.items():
                 waiting.append((item, pool.submit(work, item)))
                 if len(waiting) > 2 * threads:

@@ -6,9 +6,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from tqdm.auto import tqdm
-
 from ..images import png
+from ..wire.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +35,10 @@ def generate(sources: Sequence[ServerSamples], folder: Path, subdirs: bool, chun
     """
     total = sum(source.count for source in sources)
     written = 0
-    with tqdm(total=total, desc="generate", unit="image", disable=not progress) as bar, ThreadPoolExecutor() as pool:
+    with (
+        Progress(total=total, desc="generate", unit="image", disable=not progress) as bar,
+        ThreadPoolExecutor() as pool,
+    ):
         for source in sources:
             for start in range(0, source.count, chunk):
                 stop = min(start + chunk, source.count)

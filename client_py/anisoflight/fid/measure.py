@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..moments import RunningMoments
+from ..wire.progress import Progress
 from .errors import FidError
 from .reference import save_arrays
 from .stretch import Stretch, bounds, look
@@ -95,7 +95,7 @@ class Pass:
         self._state = state_file(folder)
         self.seen = Seen.load(self._state) if self._state.exists() else Seen(RunningMoments(features.dimension))
         if self.seen.running.count:
-            tqdm.write(f"going on from {self.seen.running.count} of {source.count} images")
+            Progress.write(f"going on from {self.seen.running.count} of {source.count} images")
 
     def run(self, title: str) -> Seen:
         """See all images that have not been seen. What is stopped before its checkpoint counts as never begun."""
@@ -103,7 +103,7 @@ class Pass:
         if not first:
             for rest in self._folder.glob("rows-*"):  # of a pass that another version began
                 rest.unlink()
-        bar = tqdm(total=count, initial=first, desc=title, unit="image", disable=not self.pace.progress)
+        bar = Progress(total=count, initial=first, desc=title, unit="image", disable=not self.pace.progress)
         with bar:
             for stretch in self._looks(bounds(first, count, self.pace.checkpoint), bar.update):
                 self._keep(stretch)

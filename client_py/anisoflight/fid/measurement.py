@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from .. import __version__
 from ..files.cells import Cells
 from ..files.locks import exclusive
 from ..moments import frechet_distance
+from ..wire.progress import Progress
 from .errors import FidError
 from .measure import Looks, Pace, Pass, Seen, remove_empty, state_file
 from .neighbours import Neighbours
@@ -107,7 +107,7 @@ class Measurement:
         folder = state_folder(self._out, key)
 
         def waiting() -> None:
-            tqdm.write(f"{job.title}: another program measures this row; waiting for it")
+            Progress.write(f"{job.title}: another program measures this row; waiting for it")
 
         with exclusive(folder.with_suffix(".lock"), waiting):
             going = Pass(job.source, self._features, folder, self._pace, len(self._metrics) > 1, job.looks)
@@ -140,7 +140,9 @@ class Measurement:
         nfe = evaluations[0] if len(evaluations) == 1 else evaluations or None
         asked = dict(job.asked)
         if "nfe" in asked and nfe != asked["nfe"]:
-            tqdm.write(f"{job.title}: the solver took {nfe} evaluations; its steps come no nearer to {asked['nfe']}")
+            Progress.write(
+                f"{job.title}: the solver took {nfe} evaluations; its steps come no nearer to {asked['nfe']}"
+            )
         row = {"benchmark": job.benchmark, "method": job.method, "nfe": nfe, "asked": asked}
         return {**row, "seeds": job.source.identity().get("seeds"), "count": job.source.count}
 

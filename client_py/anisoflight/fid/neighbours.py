@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm.auto import tqdm
+
+from ..wire.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def _radii(rows: Rows, ks: tuple[int, ...], progress: bool) -> list[Matrix]:
 
 def _blocks(a: Rows, b: Rows, title: str, progress: bool) -> Iterator[tuple[slice, slice, Matrix]]:
     """|a_i − b_j|² in blocks, in float64."""
-    for first in tqdm(range(0, len(a), _TILE), desc=title, unit="block", disable=not progress, leave=False):
+    for first in Progress(range(0, len(a), _TILE), desc=title, unit="block", disable=not progress, leave=False):
         i = slice(first, min(first + _TILE, len(a)))
         left = a[i].astype(np.float64)
         for second in range(0, len(b), _TILE):

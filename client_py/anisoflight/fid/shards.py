@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..files.locks import exclusive
+from ..wire.progress import Progress
 from .errors import FidError
 from .measure import Pace
 from .measurement import Job, Measurement, require_enough
@@ -118,7 +118,7 @@ def write_shard(work: Work, share: Share, out: Path, reference_file: Path) -> in
     folder = out.with_name(out.name + ".state") / f"{name}-{share.index}-{share.count}"
 
     def waiting() -> None:
-        tqdm.write(f"another program makes the shard {out}; waiting for it")
+        Progress.write(f"another program makes the shard {out}; waiting for it")
 
     with exclusive(out.with_name(out.name + ".lock"), waiting):
         if out.exists():
@@ -126,7 +126,7 @@ def write_shard(work: Work, share: Share, out: Path, reference_file: Path) -> in
             if (known.share, known.plan) != (share, plan):
                 raise FidError(f"{out} is there and holds shard {known.share} of another measurement", "BAD_SHARD")
             return images
-        bar = tqdm(total=images, desc=f"shard {share}", unit="image", disable=not work.pace.progress)
+        bar = Progress(total=images, desc=f"shard {share}", unit="image", disable=not work.pace.progress)
         with bar:
             for row, start, stop in mine:
                 part = _part(folder, row, start)

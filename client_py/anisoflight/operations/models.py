@@ -20,8 +20,9 @@ class Models(Calls):
     """Models: served from folders, or made of Gaussian mixtures."""
 
     def models(self) -> pd.DataFrame:
-        """The models, one row each, indexed by name."""
-        return frame_of(self.call("ListModels")["models"])
+        """The models, one row each, indexed by name. A notebook shows the main columns; the frame has all."""
+        shown = ("model_type", "img_resolution", "img_channels", "label_dim", "parameters")
+        return frame_of(self.call("ListModels")["models"], *shown)
 
     def describe_model(self, model: str) -> dict[str, Any]:
         """One model with its whole configuration."""

@@ -50,8 +50,8 @@ class Schedules(Bases):
     """Schedules, and the bases that they bring along."""
 
     def schedules(self) -> pd.DataFrame:
-        """The schedules, those that belong to models included."""
-        return frame_of(self.call("ListSchedules")["schedules"])
+        """The schedules, those that belong to models included. A notebook shows the main columns; the frame has all."""
+        return frame_of(self.call("ListSchedules")["schedules"], "source", "T", "J", "basis", "per_class")
 
     def schedule(self, name: str) -> Schedule:
         """The schedule of that name; a model's name means its own schedule, "edm" the fixed one of EDM."""

@@ -15,8 +15,8 @@ class Training(Calls):
     """Training runs; `Run` holds what can be done with one."""
 
     def runs(self) -> pd.DataFrame:
-        """The training runs."""
-        return frame_of(self.call("ListRuns")["runs"])
+        """The training runs. A notebook shows the main columns; the frame has all."""
+        return frame_of(self.call("ListRuns")["runs"], "state", "stage", "dataset", "step", "kimg", "target_kimg")
 
     def create_run(self, name: str, stage: str, dataset: str, **settings: Any) -> Run:
         """Create a training run: stage "pretrain", "isotropic" or "anisotropic", on a dataset.

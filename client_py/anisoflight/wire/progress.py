@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import collections
+import sys
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tqdm.asyncio import tqdm_asyncio
 from tqdm.auto import tqdm
 
 if TYPE_CHECKING:
@@ -13,6 +16,40 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _DELAY = 0.5  # seconds before a bar appears: short calls show none
+_LINES = 10.0  # seconds between two lines of a bar that nobody sees
+
+
+class Progress(tqdm):
+    """A tqdm bar. If stderr is a file or a pipe and there is no notebook, a line every ten seconds in its place."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._lines = tqdm is tqdm_asyncio and not getattr(sys.stderr, "isatty", bool)()
+        self._next, self._written = time.monotonic() + _LINES, False
+        super().__init__(*args, **options)
+
+    def display(self, *args: Any, **options: Any) -> Any:
+        if not self._lines:
+            return super().display(*args, **options)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _LINES
+            self._line()
+        return None
+
+    def close(self) -> None:
+        if not self._lines:
+            return super().close()
+        if not self.disable and (self.leave or self._written):
+            self._line()
+        self.leave, self._next = False, float("inf")
+        return super().close()
+
+    def clear(self, *args: Any, **options: Any) -> None:
+        if not self._lines:
+            super().clear(*args, **options)
+
+    def _line(self) -> None:
+        self._written = True
+        self.fp.write(f"{self}\n")
 
 
 class Bar:
@@ -23,7 +60,7 @@ class Bar:
     """
 
     def __init__(self, title: str, unit: str, total: int | None = None, show: bool = True) -> None:
-        self._bar = tqdm(desc=title, unit=unit, total=total, disable=not show, delay=_DELAY, leave=False)
+        self._bar = Progress(desc=title, unit=unit, total=total, disable=not show, delay=_DELAY, leave=False)
         self._batches = total is not None
 
     def follow(self, event: dict[str, Any]) -> None:

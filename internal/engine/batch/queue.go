@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
@@ -12,13 +13,26 @@ import (
 // step) and queues anew for the next one. Clients take turns, however many requests each has waiting, and the requests
 // of one client in the order of asking: a long request, or a client with many, only ever delays another client by one
 // evaluation of each of the others.
+//
+// A run in the background comes after all requests: see [Queue.Yield].
 type Queue struct {
-	mu      sync.Mutex
-	free    int64                      // slots
-	waiting map[string][]chan struct{} // by client; a channel is closed when a slot has been given to it
-	order   []string                   // clients that wait, the next first
-	taken   uint64                     // slots given so far
+	mu       sync.Mutex
+	free     int64                      // slots
+	waiting  map[string][]chan struct{} // by client; a channel is closed when a slot has been given to it
+	order    []string                   // clients that wait, the next first
+	taken    uint64                     // slots given so far
+	requests int                        // that hold a slot or wait for one
+	left     time.Time                  // when requests became 0
+	due      time.Time                  // of the next step in the background, though there are requests
 }
+
+const (
+	// lull is how long no request has used the device when a step in the background need not wait. It is longer than a
+	// request's pause between two evaluations, or a client's between two short requests.
+	lull = 100 * time.Millisecond
+	// requestShare is the time that requests get between two steps in the background, in times of the last step.
+	requestShare = 9
+)
 
 // NewQueue returns a queue for so many slots.
 func NewQueue(slots int64) *Queue {
@@ -28,7 +42,7 @@ func NewQueue(slots int64) *Queue {
 // Widen adds slots.
 func (q *Queue) Widen(slots int) {
 	for range slots {
-		q.Release()
+		q.release()
 	}
 }
 
@@ -43,6 +57,71 @@ func (q *Queue) Take(ctx context.Context, f func() error) error {
 
 // Acquire waits for a slot for the client of ctx; Release gives it back.
 func (q *Queue) Acquire(ctx context.Context) error {
+	q.count(1)
+	err := q.acquire(ctx)
+	if err != nil {
+		q.count(-1)
+	}
+	return err
+}
+
+// Release hands the slot to who waits next.
+func (q *Queue) Release() {
+	q.count(-1)
+	q.release()
+}
+
+// count adds to the requests that use the device.
+func (q *Queue) count(requests int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.requests += requests; q.requests == 0 {
+		q.left = time.Now()
+	}
+}
+
+// Yield waits until a run in the background may take its next step with TakeStep: until no request has used the device
+// for a moment, or requests have had nine times what the last step took. So requests get nine tenths of the time, and a
+// run goes on beside any number of them.
+func (q *Queue) Yield(ctx context.Context) error {
+	for wait := q.early(); wait > 0; wait = q.early() {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
+}
+
+// early returns how much too early a step in the background would be now, or less.
+func (q *Queue) early() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	idle := lull
+	if q.requests == 0 {
+		idle -= time.Since(q.left)
+	}
+	return min(idle, time.Until(q.due))
+}
+
+// TakeStep is Take for a step of a run in the background.
+func (q *Queue) TakeStep(ctx context.Context, f func() error) error {
+	if err := q.acquire(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	defer func() {
+		q.mu.Lock()
+		q.due = time.Now().Add(requestShare * time.Since(began))
+		q.mu.Unlock()
+		q.release()
+	}()
+	return f()
+}
+
+// acquire is Acquire for requests and steps in the background alike.
+func (q *Queue) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // a free slot is not for those who no longer want it
 		return err
 	}
@@ -64,15 +143,15 @@ func (q *Queue) Acquire(ctx context.Context) error {
 		if ctx.Err() == nil {
 			return nil
 		}
-		q.Release()
+		q.release()
 	case <-ctx.Done():
 		q.leave(client, given)
 	}
 	return ctx.Err()
 }
 
-// Release hands the slot to who waits next.
-func (q *Queue) Release() {
+// release is the end of acquire.
+func (q *Queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.order) == 0 {
@@ -95,7 +174,7 @@ func (q *Queue) leave(client string, given chan struct{}) {
 	i := slices.Index(q.waiting[client], given)
 	if i < 0 {
 		q.mu.Unlock()
-		q.Release()
+		q.release()
 		return
 	}
 	if q.drop(client, i); len(q.waiting[client]) == 0 {

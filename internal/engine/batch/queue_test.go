@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -83,4 +84,49 @@ func TestSlotsOfTheGone(t *testing.T) {
 	if n, _ := s.Load(); n != 0 || s.free != 2 || len(s.waiting) != 0 || len(s.order) != 0 {
 		t.Errorf("%d wait, %d free, %v %v", n, s.free, s.waiting, s.order)
 	}
+}
+
+// TestRequestsGoBeforeBackground: beside a request that uses the device all the time a run in the background gets a
+// tenth of the time, and without requests all of it. The clock is that of the test.
+func TestRequestsGoBeforeBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step, evaluation, host = 100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond
+		q := NewQueue(4)
+		steps := 0
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			for {
+				if err := q.Yield(ctx); err != nil {
+					ended <- err
+					return
+				}
+				_ = q.TakeStep(ctx, func() error { time.Sleep(step); steps++; return nil })
+			}
+		}()
+		time.Sleep(10*step + step/2)
+		synctest.Wait()
+		if steps != 10 {
+			t.Errorf("%d steps in the time of 10, without requests", steps)
+		}
+		for began := time.Now(); time.Since(began) < 100*step; time.Sleep(host) {
+			if err := q.Take(t.Context(), func() error { time.Sleep(evaluation); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if beside := steps - 10; beside < 9 || beside > 11 {
+			t.Errorf("%d steps beside requests in the time of 100, want a tenth", beside)
+		}
+		steps = 0
+		time.Sleep(11*step + step/2)
+		synctest.Wait()
+		if steps < 10 {
+			t.Errorf("%d steps in the time of 11 after the last request", steps)
+		}
+		end()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 }

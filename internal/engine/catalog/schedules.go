@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -173,6 +174,10 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 		info.Labels = append(info.Labels, int32(label))
 	}
 	if p := s.Provenance(); p != nil {
+		if p.Few != nil && json.Unmarshal(p.Few, &info.Few) != nil {
+			info.Few = nil // of an imported file, whose report is another's
+		}
+		p.Few = nil
 		info.Provenance = p
 	}
 	if of := s.Sampler(); of != nil {

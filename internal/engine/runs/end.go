@@ -41,7 +41,7 @@ func (s *Runs) Pause(ctx context.Context, name string) (*Run, error) {
 	if err := r.whole(); err != nil {
 		return nil, err
 	}
-	if st := r.Info().State; st != Created && st != Paused && st != Done {
+	if st := r.state(); st != Created && st != Paused && st != Done {
 		return nil, api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, st)
 	}
 	if err := r.keep(ctx); err != nil {
@@ -63,7 +63,7 @@ func (s *Runs) Cancel(ctx context.Context, name string) (*Run, error) {
 	if err := r.acquire(ctx); err != nil { // a TrainStep under way ends when it finds the run cancelled
 		return nil, err
 	}
-	before := r.Info().State
+	before := r.state()
 	idle := before == Created || before == Paused
 	if idle {
 		r.update(func() { r.status.State, r.end = Cancelled, nil })

@@ -93,7 +93,7 @@ func (r *Run) mayWork(start bool) error {
 }
 
 // loop steps until the target is reached or ctx ends. It owns the training for one step at a time, so that SaveModel
-// and the keeper find their moment between two steps.
+// and the keeper find their moment between two steps, and while it waits for its turn behind requests.
 func (r *Run) loop(ctx context.Context, target float64) error {
 	for {
 		reached, err := r.loopStep(ctx, target)
@@ -104,11 +104,14 @@ func (r *Run) loop(ctx context.Context, target float64) error {
 }
 
 func (r *Run) loopStep(ctx context.Context, target float64) (reached bool, err error) {
+	if err := r.of.cfg.Queue.Yield(ctx); err != nil {
+		return false, context.Cause(ctx)
+	}
 	if err := r.acquire(ctx); err != nil {
 		return false, context.Cause(ctx)
 	}
 	defer r.disown()
-	if err := r.Step(ctx); err != nil {
+	if err := r.of.cfg.Queue.TakeStep(ctx, r.ownBatch(ctx)); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}

@@ -90,11 +90,22 @@ func (r *Run) add(row train.Row) {
 	})
 }
 
-// Info describes the run.
+// state returns the run's state without the TrainStep requests under way.
+func (r *Run) state() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status.State
+}
+
+// Info describes the run. A run that TrainStep requests step is running, so that one that is created or paused can be
+// started.
 func (r *Run) Info() api.RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
+	if r.stepping > 0 && (s.State == Created || s.State == Paused) {
+		s.State = Running
+	}
 	info := api.RunInfo{
 		Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: r.step, Kimg: r.kimg,
 		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),

@@ -19,7 +19,7 @@ import (
 // The states of a run.
 const (
 	Created   = "created"   // no step taken
-	Running   = "running"   // in the background
+	Running   = "running"   // in the background, or stepped by requests; the latter is not stored
 	Paused    = "paused"    // may go on
 	Done      = "done"      // reached what StartRun asked for; may be started for more
 	Cancelled = "cancelled" // ended by the user

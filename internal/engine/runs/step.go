@@ -113,10 +113,15 @@ func (r *Run) ownStep(ctx context.Context, step func(context.Context) error) ([]
 
 // Step takes a step of the run's own batches in a slot of the device. The caller owns the training.
 func (r *Run) Step(ctx context.Context) error {
-	return r.of.cfg.Queue.Take(ctx, func() error {
+	return r.of.cfg.Queue.Take(ctx, r.ownBatch(ctx))
+}
+
+// ownBatch returns a step on the next of the run's own batches.
+func (r *Run) ownBatch(ctx context.Context) func() error {
+	return func() error {
 		row, err := r.train.Step(ctx)
 		return r.took(row, err)
-	})
+	}
 }
 
 // StepOn is Step on the caller's own images [B, H, W, C] and labels.

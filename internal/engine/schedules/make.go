@@ -3,6 +3,7 @@ package schedules
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -44,6 +45,11 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if from.EnergyBefore, from.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
 		return nil, err
 	}
+	if made.few != nil {
+		if from.Few, err = json.Marshal(made.few); err != nil {
+			return nil, err
+		}
+	}
 	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, from)
 	stored, err := catalog.NewSchedule(as.Name, made.parts)
 	if err != nil {
@@ -53,7 +59,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		return nil, err
 	}
 	info := catalog.DescribeSchedule("schedule", stored)
-	info.Bench, info.Refined, info.Steps, info.Few, info.Fit = made.bench, made.refined, made.steps, made.few, made.fit
+	info.Bench, info.Refined, info.Steps, info.Fit = made.bench, made.refined, made.steps, made.fit
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{
 			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
