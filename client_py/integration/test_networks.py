@@ -65,7 +65,7 @@ class NumbersFirst(torch.nn.Module):
         t = noise[:, None, None, None]
         h = (1 - t.sigmoid()) * self.conv(x) + torch.add(1e-4, x) / torch.div(2, 1 + t**2)
         h = h + torch.mul(math.pi, x).sin() + 1.0 / (2 + x.square()) + 2 ** (-x.abs()) + torch.sub(2, x, alpha=3)
-        zero = torch.arange(len(x))[:, None, None, None] * 0  # of the batch, which no constant follows
+        zero = torch.arange(x.shape[0])[:, None, None, None] * 0  # of the batch, which no constant follows
         return h * ((31 - torch.arange(8)) / 31) + 2.0 * (1 - zero) - (x > 0) * 0.5
 
 
