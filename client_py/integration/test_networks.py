@@ -110,13 +110,12 @@ def test_idioms_of_a_forward_agree(client: Client, kind: type[torch.nn.Module], 
 def away(client: Client, name: str, module: torch.nn.Module, allowed: float) -> None:
     """F of a network of images [8, 8, 1], with three classes where it takes them, is as near to torch's as allowed."""
     x = torch.randn(3, 1, 8, 8, generator=torch.Generator().manual_seed(1))
-    sigma = np.array([0.3, 1.0, 4.0])
+    sigma = torch.tensor([0.3, 1.0, 4.0], dtype=torch.float64)
     labels = np.array([2, 0, 1], np.int32) if client.describe_model(name)["label_dim"] else None
     ask = EDM("epsilon", 0.5)
-    z = x * torch.tensor(ask.scale(sigma) * ask.input_scale(sigma), dtype=torch.float32)[:, None, None, None]
-    given = [z, torch.tensor(ask.time(sigma), dtype=torch.float32)]
+    given = [x * ask.input_scale(sigma).float()[:, None, None, None], ask.time(sigma).float()]
     want = module(*given, *([] if labels is None else [torch.from_numpy(labels).long()])).permute(0, 2, 3, 1).numpy()
-    got = np.asarray(client.denoise(name, x.permute(0, 2, 3, 1).numpy(), sigma, labels, progress=False).raw)
+    got = np.asarray(client.denoise(name, x.permute(0, 2, 3, 1).numpy(), sigma.numpy(), labels, progress=False).raw)
     assert np.linalg.norm(got - want) <= allowed * np.linalg.norm(want)
 
 
