@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -158,6 +159,19 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	_, err := Config{Stage: Isotropic, Kimg: -3}.Resolve()
 	if err == nil || err.Error() != "kimg must be positive, got -3" {
 		t.Errorf("the form of errors: %v", err)
+	}
+}
+
+// TestConstantsComeFromAModel: a config.json does not hold the values of a network's constants, and zeros are not them.
+func TestConstantsComeFromAModel(t *testing.T) {
+	config := `{"model_type":"Graph","img_resolution":4,"img_channels":1,"label_dim":0,"graph":{"nodes":[
+		{"name":"x","op":"input","target":"sample","shape":[{"batch":1},1,4,4],"dtype":"float32"},
+		{"name":"f","op":"param","target":"filter","shape":[4,4],"dtype":"float32","frozen":true},
+		{"name":"y","op":"mul.Tensor","args":{"self":"%x","other":"%f"}}],"output":"y"}}`
+	_, _, err := network(Config{Network: json.RawMessage(config)}, Sources{})
+	var e *setting.Error
+	if !errors.As(err, &e) || e.Field != "network" || !strings.Contains(err.Error(), "the constant filter") {
+		t.Errorf("got error %v; want one of network that names the constant filter", err)
 	}
 }
 

@@ -76,6 +76,12 @@ func network(c Config, src Sources) (kernels.Architecture, [][]float32, error) {
 		}
 	}
 	if src.Model == nil {
+		for _, p := range learned.Params() {
+			if p.Frozen && p.Init == nil {
+				return nil, nil, setting.Errorf("network", "must be a config.json from which all values can be drawn, got one "+
+					"with the constant %s, whose values lie in the weights; put the network, and give it as model", p.Name)
+			}
+		}
 		if err := c.fitsState(learned, src.Device); err != nil {
 			return nil, nil, err
 		}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from network_fixtures import networks
 
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
+from anisoflight.networks import EDM
 from anisoflight.torch import Denoiser, Exported, export, parametrization
 from anisoflight.torch.__main__ import main as command
 
@@ -50,6 +52,108 @@ def test_ncsnpp_of_diffusers_agrees(client: Client) -> None:
     made = client.put_network("ncsnpp", unet, prediction="flow", progress=False)
     assert made["parametrization"] == "flow"
     client.delete_model("ncsnpp")
+
+
+class NumbersFirst(torch.nn.Module):
+    """Numbers before tensors, as 1 − x, 1/x, 2^x and 31 − arange have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        t = noise[:, None, None, None]
+        h = (1 - t.sigmoid()) * self.conv(x) + torch.add(1e-4, x) / torch.div(2, 1 + t**2)
+        h = h + torch.mul(math.pi, x).sin() + 1.0 / (2 + x.square()) + 2 ** (-x.abs()) + torch.sub(2, x, alpha=3)
+        zero = torch.arange(x.shape[0])[:, None, None, None] * 0  # of the batch, which no constant follows
+        return h * ((31 - torch.arange(8)) / 31) + 2.0 * (1 - zero) - (x > 0) * 0.5
+
+
+class Constants(torch.nn.Module):
+    """What follows from no input: filters and tables that forward makes, of numbers and of a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("position", torch.randn(8, 8))
+        self.gain = torch.nn.Parameter(torch.randn(8, 8))
+        self.last = torch.nn.Conv2d(3, 1, 1)
+
+    def forward(self, x: torch.Tensor, noise: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+        rate = torch.exp(torch.linspace(0, -math.log(100), 4))
+        angle = noise[:, None] * rate
+        wave = torch.cat([angle.sin(), angle.cos()], -1)[:, None, None]
+        h = x.repeat(1, 3, 1, 1) + torch.roll(self.position, (1, -2), (0, 1)) + torch.roll(x, 3, 3)
+        kernel = torch.outer(x.new_tensor([1, 3, 3, 1]), torch.tensor([1.0, 3.0, 3.0, 1.0])) / 64
+        fir, each = x.new_zeros(3, 3, 4, 4), torch.arange(3)
+        fir[each, each] = kernel
+        h = torch.nn.functional.conv2d(h, fir, stride=2, padding=1)
+        h = torch.nn.functional.conv_transpose2d(h, 4 * fir, stride=2, padding=1)
+        table = torch.zeros(64, 8)
+        table[:, 0::2] = torch.sin(torch.arange(64)[:, None] * rate)
+        table[:, 1::2] = torch.cos(torch.arange(64)[:, None] * rate)
+        stripes = torch.nn.functional.one_hot(torch.arange(8) % 3, 3).T[:, :, None]
+        h = h * wave + stripes + (table @ table.T).mean(0).view(8, 8) + torch.eye(8) @ self.gain
+        h = h + torch.nn.functional.one_hot(label, 3).to(x)[:, :, None, None]
+        h = h + torch.roll(self.gain, 1, 0) * (torch.arange(8).cumsum(0) / 28)
+        return self.last(h + torch.zeros(1 << 12, 1 << 12)[0, 0])  # too large to be stored
+
+
+@pytest.mark.parametrize(("kind", "how"), [(NumbersFirst, {}), (Constants, {"labels": 3})])
+def test_idioms_of_a_forward_agree(client: Client, kind: type[torch.nn.Module], how: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    module = kind()
+    client.put_network("idioms", module, size=8, channels=1, prediction="edm", replace=True, progress=False, **how)
+    away(client, "idioms", module, 1e-5)
+
+
+@torch.no_grad()
+def away(client: Client, name: str, module: torch.nn.Module, allowed: float) -> None:
+    """F of a network of images [8, 8, 1], with three classes where it takes them, is as near to torch's as allowed."""
+    x = torch.randn(3, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    sigma = torch.tensor([0.3, 1.0, 4.0], dtype=torch.float64)
+    labels = np.array([2, 0, 1], np.int32) if client.describe_model(name)["label_dim"] else None
+    ask = EDM("epsilon", 0.5)
+    given = [x * ask.input_scale(sigma).float()[:, None, None, None], ask.time(sigma).float()]
+    want = module(*given, *([] if labels is None else [torch.from_numpy(labels).long()])).permute(0, 2, 3, 1).numpy()
+    got = np.asarray(client.denoise(name, x.permute(0, 2, 3, 1).numpy(), sigma.numpy(), labels, progress=False).raw)
+    assert np.linalg.norm(got - want) <= allowed * np.linalg.norm(want)
+
+
+def test_parameters_stay_trainable_and_random_numbers_are_refused(client: Client) -> None:
+    """Only what no parameter enters is stored; a draw is no constant."""
+    exported = export(Constants(), size=8, channels=1, labels=3)
+    nodes = {node["target"]: node for node in exported.config["graph"]["nodes"] if node["op"] == "param"}
+    trained = {name for name, node in nodes.items() if not node.get("frozen")}
+    assert trained == {"gain", "last.weight", "last.bias"}
+    assert max(value.numel() for value in exported.tensors.values()) <= 4096
+    made = {name.partition(".")[0] for name in nodes.keys() - trained}
+    assert made <= {"constant", "lifted_tensor_0", "lifted_tensor_1"}
+
+    class Noisy(torch.nn.Module):
+        def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+            return x * noise[:, None, None, None] + torch.randn(8, 8)
+
+    with pytest.raises(AnisoflightError, match=r"operations have no rule: randn"):
+        client.put_network("noisy", Noisy(), size=8, channels=1, progress=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_short_type_is_served_in_float32(client: Client, dtype: torch.dtype) -> None:
+    """The module keeps its type and values; the server has those of a copy."""
+    module, how = networks()["plain"]
+    module = module.to(dtype).train()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    with pytest.warns(UserWarning, match=r"Plain is in b?float16; a copy in float32 is served") as said:
+        client.put_network("short", module, prediction="v", replace=True, progress=False, **how)
+    assert len(said) == 1
+    assert module.training
+    for name, value in module.state_dict().items():
+        assert value.dtype == dtype
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+    back = client.get_network("short", networks()["plain"][0])
+    for name, value in back.state_dict().items():
+        torch.testing.assert_close(value, before[name].float(), rtol=0, atol=0)
+    client.delete_model("short")
 
 
 @torch.no_grad()

@@ -64,7 +64,8 @@ func (c *call) vector(name string, size int) *Node {
 	return v.n
 }
 
-// operand returns a tensor, or a number as one of like's type.
+// operand returns a tensor, or a number as one of like's type. PyTorch has 2 and 2.0, which JSON has not: the declared
+// type says which it was.
 func (c *call) operand(name string, like *Node) value {
 	a, ok := c.o.args[name].(float64)
 	if !ok {
@@ -74,10 +75,23 @@ func (c *call) operand(name string, like *Node) value {
 		return c.tensor(name)
 	}
 	t := like.DType()
-	if !t.IsFloat() && (a != math.Trunc(a) || t.String() == "Bool") {
-		t = c.b.wide
+	if !t.IsFloat() {
+		t = c.b.dtype(integer)
+		if c.o.dtype != "" && kinds[c.o.dtype] == float || a != math.Trunc(a) {
+			t = c.b.wide
+		}
 	}
 	return plain(graph.Scalar(c.b.g, t, a))
+}
+
+// operands returns self and other, one of which may be a number.
+func (c *call) operands() (x, y value) {
+	if _, number := c.o.args["self"].(float64); number {
+		y = c.tensor("other")
+		return c.operand("self", y.n), y
+	}
+	x = c.tensor("self")
+	return x, c.operand("other", x.n)
 }
 
 func (c *call) tensors(name string) (out []value) {

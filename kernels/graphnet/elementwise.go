@@ -54,26 +54,24 @@ func unary(f func(x *Node) *Node) rule {
 
 func binary(f func(x, y *Node) *Node) rule {
 	return func(c *call) value {
-		x := c.tensor("self")
-		return c.b.pair(x, c.operand("other", x.n), f)
+		x, y := c.operands()
+		return c.b.pair(x, y, f)
 	}
 }
 
 // scaled is a rule of two operands the second of which is multiplied with alpha.
 func scaled(f func(x, y *Node) *Node) rule {
 	return func(c *call) value {
-		x := c.tensor("self")
+		x, y := c.operands()
 		alpha := c.float("alpha", 1)
-		return c.b.pair(x, c.operand("other", x.n), func(x, y *Node) *Node { return f(x, scale(y, alpha)) })
+		return c.b.pair(x, y, func(x, y *Node) *Node { return f(x, scale(y, alpha)) })
 	}
 }
 
 // divide is a true division: of integers, too.
 func divide(c *call) value {
-	x := c.tensor("self")
-	x.n = c.b.float(x.n)
-	y := c.operand("other", x.n)
-	y.n = c.b.float(y.n)
+	x, y := c.operands()
+	x.n, y.n = c.b.float(x.n), c.b.float(y.n)
 	return c.b.pair(x, y, graph.Div)
 }
 

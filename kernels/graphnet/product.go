@@ -58,17 +58,43 @@ func matmul(c *call) value {
 	return c.multiply(c.floating("self"), c.floating(other))
 }
 
-// multiply is the product of matrices [..., M, K] and [..., K, N] with the same leading axes.
+// multiply is the product of matrices [..., M, K] and [..., K, N], whose leading axes are broadcast.
 func (c *call) multiply(x, y value) value {
 	dx, dy := x.dims(), y.dims()
-	r := len(dx)
-	if r < 2 || len(dy) != r || !slices.Equal(dx[:r-2], dy[:r-2]) || dx[r-1] != dy[r-2] {
+	if len(dx) < 2 || len(dy) < 2 || dx[len(dx)-1] != dy[len(dy)-2] {
 		refuse("cannot multiply %v with %v", dx, dy)
 	}
-	xn, yn := c.b.alike(x.n, y.n)
+	x.n, y.n = c.b.alike(x.n, y.n)
+	if len(dy) == 2 { // one matrix for all: the axes before stay as they are stored
+		last := len(dx) - 1
+		n := graph.DotGeneral(x.n, []int{x.at[last]}, nil, y.n, []int{y.at[0]}, nil)
+		return value{n: n, at: append(ranks(slices.Clone(x.at[:last])), last)}
+	}
+	r := max(len(dx), len(dy))
+	x, y = x.raise(r), y.raise(r)
+	if !slices.Equal(x.dims()[:r-2], y.dims()[:r-2]) {
+		x, y = spread(x, y), spread(y, x)
+	}
 	pick := func(v value) []int { return slices.Clone(v.at[:r-2]) }
-	n := graph.DotGeneral(xn, []int{x.at[r-1]}, pick(x), yn, []int{y.at[r-2]}, pick(y))
+	n := graph.DotGeneral(x.n, []int{x.at[r-1]}, pick(x), y.n, []int{y.at[r-2]}, pick(y))
 	return plain(n)
+}
+
+// spread returns x with its axes of size one, but for the last two, in the sizes that they have in y.
+func spread(x, y value) value {
+	to, other := x.dims(), y.dims()
+	for i := range to[:len(to)-2] {
+		switch {
+		case to[i] == 1:
+			to[i] = other[i]
+		case other[i] != 1 && other[i] != to[i]:
+			refuse("cannot multiply %v with %v", x.dims(), other)
+		}
+	}
+	if product(to) > maxElements {
+		refuse("a product of %v with %v is too large", x.dims(), other)
+	}
+	return broadcast(x, to)
 }
 
 // einsum takes one operand, whose axes it permutes, or two.

@@ -30,6 +30,11 @@ func one(args string, shape []int, sizes ...[]int) ruleCase {
 	return ruleCase{tensors: []string{"self", "other"}[:len(sizes)], sizes: sizes, args: args, shape: shape}
 }
 
+// numberFirst is a use with a number in place of self.
+func numberFirst(args string, size []int) ruleCase {
+	return ruleCase{tensors: []string{"other"}, sizes: [][]int{size}, args: args, shape: size}
+}
+
 func image4(args string, shape []int, size ...int) ruleCase {
 	return ruleCase{tensors: []string{"input"}, sizes: [][]int{size}, args: args, shape: shape}
 }
@@ -47,9 +52,12 @@ func differentiable() map[string][]ruleCase {
 		}
 	}
 	cases := map[string][]ruleCase{
-		"add.Tensor": {one(`{"alpha":0.5}`, w, w, []int{4}), one(``, w, []int{3, 1}, w)},
-		"sub.Tensor": {one(`{"alpha":2}`, w, w, []int{1, 4})},
-		"mul.Tensor": {one(``, w, w, []int{3, 1})}, "div.Tensor": {positiveOf(one(``, w, w, []int{3, 1}))},
+		"add.Tensor": {
+			one(`{"alpha":0.5}`, w, w, []int{4}), one(``, w, []int{3, 1}, w), numberFirst(`{"self":0.5,"alpha":2}`, v),
+		},
+		"sub.Tensor":      {one(`{"alpha":2}`, w, w, []int{1, 4}), numberFirst(`{"self":1}`, v)},
+		"mul.Tensor":      {one(``, w, w, []int{3, 1}), numberFirst(`{"self":3}`, v)},
+		"div.Tensor":      {positiveOf(one(``, w, w, []int{3, 1})), positiveOf(numberFirst(`{"self":2}`, v))},
 		"maximum.default": {one(``, v, v, v)}, "minimum.default": {one(``, v, v, v)},
 		"pow.Tensor_Scalar": {
 			one(`{"exponent":2}`, v, v), one(`{"exponent":3}`, v, v), positiveOf(one(`{"exponent":-1.5}`, v, v)),
@@ -103,7 +111,12 @@ func differentiable() map[string][]ruleCase {
 			tensors: []string{"self", "mat2"}, sizes: [][]int{{2, 2, 3}, {2, 3, 4}},
 			shape: []int{2, 2, 4},
 		}},
-		"matmul.default":         {one(``, []int{2, 2, 2, 4}, []int{2, 2, 2, 3}, []int{2, 2, 3, 4})},
+		"matmul.default": {
+			one(``, []int{2, 2, 2, 4}, []int{2, 2, 2, 3}, []int{2, 2, 3, 4}),
+			one(``, []int{2, 2, 2, 4}, []int{2, 2, 2, 3}, []int{3, 4}),
+			one(``, []int{2, 2, 2, 4}, []int{2, 3}, []int{2, 2, 3, 4}),
+			one(``, []int{2, 3, 2, 4}, []int{1, 3, 2, 3}, []int{2, 1, 3, 4}),
+		},
 		"softmax.int":            {one(`{"dim":1}`, w, w)},
 		"_softmax.default":       {one(`{"dim":-1}`, w, w)},
 		"upsample_nearest2d.vec": {image4(``, []int{2, 3, 8, 18}, img...)},
@@ -299,6 +312,57 @@ func (c ruleCase) apply(op string, x []*graph.Node) *graph.Node {
 		sum = graph.Add(sum, graph.MulScalar(graph.ReduceAllSum(graph.Sin(p.plain())), 0.3/float64(i+2)))
 	}
 	return sum
+}
+
+// TestNumbersFirst: a number may stand before the tensor, and has the type that the file declares.
+func TestNumbersFirst(t *testing.T) {
+	dev := devicetest.PureGo(t)
+	for _, c := range []struct {
+		op, args, dtype string
+		want            []float64 // of 0, 1, 2, 3
+	}{
+		{"sub.Tensor", `{"self":31,"other":"%i"}`, "int64", []float64{31, 30, 29, 28}},
+		{"sub.Tensor", `{"self":1,"other":"%i","alpha":2}`, "int64", []float64{1, -1, -3, -5}},
+		{"sub.Tensor", `{"self":0.5,"other":"%i"}`, "float32", []float64{0.5, -0.5, -1.5, -2.5}},
+		{"add.Tensor", `{"self":1,"other":"%i"}`, "float32", []float64{1, 2, 3, 4}},
+		{"mul.Tensor", `{"self":2,"other":"%i"}`, "int64", []float64{0, 2, 4, 6}},
+		{"mul.Tensor", `{"self":"%i","other":2}`, "float32", []float64{0, 2, 4, 6}},
+		{"div.Tensor", `{"self":6,"other":"%ones"}`, "float32", []float64{6, 6, 6, 6}},
+	} {
+		program, err := dev.Program(t.Context(), c.op+c.args+c.dtype, func(g *graph.Graph) []*graph.Node {
+			b := &builder{g: g, batch: 1, wide: dtypes.Float64, values: []value{
+				plain(graph.Const(g, []int64{0, 1, 2, 3})), plain(graph.Const(g, []int64{1, 1, 1, 1})),
+			}}
+			r := &reader{places: map[string]ref{"i": 0, "ones": 1}}
+			o := &node{name: "y", op: c.op, args: map[string]any{}, shape: []dim{{n: 4}}, dtype: c.dtype}
+			var raw map[string]any
+			if err := json.Unmarshal([]byte(c.args), &raw); err != nil {
+				t.Fatal(err)
+			}
+			for name, a := range raw {
+				o.args[name], _ = r.argument(a)
+			}
+			v, err := b.apply(o)
+			if err != nil {
+				t.Fatalf("%s %s: %v", c.op, c.args, err)
+			}
+			return []*graph.Node{graph.ConvertDType(v.plain(), dtypes.Float64)}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := program.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float64, len(c.want))
+		if err := out[0].Read(got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %s is %v; want %v", c.op, c.args, got, c.want)
+		}
+	}
 }
 
 // TestValueKeepsPlace: permutations, and reshapes of runs that lie together, move no data, and whatever is moved says

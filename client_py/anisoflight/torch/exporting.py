@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,7 +85,10 @@ def export(
     `ratios_at` names the submodules, by patterns such as "time_embedding", whose outputs [B, E] can take the log-ratio
     inputs of anisotropic training; where it is not given, diffusers' embeddings of time. They enter with weights of
     zero and change nothing until they are trained. Dropout is active in training on the server at the module's rates.
+
+    The server computes in float32: of a module in bfloat16 or float16 a copy in float32 is exported, with a warning.
     """
+    module = _in_float32(module)
     with evaluating(module):
         ask = wrapped(
             module, size=size, channels=channels, labels=labels, label=label, conditions=conditions, empty=empty
@@ -120,6 +125,29 @@ def export(
         }
     config["graph"] = {"nodes": found.nodes, "output": found.output}
     return Exported(config, found.tensors, ask)
+
+
+def _in_float32(module: torch.nn.Module) -> torch.nn.Module:
+    """The module, or where a tensor of it is in a shorter type a copy in float32: the module itself stays as it is."""
+    own = (*module.parameters(), *module.buffers())
+    short = sorted(
+        {str(one.dtype).removeprefix("torch.") for one in own if one.is_floating_point() and one.itemsize < 4}
+    )
+    if not short:
+        return module
+    try:
+        longer = copy.deepcopy(module).float()
+    except Exception as error:
+        raise BadRequestError(
+            f"module must be in float32, got a {type(module).__name__} in {' and '.join(short)} that cannot be copied "
+            f"({error}); give module.float()",
+            "BAD_MODEL",
+        ) from error
+    warnings.warn(
+        f"the {type(module).__name__} is in {' and '.join(short)}; a copy in float32 is served",
+        stacklevel=3,
+    )
+    return longer
 
 
 def _spread(name: str, numbers: float | Sequence[float], channels: int) -> list[float]:

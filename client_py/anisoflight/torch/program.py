@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError
+from . import constants
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Mapping, Sequence
 
 PREFIX = "module."  # of the names in a wrapper that holds the user's module
 BATCH = 3  # of the example: a size that is 3 by chance does not follow the batch
@@ -73,21 +74,40 @@ class _Walk:
         self.alias: dict[str, str] = {}
         specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs if hasattr(spec.arg, "name")}
         inputs = iter(examples)
-        last = _last(program.graph, ratios_at)
+        needed, stored = constants.split(program.graph, self.buffers(specs))
+        last = _last(needed, program.graph, ratios_at)
         for node in program.graph.nodes:
-            if node.op == "placeholder":
-                spec = specs[node.name]
-                if spec.kind.name == "USER_INPUT":
-                    kind, args, _ = next(inputs)
-                    self.add(node, "input", args, target=kind)
-                elif node.users:
-                    self.parameter(node, spec)
-            elif node.op == "call_function":
+            if node.op == "placeholder" and specs[node.name].kind.name == "USER_INPUT":
+                kind, args, _ = next(inputs)
+                self.add(node, "input", args, target=kind)
+            elif node.op == "output":
+                self.output(node)
+            elif node in stored:
+                self.keep(node, f"constant.{node.name}", stored[node], frozen=True)
+            elif node not in needed:
+                continue
+            elif node.op == "placeholder":
+                self.parameter(node, specs[node.name])
+            else:
                 self.call(node)
                 if node in last:
                     self.ratio(node)
-            elif node.op == "output":
-                self.output(node)
+
+    def buffers(self, specs: Mapping[str, Any]) -> dict[Any, torch.Tensor]:
+        """The placeholders that are constants, with their values. A table of conditions can be replaced later."""
+        found: dict[Any, torch.Tensor] = {}
+        for node in self.program.graph.nodes:
+            spec = specs.get(node.name) if node.op == "placeholder" else None
+            if spec is None or spec.kind.name not in ("BUFFER", "CONSTANT_TENSOR"):
+                continue
+            value = self.value(spec)
+            if isinstance(value, torch.Tensor) and spec.target.removeprefix(PREFIX) != "conditions":
+                found[node] = value.detach()
+        return found
+
+    def value(self, spec: Any) -> Any:
+        value = self.program.state_dict.get(spec.target)
+        return self.program.constants.get(spec.target) if value is None else value
 
     def add(self, node: Any, op: str, args: dict[str, Any], **rest: Any) -> None:
         value = node.meta.get("val")
@@ -103,17 +123,19 @@ class _Walk:
         self.recorded.nodes.append(entry)
 
     def parameter(self, node: Any, spec: Any) -> None:
-        value = self.program.state_dict.get(spec.target)
-        value = self.program.constants.get(spec.target) if value is None else value
+        value = self.value(spec)
         if not isinstance(value, torch.Tensor):
             raise BadRequestError(f"{spec.target} must be a tensor, got {type(value).__name__}", "BAD_MODEL")
         name = spec.target.removeprefix(PREFIX)
         value = value.detach()
-        if not value.dtype.is_floating_point and value.numel() and int(value.abs().max()) > 1 << 24:
+        if not value.dtype.is_floating_point and value.numel() and int(value.abs().max()) > constants.EXACT:
             raise BadRequestError(f"{name} holds integers over 2^24, which weights cannot: shorten them", "BAD_MODEL")
+        self.keep(node, name, value, frozen=spec.kind.name != "PARAMETER" or not value.dtype.is_floating_point)
+
+    def keep(self, node: Any, name: str, value: torch.Tensor, *, frozen: bool) -> None:
+        """A tensor of the weights."""
         self.recorded.tensors[name] = value
-        frozen = {} if spec.kind.name == "PARAMETER" and value.dtype.is_floating_point else {"frozen": True}
-        self.add(node, "param", {}, target=name, **frozen)
+        self.add(node, "param", {}, target=name, **({"frozen": True} if frozen else {}))
 
     def call(self, node: Any) -> None:
         value = node.meta.get("val")
@@ -181,13 +203,13 @@ class _Walk:
         self.recorded.output = str(self.alias.get(found.name, found.name))
 
 
-def _last(graph: Any, patterns: Sequence[str]) -> set[Any]:
+def _last(needed: Container[Any], graph: Any, patterns: Sequence[str]) -> set[Any]:
     """The nodes that compute the outputs of the submodules that patterns name."""
     if not patterns:
         return set()
     found: dict[str, Any] = {}
     for node in graph.nodes:
-        if node.op != "call_function":
+        if node.op != "call_function" or node not in needed:
             continue
         for path, _ in (node.meta.get("nn_module_stack") or {}).values():
             if any(fnmatch.fnmatchcase(_plain(path), pattern) for pattern in patterns):
