@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,19 @@ func TestErrorText(t *testing.T) {
 	}
 	if _, ok := ParseError("no [code] here"); ok {
 		t.Error("ParseError found a code where there is none")
+	}
+}
+
+func TestTextBehindAQuoteIsWhole(t *testing.T) {
+	long := strings.Repeat("x", 90)
+	for sentence, want := range map[string]string{
+		`Column "image" is ` + long:         `Column "image" is ` + long,
+		fmt.Sprintf("%q is %q", "a", long):  `"a" is "` + long[:80] + `…"`,
+		fmt.Sprintf("%q is %s", long, long): `"` + long[:80] + `…" is ` + long,
+	} {
+		if got := Errorf(BadRequest, "%s", sentence).Error(); got != "[BAD_REQUEST] "+want+"." {
+			t.Errorf("%s", got)
+		}
 	}
 }
 
