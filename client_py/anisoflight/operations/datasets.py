@@ -72,8 +72,8 @@ class Datasets(Calls):
         number, a list with one for each channel, or "measured". A network sees (x − mean)/scale; a measured scale is
         twice the channel's standard deviation, so that what it sees has the deviation ½ that EDM's defaults are made
         for, and a measured scale alone is about the measured mean. A `Dataset` or `Samples` of the server, or an Arrow
-        table that was read from it, brings its own. `layout` ("HWC" or "CHW") says how the axes of an array of many channels lie; by default the channels are
-        last where the last size is at most 4.
+        table that was read from it, brings its own. `layout` ("HWC" or "CHW") says how the axes of an array of many
+        channels lie; by default the channels are last where the last size is at most 4.
 
         >>> winds = np.random.default_rng(0).normal([3, 288], [5, 20], (9, 4, 8, 2)).astype(np.float32)
         >>> client.put_dataset("winds", winds, scale="measured", replace=True)
