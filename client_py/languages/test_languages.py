@@ -38,7 +38,10 @@ LANGUAGES = {
     "rust": Language({"rust": "src/main.rs"}, ("cargo", "cc"), "cargo build -q --locked", "target/debug/samples"),
     "go": Language({"go": "main.go"}, ("go",), "go build -mod=readonly -o samples .", "./samples"),
     "java": Language(
-        {"java": "src/main/java/Samples.java"}, ("java", "mvn"), "mvn -q -B compile", "mvn -q -B exec:exec"
+        {"java": "src/main/java/Samples.java"},
+        ("java", "mvn"),
+        "mvn -q -B compile",
+        "mvn -q -B exec:exec",
     ),
     "node": Language(
         {"js": "samples.js", "proto": "flight.proto"},
@@ -86,7 +89,7 @@ def test_programs_of_the_document(name: str, server: anisoflight.LocalClient) ->
             command.split(), cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=1800
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # Maven's colours
 
     run(language.build)
     (ticket,) = {match.replace('\\"', '"') for match in re.findall(r'\{\\?"op.*?\}', "\n".join(codes.values()))}
