@@ -18,7 +18,7 @@ VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test test-go test-python test-integration test-crash build wheel test-wheel test-browser \
+.PHONY: help notebook demo figures test test-go test-python test-integration test-languages test-crash build wheel test-wheel test-browser \
 	test-fleet docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz picture report-fair report-alone \
 	report-solvers report-gain report-families report-diffusers clean
 
@@ -45,6 +45,9 @@ $(INTEGRATION_VENV)/bin/python:
 	$@ -m pip install -q --disable-pip-version-check -r client_py/requirements.txt -r client_py/requirements-dev.txt \
 		-r client_py/integration/requirements.txt || { rm -rf $(INTEGRATION_VENV); exit 1; }
 	$@ -m pip install -q --disable-pip-version-check --no-deps -r client_py/integration/requirements-bare.txt
+
+test-languages: build $(VENV)/.dev ## the programs of docs/wire.md in Rust, Go, Java and Node (minutes, the first time)
+	cd client_py && PYTHONPATH=.:tests $(abspath $(PY)) -m pytest -q languages
 
 figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
 	$(PY) -m studies.gallery --seed $(SEED)

@@ -33,8 +33,8 @@ func openSource(from flight.DataStreamReader, limit int64, give func(bytes int))
 	if s.reader, err = flight.NewRecordReader(s.from, ipc.WithAllocator(s.mem)); err != nil {
 		return s, s.explain(err)
 	}
-	s.schema, err = columns.FromArrow(s.reader.Schema())
-	return s, err
+	s.schema = columns.FromArrow(s.reader.Schema())
+	return s, nil
 }
 
 // arrival is a batch that a client sent.

@@ -155,6 +155,10 @@ def test_the_package(client: anisoflight.Client, field: str, trained: str) -> No
     assert stored.normalization == {"mean": MEAN, "scale": SCALE}
     client.put_dataset("again", stored[:8], replace=True)
     assert client.datasets().loc["again", "normalization"] == {"mean": MEAN, "scale": SCALE}
+    client.put_dataset("again", stored.table, replace=True)
+    assert client.dataset("again").normalization == {"mean": MEAN, "scale": SCALE}
+    client.put_dataset("again", stored.table, scale=30, replace=True)
+    assert client.dataset("again").normalization == {"mean": [0, 0], "scale": [30, 30]}
     samples = client.sample(trained, n=4, steps=4, every=2)
     assert samples.images.dtype == np.float32
     assert samples.normalization == stored.normalization

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -144,11 +145,146 @@ BAD: dict[str, dict[str, Any]] = {
     "swapped": {"image": wire.tensor(pixels(4, 8, 8, 1), "HWC", permutation=[1, 0, 2])},
     "null image": {"image": with_null(GOOD)},
     "null label": {"image": GOOD, "label": with_null(wire.int32([0, 1, 2, 3]))},
-    "int64 labels": {"image": GOOD, "label": pa.array([0, 1, 2, 3])},
+    "float labels": {"image": GOOD, "label": pa.array([0.0, 1, 2, 3])},
+    "bool labels": {"image": GOOD, "label": pa.array([True, False, True, False])},
+    "words for labels": {"image": GOOD, "label": pa.array(["a", "b", "c", "d"])},
+    "labels in lists": {"image": GOOD, "label": pa.array([[0], [1], [2], [3]], pa.list_(pa.int32(), 1))},
+    "words for index": {"image": GOOD, "index": pa.array(["a", "b", "c", "d"])},
     "label below -1": {"image": GOOD, "label": wire.int32([0, 1, 2, -2])},
     "no image": {"label": wire.int32([0])},
     "another column": {"image": GOOD, "colour": wire.int32([0, 1, 2, 3])},
 }
+
+
+@pytest.mark.parametrize("kind", [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)])
+def test_labels_are_integers_of_any_type(flight: fl.FlightClient, kind: str) -> None:
+    labels = pa.array([4, 0, 1, 2], pa.type_for_alias(kind))
+    put(flight, "integers", {"image": GOOD, "label": labels}, replace=True)
+    table = read(flight, "integers")
+    assert table.schema.field("label").type == pa.int32()
+    assert table["label"].to_pylist() == [4, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.int64(), 2**32),
+        (pa.int64(), 2**32 - 1),
+        (pa.int64(), -(2**31) - 1),
+        (pa.int64(), -2),
+        (pa.uint64(), 2**64 - 1),
+        (pa.uint32(), 2**31),
+        (pa.int8(), -2),
+        (pa.int32(), 2**20),
+    ],
+)
+def test_labels_out_of_range_are_named(flight: fl.FlightClient, kind: pa.DataType, value: int) -> None:
+    batches = wire.table(image=GOOD, label=pa.array([0, 1, 2, 3], kind)).to_batches()
+    batches += wire.table(image=GOOD, label=pa.array([0, value, 2, 3], kind)).to_batches()
+    descriptor = wire.command({"op": "PutDataset", "name": "bad"})
+    with pytest.raises(wire.FAILURES, match=rf"\[BAD_TENSOR\].* {value}\b") as caught:
+        wire.put(flight, descriptor, batches)
+    assert re.search(r"[Rr]ow 5\b", str(caught.value))
+    assert is_absent(flight, "bad")
+
+
+@pytest.mark.parametrize("labels", [None, [4, 0, -1, 2, 3]])
+@pytest.mark.parametrize(
+    ("array", "dims", "units"),
+    [
+        (pixels(5, 3, 8, 8), "CHW", {}),
+        (floats(5, 8, 8, 1), "HWC", {}),
+        (270 + 30 * floats(5, 4, 8, 2), "HWC", {"mean": [270, 271], "scale": "measured"}),
+    ],
+)
+def test_what_was_read_can_be_uploaded(
+    flight: fl.FlightClient, array: np.ndarray, dims: str, units: dict[str, Any], labels: list[int] | None
+) -> None:
+    columns = {"image": wire.tensor(array, dims), **({} if labels is None else {"label": wire.int32(labels)})}
+    put(flight, "original", columns, replace=True, **units)
+    first = read(flight, "original")
+    wire.put(flight, wire.command({"op": "PutDataset", "name": "copy", "replace": True, "rows": 5}), first)
+    second = read(flight, "copy")
+    assert second.equals(first)
+    assert json.loads(second.schema.metadata[b"request"])["dataset"] == "copy"
+    kept = [{k: v for k, v in t.schema.metadata.items() if k not in (b"request", b"dataset")} for t in (first, second)]
+    assert kept[0] == kept[1]
+    assert (b"normalization" in kept[0]) == bool(units)
+
+
+def test_units_of_the_request_go_before_those_of_the_metadata(flight: fl.FlightClient) -> None:
+    table = wire.table(image=wire.tensor(7 * floats(4, 4, 8, 2)))
+    command = {"op": "PutDataset", "name": "units", "replace": True}
+    known = table.replace_schema_metadata({"normalization": '{"mean":[1,2],"scale":[3,4]}'})
+    wire.put(flight, wire.command({**command, "scale": 5}), known)
+    assert json.loads(read(flight, "units").schema.metadata[b"normalization"]) == {"mean": [0, 0], "scale": [5, 5]}
+    wire.put(flight, wire.command(command), known)
+    assert json.loads(read(flight, "units").schema.metadata[b"normalization"]) == {"mean": [1, 2], "scale": [3, 4]}
+    for text in ("mine", "null", "{}", '{"mean":[1],"scale":[3]}', '{"mean":[1,2],"scale":[3,0]}'):
+        bad = table.replace_schema_metadata({"normalization": text})
+        assert wire.code(lambda bad=bad: wire.put(flight, wire.command(command), bad)) == "BAD_REQUEST"
+
+
+@pytest.mark.parametrize("shape", [(8, 6, 3), (3, 8, 6)])
+def test_lists_are_images_of_the_requests_shape(flight: fl.FlightClient, shape: tuple[int, ...]) -> None:
+    array = pixels(4, *shape)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), 144)
+    put(flight, "listed", {"image": lists}, shape=shape, replace=True)
+    table = read(flight, "listed")
+    assert table["image"].type.dim_names == list("HWC" if shape[-1] == 3 else "CHW")
+    np.testing.assert_array_equal(wire.numbers(table["image"]), array)
+    put(flight, "listed", {"image": wire.tensor(array, "")}, shape=shape, replace=True)
+
+
+@pytest.mark.parametrize(
+    ("image", "request_", "message"),
+    [
+        (
+            pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(256, np.uint8)), 64),
+            {},
+            "[H,W,C], or fixed_size_list with shape in the request, got fixed_size_list<uint8>[64]",
+        ),
+        (
+            wire.tensor(np.zeros((4, 8, 8, 1))),
+            {},
+            'Column "image" must be fixed_shape_tensor<uint8|float32>[H,W,C], got fixed_shape_tensor<float64>[8,8,1]',
+        ),
+        (wire.tensor(np.zeros((4, 8, 8, 1), np.int8)), {}, "got fixed_shape_tensor<int8>[8,8,1]"),
+        (pa.array([b"png"] * 4), {}, "shape in the request, got binary"),
+        (GOOD, {"shape": [8, 4, 2]}, 'Column "image" must have the shape [8 4 2] of the request, got fixed_shape'),
+        (
+            GOOD.storage,
+            {"shape": [8, 8, 3]},
+            'Column "image" must have the shape [8 8 3] of the request, got fixed_size',
+        ),
+        (GOOD.storage, {"shape": [64]}, "[BAD_REQUEST] shape must be [H, W, C] or [C, H, W]"),
+        (GOOD.storage, {"shape": [8, 8, -1]}, "[BAD_REQUEST] shape must be"),
+        (GOOD.storage, {"shape": [2**32, 2**32, 1]}, "[BAD_REQUEST] shape must be"),
+    ],
+)
+def test_messages_name_what_is_wanted(
+    flight: fl.FlightClient, image: pa.Array, request_: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(wire.FAILURES, match=re.escape(message)):
+        put(flight, "bad", {"image": image}, **request_)
+    assert is_absent(flight, "bad")
+
+
+def test_permutations_are_no_key_of_arrows(flight: fl.FlightClient) -> None:
+    """arrow-rs writes this key; null is none."""
+
+    def upload(permutations: str) -> None:
+        kind = pa.list_(pa.uint8(), 64)
+        text = f'{{"shape":[8,8,1],"dim_names":null,"permutations":{permutations}}}'
+        metadata = {"ARROW:extension:name": "arrow.fixed_shape_tensor", "ARROW:extension:metadata": text}
+        schema = pa.schema([pa.field("image", kind, nullable=False, metadata=metadata)])
+        command = wire.command({"op": "PutDataset", "name": "arrow-rs", "replace": True})
+        wire.put(flight, command, pa.Table.from_arrays([GOOD.storage], schema=schema))
+
+    upload("null")
+    np.testing.assert_array_equal(wire.numbers(read(flight, "arrow-rs")["image"]), pixels(4, 8, 8, 1))
+    with pytest.raises(wire.FAILURES, match=r'\[BAD_TENSOR\].*"permutations"'):
+        upload("[2,0,1]")
 
 
 @pytest.mark.parametrize("case", BAD)

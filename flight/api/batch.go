@@ -138,6 +138,9 @@ type Column struct {
 	Kind     Kind
 	Shape    []int    // of one row; empty for a Scalar
 	DimNames []string // of a Tensor, such as ["H","W","C"]; may be empty
+	// Declared is Arrow's name of an input's type of numbers, if Type is not that type: a shorter integer that arrives as
+	// Int64, or a type that no operation takes, whose Type is 0.
+	Declared string
 }
 
 // Len returns the number of numbers in one row.

@@ -191,8 +191,9 @@ const (
 	mostText   = 1000 // of a sentence, or a hint
 )
 
-// longQuote is a quoted Go string of more than mostQuoted characters.
-var longQuote = regexp.MustCompile(`"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
+// quote is a quoted Go string, with the beginning of one of more than mostQuoted characters. It matches the short ones
+// too: the text between two of them is not quoted.
+var quote = regexp.MustCompile(`"(?:[^"\\]|\\.){0,80}"|"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
 
 // Go's own packages name Go's types, and themselves, in errors that pass through.
 var (
@@ -230,5 +231,11 @@ func readable(text string) string {
 	if len(text) <= mostQuoted {
 		return text
 	}
-	return strict.Cut(longQuote.ReplaceAllString(strict.Cut(text, 16*mostText), `"$1…"`), mostText)
+	text = quote.ReplaceAllStringFunc(strict.Cut(text, 16*mostText), func(quoted string) string {
+		if begin := quote.FindStringSubmatch(quoted)[1]; begin != "" {
+			return `"` + begin + `…"`
+		}
+		return quoted
+	})
+	return strict.Cut(text, mostText)
 }

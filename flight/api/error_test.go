@@ -60,6 +60,19 @@ func TestErrorsNameNoGo(t *testing.T) {
 	}
 }
 
+func TestTextBehindAQuoteIsWhole(t *testing.T) {
+	long := strings.Repeat("x", 90)
+	for sentence, want := range map[string]string{
+		`Column "image" is ` + long:         `Column "image" is ` + long,
+		fmt.Sprintf("%q is %q", "a", long):  `"a" is "` + long[:80] + `…"`,
+		fmt.Sprintf("%q is %s", long, long): `"` + long[:80] + `…" is ` + long,
+	} {
+		if got := Errorf(BadRequest, "%s", sentence).Error(); got != "[BAD_REQUEST] "+want+"." {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
 func TestErrorOf(t *testing.T) {
 	own := Errorf(TooLarge, "Too large: %w", io.EOF)
 	tests := []struct {

@@ -1,23 +1,36 @@
 package api
 
+import "slices"
+
 // PutDataset uploads a data set.
 //
 // Rows in: image fixed_shape_tensor uint8, or float32 in [−1, 1], or with mean or scale in units of its own; label
-// int32, optional.
+// int32 or another type of integers, optional. The column index of a data set that was read is passed over, and its
+// metadata normalization stands for mean and scale if the request has neither.
 type PutDataset struct {
 	Name    string `json:"name"`
 	Rows    int64  `json:"rows,omitempty"` // that will be sent, where it is known: an upload cut short is then refused
 	Replace bool   `json:"replace"`
+	Shape   []int  `json:"shape,omitempty"` // of an image that comes as a fixed_size_list
 	// A network sees (x − mean)/scale. Measured are each channel's own mean, and twice its standard deviation.
 	Mean  Channels `json:"mean,omitzero"`  // default 0 where scale is given
 	Scale Channels `json:"scale,omitzero"` // default 1 where mean is given
 }
 
+// maxSide bounds the sizes of shape, so that their product is a number.
+const maxSide = 1 << 20
+
 // SetDefaults implements Request.
 func (r *PutDataset) SetDefaults() { *r = PutDataset{} }
 
 // Validate implements Request.
-func (r *PutDataset) Validate() error { return first(CheckName("name", r.Name), checkRows(r.Rows)) }
+func (r *PutDataset) Validate() error {
+	if r.Shape != nil && (len(r.Shape) != 3 || slices.Min(r.Shape) < 1 || slices.Max(r.Shape) > maxSide) {
+		return first(CheckName("name", r.Name), Errorf(BadRequest,
+			"shape must be [H, W, C] or [C, H, W] with sizes from 1 to %d, got %v", maxSide, r.Shape))
+	}
+	return first(CheckName("name", r.Name), checkRows(r.Rows))
+}
 
 // PutSchedule uploads a schedule of the user's own.
 //

@@ -165,11 +165,7 @@ func receive(ctx context.Context, from flight.DataStreamReader, yield func(Messa
 		return
 	}
 	defer reader.Release()
-	var m Message
-	if m.Schema, err = columns.FromArrow(reader.Schema()); err != nil {
-		yield(Message{}, err)
-		return
-	}
+	m := Message{Schema: columns.FromArrow(reader.Schema())}
 	for reader.Next() {
 		m.Meta = nil
 		if text := reader.LatestAppMetadata(); len(text) > 0 {

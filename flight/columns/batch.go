@@ -117,12 +117,15 @@ func bytesOf[N number](v []N) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(n)))
 }
 
-// Batch looks at a received record as a batch of schema s, without copying. A record that holds a null, or whose
+// Batch looks at a received record as a batch of schema s, without copying more than integers that are widened. A record that holds a null, or whose
 // columns are shorter than it claims, is BAD_TENSOR.
 func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
 	for i, c := range s.Columns {
 		column := r.Column(i)
+		if c.Type == 0 {
+			return b, api.Errorf(api.BadTensor, "Column %q has numbers of type %s, which no operation takes", c.Name, c.Declared)
+		}
 		if err := refuseNulls(c, column); err != nil {
 			return b, err
 		}
@@ -185,10 +188,26 @@ func numbersOf(a arrow.Array, from, n int) (flat any, ok bool) {
 		return a.Int64Values()[from:to], true
 	case *array.Uint64:
 		return a.Uint64Values()[from:to], true
+	case *array.Int8:
+		return widened(a.Int8Values()[from:to]), true
+	case *array.Int16:
+		return widened(a.Int16Values()[from:to]), true
+	case *array.Uint16:
+		return widened(a.Uint16Values()[from:to]), true
+	case *array.Uint32:
+		return widened(a.Uint32Values()[from:to]), true
 	case *array.Float32:
 		return a.Float32Values()[from:to], true
 	case *array.Float64:
 		return a.Float64Values()[from:to], true
 	}
 	return nil, false
+}
+
+func widened[N int8 | int16 | uint16 | uint32](values []N) []int64 {
+	out := make([]int64, len(values))
+	for i, v := range values {
+		out[i] = int64(v)
+	}
+	return out
 }

@@ -37,10 +37,7 @@ func TestBatchesTravelWithoutCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := FromArrow(as)
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := FromArrow(as)
 	for i, c := range back.Columns {
 		want := s.Columns[i]
 		if c.Name != want.Name || c.Type != want.Type || c.Kind != want.Kind || !slices.Equal(c.Shape, want.Shape) ||
@@ -119,11 +116,8 @@ func TestInputsThatLie(t *testing.T) {
 				0)}, 0, 0),
 	} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: list, Nullable: true}}, nil)
-		s, err := FromArrow(schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = Batch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, int64(data.Len())))
+		s := FromArrow(schema)
+		_, err := Batch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, int64(data.Len())))
 		if e := api.ErrorOf(err); e == nil || e.Code != api.BadTensor {
 			t.Errorf("%s: %v, want BAD_TENSOR", name, err)
 		}
@@ -133,10 +127,7 @@ func TestInputsThatLie(t *testing.T) {
 // TestABitmapThatTellsOfNoNull: a count of nulls that is left to be found, and is none.
 func TestABitmapThatTellsOfNoNull(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil)
-	s, err := FromArrow(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := FromArrow(schema)
 	for name, bitmap := range map[string][]byte{"none": nil, "whole": {255, 1}} {
 		data := array.NewData(arrow.PrimitiveTypes.Float64, 9, []*memory.Buffer{
 			memory.NewBufferBytes(bitmap), memory.NewBufferBytes(make([]byte, 72)),
@@ -150,16 +141,56 @@ func TestABitmapThatTellsOfNoNull(t *testing.T) {
 
 func TestTypesThatNoOperationTakes(t *testing.T) {
 	for _, typ := range []arrow.DataType{
-		arrow.PrimitiveTypes.Int8, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Boolean, arrow.BinaryTypes.String,
-		arrow.Null,
-		arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.FixedSizeListOf(2,
-			arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
+		arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Boolean, arrow.BinaryTypes.String, arrow.Null,
+		arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8),
+		arrow.FixedSizeListOf(2, arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
 		arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Float32}),
 		&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.PrimitiveTypes.Int32},
 	} {
-		_, err := FromArrow(arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ}}, nil))
+		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ}}, nil)
+		s := FromArrow(schema)
+		if c := s.Columns[0]; c.Type != 0 || c.Declared == "" {
+			t.Errorf("%s is %+v, want no type and its name", typ, c)
+		}
+		none := array.MakeArrayOfNull(memory.DefaultAllocator, typ, 0)
+		_, err := Batch(s, array.NewRecordBatch(schema, []arrow.Array{none}, 0))
 		if e := api.ErrorOf(err); e == nil || e.Code != api.BadTensor {
 			t.Errorf("%s: %v, want BAD_TENSOR", typ, err)
 		}
+	}
+}
+
+func TestShorterIntegersAreWidened(t *testing.T) {
+	for typ, bytes := range map[arrow.DataType][]byte{
+		arrow.PrimitiveTypes.Int8:   {0x80, 1},
+		arrow.PrimitiveTypes.Int16:  {0, 0x80, 1, 0},
+		arrow.PrimitiveTypes.Uint16: {0, 0x80, 1, 0},
+		arrow.PrimitiveTypes.Uint32: {0, 0, 0, 0x80, 1, 0, 0, 0},
+	} {
+		want := map[arrow.Type][]int64{
+			arrow.INT8: {-1 << 7, 1}, arrow.INT16: {-1 << 15, 1}, arrow.UINT16: {1 << 15, 1}, arrow.UINT32: {1 << 31, 1},
+		}[typ.ID()]
+		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ}}, nil)
+		data := array.NewData(typ, 2, []*memory.Buffer{nil, memory.NewBufferBytes(bytes)}, nil, 0, 0)
+		s := FromArrow(schema)
+		b, err := Batch(s, array.NewRecordBatch(schema, []arrow.Array{array.MakeFromData(data)}, 2))
+		if err != nil || s.Columns[0].Declared != typ.String() {
+			t.Fatalf("%s: %+v, %v", typ, s, err)
+		}
+		if got := b.Cols[0].([]int64); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", typ, got, want)
+		}
+	}
+}
+
+func TestNumbersOfTensorsAreNotNullable(t *testing.T) {
+	s, _ := everyColumn()
+	as, err := ToArrow(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage := as.Field(4).Type.(arrow.ExtensionType).StorageType()
+	if storage.(*arrow.FixedSizeListType).ElemField().Nullable {
+		t.Errorf("%s: its numbers are nullable", storage)
 	}
 }

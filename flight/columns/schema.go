@@ -54,24 +54,18 @@ func arrowType(c api.Column) (arrow.DataType, error) {
 	return value, nil
 }
 
-// FromArrow is the schema of what a client sends. Types that no operation takes are BAD_TENSOR here; which types it
-// takes is for the operation to say.
-func FromArrow(s *arrow.Schema) (api.Schema, error) {
+// FromArrow returns the schema of what a client sends. Columns of other types than travel have the Type 0: the operation
+// says which type it takes, and Batch refuses them. Columns of shorter integers arrive as Int64.
+func FromArrow(s *arrow.Schema) api.Schema {
 	out := api.Schema{Metadata: s.Metadata().ToMap()}
 	for _, f := range s.Fields() {
-		c, ok := inputColumn(f)
-		if !ok {
-			return out, api.Errorf(api.BadTensor, "Column %q has the type %s, which no operation takes", f.Name, f.Type).
-				WithHint("Columns are uint8, int32, int64, uint64, float32 or float64: plain, fixed_size_list or " +
-					"arrow.fixed_shape_tensor.")
-		}
-		out.Columns = append(out.Columns, c)
+		out.Columns = append(out.Columns, inputColumn(f))
 	}
-	return out, nil
+	return out
 }
 
-func inputColumn(f arrow.Field) (c api.Column, ok bool) {
-	c = api.Column{Name: f.Name}
+func inputColumn(f arrow.Field) api.Column {
+	c := api.Column{Name: f.Name}
 	value := f.Type
 	switch t := f.Type.(type) {
 	case *tensor.Type:
@@ -82,8 +76,12 @@ func inputColumn(f arrow.Field) (c api.Column, ok bool) {
 	for name, candidate := range arrowTypes {
 		if candidate.ID() == value.ID() {
 			c.Type = name
-			return c, true
+			return c
 		}
 	}
-	return c, false
+	c.Declared = value.String()
+	if c.Kind == api.Scalar && arrow.IsInteger(value.ID()) {
+		c.Type = api.Int64
+	}
+	return c
 }

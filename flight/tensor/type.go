@@ -38,7 +38,7 @@ var (
 )
 
 // New returns the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and
-// may be empty. The product of the shape, the numbers in one row, must fit Arrow's int32.
+// may be empty. The numbers are declared non-nullable, as arrow-rs demands; received ones may be either. The product of the shape, the numbers in one row, must fit Arrow's int32.
 func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	n, err := size(shape)
 	if err != nil {
@@ -48,7 +48,7 @@ func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 		return nil, &Error{fmt.Sprintf("%d dimension names for %d dimensions", len(dimNames), len(shape))}
 	}
 	return &Type{
-		ExtensionBase: arrow.ExtensionBase{Storage: arrow.FixedSizeListOf(n, value)},
+		ExtensionBase: arrow.ExtensionBase{Storage: arrow.FixedSizeListOfNonNullable(n, value)},
 		value:         value, shape: slices.Clone(shape), dimNames: slices.Clone(dimNames),
 	}, nil
 }
@@ -102,6 +102,8 @@ type metadata struct {
 	Shape       []int    `json:"shape"`
 	Permutation []int    `json:"permutation,omitempty"`
 	DimNames    []string `json:"dim_names,omitempty"`
+
+	Permutations any `json:"permutations,omitempty"` // what arrow-rs writes instead: null for none
 }
 
 // Serialize implements arrow.ExtensionType.
@@ -113,8 +115,8 @@ func (t *Type) Serialize() string {
 	return string(text)
 }
 
-// Deserialize implements arrow.ExtensionType. It accepts the identity permutation, as none, and no other. Errors are of
-// type *Error.
+// Deserialize implements arrow.ExtensionType. It accepts the identity permutation, as none, and no other. The key
+// "permutations", whose meaning Arrow does not define, is refused unless it is null. Errors are of type *Error.
 func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionType, error) {
 	list, ok := storage.(*arrow.FixedSizeListType)
 	if !ok {
@@ -126,6 +128,10 @@ func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionTy
 	}
 	if m.Shape == nil {
 		return nil, &Error{"the description has no shape"}
+	}
+	if m.Permutations != nil {
+		return nil, &Error{"the key \"permutations\" is not supported: leave it out, and send the tensor in the order of its " +
+			"memory"}
 	}
 	for i, p := range m.Permutation {
 		if p != i || len(m.Permutation) != len(m.Shape) {

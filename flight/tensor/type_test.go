@@ -44,6 +44,16 @@ func TestDescriptionIsPyarrows(t *testing.T) {
 	}
 }
 
+func TestWhatArrowRSWrites(t *testing.T) {
+	typ, err := (*Type)(nil).Deserialize(storage(192), `{"shape":[8,8,3],"dim_names":null,"permutations":null}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := typ.Serialize(); got != plain {
+		t.Errorf("%s, want %s", got, plain)
+	}
+}
+
 func TestIdentityPermutationIsNone(t *testing.T) {
 	a, err := (*Type)(nil).Deserialize(storage(192), identity)
 	if err != nil {
@@ -61,6 +71,7 @@ func TestRefusedDescriptions(t *testing.T) {
 	}{
 		"3-cycle":             {storage(192), cycle},
 		"swap":                {storage(192), `{"shape":[8,8,3],"permutation":[1,0,2]}`},
+		"permutations":        {storage(192), `{"shape":[8,8,3],"dim_names":null,"permutations":[0,1,2]}`},
 		"short permutation":   {storage(192), `{"shape":[8,8,3],"permutation":[0,1]}`},
 		"not JSON":            {storage(192), `shape`},
 		"shape of words":      {storage(192), `{"shape":["8"]}`},
@@ -106,7 +117,7 @@ func TestColumnSurvivesIPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := array.NewFixedSizeListBuilder(memory.DefaultAllocator, 2, arrow.PrimitiveTypes.Float32)
+	b := array.NewBuilder(memory.DefaultAllocator, typ.StorageType()).(*array.FixedSizeListBuilder)
 	defer b.Release()
 	for i := range 3 {
 		b.Append(true)

@@ -105,7 +105,7 @@ func TestDatasetUploadRejects(t *testing.T) {
 		"no image": {label},
 		"float64":  {input.ImageColumn("image", api.Float64, pixels.HWC, 1, 2, 1)},
 		"scalar":   {{Name: "image", Type: api.Float32}},
-		"label":    {image, {Name: "label", Type: api.Int64}},
+		"label":    {image, {Name: "label", Type: api.Float64}},
 		"more":     {image, {Name: "weight", Type: api.Float32}},
 	} {
 		_, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"bad"}`, api.Schema{Columns: columns})

@@ -126,7 +126,10 @@ func (d *denoising) levels(b api.Batch) ([]float64, error) {
 // answer evaluates one batch.
 func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
 	x := api.ColumnOf[float32](d.in, in, "x")
-	labels := api.ColumnOf[int32](d.in, in, "label")
+	labels, err := input.Int32s(d.in, in, "label", 0)
+	if err != nil {
+		return err
+	}
 	h, w, c := d.model.ImageSize()
 	size := h * w * c
 	if err := input.Finite("x", x, size); err != nil {

@@ -104,7 +104,10 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		}
 		images[name] = pixels.ToHWC(v, x.from, h, w, c)
 	}
-	labels := api.ColumnOf[int32](x.in, in, "label")
+	labels, err := input.Int32s(x.in, in, "label", 0)
+	if err != nil {
+		return err
+	}
 	if err := input.CheckLabels(labels, x.model.Shape.Labels); err != nil {
 		return err
 	}

@@ -163,11 +163,7 @@ func (s *stepping) release() {
 
 // check checks the columns and the images' size.
 func (s *stepping) check() (err error) {
-	image := api.Column{Name: "image", Type: api.Float32, Kind: api.Tensor}
-	if i := s.in.Index("image"); i >= 0 && s.in.Columns[i].Type == api.Uint8 {
-		image.Type = api.Uint8
-	}
-	if err := input.Want(s.in, []api.Column{image, {Name: "label", Type: api.Int32}}, nil); err != nil {
+	if err := input.Want(s.in, append(input.Images(), api.Column{Name: "label", Type: api.Int32}), nil); err != nil {
 		return err
 	}
 	s.image = s.in.Columns[s.in.Index("image")]
@@ -178,7 +174,7 @@ func (s *stepping) check() (err error) {
 	if err != nil {
 		return err
 	}
-	if image.Type == api.Uint8 && d.Normalization() != nil {
+	if s.image.Type == api.Uint8 && d.Normalization() != nil {
 		return api.Errorf(api.BadTensor, "Column \"image\" holds uint8, the run's images are float32 in units of their own")
 	}
 	if s.h != d.Height() || s.w != d.Width() || s.c != d.Channels() {
@@ -204,7 +200,10 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		images = make([]float32, len(v))
 		pixels.Convert(images, v, s.from, pixels.HWC, s.h, s.w, s.c, pixels.FromUint8)
 	}
-	labels := api.ColumnOf[int32](s.in, in, "label")
+	labels, err := input.Int32s(s.in, in, "label", 0)
+	if err != nil {
+		return err
+	}
 	if err := s.hold(); err != nil { // it may have been started or deleted meanwhile
 		return err
 	}

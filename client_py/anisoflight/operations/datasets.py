@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..errors import BadRequestError
 from ..samples import Dataset, ImageTable
@@ -70,9 +71,9 @@ class Datasets(Calls):
         Fields and latents, floats in units of their own with any number of channels, come with `mean` and `scale`: one
         number, a list with one for each channel, or "measured". A network sees (x − mean)/scale; a measured scale is
         twice the channel's standard deviation, so that what it sees has the deviation ½ that EDM's defaults are made
-        for, and a measured scale alone is about the measured mean. A `Dataset` or `Samples` of the server brings its
-        own. `layout` ("HWC" or "CHW") says how the axes of an array of many channels lie; by default the channels are
-        last where the last size is at most 4.
+        for, and a measured scale alone is about the measured mean. A `Dataset` or `Samples` of the server, or an Arrow
+        table that was read from it, brings its own. `layout` ("HWC" or "CHW") says how the axes of an array of many
+        channels lie; by default the channels are last where the last size is at most 4.
 
         >>> winds = np.random.default_rng(0).normal([3, 288], [5, 20], (9, 4, 8, 2)).astype(np.float32)
         >>> client.put_dataset("winds", winds, scale="measured", replace=True)
@@ -88,7 +89,8 @@ class Datasets(Calls):
         [0, 0, 1, 1, 2, 2]
         >>> client.put_dataset("drawn", client.sample("digits", n=3, steps=2), replace=True)
         """
-        kept = images.normalization if isinstance(images, ImageTable) and mean is None and scale is None else None
+        read = Dataset(images) if isinstance(images, pa.Table) else images if isinstance(images, ImageTable) else None
+        kept = read.normalization if read is not None and mean is None and scale is None else None
         units = given(**(kept or {"mean": _numbers(mean), "scale": _numbers(scale)}))
         command = {"op": "PutDataset", "name": name, "replace": replace, **units}
         title = "upload" if progress else None

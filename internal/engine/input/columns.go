@@ -1,9 +1,9 @@
 package input
 
 import (
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -12,7 +12,8 @@ import (
 )
 
 // Want checks the columns of an input: every one of required is there, nothing but required and optional is, and
-// types, kinds and shapes agree where they are given. A nil shape agrees with any.
+// types, kinds and shapes agree where they are given. A nil shape agrees with any, and an integer with every type of
+// integers (see Int32s). Columns of one name are alternatives.
 func Want(in api.Schema, required, optional []api.Column) error {
 	seen := map[string]bool{}
 	for _, col := range in.Columns {
@@ -20,32 +21,34 @@ func Want(in api.Schema, required, optional []api.Column) error {
 			return api.Errorf(api.BadTensor, "Column %q is there twice", col.Name)
 		}
 		seen[col.Name] = true
-		want, ok := find(col.Name, required, optional)
-		if !ok {
+		want := named(col.Name, required, optional)
+		if len(want) == 0 {
 			return api.Errorf(api.BadTensor, "Column %q is unknown", col.Name).
 				WithHint("The columns are: %s.", names(append(append([]api.Column{}, required...), optional...)))
 		}
-		if col.Type != want.Type || col.Kind != want.Kind || want.Shape != nil && !slices.Equal(col.Shape, want.Shape) {
-			return api.Errorf(api.BadTensor, "Column %q is %s, not %s", col.Name, describeColumn(col), describeColumn(want))
+		if !slices.ContainsFunc(want, func(w api.Column) bool { return agrees(col, w) }) {
+			return api.Errorf(api.BadTensor, "Column %q must be %s, got %s", col.Name, Wanted(want...), Given(col))
 		}
 	}
 	for _, want := range required {
 		if !seen[want.Name] {
-			return api.Errorf(api.BadTensor, "Column %q is missing", want.Name).WithHint("It is %s.", describeColumn(want))
+			return api.Errorf(api.BadTensor, "Column %q is missing", want.Name).
+				WithHint("It is %s.", Wanted(named(want.Name, required)...))
 		}
 	}
 	return nil
 }
 
-func find(name string, lists ...[]api.Column) (api.Column, bool) {
+// named returns the columns of a name.
+func named(name string, lists ...[]api.Column) (out []api.Column) {
 	for _, list := range lists {
 		for _, c := range list {
 			if c.Name == name {
-				return c, true
+				out = append(out, c)
 			}
 		}
 	}
-	return api.Column{}, false
+	return out
 }
 
 func names(columns []api.Column) string {
@@ -53,25 +56,89 @@ func names(columns []api.Column) string {
 	for _, c := range columns {
 		words = append(words, c.Name)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(slices.Compact(words), " ")
 }
 
-// describeColumn names a column's type as Arrow's users know it.
-func describeColumn(c api.Column) string {
+// agrees reports whether a column is as wanted.
+func agrees(col, want api.Column) bool {
+	if whole(want) {
+		return whole(col)
+	}
+	return col.Type == want.Type && col.Kind == want.Kind && (want.Shape == nil || slices.Equal(col.Shape, want.Shape))
+}
+
+// whole reports whether a column has an integer in each row.
+func whole(c api.Column) bool {
+	return c.Kind == api.Scalar && slices.Contains([]api.Type{api.Uint8, api.Int32, api.Int64, api.Uint64}, c.Type)
+}
+
+// Wanted names the type of a wanted column, which may have alternatives of one kind. Axes whose sizes are free have
+// their names.
+func Wanted(alternatives ...api.Column) string {
+	c := alternatives[0]
+	if whole(c) {
+		return c.Type.String() + " or another type of integers"
+	}
+	var types []string
+	for _, a := range alternatives {
+		types = append(types, a.Type.String())
+	}
+	axes := c.DimNames
+	if c.Shape != nil {
+		axes = nil
+	}
+	return typeText(c, strings.Join(types, "|"), axes)
+}
+
+// Given names the type of a column that came, as Arrow's users know it.
+func Given(c api.Column) string {
+	name := c.Type.String()
+	if c.Declared != "" {
+		name = c.Declared
+	}
+	return typeText(c, name, nil)
+}
+
+// typeText names the type of c with numbers of a type and a shape, or axes in its place.
+func typeText(c api.Column, numbers string, axes []string) string {
+	for _, n := range c.Shape {
+		axes = append(axes, strconv.Itoa(n))
+	}
+	shape := ""
+	if len(axes) > 0 {
+		shape = "[" + strings.Join(axes, ",") + "]"
+	}
 	switch c.Kind {
 	case api.Tensor:
-		return "fixed_shape_tensor of " + c.Type.String() + shapeText(c.Shape)
+		return "fixed_shape_tensor<" + numbers + ">" + shape
 	case api.List:
-		return "fixed_size_list of " + c.Type.String() + shapeText(c.Shape)
+		return "fixed_size_list<" + numbers + ">" + shape
 	}
-	return c.Type.String()
+	return numbers
 }
 
-func shapeText(shape []int) string {
-	if shape == nil {
-		return ""
+// Int32s returns the named column, of any type of integers, as int32. Its errors count rows from first.
+func Int32s(s api.Schema, b api.Batch, name string, first int64) ([]int32, error) {
+	switch v := b.Cols[s.Index(name)].(type) {
+	case []uint8:
+		return narrowed(name, first, v)
+	case []int64:
+		return narrowed(name, first, v)
+	case []uint64:
+		return narrowed(name, first, v)
 	}
-	return fmt.Sprintf(" %v", shape)
+	return api.ColumnOf[int32](s, b, name), nil
+}
+
+func narrowed[N uint8 | int64 | uint64](name string, first int64, values []N) ([]int32, error) {
+	out := make([]int32, len(values))
+	for i, v := range values {
+		if out[i] = int32(v); N(out[i]) != v || (out[i] > 0) != (v > 0) {
+			return nil, api.Errorf(api.BadTensor, "Column %q must have values in the range of int32, got %d in row %d", name, v,
+				first+int64(i))
+		}
+	}
+	return out, nil
 }
 
 // Finite checks that a column holds neither NaN nor infinities.
@@ -98,6 +165,14 @@ func CheckLabels(labels []int32, classes int) error {
 	return nil
 }
 
+// Images returns the alternatives of a column "image" that has bytes or floats.
+func Images() (out []api.Column) {
+	for _, t := range []api.Type{api.Uint8, api.Float32} {
+		out = append(out, api.Column{Name: "image", Type: t, Kind: api.Tensor, DimNames: []string{"H", "W", "C"}})
+	}
+	return out
+}
+
 // ImageColumn describes a column of images of h×w pixels in c channels.
 func ImageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Column {
 	if l == pixels.CHW {
@@ -110,7 +185,8 @@ func ImageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Colu
 // size is at most 4. It returns the sizes too.
 func ImageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {
-		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes", col.Name)
+		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes, got %s",
+			col.Name, Given(col))
 	}
 	s := col.Shape
 	switch {

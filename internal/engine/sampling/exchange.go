@@ -39,13 +39,16 @@ func (k *Sampler) Exchange(req api.Sample, in api.Schema) (*api.Exchange, error)
 	return &api.Exchange{
 		Out: s.schema, Window: reply.Window, BatchBytes: int64(req.BatchBytes), Close: release,
 		Do: func(ctx context.Context, batch api.Batch, emit func(api.Event) error) error {
-			labels := api.ColumnOf[int32](in, batch, "label")
+			labels, err := input.Int32s(in, batch, "label", int64(received))
+			if err != nil {
+				return err
+			}
 			latents := api.ColumnOf[float32](in, batch, "latent")
 			if err := input.Finite("latent", latents, col.Len()); err != nil {
 				return err
 			}
 			latents = pixels.ToHWC(latents, from, s.h, s.w, s.c)
-			err := s.runLatents(ctx, received, labels, latents, emit)
+			err = s.runLatents(ctx, received, labels, latents, emit)
 			received += batch.Rows
 			return err
 		},

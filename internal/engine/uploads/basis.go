@@ -49,7 +49,11 @@ func (u *basisUpload) Write(b api.Batch) error {
 	if err := input.Finite("vector", values, n); err != nil {
 		return err
 	}
-	for i, label := range api.ColumnOf[int32](u.in, b, "label") {
+	labels, err := input.Int32s(u.in, b, "label", u.rows)
+	if err != nil {
+		return err
+	}
+	for i, label := range labels {
 		u.vectors[int(label)] = append(u.vectors[int(label)], slices.Clone(values[i*n:(i+1)*n]))
 	}
 	u.rows += int64(b.Rows)

@@ -64,7 +64,11 @@ func (u *conditionsUpload) Write(b api.Batch) error {
 	if err := u.quota.take(u.in, b); err != nil {
 		return err
 	}
-	labels, values := api.ColumnOf[int32](u.in, b, "label"), api.ColumnOf[float32](u.in, b, "condition")
+	labels, err := input.Int32s(u.in, b, "label", int64(len(u.rows))) // each row has another label
+	if err != nil {
+		return err
+	}
+	values := api.ColumnOf[float32](u.in, b, "condition")
 	n := u.size
 	if err := input.Finite("condition", values, n); err != nil {
 		return err

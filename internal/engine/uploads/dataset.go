@@ -1,6 +1,9 @@
 package uploads
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -19,15 +22,17 @@ type datasetUpload struct {
 
 // Dataset opens the upload of a data set.
 func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema) (api.Upload, error) {
-	u := &datasetUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}}
-	image := api.Column{Name: "image", Type: api.Uint8, Kind: api.Tensor}
-	if i := in.Index("image"); i >= 0 && in.Columns[i].Type == api.Float32 {
-		image.Type = api.Float32
-	}
-	if err := input.Want(in, []api.Column{image}, []api.Column{{Name: "label", Type: api.Int32}}); err != nil {
+	in, err := shaped(in, req.Shape)
+	if err != nil {
 		return nil, err
 	}
-	l, h, w, channels, err := input.ImageLayout(in.Columns[in.Index("image")])
+	u := &datasetUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}}
+	optional := []api.Column{{Name: "label", Type: api.Int32}, {Name: "index", Type: api.Int64}} // as a data set is read
+	if err := input.Want(in, input.Images(), optional); err != nil {
+		return nil, err
+	}
+	image := in.Columns[in.Index("image")]
+	l, h, w, channels, err := input.ImageLayout(image)
 	if err != nil {
 		return nil, err
 	}
@@ -41,17 +46,55 @@ func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema)
 		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
 		MeasureMean: req.Mean.Measured || req.Scale.Measured && !req.Mean.Given(), MeasureScale: req.Scale.Measured,
 	}
-	if form.Normalization, err = declared(req, form); err != nil {
+	if form.Normalization, err = declared(req, in, form); err != nil {
 		return nil, err
 	}
 	u.w, err = c.CreateDataset(u.req.Name, form, int(req.Rows))
 	return announce(u, req.Rows), err
 }
 
-// declared returns what a request says of mean and scale; what is measured takes the place of it.
-func declared(req api.PutDataset, form data.Form) (*normalization.Affine, error) {
+// shaped returns the schema with images that come as lists as tensors of the request's shape.
+func shaped(in api.Schema, shape []int) (api.Schema, error) {
+	i := in.Index("image")
+	if i < 0 {
+		return in, nil
+	}
+	image := in.Columns[i]
+	switch {
+	case shape == nil && image.Kind != api.Tensor:
+		return in, api.Errorf(api.BadTensor, "Column \"image\" must be %s, or fixed_size_list with shape in the request, got %s",
+			input.Wanted(input.Images()...), input.Given(image))
+	case shape == nil || image.Kind == api.Tensor && slices.Equal(shape, image.Shape):
+		return in, nil
+	}
+	want := api.Column{Shape: shape}
+	if image.Kind != api.List || image.Len() != want.Len() {
+		return in, api.Errorf(api.BadTensor, "Column \"image\" must have the shape %v of the request, got %s", shape,
+			input.Given(image))
+	}
+	in.Columns = slices.Clone(in.Columns)
+	in.Columns[i].Kind, in.Columns[i].Shape = api.Tensor, shape
+	return in, nil
+}
+
+// declared returns what a request says of mean and scale, or else the metadata of a data set that was read; what is
+// measured takes the place of it.
+func declared(req api.PutDataset, in api.Schema, form data.Form) (*normalization.Affine, error) {
 	if !req.Mean.Given() && !req.Scale.Given() {
-		return nil, nil
+		text, ok := in.Metadata["normalization"]
+		if !ok {
+			return nil, nil
+		}
+		var n *normalization.Affine
+		err := json.Unmarshal([]byte(text), &n)
+		if err == nil {
+			err = n.Fits(form.Channels)
+		}
+		if err != nil || n == nil || !form.Float {
+			return nil, api.Errorf(api.BadRequest, "The schema's metadata normalization must be mean and scale of the channels of "+
+				"float32 images, got %.200s", text).WithHint("Leave it out, or give mean and scale in the request.")
+		}
+		return n, nil
 	}
 	if !form.Float {
 		return nil, api.Errorf(api.BadRequest, "mean and scale are those of float32; column \"image\" holds uint8").
@@ -71,7 +114,10 @@ func (u *datasetUpload) Write(b api.Batch) error {
 	}
 	var labels []int32
 	if u.in.Index("label") >= 0 {
-		labels = api.ColumnOf[int32](u.in, b, "label")
+		var err error
+		if labels, err = input.Int32s(u.in, b, "label", int64(u.w.Len())); err != nil {
+			return err
+		}
 	}
 	if v, ok := b.Cols[u.in.Index("image")].([]float32); ok {
 		return u.w.Float32(v, labels)

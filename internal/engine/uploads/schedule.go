@@ -62,7 +62,14 @@ func (u *scheduleUpload) Write(b api.Batch) error {
 	if err := u.quota.take(u.in, b); err != nil {
 		return err
 	}
-	label, subspace := api.ColumnOf[int32](u.in, b, "label"), api.ColumnOf[int32](u.in, b, "subspace")
+	label, err := input.Int32s(u.in, b, "label", int64(len(u.rows)))
+	if err != nil {
+		return err
+	}
+	subspace, err := input.Int32s(u.in, b, "subspace", int64(len(u.rows)))
+	if err != nil {
+		return err
+	}
 	t, g := api.ColumnOf[float64](u.in, b, "t"), api.ColumnOf[float64](u.in, b, "g")
 	for i := range b.Rows {
 		u.rows = append(u.rows, schedule.TableRow{Label: int(label[i]), Subspace: int(subspace[i]), T: t[i], G: g[i]})
