@@ -21,8 +21,7 @@ func (s Settings) Resolve() (Settings, error) {
 		return s, err
 	}
 	switch {
-	case s.Order == 0:
-		s.Order = m.usual
+	case s.Order == 0: // settled below: it depends on the number of evaluations
 	case m.most == 0:
 		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
 	case s.Order < m.least || s.Order > m.most:
@@ -47,7 +46,13 @@ func (s Settings) Resolve() (Settings, error) {
 	if s.Grid, err = s.Grid.resolve(); err != nil {
 		return s, err
 	}
-	return s.count(m)
+	if s, err = s.count(m); err != nil {
+		return s, err
+	}
+	if s.Order == 0 {
+		s.Order = m.defaultOrder(s.NFE)
+	}
+	return s, nil
 }
 
 // eulerEnd reports whether the last step of resolved settings is an Euler step.
