@@ -78,6 +78,8 @@ type Plan struct {
 	// entry for each of them. Init and G are by subspace all the same.
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
 	Stages      []PlanStage      `json:"stages"`
+	// Notes are sentences on defaults that shape the plan, and on what gives poor samples.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // PlanCoordinates are the frequencies (u, v) of the orthonormal DCT-II of images and, at each of them, axes k of the

@@ -55,6 +55,13 @@ func (s Settings) Resolve() (Settings, error) {
 	return s, nil
 }
 
+// LowersOrder reports whether resolved settings have order 2 where the solver's default is order 2 for so few
+// evaluations, and 3 for more.
+func (s Settings) LowersOrder() bool {
+	m := methods[s.Solver]
+	return m.falters && s.Order == 2 && s.NFE < fewEvaluations
+}
+
 // eulerEnd reports whether the last step of resolved settings is an Euler step.
 func (s Settings) eulerEnd() bool {
 	switch s.Grid.Kind {

@@ -26,6 +26,10 @@ func Plan(c *catalog.Catalog, req api.PlanSampler) (any, error) {
 		return nil, api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces is too large", set.NFE, parts).
 			WithHint("At most %d evaluations.", api.MaxPlan/parts)
 	}
+	row, err := s.Row(int(label))
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.Plan(set, int(label), 0, 0, 0)
 	if err != nil {
 		return nil, err
@@ -45,7 +49,7 @@ func Plan(c *catalog.Catalog, req api.PlanSampler) (any, error) {
 	out := api.Plan{
 		Format: api.PlanFormat, Version: api.PlanVersion, Schedule: s.Name, Label: label, Family: api.Family(s.Family()),
 		Solver: set.Solver, Steps: set.Steps, NFE: p.NFE, Predicts: api.PredictsFlow, History: p.History, T: p.T,
-		Init: p.Init, Start: from.Describe(), States: p.States,
+		Init: p.Init, Start: from.Describe(), States: p.States, Notes: notes(req.Sample, set, s, row, m, p),
 	}
 	if p.Statistics != nil {
 		h, w, channels := p.Statistics.Dims()
