@@ -35,7 +35,9 @@ var (
 		Usage: "`from` where: auto (the format's own), listed (in dataset.json), folder (the image's), none",
 		OneOf: []string{"auto", "listed", "folder", "none"},
 	}
-	underOption  = command.Option{Name: "under", Usage: "`folder` of a folder or zip whose images alone are read, such as train"}
+	underOption = command.Option{
+		Name: "under", Usage: "`folder` of a folder or zip whose images alone are read, such as train",
+	}
 	layoutOption = command.Option{
 		Name: "layout", Usage: "`axes` of the arrays in .npy and .npz: HWC or CHW",
 		Otherwise: "HWC where the last size is at most 4", OneOf: []string{"HWC", "CHW"},

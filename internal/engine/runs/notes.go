@@ -15,8 +15,8 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 	if classes := src.Dataset.Classes(); src.Dataset.HasLabels() && classes > 0 {
 		switch {
 		case known == 0:
-			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; give label_dim %d "+
-				"for a network that knows them", classes, classes))
+			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; "+
+				"give label_dim %d for a network that knows them", classes, classes))
 		case cfg.Model == "" && known > classes:
 			out = append(out, fmt.Sprintf("label_dim is %d and the dataset has %d classes: labels from %d on are never "+
 				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
@@ -24,9 +24,9 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 	}
 	frozen := cfg.TrainNetwork != nil && !*cfg.TrainNetwork
 	if frozen && cfg.Family.Basis != "none" && src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1) {
-		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that differs by "+
-			"subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or take a "+
-			"family of basis none", cfg.Model))
+		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that differs "+
+			"by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+
+			"take a family of basis none", cfg.Model))
 	}
 	return out
 }

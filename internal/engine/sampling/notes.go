@@ -22,7 +22,8 @@ func notes(
 			set.Grid.Kind == solver.GridSchedule {
 			cure = fmt.Sprintf("second_point endpoint takes %d", asked.NFE)
 		}
-		out = append(out, fmt.Sprintf("nfe %d: whole steps of %s take %d evaluations; %s", asked.NFE, set.Solver, set.NFE, cure))
+		out = append(out, fmt.Sprintf("nfe %d: whole steps of %s take %d evaluations; %s", asked.NFE, set.Solver,
+			set.NFE, cure))
 	}
 	if asked.Order == 0 && set.LowersOrder() {
 		out = append(out, fmt.Sprintf("order is 2 by default with solver %s below 13 evaluations, where order 3 does worse "+

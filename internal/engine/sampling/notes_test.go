@@ -82,7 +82,7 @@ func TestWhatIsTakenInPlaceIsNoted(t *testing.T) {
 		want  string
 	}{
 		{api.Sample{Solver: "heun", NFE: 9}, "nfe 9: whole steps of heun take 8 evaluations; second_point endpoint takes 9"},
-		{api.Sample{Solver: "heun", NFE: 8, Grid: api.Grid{Kind: api.GridEDM}}, "take 7 evaluations; ask for 7, or give steps"},
+		{api.Sample{Solver: "heun", NFE: 8, Grid: api.Grid{Kind: api.GridEDM}}, "take 7 evaluations; ask for 7, or give"},
 		{api.Sample{Solver: "heun", NFE: 8}, ""},
 		{api.Sample{Solver: "unipc", NFE: 9}, "order is 2 by default with solver unipc"},
 		{api.Sample{Solver: "unipc", NFE: 9, Order: 2}, ""},
