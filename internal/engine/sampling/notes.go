@@ -10,8 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// notes returns sentences on what a sampler takes in place of what was asked for or might be expected, and on what gives
-// poor samples. p is the plan of a row of s; m is nil where no model is known.
+// notes returns sentences on what a sampler takes in place of what was asked for or might be expected, and on what
+// gives poor samples. p is the plan of a row of s; m is nil where no model is known.
 func notes(
 	asked api.Sample, set solver.Settings, s catalog.Schedule, row int, m *catalog.Model, p *solver.Plan,
 ) []string {
@@ -41,8 +41,8 @@ func notes(
 	return out
 }
 
-// cutByDefault reports whether a plan begins below the highest level that a network knows because EDM's schedule ends at
-// 80 by default.
+// cutByDefault reports whether a plan begins below the highest level that a network knows because EDM's schedule ends
+// at 80 by default.
 func cutByDefault(s catalog.Schedule, p *solver.Plan, known float64) bool {
 	const tolerance = 1e-6
 	edm := s.Name == "edm" && math.Abs(s.T()-api.DefaultT) <= tolerance*api.DefaultT
