@@ -22,6 +22,7 @@ from .compare.comparison import plot_comparison
 from .errors import (
     AccessError,
     AnisoflightError,
+    AnisoflightWarning,
     BadRequestError,
     BusyError,
     CancelledError,
@@ -44,6 +45,7 @@ from .serve import LocalClient, serve
 __all__ = [
     "AccessError",
     "AnisoflightError",
+    "AnisoflightWarning",
     "BadRequestError",
     "BusyError",
     "CancelledError",

@@ -36,6 +36,10 @@ class AnisoflightError(Exception):
         return type(self), (self.message, self.code)
 
 
+class AnisoflightWarning(UserWarning):
+    """What a server or this package takes in place of what was asked for, and what gives poor results."""
+
+
 class NotFoundError(AnisoflightError, KeyError):
     """No model, schedule, basis, dataset, run or operation of that name."""
 

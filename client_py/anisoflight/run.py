@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from .errors import UnavailableError
 from .html import curve, table, titled
+from .wire import notes
 from .wire.progress import Bar, followed
 from .wire.tensors import to_numpy
 from .wire.transport import joined
@@ -125,10 +125,13 @@ class Run:
     def wait(self, progress: bool = True) -> pd.DataFrame:
         """The rows of a background run, at its end; an interrupt stops the waiting, not the run, as in `step`."""
         kept = "the run goes on in the background: wait() follows it again, pause() stops it"
+        before = self.info.get("notes", [])
         rows = self._follow("WatchRun", {"run": self.name, "from": 0}, progress, kept)
-        stopped = self.stopped
+        info = self.info
+        notes.warn(f"run {self.name}: {note}" for note in info.get("notes", [])[len(before) :])
+        stopped = info.get("stopped")
         if stopped and len(rows) and stopped["step"] == rows["step"].iloc[-1]:
-            warnings.warn(f"run {self.name} stopped: {stopped['message']}", stacklevel=2)
+            notes.warn([f"run {self.name} stopped: {stopped['message']}"])
         return rows
 
     def _follow(self, op: str, request: dict[str, Any], progress: bool, kept: str) -> pd.DataFrame:
@@ -140,7 +143,7 @@ class Run:
         def noted() -> Iterator[Message]:
             for message in followed(self._client.stream(op, request), bar, lambda message: message.event):
                 if "warning" in message.event:
-                    warnings.warn(f"run {self.name}: {message.event['warning']}", stacklevel=4)
+                    notes.warn([f"run {self.name}: {message.event['warning']}"])
                 if message.batch.num_rows:
                     row = message.batch.slice(message.batch.num_rows - 1).to_pylist()[0]
                     if "steps" not in request and target:
@@ -184,7 +187,7 @@ class Run:
         """Write the averaged weights and the schedule as the model `name`; warns where the average is stale."""
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace)
         if "warning" in saved:
-            warnings.warn(f"run {self.name}: {saved['warning']}", stacklevel=2)
+            notes.warn([f"run {self.name}: {saved['warning']}"])
 
     def delete(self) -> None:
         """Forget the run and its files."""

@@ -175,8 +175,18 @@ class ImageTable(Sequence[Array]):
         pyplot.axis("off")
         pyplot.show()
 
+    @property
+    def notes(self) -> list[str]:
+        """What the server took in place of what was asked for, and what gives poor results, in sentences."""
+        return json.loads(self.metadata.get("notes", "[]"))
+
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>" + self._html(64, None)
+        said = "".join(f"<p>{html.escape(line)}</p>" for line in [repr(self), *self._taken(), *self.notes])
+        return said + self._html(64, None)
+
+    def _taken(self) -> list[str]:
+        """Lines on how the images were made."""
+        return []
 
     def _html(self, most: int, columns: int | None) -> str:
         pixels, note = self[:most].to_pictures()
@@ -214,6 +224,17 @@ class Samples(ImageTable):
 
     def _arrays(self) -> dict[str, Array]:
         return {**super()._arrays(), "seeds": self.seeds}
+
+    def _taken(self) -> list[str]:
+        request = json.loads(self.metadata.get("request", "{}"))
+        if not request:
+            return []
+        grid = request["grid"] if isinstance(request["grid"], str) else json.dumps(request["grid"])
+        order = f" of order {request['order']}" if "order" in request else ""
+        schedule, nfe = request["schedule"], self.metadata.get("nfe")
+        schedule = schedule if isinstance(schedule, str) else json.dumps(schedule)
+        cost = f", {nfe} evaluations" if nfe else ""
+        return [f"solver {request['solver']}{order}{cost}, grid {grid}, schedule {schedule}"]
 
 
 class Dataset(ImageTable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import anisoflight
-from anisoflight import AnisoflightError, Client, LocalClient
+from anisoflight import AnisoflightError, AnisoflightWarning, Client, LocalClient
 
 
 def test_numbers_of_numpy_are_numbers(client: Client) -> None:
@@ -82,7 +83,7 @@ def test_images_on_another_scale_are_told(client: Client) -> None:
 
 
 def test_fewer_evaluations_than_asked_for(client: Client) -> None:
-    with pytest.warns(UserWarning, match=r'^nfe=9: .* take 8 evaluations; second_point="endpoint" takes 9$'):
+    with pytest.warns(UserWarning, match=r"^nfe 9: .* take 8 evaluations; second_point endpoint takes 9$"):
         assert client.sample("digits", n=1, nfe=9).nfe.tolist() == [8]
     with pytest.warns(UserWarning, match="take 7 evaluations; ask for 7, or give steps"):
         client.sample("digits", latents=np.zeros((1, 8, 8, 1)), nfe=8, second_point="endpoint")
@@ -93,6 +94,58 @@ def test_fewer_evaluations_than_asked_for(client: Client) -> None:
         client.sample("digits", n=1, nfe=9, second_point="endpoint")
         client.sample("digits", n=1, nfe=8)
         client.sample("digits", n=1, nfe=9, solver="ab")
+
+
+def test_defaults_and_poor_choices_are_said_once(client: Client) -> None:
+    levels = {"t": [0, 4, 8, 12, 16, 20], "g": [1e-9, 0.0625, 0.25, 1.6, 10.24, 6400]}
+    client.put_schedule("misuse-steep", {**levels, "t": [320 * t for t in levels["t"]]}, replace=True)
+    asked: dict[str, Any] = {"schedule": "misuse-steep", "solver": "ipndm", "nfe": 5}
+    with pytest.warns(AnisoflightWarning, match="step 1 of 5 goes from noise level 80 to 3.2 at once") as caught:
+        samples = client.sample("digits", n=1, **asked)
+    assert caught[0].filename == __file__
+    assert samples.notes == [str(caught[0].message)]
+    assert "goes from noise level 80" in samples._repr_html_()
+    with pytest.warns(AnisoflightWarning, match="step 1 of 5"):
+        client.sample("digits", latents=np.zeros((1, 8, 8, 1)), **asked)
+    with pytest.warns(AnisoflightWarning, match="order is 2 by default with solver unipc"):
+        samples = client.sample("digits", n=1, solver="unipc", nfe=5)
+    assert json.loads(samples.metadata["request"])["order"] == 2
+    assert "solver unipc of order 2, 5 evaluations, grid schedule" in samples._repr_html_()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            client.sample("digits", n=1, solver="unipc", nfe=5)
+    assert len(said) == 1
+    client.delete_schedule("misuse-steep")
+
+
+def test_labels_that_a_network_does_not_fit_are_said(client: Client) -> None:
+    network = client.run("for-model").info["config"]["network"]
+    for count, says in ((0, "labels are ignored; give label_dim 10"), (20, "labels from 10 on are never trained")):
+        with pytest.warns(AnisoflightWarning, match=says):
+            run = client.create_run(
+                "misuse-labels", "pretrain", "blocks", network={**network, "label_dim": count}, batch=8
+            )
+        assert says in run.info["notes"][0]
+        run.delete()
+    frozen: dict[str, Any] = {"model": "digits", "train_network": False, "batch": 8}
+    with pytest.warns(AnisoflightWarning, match='model "digits" is frozen and was never trained on noise'):
+        run = client.create_run("misuse-frozen", "anisotropic", "blocks", **frozen)
+    run.delete()
+
+
+def test_a_doubtful_layout_is_said(client: Client) -> None:
+    with pytest.warns(AnisoflightWarning, match="are taken as CHW: 6 channels of 6×5 pixels"):
+        client.put_dataset("misuse-layout", np.zeros((2, 6, 6, 5), np.float32), mean=0, scale=1, replace=True)
+    with pytest.warns(AnisoflightWarning, match=r'HWC: 4 channels of 16×4 pixels; give layout="CHW".*moveaxis'):
+        client.put_dataset("misuse-layout", np.zeros((2, 16, 4, 4), np.float32), mean=0, scale=1, replace=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.put_dataset("misuse-layout", np.zeros((2, 16, 8, 8), np.float32), mean=0, scale=1, replace=True)
+        client.put_dataset(
+            "misuse-layout", np.zeros((2, 6, 6, 5), np.float32), mean=0, scale=1, layout="HWC", replace=True
+        )
+    client.delete_dataset("misuse-layout")
 
 
 def test_a_stale_average_is_told(client: Client) -> None:

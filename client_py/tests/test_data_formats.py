@@ -181,7 +181,7 @@ DOT = encoded(np.zeros((2, 2, 3), np.uint8))
 @pytest.mark.parametrize(
     ("files", "rule", "labels", "classes"),
     [
-        ({"test/cat/a.png": DOT, "test/dog/b.png": DOT, "train/cat/c.png": DOT}, "auto", [0, 0, 1], ["test", "train"]),
+        ({"old/cat/a.png": DOT, "old/dog/b.png": DOT, "young/cat/c.png": DOT}, "auto", [0, 0, 1], ["old", "young"]),
         ({"test/cat/a.png": DOT, "test/dog/b.png": DOT, "train/cat/c.png": DOT}, "folder", [0, 1, 0], ["cat", "dog"]),
         ({"test/cat/a.png": DOT, "train/cat/c.png": DOT}, "none", [-1, -1], []),
         ({"x/a.png": DOT, "dataset.json": b'{"labels": [["x/a.png", 7]]}'}, "auto", [7], []),
@@ -205,6 +205,28 @@ def test_rules_of_labels(tmp_path: Path) -> None:
         open_source(tmp_path / "a.npz", "folder")
     with pytest.raises(ValueError, match="labels must be one of auto, listed, folder, none, got 'column'"):
         open_source(tmp_path / "a.npz", "column")
+
+
+def test_parts_of_a_dataset_are_no_classes(tmp_path: Path) -> None:
+    names = [f"{part}/{kind}/{i}.png" for part in ("train", "test") for kind in ("cat", "dog") for i in range(2)]
+    path = tmp_path / "both.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for name in names:
+            file.writestr(name, encoded(IMAGES[0]))
+            (tmp_path / "both" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "both" / name).write_bytes(encoded(IMAGES[0]))
+    for place in (path, tmp_path / "both"):
+        with pytest.raises(DataError, match="test, train, which are parts of a dataset and no classes; --under train"):
+            open_source(place)
+        with open_source(place, under="train") as source:
+            assert [item.label for item in source.items()] == [0, 0, 1, 1]
+            assert list(source.classes) == ["cat", "dog"]
+        with open_source(place, labels="folder") as source:
+            assert source.count == 8
+        with pytest.raises(DataError, match="is no folder"):
+            open_source(place, under="other")
+        with pytest.raises(ValueError, match="under must be a folder"):
+            open_source(place, under="../both")
 
 
 def test_order_is_that_of_names(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ type Plan struct {
 	PlanNumbers
 	// Classes has the numbers by class in their place, in a plan of several classes.
 	Classes []PlanClass `json:"classes,omitempty"`
+	// Notes are sentences on defaults that shape the plan, and on what gives poor samples.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // PlanNumbers is what may differ by class in a plan.

@@ -264,6 +264,8 @@ type RunInfo struct {
 	StoreError string `json:"store_error,omitempty"` // why the last attempt to store failed; it is repeated
 	Integrity
 	Restored string `json:"restored,omitempty"` // that its last state was damaged, and from where it went on
+
+	Notes []string `json:"notes,omitempty"` // sentences on what gives poor results
 }
 
 // RunMemory reports how a run's steps fit the memory of the device.

@@ -30,13 +30,14 @@ type Sample struct {
 	Offset  int    `json:"offset,omitempty"`  // index of the first row, of a request that is part of a larger one
 	Weights string `json:"weights,omitempty"` // hash that the model's weights must have; default: any
 
-	Steps         int    `json:"steps,omitempty"` // solver steps; this or nfe
-	NFE           int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
-	Solver        string `json:"solver"`          // default: the one that the schedule was made for, else heun
-	Order         int    `json:"order,omitempty"` // default by solver: ab 3, ipndm 4, unipc 3, deis 3, local 2
-	Variant       string `json:"variant"`         // of unipc: bh1 or bh2 (default)
-	SecondPoint   string `json:"second_point"`    // of heun: midpoint (default) or endpoint
-	Grid          Grid   `json:"grid"`            // default schedule
+	Steps  int    `json:"steps,omitempty"` // solver steps; this or nfe
+	NFE    int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
+	Solver string `json:"solver"`          // default: the one that the schedule was made for, else heun
+	// default by solver: ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations
+	Order         int    `json:"order,omitempty"`
+	Variant       string `json:"variant"`      // of unipc: bh1 or bh2 (default)
+	SecondPoint   string `json:"second_point"` // of heun: midpoint (default) or endpoint
+	Grid          Grid   `json:"grid"`         // default schedule
 	DenoiseToZero bool   `json:"denoise_to_zero"`
 	// take the first step with the analytic flow of the far end
 	AFS             bool  `json:"afs"`

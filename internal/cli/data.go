@@ -35,6 +35,9 @@ var (
 		Usage: "`from` where: auto (the format's own), listed (in dataset.json), folder (the image's), none",
 		OneOf: []string{"auto", "listed", "folder", "none"},
 	}
+	underOption = command.Option{
+		Name: "under", Usage: "`folder` of a folder or zip whose images alone are read, such as train",
+	}
 	layoutOption = command.Option{
 		Name: "layout", Usage: "`axes` of the arrays in .npy and .npz: HWC or CHW",
 		Otherwise: "HWC where the last size is at most 4", OneOf: []string{"HWC", "CHW"},
@@ -48,10 +51,10 @@ var dataInspectSpec = command.Spec{
 	Short:   "Decode every image and tell what there is: sizes, classes, moments, bad files",
 	Long:    "Inspect decodes every image and tells what there is.\n\n" + formats,
 	Example: "  anisoflight data inspect downloads/afhqv2/train",
-	Options: []command.Option{layoutOption, labelsOption, quietOption},
+	Options: []command.Option{layoutOption, labelsOption, underOption, quietOption},
 	JSON:    true,
 	Run: func(ctx context.Context, e command.Env) error {
-		return runData(ctx, e, "inspect", nil, layoutOption, labelsOption, quietOption)
+		return runData(ctx, e, "inspect", nil, layoutOption, labelsOption, underOption, quietOption)
 	},
 }
 
@@ -76,6 +79,7 @@ var convertOptions = []command.Option{
 	},
 	layoutOption,
 	labelsOption,
+	underOption,
 	{Name: "skip_bad", Kind: command.Toggle, Usage: "leave out images that cannot be read, and name each"},
 	{Name: "replace", Kind: command.Toggle, Usage: "replace what is there"},
 	quietOption,

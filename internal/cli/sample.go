@@ -33,7 +33,7 @@ var sampleRequest = slices.Concat([]command.Option{
 		Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " "),
 		Otherwise: "the schedule's own, else heun", OneOf: api.Solvers,
 	},
-	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, unipc, deis and local"},
+	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, dpmpp3m, unipc, deis and local"},
 	{Name: "variant", Usage: "of unipc: bh1 or bh2", Otherwise: "bh2", OneOf: []string{"bh1", "bh2"}},
 	{
 		Name:      "second_point",
@@ -119,21 +119,7 @@ func runSample(ctx context.Context, e command.Env) error {
 	}
 	fmt.Fprintf(e.Out, "%s: %d images of %d×%d×%d, %d evaluations each\n", e.Text("out"), got.n, got.h, got.w, got.c,
 		got.nfe)
-	if asked := e.Whole("nfe"); asked > int64(got.nfe) {
-		fmt.Fprintf(e.Out, "warning: --nfe %d: whole steps of the solver take %d evaluations; %s\n", asked, got.nfe,
-			cure(fields, asked, got.nfe))
-	}
 	return nil
-}
-
-// cure returns what to do where whole steps take fewer evaluations than asked for: only Heun's midpoint form on the
-// grid schedule has another form that takes odd numbers.
-func cure(fields map[string]any, asked int64, taken int32) string {
-	is := func(name, value string) bool { return fields[name] == nil || fields[name] == value }
-	if asked%2 == 1 && is("solver", "heun") && is("second_point", "midpoint") && is("grid", "schedule") {
-		return fmt.Sprintf("--second-point endpoint takes %d", asked)
-	}
-	return fmt.Sprintf("ask for %d, or give --steps", taken)
 }
 
 // completeSample fills in what a command line may leave out but a request may not.

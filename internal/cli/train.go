@@ -153,6 +153,12 @@ func watch(ctx context.Context, c connect.Connection, e command.Env, run string)
 		e.Log.Info("the batch does not fit the device's memory at once", "microbatch", m.Microbatch,
 			"needed_bytes", m.NeededBytes, "whole_bytes", m.WholeBytes, "available_bytes", m.AvailableBytes)
 	}
+	connect.Notes(e.Err, info.Notes)
+	defer func() { // what was learned may be noise
+		if after, err := c.GetRun(ctx, run); err == nil && len(after.Notes) > len(info.Notes) {
+			connect.Notes(e.Err, after.Notes[len(info.Notes):])
+		}
+	}()
 	p := command.NewProgress(e.Err, e.Log, run)
 	defer p.Close()
 	for m, err := range c.WatchRun(ctx, api.WatchRun{Run: run}) {

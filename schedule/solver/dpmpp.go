@@ -14,8 +14,8 @@ import "math"
 //
 // The widespread 3M has κ = 1 and is of second order; Taylor's expansion gives κ = 2.
 func dpmpp2m(s Settings, c *clock) []link       { return dpmpp(s, c, 2, 1) }
-func dpmpp3m(s Settings, c *clock) []link       { return dpmpp(s, c, 3, 1) }
-func dpmpp3mTaylor(s Settings, c *clock) []link { return dpmpp(s, c, 3, 2) }
+func dpmpp3m(s Settings, c *clock) []link       { return dpmpp(s, c, s.Order, 1) }
+func dpmpp3mTaylor(s Settings, c *clock) []link { return dpmpp(s, c, s.Order, 2) }
 
 func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
 	out := make([]link, c.steps())

@@ -202,7 +202,7 @@ func TestHistory(t *testing.T) {
 		"euler": 1, "heun": 2, "ab": 3, "ipndm": 4, "ipndm_v": 4, "dpmpp2m": 2,
 		"dpmpp3m": 3, "unipc": 4, "deis": 4,
 	} {
-		p := plan(t, Settings{Solver: name, Steps: 9}, edm(t, schedule.DefaultT))
+		p := plan(t, Settings{Solver: name, Steps: 15}, edm(t, schedule.DefaultT))
 		if p.History != want {
 			t.Errorf("%s keeps %d evaluations, want %d", name, p.History, want)
 		}

@@ -97,7 +97,7 @@ func TestLocalWithoutVarianceIsDPMSolver(t *testing.T) {
 		case !s.Corrector && s.Order == 2:
 			known.Solver, known.Order = "dpmpp2m", 0
 		case !s.Corrector && s.Order == 3:
-			known.Solver, known.Order = "dpmpp3m_taylor", 0
+			known.Solver = "dpmpp3m_taylor"
 		case !s.Corrector:
 			known.Solver, known.Order = "euler", 0 // DDIM
 		}

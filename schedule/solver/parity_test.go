@@ -87,12 +87,12 @@ func TestMultistepSolvers(t *testing.T) {
 	}{
 		{"ipndm", Settings{Solver: "ipndm"}, classicIPNDM, "ipndm4"},
 		{"dpmpp2m", Settings{Solver: "dpmpp2m"}, classicDPM(2, 1, true), "dpmpp_2m"},
-		{"dpmpp3m", Settings{Solver: "dpmpp3m"}, classicDPM(3, 1, true), "dpmpp_3m"},
-		{"dpmpp3m not lowered", Settings{Solver: "dpmpp3m", LowerOrderFinal: &no}, classicDPM(3, 1, false), ""},
-		{"dpmpp3m_taylor", Settings{Solver: "dpmpp3m_taylor"}, classicDPM(3, 2, true), "dpmpp_3m_taylor"},
-		{"unipc bh2", Settings{Solver: "unipc"}, classicUniPC(false, true), "unipc3_bh2"},
-		{"unipc bh1", Settings{Solver: "unipc", Variant: BH1}, classicUniPC(true, true), ""},
-		{"unipc not lowered", Settings{Solver: "unipc", LowerOrderFinal: &no}, classicUniPC(false, false), ""},
+		{"dpmpp3m", Settings{Solver: "dpmpp3m", Order: 3}, classicDPM(3, 1, true), "dpmpp_3m"},
+		{"dpmpp3m not lowered", Settings{Solver: "dpmpp3m", Order: 3, LowerOrderFinal: &no}, classicDPM(3, 1, false), ""},
+		{"dpmpp3m_taylor", Settings{Solver: "dpmpp3m_taylor", Order: 3}, classicDPM(3, 2, true), "dpmpp_3m_taylor"},
+		{"unipc bh2", Settings{Solver: "unipc", Order: 3}, classicUniPC(false, true), "unipc3_bh2"},
+		{"unipc bh1", Settings{Solver: "unipc", Order: 3, Variant: BH1}, classicUniPC(true, true), ""},
+		{"unipc not lowered", Settings{Solver: "unipc", Order: 3, LowerOrderFinal: &no}, classicUniPC(false, false), ""},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			q.settings.Grid = Grid{Kind: GridSigma, Sigma: [][]float64{sigma}}

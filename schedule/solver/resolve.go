@@ -21,8 +21,7 @@ func (s Settings) Resolve() (Settings, error) {
 		return s, err
 	}
 	switch {
-	case s.Order == 0:
-		s.Order = m.usual
+	case s.Order == 0: // settled below: it depends on the number of evaluations
 	case m.most == 0:
 		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
 	case s.Order < m.least || s.Order > m.most:
@@ -47,7 +46,20 @@ func (s Settings) Resolve() (Settings, error) {
 	if s.Grid, err = s.Grid.resolve(); err != nil {
 		return s, err
 	}
-	return s.count(m)
+	if s, err = s.count(m); err != nil {
+		return s, err
+	}
+	if s.Order == 0 {
+		s.Order = m.defaultOrder(s.NFE)
+	}
+	return s, nil
+}
+
+// LowersOrder reports whether resolved settings have order 2 where the solver's default is order 2 for so few
+// evaluations, and 3 for more.
+func (s Settings) LowersOrder() bool {
+	m := methods[s.Solver]
+	return m.falters && s.Order == 2 && s.NFE < fewEvaluations
 }
 
 // eulerEnd reports whether the last step of resolved settings is an Euler step.

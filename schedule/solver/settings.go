@@ -9,8 +9,9 @@ const MaxSteps = 100_000
 type Settings struct {
 	// Solver is one of Names; "heun" by default.
 	Solver string
-	// Order of ab (1–3, default 3), ipndm and ipndm_v (1–4, default 4), unipc and
-	// deis (1–3, default 3), and local (1–3, default 2). Other solvers have their own and take none.
+	// Order of ab (1–3, default 3), ipndm and ipndm_v (1–4, default 4), deis (1–3, default 3),
+	// unipc (1–3), dpmpp3m and dpmpp3m_taylor (2–3; of all three default 3, and 2 below 13
+	// evaluations), and local (1–3, default 2). Other solvers have their own and take none.
 	Order int
 	// SecondPoint of heun: Midpoint (in t, the default) or Endpoint. No effect on
 	// other solvers.

@@ -77,6 +77,8 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command.add_argument("path", metavar="PATH", type=Path, help="images, in any format that is read")
     said = "from where: auto (the format's own), listed (in dataset.json), folder (the image's), none (default auto)"
     command.add_argument("--labels", choices=LABELS, default="auto", help=said)
+    said = "read the images in this folder of a folder or zip alone, such as train"
+    command.add_argument("--under", metavar="FOLDER", help=said)
     said = "of the arrays in .npy and .npz: HWC or CHW (default: HWC where the last size is at most 4)"
     command.add_argument("--layout", choices=("HWC", "CHW"), help=said)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -112,7 +114,7 @@ def _units(text: str) -> float | list[float] | str:
 
 
 def _inspect(args: argparse.Namespace) -> None:
-    with open_source(args.path, args.labels, args.layout) as source:
+    with open_source(args.path, args.labels, args.layout, args.under) as source:
         report = inspect(source, not args.quiet)
     print(json.dumps(report, indent=2, ensure_ascii=False) if args.json else "\n".join(_lines(report)))
 
@@ -150,7 +152,7 @@ def _convert(args: argparse.Namespace) -> None:
         raise FileExistsError(f"{out} is there already; --replace replaces it")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-    with open_source(args.path, args.labels, args.layout) as source:
+    with open_source(args.path, args.labels, args.layout, args.under) as source:
         images = Conversion(
             source,
             args.resolution,

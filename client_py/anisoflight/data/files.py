@@ -39,20 +39,20 @@ def folder(path: Path, rule: str) -> Source:
     return _encoded(path, "folder of images", names, read, rule)
 
 
-def archive(path: Path, rule: str, layout: str | None = None) -> Source:
-    """A zip of images, or an .npz."""
+def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -> Source:
+    """A zip of images, of those in its folder `under` alone if that is given, or an .npz."""
     try:
         held = zipfile.ZipFile(path)
     except ZIP_ERRORS as error:
         raise DataError(path, "", f"is no whole zip: {error}") from error
     try:
-        return _archive(path, held, rule, layout)
+        return _archive(path, held, rule, layout, under)
     except BaseException:
         held.close()
         raise
 
 
-def _archive(path: Path, held: zipfile.ZipFile, rule: str, layout: str | None) -> Source:
+def _archive(path: Path, held: zipfile.ZipFile, rule: str, layout: str | None, under: str) -> Source:
     names: dict[str, zipfile.ZipInfo] = {}
     for info in held.infolist():
         if info.is_dir():
@@ -63,6 +63,10 @@ def _archive(path: Path, held: zipfile.ZipFile, rule: str, layout: str | None) -
         if name in names:
             raise DataError(path, name, "is there twice")
         names[name] = info
+    if under:
+        names = {name.removeprefix(f"{under}/"): names[name] for name in names if name.startswith(f"{under}/")}
+        if not names:
+            raise DataError(path, under, "is no folder in this zip")
     if any(PurePosixPath(name).suffix == ".npy" for name in names):
         return arrays.npz(path, held, names, layout)
 

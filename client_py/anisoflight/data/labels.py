@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FILE = "dataset.json"
 MAX_BYTES = 1 << 28
+_SPLITS = {"train", "test", "val", "valid", "validation"}
 
 
 def labels_of(
@@ -32,6 +33,15 @@ def labels_of(
         return _by_list(path, names, listed), ()
     if rule == "listed":
         return None, ()
+    top = {name.partition("/")[0] for name in names if "/" in name}
+    if len(top) > 1 and {name.lower() for name in top} <= _SPLITS:
+        one = "train" if "train" in top else min(top)
+        raise DataError(
+            path,
+            "",
+            f"has the folders {', '.join(sorted(top))}, which are parts of a dataset and no classes; --under {one} "
+            f'(under="{one}" in Python) reads one of them, --labels folder or none reads all',
+        )
     return _by_folder(path, names, lambda name: name.partition("/")[0] if "/" in name else "")
 
 

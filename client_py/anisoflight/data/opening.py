@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from . import arrays, cifar, files, tables
@@ -17,9 +17,12 @@ LABELS = ("auto", "listed", "folder", "none")
 """Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
 
 
-def open_source(path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None) -> Source:
+def open_source(
+    path: str | os.PathLike[str], labels: str = "auto", layout: str | None = None, under: str | None = None
+) -> Source:
     """The images at a path, whose format its content tells. `layout` is that of an array, HWC or CHW; by default the
-    channels are last where the last size is at most 4.
+    channels are last where the last size is at most 4. `under` is a folder in a folder or zip, whose images alone are
+    read, such as "train".
 
     >>> np.savez(folder / "two.npz", images=np.zeros((2, 8, 8, 3), np.uint8), labels=[4, 7])
     >>> with open_source(folder / "two.npz") as source:
@@ -28,7 +31,10 @@ def open_source(path: str | os.PathLike[str], labels: str = "auto", layout: str 
     """
     if labels not in LABELS:
         raise ValueError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
-    source = _open(Path(path), labels, layout)
+    parts = () if under is None else PurePosixPath(under).parts
+    if ".." in parts or PurePosixPath(under or "").is_absolute():
+        raise ValueError(f"under must be a folder in {os.fspath(path)}, got {under!r}")
+    source = _open(Path(path), labels, layout, "/".join(parts))
     if layout is not None and source.format not in (".npy", ".npz"):
         source.close()
         raise DataError(path, "", f"layout is that of .npy and .npz; this is a {source.format}")
@@ -41,8 +47,10 @@ def open_source(path: str | os.PathLike[str], labels: str = "auto", layout: str 
     return source
 
 
-def _open(path: Path, labels: str, layout: str | None) -> Source:
+def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
     if path.is_dir():
+        if under and not (path := path / under).is_dir():
+            raise DataError(path, "", "is no folder; under must be one of those in the folder")
         if arrays.is_stored(path):
             return arrays.stored(path)
         if batches := sorted(path.glob("data_batch_*")):
@@ -50,11 +58,13 @@ def _open(path: Path, labels: str, layout: str | None) -> Source:
         return files.folder(path, labels)
     with path.open("rb") as file:
         head = file.read(512)
+    if under and head[:4] != b"PK\x03\x04":
+        raise DataError(path, "", "has no folders; under is for folders and zips of images")
     match head[:4]:
         case b"":
             raise DataError(path, "", "is empty")
         case b"PK\x03\x04" | b"PK\x05\x06":
-            return files.archive(path, labels, layout)
+            return files.archive(path, labels, layout, under)
         case b"\x93NUM":
             return arrays.npy(path, layout)
         case b"PAR1":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..pictures import Decoder
-
-
-def warn_of_evaluations(asked: int | None, taken: int, options: Mapping[str, Any]) -> None:
-    """Warn where a sampler takes fewer evaluations of the network than were asked for."""
-    if asked is None or taken == asked:
-        return
-    midpoint = {"solver": "heun", "second_point": "midpoint", "grid": "schedule"}
-    ends = asked % 2 and all(options.get(name) in (None, value) for name, value in midpoint.items())
-    cure = f'second_point="endpoint" takes {asked}' if ends else f"ask for {taken}, or give steps"
-    warnings.warn(f"nfe={asked}: whole steps of the solver take {taken} evaluations; {cure}", stacklevel=3)
 
 
 class Sampling(Calls):
@@ -140,10 +129,7 @@ class Sampling(Calls):
                 request["labels"] = integers(labels, "labels").tolist()
             total = n if n is not None else np.size(request.get("labels", []))
             rows = self.table("Sample", request, "sample", "image", total=total, progress=progress)
-        samples = Samples(rows, decode)
-        if len(samples) and guidance in (None, 1):  # else the evaluations of two networks are counted
-            warn_of_evaluations(nfe, int(samples.nfe[0]), request)
-        return samples
+        return Samples(rows, decode)
 
     def denoise(
         self,

@@ -13,12 +13,11 @@ from ..files.schedules import FORMULAS, read_start, read_with_basis
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
 from ..schedule import Schedule
-from ..wire import uploads
+from ..wire import notes, uploads
 from ..wire.calls import frame_of, given
 from ..wire.progress import Bar, followed
 from ..wire.tensors import integers
 from .bases import Bases
-from .sampling import warn_of_evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -216,9 +215,8 @@ class Schedules(Bases):
         file = self.call("PlanSampler", **given(schedule=schedule, label=label, **levels, **options))
         vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
         law = self.schedule(file["schedule"]).start if "start" in file else None
-        plan = Plan(file, vectors, law)
-        warn_of_evaluations(options.get("nfe"), plan.nfe, options)
-        return plan
+        notes.warn(file.get("notes", []))
+        return Plan(file, vectors, law)
 
     def delete_schedule(self, schedule: str) -> None:
         self.call("DeleteSchedule", schedule=schedule)

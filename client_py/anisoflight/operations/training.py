@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..run import Run
+from ..wire import notes
 from ..wire.calls import Calls, frame_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class Training(Calls):
         Settings are the training configuration's own names: model or network, schedule, family, batch, lr,
         schedule_lr, c, T, g0, knots, init, estimator, probes, train_network, seed and so on; each has a default.
         """
-        self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
+        created = self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
+        notes.warn(created.get("notes", []))
         return Run(self, name)
 
     def run(self, name: str) -> Run:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
+from . import notes
 from .progress import Bar, followed, last
 from .retry import RETRY
 from .tensors import batches_of
@@ -86,7 +87,9 @@ class Calls:
         progress: bool = False,
     ) -> pa.Table:
         """All rows of an operation, one chunk per message that has any."""
-        return joined(self.follow(op, request, title or op, unit, total, progress))
+        rows = joined(self.follow(op, request, title or op, unit, total, progress))
+        notes.warn_of(rows)
+        return rows
 
     def exchange(
         self,
@@ -107,7 +110,9 @@ class Calls:
                     events.update(message.event)
                 yield message
 
-        return joined(noted())
+        answered = joined(noted())
+        notes.warn_of(answered)
+        return answered
 
 
 class Listing(pd.DataFrame):

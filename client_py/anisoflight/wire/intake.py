@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..errors import BadRequestError
 from ..samples import ImageTable
+from . import notes
 from .tensors import layout_of, tensor_column, to_numpy
 
 if TYPE_CHECKING:
@@ -173,4 +174,22 @@ def _column(array: np.ndarray[Any, Any], layout: str | None = None) -> pa.FixedS
             "where they are bytes",
             "BAD_TENSOR",
         )
-    return tensor_column(array, layout or layout_of(array.shape[1:]))
+    if layout is None:
+        layout = layout_of(array.shape[1:])
+        _doubt(array.shape[1:], layout)
+    return tensor_column(array, layout)
+
+
+def _doubt(shape: tuple[int, ...], layout: str) -> None:
+    """Warn of a guess at the layout that makes oblong images where the other layout makes square ones."""
+    first, middle, last = shape
+    sides = {"HWC": first == middle, "CHW": middle == last}
+    other = "CHW" if layout == "HWC" else "HWC"
+    if sides[other] and not sides[layout]:
+        (height, width), channels = (shape[:2], last) if layout == "HWC" else (shape[1:], first)
+        moved = "1, -1" if layout == "HWC" else "-1, 1"
+        note = (
+            f"images of shape {shape} are taken as {layout}: {channels} channels of {height}×{width} pixels; give "
+            f'layout="{other}" if the channels are on the other side, or np.moveaxis(images, {moved})'
+        )
+        notes.warn([note])

@@ -26,8 +26,8 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "iPNDM-4": {"solver": "ipndm"},
     "iPNDM-4v": {"solver": "ipndm_v"},
     "2M": {"solver": "dpmpp2m"},
-    "3M": {"solver": "dpmpp3m"},
-    "UniPC-3": {"solver": "unipc"},
+    "3M": {"solver": "dpmpp3m", "order": 3},
+    "UniPC-3": {"solver": "unipc", "order": 3},
     "DEIS-3": {"solver": "deis"},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -37,9 +38,17 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 	return WithServer(ctx, e, func(c Connection) error {
 		p := command.NewProgress(e.Err, e.Log, doing)
 		defer p.Close()
+		said := false
 		for m, err := range c.Get(ctx, op, fields) {
 			if err != nil {
 				return err
+			}
+			if text := m.Schema.Metadata["notes"]; text != "" && !said {
+				var notes []string
+				if err := json.Unmarshal([]byte(text), &notes); err == nil {
+					Notes(e.Err, notes)
+				}
+				said = true
 			}
 			showMeta(p, m.Meta)
 			if m.Batch.Rows > 0 {
@@ -48,6 +57,13 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 		}
 		return nil
 	})
+}
+
+// Notes writes what a reply notes, a line each.
+func Notes(w io.Writer, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
 }
 
 // List returns what one of the client's methods lists.

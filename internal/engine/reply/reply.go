@@ -26,6 +26,14 @@ func Metadata(op string, request any, pairs ...string) map[string]string {
 	return m
 }
 
+// Note puts sentences on defaults that were taken, and on what gives poor results, into a reply's metadata, as a list in
+// JSON. No sentences change nothing.
+func Note(metadata map[string]string, notes []string) {
+	if text, err := json.Marshal(notes); err == nil && len(notes) > 0 {
+		metadata["notes"] = string(text)
+	}
+}
+
 // Normalized returns the pair that tells of values in units of their own, and nothing of images in [−1, 1].
 func Normalized(n *normalization.Affine) []string {
 	if n == nil {

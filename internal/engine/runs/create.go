@@ -44,7 +44,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.placed(ctx, req, training)
+	r, err := s.placed(ctx, req, training, creationNotes(training.Config(), src))
 	if err != nil {
 		training.Close()
 		return nil, err
@@ -53,13 +53,15 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 }
 
 // placed stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
-func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Run) (*Run, error) {
+func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Run, notes []string) (*Run, error) {
 	cfg := training.Config()
 	config, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRun(req.Name, status{State: Created, Created: time.Now().UTC(), Memory: memoryOf(training)}, cfg, config)
+	r := s.newRun(req.Name, status{
+		State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Notes: notes,
+	}, cfg, config)
 	r.train, r.read, r.files = training, true, api.Integrity{State: api.Checked}
 	state, err := training.State(ctx)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -87,6 +89,12 @@ func (r *Run) add(row train.Row) {
 	r.update(func() {
 		r.rows = append(r.rows, row.Values())
 		r.step, r.kimg = row.Step, row.Kimg
+		if r.status.Noisy != "" {
+			return
+		}
+		if r.status.Noisy = noisy(r.rows); r.status.Noisy != "" {
+			r.note = strings.TrimSpace(r.note + " " + r.status.Noisy)
+		}
 	})
 }
 
@@ -109,8 +117,11 @@ func (r *Run) Info() api.RunInfo {
 	info := api.RunInfo{
 		Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: r.step, Kimg: r.kimg,
 		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
-		Restored: s.Restored, Integrity: r.files,
+		Restored: s.Restored, Notes: slices.Clone(s.Notes), Integrity: r.files,
 		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created,
+	}
+	if s.Noisy != "" {
+		info.Notes = append(info.Notes, s.Noisy)
 	}
 	if s.State == Broken {
 		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: s.Error}

@@ -38,6 +38,9 @@ type status struct {
 	Memory  *api.RunMemory `json:"memory,omitempty"`
 	// Restored says that the last state was damaged, and from where the run went on.
 	Restored string `json:"restored,omitempty"`
+	// Notes are sentences on what gives poor results, and Noisy is one on a gradient that is mostly noise.
+	Notes []string `json:"notes,omitempty"`
+	Noisy string   `json:"noisy,omitempty"`
 }
 
 // hashHead and hashTail enclose the SHA-256 in hex that ends status.json. It is that of the file as it were without.

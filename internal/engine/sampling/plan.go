@@ -40,7 +40,11 @@ func Plan(c *catalog.Catalog, req api.PlanSampler) (any, error) {
 		}
 	}
 	out := p.reply()
-	out.Model, out.Start = req.Model, from.Describe()
+	row, err := s.Row(int(labels[0]))
+	if err != nil {
+		return nil, err
+	}
+	out.Model, out.Start, out.Notes = req.Model, from.Describe(), notes(req.Sample, set, s, row, m, p.plan)
 	if !several {
 		out.Version, out.Label, out.PlanNumbers, out.Classes = api.PlanVersion, labels[0], out.Classes[0].PlanNumbers, nil
 	}

@@ -35,6 +35,7 @@ type sampling struct {
 	plans   map[int]*solver.Plan // by row of the schedule
 	plan    *solver.Plan         // one of them: all have equal structure
 	steps   int                  // solver steps
+	set     solver.Settings      // of the sampler, resolved
 	schema  api.Schema
 	h, w, c int
 }
@@ -63,6 +64,9 @@ func (s *sampling) prepare() (err error) {
 	}
 	s.req = onSampler(s.req, s.sched)
 	if s.req.Grid, s.sched, err = s.model.OnLevels(s.req.Grid, s.sched); err != nil {
+		return err
+	}
+	if s.set, err = settingsOf(s.req).Resolve(); err != nil {
 		return err
 	}
 	if s.start, err = starts.New(s.sched, s.req.Start, s.model, s.on.Basis()); err != nil {
@@ -116,7 +120,22 @@ func (s *sampling) resolved() any {
 		r.N, r.Labels = &n, nil
 	}
 	r.Schedule = api.ScheduleRef{Name: s.sched.Name, T: s.req.Schedule.T}
+	r.Order = s.set.Order
 	return r
+}
+
+// note puts the notes on the plan of a label into the reply's metadata.
+func (s *sampling) note(label int32) error {
+	p, err := s.planFor(label)
+	if err != nil {
+		return err
+	}
+	row, err := s.sched.Row(int(label))
+	if err != nil {
+		return err
+	}
+	reply.Note(s.schema.Metadata, notes(s.req, s.set, s.sched, row, s.model, p))
+	return nil
 }
 
 // planFor makes the plan of the schedule's row for a label, once for each row.
@@ -233,6 +252,9 @@ func (s *sampling) check(n int) (rows, bytes int64, err error) {
 		labels = drawable(classes)
 	}
 	if err := s.planAll(labels); err != nil {
+		return 0, 0, err
+	}
+	if err := s.note(labels[0]); err != nil {
 		return 0, 0, err
 	}
 	s.schema.Metadata["steps"] = strconv.Itoa(s.steps)

@@ -122,7 +122,7 @@ func TestChoose(t *testing.T) {
 		b := basisOf(t, sch)
 		sets := []solver.Settings{{Solver: "euler", Steps: 6}, {Solver: "ipndm", Steps: 6}}
 		if sch.J() > 1 {
-			sets = []solver.Settings{{Solver: "heun", Steps: 4}, {Solver: "ab", Steps: 5}, {Solver: "unipc", Steps: 5}}
+			sets = []solver.Settings{{Solver: "heun", Steps: 4}, {Solver: "ab", Steps: 5}, {Solver: "unipc", Order: 3, Steps: 5}}
 		}
 		for _, set := range sets {
 			set, err := set.Resolve()
