@@ -59,7 +59,9 @@ func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Ru
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRun(req.Name, status{State: Created, Created: time.Now().UTC(), Memory: memoryOf(training)}, cfg, config)
+	r := s.newRun(req.Name, status{
+		State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Parameters: training.ParamCount(),
+	}, cfg, config)
 	r.train, r.read, r.files = training, true, api.Integrity{State: api.Checked}
 	state, err := training.State(ctx)
 	if err != nil {
