@@ -28,11 +28,12 @@ const (
 	// fewPerLevel bounds the samplers that are tried on the network for each level: those closest to the Gaussian.
 	fewPerLevel = 3
 	// fewFirst is the number of samples that every try is measured on, or an eighth of all where that is more. As all
-	// see the same latents, the order of the tries changes little after that. Then the fewFinalists best so far, and the
-	// best from noise alone, are measured on all samples.
+	// see the same latents, the order of the tries changes little after that. The fewNext best so far are measured on
+	// twice as many, and of these the fewFinalists best on all; so is the best from noise alone.
 	fewFirst     = 128
+	fewNext      = 10
 	fewFinalists = 3
-	// fewFits bounds the starts that coefficients are fitted from: those that suit the solver local best.
+	// fewFits bounds the starts that coefficients are fitted from.
 	fewFits = 2
 	// fewFit is the number of trajectories that the coefficients of the solver fitted are fitted to, where memory allows,
 	// and fewLeastFit the least that are worth it.
@@ -69,6 +70,7 @@ type try struct {
 	api.FewTry
 	schedule *schedule.Schedule
 	settings solver.Settings
+	first    uint64                     // the first of its samples
 	samples  []*frechet.Sample[float32] // drawn so far, by judge
 }
 
@@ -212,7 +214,8 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	f.work.begin(f.heldBack())
 	for _, t := range []*try{best, against} {
 		held := try{FewTry: api.FewTry{Start: t.Start}, schedule: t.schedule, settings: t.settings}
-		if err := f.draw(ctx, &held, uint64(f.req.Samples), f.req.Samples); err != nil {
+		held.first = uint64(f.req.Samples)
+		if err := f.draw(ctx, &held, f.req.Samples); err != nil {
 			return nil, err
 		}
 		t.Held = &api.FewHeld{Frequencies: held.Frequencies, Edges: held.Edges}
@@ -221,6 +224,7 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	if best.ODEError, err = gaussian.SolutionError(ctx, best.settings, best.schedule, held.Sample); err != nil {
 		return nil, err
 	}
+	f.work.begin(0)
 	out.Chosen, out.Against = best.FewTry, against.FewTry
 	made := plain(best.schedule.WithSampler(schedule.Sampler{
 		Solver: best.settings.Solver, Order: best.settings.Order, NFE: best.NFE,
@@ -232,47 +236,51 @@ func (f *few) choose(ctx context.Context, top float64) (*newSchedule, error) {
 	return made, nil
 }
 
-// race measures the isotropic samplers, those of the solver local, and fitted ones around the best of these, and returns
-// them, the best first. All see the first samples; only those that may still win, and the best from noise, see the rest.
+// race measures the isotropic samplers, those of the solver local, and fitted ones around these, and returns them, the
+// best first. All see the first samples; only those that may still win, and the best from noise, see more.
 func (f *few) race(ctx context.Context, isotropic, local []*try) ([]*try, error) {
 	f.work.begin(f.firstRound())
+	tries := slices.Clone(isotropic)
+	if f.tried(solver.LocalName) {
+		tries = append(tries, local...)
+	}
 	first := f.first()
-	tries := slices.Concat(isotropic, local)
-	for _, t := range tries {
-		if err := f.draw(ctx, t, 0, first); err != nil {
-			return nil, err
-		}
+	if err := f.goOn(ctx, tries, len(tries), first); err != nil {
+		return nil, err
 	}
-	if !f.tried(solver.LocalName) {
-		tries = slices.Clone(isotropic)
-	}
-	rank(tries)
 	f.work.begin(f.fits())
 	for _, t := range f.fitStarts(local) {
 		t, err := f.fitted(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.draw(ctx, t, 0, first); err != nil {
+		if err := f.draw(ctx, t, first); err != nil {
 			return nil, err
 		}
 		tries = append(tries, t)
 		if rank(tries); slices.Index(tries, t) >= fewFinalists {
-			break // a start that suits local less will not win either
+			break // what is fitted from higher noise levels will not win either
 		}
 	}
 	f.work.begin(f.finals())
+	if err := f.goOn(ctx, tries, fewNext, f.second()); err != nil {
+		return nil, err
+	}
+	return tries, f.goOn(ctx, tries, fewFinalists, f.req.Samples)
+}
+
+// goOn measures the best n of ranked tries, and the best from noise alone, on more samples, and ranks all again.
+func (f *few) goOn(ctx context.Context, tries []*try, n, samples int) error {
 	rival := slices.IndexFunc(tries, (*try).fromNoise)
 	for i, t := range tries {
-		if i >= fewFinalists && i != rival {
-			continue
-		}
-		if err := f.draw(ctx, t, uint64(first), f.req.Samples-first); err != nil {
-			return nil, err
+		if i < n || i == rival {
+			if err := f.draw(ctx, t, samples); err != nil {
+				return err
+			}
 		}
 	}
 	rank(tries)
-	return tries, nil
+	return nil
 }
 
 // rank sorts tries: those measured on more samples first, and of these the best.

@@ -94,14 +94,14 @@ func (f *few) local(top float64) (out []*try, err error) {
 	return out, nil
 }
 
-// fitStarts returns the tries of local that coefficients are fitted around: the best, from all noise levels except the
-// lowest.
+// fitStarts returns the tries of local that coefficients are fitted around, from the lowest noise level but one upwards:
+// fitted samplers are best there.
 func (f *few) fitStarts(local []*try) []*try {
 	if !f.tried(solver.FittedName) || f.trajectories() < fewLeastFit || len(local) == 0 {
 		return nil
 	}
 	starts := slices.Clone(local[:len(local)-1])
-	rank(starts)
+	slices.Reverse(starts)
 	return starts[:min(fewFits, len(starts))]
 }
 
@@ -188,13 +188,12 @@ func (f *few) ensemble(t *try, offset uint64, n int) *batch.Ensemble {
 	return e
 }
 
-// draw draws n further samples of a try, the first of them at an offset, and measures its distances to the data set by
-// all so far.
-func (f *few) draw(ctx context.Context, t *try, offset uint64, n int) error {
-	if n == 0 {
+// draw draws further samples of a try, until there are n, and measures its distances to the data set by all of them.
+func (f *few) draw(ctx context.Context, t *try, n int) error {
+	if n -= t.Samples; n <= 0 {
 		return nil
 	}
-	e := f.ensemble(t, offset, n)
+	e := f.ensemble(t, t.first+uint64(t.Samples), n)
 	x, err := e.Along(ctx, plansOf(t.settings, t.schedule), func(_ int, _ []float32, rows int, _ *kernels.Trajectory) error {
 		f.work.add(rows)
 		return nil

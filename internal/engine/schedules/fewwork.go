@@ -41,7 +41,10 @@ func (f *few) plan() {
 }
 
 // first is the number of samples that every try is measured on.
-func (f *few) first() int { return min(f.req.Samples, max(fewFirst, f.req.Samples/4)) }
+func (f *few) first() int { return min(f.req.Samples, max(fewFirst, f.req.Samples/8)) }
+
+// second is the number of samples that the better ones are measured on next.
+func (f *few) second() int { return min(f.req.Samples, 2*f.first()) }
 
 // firstRound is the most evaluations that all tries take which need no fit.
 func (f *few) firstRound() int {
@@ -60,9 +63,10 @@ func (f *few) fits() int {
 	return fewFits * f.req.NFE * (2*f.trajectories()*(substeps+(f.req.NFE+1)/2) + f.first())
 }
 
-// finals is the most evaluations that the tries take which are measured on all samples.
+// finals is the most evaluations of the tries that are measured on more samples.
 func (f *few) finals() int {
-	return (fewFinalists + 1) * (f.req.Samples - f.first()) * f.req.NFE
+	next, all := f.second()-f.first(), f.req.Samples-f.second()
+	return ((fewNext+1)*next + (fewFinalists+1)*all) * f.req.NFE
 }
 
 // heldBack is the number of evaluations for what is reported of the chosen and of the one that it is against.
