@@ -28,11 +28,12 @@ const (
 	// fewPerLevel bounds the samplers that are tried on the network for each level: those closest to the Gaussian.
 	fewPerLevel = 3
 	// fewFirst is the number of samples that every try is measured on, or an eighth of all where that is more. As all
-	// see the same latents, the order of the tries changes little after that. The fewNext best so far are measured on
-	// twice as many, and of these the fewFinalists best on all; so is the best from noise alone.
+	// see the same latents, the order of the tries changes little after that. The fewNext best so far, and all from noise
+	// alone, are measured on twice as many; the fewFinalists best, and the fewRivals best from noise, on all.
 	fewFirst     = 128
 	fewNext      = 10
 	fewFinalists = 3
+	fewRivals    = 2
 	// fewFits bounds the starts that coefficients are fitted from.
 	fewFits = 2
 	// fewFit is the number of trajectories that the coefficients of the solver fitted are fitted to, where memory allows,
@@ -245,7 +246,7 @@ func (f *few) race(ctx context.Context, isotropic, local []*try) ([]*try, error)
 		tries = append(tries, local...)
 	}
 	first := f.first()
-	if err := f.goOn(ctx, tries, len(tries), first); err != nil {
+	if err := f.goOn(ctx, tries, len(tries), 0, first); err != nil {
 		return nil, err
 	}
 	f.work.begin(f.fits())
@@ -263,17 +264,20 @@ func (f *few) race(ctx context.Context, isotropic, local []*try) ([]*try, error)
 		}
 	}
 	f.work.begin(f.finals())
-	if err := f.goOn(ctx, tries, fewNext, f.second()); err != nil {
+	if err := f.goOn(ctx, tries, fewNext, len(tries), f.second()); err != nil {
 		return nil, err
 	}
-	return tries, f.goOn(ctx, tries, fewFinalists, f.req.Samples)
+	return tries, f.goOn(ctx, tries, fewFinalists, fewRivals, f.req.Samples)
 }
 
-// goOn measures the best n of ranked tries, and the best from noise alone, on more samples, and ranks all again.
-func (f *few) goOn(ctx context.Context, tries []*try, n, samples int) error {
-	rival := slices.IndexFunc(tries, (*try).fromNoise)
+// goOn measures the best n of ranked tries, and the best rivals from noise alone, on more samples, and ranks all again.
+func (f *few) goOn(ctx context.Context, tries []*try, n, rivals, samples int) error {
 	for i, t := range tries {
-		if i < n || i == rival {
+		rival := t.fromNoise() && rivals > 0
+		if rival {
+			rivals--
+		}
+		if i < n || rival {
 			if err := f.draw(ctx, t, samples); err != nil {
 				return err
 			}

@@ -66,7 +66,7 @@ func (f *few) fits() int {
 // finals is the most evaluations of the tries that are measured on more samples.
 func (f *few) finals() int {
 	next, all := f.second()-f.first(), f.req.Samples-f.second()
-	return ((fewNext+1)*next + (fewFinalists+1)*all) * f.req.NFE
+	return ((fewNext+2*len(f.isotropicSolvers()))*next + (fewFinalists+fewRivals)*all) * f.req.NFE
 }
 
 // heldBack is the number of evaluations for what is reported of the chosen and of the one that it is against.
