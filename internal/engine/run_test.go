@@ -40,9 +40,9 @@ func TestRunLifeCycle(t *testing.T) {
 		t.Fatalf("a new run is %s", s)
 	}
 	model := act(t, e, "DescribeModel", `{"model":"tiny"}`)
-	info := act(t, e, "GetRun", `{"run":"r"}`)
-	if info["parameters"] != model["parameters"] || info["step_seconds"] != nil {
-		t.Errorf("a new run has %v parameters, %v s a step; its model has %v", info["parameters"], info["step_seconds"],
+	made := act(t, e, "GetRun", `{"run":"r"}`)
+	if made["parameters"] != model["parameters"] || made["step_seconds"] != nil {
+		t.Errorf("a new run has %v parameters, %v s a step; its model has %v", made["parameters"], made["step_seconds"],
 			model["parameters"])
 	}
 	r := get(t, e, "TrainStep", `{"run":"r","steps":3}`)
