@@ -161,6 +161,14 @@ func (c Config) Trainer() kernels.TrainerConfig {
 // Memory returns how the run's steps fit the device.
 func (r *Run) Memory() Memory { return r.memory }
 
+// ParamCount returns the number of trained scalars of the network; 0 of an analytic one.
+func (r *Run) ParamCount() int {
+	if r.net == nil {
+		return 0
+	}
+	return r.net.ParamCount()
+}
+
 // Config returns the configuration with every default filled in.
 func (r *Run) Config() Config { return r.cfg }
 

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 _PATIENCE = 5.0  # seconds for the step that an interrupt falls into; a second interrupt ends the wait
 
 
+def _costs(info: dict[str, Any]) -> dict[str, str]:
+    """What is known of the size of a run's network and of the time of its steps."""
+    known = {}
+    if parameters := info.get("parameters"):
+        known["network"] = f"{parameters:,} parameters"
+    if seconds := info.get("step_seconds"):
+        known["speed"] = f"{seconds:.2g} s a step"
+    return known
+
+
 class Run:
     """A training run on the server, by name. It outlives the client.
 
@@ -40,7 +50,8 @@ class Run:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"Run({self.name!r}, {self.state!r})"
+        info = self.info
+        return ", ".join([f"Run({self.name!r}", repr(info["state"]), *_costs(info).values()]) + ")"
 
     def _repr_html_(self) -> str:
         """State, settings and the loss so far, for notebooks."""
@@ -49,7 +60,7 @@ class Run:
         chosen = {name: info["config"][name] for name in settings if info["config"].get(name)}
         seen = {name: f"{info[name]:.5g}" for name in ("step", "kimg", "target_kimg") if name in info}
         rows = self.metrics()
-        said = table({"state": info["state"], **chosen, **seen})
+        said = table({"state": info["state"], **chosen, **_costs(info), **seen})
         if not len(rows):
             return titled(self, said)
         return titled(self, said + curve(rows["step"], {"loss": rows["loss"]}, "step", "loss", smooth=True))
@@ -149,7 +160,7 @@ class Run:
                     if "steps" not in request and target:
                         total = round(row["step"] * target / row["kimg"])
                         bar.follow({"event": "batch", "done": row["step"], "total": total})
-                    bar.note(f"loss {row['loss']:.3g}")
+                    bar.note(f"{row['seconds']:.2g} s a step, loss {row['loss']:.3g}")
                 yield message
 
         try:

@@ -54,6 +54,18 @@ def test_classifier_features_are_those_of_the_recipe() -> None:
     assert real == pytest.approx(0.74, abs=0.02)  # the floor that the recipe states
 
 
+def test_classifier_features_are_scikit_learns_own() -> None:
+    neural_network = pytest.importorskip("sklearn.neural_network")
+    digits = data.digits()
+    images, labels = digits.train.images[:300], digits.train.labels[:300]
+    passed: list[int] = []
+    features, _ = metrics.classifier_features(images, labels, passed.append)
+    net = neural_network.MLPClassifier((64,), max_iter=metrics.PASSES, random_state=0).fit(metrics.flat(images), labels)
+    hidden = metrics.HiddenUnits(net.coefs_[0], net.intercepts_[0], features.scale)
+    np.testing.assert_allclose(features(images), hidden(images), rtol=0, atol=1e-5)
+    assert all(0 <= done <= metrics.PASSES for done in passed)
+
+
 def test_principal_features_keep_all_variance_with_all_components() -> None:
     patches = data.patches(per_class=100)
     flat = patches.train.images.reshape(200, -1).astype(np.float64)

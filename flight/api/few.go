@@ -54,7 +54,7 @@ type Few struct {
 	Samples int      `json:"samples"` // of each try, and as many held back
 	Chosen  FewTry   `json:"chosen"`
 	Against FewTry   `json:"against"` // the best of the isotropic samplers from noise alone
-	Tries   []FewTry `json:"tries"`   // all, the best first
+	Tries   []FewTry `json:"tries"`   // all, the best first; those dropped early are last
 }
 
 // FewTry is a sampler that was tried. Distances are squared Fréchet distances to the data set over the variance of its
@@ -66,7 +66,9 @@ type FewTry struct {
 	Start    string  `json:"start"`  // standard or matched
 	Levels   string  `json:"levels"` // polynomial: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	// W2 is the distance to the data's own Gaussian, of matched starts.
-	W2          float64 `json:"w2_squared,omitempty"`
+	W2 float64 `json:"w2_squared,omitempty"`
+	// Samples is the number that the distances are of: fewer than the request's where the try was dropped early.
+	Samples     int     `json:"samples"`
 	Frequencies float64 `json:"frequencies"`
 	Edges       float64 `json:"edges"`
 	// Held are the same distances on samples held back, of the chosen and of the one that it is against.

@@ -246,19 +246,24 @@ type DatasetInfo struct {
 
 // RunInfo describes a run.
 type RunInfo struct {
-	Name    string          `json:"name"`
-	State   string          `json:"state"` // created running paused done cancelled failed broken
-	Stage   string          `json:"stage"`
-	Dataset string          `json:"dataset"`
-	Step    int64           `json:"step"`
-	Kimg    float64         `json:"kimg"`
-	Target  float64         `json:"target_kimg,omitempty"` // of a run in the background
-	Error   string          `json:"error,omitempty"`
-	Stopped *Stopped        `json:"stopped,omitempty"` // the last time that it stopped of its own
-	Last    map[string]any  `json:"last,omitempty"`    // the columns of its last row that are finite
-	Created time.Time       `json:"created"`
-	Memory  *RunMemory      `json:"memory,omitempty"` // as it was found when the run was opened last
-	Config  json.RawMessage `json:"config,omitempty"` // GetRun alone
+	Name    string         `json:"name"`
+	State   string         `json:"state"` // created running paused done cancelled failed broken
+	Stage   string         `json:"stage"`
+	Dataset string         `json:"dataset"`
+	Step    int64          `json:"step"`
+	Kimg    float64        `json:"kimg"`
+	Target  float64        `json:"target_kimg,omitempty"` // of a run in the background
+	Error   string         `json:"error,omitempty"`
+	Stopped *Stopped       `json:"stopped,omitempty"` // the last time that it stopped of its own
+	Last    map[string]any `json:"last,omitempty"`    // the columns of its last row that are finite
+	Created time.Time      `json:"created"`
+	Memory  *RunMemory     `json:"memory,omitempty"` // as it was found when the run was opened last
+	// Parameters is the number of trained scalars of the network; absent in runs that older servers made.
+	Parameters int `json:"parameters,omitempty"`
+	// StepSeconds is the median of the last steps, without the first one, which waits for the compiler.
+	StepSeconds float64 `json:"step_seconds,omitempty"`
+
+	Config json.RawMessage `json:"config,omitempty"` // GetRun alone
 
 	StoredStep int64  `json:"stored_step"`           // the step whose state is on the disk
 	StoreError string `json:"store_error,omitempty"` // why the last attempt to store failed; it is repeated

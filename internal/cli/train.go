@@ -153,6 +153,9 @@ func watch(ctx context.Context, c connect.Connection, e command.Env, run string)
 		e.Log.Info("the batch does not fit the device's memory at once", "microbatch", m.Microbatch,
 			"needed_bytes", m.NeededBytes, "whole_bytes", m.WholeBytes, "available_bytes", m.AvailableBytes)
 	}
+	if info.Parameters > 0 {
+		e.Log.Info("training "+run, "parameters", info.Parameters, "kimg", info.Target)
+	}
 	connect.Notes(e.Err, info.Notes)
 	defer func() { // what was learned may be noise
 		if after, err := c.GetRun(ctx, run); err == nil && len(after.Notes) > len(info.Notes) {
@@ -175,7 +178,7 @@ func watch(ctx context.Context, c connect.Connection, e command.Env, run string)
 				note += fmt.Sprintf("%s %.4g ", name, x)
 			}
 		}
-		note += fmt.Sprintf("%.4g GFLOP/s ", column("gflops"))
+		note += fmt.Sprintf("%.2g s a step, %.4g GFLOP/s ", column("seconds"), column("gflops"))
 		if mfu := column("mfu"); !math.IsNaN(mfu) {
 			note += fmt.Sprintf("(%.0f %% of peak) ", 100*mfu)
 		}

@@ -39,7 +39,17 @@ func TestRunLifeCycle(t *testing.T) {
 	if s := state(t, e, "r"); s != runs.Created {
 		t.Fatalf("a new run is %s", s)
 	}
+	model := act(t, e, "DescribeModel", `{"model":"tiny"}`)
+	made := act(t, e, "GetRun", `{"run":"r"}`)
+	if made["parameters"] != model["parameters"] || made["step_seconds"] != nil {
+		t.Errorf("a new run has %v parameters, %v s a step; its model has %v", made["parameters"], made["step_seconds"],
+			model["parameters"])
+	}
 	r := get(t, e, "TrainStep", `{"run":"r","steps":3}`)
+	seconds := column[float64](r, "seconds")[1:] // the first step waits for the compiler
+	if got := act(t, e, "GetRun", `{"run":"r"}`)["step_seconds"]; got != slices.Max(seconds) {
+		t.Errorf("%v s a step, want the larger of %v", got, seconds)
+	}
 	if !slices.Equal(column[int64](r, "step"), []int64{1, 2, 3}) {
 		t.Errorf("steps %v count from 1", column[int64](r, "step"))
 	}

@@ -21,10 +21,14 @@ type Reference struct {
 // NewReference returns the law of images [H, W, C], in one pass. Fewer than two images and
 // images that do not differ in the features are errors.
 func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Reference, error) {
-	mean, cov, n := momentsOf(f, images)
-	if n < 2 {
+	s := newSample[F](f)
+	for im := range images {
+		s.Add(im)
+	}
+	if n := s.moments.N(); n < 2 {
 		return nil, fmt.Errorf("frechet: a reference needs at least two images, got %d", n)
 	}
+	mean, cov := s.moments.Mean(), s.moments.Covariance()
 	r := &Reference{features: f, mean: mean, total: mat.Trace(cov)}
 	if !(r.total > 0) {
 		return nil, fmt.Errorf("frechet: the images do not differ in their %s", f.Name)
@@ -49,10 +53,19 @@ func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Refer
 // total variance. At least two images are needed; less, and values that are not finite, give
 // NaN.
 func (r *Reference) Distance(images iter.Seq[[]float32]) float64 {
-	mean, cov, n := momentsOf(r.features, images)
-	if n < 2 {
+	s := r.NewSample()
+	for im := range images {
+		s.Add(im)
+	}
+	return r.DistanceOf(s)
+}
+
+// DistanceOf is Distance of the images of a sample, which may be added to after it.
+func (r *Reference) DistanceOf(s *Sample[float32]) float64 {
+	if s.moments.N() < 2 {
 		return math.NaN()
 	}
+	mean, cov := s.moments.Mean(), s.moments.Covariance()
 	var half, product mat.Dense
 	half.Mul(r.root, cov)
 	product.Mul(&half, r.root.T())
@@ -76,18 +89,27 @@ func (r *Reference) Distance(images iter.Seq[[]float32]) float64 {
 	return (shift + max(0, spread)) / r.total
 }
 
-// momentsOf returns the moments of the features of images.
-func momentsOf[F float32 | float64](f Features, images iter.Seq[[]F]) ([]float64, *mat.SymDense, int64) {
-	m := basis.NewMoments(1, f.Dims)
-	x, y := make([]float64, f.size), make([]float64, f.Dims)
-	for im := range images {
-		for i, v := range im {
-			if x[i] = float64(v); !f.Unbounded {
-				x[i] = min(max(x[i], -1), 1)
-			}
+// Sample holds the moments of the features of some images.
+type Sample[F float32 | float64] struct {
+	features Features
+	moments  *basis.Moments
+	x, y     []float64 // scratch: an image and its features
+}
+
+// NewSample returns a sample without images, to compare with the reference.
+func (r *Reference) NewSample() *Sample[float32] { return newSample[float32](r.features) }
+
+func newSample[F float32 | float64](f Features) *Sample[F] {
+	return &Sample[F]{f, basis.NewMoments(1, f.Dims), make([]float64, f.size), make([]float64, f.Dims)}
+}
+
+// Add takes one image.
+func (s *Sample[F]) Add(im []F) {
+	for i, v := range im {
+		if s.x[i] = float64(v); !s.features.Unbounded {
+			s.x[i] = min(max(s.x[i], -1), 1)
 		}
-		f.of(x, y)
-		m.Add(y)
 	}
-	return m.Mean(), m.Covariance(), m.N()
+	s.features.of(s.x, s.y)
+	s.moments.Add(s.y)
 }

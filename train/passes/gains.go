@@ -46,10 +46,13 @@ func (set GeodesicSettings) gainLevels() []float64 {
 // the coordinates of the meter's images, q_f = E (flow + ε)_f², in the same pass.
 func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]schedule.Sample, local.Row, error) {
 	d := meter.data
-	var unread error
-	law, err := normal.Measure(d.Height(), d.Width(), d.Channels(), meter.images(ctx, &unread))
-	if err := cmp.Or(unread, ctx.Err(), err); err != nil {
-		return nil, local.Row{}, err
+	law := set.Spectrum
+	if law == nil || set.Family.PerClass {
+		var unread, err error
+		law, err = normal.Measure(d.Height(), d.Width(), d.Channels(), meter.images(ctx, &unread))
+		if err := cmp.Or(unread, ctx.Err(), err); err != nil {
+			return nil, local.Row{}, err
+		}
 	}
 	row := local.Row{Axes: law.Axes, Variance: make([]float64, len(law.Directions))}
 	for f, direction := range law.Directions {
@@ -62,7 +65,7 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 		row.Gain = append(row.Gain, make([]float64, frequencies.Size()))
 	}
 	parts, coordinates := make([][]float64, set.Points), make([]float64, frequencies.Size())
-	err = meter.residualImages(ctx, levels, set.Samples, func(i int, residual []float64) {
+	err := meter.residualImages(ctx, levels, set.Samples, func(i int, residual []float64) {
 		p := i / set.Samples
 		frequencies.Forward(coordinates, residual)
 		at := min(p/n, len(counts)-1)

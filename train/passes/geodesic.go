@@ -7,9 +7,16 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/local"
+	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 	"github.com/anisoflight/anisoflight/train/stats"
+)
+
+// Noise levels that a geodesic is measured at by default, and images at each.
+const (
+	DefaultPoints  = 160
+	DefaultSamples = 24
 )
 
 // GeodesicSettings says which schedule MakeGeodesic makes, and from how much data.
@@ -18,8 +25,8 @@ type GeodesicSettings struct {
 	G0      float64 // default 1e-9
 	C       float64 // of the loss weight; default 1
 	Knots   int     // default 32
-	Points  int     // noise levels, uniform in ln σ; default 160
-	Samples int     // images per noise level; default 24
+	Points  int     // noise levels, uniform in ln σ; default DefaultPoints
+	Samples int     // images per noise level; default DefaultSamples
 	Batch   int     // samples per device program; default 128
 	Seed    uint64
 	// Family says which paths there are; default one, shared. With a basis other than
@@ -28,6 +35,8 @@ type GeodesicSettings struct {
 	// Statistics asks for the gains of the denoiser as well, with basis none alone: of each
 	// class where the family is per class.
 	Statistics bool
+	// Spectrum is that of all images, where Statistics are asked for and it is known; it is measured otherwise.
+	Spectrum *normal.Spectrum
 	// Progress is told of samples done; may be nil.
 	Progress func(done, total int)
 }
@@ -104,8 +113,8 @@ func (set GeodesicSettings) resolved(known schedule.Range) GeodesicSettings {
 	setting.Default(&set.G0, known.G0())
 	setting.Default(&set.C, 1)
 	setting.Default(&set.Knots, schedule.DefaultKnots)
-	setting.Default(&set.Points, 160)
-	setting.Default(&set.Samples, 24)
+	setting.Default(&set.Points, DefaultPoints)
+	setting.Default(&set.Samples, DefaultSamples)
 	setting.Default(&set.Family.Basis, "none")
 	return set
 }

@@ -83,7 +83,7 @@ def ref(args: Namespace) -> None:
         source: Source = Files(args.images)
     else:
         source = ServerDataset(connected(args), args.dataset)
-    features = for_reference(args.features, source, Loading(args.device, args.trust))
+    features = for_reference(args.features, source, Loading(args.device, args.trust), not args.quiet)
     key = {"source": source.identity(), "features": features.hash, "rows": args.rows}
     going = Pass(source, features, state_folder(args.out, key), _pace(args), args.rows)
     seen = going.run("reference")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,50 @@ class Pace:
     progress: bool = True
 
 
+class Expected:
+    """How long a pass over images takes, once some of them have been timed.
+
+    >>> clock = iter([0.0, 1.5, 4.0])
+    >>> expected = Expected(50_000, lambda: next(clock))
+    >>> [expected.after(64, {9}) for _ in range(4)]
+    [None, None, '50,000 images, 9 evaluations each, about 26 minutes', None]
+    """
+
+    _TIMED = 2.0  # seconds; the first batch is not among them: it waits for programs to be compiled
+
+    def __init__(self, count: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._count, self._clock = count, clock
+        self._done, self._from = 0, (0, 0.0)
+        self._said = False
+
+    def after(self, images: int, evaluations: Iterable[int] = ()) -> str | None:
+        """What to say when `images` more have been seen: how much there is to do, once, else None."""
+        if self._said:
+            return None
+        self._done += images
+        now = self._clock()
+        if self._done == images:
+            self._from = images, now
+        first, began = self._from
+        if now - began < self._TIMED:
+            return None
+        self._said = True
+        left = (now - began) / (self._done - first) * (self._count - self._done)
+        each = "".join(f", {nfe} evaluations each" for nfe in sorted(evaluations)[-1:])
+        return f"{self._count:,} images{each}, about {_duration(left)}"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> _duration(48), _duration(1580), _duration(9000)
+    ('48 seconds', '26 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
+
+
 class Pass:
     """One pass over a source. Its state lies in `folder` until `discard`."""
 
@@ -104,8 +149,16 @@ class Pass:
             for rest in self._folder.glob("rows-*"):  # of a pass that another version began
                 rest.unlink()
         bar = Progress(total=count, initial=first, desc=title, unit="image", disable=not self.pace.progress)
+        expected = Expected(count - first)
+
+        def tick(done: int) -> None:
+            bar.update(done)
+            line = expected.after(done, getattr(self.source, "evaluations", ()))
+            if line and self.pace.progress:
+                tqdm.write(f"{title}: {line}")
+
         with bar:
-            for stretch in self._looks(bounds(first, count, self.pace.checkpoint), bar.update):
+            for stretch in self._looks(bounds(first, count, self.pace.checkpoint), tick):
                 self._keep(stretch)
         if self.seen.running.count != count:
             raise FidError(f"{self.seen.running.count} images came where {count} were asked for", "BAD_IMAGES")

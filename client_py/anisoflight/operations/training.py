@@ -24,6 +24,7 @@ class Training(Calls):
 
         Settings are the training configuration's own names: model or network, schedule, family, batch, lr,
         schedule_lr, c, T, g0, knots, init, estimator, probes, train_network, seed and so on; each has a default.
+        The run shows the size of its network at once, and the seconds of a step once it has taken two.
         """
         created = self.call("CreateRun", name=name, stage=stage, dataset=dataset, **settings)
         notes.warn(created.get("notes", []))

@@ -60,7 +60,8 @@ func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Ru
 		return nil, err
 	}
 	r := s.newRun(req.Name, status{
-		State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Notes: notes,
+		State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Parameters: training.ParamCount(),
+		Notes: notes,
 	}, cfg, config)
 	r.train, r.read, r.files = training, true, api.Integrity{State: api.Checked}
 	state, err := training.State(ctx)

@@ -119,6 +119,7 @@ func (r *Run) Info() api.RunInfo {
 		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
 		Restored: s.Restored, Notes: slices.Clone(s.Notes), Integrity: r.files,
 		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created,
+		Parameters: s.Parameters, StepSeconds: stepSeconds(r.rows),
 	}
 	if s.Noisy != "" {
 		info.Notes = append(info.Notes, s.Noisy)
@@ -135,6 +136,29 @@ func (r *Run) Info() api.RunInfo {
 		}
 	}
 	return info
+}
+
+// stepSamples is the number of steps whose median is the time of a step.
+const stepSamples = 15
+
+// stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0 where
+// there are none.
+func stepSeconds(rows [][]float64) float64 {
+	if len(rows) < 2 {
+		return 0
+	}
+	at := slices.Index(train.RowColumns, "seconds")
+	var all []float64
+	for _, row := range rows[max(1, len(rows)-stepSamples):] {
+		if !math.IsNaN(row[at]) {
+			all = append(all, row[at])
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // Note returns what whoever uses the run next is to be told, once, else "".

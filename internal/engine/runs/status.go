@@ -36,6 +36,8 @@ type status struct {
 	Error   string         `json:"error,omitempty"`
 	Stopped *api.Stopped   `json:"stopped,omitempty"`
 	Memory  *api.RunMemory `json:"memory,omitempty"`
+	// Parameters is that of api.RunInfo.
+	Parameters int `json:"parameters,omitempty"`
 	// Restored says that the last state was damaged, and from where the run went on.
 	Restored string `json:"restored,omitempty"`
 	// Notes are sentences on what gives poor results, and Noisy is one on a gradient that is mostly noise.

@@ -125,7 +125,7 @@ func (r *Run) open(ctx context.Context) error {
 	}
 	r.remember(state)
 	r.update(func() {
-		r.status.Memory = memoryOf(r.train)
+		r.status.Memory, r.status.Parameters = memoryOf(r.train), r.train.ParamCount()
 		if r.keeper.lost { // the steps since then are lost, too
 			r.step, r.kimg, r.rows, r.keeper.lost = state.Step, float64(state.Seen)/1000, wholeRows(state.Rows), false
 		}

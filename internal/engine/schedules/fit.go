@@ -65,7 +65,8 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	return made, nil
 }
 
-// fitter is one fit: of its samples the first third is fitted to, the second chooses the ridge, the last judges.
+// fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there are
+// any, judge.
 type fitter struct {
 	ctx         context.Context
 	run         *batch.Ensemble
@@ -108,11 +109,13 @@ func (f *fitter) all(local catalog.Schedule, set solver.Settings) (*solver.Fitte
 		plan.Stages[i] = st
 	}
 	told := &api.Fit{NFE: n, Samples: f.samples}
-	if told.Local, err = f.judge(base, target[n-1]); err != nil {
-		return nil, nil, err
-	}
-	if told.Fitted, err = f.judge(&plan, target[n-1]); err != nil {
-		return nil, nil, err
+	if len(f.run.Rows) > 2*f.samples {
+		if told.Local, err = f.judge(base, target[n-1]); err != nil {
+			return nil, nil, err
+		}
+		if told.Fitted, err = f.judge(&plan, target[n-1]); err != nil {
+			return nil, nil, err
+		}
 	}
 	out := &solver.Fitted{Sigma: sigma}
 	for _, st := range plan.Stages {

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["Features", "Loading", "for_calc", "for_reference"]
 
 
-def for_reference(name: str, source: Source, loading: Loading) -> Features:
-    """The features that a reference is made with: a network's file, or a built-in fitted to its images."""
-    return builtin.fitted(name, source) if builtin.is_builtin(name) else _load(name, loading)
+def for_reference(name: str, source: Source, loading: Loading, progress: bool = False) -> Features:
+    """The features that a reference is made with: a network's file, or a built-in fitted to its images.
+
+    `progress` shows a bar while a built-in is fitted.
+    """
+    return builtin.fitted(name, source, progress) if builtin.is_builtin(name) else _load(name, loading)
 
 
 def for_calc(name: str | None, reference: Reference, loading: Loading) -> Features:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
-from ...compare.metrics import HiddenUnits, Principal, classifier_features, flat
+from ...compare.metrics import PASSES, HiddenUnits, Principal, classifier_features, flat
 from ...images import to_float
 from ...moments import RunningMoments
 from ..errors import FidError, needs
@@ -77,8 +78,8 @@ def restored(name: str, arrays: Mapping[str, Any]) -> Builtin:
     return _principal(name, shape, Principal(arrays["mean"], arrays["basis"]))
 
 
-def fitted(name: str, source: Source) -> Builtin:
-    """The features of that name, fitted to the images of a source."""
+def fitted(name: str, source: Source, progress: bool = False) -> Builtin:
+    """The features of that name, fitted to the images of a source; `progress` shows a bar where that takes a while."""
     first = next(iter(source.read(0, 1)))
     shape = first.shape[1:]
     values = int(np.prod(shape))
@@ -89,7 +90,7 @@ def fitted(name: str, source: Source) -> Builtin:
         return Builtin(name, shape, values, {}, flat)
     if match := _PCA.fullmatch(name):
         return _pca(name, shape, int(match[1]), source)
-    return _classified(shape, source)
+    return _classified(shape, source, progress)
 
 
 def _pca(name: str, shape: tuple[int, ...], k: int, source: Source) -> Builtin:
@@ -102,13 +103,14 @@ def _pca(name: str, shape: tuple[int, ...], k: int, source: Source) -> Builtin:
     return _principal(name, shape, Principal.of(running.moments(), k))
 
 
-def _classified(shape: tuple[int, ...], source: Source) -> Builtin:
+def _classified(shape: tuple[int, ...], source: Source, progress: bool) -> Builtin:
     labels = source.labels()
     if labels is None:
         raise FidError("features classifier are fitted to labelled images; these have no labels", "BAD_FEATURES")
     images = to_float(np.concatenate(list(source.read(0, source.count))))
     try:
-        units, _ = classifier_features(images, labels)
+        with tqdm(total=PASSES, desc="fitting the classifier", unit="pass", disable=not progress) as bar:
+            units, _ = classifier_features(images, labels, lambda done: bar.update(done - bar.n))
     except ImportError:
         raise needs("scikit-learn", "features classifier") from None
     return _classifier(shape, units)
