@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -155,7 +156,7 @@ class Pass:
             bar.update(done)
             line = expected.after(done, getattr(self.source, "evaluations", ()))
             if line and self.pace.progress:
-                tqdm.write(f"{title}: {line}")
+                bar.write(f"{title}: {line}", file=sys.stderr)
 
         with bar:
             for stretch in self._looks(bounds(first, count, self.pace.checkpoint), tick):
