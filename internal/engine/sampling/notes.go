@@ -35,6 +35,10 @@ func notes(
 				"schedule {\"edm\":{\"T\":%.9g}} begins there", known, m.Shape.Range.T()))
 		}
 	}
+	if ref := asked.Schedule; m != nil && ref.Name == "edm" && ref.T == api.DefaultT && s.T() < api.DefaultT {
+		out = append(out, fmt.Sprintf("schedule edm begins at noise level %.6g, the highest that the network knows, in "+
+			"place of 80", math.Sqrt(s.T())))
+	}
 	if note := jump(set, s, row, p); note != "" {
 		out = append(out, note)
 	}
