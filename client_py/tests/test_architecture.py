@@ -1,10 +1,8 @@
-"""What docs/architecture.md says of the tree, and how large its rooms are at most."""
+"""What docs/architecture.md says of the tree."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -66,40 +64,6 @@ def test_a_panic_in_a_goroutine_ends_nothing_else() -> None:
                     body = "\n".join(lines[i : i + 8])
                     assert "safely.Do(" in body or "recovered(" in body, f"{place}:{i + 1}"
     assert found > 5
-
-
-MOST_FILES = 25
-
-
-def large(files: list[str]) -> dict[str, int]:
-    """The folders that hold more than `MOST_FILES` files of a kind, of Go or Python, tests apart."""
-    count = Counter(
-        (str(path.parent), path.suffix)
-        for path in map(Path, files)
-        if path.suffix in (".go", ".py")
-        and not path.name.endswith("_test.go")
-        and path.parts[:2] != ("client_py", "tests")
-    )
-    return {folder: n for (folder, _), n in count.items() if n > MOST_FILES}
-
-
-def test_no_package_has_more_than_25_files() -> None:
-    there = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    files = [name for name in there if (ROOT / name).exists()]
-    assert len(files) > 500
-    assert large(files) == {}
-
-
-def test_a_package_of_26_files_is_too_large() -> None:
-    many = [f"a/{i}.go" for i in range(26)]
-    assert large(many) == {"a": 26}
-    assert large([*many[1:], "a/x_test.go", "a/data.csv"]) == {}
 
 
 def test_the_walks_name_what_is_there() -> None:

@@ -61,8 +61,8 @@ const (
 
 // jump returns a sentence on the first step of a plan that is more than mostJump times lower in noise level than the
 // one before, and more than EDM's rule with as many noise levels would go from there, so that EDM's own grid never is.
-// What was chosen by its caller or for its solver (a list, a table, a schedule whose nodes were made for few steps) is
-// not judged.
+// The last step is not judged: every sampler goes from where it is to the image. Neither is what was chosen by its
+// caller or for its solver: a list, a table, a schedule whose nodes were made for few steps.
 func jump(set solver.Settings, s catalog.Schedule, row int, p *solver.Plan) string {
 	switch set.Grid.Kind {
 	case solver.GridT, solver.GridSigma, solver.GridTable:
@@ -81,7 +81,7 @@ func jump(set solver.Settings, s catalog.Schedule, row int, p *solver.Plan) stri
 		return ""
 	}
 	width := (root(schedule.DefaultSigmaMax) - root(schedule.DefaultSigmaMin)) / float64(n-1)
-	for i := range n {
+	for i := range n - 1 {
 		from, to := s.Sigma(row, p.T[i]), s.Sigma(row, p.T[i+1])
 		rest := root(from) - width
 		if from < jumpsAbove || rest <= 0 || from <= mostJump*to || from/to <= math.Pow(root(from)/rest, rho)*1.01 {
