@@ -57,6 +57,7 @@ func cutByDefault(s catalog.Schedule, p *solver.Plan, known float64) bool {
 const (
 	mostJump   = 5
 	jumpsAbove = 0.5
+	smallT     = 400 // σ = 20
 )
 
 // jump returns a sentence on the first step of a plan that is more than mostJump times lower in noise level than the
@@ -87,9 +88,12 @@ func jump(set solver.Settings, s catalog.Schedule, row int, p *solver.Plan) stri
 		if from < jumpsAbove || rest <= 0 || from <= mostJump*to || from/to <= math.Pow(root(from)/rest, rho)*1.01 {
 			continue
 		}
-		return fmt.Sprintf("step %d of %d goes from noise level %.3g to %.3g at once, %.3g times lower, and samples "+
-			"suffer from more than %d; take a schedule of smaller T, such as 400, more evaluations, or a schedule of "+
-			"kind few", i+1, n, from, to, from/to, mostJump)
+		cure := "take more evaluations, or a schedule of kind few"
+		if s.T() > smallT {
+			cure = fmt.Sprintf("take a schedule of smaller T, such as %d, more evaluations, or a schedule of kind few", smallT)
+		}
+		return fmt.Sprintf("step %d of %d goes from noise level %.3g to %.3g at once, %.3g times lower; samples may suffer "+
+			"from more than %d; %s", i+1, n, from, to, from/to, mostJump, cure)
 	}
 	return ""
 }
