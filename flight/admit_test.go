@@ -169,8 +169,8 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// TestHandshake: a token that is sent as the password of any user comes back as the header of later calls, as arrow-go's
-// and others' clients want it. A server without tokens takes every password, and what it answers.
+// TestHandshake: a token that is sent as the password of any user comes back as the header of later calls, as
+// arrow-go's and others' clients want it. A server without tokens takes every password, and what it answers.
 func TestHandshake(t *testing.T) {
 	guarded, tokens := guardedServer(t, Config{})
 	for what, s := range map[string]*testServer{"tokens": guarded, "no tokens": serve(t, Config{})} {

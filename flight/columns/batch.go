@@ -117,8 +117,8 @@ func bytesOf[N number](v []N) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(n)))
 }
 
-// Batch looks at a received record as a batch of schema s, without copying more than integers that are widened. A record that holds a null, or whose
-// columns are shorter than it claims, is BAD_TENSOR.
+// Batch looks at a received record as a batch of schema s, without copying more than integers that are widened. A
+// record that holds a null, or whose columns are shorter than it claims, is BAD_TENSOR.
 func Batch(s api.Schema, r arrow.RecordBatch) (api.Batch, error) {
 	b := api.Batch{Rows: int(r.NumRows()), Cols: make([]any, len(s.Columns))}
 	for i, c := range s.Columns {

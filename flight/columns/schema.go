@@ -54,8 +54,8 @@ func arrowType(c api.Column) (arrow.DataType, error) {
 	return value, nil
 }
 
-// FromArrow returns the schema of what a client sends. Columns of other types than travel have the Type 0: the operation
-// says which type it takes, and Batch refuses them. Columns of shorter integers arrive as Int64.
+// FromArrow returns the schema of what a client sends. Columns of other types than travel have the Type 0: the
+// operation says which type it takes, and Batch refuses them. Columns of shorter integers arrive as Int64.
 func FromArrow(s *arrow.Schema) api.Schema {
 	out := api.Schema{Metadata: s.Metadata().ToMap()}
 	for _, f := range s.Fields() {

@@ -38,7 +38,8 @@ var (
 )
 
 // New returns the type of tensors of the shape, with numbers of type value. dimNames names the dimensions in order and
-// may be empty. The numbers are declared non-nullable, as arrow-rs demands; received ones may be either. The product of the shape, the numbers in one row, must fit Arrow's int32.
+// may be empty. The numbers are declared non-nullable, as arrow-rs demands; received ones may be either. The product of
+// the shape, the numbers in one row, must fit Arrow's int32.
 func New(value arrow.DataType, shape []int, dimNames []string) (*Type, error) {
 	n, err := size(shape)
 	if err != nil {
@@ -130,8 +131,8 @@ func (*Type) Deserialize(storage arrow.DataType, data string) (arrow.ExtensionTy
 		return nil, &Error{"the description has no shape"}
 	}
 	if m.Permutations != nil {
-		return nil, &Error{"the key \"permutations\" is not supported: leave it out, and send the tensor in the order of its " +
-			"memory"}
+		return nil, &Error{"the key \"permutations\" is not supported: leave it out, and send the tensor in the " +
+			"order of its memory"}
 	}
 	for i, p := range m.Permutation {
 		if p != i || len(m.Permutation) != len(m.Shape) {

@@ -71,8 +71,8 @@ func TestServerKilledUnderTrain(t *testing.T) {
 		_ = server.Wait()
 	})
 	train := []string{"train", "--name", "r", "--data", dir}
-	status, _, stderr := call(t, append(train, "--stage", "pretrain", "--dataset", "bars", "--batch", "8", "--kimg", "1000",
-		"--network", tinyNetwork)...)
+	status, _, stderr := call(t, append(train, "--stage", "pretrain", "--dataset", "bars", "--batch", "8",
+		"--kimg", "1000", "--network", tinyNetwork)...)
 	killed.Wait()
 	want := "the run r is kept up to its last checkpoint; go on with: anisoflight train --name r --resume --data " + dir
 	if status == 0 || !strings.Contains(stderr, want) {

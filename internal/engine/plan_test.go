@@ -60,7 +60,8 @@ func TestPlanSampler(t *testing.T) {
 	}
 	for i, part := range both.Classes {
 		one, err := plan(`{"schedule":"two","label":` + strconv.Itoa(i) + `,"solver":"euler","steps":2}`)
-		if err != nil || !slices.Equal(part.Labels, []int32{int32(i)}) || !reflect.DeepEqual(part.PlanNumbers, one.PlanNumbers) {
+		if err != nil || !slices.Equal(part.Labels, []int32{int32(i)}) ||
+			!reflect.DeepEqual(part.PlanNumbers, one.PlanNumbers) {
 			t.Errorf("class %d of two: %v, %+v, alone %+v", i, err, part, one)
 		}
 	}

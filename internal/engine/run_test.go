@@ -356,8 +356,8 @@ func TestCancelRunEndsTrainStep(t *testing.T) {
 	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
 }
 
-// TestPausedMeansStartable: a run is running until a TrainStep whose caller has left has ended, and paused when it may be
-// started.
+// TestPausedMeansStartable: a run is running until a TrainStep whose caller has left has ended, and paused when it may
+// be started.
 func TestPausedMeansStartable(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")

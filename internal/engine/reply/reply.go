@@ -26,8 +26,8 @@ func Metadata(op string, request any, pairs ...string) map[string]string {
 	return m
 }
 
-// Note puts sentences on defaults that were taken, and on what gives poor results, into a reply's metadata, as a list in
-// JSON. No sentences change nothing.
+// Note puts sentences on defaults that were taken, and on what gives poor results, into a reply's metadata, as a list
+// in JSON. No sentences change nothing.
 func Note(metadata map[string]string, notes []string) {
 	if text, err := json.Marshal(notes); err == nil && len(notes) > 0 {
 		metadata["notes"] = string(text)

@@ -23,7 +23,8 @@ func creationNotes(cfg train.Config, src train.Sources) []string {
 		}
 	}
 	frozen := cfg.TrainNetwork != nil && !*cfg.TrainNetwork
-	if frozen && cfg.Family.Basis != "none" && src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1) {
+	isotropic := src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1)
+	if frozen && isotropic && cfg.Family.Basis != "none" {
 		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that "+
 			"differs by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+
 			"take a family of basis none", cfg.Model))

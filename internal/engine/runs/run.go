@@ -141,8 +141,8 @@ func (r *Run) Info() api.RunInfo {
 // stepSamples is the number of steps whose median is the time of a step.
 const stepSamples = 15
 
-// stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0 where
-// there are none.
+// stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0
+// where there are none.
 func stepSeconds(rows [][]float64) float64 {
 	if len(rows) < 2 {
 		return 0

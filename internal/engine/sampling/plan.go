@@ -201,8 +201,8 @@ func checkLevels(s catalog.Schedule, g api.Grid) error {
 	if p := s.Provenance(); p != nil && p.Model != nil {
 		why = fmt.Sprintf("was made for the model %q, which is not here with the same weights", p.Model.Name)
 	}
-	return api.Errorf(api.BadRequest, "model is missing, on whose noise levels the sampler depends, and the schedule %q %s",
-		s.Name, why).
+	return api.Errorf(api.BadRequest,
+		"model is missing, on whose noise levels the sampler depends, and the schedule %q %s", s.Name, why).
 		WithHint("Give model, or sigma_min and sigma_max, the noise levels that a network outside the server was trained on.")
 }
 

@@ -94,8 +94,8 @@ func (f *few) local(top float64) (out []*try, err error) {
 	return out, nil
 }
 
-// fitStarts returns the tries of local that coefficients are fitted around, from the lowest noise level but one upwards:
-// fitted samplers are best there.
+// fitStarts returns the tries of local that coefficients are fitted around, from the lowest noise level but one
+// upwards: fitted samplers are best there.
 func (f *few) fitStarts(local []*try) []*try {
 	if !f.tried(solver.FittedName) || f.trajectories() < fewLeastFit || len(local) == 0 {
 		return nil
@@ -194,10 +194,11 @@ func (f *few) draw(ctx context.Context, t *try, n int) error {
 		return nil
 	}
 	e := f.ensemble(t, t.first+uint64(t.Samples), n)
-	x, err := e.Along(ctx, plansOf(t.settings, t.schedule), func(_ int, _ []float32, rows int, _ *kernels.Trajectory) error {
+	count := func(_ int, _ []float32, rows int, _ *kernels.Trajectory) error {
 		f.work.add(rows)
 		return nil
-	})
+	}
+	x, err := e.Along(ctx, plansOf(t.settings, t.schedule), count)
 	if err != nil {
 		return err
 	}

@@ -65,8 +65,8 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	return made, nil
 }
 
-// fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there are
-// any, judge.
+// fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there
+// are any, judge.
 type fitter struct {
 	ctx         context.Context
 	run         *batch.Ensemble

@@ -62,7 +62,8 @@ func shaped(in api.Schema, shape []int) (api.Schema, error) {
 	image := in.Columns[i]
 	switch {
 	case shape == nil && image.Kind != api.Tensor:
-		return in, api.Errorf(api.BadTensor, "Column \"image\" must be %s, or fixed_size_list with shape in the request, got %s",
+		return in, api.Errorf(api.BadTensor,
+			"Column \"image\" must be %s, or fixed_size_list with shape in the request, got %s",
 			input.Wanted(input.Images()...), input.Given(image))
 	case shape == nil || image.Kind == api.Tensor && slices.Equal(shape, image.Shape):
 		return in, nil
@@ -91,8 +92,8 @@ func declared(req api.PutDataset, in api.Schema, form data.Form) (*normalization
 			err = n.Fits(form.Channels)
 		}
 		if err != nil || n == nil || !form.Float {
-			return nil, api.Errorf(api.BadRequest, "The schema's metadata normalization must be mean and scale of the channels of "+
-				"float32 images, got %.200s", text).WithHint("Leave it out, or give mean and scale in the request.")
+			return nil, api.Errorf(api.BadRequest, "The schema's metadata normalization must be mean and scale of the "+
+				"channels of float32 images, got %.200s", text).WithHint("Leave it out, or give mean and scale in the request.")
 		}
 		return n, nil
 	}
