@@ -41,7 +41,7 @@ def _ways() -> tuple[Programs, Programs]:
 def test_whole_graphs_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Second derivatives, recorded as one graph; compiled by Dynamo alone, since a C++ compiler takes minutes."""
     real = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda of: real(of, backend="eager"))
+    monkeypatch.setattr(torch, "compile", lambda of, mode=None: real(of, backend="eager"))
     eager, whole = _ways()
     for name in ("vjp", "double", "step-full"):
         want, got = eager.outputs(name), whole.outputs(name)

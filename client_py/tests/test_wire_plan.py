@@ -73,3 +73,19 @@ def test_a_request_for_samples_is_one_for_a_plan(flight: fl.FlightClient, model:
 )
 def test_what_is_wrong_has_a_code(flight: fl.FlightClient, request_: dict[str, Any], code: str) -> None:
     assert wire.code(lambda: wire.act(flight, "PlanSampler", request_)) == code
+
+
+def test_a_start_at_another_noise_level_is_noted(flight: fl.FlightClient) -> None:
+    """EDM's schedule begins at 80, whatever the network knows above it, and below where it knows less."""
+
+    def made(sigma_max: float, schedule: Any) -> dict[str, Any]:
+        levels = {"sigma_min": 0.01, "sigma_max": sigma_max}
+        return wire.act(flight, "PlanSampler", {**levels, "schedule": schedule, "solver": "euler", "steps": 18})[-1]
+
+    (note,) = made(157, "edm")["notes"]
+    assert '{"edm":{"T":24649}} begins there' in note
+    whole = made(157, {"edm": {"T": 24649}})
+    assert whole["init"] == [157]
+    assert "notes" not in whole
+    (note,) = made(20, "edm")["notes"]
+    assert "schedule edm begins at noise level 20, the highest that the network knows" in note

@@ -32,7 +32,7 @@ func notes(
 	if m != nil && m.Shape.Range.Known() {
 		if _, known := m.Shape.Range.Ends(); cutByDefault(s, p, known) {
 			out = append(out, fmt.Sprintf("sampling begins at noise level 80 by default, and the network knows levels up to "+
-				"%.6g; schedule {\"edm\":{\"T\":%.9g}} begins there", known, m.Shape.Range.T()))
+				"%.6g; schedule {\"edm\":{\"T\":%.9g}} begins there", known, known*known))
 		}
 	}
 	if ref := asked.Schedule; m != nil && ref.Name == "edm" && ref.T == api.DefaultT && s.T() < api.DefaultT {
