@@ -22,7 +22,7 @@ from .stages import Clock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SHORT = "digits and few; about five minutes on two cores (FULL=1 or --full: patches, too, in about twelve)"
+SHORT = "digits and few; about four minutes on two cores (FULL=1 or --full: patches, too, in about twelve)"
 FULL = "digits and patches; about twelve minutes on two cores"
 
 
