@@ -38,9 +38,9 @@ solver on the data's own Gaussian, started from the data's own law at several no
 levels; and beside them the same solvers from noise alone. Of those it keeps what comes
 closest to the data set, by two Fréchet distances that need no network: of the low
 frequencies, and of the differences between neighbouring pixels. The table has them on
-the samples of the choice and on as many that it has not seen. At 16×16 with 1.3 M
-parameters 5 evaluations take two and a half minutes on two cores; the time grows with
-the cost of an evaluation.
+the samples of the choice and on as many that it has not seen. At 16×16 with 1.4 M
+parameters 5 evaluations take 95 s on two quiet cores; the time grows with the cost of
+an evaluation.
 
 The schedule knows its start and its solver: sample along it with nfe alone.`,
 	Example: `  anisoflight schedule few --name few --model digits --dataset digits --nfe 5
