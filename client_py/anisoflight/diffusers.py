@@ -296,7 +296,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return np.array([self.network.time(sigma) for sigma in stage.sigma.tolist()])
 
     def _times(self, device: Any) -> Any:
-        """[nfe], or [nfe, B] of images of several classes that have noise levels of their own."""
+        """[nfe], or [nfe, B] of images of several classes with different noise levels."""
         times = np.array([self._time(stage) for stage in self._stepper.stages])
         return torch.tensor(times, dtype=torch.float32, device=device)
 

@@ -50,7 +50,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class MixedStage:
-    """One evaluation of the network at images of several classes that have noise levels of their own."""
+    """One evaluation of the network at images of several classes with different noise levels."""
 
     t: Array
     """[B], the schedule time of each image."""

@@ -108,7 +108,7 @@ class Stepper:
         """[J] standard deviations at the start, with the noise that a first stage with churn adds."""
         found = [part.starts for part in self._divided]
         if any(starts != found[0] for starts in found):
-            raise ValueError("the classes start at noise levels of their own: begin with start(noise)")
+            raise ValueError("the classes start at different noise levels: begin with start(noise)")
         return found[0]
 
     @property

@@ -361,7 +361,7 @@ def test_json_is_json(document: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_go_is_compiled(document: str) -> None:
-    """A Go block stands, but for its indentation, in a test or a program of the repository, unless it is a program:
+    """A Go block stands, apart from its indentation, in a test or a program of the repository, unless it is a program:
     client_py/languages builds those, and the blocks of other languages."""
     for block in blocks(document):
         if block.language == "go" and not block.code.startswith("package main"):

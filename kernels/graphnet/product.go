@@ -80,7 +80,7 @@ func (c *call) multiply(x, y value) value {
 	return plain(n)
 }
 
-// spread returns x with its axes of size one, but for the last two, in the sizes that they have in y.
+// spread returns x with its axes of size one, except the last two, in the sizes that they have in y.
 func spread(x, y value) value {
 	to, other := x.dims(), y.dims()
 	for i := range to[:len(to)-2] {

@@ -1,7 +1,7 @@
 """What a recorded program computes of no input and of nothing that is trained: torch does it once, at export.
 
 Only what the server may have no rule for is stored. The rest stays operations: that keeps the names of buffers, and a
-file from which weights can be drawn anew.
+file from which weights can be drawn again.
 """
 
 from __future__ import annotations
