@@ -102,8 +102,8 @@ func TestWalkThrough(t *testing.T) {
 	}
 	arrays := filepath.Join(out, "bars.npz")
 	for want, args := range map[string][]string{
-		"2 evaluations; --second-point endpoint takes 3": {"--nfe", "3"},
-		"3 evaluations; ask for 3, or give --steps":      {"--nfe", "4", "--second-point", "endpoint"},
+		"take 2 evaluations; second_point endpoint takes 3": {"--nfe", "3"},
+		"take 3 evaluations; ask for 3, or give steps":      {"--nfe", "4", "--second-point", "endpoint"},
 	} {
 		args = append([]string{"sample", "--model", "learned", "--n", "1", "--out", picture}, args...)
 		if got := must(t, dir, args...); !strings.Contains(got, want) {
