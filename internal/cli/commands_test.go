@@ -106,8 +106,9 @@ func TestWalkThrough(t *testing.T) {
 		"take 3 evaluations; ask for 3, or give steps":      {"--nfe", "4", "--second-point", "endpoint"},
 	} {
 		args = append([]string{"sample", "--model", "learned", "--n", "1", "--out", picture}, args...)
-		if got := must(t, dir, args...); !strings.Contains(got, want) {
-			t.Errorf("%q does not warn of %s", got, want)
+		status, _, notes := call(t, append(args, "--data", dir, "--device", "go")...)
+		if status != 0 || !strings.Contains(notes, want) {
+			t.Errorf("status %d, %q does not warn of %s", status, notes, want)
 		}
 	}
 	must(t, dir, "sample", "--model", "learned", "--n", "5", "--seed", "7", "--nfe", "3", "--second-point", "endpoint",
