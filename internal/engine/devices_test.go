@@ -48,7 +48,7 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 	}
 }
 
-// TestSamplesOfSeveralDevices: requests side by side, and the buckets of a long one, go to all devices, with the bytes
+// TestSamplesOfSeveralDevices: requests side by side, and the buckets of a long one, go to all devices, with the samples
 // of one. Weights come to a device when it first needs them, and leave all devices with their model.
 func TestSamplesOfSeveralDevices(t *testing.T) {
 	dir := t.TempDir()
@@ -77,8 +77,8 @@ func TestSamplesOfSeveralDevices(t *testing.T) {
 	}
 	all.Wait()
 	for i, body := range bodies {
-		if want := get(t, one, "Sample", body); got[i] == nil || !reflect.DeepEqual(got[i].cols, want.cols) {
-			t.Errorf("%s: four devices give other bytes than one", body)
+		if want := get(t, one, "Sample", body); !sameSamples(got[i], want) {
+			t.Errorf("%s: four devices give other samples than one", body)
 		}
 	}
 	during := held(t, four)

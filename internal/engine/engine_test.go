@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -80,6 +82,31 @@ type rows struct {
 	n      int
 	cols   map[string]any
 	events []api.Event
+}
+
+// sameSamples reports whether float32 samples are the same within the rounding of a row by its place in a batch, which
+// XLA has on processors without AVX-512, and all other columns to the bit.
+func sameSamples(got, want *rows) bool {
+	const tolerance = 1e-5
+	if got == nil || got.n != want.n || len(got.cols) != len(want.cols) {
+		return false
+	}
+	for name, column := range want.cols {
+		x, float := column.([]float32)
+		if !float {
+			if !reflect.DeepEqual(got.cols[name], column) {
+				return false
+			}
+			continue
+		}
+		y := got.cols[name].([]float32)
+		for i := range x {
+			if math.Abs(float64(x[i]-y[i])) > tolerance*max(1, math.Abs(float64(x[i]))) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // collect runs a job to its end.

@@ -22,8 +22,8 @@ from .stages import Clock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SHORT = "digits and few; about four minutes on two cores (FULL=1 or --full: patches, too, in about twelve)"
-FULL = "digits and patches; about twelve minutes on two cores"
+SHORT = "digits and few; about four minutes on two cores (FULL=1 or --full: patches, too, in about a quarter of an hour)"
+FULL = "digits and patches; about a quarter of an hour on two cores"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
