@@ -48,8 +48,8 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 	}
 }
 
-// TestSamplesOfSeveralDevices: requests side by side, and the buckets of a long one, go to all devices, with the samples
-// of one. Weights come to a device when it first needs them, and leave all devices with their model.
+// TestSamplesOfSeveralDevices: requests side by side, and the buckets of a long one, go to all devices, with the
+// samples of one. Weights come to a device when it first needs them, and leave all devices with their model.
 func TestSamplesOfSeveralDevices(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)

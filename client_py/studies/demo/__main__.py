@@ -22,8 +22,8 @@ from .stages import Clock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SHORT = "digits and few; about four minutes on two cores (FULL=1 or --full: patches, too, in about a quarter of an hour)"
-FULL = "digits and patches; about a quarter of an hour on two cores"
+SHORT = "digits and few; about four minutes on two cores (FULL=1 or --full: patches, too, in about 15)"
+FULL = "digits and patches; about 15 minutes on two cores"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
