@@ -85,7 +85,7 @@ type rows struct {
 }
 
 // sameSamples reports whether float32 samples are the same within the rounding of a row by its place in a batch, which
-// XLA has on processors without AVX-512, and all other columns to the bit.
+// XLA has on some processors, and all other columns to the bit.
 func sameSamples(got, want *rows) bool {
 	const tolerance = 1e-5
 	if got == nil || got.n != want.n || len(got.cols) != len(want.cols) {

@@ -47,8 +47,8 @@ func network(t *testing.T, dev *device.Device) Network {
 }
 
 // Within batches of one size a row's values are the same to the bit wherever it lies and whatever lies beside it. That
-// is what lets requests share a batch without changing each other's samples. The arithmetic is Go's: on processors
-// without AVX-512, XLA rounds the last bits of a row by its place.
+// is what lets requests share a batch without changing each other's samples. The arithmetic is Go's: on some
+// processors XLA rounds the last bits of a row by its place.
 func TestRowsAreIndependent(t *testing.T) {
 	net := network(t, devicetest.PureGo(t))
 	size, r := net.On.Pixels(), rand.New(rand.NewPCG(1, 2))
