@@ -26,8 +26,8 @@ func notes(
 			set.NFE, cure))
 	}
 	if asked.Order == 0 && set.LowersOrder() {
-		out = append(out, fmt.Sprintf("order is 2 by default with solver %s below 13 evaluations, where order 3 can do worse "+
-			"on real networks; give order 3 to take it", set.Solver))
+		out = append(out, fmt.Sprintf("order is 2 by default with solver %s below 13 evaluations, where order 3 can do "+
+			"worse on real networks; give order 3 to take it", set.Solver))
 	}
 	if m != nil && m.Shape.Range.Known() {
 		if _, known := m.Shape.Range.Ends(); cutByDefault(s, p, known) {
