@@ -11,8 +11,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/processestest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/kernels/processes/processestest"
 )
 
 // takeSteps takes steps as every process of a job, and returns what process 0 reports and what the last step of each

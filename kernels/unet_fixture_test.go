@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule/basis"

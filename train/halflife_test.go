@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )

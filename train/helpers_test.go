@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/traintest"

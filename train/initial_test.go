@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"

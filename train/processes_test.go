@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/processestest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/kernels/processes/processestest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )

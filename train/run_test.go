@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"

@@ -3,8 +3,8 @@ package bench
 import (
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // TestEstimator: the table has every mode, compares with explicit, and a second reverse pass needs more memory than

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 )
 
 // held returns the bytes of buffers on each device.

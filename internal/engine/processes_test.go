@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/processestest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/kernels/processes/processestest"
 )
 
 // followed opens an engine as the first of two processes, and follows its run r as the second until that ends.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/recipe"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 const configs = "../../configs"

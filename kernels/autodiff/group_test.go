@@ -8,8 +8,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // TestGroupedConvolutionIsRefused: a rule that is wrong to second order would be

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 )
 
 // TestMatmulPeakIsMeasuredOnce: unknown at first, then the same number for good, and at

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // library compiles C source into a shared library at path.

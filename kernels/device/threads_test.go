@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // Threads that the plugin has started take no signals: Go's handlers would run on their stacks. Go's own threads have

@@ -8,8 +8,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // TestOutputsOfSeveralDevices pins how go-xla returns them: one of each, in order. Programs with more are refused.

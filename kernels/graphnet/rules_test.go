@@ -11,8 +11,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
-	"github.com/anisoflight/anisoflight/kernels/autodiff/gradcheck"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/internal/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 

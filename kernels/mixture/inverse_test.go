@@ -11,9 +11,9 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // TestInverseDerivatives compares S^{-1}, ln|S| and their first and second

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/kernels/autodiff/gradcheck"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/kernels/internal/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/processestest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/kernels/processes/processestest"
 )
 
 // together runs do as each of n processes.

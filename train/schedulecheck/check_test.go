@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // TestTheEstimatorPasses: with seeds that the bounds were not chosen by.

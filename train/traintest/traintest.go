@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"

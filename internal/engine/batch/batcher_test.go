@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 )
 

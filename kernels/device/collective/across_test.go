@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/processestest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/collective"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/kernels/processes/processestest"
 )
 
 // TestAcrossIsSum: two processes of two devices have the bits of four devices, on every device; also of sums that are

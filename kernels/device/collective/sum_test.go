@@ -15,9 +15,9 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/collective"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 // draws returns vectors of very different sizes, so that every order of adding them rounds differently.

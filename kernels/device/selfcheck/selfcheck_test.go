@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/device/devicetest"
 )
 
 func TestRun(t *testing.T) {

@@ -5,7 +5,7 @@
 //
 //	dev := devicetest.Open(t)
 //
-// It may import the testing package and kernels/device only, and only tests import it.
+// It imports the testing package and kernels/device only, and only tests import it.
 package devicetest
 
 import (

@@ -1,6 +1,6 @@
 // Package processestest joins goroutines as if each were a process, for tests.
 //
-// It may import kernels/processes only, and only tests import it.
+// It imports kernels/processes only, and only tests import it.
 package processestest
 
 import (
