@@ -1,0 +1,195 @@
+"""Compares samples, plans, schedules and training rows with a record of an earlier version.
+
+Usage: python tests/record.py [--write]
+
+Every value is compared to the bit. On a processor other than the one of the record XLA may round differently; the
+greatest difference is printed, so that rounding can be told from a change. `--write` makes a new record: only after a
+change that CHANGELOG names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import conftest
+import numpy as np
+import pyarrow.flight as fl
+import wire
+
+HERE = Path(__file__).parent
+PROGRAM = HERE.parents[1] / "bin" / "anisoflight"
+RECORD = HERE / "testdata" / "record.npz"
+
+SOLVERS = ["euler", "heun", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis", "local"]
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "geodesic-g": {"kind": "geodesic", "model": "exact", "dataset": "blocks", "samples": 64, "points": 12, "T": 400},
+    "geodesic-dct": {
+        "kind": "geodesic",
+        "model": "exact",
+        "dataset": "blocks",
+        "samples": 64,
+        "points": 12,
+        "T": 400,
+        "basis": "dct",
+        "k": 16,
+        "per_class": True,
+    },
+    "geodesic-statistics": {
+        "kind": "geodesic",
+        "model": "exact",
+        "dataset": "blocks",
+        "samples": 64,
+        "points": 12,
+        "statistics": True,
+    },
+    "weight": {"kind": "weight", "sigma": [0.01, 1, 50], "weight": [1, 2, 0.5]},
+    "log-linear": {"kind": "log-linear", "T": 400},
+    "cosine": {"kind": "cosine", "T": 400},
+    "gaussian": {"kind": "gaussian", "dataset": "blocks", "solver": "dpmpp2m", "nfe": 5, "T": 400},
+    "start": {"kind": "start", "dataset": "blocks", "sigma_max": 10},
+    "fit": {"kind": "fit", "model": "exact", "schedule": "geodesic-statistics", "nfe": 5, "samples": 64},
+    "few": {
+        "kind": "few",
+        "model": "exact",
+        "dataset": "blocks",
+        "nfe": 4,
+        "samples": 128,
+        "solvers": ["ipndm", "dpmpp2m"],
+    },
+}
+MEASURED = ["seconds", "gflops", "mfu"]  # columns of a run's rows that no two runs share
+
+
+def samples() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Requests of Sample, each with the name of its entry."""
+    for solver in SOLVERS:
+        of = "geodesic-statistics" if solver == "local" else "geodesic-g"
+        yield f"{solver} on a schedule", {"solver": solver, "schedule": of, "steps": 5}
+        yield (
+            f"{solver} on the grid edm",
+            {"solver": solver, "grid": "edm", "steps": 5, "schedule": {"edm": {"T": 400}}}
+            | ({"schedule": of} if solver == "local" else {}),
+        )
+        if solver != "local":
+            yield f"{solver} on a schedule per class", {"solver": solver, "schedule": "geodesic-dct", "steps": 5}
+            yield f"{solver}, polynomial", {"solver": solver, "grid": "polynomial", "nfe": 6}
+    churn = {"S_churn": 4, "S_min": 0.01, "S_max": 10, "S_noise": 1.003}
+    yield "heun with churn", {"solver": "heun", "grid": "edm", "steps": 6, **churn}
+    yield "heun, endpoint", {"solver": "heun", "second_point": "endpoint", "schedule": "geodesic-dct", "steps": 4}
+    yield "unipc bh1", {"solver": "unipc", "variant": "bh1", "nfe": 8, "order": 3}
+    yield "ipndm, first step for nothing", {"solver": "ipndm", "grid": "polynomial", "nfe": 5, "afs": True}
+    yield "guided", {"solver": "heun", "steps": 3, "guidance": 2.0, "grid": "edm"}
+    for name in ("weight", "log-linear", "cosine", "start"):
+        yield f"heun on {name}", {"solver": "heun", "schedule": name, "steps": 5}
+    yield "dpmpp2m on gaussian", {"solver": "dpmpp2m", "schedule": "gaussian", "nfe": 5}
+    yield "fitted", {"solver": "fitted", "schedule": "fit", "nfe": 5}
+    yield "few", {"schedule": "few", "nfe": 4}
+
+
+def numbers(value: Any) -> list[float]:
+    """The numbers of a JSON value, in order."""
+    if isinstance(value, dict):
+        return [number for key in sorted(value) for number in numbers(value[key])]
+    if isinstance(value, list):
+        return [number for inner in value for number in numbers(inner)]
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+def schedules(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
+    wire.act(client, "MakeModel", {"name": "exact", "dataset": "blocks", "floor": 0.05})
+    for name, request in SCHEDULES.items():
+        wire.act(client, "MakeSchedule", {"name": name, **request})
+        (file,) = wire.act(client, "ExportSchedule", {"schedule": name})
+        kept = {key: file[key] for key in ("T", "g0", "theta", "paths", "energy") if key in file}
+        yield f"schedule {name}", np.array(numbers(kept))
+
+
+def training(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
+    common = {"dataset": "blocks", "batch": 8, "kimg": 1, "T": 400}
+    runs: dict[str, dict[str, Any]] = {
+        "pretrain": {"stage": "pretrain", "network": wire.NETWORK, "lr": 5e-3},
+        "isotropic": {"stage": "isotropic", "model": "trained", "knots": 8},
+        "anisotropic": {
+            "stage": "anisotropic",
+            "model": "trained",
+            "knots": 8,
+            "family": {"basis": "dct", "k": 16, "per_class": True},
+        },
+    }
+    for name, settings in runs.items():
+        wire.act(client, "CreateRun", {"name": name, **common, **settings})
+        rows = wire.get(client, "TrainStep", {"run": name, "steps": 12}).table.drop_columns(MEASURED)
+        yield f"run {name}", np.array([column.to_pylist() for column in rows.columns], float)
+        wire.act(client, "SaveModel", {"run": name, "name": "trained" if name == "pretrain" else name})
+    for name in runs:
+        model = "trained" if name == "pretrain" else name
+        reply = wire.get(client, "Sample", {"model": model, "n": 4, "steps": 5, "dtype": "float32"})
+        yield f"samples of run {name}", wire.numbers(reply.table["sample"])
+
+
+def observe(device: str) -> Iterator[tuple[str, np.ndarray]]:
+    """What a server on a device answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [PROGRAM, "serve", "--data", folder, "--listen", "127.0.0.1:0", "--device", device]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stderr is not None
+                log = iter(server.stderr.readline, "")
+                address = next(
+                    match[1] for line in log if (match := re.search(r"listening on (?:grpc://)?(\S+:\d+)", line))
+                )
+                with fl.FlightClient(f"grpc://{address}") as client:
+                    images, labels = conftest.pictures(64)
+                    table = wire.table(image=wire.tensor(images), label=wire.int32(labels))
+                    wire.put(client, fl.FlightDescriptor.for_path("datasets", "blocks"), table)
+                    yield from schedules(client)
+                    for name, request in samples():
+                        reply = wire.get(client, "Sample", {"model": "exact", "n": 4, "dtype": "float32", **request})
+                        yield name, wire.numbers(reply.table["sample"])
+                        if "S_churn" not in request and "guidance" not in request:
+                            (plan,) = wire.act(client, "PlanSampler", {"model": "exact", "label": 1, **request})
+                            yield f"plan, {name}", np.array(numbers(plan))
+                    yield from training(client)
+            finally:
+                server.terminate()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="make a new record")
+    parser.add_argument("--device", choices=["go", "cpu"], help="one device alone")
+    options = parser.parse_args()
+    seen = {f"{device}: {name}": value for device in ("go", "cpu") if options.device in (None, device)
+            for name, value in observe(device)}  # fmt: skip
+    if options.write:
+        np.savez_compressed(RECORD, **{name: np.asarray(value) for name, value in seen.items()})
+        print(f"{len(seen)} entries in {RECORD}")
+        return 0
+    changed = 0
+    with np.load(RECORD) as record:
+        wanted = [name for name in record.files if options.device in (None, name.split(":")[0])]
+        for name in wanted:
+            have, want = seen.get(name), record[name]
+            if have is None:
+                print(f"{name}: missing")
+            elif have.shape != want.shape:
+                print(f"{name}: shape {have.shape}, was {want.shape}")
+            elif not np.array_equal(have, want, equal_nan=True):
+                print(f"{name}: differs by at most {np.nanmax(np.abs(have - want)):.3g}")
+            else:
+                continue
+            changed += 1
+    print(json.dumps({"entries": len(wanted), "changed": changed}))
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
