@@ -15,8 +15,9 @@ import pickles
 import pytest
 
 import anisoflight
-from anisoflight.convert import BadModelError, convert, verify
+from anisoflight.convert import BadModelError, convert
 from anisoflight.convert.__main__ import main
+from anisoflight.convert.folder import verify
 from anisoflight.errors import NameTakenError, ServerStartError
 from anisoflight.serve import find_binary
 

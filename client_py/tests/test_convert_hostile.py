@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.synchronize  # noqa: F401 (tqdm imports it with its first bar)
 import os
 import random
 import resource

@@ -1,6 +1,6 @@
 """EDM checkpoints as model folders, without executing anything that is in them.
 
-A pickle is a program: it names functions and has them called. Here it is read as data, by a machine that can neither
+A pickle is a program: it names functions and has them called. Here it is read as data, by an unpickler that can neither
 import nor call; docs/checkpoints.md says what is accepted.
 
     from anisoflight.convert import convert
@@ -28,12 +28,11 @@ from .errors import (
     UnsafePickleError,
     UnsupportedNetworkError,
 )
-from .machine import Budget, Machine
 from .names import IN_CHECKPOINTS
 from .network import choose, complete, config_of, state_of, summary
 from .torchfile import LEGACY, ZIP, read_torch
+from .unpickler import Budget, Unpickler
 from .values import Module
-from .verify import verify
 
 __all__ = [
     "BadCheckpointError",
@@ -114,7 +113,7 @@ def convert(
         with folders.appearing(target, replace) as made:
             folders.write_config(made, settings)
             weights = folders.write_weights(made, state, digest.hexdigest(), 4 * len(data), bar.update)
-            parameters = verify(made, binary)["parameters"] if check else values
+            parameters = folders.verify(made, binary)["parameters"] if check else values
     return Conversion(target, settings, len(state), parameters, digest.hexdigest(), weights, check)
 
 
@@ -133,10 +132,10 @@ def _read(data: memoryview) -> Any:
         return read_torch(data, IN_CHECKPOINTS, budget)
     if data[0] != 0x80:
         raise BadCheckpointError("the file is neither a pickle of protocol 2 or later nor one of torch.save")
-    machine = Machine(data, IN_CHECKPOINTS, None, budget)
-    found = machine.run()
-    if machine.end != len(data):
-        raise BadCheckpointError(f"the file goes on for {len(data) - machine.end:,} bytes after its pickle")
+    unpickler = Unpickler(data, IN_CHECKPOINTS, None, budget)
+    found = unpickler.load()
+    if unpickler.end != len(data):
+        raise BadCheckpointError(f"the file goes on for {len(data) - unpickler.end:,} bytes after its pickle")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The model folder: written beside its place, and put there whole."""
+"""The model folder: written beside its place, checked by the program that knows models, and put there whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,12 +17,14 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from ..errors import NameTakenError
+from ..errors import NameTakenError, ServerStartError
+from ..serve import find_binary
 from .errors import BadModelError, UnsafePickleError
 from .values import Tensor
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _WEIGHT = np.dtype("<f4")
+_SHOWN = 10  # faults of a model in a message
 
 
 @contextlib.contextmanager
@@ -97,3 +100,31 @@ def _stored(path: Path) -> str:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def verify(folder: Path, binary: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """What `anisoflight model check --json` says of a model folder that is sound; else a BadModelError."""
+    try:
+        program = find_binary(binary)
+        done = subprocess.run(
+            [program, "model", "check", "--json", os.fspath(folder)], capture_output=True, text=True, check=False
+        )
+    except (ServerStartError, OSError) as error:
+        says = error.message if isinstance(error, ServerStartError) else str(error)
+        raise ServerStartError(
+            f"the weights cannot be compared with the configuration: {says}. With --no-verify they are not compared "
+            "until a server loads the model",
+            "SERVER_START",
+        ) from error
+    try:
+        found = json.loads(done.stdout)
+        faults = found["faults"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ServerStartError(
+            f"{program} model check failed: {done.stderr.strip()[-2000:]}", "SERVER_START"
+        ) from error
+    if faults:
+        lines = [": ".join(fault[part] for part in ("file", "tensor", "reason") if part in fault) for fault in faults]
+        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        raise BadModelError("\n  ".join(["the weights do not fit the configuration:", *lines[:_SHOWN], *more]))
+    return found

@@ -5,15 +5,12 @@ This is the whole list. A name is matched with its module, to the letter; the ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .errors import BadCheckpointError, UnsafePickleError
-from .machine import Machine, Names, clip
 from .torchfile import STORAGES, read_torch
+from .unpickler import Budget, Maker, Named, Names, clip
 from .values import Inert, Module, Scalars, Storage, Tensor
-
-Maker = Callable[[Machine, tuple[Any, ...]], Any]
 
 _DTYPES = ("float32", "float16", "float64", "int64", "uint8", "bool")
 
@@ -22,7 +19,7 @@ def _bad(name: str) -> BadCheckpointError:
     return BadCheckpointError(f"the pickle calls {name} with arguments that are not a checkpoint's")
 
 
-def _persistent(machine: Machine, args: tuple[Any, ...]) -> Module:
+def _persistent(budget: Budget, args: tuple[Any, ...]) -> Module:
     """An object of EDM's persistence layer; the source text that lies beside its state is not looked at."""
     match args:
         case ({"type": "class", "class_name": str(name), "state": dict(state)},):
@@ -33,7 +30,7 @@ def _persistent(machine: Machine, args: tuple[Any, ...]) -> Module:
 
 
 def _container(name: str) -> Maker:
-    def make(machine: Machine, args: tuple[Any, ...]) -> Module:
+    def make(budget: Budget, args: tuple[Any, ...]) -> Module:
         if args:
             raise _bad(name)
         return Module(name)
@@ -41,20 +38,20 @@ def _container(name: str) -> Maker:
     return make
 
 
-def _reconstructor(machine: Machine, args: tuple[Any, ...]) -> Any:
+def _reconstructor(budget: Budget, args: tuple[Any, ...]) -> Any:
     """copyreg._reconstructor(cls, object, None), by which protocol 2 makes objects."""
     match args:
-        case (cls, base, None) if getattr(base, "name", None) == "object":
-            return machine.call(cls, ())
+        case (Named() as cls, Named(name="object"), None):
+            return cls()
     raise _bad("copyreg._reconstructor")
 
 
-def _dict(machine: Machine, args: tuple[Any, ...]) -> dict[Any, Any]:
+def _dict(budget: Budget, args: tuple[Any, ...]) -> dict[Any, Any]:
     match args:
         case ():
             return {}
         case (list(items),):
-            machine.budget.spend(len(items))
+            budget.spend(len(items))
             found = {}
             for item in items:
                 match item:
@@ -66,56 +63,56 @@ def _dict(machine: Machine, args: tuple[Any, ...]) -> dict[Any, Any]:
     raise _bad("a dict")
 
 
-def _set(machine: Machine, args: tuple[Any, ...]) -> set[Any]:
+def _set(budget: Budget, args: tuple[Any, ...]) -> set[Any]:
     match args:
         case () | ([],):
             return set()
         case (list(items),) if all(isinstance(item, str | int | float) for item in items):
-            machine.budget.spend(len(items))
+            budget.spend(len(items))
             return set(items)
     raise _bad("a set")
 
 
-def _tensor(machine: Machine, args: tuple[Any, ...]) -> Tensor:
+def _tensor(budget: Budget, args: tuple[Any, ...]) -> Tensor:
     match args:
         case (Storage() as storage, int(offset), tuple(shape), tuple(strides), *_):
             return Tensor(storage, offset, shape, strides).check()
     raise _bad("torch._utils._rebuild_tensor_v2")
 
 
-def _parameter(machine: Machine, args: tuple[Any, ...]) -> Tensor:
+def _parameter(budget: Budget, args: tuple[Any, ...]) -> Tensor:
     match args:
         case (Tensor() as tensor, *_):
             return tensor
     raise _bad("torch._utils._rebuild_parameter")
 
 
-def _load_from_bytes(machine: Machine, args: tuple[Any, ...]) -> Any:
+def _load_from_bytes(budget: Budget, args: tuple[Any, ...]) -> Any:
     match args:
         case (memoryview() | bytes() as data,):
-            return read_torch(memoryview(data), IN_STORAGES, machine.budget)
+            return read_torch(memoryview(data), IN_STORAGES, budget)
     raise _bad("torch.storage._load_from_bytes")
 
 
-def _dtype(machine: Machine, args: tuple[Any, ...]) -> Scalars:
+def _dtype(budget: Budget, args: tuple[Any, ...]) -> Scalars:
     match args:
         case (str(code), *_):
             return Scalars(clip(code))
     raise _bad("numpy.dtype")
 
 
-def _scalar(machine: Machine, args: tuple[Any, ...]) -> int | float | bool:
+def _scalar(budget: Budget, args: tuple[Any, ...]) -> int | float | bool:
     match args:
         case (Scalars() as kind, memoryview() | bytes() as data):
             return kind.value(memoryview(data))
     raise _bad("numpy's scalar")
 
 
-def _encode(machine: Machine, args: tuple[Any, ...]) -> bytes:
+def _encode(budget: Budget, args: tuple[Any, ...]) -> bytes:
     """_codecs.encode(text, "latin1"), by which protocol 2 writes bytes."""
     match args:
         case (str(text), "latin1"):
-            machine.budget.spend(len(text) // 256)
+            budget.spend(len(text) // 256)
             try:
                 return text.encode("latin1")
             except UnicodeEncodeError:
@@ -124,14 +121,14 @@ def _encode(machine: Machine, args: tuple[Any, ...]) -> bytes:
 
 
 def _storage_class(name: str) -> Maker:
-    def make(machine: Machine, args: tuple[Any, ...]) -> Any:
+    def make(budget: Budget, args: tuple[Any, ...]) -> Any:
         raise UnsafePickleError(f"the pickle calls torch.{name}, which files only mention")
 
     return make
 
 
 def _inert(name: str) -> Maker:
-    return lambda machine, args: Inert(name)
+    return lambda budget, args: Inert(name)
 
 
 # What the pickle inside torch.storage._load_from_bytes may name.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .errors import BadCheckpointError, UnsupportedNetworkError
-from .machine import clip
+from .unpickler import clip
 from .values import Module, Tensor
 
 ACCEPTED = "Accepted are EDMPrecond, VPPrecond and VEPrecond around SongUNet (DDPM++, NCSN++) or DhariwalUNet (ADM)"

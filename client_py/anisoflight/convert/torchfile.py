@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .errors import BadCheckpointError, UnsafePickleError
-from .machine import Budget, Machine, Named, Names
+from .unpickler import Budget, Named, Names, Unpickler
 from .values import Storage
 
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -52,23 +52,10 @@ def read_torch(data: memoryview, names: Names, budget: Budget) -> Any:
 def _storage_of(pid: Any) -> tuple[str, Storage]:
     """Key and storage, still empty, of a persistent id."""
     match pid:
-        case ("storage", Named() as kind, str(key), str(), int(size)) | (
-            "storage",
-            Named() as kind,
-            str(key),
-            str(),
-            int(size),
-            None,
-        ) if size >= 0:
-            return key, Storage(_element(kind), size)
-    raise BadCheckpointError("a persistent id is not that of a storage")
-
-
-def _element(named: Any) -> np.dtype[Any]:
-    """The element type of a storage's class, as a persistent id names it."""
-    if getattr(named, "module", None) == "torch" and named.name in STORAGES:
-        return np.dtype(STORAGES[named.name])
-    raise BadCheckpointError("a storage is of no class that torch has")
+        case ("storage", Named(module="torch", name=kind), str(key), str(), int(size), *rest):
+            if size >= 0 and kind in STORAGES and rest in ([], [None]):
+                return key, Storage(np.dtype(STORAGES[kind]), size)
+    raise BadCheckpointError("a persistent id is not that of a storage of torch")
 
 
 def _read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:
@@ -81,9 +68,9 @@ def _read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:
     end = 0
     parts = []
     for known in ({}, {}, {}, names, {}):
-        machine = Machine(data, known, persistent if known else None, budget, end)
-        parts.append(machine.run())
-        end = machine.end
+        unpickler = Unpickler(data, known, persistent if known else None, budget, end)
+        parts.append(unpickler.load())
+        end = unpickler.end
     _, protocol, facts, found, keys = parts
     if protocol != 1001 or not isinstance(facts, dict) or facts.get("little_endian") is not True:
         raise BadCheckpointError("a torch file is of another protocol, or of a big-endian machine")
@@ -129,7 +116,7 @@ def _read_zip(data: memoryview, names: Names, budget: Budget) -> Any:
             storages[key] = storage
         return storages[key]
 
-    return Machine(_entry(data, entries[roots[0] + "data.pkl"]), names, persistent, budget).run()
+    return Unpickler(_entry(data, entries[roots[0] + "data.pkl"]), names, persistent, budget).load()
 
 
 def _entry(data: memoryview, info: zipfile.ZipInfo) -> memoryview:
@@ -147,17 +134,11 @@ def _entry(data: memoryview, info: zipfile.ZipInfo) -> memoryview:
     return data[begin : begin + info.file_size]
 
 
-class _View(io.RawIOBase):
+class _View:
     """A memoryview as the file that zipfile wants."""
 
     def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
@@ -169,8 +150,8 @@ class _View(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
-    def readinto(self, buffer: Any) -> int:
-        found = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(found)] = found
+    def read(self, size: int = -1) -> bytes:
+        end = len(self._data) if size < 0 else self._at + size
+        found = bytes(self._data[self._at : end])
         self._at += len(found)
-        return len(found)
+        return found

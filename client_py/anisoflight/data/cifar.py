@@ -1,4 +1,4 @@
-"""CIFAR-10: Python's and binary batches, in files and in a tar. Pickles are read by `convert.machine`: nothing runs."""
+"""CIFAR-10: Python's and binary batches, in files and in a tar. Pickles are read by `convert`: nothing runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..convert.errors import ConvertError
-from ..convert.machine import Machine, Names
 from ..convert.names import IN_CHECKPOINTS
+from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
 from .arrays import rows
 from .errors import DataError
@@ -103,7 +103,7 @@ def _batch(data: bytes) -> tuple[Array, Array]:
 
 def _pickled(data: bytes) -> tuple[Array, Array]:
     """A dict with data, an array [n, 3072] of uint8, and labels, a list of n."""
-    match Machine(memoryview(data), _NAMES).run():
+    match Unpickler(memoryview(data), _NAMES).load():
         case {"data": _Pixels(data=pixels), "labels": list(labels)}:
             pass
         case {b"data": _Pixels(data=pixels), b"labels": list(labels)}:  # as Python 3 keeps what Python 2 wrote
@@ -132,6 +132,6 @@ class _Pixels(Buildable):
 
 _NAMES: Names = {
     **{name: IN_CHECKPOINTS[name] for name in (("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"))},
-    ("numpy.core.multiarray", "_reconstruct"): lambda machine, args: _Pixels(),
-    ("numpy._core.multiarray", "_reconstruct"): lambda machine, args: _Pixels(),
+    ("numpy.core.multiarray", "_reconstruct"): lambda budget, args: _Pixels(),
+    ("numpy._core.multiarray", "_reconstruct"): lambda budget, args: _Pixels(),
 }

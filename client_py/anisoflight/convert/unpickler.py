@@ -1,0 +1,211 @@
+"""Pickles read by the standard library's unpickler, closed: it can neither import, nor call, nor set anything.
+
+A name in the pickle is looked up in a table that the caller gives, `Names`, whose entries are functions of this
+package; any other name ends the reading. Instructions that no checkpoint needs are refused. The result consists of
+numbers, texts, tuples, lists, dicts, sets and the few classes of `values`. Long bytes are views of the file.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import BadCheckpointError, ConvertError, UnsafePickleError
+from .values import Buildable
+
+Maker = Callable[["Budget", tuple[Any, ...]], Any]
+
+Names = Mapping[tuple[str, str], Maker]
+"""What a pickle may name, as (module, name), and the function of this package that stands for it."""
+
+WORK = 1_000_000  # instructions and copied items per checkpoint: the largest of EDM's takes about an eighth
+_LONGEST_LINE = 1024
+_COPIED = 1024  # bytes up to which a read is a copy; of more it is a view
+
+
+@dataclass
+class Budget:
+    """What is left of the work that one checkpoint may cost, nested pickles included."""
+
+    left: int = WORK
+
+    def spend(self, work: int) -> None:
+        self.left -= work
+        if self.left < 0:
+            raise UnsafePickleError(f"the pickle takes more than {WORK:,} instructions; no checkpoint needs as many")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Named:
+    """A name on the stack, and what stands for it. Nothing else on the stack can be called."""
+
+    module: str
+    name: str
+    make: Maker
+    budget: Budget
+
+    def __call__(self, *args: Any) -> Any:
+        return self.make(self.budget, args)
+
+
+@dataclass
+class _View:
+    """A memoryview as the file that the unpickler reads."""
+
+    data: memoryview
+    at: int
+
+    def read(self, size: int) -> bytes | memoryview:
+        end = self.at + size
+        if end > len(self.data):
+            raise BadCheckpointError(f"the pickle is cut short: {size:,} bytes are wanted at byte {self.at:,}")
+        found, self.at = self.data[self.at : end], end
+        return found if size > _COPIED else bytes(found)
+
+    def readline(self) -> bytes:
+        line, ended, _ = bytes(self.data[self.at : self.at + _LONGEST_LINE]).partition(b"\n")
+        if not ended:
+            raise BadCheckpointError(f"the pickle has a name at byte {self.at:,} that does not end")
+        self.at += len(line) + 1
+        return line + b"\n"
+
+
+_Standard: Any = pickle._Unpickler
+_Step = Callable[[Any], None]
+
+
+def _frame(unpickler: Any) -> None:
+    """Frames only help to read ahead, and a view needs no such help."""
+    unpickler.read(8)
+
+
+def _build(unpickler: Any) -> None:
+    """Hand an object the state that its class would have restored."""
+    state = unpickler.stack.pop()
+    target = unpickler.stack[-1]
+    if isinstance(target, Buildable):
+        target.build(state)
+    elif not isinstance(target, dict):  # attributes of a dict's subclass are of no use here
+        raise UnsafePickleError("the pickle sets the state of something that has none")
+
+
+def _reduce_with_keywords(unpickler: Any) -> None:
+    if unpickler.stack.pop() != {}:
+        raise UnsafePickleError("the pickle makes an object with keywords")
+    unpickler.load_reduce()
+
+
+# Protocols 0 and 1 have instructions that neither torch nor EDM writes. They are left out on purpose, and so are
+# extension codes (EXT1…), bytearrays, out-of-band buffers, and texts and numbers of more than 4 GiB.
+_STANDARD = (
+    pickle.PROTO, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,
+    pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG1,
+    pickle.BINFLOAT, pickle.SHORT_BINSTRING, pickle.BINSTRING, pickle.BINUNICODE, pickle.SHORT_BINUNICODE,
+    pickle.BINBYTES, pickle.SHORT_BINBYTES, pickle.BINBYTES8,
+    pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3,
+    pickle.EMPTY_LIST, pickle.LIST, pickle.APPEND, pickle.APPENDS, pickle.EMPTY_DICT, pickle.DICT, pickle.SETITEM,
+    pickle.SETITEMS, pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET,
+    pickle.MEMOIZE, pickle.BINPUT, pickle.LONG_BINPUT, pickle.BINGET, pickle.LONG_BINGET,
+    pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.REDUCE, pickle.BINPERSID,
+)  # fmt: skip
+_STEPS: dict[bytes, _Step] = {code: _Standard.dispatch[code[0]] for code in _STANDARD} | {
+    pickle.FRAME: _frame,
+    pickle.BUILD: _build,
+    pickle.NEWOBJ: _Standard.load_reduce,
+    pickle.NEWOBJ_EX: _reduce_with_keywords,
+}
+# Where on the stack an instruction finds the values that it hashes.
+_HASHED = {
+    pickle.SETITEM: slice(-2, -1),
+    pickle.SETITEMS: slice(0, None, 2),
+    pickle.DICT: slice(0, None, 2),
+    pickle.ADDITEMS: slice(None),
+    pickle.FROZENSET: slice(None),
+}
+
+
+def _bounded(step: _Step, hashed: slice | None) -> _Step:
+    """The instruction at the cost of a piece of work. Of values that it hashes it accepts only atoms.
+
+    Tuples could nest until hashing them overflows the interpreter's stack.
+    """
+
+    def run(unpickler: Any) -> None:
+        unpickler.budget.spend(1)
+        keys = () if hashed is None else unpickler.stack[hashed]
+        if not all(isinstance(key, str | bytes | memoryview | int | float | None) for key in keys):
+            raise BadCheckpointError("the pickle has a key that is neither text nor number")
+        step(unpickler)
+
+    return run
+
+
+class _Instructions(dict[int, _Step]):
+    def __missing__(self, code: int) -> _Step:
+        raise UnsafePickleError(f"the pickle has the instruction {code:#04x}, which no checkpoint needs")
+
+
+class Unpickler(_Standard):
+    """Reads one pickle that begins at `start` of `data`; `end` is where it ended.
+
+    >>> Unpickler(memoryview(pickle.dumps({"a": (1, [2.5, None])})), {}).load()
+    {'a': (1, [2.5, None])}
+    """
+
+    dispatch = _Instructions({code[0]: _bounded(step, _HASHED.get(code)) for code, step in _STEPS.items()})
+
+    def __init__(
+        self,
+        data: memoryview,
+        names: Names,
+        persistent: Callable[[Any], Any] | None = None,
+        budget: Budget | None = None,
+        start: int = 0,
+    ) -> None:
+        self._view = _View(data, start)
+        super().__init__(self._view)
+        self._names, self._persistent = names, persistent
+        self.budget = budget or Budget()
+
+    @property
+    def end(self) -> int:
+        return self._view.at
+
+    def load(self) -> Any:
+        """The object that the pickle describes."""
+        try:
+            return super().load()
+        except ConvertError:
+            raise
+        except (
+            ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError,
+            pickle.UnpicklingError, struct.error,
+        ) as error:  # fmt: skip
+            raise BadCheckpointError(f"the pickle is damaged before byte {self.end:,}: {clip(error)}") from error
+
+    def _decode_string(self, value: bytes | memoryview) -> str:
+        """A text or the bytes that Python 2 wrote."""
+        return str(value, "latin1")
+
+    def find_class(self, module: str, name: str) -> Named:
+        make = self._names.get((module, name))
+        if make is None:
+            raise UnsafePickleError(
+                f"the pickle asks for {clip(module)}.{clip(name)}, which is not among the names that are read. "
+                "Nothing was executed; do not load this file with torch or pickle unless you know who made it"
+            )
+        return Named(module, name, make, self.budget)
+
+    def persistent_load(self, pid: Any) -> Any:
+        if self._persistent is None:
+            raise UnsafePickleError("the pickle has a persistent id, which belongs to torch files")
+        return self._persistent(pid)
+
+
+def clip(text: object) -> str:
+    """A text for a message: printable, on one line, and short."""
+    shown = "".join(c if c.isprintable() else "�" for c in str(text)[:80])
+    return shown + "…" if len(str(text)) > 80 else shown
