@@ -3,6 +3,8 @@ package kernels
 import (
 	"context"
 	"fmt"
+	"testing"
+	"unsafe"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -124,6 +126,22 @@ func (m *Model) differentiated(name string, w *Weights, in EstimateInput64, buil
 		return nil, s.err
 	}
 	return readFirst(p.Run(ctx, run...))
+}
+
+// StateMemory returns where the parameters, the two moments and the average lie; nothing if the host cannot see them.
+func (t *Trainer) StateMemory(tb testing.TB) (at []*float32) {
+	for _, b := range t.state {
+		if !b.Device().HostVisible() {
+			return nil
+		}
+		if err := b.View(func(flat any) error {
+			at = append(at, unsafe.SliceData(flat.([]float32)))
+			return nil
+		}); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return at
 }
 
 // LoseState makes the next step fail as if the device had lost the state.

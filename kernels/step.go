@@ -152,16 +152,6 @@ func (t *Trainer) program(ctx context.Context, n int) (*device.Program, error) {
 	})
 }
 
-// Memory returns what the program of a step on n images needs on the device; ok is
-// false where the backend does not tell.
-func (t *Trainer) Memory(ctx context.Context, n int) (need device.Memory, ok bool, err error) {
-	p, err := t.program(ctx, n)
-	if err != nil {
-		return need, false, err
-	}
-	return p.Memory(ctx)
-}
-
 // finish takes over the new state and reads what the step reports.
 func (t *Trainer) finish(in StepInput, n int, out []*device.Buffer) (StepOutput, error) {
 	report := out

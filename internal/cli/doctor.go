@@ -118,10 +118,6 @@ func (d diagnosis) print(e command.Env) error {
 	if d.Device.ProgramCache != "" {
 		row("program cache", "%s", d.Device.ProgramCache)
 	}
-	row("kept memory", "%s", map[bool]string{
-		true:  "large blocks that programs free serve their next run",
-		false: "none",
-	}[d.Device.KeepsBlocks])
 	row("rewritten", "%d places in the programs of the checks", d.Rewritten)
 	row("NVIDIA GPU", "%s", command.YesNo(d.Device.GPU))
 	row("loads plugins", "%s", command.YesNo(d.Device.Plugins))

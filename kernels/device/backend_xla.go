@@ -44,18 +44,20 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	} else {
 		name += ",shared_buffers"
 		options["cpu_device_count"] = int64(cfg.hostDevices())
-		plugin.ForCPU(cfg.Blocks != "off")
 	}
 	x, err := newClient(name, options)
 	if err != nil {
 		return opened{}, fmt.Errorf("the client does not start: %w", err)
 	}
-	plugin.UseCache(programCache(path, x, cfg))
-	plugin.WriteProducts(kind == CUDA)
+	plugin.Configure(shim.Settings{
+		Cache:         programCache(path, x, cfg),
+		ExactProducts: kind == CUDA,
+		RewriteForCPU: kind == CPU,
+	})
 	return opened{
 		backend:  x,
 		version:  fmt.Sprintf("%d.%d", plugin.Major, plugin.Minor),
-		fromDisk: plugin.FromDisk, rewritten: plugin.Rewritten, keeps: plugin.KeepsBlocks(),
+		fromDisk: plugin.FromDisk, rewritten: plugin.Rewritten,
 	}, nil
 }
 

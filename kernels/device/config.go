@@ -65,14 +65,6 @@ type Config struct {
 	// Whoever can write to it can run code in this process.
 	ProgramCache string
 
-	// Blocks says what becomes of large blocks of memory that programs on the host free:
-	//
-	//	""        what ANISOFLIGHT_BLOCKS says, else they are kept for the next run
-	//	"off"     they go back to the system's allocator
-	//
-	// The first device that a process opens with a plugin decides for those after it.
-	Blocks string
-
 	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 
@@ -98,9 +90,6 @@ func (c Config) withDefaults(env func(string) string) Config {
 	if c.ProgramCache == "" {
 		c.ProgramCache = env("ANISOFLIGHT_PROGRAM_CACHE")
 	}
-	if c.Blocks == "" {
-		c.Blocks = env("ANISOFLIGHT_BLOCKS")
-	}
 	return c
 }
 
@@ -113,8 +102,6 @@ func (c Config) check() error {
 		return fmt.Errorf("the device's index must not be negative, got %d", c.Index)
 	case c.Index > 0 && c.Devices != "":
 		return fmt.Errorf("the device's index must be left out beside devices, got %d beside %q", c.Index, c.Devices)
-	case c.Blocks != "" && c.Blocks != "off":
-		return fmt.Errorf("ANISOFLIGHT_BLOCKS must be off or absent, got %q", c.Blocks)
 	case c.MemoryLimit < 0:
 		return fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
 			c.MemoryLimit)

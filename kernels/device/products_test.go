@@ -19,7 +19,7 @@ import (
 func TestPrecisionOfProductsReachesThePlugin(t *testing.T) {
 	dir := t.TempDir()
 	values := []float32{1, 1 + 1.0/4096, 3, -1} // TensorFloat-32 cannot hold the second one
-	run := func(write bool, options ...ProgramOption) ([]float32, int64) {
+	run := func(exact bool, options ...ProgramOption) ([]float32, int64) {
 		t.Helper()
 		dev, err := Open(Config{ProgramCache: dir})
 		if err != nil {
@@ -30,8 +30,9 @@ func TestPrecisionOfProductsReachesThePlugin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plugin.WriteProducts(write)
-		defer plugin.WriteProducts(false)
+		plugin.Configure(shim.Settings{
+			Cache: programCache(dev.Report().Plugin, dev.backend, dev.cfg), ExactProducts: exact,
+		})
 		p, err := dev.Program(t.Context(), "products", func(g *graph.Graph) []*graph.Node {
 			x := graph.Parameter(g, "x", shapes.Make(dtypes.Float32, 2, 2))
 			one := []int{1, 1}
@@ -65,7 +66,7 @@ func TestPrecisionOfProductsReachesThePlugin(t *testing.T) {
 	want, _ := run(false)
 	for _, c := range []struct {
 		name     string
-		write    bool
+		exact    bool
 		options  []ProgramOption
 		fromDisk int64
 	}{
@@ -74,7 +75,7 @@ func TestPrecisionOfProductsReachesThePlugin(t *testing.T) {
 		{"TF32", true, []ProgramOption{AllowTF32}, 0},
 		{"exact, again", true, nil, 1},
 	} {
-		got, fromDisk := run(c.write, c.options...)
+		got, fromDisk := run(c.exact, c.options...)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", c.name, got, want)
 		}

@@ -3,7 +3,6 @@ package device
 import (
 	"context"
 	"errors"
-	"reflect"
 	"time"
 
 	"github.com/gomlx/gomlx/backends"
@@ -79,38 +78,6 @@ func (p *Program) Key() string { return p.key }
 // FLOPs counts the floating-point operations of one run: those of its convolutions and
 // matrix products, a multiply-add being two.
 func (p *Program) FLOPs() int64 { return p.flops }
-
-// Memory returns what the program needs; ok is false where the backend does not tell.
-func (p *Program) Memory(ctx context.Context) (m Memory, ok bool, err error) {
-	if err := p.dev.enter(); err != nil {
-		return m, false, err
-	}
-	defer p.dev.leave()
-	exe, err := p.acquire(ctx)
-	if err != nil {
-		return m, false, err
-	}
-	defer exe.release()
-	// gomlx keeps what PJRT reports in unexported fields of its XLA executable.
-	v := reflect.ValueOf(exe.exec)
-	for _, field := range []string{"exec", "OnDeviceMemoryUsageStats"} {
-		for v.Kind() == reflect.Pointer {
-			v = v.Elem()
-		}
-		if v.Kind() != reflect.Struct {
-			return m, false, nil
-		}
-		if v = v.FieldByName(field); !v.IsValid() {
-			return m, false, nil
-		}
-	}
-	for field, dst := range map[string]*int64{
-		"Inputs": &m.Arguments, "Outputs": &m.Outputs, "Aliases": &m.Aliased, "Temporary": &m.Temporary,
-	} {
-		*dst = v.FieldByName(field).Int()
-	}
-	return m, m.Total() > 0, nil
-}
 
 // acquire returns the program's executable for the length of one run, which ends with its release.
 func (p *Program) acquire(ctx context.Context) (*executable, error) {

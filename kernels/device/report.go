@@ -30,8 +30,6 @@ type Report struct {
 	Candidates []Candidate `json:"candidates"` // best first
 	// Memory is what may be taken of a GPU's memory; nil on other backends, which take what they need.
 	Memory *MemoryShare `json:"memory,omitempty"`
-	// KeepsBlocks is true where memory that programs on the host free is kept for their next run.
-	KeepsBlocks bool `json:"keeps_blocks"`
 	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
 }
@@ -73,6 +71,5 @@ type opened struct {
 	backend   backends.Backend
 	version   string       // of the plugin's PJRT API
 	rewritten func() int64 // places in programs that have another form than the graph library wrote
-	keeps     bool         // large allocations of the plugin are kept for its next run
 	fromDisk  func() int64 // programs that this process has read from disk instead of compiling them
 }

@@ -105,7 +105,6 @@ func (d *Device) startXLA(c Candidate) error {
 	before, placesBefore := o.fromDisk(), o.rewritten()
 	d.fromDisk = func() int64 { return o.fromDisk() - before }
 	d.rewritten = func() int64 { return o.rewritten() - placesBefore }
-	d.report.KeepsBlocks = o.keeps
 	d.report.Name = "xla:" + string(c.Kind)
 	d.report.Plugin, d.report.APIVersion = c.Path, o.version
 	d.report.ProgramCache = d.cfg.programDir()

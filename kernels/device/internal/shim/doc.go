@@ -12,15 +12,12 @@
 // The wrappers need to know which plugin they belong to and C has no closures, so
 // there are four of each, one per loaded plugin.
 //
-// A third wrapper, around PJRT_Client_Compile, looks a program up in the cache on
-// disk that [Plugin.UseCache] has set, and serializes what it had to compile. Where
-// [Plugin.WriteProducts] asks for it, it also writes the precision of products into the
-// program, which go-xla leaves to the plugin. In every program it marks the parameters
-// whose memory outputs may take over ([DonorPrefix]).
+// A third wrapper, around PJRT_Client_Compile, does what [Plugin.Configure] asks for: it looks a program up in the cache
+// on disk, rewrites it for XLA's CPU compiler, and writes the precision of its products, which go-xla leaves to the
+// plugin. In every program it marks the parameters whose memory outputs may take over ([DonorPrefix]).
 //
 // A fourth, around PJRT_Client_Create, blocks signals while the plugin starts its
 // threads, which inherit that.
 //
-// The package may import go-xla and its siblings blocks, diskcache and rewrite only. In a build without cgo, or for
-// another system than Linux, [Available] is false and Load answers an error.
+// In a build without cgo, or for another system than Linux, [Available] is false and Load returns an error.
 package shim

@@ -213,7 +213,6 @@ shim_status shim_load(const char* path, shim_plugin* out) {
   }
 
   out->api = copy;
-  out->library = library;
   out->slot = slot;
   memcpy(&out->major, copy + SHIM_VERSION_MAJOR_OFFSET, sizeof out->major);
   memcpy(&out->minor, copy + SHIM_VERSION_MINOR_OFFSET, sizeof out->minor);

@@ -17,7 +17,6 @@ import (
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
 
-	"github.com/anisoflight/anisoflight/kernels/device/internal/blocks"
 	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
 )
 
@@ -26,20 +25,34 @@ const Available = true
 
 // Plugin is a plugin in this process.
 type Plugin struct {
-	// Name is what go-xla knows the plugin by. It looks like an absolute path,
-	// because go-xla searches the system's library folders for any other name.
+	// Name is the name under which go-xla knows the plugin. It looks like an absolute path, because go-xla searches the
+	// system's library folders for any other name.
 	Name         string
 	Major, Minor int // its PJRT API version
 
-	library  unsafe.Pointer // dlopen's handle
-	cache    atomic.Pointer[diskcache.Store]
-	products atomic.Bool
-	cpu      atomic.Bool
-	fromDisk atomic.Int64
-
-	rewritten atomic.Int64
-	keeps     atomic.Bool
+	settings            atomic.Pointer[Settings]
+	fromDisk, rewritten atomic.Int64
 }
+
+// Settings say how a plugin's programs are compiled. The zero value leaves that to the plugin.
+type Settings struct {
+	// Cache keeps compiled programs; nil keeps none. Its context must identify everything that compiled code depends on
+	// except the program and its options.
+	Cache *diskcache.Store
+	// ExactProducts makes products of float32 exact, except in a module called [TF32Module].
+	ExactProducts bool
+	// RewriteForCPU gives programs the form in which XLA for CPU is fast; see package rewrite.
+	RewriteForCPU bool
+}
+
+// Configure sets how programs are compiled from now on.
+func (p *Plugin) Configure(s Settings) { p.settings.Store(&s) }
+
+// FromDisk returns the number of programs that were read from the cache instead of compiled.
+func (p *Plugin) FromDisk() int64 { return p.fromDisk.Load() }
+
+// Rewritten returns the number of places in programs that package rewrite has written in another form.
+func (p *Plugin) Rewritten() int64 { return p.rewritten.Load() }
 
 var (
 	mu     sync.Mutex
@@ -77,11 +90,11 @@ func Load(path string) (*Plugin, error) {
 		return nil, errors.New("out of memory")
 	}
 	p := &Plugin{
-		Name:    fmt.Sprintf("/pjrt/%d", len(loaded)),
-		Major:   int(out.major),
-		Minor:   int(out.minor),
-		library: out.library,
+		Name:  fmt.Sprintf("/pjrt/%d", len(loaded)),
+		Major: int(out.major),
+		Minor: int(out.minor),
 	}
+	p.Configure(Settings{})
 	bySlot[out.slot].Store(p)
 	if err := pjrt.RegisterPreloadedPlugin(p.Name, uintptr(out.api)); err != nil {
 		return nil, fmt.Errorf("it does not initialise: %w", err)
@@ -103,22 +116,3 @@ var TuneMalloc = sync.OnceFunc(func() {
 	}
 	C.shim_tune_malloc()
 })
-
-// ForCPU says that the plugin runs programs on the host: programs are given the form in which they are fast there
-// (package rewrite) and, with keep, its large allocations are kept for its next run (package blocks).
-func (p *Plugin) ForCPU(keep bool) {
-	if keep && !p.keeps.Load() {
-		p.keeps.Store(blocks.Serve(p.library))
-	}
-	p.cpu.Store(true)
-}
-
-// KeepsBlocks reports whether the plugin's large allocations are kept.
-func (p *Plugin) KeepsBlocks() bool { return p.keeps.Load() }
-
-// Rewritten counts the places in programs that package rewrite has written in another form.
-func (p *Plugin) Rewritten() int64 { return p.rewritten.Load() }
-
-// WriteProducts says whether the precision of products is written into programs from now
-// on: float32 exactly, unless the module is called [TF32Module].
-func (p *Plugin) WriteProducts(on bool) { p.products.Store(on) }

@@ -41,9 +41,8 @@ typedef enum {
 } shim_status;
 
 typedef struct {
-  void* api;      // the patched copy of the function table
-  void* library;  // dlopen's handle
-  int slot;       // names the plugin to the functions below
+  void* api;  // the patched copy of the function table
+  int slot;   // names the plugin to the functions below
   int major, minor;
   char message[512];
 } shim_plugin;

@@ -8,17 +8,8 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
 	"github.com/anisoflight/anisoflight/kernels/device/internal/rewrite"
 )
-
-// UseCache makes compilations of the plugin go through a cache on disk from now
-// on; nil ends that. The store's context must tell apart all that the plugin's
-// code depends on beside the program and its options.
-func (p *Plugin) UseCache(s *diskcache.Store) { p.cache.Store(s) }
-
-// FromDisk counts the programs that the cache has spared compiling.
-func (p *Plugin) FromDisk() int64 { return p.fromDisk.Load() }
 
 // shimCompile stands in for PJRT_Client_Compile. An executable that the plugin
 // refuses to load or to serialize is compiled as if there were no cache.
@@ -27,11 +18,12 @@ func (p *Plugin) FromDisk() int64 { return p.fromDisk.Load() }
 func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	args := (*C.shim_compile_args)(arguments)
 	plugin := bySlot[slot].Load()
+	settings := plugin.settings.Load()
 	code := withDonors(view(args.program.code, args.program.code_size))
-	if plugin.products.Load() {
-		code = withProducts(code)
+	if settings.ExactProducts {
+		code = withExactProducts(code)
 	}
-	if plugin.cpu.Load() {
+	if settings.RewriteForCPU {
 		var places int
 		code, places = rewrite.ForCPU(code)
 		plugin.rewritten.Add(int64(places))
@@ -39,7 +31,7 @@ func shimCompile(slot C.int, arguments unsafe.Pointer) unsafe.Pointer {
 	compile := func() unsafe.Pointer {
 		return C.shim_compile(slot, args, (*C.char)(unsafe.Pointer(unsafe.SliceData(code))), C.size_t(len(code)))
 	}
-	store := plugin.cache.Load()
+	store := settings.Cache
 	if store == nil {
 		return compile()
 	}

@@ -1,6 +1,9 @@
 package shim
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestDonorsAreMarked(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
@@ -19,5 +22,20 @@ func TestDonorsAreMarked(t *testing.T) {
 		if got := string(withDonors([]byte(c.code))); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestProductsAreExactUnlessAllowed(t *testing.T) {
+	body := ` {
+  func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
+    %0 = "stablehlo.dot_general"(%a, %a) {precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+`
+	exact := string(withExactProducts([]byte("module @main" + body)))
+	if n := strings.Count(exact, "#stablehlo<precision HIGHEST>"); n != 2 || strings.Contains(exact, "DEFAULT") {
+		t.Errorf("got %s", exact)
+	}
+	allowed := "module @" + TF32Module + body
+	if got := string(withExactProducts([]byte(allowed))); got != allowed {
+		t.Errorf("got %s", got)
 	}
 }
