@@ -12,33 +12,27 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 # along, for which the linker keeps every method of every type: a fifth of the program.
 export GOFLAGS := -trimpath -tags=grpcnotrace
 LDFLAGS := -s -w
-BENCH   := bin/anisoflight-bench
 # The tag, in one spelling for the program and the Python package.
 VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help notebook demo figures test test-go test-python test-integration test-languages test-crash build wheel test-wheel test-browser \
-	test-fleet docs lint lint-go lint-python fmt bench bench-torch $(BENCH) fuzz picture report-fair report-alone \
-	report-solvers report-gain report-families report-diffusers clean
+BENCHES := bench bench-torch
+STUDIES := demo figures picture report-fair report-alone report-solvers report-gain report-families report-diffusers
+.PHONY: help notebook test test-go test-python test-integration test-languages test-crash build wheel test-wheel \
+	test-browser test-fleet docs lint lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' Makefile bench/Makefile studies/Makefile | sed -E 's/:.*## /\t/' | expand -t 18
 
 notebook: build $(VENV)/.notebook ## the notebooks in JupyterLab (docs/tutorial.md)
 	$(PY) -m jupyterlab client_py/notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
-
-demo: build ## train on digits, find few evaluations, sample; writes runs/demo/report.html (SEED=1; FULL=1 has patches, too)
-	$(PY) -m studies.demo --seed $(SEED) $(if $(filter-out 0,$(FULL)),--full)
 
 # torch, diffusers and what else is too large for `make test` have an environment of their own, of 6 GB.
 INTEGRATION_VENV ?= .venv-integration
 test-integration: build | $(INTEGRATION_VENV)/bin/python ## schedules in diffusers and anemoi, tensors of torch (minutes)
 	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q integration
-
-report-diffusers: build | $(INTEGRATION_VENV)/bin/python ## samplers of diffusers and ours; writes docs/reports/diffusers.md
-	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python integration/compare.py \
-		--out ../runs/diffusers
+	cd bench && PYTHONPATH=../client_py $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q tests/test_torch.py
 
 $(INTEGRATION_VENV)/bin/python:
 	$(PYTHON) -m venv $(INTEGRATION_VENV)
@@ -48,9 +42,6 @@ $(INTEGRATION_VENV)/bin/python:
 
 test-languages: build $(VENV)/.dev ## the programs of docs/wire.md in Rust, Go, Java and Node (minutes, the first time)
 	cd client_py && PYTHONPATH=.:tests $(abspath $(PY)) -m pytest -q languages
-
-figures: build ## every figure, from small models trained on digits and photographs; writes runs/figures/index.html
-	$(PY) -m studies.gallery --seed $(SEED)
 
 test: test-go test-python ## all tests: Go, then Python against the real server; `make -j2 test` runs both at once
 
@@ -63,7 +54,7 @@ test-go: build $(VENV)/.dev
 
 # Each worker has servers of its own. A file goes to one of them, in the order of names: the last ones are short.
 WORKERS ?= 2
-test-python: build $(BENCH) $(VENV)/.dev
+test-python: build bin/anisoflight-bench $(VENV)/.dev
 	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder client_py/tests
 
 # By root also on disks that are really full or read-only; otherwise that test is skipped, and says so.
@@ -96,6 +87,7 @@ test-wheel: wheel build $(VENV)/.dev ## installs the wheel, with what it depends
 
 test-browser: build $(VENV)/.browser ## the quick start in JupyterLab and Chromium, read off the page
 	cd client_py && $(abspath $(PY)) -m pytest -q browser
+	$(PY) -m pytest -q studies/browser
 
 FLEET_VENV ?= .venv-fleet
 test-fleet: build | $(FLEET_VENV)/bin/python ## actors of Ray, processes of MPI, and the files for clusters (minutes)
@@ -119,51 +111,29 @@ lint: lint-go lint-python ## golangci-lint, ruff, pyright, hadolint
 # Without -trimpath: trimmed code that cgo writes is shared by all checkouts and names the files of the first one.
 lint-go:
 	GOFLAGS=-tags=grpcnotrace $(GOLANGCI) run ./...
+	cd bench && GOFLAGS=-tags=grpcnotrace $(GOLANGCI) run ./...
 
 lint-python: $(VENV)/.dev
-	$(VENV)/bin/ruff check client_py
-	$(VENV)/bin/ruff format --check client_py
+	$(VENV)/bin/ruff check client_py bench studies
+	$(VENV)/bin/ruff format --check client_py bench studies
 	$(VENV)/bin/pyright -p client_py
+	$(VENV)/bin/pyright -p bench
+	$(VENV)/bin/pyright -p studies
 	$(VENV)/bin/hadolint Containerfile
 
 fmt: $(VENV)/.dev ## format Go and Python
 	$(GOLANGCI) fmt
-	$(VENV)/bin/ruff check --fix client_py
-	$(VENV)/bin/ruff format client_py
+	$(VENV)/bin/ruff check --fix client_py bench studies
+	$(VENV)/bin/ruff format client_py bench studies
 
-report-fair: build ## anisotropic samplers against plain networks, five of each kind; writes docs/reports/fair.md (hours)
-	$(PY) -m studies.reports.fair
+$(BENCHES): # what measures the product
+	$(MAKE) -C bench $@
 
-picture: $(VENV)/.client ## the README's picture, from the numbers in docs/reports; writes docs/images/gain.png
-	$(PY) -m studies.picture
+bin/anisoflight-bench:
+	$(MAKE) -C bench ../bin/anisoflight-bench
 
-report-alone: build ## a step for every frequency against one for all, on plain networks; writes docs/reports/alone.md (hours)
-	$(PY) -m studies.reports.alone
-
-report-solvers: build ## solver × grid × schedule on digits and patches; writes docs/reports/solvers.md (an hour)
-	$(PY) -m studies.reports.solvers
-
-report-gain: build ## samplers on an exact score, and joint training; writes docs/reports/gain.md and joint.md (hours)
-	$(PY) -m studies.reports.gain
-	$(PY) -m studies.reports.joint
-
-report-families: build ## what each family of schedules gains; writes docs/reports/families.md (an hour)
-	$(PY) -m studies.reports.families
-
-bench: build ## Go benchmarks; those of whole programs are bin/anisoflight-bench
-	go test -run '^$$' -bench . -benchmem ./...
-
-$(BENCH): # what docs/benchmarks measures with
-	CGO_ENABLED=1 go build -ldflags "$(LDFLAGS)" -o $@ ./internal/bench/anisoflight-bench
-
-# torch is for this comparison alone, in an environment of its own; TORCH_VENV names another one that has it.
-TORCH_VENV ?= .venv-torch
-bench-torch: build $(BENCH) | $(TORCH_VENV)/bin/python ## compare with PyTorch, eager and compiled; writes docs/benchmarks/model.md (an hour)
-	cd client_py && $(abspath $(TORCH_VENV))/bin/python -m bench_torch --write ../docs/benchmarks/model.md
-
-$(TORCH_VENV)/bin/python:
-	$(PYTHON) -m venv $(TORCH_VENV)
-	$@ -m pip install -q --disable-pip-version-check -r client_py/bench_torch/requirements.txt || { rm -rf $(TORCH_VENV); exit 1; }
+$(STUDIES): # what is claimed of the product
+	$(MAKE) -C studies $@
 
 # The tests of packages with fuzz targets are built once, with the coverage of this module's code to guide the fuzzing
 # (that of every library too, as `go test -fuzz` has it, takes minutes to build and says little about ours).

@@ -2,7 +2,6 @@ package kernels_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -47,45 +46,8 @@ func batch(m *kernels.Model) kernels.StepInput {
 	return in
 }
 
-// BenchmarkStep is one training step of the digits recipe at batch 128, alone or
-// with the estimator, and the estimator on a frozen network.
-func BenchmarkStep(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		cfg  kernels.TrainerConfig
-	}{
-		{"pretrain", kernels.TrainerConfig{TrainNetwork: true}},
-		{"backprop", kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Backprop}},
-		{"full", kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full}},
-		{"frozen/backprop", kernels.TrainerConfig{Estimate: true, Mode: kernels.Backprop}},
-		{"frozen/explicit", kernels.TrainerConfig{Estimate: true, Mode: kernels.Explicit}},
-		{"frozen/full", kernels.TrainerConfig{Estimate: true, Mode: kernels.Full}},
-		{"frozen/finite-difference", kernels.TrainerConfig{Estimate: true, Mode: kernels.FiniteDifference}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			m, init := digits(b)
-			t, err := m.NewTrainer(c.cfg, init)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer t.Close()
-			in := batch(m)
-			step := func() {
-				in.Step++
-				if _, err := t.Step(context.Background(), in); err != nil {
-					b.Fatal(err)
-				}
-			}
-			step() // compiles
-			for b.Loop() {
-				step()
-			}
-		})
-	}
-}
-
-// BenchmarkDevices is a step of BenchmarkStep on four devices of the host, and on one that takes the batch in four
-// parts, in turns: the metric is the first's time as a share of the second's.
+// BenchmarkDevices is a training step of the digits recipe at batch 128: on four devices of the host, and on one that
+// takes the batch in four parts, in turns. The metric is the first's time as a share of the second's.
 func BenchmarkDevices(b *testing.B) {
 	devices := devicetest.Several(b)
 	like, init := digits(b)
@@ -119,34 +81,4 @@ func BenchmarkDevices(b *testing.B) {
 		step()
 	}
 	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "four/one")
-}
-
-// BenchmarkEvaluate is one solver stage of 128 samples: evaluate and combine.
-func BenchmarkEvaluate(b *testing.B) {
-	m, init := digits(b)
-	w, err := m.Upload(init)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer w.Release()
-	in := batch(m)
-	t, err := m.NewTrajectory(context.Background(), w, in.Images, in.Labels, 2)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer t.Close()
-	alpha, beta := make([]float64, 128), make([]float64, 128)
-	for i := range alpha {
-		alpha[i], beta[i] = 0.9, 0.01
-	}
-	stage := func() {
-		if err := errors.Join(t.Evaluate(context.Background(), in.G),
-			t.Combine(context.Background(), alpha, beta)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	stage() // compiles
-	for b.Loop() {
-		stage()
-	}
 }

@@ -40,8 +40,6 @@ GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "sc
 NOTEBOOKS = ["quickstart", "anisotropy", "your-data", "edm-checkpoint", "fid", "your-own-solver", "draw-a-schedule"]
 
 DIRECTORIES = {
-    "docs/benchmarks": "docs/benchmarks/model.md",
-    "docs/reports": "docs/reports/README.md",
     "flight/client": "reference/go/flight-client.md",
 }
 """What a link to a folder of the repository leads to."""
@@ -49,7 +47,7 @@ DIRECTORIES = {
 
 def lay_out(stage: Path) -> None:
     """Copies of the documents, notebooks as pages, and the pages of the reference."""
-    for pattern in ("*.md", "LICENSE", "client_py/*.md", "docs/**/*"):
+    for pattern in ("*.md", "LICENSE", "client_py/*.md", "docs/**/*", "bench/*.md", "studies/*.md", "*/docs/*"):
         for path in ROOT.glob(pattern):
             if path.is_file():
                 target = stage / path.relative_to(ROOT)
@@ -104,8 +102,9 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
             ("features", "data", "checkpoints", "recipes", "fid", "figures", "ecosystem", "operation", "durability",
              "wire", "compatibility"))]},
-        {"Method and results": ["docs/method.md", "docs/errata.md", "docs/results.md", *pages(stage, "docs/reports")]},
-        {"Costs": pages(stage, "docs/benchmarks")},
+        {"Method and results": ["docs/method.md", "docs/errata.md", "docs/results.md"]},
+        {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
+        {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},
         {"Python": [{title: f"reference/python/{slug(title)}.md"} for title in REFERENCE]},
         {"Go": [{package: f"reference/go/{slug(package)}.md"} for package in GO]},
         {"Development": ["CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md"]},

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "client_py/*.md", "docs/**/*.md")
+    for pattern in ("*.md", "client_py/*.md", "docs/**/*.md", "bench/**/*.md", "studies/**/*.md")
     for path in ROOT.glob(pattern)
 )
 LANGUAGES = {"python", "sh", "json", "go", "rust", "java", "js", "proto", "text"}

@@ -1,4 +1,4 @@
-"""Many clients at once; docs/benchmarks/soak.md records what this prints.
+"""Many clients at once; bench/docs/soak.md records what this prints.
 
     python tests/soak_mixed.py [--clients 64] [--minutes 5]
     python tests/soak_mixed.py --operations 10000 [--clients 8] [--killed 2] [--leak]

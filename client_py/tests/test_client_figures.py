@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +14,6 @@ from matplotlib.image import AxesImage
 from anisoflight import figures
 from anisoflight.figures.denoising import Reconstruction
 from anisoflight.subspaces import dct_rows
-from studies.gallery.page import Gallery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -226,17 +223,3 @@ def test_reconstruct_noises_each_subspace_by_its_own_variance(client: Client, ba
     np.testing.assert_allclose(got.noisy[0], image + 3 * noise, atol=1e-6)
     assert got.denoised.shape == (3, 8, 8, 1)
     client.delete_schedule("noising")
-
-
-def test_gallery_is_one_page_and_its_pictures(tmp_path: Path) -> None:
-    gallery = Gallery(tmp_path / "figures")
-    gallery.section("Digits & letters", "8 × 8")
-    gallery.add("variances", figures.variances(frame(SLOW)), "g < T")
-    gallery.add("dct", figures.dct_functions(4, 3), "three functions")
-    page = gallery.write().read_text(encoding="utf-8")
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["dct.png", "index.html", "variances.png"]
-    assert set(re.findall(r'(?:src|href)="([a-z]+:)', page)) == {"data:"}
-    assert page.count("<img") == 2
-    assert "Digits &amp; letters" in page
-    assert "g &lt; T" in page
-    assert not pyplot.get_fignums()

@@ -48,7 +48,7 @@ SMALLER: list[tuple[str, list[str]]] = [
 CHECKED: list[tuple[str, str]] = [
     (r"anisoflight recipe (?!.*--dry-run)", "needs the data and hours; test_recipes.py does the twins of all"),
     (r"anisoflight schedule check", "takes long; train/schedulecheck tests it"),
-    (r"anisoflight-bench ", "measures for minutes; tests beside each benchmark run it"),
+    (r"anisoflight-bench ", "measures for minutes; bench/ tests it"),
     (r"anisoflight doctor --device cuda", "needs a GPU"),
     (r"anisoflight fsck .*--repair", "needs the folder to itself"),
 ]
@@ -88,7 +88,7 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("documents")
-    for name in ("bin", "configs", "client_py", "flight", "internal", "go.mod"):
+    for name in ("bench", "bin", "configs", "client_py", "flight", "internal", "studies", "go.mod"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "out").mkdir()
     downloads(folder)
@@ -232,7 +232,7 @@ def python(place: Place, where: str, words: list[str]) -> None:
         return
     module, arguments = words[2], words[3:]
     if module in ("venv", "anisoflight.torch") or module.startswith("bench_torch"):  # PyTorch is in another environment
-        assert module == "venv" or (ROOT / "client_py" / module.partition(".")[0]).is_dir()
+        assert module == "venv" or (ROOT / "bench" / module.partition(".")[0]).is_dir()
         return
     if module == "anisoflight.fid":
         fid_parser().parse_args(arguments)

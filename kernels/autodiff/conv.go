@@ -59,7 +59,7 @@ func (w window) exchanged(n, m, o int) window {
 //
 // or w̄ = conv(v, x) run backwards where the kernel has far fewer outputs than inputs:
 // XLA for CPU rearranges the image that it convolves, and v is then the smaller one
-// (docs/benchmarks/model.md has the times).
+// (bench/docs/model.md has the times).
 //
 // Grouped convolutions panic: nothing in this module uses them.
 func convGeneral(node, v *graph.Node) []*graph.Node {

@@ -237,12 +237,3 @@ func TestComponentsRefused(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMoments16(b *testing.B) {
-	all := planes(1, blockRows, 16, 16)
-	b.ResetTimer()
-	m := NewMoments(16, 16)
-	for i := range b.N {
-		m.Add(all[i%len(all)])
-	}
-}

@@ -2,7 +2,7 @@
 //
 // A program is StableHLO's text as go-xla writes it, before the plugin compiles it: all derivatives are taken by then,
 // so that a sum is one operation with a simple derivative in the graph, and may be written in another way here,
-// wherever it came from. Each rule is a file of its own, named after what it finds; docs/benchmarks/model.md has the
+// wherever it came from. Each rule is a file of its own, named after what it finds; bench/docs/model.md has the
 // times that speak for it. A program without what the rules find comes back as it is. Values that the rules add have
 // dots in their names, which go-xla's have not.
 //

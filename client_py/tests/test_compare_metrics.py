@@ -1,0 +1,111 @@
+"""Distances and benches of `anisoflight.compare`, on answers known in closed form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from anisoflight.compare import metrics
+from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.files.cells import Cells
+from anisoflight.moments import Moments, frechet_distance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_cells_are_measured_once(tmp_path: Path) -> None:
+    path, measured = tmp_path / "folder" / "cells.jsonl", []
+
+    def measure() -> dict[str, float]:
+        measured.append(1)
+        return {"value": 2.5}
+
+    cells = Cells(path)
+    for _ in range(2):  # the second time as another run reads the file
+        cells = Cells(path)
+        for _ in range(2):
+            assert cells.measured({"nfe": 5, "sampler": "s"}, measure) == {"value": 2.5}
+    assert len(measured) == 1
+    assert Cells(path).measured({"nfe": 7, "sampler": "s"}, lambda: {"value": 1.0}) == {"value": 1.0}
+    kept = Cells(path, kept=True)
+    assert kept.measured({"nfe": 7, "sampler": "s"}, measure) == {"value": 1.0}
+    assert kept.measured({"nfe": 9, "sampler": "s"}, measure) == {}
+    assert cells.measured({"nfe": 9, "sampler": "s"}, measure, wanted=False) == {}
+    assert cells.measured({"nfe": 5, "sampler": "s"}, measure, wanted=False) == {"value": 2.5}
+    assert len(measured) == 1
+
+
+def test_frechet_distance_of_known_gaussians() -> None:
+    """Commuting covariances: |m_a - m_b|^2 + sum (sqrt l_a - sqrt l_b)^2 along common axes."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    a, b = rng.uniform(0.1, 4, 5), np.array([0, 1.0, 2, 3, 4])  # one direction without variance
+    mean = rng.standard_normal((2, 5))
+    got = frechet_distance(Moments(mean[0], (axes * a) @ axes.T), Moments(mean[1], (axes * b) @ axes.T))
+    assert got == pytest.approx(((mean[0] - mean[1]) ** 2).sum() + ((np.sqrt(a) - np.sqrt(b)) ** 2).sum(), rel=1e-9)
+
+
+def test_frechet_distance_is_a_distance() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (Moments.of(rng.standard_normal((50, 8)) @ rng.standard_normal((8, 8))) for _ in range(2))
+    assert frechet_distance(a, a) == pytest.approx(0, abs=1e-9)
+    assert frechet_distance(a, b) == pytest.approx(frechet_distance(b, a), rel=1e-9)
+    assert frechet_distance(a, b) > 0
+
+
+def test_classifier_features_are_scikit_learns_own() -> None:
+    neural_network = pytest.importorskip("sklearn.neural_network")
+    pixels, labels = load_digits(return_X_y=True)
+    images, labels = (pixels[:300].reshape(-1, 8, 8, 1) / 8 - 1).astype(np.float32), labels[:300]
+    passed: list[int] = []
+    features, _ = metrics.classifier_features(images, labels, passed.append)
+    net = neural_network.MLPClassifier((64,), max_iter=metrics.PASSES, random_state=0).fit(metrics.flat(images), labels)
+    hidden = metrics.HiddenUnits(net.coefs_[0], net.intercepts_[0], features.scale)
+    np.testing.assert_allclose(features(images), hidden(images), rtol=0, atol=1e-5)
+    assert all(0 <= done <= metrics.PASSES for done in passed)
+
+
+def test_ode_error_is_a_hundred_times_the_rms() -> None:
+    assert metrics.ode_error(np.full((3, 2, 2, 1), 0.03), np.full((3, 2, 2, 1), 0.01)) == pytest.approx(2)
+
+
+class _Drawn:
+    normalization = None
+
+    def __init__(self, images: np.ndarray, nfe: int) -> None:
+        self.images, self.nfe = images, np.full(len(images), nfe, np.int32)
+
+
+class _Client:
+    """Samples that are off by 0.1 / nfe, and a server that may miscount."""
+
+    def __init__(self, counts: int = 0) -> None:
+        self.counts = counts
+
+    def sample(self, _model: str, *, n: int, seed: int, nfe: int = 0, **_: object) -> _Drawn:
+        noise = np.random.default_rng(seed).standard_normal((n, 2, 2, 1)).clip(-3, 3) / 4
+        return _Drawn(noise + (0.1 / nfe if nfe else 0), nfe + self.counts)
+
+
+def _bench(client: _Client) -> Bench:
+    real = (np.random.default_rng(5).standard_normal((500, 2, 2, 1)).clip(-3, 3) / 4).astype(np.float32)
+    reference = Reference(metrics.flat, real)
+    bench = Bench(client, {"FD": reference}, seeds=(1, 2), count=400)  # pyright: ignore[reportArgumentType]
+    bench.converged("path", Sampler("exact", "m", {}, "path"))
+    return bench
+
+
+def test_bench_measures_what_was_put_in() -> None:
+    table = _bench(_Client()).measure([Sampler("s", "m", {}, "path")], [1, 5])
+    assert value(table, "s", 1, "ode_error") == pytest.approx(10)
+    assert value(table, "s", 5, "ode_error") == pytest.approx(2)
+    assert value(table, "s", 1, "FD") - value(table, "s", 5, "FD") == pytest.approx(4 * (0.01 - 0.0004), rel=0.5)
+
+
+def test_bench_refuses_another_count_of_evaluations() -> None:
+    with pytest.raises(RuntimeError, match="asked for 5 evaluations"):
+        _bench(_Client(counts=1)).measure([Sampler("s", "m", {}, "path")], [5])
