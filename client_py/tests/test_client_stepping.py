@@ -332,25 +332,6 @@ def test_the_local_solver_is_the_servers(
         assert np.abs(got - mixed.images).max() < 1e-3 * np.abs(mixed.images).max()
 
 
-def test_steps_are_chosen_for_the_local_solver(client: Client, dataset: str) -> None:
-    """They carry the statistics on, err less than uniform ones, and are what a sample without a grid takes."""
-    made = {"model": "digits", "dataset": dataset, "points": 8, "samples": 16, "per_class": True}
-    client.make_schedule("local-base", statistics=True, replace=True, progress=False, **made)
-    options = {"model": "digits", "schedule": "local-base", "solver": "local", "nfe": 3, "samples": 12}
-    chosen = client.make_schedule("local-steps", "steps", replace=True, progress=False, **options)
-    told = chosen.info["steps"]
-    assert told["error"] < 0.95 * told["error_uniform"]
-    alike = {"latents": latents_of(10), "labels": list(range(10)), "dtype": "float32", "progress": False}
-    converged = client.sample("digits", schedule="local-base", steps=60, **alike).images
-    errors = [
-        np.square(client.sample("digits", schedule=schedule, solver="local", nfe=3, **alike).images - converged).mean()
-        for schedule in ("local-steps", "local-base")
-    ]
-    assert errors[0] < errors[1]
-    with pytest.raises(BadRequestError, match="holds no statistics"):
-        client.make_schedule("no-steps", "steps", model="digits", schedule="edm", solver="local", nfe=3, progress=False)
-
-
 def test_fitted_coefficients_are_nearer_to_converged_samples(client: Client, dataset: str) -> None:
     """On latents that the fit has not seen; and they are stepped outside the server as they are there."""
     made = {"model": "digits", "dataset": dataset, "points": 8, "samples": 16}

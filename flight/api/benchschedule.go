@@ -14,12 +14,7 @@ type BenchSchedule struct {
 	Solvers   []string      `json:"solvers"`         // default: heun
 	NFE       []int         `json:"nfe"`             // at most so many evaluations each, as in Sample
 	Grid      Grid          `json:"grid"`            // default schedule
-	// Covariance is what the data's Gaussian keeps of their covariance: dct (default), what is diagonal in the DCT, for
-	// schedules on none and dct; or full, all of it, for schedules on any basis and images of up to 1024 values. Then
-	// noise is NaN.
-	Covariance string `json:"covariance"`
-	// Basis, none (default) or dct with K or Cuts, with the full covariance any other, tells by which subspaces a schedule
-	// of one is seen.
+	// Basis, none (default) or dct with K or Cuts, tells by which subspaces a schedule of one is seen.
 	Basis string `json:"basis"`
 	K     int    `json:"k,omitempty"`
 	Cuts  []int  `json:"cuts,omitempty"`
@@ -36,7 +31,7 @@ const MaxBench = 1 << 16
 func (r *BenchSchedule) SetDefaults() {
 	*r = BenchSchedule{
 		Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"},
-		Grid: Grid{Kind: GridSchedule}, Covariance: "dct", Basis: "none", K: unset,
+		Grid: Grid{Kind: GridSchedule}, Basis: "none", K: unset,
 	}
 }
 
@@ -77,9 +72,5 @@ func (r *BenchSchedule) Validate() error {
 			return err
 		}
 	}
-	if r.Covariance == "dct" && r.Basis != "none" && r.Basis != "dct" {
-		return Errorf(BadRequest, "basis must be none or dct where only variances are used, got %q", r.Basis).
-			WithHint("Set covariance to full, or basis to none or dct.")
-	}
-	return first(need("dataset", r.Dataset), oneOf("covariance", r.Covariance, "dct", "full"))
+	return first(need("dataset", r.Dataset), oneOf("basis", r.Basis, "none", "dct"))
 }

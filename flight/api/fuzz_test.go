@@ -19,8 +19,8 @@ func FuzzRequests(f *testing.F) {
 		`{"name":"a","stage":"anisotropic","dataset":"d","model":"m","family":{"per_class":true,"basis":"pca","k":4},` +
 			`"batch":8}`,
 		`{"name":"a","stage":"pretrain","dataset":"d","network":{"model_type":"SongUNet","img_resolution":8},"kimg":1e-3}`,
-		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"steps","model":"m","solver":"ab",` +
-			`"nfe":3}`,
+		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"fit","model":"m",` +
+			`"schedule":"s","nfe":3}`,
 		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"gaussian","dataset":"d","solver":"ab","nfe":3,` +
 			`"basis":"dct"}`,
 		`{"schedule":"edm","points":256,"labels":[-1,0]}`, `{"run":"r","steps":3}`, `{"dataset":"d","offset":1,"limit":2}`,

@@ -12,8 +12,8 @@ import (
 // MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the kind's name as "kind".
 type MakeSchedule struct{ Of ScheduleKind }
 
-// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StepsSchedule,
-// *StartSchedule, *FitSchedule, *FewSchedule, *WeightSchedule or *FormulaSchedule.
+// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *GaussianSchedule, *StartSchedule,
+// *FitSchedule, *FewSchedule, *WeightSchedule or *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -26,7 +26,6 @@ type ScheduleKind interface {
 var scheduleKinds = []func() ScheduleKind{
 	func() ScheduleKind { return new(GeodesicSchedule) },
 	func() ScheduleKind { return new(GaussianSchedule) },
-	func() ScheduleKind { return new(StepsSchedule) },
 	func() ScheduleKind { return new(StartSchedule) },
 	func() ScheduleKind { return new(FitSchedule) },
 	func() ScheduleKind { return new(FewSchedule) },

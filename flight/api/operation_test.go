@@ -76,9 +76,9 @@ func TestCallFindsByWay(t *testing.T) {
 func TestForeignFieldsOfScheduleKinds(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"name":"s","kind":"edm","nfe":3}`: `[BAD_REQUEST] nfe must be left out of a schedule of kind edm; ` +
-			`only gaussian, steps, fit, few take it.`,
-		`{"name":"s","kind":"steps","model":"m","solver":"ab","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a ` +
-			`schedule of kind steps; ` +
+			`only gaussian, fit, few take it.`,
+		`{"name":"s","kind":"fit","model":"m","schedule":"e","nfe":3,"T":4}`: `[BAD_REQUEST] T must be left out of a ` +
+			`schedule of kind fit; ` +
 			`only geodesic, gaussian, weight, edm, log-linear, cosine take it.`,
 		`{"name":"s","kind":"cosine","colour":3}`: `[BAD_REQUEST] colour is not a field here. Known: T, g0, knots, name, ` +
 			`replace.`,

@@ -138,10 +138,6 @@ type ScheduleInfo struct {
 	Energies []Energy `json:"energies,omitempty"`
 	// Bench reports what MakeSchedule knows about a gaussian schedule.
 	Bench *Bench `json:"bench,omitempty"`
-	// Steps reports what MakeSchedule knows about a schedule of chosen steps.
-	Steps *Steps `json:"steps,omitempty"`
-	// Refined reports what it has gained on a model.
-	Refined *Refined `json:"refined,omitempty"`
 	// Sampler is the solver that the schedule was made for; absent where it serves any.
 	Sampler *ScheduleSampler `json:"sampler,omitempty"`
 	// Few reports what was tried for a schedule of kind few.
@@ -194,21 +190,6 @@ type BenchBand struct {
 	Variance float64 `json:"variance"` // share of the data's
 	Nodes    float64 `json:"nodes"`    // w2_squared
 	Baseline float64 `json:"baseline"`
-}
-
-// Steps reports where a solver's steps were put along a schedule and what that gains over uniform ones. Errors are the
-// root mean square over all pixels of the difference to the converged samples from the same latents.
-type Steps struct {
-	Solver           string    `json:"solver"`
-	Steps            int       `json:"steps"`
-	NFE              int       `json:"nfe"`
-	Samples          int       `json:"samples"`
-	Schedule         string    `json:"schedule"`
-	T                []float64 `json:"t"`         // the nodes, as times of that schedule
-	Predicted        float64   `json:"predicted"` // sum of the single steps' errors that dynamic programming found
-	PredictedUniform float64   `json:"predicted_uniform"`
-	Error            float64   `json:"error"` // measured on other latents
-	ErrorUniform     float64   `json:"error_uniform"`
 }
 
 // BasisInfo describes a stored basis.

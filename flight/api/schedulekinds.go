@@ -1,7 +1,5 @@
 package api
 
-import "github.com/anisoflight/anisoflight/flight/api/strict"
-
 // GeodesicSchedule is the schedule of least energy of a model on a data set.
 type GeodesicSchedule struct {
 	NewSchedule
@@ -46,14 +44,13 @@ type GaussianSchedule struct {
 	Dataset string  `json:"dataset"`
 	Model   string  `json:"model,omitempty"` // whose normalization and noise levels rule; default the data's, EDM's
 	Solver  string  `json:"solver"`
-	NFE     int     `json:"nfe"`              // at most so many evaluations, as in Sample
-	T       float64 `json:"T,omitempty"`      // default 6400
-	G0      float64 `json:"g0"`               // default 1e-9
-	Basis   string  `json:"basis"`            // none (default) or dct: each subspace has its own path
-	K       int     `json:"k,omitempty"`      // of dct: dimensions of P_1 per channel; default H·W/4
-	Cuts    []int   `json:"cuts,omitempty"`   // of dct: nested bands, instead of k
-	Refine  *Refine `json:"refine,omitempty"` // move the noise levels to where the solver errs less on a model
-	Start   *Start  `json:"start,omitempty"`  // sampling starts from the data's own law; default: from noise alone
+	NFE     int     `json:"nfe"`             // at most so many evaluations, as in Sample
+	T       float64 `json:"T,omitempty"`     // default 6400
+	G0      float64 `json:"g0"`              // default 1e-9
+	Basis   string  `json:"basis"`           // none (default) or dct: each subspace has its own path
+	K       int     `json:"k,omitempty"`     // of dct: dimensions of P_1 per channel; default H·W/4
+	Cuts    []int   `json:"cuts,omitempty"`  // of dct: nested bands, instead of k
+	Start   *Start  `json:"start,omitempty"` // sampling starts from the data's own law; default: from noise alone
 }
 
 // Kind implements ScheduleKind.
@@ -65,46 +62,10 @@ func (r *GaussianSchedule) SetDefaults() { *r = GaussianSchedule{G0: 1e-9, Basis
 // Validate implements Request.
 func (r *GaussianSchedule) Validate() error {
 	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
-		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis).
-			WithHint("Bench schedules on other bases with BenchSchedule and the full covariance.")
+		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis)
 	}
 	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE),
-		r.Refine.check(), r.Start.check("start"), r.oneModel(),
-		checkEnds(r.T, r.G0))
-}
-
-// oneModel refuses two models.
-func (r *GaussianSchedule) oneModel() error {
-	if r.Refine != nil && r.Model != "" && r.Model != r.Refine.Model {
-		return Errorf(BadRequest, "model must be that of refine, %q, got %q", r.Refine.Model, r.Model)
-	}
-	return nil
-}
-
-// StepsSchedule goes along the paths of another schedule, in times of its own: those at which a solver of nfe
-// evaluations takes its uniform steps are chosen by dynamic programming on the errors of single steps along
-// trajectories of a model. Its basis and its end are those of the other schedule.
-type StepsSchedule struct {
-	NewSchedule
-	Model    string      `json:"model"`
-	Solver   string      `json:"solver"`
-	NFE      int         `json:"nfe"`               // at most so many evaluations, as in Sample
-	Samples  int         `json:"samples"`           // trajectories; default 24
-	Seed     uint64      `json:"seed"`              // of the trajectories
-	Schedule ScheduleRef `json:"schedule,omitzero"` // whose paths are kept; default the model's own
-	Guided               // the samples that the steps are for
-}
-
-// Kind implements ScheduleKind.
-func (r *StepsSchedule) Kind() string { return "steps" }
-
-// SetDefaults implements Request.
-func (r *StepsSchedule) SetDefaults() { *r = StepsSchedule{Samples: 24, Guided: Guided{Guidance: 1}} }
-
-// Validate implements Request.
-func (r *StepsSchedule) Validate() error {
-	return first(need("model", r.Model), checkSampler(r.Solver, r.NFE), atLeast("samples", r.Samples, 1),
-		atMost("samples", r.Samples, 4096), r.Guided.check())
+		r.Start.check("start"), checkEnds(r.T, r.G0))
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
@@ -223,47 +184,4 @@ func checkKnots(knots int) error {
 func checkSampler(solver string, nfe int) error {
 	return first(need("solver", solver), oneOf("solver", solver, Solvers...), atLeast("nfe", nfe, 1),
 		atMost("nfe", nfe, 2*MaxSteps))
-}
-
-// Refine asks that the noise levels of a gaussian schedule be moved to where the solver errs less on a model: where its
-// samples come closer to the converged ones from the same latents.
-type Refine struct {
-	Model      string `json:"model"`
-	Latents    int    `json:"latents"`    // default 64
-	Iterations int    `json:"iterations"` // at most so many Gauss–Newton steps; default 4
-	Seed       uint64 `json:"seed"`       // latent i is drawn from seed + i, and so is its label
-}
-
-// What a refinement takes where the request does not say.
-const (
-	defaultRefineLatents    = 64
-	defaultRefineIterations = 4
-)
-
-// DecodeStrictly fills in what is left out.
-func (r *Refine) DecodeStrictly(at *strict.Place, v strict.Value) error {
-	*r = Refine{Latents: defaultRefineLatents, Iterations: defaultRefineIterations}
-	type plain Refine // without this method
-	return strict.Decode(v, at, (*plain)(r))
-}
-
-func (r *Refine) check() error {
-	if r == nil {
-		return nil
-	}
-	return first(need("refine.model", r.Model), atLeast("refine.latents", r.Latents, 1),
-		atMost("refine.latents", r.Latents, 4096),
-		atLeast("refine.iterations", r.Iterations, 1), atMost("refine.iterations", r.Iterations, 100))
-}
-
-// Refined reports what a refinement has gained: ODE errors, the root mean square over all pixels of the difference
-// between the solver's samples and the converged ones from the same latents along the same path, before and after.
-type Refined struct {
-	Model   string `json:"model"`
-	Latents int    `json:"latents"`
-	// Before and After are errors on the latents of the search; the held ones on as many that it has not seen.
-	Before     float64 `json:"before"`
-	After      float64 `json:"after"`
-	HeldBefore float64 `json:"held_before"`
-	HeldAfter  float64 `json:"held_after"`
 }

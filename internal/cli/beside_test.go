@@ -36,7 +36,6 @@ var beside = []string{
 	"model mixture --name law --dataset bars", "model draw --name drawn --model law --n 4",
 	"schedule geodesic --name geo --model law --dataset bars --points 8 --samples 4 --knots 4 --statistics",
 	"schedule fit --name fitted --model law --schedule geo --nfe 3 --samples 8",
-	"schedule steps --name steps --model law --solver ab --nfe 3 --samples 4",
 	`schedule few --name few --model law --dataset bars --nfe 3 --samples 64 --solvers ["ipndm"]`,
 	`schedule predict --model law --dataset bars --points 8 --samples 4 --bases ["dct"]`,
 	"schedule bench --dataset bars --nfe 3 --solvers heun",

@@ -71,7 +71,6 @@ func TestSettingsAreTheRequest(t *testing.T) {
 		"schedule nodes":    {reflect.TypeFor[api.GaussianSchedule](), scheduleRequest(t, "nodes")},
 		"schedule start":    {reflect.TypeFor[api.StartSchedule](), scheduleRequest(t, "start")},
 		"schedule few":      {reflect.TypeFor[api.FewSchedule](), scheduleRequest(t, "few")},
-		"schedule steps":    {reflect.TypeFor[api.StepsSchedule](), scheduleRequest(t, "steps")},
 		"schedule fit":      {reflect.TypeFor[api.FitSchedule](), scheduleRequest(t, "fit")},
 	} {
 		want := kindsOf(c.request)

@@ -76,9 +76,8 @@ func TestBenchRows(t *testing.T) {
 		"dataset":      {`{"dataset":"nowhere","nfe":[5]}`, api.DatasetNotFound},
 		"explicit":     {`{"dataset":"smooth","nfe":[5],"grid":{"t":[1,0]}}`, api.BadRequest},
 		"k of none":    {`{"dataset":"smooth","nfe":[5],"k":4}`, api.BadRequest},
-		"covariance":   {`{"dataset":"smooth","nfe":[5],"covariance":"half"}`, api.BadRequest},
+		"withdrawn":    {`{"dataset":"smooth","nfe":[5],"covariance":"full"}`, api.BadRequest},
 		"mixing basis": {`{"dataset":"smooth","nfe":[5],"basis":"haar"}`, api.BadRequest},
-		"other basis":  {`{"dataset":"smooth","nfe":[5],"covariance":"full","basis":"nowhere"}`, api.BasisNotFound},
 		"no labels":    {`{"dataset":"smooth","nfe":[5],"per_class":true}`, api.BadRequest},
 		"combinations": {`{"dataset":"smooth","nfe":[` + repeated("5", 1<<17) + `]}`, api.TooLarge},
 	} {

@@ -14,8 +14,6 @@ type clock struct {
 
 	eulerEnd bool    // the last step is an Euler step
 	from     []point // where the steps start, if not at their nodes
-
-	after int // steps of the sampler after the last node
 }
 
 func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
@@ -31,7 +29,7 @@ func newClock(path *schedule.Path, t []float64, eulerEnd bool) *clock {
 func (c *clock) steps() int { return len(c.t) - 1 }
 
 // ends reports whether step i is the last one and an Euler step.
-func (c *clock) ends(i int) bool { return c.eulerEnd && c.after == 0 && i == c.steps()-1 }
+func (c *clock) ends(i int) bool { return c.eulerEnd && i == c.steps()-1 }
 
 // order returns the order of step i of a multistep method of order p: no more than
 // the evaluations at hand, and 1 where the last step is an Euler step.

@@ -50,7 +50,7 @@ func dpmpp(s Settings, c *clock, p int, kappa float64) []link {
 func (c *clock) finalOrder(s Settings, i, p int) int {
 	p = c.order(i, p)
 	if s.LowerOrderFinal == nil || *s.LowerOrderFinal {
-		p = min(p, c.steps()+c.after-i)
+		p = min(p, c.steps()-i)
 	}
 	return p
 }

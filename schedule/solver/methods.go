@@ -32,8 +32,6 @@ type method struct {
 	// depend on the settings and the number of steps alone. It is nil where coordinates
 	// smaller than subspaces have steps of their own.
 	links func(s Settings, c *clock) []link
-	// local is links where a step's own part is not what its links do; nil elsewhere.
-	local func(s Settings, c *clock) []link
 }
 
 // methods is the register of solvers by their wire names.
@@ -46,7 +44,7 @@ var methods = map[string]method{
 	"dpmpp2m":        {links: dpmpp2m, warms: true, data: true},
 	"dpmpp3m":        {links: dpmpp3m, warms: true, data: true, least: 2, most: 3, usual: 3, falters: true},
 	"dpmpp3m_taylor": {links: dpmpp3mTaylor, warms: true, data: true, least: 2, most: 3, usual: 3, falters: true},
-	"unipc":          {links: unipc, local: unipcPredictor, data: true, least: 1, most: 3, usual: 3, falters: true},
+	"unipc":          {links: unipc, data: true, least: 1, most: 3, usual: 3, falters: true},
 	LocalName:        {data: true, least: 1, most: 3, usual: 2},
 	FittedName:       {data: true},
 	"deis":           {links: deis, warms: true, least: 1, most: 3, usual: 3},

@@ -42,15 +42,6 @@ func unipc(s Settings, c *clock) []link {
 	return out
 }
 
-// unipcPredictor is unipc without corrections.
-func unipcPredictor(s Settings, c *clock) []link {
-	out := make([]link, c.steps())
-	for i := range out {
-		out[i] = c.nodeLink(i, c.u[i+1]/c.u[i], newUnipcStep(s, c, i).predict)
-	}
-	return out
-}
-
 // unipcStep holds the weights of one step.
 type unipcStep struct {
 	predict []float64 // of m_0, m_1, … in predicted − U′/U x

@@ -144,23 +144,6 @@ func (r *Root) Draw(dst, xi []float64) {
 	}
 }
 
-// Matrix returns (Σ + M)^½, [H·W·C]².
-func (r *Root) Matrix() *mat.Dense {
-	d := r.law.size()
-	out := mat.NewDense(d, d, nil)
-	x := make([]float64, d)
-	for i := range d {
-		clear(x)
-		x[i] = 1
-		r.Draw(x, x)
-		for k, m := range r.law.Mean {
-			x[k] -= m
-		}
-		out.SetCol(i, x)
-	}
-	return out
-}
-
 // DrawFloat32 is Draw in place on float32, rounded once.
 func (r *Root) DrawFloat32(x []float32) {
 	wide := make([]float64, len(x))

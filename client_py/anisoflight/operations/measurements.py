@@ -66,8 +66,7 @@ class Measurements(Calls):
         total variance; noise: what independent errors of a network would add. No model, no samples, no noise.
 
         Options are the operation's own: grid, per_class; basis ("dct") and k or cuts, the bands of isotropic schedules;
-        covariance="full" for schedules on, or seen by, any other basis (then noise is NaN); model, which sees the
-        data in units of its own.
+        model, which sees the data in units of its own. Schedules on other bases than "none" and "dct" are refused.
 
         >>> table = client.bench_schedule("blocks", solvers=["euler", "dpmpp2m"], nfe=[5])
         >>> table["solver"].tolist(), table["subspace"].tolist()

@@ -69,8 +69,7 @@ class Schedules(Bases):
         the dataset's own normal law, without a model: sample with that solver and nfe.
         `info["bench"]` tells the gain over EDM's levels. Options are the action's own: model, dataset, T, g0, knots, c,
         points, samples, statistics, seed, replace; of gaussian dataset, solver, nfe, basis ("none" or "dct"), k or
-        cuts, T, g0, replace, and refine={"model": …, "latents": 64, "iterations": 4, "seed": 0}, which moves the levels
-        to where the solver errs less on a model: `info["refined"]`.
+        cuts, T, g0, replace.
         Kind "start" (dataset, model, schedule, covariance, per_class, sigma_max) is another schedule, by default edm,
         that sampling starts along from the normal law of the dataset, not from noise: `Schedule.start` is that
         law. covariance "dct" keeps the channels' covariance at each DCT frequency; others are "none", "bands" (cuts),
@@ -81,11 +80,9 @@ class Schedules(Bases):
         model and keeps what does best in so few evaluations, with its solver: sample with that schedule and nfe alone.
         It prints the gain on samples held back unless progress is off; `info["few"]` has every try, those dropped early
         last. At 16×16 with 1.4 M parameters nfe=5 takes 95 s on two quiet cores.
+        It takes guidance, guidance_interval and guide of `Client.sample`, and chooses for samples that are guided so.
         Kind "weight" (sigma, weight, c, T, g0, knots) is the isotropic schedule along which the trajectory loss is
         score matching with that weight on the squared error of the score, given at noise levels sigma.
-        Kind "steps" (model, schedule, solver, nfe, samples, seed) keeps a schedule's paths and puts the solver's steps
-        where they err least on a model; `info["steps"]` tells the gain over uniform steps. Kinds "steps" and "few" take
-        guidance, guidance_interval and guide of `Client.sample`, and choose for samples that are guided so.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
         Schedule('steep')

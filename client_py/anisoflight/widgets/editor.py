@@ -148,11 +148,8 @@ class ScheduleEditor(anywidget.AnyWidget):
     def _values(self, schedule: str) -> dict[str, float]:
         """The measures of a schedule on the server."""
         values = {}
-        if self._dataset is not None:
-            whole = {} if self._family["basis"] in ("none", "dct") else {"covariance": "full"}
-            rows = self._client.bench_schedule(
-                self._dataset, [schedule], [self.solver], [self.nfe], progress=False, **whole
-            )
+        if self._dataset is not None and self._family["basis"] in ("none", "dct"):  # the bases that a bench takes
+            rows = self._client.bench_schedule(self._dataset, [schedule], [self.solver], [self.nfe], progress=False)
             seen = (rows["subspace"] == -1) & (rows["label"] == self._label)
             values["W₂²"] = float(rows.loc[seen, "w2_squared"].iloc[0])
         if self._model is not None:

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // benchRequest are the fields of BenchSchedule.
@@ -35,14 +33,9 @@ var benchRequest = []command.Option{
 		Otherwise: "schedule", OneOf: api.GridNames,
 	},
 	{
-		Name:      "covariance",
-		Usage:     "of the Gaussian: dct, diagonal in frequency, or full, which serves any basis",
-		Otherwise: "dct", OneOf: []string{"dct", "full"},
-	},
-	{
 		Name:  "basis",
-		Usage: "subspaces that isotropic schedules are seen by: none, dct, or with full covariance any", Otherwise: "none",
-		OneOf: basis.Names(nil), Names: connect.Bases,
+		Usage: "subspaces that isotropic schedules are seen by: none or dct", Otherwise: "none",
+		OneOf: []string{"none", "dct"},
 	},
 	{Name: "k", Kind: command.Whole, Usage: "of dct: dimensions of the low frequencies per channel, a square"},
 	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
@@ -58,8 +51,7 @@ squared 2-Wasserstein distance to that law over the law's total variance, in all
 subspace, and how much of it is the shift that comes of starting from noise without the
 data's mean, which no solver can help.`,
 	Example: `  anisoflight schedule bench --dataset digits --nfe 5,9,17 --solvers heun,dpmpp2m
-  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct
-  anisoflight schedule bench --dataset digits --nfe 9 --covariance full --basis haar`,
+  anisoflight schedule bench --dataset digits --schedules edm,digits-5 --nfe 5 --basis dct`,
 	Options: slices.Concat(benchRequest, connect.FolderOptions),
 	JSON:    true,
 	Run: func(ctx context.Context, e command.Env) error {
@@ -104,35 +96,31 @@ type benchTable struct {
 }
 
 type benchRow struct {
-	Schedule any      `json:"schedule"`
-	Solver   any      `json:"solver"`
-	NFE      int32    `json:"nfe"`
-	Steps    int32    `json:"steps"`
-	Label    int32    `json:"label"`
-	Subspace int32    `json:"subspace"`
-	Dims     int32    `json:"dims"`
-	Variance float64  `json:"variance"`
-	W2       float64  `json:"w2_squared"`
-	Spread   float64  `json:"spread"`
-	Shift    float64  `json:"shift"`
-	Noise    *float64 `json:"noise,omitempty"` // absent where it is not computed
+	Schedule any     `json:"schedule"`
+	Solver   any     `json:"solver"`
+	NFE      int32   `json:"nfe"`
+	Steps    int32   `json:"steps"`
+	Label    int32   `json:"label"`
+	Subspace int32   `json:"subspace"`
+	Dims     int32   `json:"dims"`
+	Variance float64 `json:"variance"`
+	W2       float64 `json:"w2_squared"`
+	Spread   float64 `json:"spread"`
+	Shift    float64 `json:"shift"`
+	Noise    float64 `json:"noise"`
 }
 
 func (b *benchTable) take(s api.Schema, batch api.Batch) {
 	whole := func(name string) []int32 { return api.ColumnOf[int32](s, batch, name) }
 	numbers := func(name string) []float64 { return api.ColumnOf[float64](s, batch, name) }
 	for i := range batch.Rows {
-		var noise *float64
-		if v := numbers("noise")[i]; !math.IsNaN(v) {
-			noise = &v
-		}
 		b.rows = append(b.rows, benchRow{
 			Schedule: entry(b.request["schedules"], int(whole("schedule")[i]), "edm"),
 			Solver:   entry(b.request["solvers"], int(whole("solver")[i]), "heun"),
 			NFE:      whole("nfe")[i], Steps: whole("steps")[i], Label: whole("label")[i], Subspace: whole("subspace")[i],
 			Dims:     whole("dims")[i],
 			Variance: numbers("variance")[i], W2: numbers("w2_squared")[i], Spread: numbers("spread")[i],
-			Shift: numbers("shift")[i], Noise: noise,
+			Shift: numbers("shift")[i], Noise: numbers("noise")[i],
 		})
 	}
 }

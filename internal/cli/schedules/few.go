@@ -11,6 +11,16 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 )
 
+// Guidance are the fields of Sample, and of the schedules chosen by samples, that say how these are guided.
+var Guidance = []command.Option{
+	{
+		Name: "guidance", Kind: command.Number,
+		Usage: "s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide", Otherwise: "1: none",
+	},
+	{Name: "guide", Usage: "another `model`, for D₀", Otherwise: "the model without a label", Names: connect.Models},
+	{Name: "guidance_interval", Kind: command.Object, Usage: "noise levels that are guided, as JSON: [0.2, 3]"},
+}
+
 // fewRequest are the fields of MakeSchedule that a schedule of kind few takes.
 var fewRequest = slices.Concat([]command.Option{
 	{Name: "name", Required: true, Usage: "`name` of the new schedule"},

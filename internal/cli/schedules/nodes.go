@@ -39,11 +39,6 @@ var nodesRequest = []command.Option{
 	{Name: "T", Kind: command.Number, Usage: "end of time, a variance", Otherwise: "6400"},
 	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0", Otherwise: "1e-9"},
 	{
-		Name: "refine", Kind: command.Object,
-		Usage: "move the levels to where the solver errs less on a model: JSON such as " +
-			"{\"model\":\"digits\",\"latents\":64,\"iterations\":4,\"seed\":0}",
-	},
-	{
 		Name: "start", Kind: command.Object,
 		Usage:     "keep the data's own law, which sampling then starts from: JSON such as {\"covariance\":\"dct\"}",
 		Otherwise: "from noise alone",
@@ -60,13 +55,8 @@ in each subspace of a basis its own. It stores them as a schedule for that solve
 that number of evaluations, for any model of such images.
 
 The table has the squared 2-Wasserstein distances to that law, over its total
-variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).
-
-With --refine the noise levels are moved further, to where the solver's samples of a
-model come closer to the converged ones from the same latents along the same path. The
-gain is measured on those latents and on as many others.`,
+variance: of the nodes, and of the same solver on EDM's noise levels (ρ = 7).`,
 	Example: `  anisoflight schedule nodes --name digits-5 --dataset digits --basis dct --solver dpmpp2m --nfe 5
-  anisoflight schedule nodes --name fine-5 --dataset digits --solver dpmpp2m --nfe 5 --refine '{"model":"digits"}'
   anisoflight sample --model digits --schedule digits-5 --solver dpmpp2m --nfe 5`,
 	Options: slices.Concat(nodesRequest, connect.FolderOptions),
 	JSON:    true,
@@ -74,10 +64,6 @@ gain is measured on those latents and on as many others.`,
 }
 
 func printNodes(w io.Writer, s api.ScheduleInfo) error {
-	if r := s.Refined; r != nil {
-		fmt.Fprintf(w, "ODE error on %s: %.4g before refining, %.4g after; on other latents %.4g and %.4g\n", r.Model,
-			r.Before, r.After, r.HeldBefore, r.HeldAfter)
-	}
 	return printBench(w, s.Name, *s.Bench)
 }
 

@@ -31,7 +31,7 @@ var Group = command.Group{
   anisoflight schedule check`,
 	Specs: []command.Spec{
 		listSpec, showSpec, exportSpec, importSpec, geodesicSpec, nodesSpec,
-		startSpec, fewSpec, stepsSpec, fitSpec, weightSpec, checkSpec, benchSpec,
+		startSpec, fewSpec, fitSpec, weightSpec, checkSpec, benchSpec,
 		predictSpec,
 	},
 }

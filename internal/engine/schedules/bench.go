@@ -21,6 +21,7 @@ type Bench struct {
 	req       api.BenchSchedule
 	data      *data.Dataset
 	schedules []benched
+	spectra   map[int]*gaussian.Spectrum // measured so far, by class; −1 for all data
 }
 
 // benched is a schedule with the basis that splits it.
@@ -34,12 +35,12 @@ type benched struct {
 
 // Bench checks every combination of a request before the data is looked at.
 func (k *Maker) Bench(req api.BenchSchedule) (*Bench, error) {
-	b := &Bench{req: req}
+	b := &Bench{req: req, spectra: map[int]*gaussian.Spectrum{}}
 	var err error
 	if b.data, err = k.Catalog.SeenBy(req.Model, req.Dataset); err != nil {
 		return nil, err
 	}
-	if err := b.measurable(); err != nil {
+	if err := checkMeasurable(req.Dataset, b.data); err != nil {
 		return nil, err
 	}
 	for _, ref := range req.Schedules {
@@ -92,9 +93,9 @@ func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *d
 	if out.Basis, err = k.Catalog.BasisFor(family, d.Height(), d.Width(), s.Basis, nil); err != nil {
 		return out, err
 	}
-	if kind := out.Basis.Kind(); req.Covariance == "dct" && kind != basis.KindNone && kind != basis.KindDCT {
+	if kind := out.Basis.Kind(); kind != basis.KindNone && kind != basis.KindDCT {
 		return out, api.Errorf(api.BadRequest, "The schedule %q has subspaces that mix frequencies", s.Name).
-			WithHint("Set covariance to full.")
+			WithHint("Bench schedules on the bases none and dct.")
 	}
 	if out.Basis.J() == s.J() {
 		return out, nil
@@ -117,7 +118,7 @@ func (b *Bench) labels(s benched) []int {
 	if labels := s.Labels(); labels != nil {
 		return labels
 	}
-	if !b.req.PerClass && !s.Basis.PerClass() {
+	if !b.req.PerClass {
 		return []int{-1}
 	}
 	var labels []int
@@ -145,15 +146,6 @@ func (b *Bench) checkLabels(s benched) error {
 	return nil
 }
 
-// measurable bounds the memory and the time that the data's moments take.
-func (b *Bench) measurable() error {
-	if b.req.Covariance == "full" && b.data.Pixels() > gaussian.MaxFull {
-		return api.Errorf(api.TooLarge, "The images of %q have %d values; the whole covariance serves up to %d",
-			b.req.Dataset, b.data.Pixels(), gaussian.MaxFull)
-	}
-	return checkMeasurable(b.req.Dataset, b.data)
-}
-
 func (b *Bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error) {
 	g := b.req.Grid
 	set := s.settings
@@ -166,13 +158,12 @@ func (b *Bench) plan(s benched, name string, nfe, row int) (*solver.Plan, error)
 func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 	// fails when ctx has ended, and then measuring does
 	progress := api.Sparsely(func(m api.Meta) { _ = emit(api.Event{Meta: m}) })
-	laws := laws{bench: b, report: progress}
 	out := reply.NewRows(BenchColumns)
 	for i, s := range b.schedules {
-		samplers := map[int]sampler{}
+		laws := map[int]*gaussian.Spectrum{}
 		for _, label := range b.labels(s) {
 			var err error
-			if samplers[label], err = laws.on(ctx, s, label); err != nil {
+			if laws[label], err = b.law(ctx, s, label, progress); err != nil {
 				return err
 			}
 		}
@@ -190,7 +181,7 @@ func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 					if err != nil {
 						return err
 					}
-					report, err := samplers[label](ctx, plan)
+					report, err := laws[label].Bench(s.Basis, plan)
 					if err != nil {
 						return err
 					}
@@ -203,56 +194,18 @@ func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 	return emit(api.Event{Batch: out.Batch(), Meta: api.Done(n, n)})
 }
 
-// sampler runs a plan on a law that is split by a basis.
-type sampler func(context.Context, *solver.Plan) (*gaussian.Report, error)
-
-// laws are the Gaussians of the data and of its classes, each measured when it is first asked for.
-type laws struct {
-	bench   *Bench
-	report  func(done, total int)
-	spectra map[int]*gaussian.Spectrum
-	full    map[int]*gaussian.Full
-}
-
-// on returns the law of a class, or of all data (−1), split by a schedule's basis, with sampling started where the
-// schedule starts.
-func (l *laws) on(ctx context.Context, s benched, label int) (sampler, error) {
-	if l.bench.req.Covariance == "full" {
-		law, err := cached(&l.full, label, func() (*gaussian.Full, error) {
-			return measured(ctx, l.bench.data, label, l.report, gaussian.MeasureFull[float32])
-		})
-		if err != nil {
+// law returns the Gaussian of a class, or of all data (−1), with sampling started where the schedule starts.
+func (b *Bench) law(ctx context.Context, s benched, label int, report func(done, total int)) (*gaussian.Spectrum, error) {
+	law := b.spectra[label]
+	if law == nil {
+		var err error
+		if law, err = measured(ctx, b.data, label, report, gaussian.Measure[float32]); err != nil {
 			return nil, err
 		}
-		split, err := law.On(s.Basis, label)
-		if err == nil && s.Start != nil {
-			split, err = split.From(s.Start.Law(label))
-		}
-		if err != nil {
-			return nil, err
-		}
-		return split.Bench, nil
+		b.spectra[label] = law
 	}
-	law, err := cached(&l.spectra, label, func() (*gaussian.Spectrum, error) {
-		return measured(ctx, l.bench.data, label, l.report, gaussian.Measure[float32])
-	})
-	if err == nil && s.Start != nil {
-		law, err = law.From(s.Start.Law(label))
+	if s.Start == nil {
+		return law, nil
 	}
-	return func(_ context.Context, p *solver.Plan) (*gaussian.Report, error) { return law.Bench(s.Basis, p) }, err
-}
-
-// cached returns an entry of *m, made where there is none.
-func cached[K comparable, V any](m *map[K]V, key K, compute func() (V, error)) (V, error) {
-	if v, ok := (*m)[key]; ok {
-		return v, nil
-	}
-	v, err := compute()
-	if err == nil {
-		if *m == nil {
-			*m = map[K]V{}
-		}
-		(*m)[key] = v
-	}
-	return v, err
+	return law.From(s.Start.Law(label))
 }

@@ -15,19 +15,14 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device
-// and takes no slot unless it refines.
+// gaussian makes the schedule of the noise levels that suit a solver on a data set's own Gaussian. It needs no device.
 func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	model := req.Model
-	if req.Refine != nil {
-		model = req.Refine.Model
-	}
-	d, err := k.Catalog.SeenBy(model, req.Dataset)
+	d, err := k.Catalog.SeenBy(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	if model != "" {
-		m, err := k.Catalog.Model(model)
+	if req.Model != "" {
+		m, err := k.Catalog.Model(req.Model)
 		if err != nil {
 			return nil, err
 		}
@@ -71,11 +66,6 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	}
 	if err != nil {
 		return nil, err
-	}
-	if req.Refine != nil {
-		if nodes, made.refined, err = k.refine(ctx, *req.Refine, law, b, nodes, made.parts.Start, report); err != nil {
-			return nil, err
-		}
 	}
 	made.parts.Schedule = nodes.Schedule
 	made.bench, err = benchOf(law, b, sampler, nodes)

@@ -26,8 +26,6 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = k.geodesic(ctx, *kind, progress)
 	case *api.GaussianSchedule:
 		made, err = k.gaussian(ctx, *kind, progress)
-	case *api.StepsSchedule:
-		made, err = k.chooseSteps(ctx, *kind, progress)
 	case *api.StartSchedule:
 		made, err = k.startOn(ctx, *kind, progress)
 	case *api.FitSchedule:
@@ -59,7 +57,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		return nil, err
 	}
 	info := catalog.DescribeSchedule("schedule", stored)
-	info.Bench, info.Refined, info.Steps, info.Fit = made.bench, made.refined, made.steps, made.fit
+	info.Bench, info.Fit = made.bench, made.fit
 	for _, r := range made.energies {
 		info.Energies = append(info.Energies, api.Energy{
 			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,

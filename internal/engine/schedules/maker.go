@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -53,14 +54,15 @@ func checkMemory(trajectories int, on *kernels.Model, images int, most int64) er
 	return nil
 }
 
+// mostTeacher bounds the numbers that a teacher's trajectories take.
+const mostTeacher = 1 << 26
+
 // newSchedule is a schedule that was made, and what is known about it.
 type newSchedule struct {
 	parts    checkpoint.Schedule
 	fit      *api.Fit
 	energies []schedule.Report
 	bench    *api.Bench
-	refined  *api.Refined
-	steps    *api.Steps
 	few      *api.Few
 }
 
@@ -87,4 +89,18 @@ func (k *Maker) ensemble(m *catalog.Model, on *kernels.Model, by *guides.Guide, 
 		e.Start = from
 	}
 	return e, err
+}
+
+// plansOf makes the plans of a schedule's rows, each once; statistics are of the schedule's labels.
+func plansOf(set solver.Settings, sch *schedule.Schedule) func(label int32) (*solver.Plan, error) {
+	made := map[int]*solver.Plan{}
+	return func(label int32) (p *solver.Plan, err error) {
+		row, err := sch.Row(int(label))
+		if err == nil && made[row] == nil {
+			own := set
+			own.StatisticsRow = row
+			made[row], err = solver.New(own, sch, row)
+		}
+		return made[row], err
+	}
 }

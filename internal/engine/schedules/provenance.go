@@ -23,9 +23,7 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 	case *api.GeodesicSchedule:
 		dataset, model, seed = r.Dataset, r.Model, r.Seed
 	case *api.GaussianSchedule:
-		if dataset = r.Dataset; r.Refine != nil {
-			model, seed = r.Refine.Model, r.Refine.Seed
-		}
+		dataset = r.Dataset
 	case *api.StartSchedule:
 		dataset, p.Schedule = r.Dataset, r.Schedule.Name
 		m := k.Catalog.ModelOf(r.Schedule)
@@ -40,8 +38,6 @@ func (k *Maker) origin(kind api.ScheduleKind) (schedule.Provenance, error) {
 		}
 	case *api.FewSchedule:
 		dataset, model, seed = r.Dataset, r.Model, r.Seed
-	case *api.StepsSchedule:
-		model, seed = r.Model, r.Seed
 	case *api.FitSchedule:
 		model, seed = r.Model, r.Seed
 	}

@@ -20,10 +20,6 @@
 // The package imports solver, schedule, schedule/basis, gonum's matrices and the
 // standard library: no device, no tensors. Everything is deterministic.
 //
-// Bases that mix frequencies (principal components, Haar) have the same bench on the
-// whole covariance, with matrices in place of a and b: Full. Nodes are chosen on the
-// spectrum alone.
-//
 // Begin with spectrum.go, which says what is kept of the data; then run.go and
 // bench.go, the exact bench, and optimize.go.
 package gaussian

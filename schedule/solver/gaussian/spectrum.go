@@ -48,7 +48,7 @@ func (s *Spectrum) From(l *start.Law) (*Spectrum, error) {
 	mean, variance, ok := l.Along(s.Axes)
 	if !ok {
 		return nil, failf("start", "must be diagonal where the data's Gaussian is, in the DCT with the data's own axes of "+
-			"the channels; take the whole covariance of the data")
+			"the channels; make one of the same data with covariance dct")
 	}
 	out := *s
 	out.Directions = slices.Clone(s.Directions)
