@@ -21,7 +21,7 @@ func newServed(ctx context.Context, b *modelBench) (program, error) {
 	return &servedSampler{modelServer: s, bench: b, request: api.Sample{
 		Model: servedModel, Labels: b.in.labels, NFE: sampleNFE, SecondPoint: edmHeun.SecondPoint,
 		Grid:          api.Grid{Kind: api.GridEDM, SigmaMin: 0.002, SigmaMax: 80, Rho: 7},
-		DenoiseToZero: edmHeun.DenoiseToZero, DType: "float32",
+		DenoiseToZero: edmHeun.DenoiseToZero, Output: api.Output{DType: "float32"},
 	}}, err
 }
 

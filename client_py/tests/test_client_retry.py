@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
 from anisoflight import Client, UnavailableError
-from anisoflight.wire.retry import READS
 
 SCHEMA = pa.schema([pa.field("value", pa.int64(), nullable=False)])
 EMPTY = pa.record_batch([pa.array([], pa.int64())], schema=SCHEMA)
@@ -123,12 +120,3 @@ def test_a_server_that_comes_back_is_found(away: Away) -> None:
         again: list[Away] = []
         assert client.call("ServerInfo") == {"name": "ServerInfo"}
         again[0].shutdown()
-
-
-def test_what_is_called_again_are_the_reading_operations_of_the_contract() -> None:
-    table = Path(__file__).parents[2] / "flight" / "api" / "operation.go"
-    if not table.exists():
-        pytest.skip("the contract's table is in the repository")
-    rows = re.findall(r"(reads|writes)\[\w+\]\(\"(\w+)\", ([\w|]+),", table.read_text(encoding="utf-8"))
-    reads = {name for kind, name, ways in rows if kind == "reads" and ways != "ByExchange"}
-    assert reads == READS

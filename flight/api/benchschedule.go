@@ -8,20 +8,20 @@ package api
 // subspace (−1: the whole image), dims int32, variance (share of the data's), w2_squared = spread + shift, noise
 // float64, relative to the data's total variance.
 type BenchSchedule struct {
-	Dataset   string        `json:"dataset"`
-	Model     string        `json:"model,omitempty"` // through whose normalization the data are seen; default their own
-	Schedules []ScheduleRef `json:"schedules"`       // default: edm
-	Solvers   []string      `json:"solvers"`         // default: heun
-	NFE       []int         `json:"nfe"`             // at most so many evaluations each, as in Sample
-	Grid      Grid          `json:"grid"`            // default schedule
-	// Basis, none (default) or dct with K or Cuts, tells by which subspaces a schedule of one is seen.
-	Basis string `json:"basis"`
-	K     int    `json:"k,omitempty"`
-	Cuts  []int  `json:"cuts,omitempty"`
-	// PerClass measures every schedule on each class's own Gaussian; a schedule per class always is.
+	Dataset   string        `json:"dataset"`                 // name of the data set whose Gaussian is sampled; required
+	Model     string        `json:"model,omitempty"`         // name of a model that sees the data in its own units
+	Schedules []ScheduleRef `json:"schedules"`               // list of schedules; default edm
+	Solvers   []string      `json:"solvers" oneof:"solvers"` // list of solvers; default heun
+	NFE       []int         `json:"nfe"`                     // list of evaluations, such as 5,9,17; required
+	Grid      Grid          `json:"grid" oneof:"grids"`      // where the steps lie; default schedule
+	// subspaces that isotropic schedules are seen by; default none
+	Basis string `json:"basis" oneof:"none dct"`
+	K     int    `json:"k,omitempty"`    // of dct: dimensions of the low frequencies per channel, a square
+	Cuts  []int  `json:"cuts,omitempty"` // of dct: nested bands instead of k, such as [1,2,4]
+	// measure each schedule on each class's own Gaussian, as those per class always are
 	PerClass bool `json:"per_class"`
-	// Start is that of Sample: standard, or matched for schedules that carry a start; default: matched where they do.
-	Start string `json:"start,omitempty"`
+	// law that sampling begins from; default matched for schedules that carry one
+	Start string `json:"start,omitempty" oneof:"standard matched"`
 }
 
 // MaxBench bounds the combinations of one bench.
@@ -57,20 +57,10 @@ func (r *BenchSchedule) Validate() error {
 	case r.K != 0 && r.Cuts != nil:
 		return Errorf(BadRequest, "k and cuts must not both be given").WithHint("Give one of them.")
 	}
-	if r.Start != "" {
-		if err := oneOf("start", r.Start, StartStandard, StartMatched); err != nil {
-			return err
-		}
-	}
-	for _, s := range r.Solvers {
-		if err := oneOf("solvers", s, Solvers...); err != nil {
-			return err
-		}
-	}
 	for _, n := range r.NFE {
 		if err := first(atLeast("nfe", n, 1), atMost("nfe", n, 2*MaxSteps)); err != nil {
 			return err
 		}
 	}
-	return first(need("dataset", r.Dataset), oneOf("basis", r.Basis, "none", "dct"))
+	return need("dataset", r.Dataset)
 }

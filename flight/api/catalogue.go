@@ -12,7 +12,7 @@ func (r *Empty) Validate() error { return nil }
 
 // ModelName is the request of DescribeModel, UnloadModel and DeleteModel.
 type ModelName struct {
-	Model string `json:"model"`
+	Model string `json:"model"` // name of the model; required
 }
 
 // SetDefaults implements Request.
@@ -26,10 +26,9 @@ var Precisions = []string{"float32", "tf32", "bfloat16"}
 
 // LoadModel reads a model folder. The folder may have appeared after the server started.
 type LoadModel struct {
-	Name string `json:"name"`
-	Path string `json:"path"` // relative to the models folder; default: the name
-	// Precision is float32, tf32 or bfloat16; default: as it is loaded already, else the server's.
-	Precision string `json:"precision,omitempty"`
+	Name      string `json:"name"`                                   // name to serve it under; required
+	Path      string `json:"path"`                                   // relative to the models folder; default the name
+	Precision string `json:"precision,omitempty" oneof:"precisions"` // default as it is loaded already, else the server's
 }
 
 // SetDefaults implements Request.
@@ -40,17 +39,12 @@ func (r *LoadModel) Validate() error {
 	if r.Path == "" {
 		r.Path = r.Name
 	}
-	if r.Precision != "" {
-		if err := oneOf("precision", r.Precision, Precisions...); err != nil {
-			return err
-		}
-	}
 	return CheckName("name", r.Name)
 }
 
 // ScheduleName is the request of DeleteSchedule.
 type ScheduleName struct {
-	Schedule string `json:"schedule"`
+	Schedule string `json:"schedule"` // name of the schedule; required
 }
 
 // SetDefaults implements Request.
@@ -61,7 +55,7 @@ func (r *ScheduleName) Validate() error { return need("schedule", r.Schedule) }
 
 // BasisName is the request of DeleteBasis.
 type BasisName struct {
-	Basis string `json:"basis"`
+	Basis string `json:"basis"` // name of the basis; required
 }
 
 // SetDefaults implements Request.
@@ -72,7 +66,7 @@ func (r *BasisName) Validate() error { return need("basis", r.Basis) }
 
 // DatasetName is the request of DeleteDataset.
 type DatasetName struct {
-	Dataset string `json:"dataset"`
+	Dataset string `json:"dataset"` // name of the data set; required
 }
 
 // SetDefaults implements Request.
@@ -85,9 +79,9 @@ func (r *DatasetName) Validate() error { return need("dataset", r.Dataset) }
 //
 // Rows out: image fixed_shape_tensor, label int32, index int64.
 type Dataset struct {
-	Dataset string `json:"dataset"`
-	Offset  int    `json:"offset"`
-	Limit   *int   `json:"limit,omitempty"` // default: all
+	Dataset string `json:"dataset"`         // name of the data set; required
+	Offset  int    `json:"offset"`          // index of the first image; default 0
+	Limit   *int   `json:"limit,omitempty"` // number of images; default all
 }
 
 // SetDefaults implements Request.
@@ -102,10 +96,12 @@ func (r *Dataset) Validate() error {
 	return err
 }
 
-// Model reads the files of a model back, in rows as PutModel takes them. The metadata's request tells config_bytes and
-// weights_bytes.
+// Model reads the files of a model back, in rows as PutModel takes them.
+//
+// Rows out: bytes fixed_shape_tensor uint8 [65536], config.json and model.safetensors one after the other, the last row
+// filled up. The metadata's request tells config_bytes and weights_bytes.
 type Model struct {
-	Model string `json:"model"`
+	Model string `json:"model"` // name of the model; required
 }
 
 // SetDefaults implements Request.
@@ -118,8 +114,8 @@ func (r *Model) Validate() error { return need("model", r.Model) }
 //
 // Rows out, sorted by label: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"].
 type Basis struct {
-	Basis    string      `json:"basis,omitempty"`
-	Schedule ScheduleRef `json:"schedule,omitzero"`
+	Basis    string      `json:"basis,omitempty"`   // name of a stored basis
+	Schedule ScheduleRef `json:"schedule,omitzero"` // in place of basis: a schedule, whose basis is meant
 }
 
 // SetDefaults implements Request.

@@ -60,6 +60,9 @@ func (m Message) Decode(req Request) error {
 	if err := strict.Decode(v, nil, req); err != nil {
 		return refused(err)
 	}
+	if err := checkWords(req); err != nil {
+		return err
+	}
 	return req.Validate()
 }
 

@@ -18,11 +18,12 @@ const MaxPoints = 1 << 24
 // Rows out, sorted by label, subspace, t: label int32 (−1 for the shared row), subspace int32, t, g, gdot, sigma
 // float64 with sigma = √g.
 type EvaluateSchedule struct {
+	// a schedule's or model's name, edm, or JSON such as {"edm":{"T":400}}; required
 	Schedule ScheduleRef `json:"schedule"`
-	Points   int         `json:"points"`           // default 256: uniform in [0, T] with both ends
+	Points   int         `json:"points"`           // number of times, uniform in [0, T] with both ends; default 256
 	T        []float64   `json:"t,omitempty"`      // these times instead
 	Knots    bool        `json:"knots,omitempty"`  // each path's own knots instead: the table that PutSchedule takes
-	Labels   []int32     `json:"labels,omitempty"` // default: all
+	Labels   []int32     `json:"labels,omitempty"` // classes; default all
 }
 
 // SetDefaults implements Request.
@@ -40,13 +41,13 @@ func (r *EvaluateSchedule) Validate() error {
 //
 // Rows out: label, subspace int32, t, sigma, loss, residual, stderr float64.
 type EvaluateModel struct {
-	Model    string      `json:"model"`
-	Dataset  string      `json:"dataset"`
-	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
+	Model    string      `json:"model"`             // name of the model; required
+	Dataset  string      `json:"dataset"`           // name of the data set; required
+	Schedule ScheduleRef `json:"schedule,omitzero"` // whose noise is added; default the model's own
 	Points   int         `json:"points"`            // noise levels; default 32
 	Samples  int         `json:"samples"`           // images per noise level; default 64
-	Seed     uint64      `json:"seed"`
-	C        float64     `json:"c"` // of the loss weight; default 1
+	Seed     uint64      `json:"seed"`              // of images and noise; default 0
+	C        float64     `json:"c"`                 // of the weight ġ²/(g(c+g)); default 1
 }
 
 // SetDefaults implements Request.
@@ -68,15 +69,15 @@ func (r *EvaluateModel) Validate() error {
 // int32 (of dct: P_1 holds the frequencies max(u, v) < cut, P_2 those below cut_2 if it is not 0; of others 0), energy,
 // stderr, gain, gain_stderr float64 with gain = 1 − energy/(energy of none).
 type Predict struct {
-	Model   string   `json:"model"`
-	Dataset string   `json:"dataset"`
-	T       float64  `json:"T"`       // default: the end of the model's own schedule
-	G0      float64  `json:"g0"`      // default 1e-9
-	C       float64  `json:"c"`       // of the loss weight; default 1
-	Points  int      `json:"points"`  // noise levels; default 64
-	Samples int      `json:"samples"` // images per noise level and class; default 32
-	Seed    uint64   `json:"seed"`
-	Bases   []string `json:"bases,omitempty"` // some of those, without none; default all
+	Model   string   `json:"model"`           // name of the model whose residual is measured; required
+	Dataset string   `json:"dataset"`         // name of the data set to measure it on; required
+	T       float64  `json:"T"`               // end of time, a variance; default the end of the model's own schedule
+	G0      float64  `json:"g0"`              // variance at t = 0; default 1e-9
+	C       float64  `json:"c"`               // of the weight ġ²/(g(c+g)); default 1
+	Points  int      `json:"points"`          // noise levels measured; default 64
+	Samples int      `json:"samples"`         // images per noise level and class; default 32
+	Seed    uint64   `json:"seed"`            // of the images and the noise; default 0
+	Bases   []string `json:"bases,omitempty"` // list of dct, haar, pca and pca_per_class; default all
 }
 
 // SetDefaults implements Request.

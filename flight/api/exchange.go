@@ -8,10 +8,10 @@ import "encoding/json"
 // noise variance of each subspace of the basis. Rows out, in the order received and the layout of x: denoised, flow,
 // raw fixed_shape_tensor float32.
 type Denoise struct {
-	Model string `json:"model"`
-	Basis string `json:"basis,omitempty"` // default: the model's own
+	Model string `json:"model"`           // name of the model; required
+	Basis string `json:"basis,omitempty"` // subspaces that g is given for; default the model's own
 	K     int    `json:"k,omitempty"`     // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts  []int  `json:"cuts,omitempty"`  // of dct: nested bands, instead of k
+	Cuts  []int  `json:"cuts,omitempty"`  // of dct: nested bands instead of k, such as [1,2,4]
 }
 
 // SetDefaults implements Request.
@@ -32,10 +32,10 @@ var Modes = []string{"auto", "full", "backprop", "explicit", "finite-difference"
 // metadata carries d_logg and d_theta: the gradients of the mean loss over all rows with respect to the knots' ln g and
 // to θ, as [label][subspace][knot].
 type ScheduleGradient struct {
-	Schedule ScheduleRef `json:"schedule"`
-	Model    string      `json:"model"`
-	Mode     string      `json:"mode"` // default auto
-	C        float64     `json:"c"`    // default 1
+	Schedule ScheduleRef `json:"schedule"`           // name of the schedule; required
+	Model    string      `json:"model"`              // name of the model; required
+	Mode     string      `json:"mode" oneof:"modes"` // of the estimator; default auto
+	C        float64     `json:"c"`                  // of the weight ġ²/(g(c+g)); default 1
 }
 
 // SetDefaults implements Request.
@@ -43,12 +43,8 @@ func (r *ScheduleGradient) SetDefaults() { *r = ScheduleGradient{Mode: "auto", C
 
 // Validate implements Request.
 func (r *ScheduleGradient) Validate() error {
-	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model),
-		oneOf("mode", r.Mode, Modes...))
+	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model))
 }
-
-// RemoteKinds lists what RemoteSchedule makes.
-var RemoteKinds = []string{"learned", "geodesic"}
 
 // RemoteSchedule measures or learns a schedule for a network that the client keeps. The server asks, and the client
 // answers with the terms of the loss and of its derivative at samples of its own images.
@@ -59,44 +55,42 @@ var RemoteKinds = []string{"learned", "geodesic"}
 // the estimator: explicit, or backprop, or explicit, implicit1, implicit2, implicit3. A reply without rows that says
 // "stored" is the end.
 type RemoteSchedule struct {
-	Name    string `json:"name"`
-	Replace bool   `json:"replace"`
-	Kind    string `json:"kind"`   // learned (default) or geodesic
-	Shape   []int  `json:"shape"`  // of an image, [H, W, C]
-	Images  int    `json:"images"` // of the client, to choose from; default the sum of counts
-	Counts  []int  `json:"counts"` // images of each class; left out without classes
-	// SigmaMin and SigmaMax are the ends of the noise levels that the network was trained on; default 0.002 and 80
+	Name    string `json:"name"`                          // name of the new schedule; required
+	Replace bool   `json:"replace"`                       // replace a schedule of that name
+	Kind    string `json:"kind" oneof:"learned geodesic"` // what is made; default learned
+	Shape   []int  `json:"shape"`                         // [H, W, C] of an image; required
+	Images  int    `json:"images"`                        // of the client, to choose from; default the sum of counts
+	Counts  []int  `json:"counts"`                        // images of each class; default no classes
+	// ends of the noise levels that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
-	SigmaMax float64 `json:"sigma_max,omitempty"`
-	// Config is the training configuration, as of CreateRun, of which package train says what applies; of kind geodesic
-	// a RemoteGeodesic.
+	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
+	// the training configuration, as of CreateRun, of which package train says what applies; of kind geodesic a
+	// RemoteGeodesic
 	Config json.RawMessage `json:"-" api:"rest"`
 }
 
 // RemoteGeodesic says what kind geodesic of RemoteSchedule measures.
 type RemoteGeodesic struct {
-	T        float64 `json:"T,omitempty"`    // default sigma_max²
-	G0       float64 `json:"g0"`             // default 1e-9
-	Knots    int     `json:"knots"`          // default 32
-	C        float64 `json:"c"`              // default 1
-	Points   int     `json:"points"`         // noise levels; default 160
-	Samples  int     `json:"samples"`        // images per noise level; default 24
-	Batch    int     `json:"batch"`          // samples a question; default 128
-	Seed     uint64  `json:"seed"`           // of images and noise
-	Basis    string  `json:"basis"`          // default none; with another each subspace has its own path
-	K        int     `json:"k,omitempty"`    // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts     []int   `json:"cuts,omitempty"` // of dct: nested bands, instead of k
-	PerClass bool    `json:"per_class"`      // each class has its own paths
+	T       float64 `json:"T,omitempty"` // end of time, a variance; default sigma_max²
+	G0      float64 `json:"g0"`          // variance at t = 0; default 1e-9
+	Knots   int     `json:"knots"`       // of each path; default 32
+	C       float64 `json:"c"`           // of the weight ġ²/(g(c+g)); default 1
+	Points  int     `json:"points"`      // noise levels; default 160
+	Samples int     `json:"samples"`     // images per noise level; default 24
+	Batch   int     `json:"batch"`       // samples a question; default 128
+	Seed    uint64  `json:"seed"`        // of images and noise; default 0
+	Bands
+	PerClass bool `json:"per_class"` // each class has its own paths
 }
 
 // SetDefaults sets the defaults.
 func (r *RemoteGeodesic) SetDefaults() {
-	*r = RemoteGeodesic{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Batch: 128, Basis: "none", K: unset}
+	*r = RemoteGeodesic{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Batch: 128, Bands: noBands}
 }
 
 // Validate returns the first field that cannot be used.
 func (r *RemoteGeodesic) Validate() error {
-	return first(checkBands(&r.Basis, &r.K, r.Cuts), checkEnds(r.T, r.G0), checkKnots(r.Knots), positive("c", r.C),
+	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkKnots(r.Knots), positive("c", r.C),
 		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16), atLeast("samples", r.Samples, 1),
 		atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples), atLeast("batch", r.Batch, 1),
 		atMost("batch", r.Batch, 1<<16))
@@ -112,7 +106,7 @@ func (r *RemoteSchedule) SetDefaults() {
 
 // Validate implements Request.
 func (r *RemoteSchedule) Validate() error {
-	if err := first(CheckName("name", r.Name), oneOf("kind", r.Kind, RemoteKinds...)); err != nil {
+	if err := CheckName("name", r.Name); err != nil {
 		return err
 	}
 	if len(r.Shape) != 3 {

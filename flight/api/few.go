@@ -8,14 +8,16 @@ import "slices"
 // that start from noise alone. Sampling along it needs no other setting than nfe.
 type FewSchedule struct {
 	NewSchedule
-	Model   string   `json:"model"`
-	Dataset string   `json:"dataset"`
-	NFE     int      `json:"nfe"`               // at most so many evaluations, as in Sample
-	Solvers []string `json:"solvers,omitempty"` // tried; default FewSolvers, one at least besides local and fitted
-	Samples int      `json:"samples"`           // of each try, and as many held back; default 1024
-	Seed    uint64   `json:"seed"`              // of the samples
-	Start   *Start   `json:"start,omitempty"`   // what is kept of the data's covariance; default dct, per class
-	Guided           // the samples that are drawn
+	Model   string `json:"model"`   // name of the model to sample; required
+	Dataset string `json:"dataset"` // name of the data set that samples are compared with; required
+	NFE     int    `json:"nfe"`     // at most so many evaluations of the network; required
+	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
+	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
+	Samples int      `json:"samples"` // of each try, and as many held back; default 1024
+	Seed    uint64   `json:"seed"`    // of the samples; default 0
+	// what is kept of the data's covariance: JSON such as {"covariance":"full"}; default dct, per class
+	Start  *Start `json:"start,omitempty"`
+	Guided        // the samples that are drawn
 }
 
 // FewSolvers are tried where a request names none.
@@ -34,11 +36,6 @@ func (r *FewSchedule) Validate() error {
 	}
 	if len(r.Solvers) == 0 || len(r.Solvers) > len(Solvers) {
 		return Errorf(BadRequest, "solvers must name 1 to %d solvers, got %d", len(Solvers), len(r.Solvers))
-	}
-	for _, s := range r.Solvers {
-		if err := oneOf("solvers", s, Solvers...); err != nil {
-			return err
-		}
 	}
 	if !slices.ContainsFunc(r.Solvers, func(s string) bool { return s != "local" && s != "fitted" }) {
 		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",

@@ -5,23 +5,24 @@ import "math"
 // MakeModel makes a laboratory's model, a Gaussian mixture whose score is exact, and serves it: of the laws that the
 // request gives, or of a data set's classes, one component each.
 type MakeModel struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind"` // mixture (default)
-	Replace bool   `json:"replace"`
+	Name    string `json:"name"`                 // name of the new model; required
+	Kind    string `json:"kind" oneof:"mixture"` // what is made; default mixture
+	Replace bool   `json:"replace"`              // replace a model of that name
 
 	// From a data set: every class has its mean and its covariance.
-	Dataset string `json:"dataset"`
-	// Covariance says what is kept of it: dct (default; the channels of each frequency), full, or the blocks of a basis by
-	// name. Noise can be in the subspaces of dct bases, of none, and of that basis, in this order.
+
+	Dataset string `json:"dataset"` // name of the data set whose classes it has
+	// kept of each class: dct, the channels of each frequency, full, or the blocks of a basis by name; default dct
 	Covariance string  `json:"covariance"`
 	Floor      float64 `json:"floor"` // least variance in any direction; default 1e-4
 
 	// By its laws: pixels are in the order of an image [H, W, C].
-	Shape       []int         `json:"shape"` // [H, W, C]; default [1, dimensions, 1]
-	Weights     []float64     `json:"weights"`
-	Means       [][]float64   `json:"means"`
-	Covariances [][][]float64 `json:"covariances"`
-	Labels      []int         `json:"labels"` // classes of the components; default none
+
+	Shape       []int         `json:"shape"`       // [H,W,C] of an image; default [1,dimensions,1]
+	Weights     []float64     `json:"weights"`     // of the components; default equal
+	Means       [][]float64   `json:"means"`       // of the components, instead of a data set: [[...],...]
+	Covariances [][][]float64 `json:"covariances"` // of the components: [[[...],...],...]
+	Labels      []int         `json:"labels"`      // classes of the components; default none
 }
 
 // SetDefaults implements Request.
@@ -29,7 +30,7 @@ func (r *MakeModel) SetDefaults() { *r = MakeModel{Kind: "mixture"} }
 
 // Validate implements Request.
 func (r *MakeModel) Validate() error {
-	if err := first(CheckName("name", r.Name), oneOf("kind", r.Kind, "mixture")); err != nil {
+	if err := CheckName("name", r.Name); err != nil {
 		return err
 	}
 	given := r.Shape != nil || r.Weights != nil || r.Means != nil || r.Covariances != nil || r.Labels != nil
@@ -104,11 +105,11 @@ func (r *MakeModel) checkLaws() error {
 
 // MakeDataset draws a data set from a mixture: images whose law is known exactly. They may leave [−1, 1].
 type MakeDataset struct {
-	Name    string `json:"name"`
-	Model   string `json:"model"`
-	N       int    `json:"n"` // images
-	Seed    uint64 `json:"seed"`
-	Replace bool   `json:"replace"`
+	Name    string `json:"name"`    // name of the new data set; required
+	Model   string `json:"model"`   // name of the mixture; required
+	N       int    `json:"n"`       // number of images; required
+	Seed    uint64 `json:"seed"`    // of the first image; default 0
+	Replace bool   `json:"replace"` // replace a data set of that name
 }
 
 // SetDefaults implements Request.
@@ -123,13 +124,13 @@ func (r *MakeDataset) Validate() error {
 // each class's own (pca_per_class), the coarse part of the Haar wavelet transform of its image size (haar), or another
 // kind that the server knows.
 type MakeBasis struct {
-	Name     string  `json:"name"`
-	Kind     string  `json:"kind"`
-	Dataset  string  `json:"dataset"`
-	Model    string  `json:"model,omitempty"`    // through whose normalization the data are seen; default their own
-	K        int     `json:"k,omitempty"`        // dimensions of P_1 per channel; default H·W/4
-	Clusters [][]int `json:"clusters,omitempty"` // of pca_per_class: classes that share components; others stand alone
-	Replace  bool    `json:"replace"`
+	Name     string  `json:"name"`               // name of the new basis; required
+	Kind     string  `json:"kind"`               // pca, pca_per_class or haar; required
+	Dataset  string  `json:"dataset"`            // name of the data set to make it of; required
+	Model    string  `json:"model,omitempty"`    // name of a model that sees the data in its own units
+	K        int     `json:"k,omitempty"`        // dimensions of the first subspace per channel; default a quarter of the pixels
+	Clusters [][]int `json:"clusters,omitempty"` // of pca_per_class: classes that share components, such as [[0,6,8],[1,7]]
+	Replace  bool    `json:"replace"`            // replace a basis of that name
 }
 
 // SetDefaults implements Request.

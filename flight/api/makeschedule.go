@@ -35,12 +35,21 @@ var scheduleKinds = []func() ScheduleKind{
 	func() ScheduleKind { return &FormulaSchedule{Formula: "cosine"} },
 }
 
+// ScheduleKinds returns an empty request of each kind.
+func ScheduleKinds() []ScheduleKind {
+	kinds := make([]ScheduleKind, len(scheduleKinds))
+	for i, fresh := range scheduleKinds {
+		kinds[i] = fresh()
+	}
+	return kinds
+}
+
 // SetDefaults implements Request. The kind sets its own when it is known.
 func (r *MakeSchedule) SetDefaults() { *r = MakeSchedule{} }
 
 // Validate implements Request.
 func (r *MakeSchedule) Validate() error {
-	return first(CheckName("name", r.Of.Stored().Name), r.Of.Validate())
+	return first(CheckName("name", r.Of.Stored().Name), checkWords(r.Of), r.Of.Validate())
 }
 
 // DecodeStrictly decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.

@@ -13,8 +13,8 @@ type PlanSampler struct {
 	Sample
 	Label *int32 `json:"label,omitempty"` // class of the plan, −1 for none
 
-	SigmaMin float64 `json:"sigma_min,omitempty"` // ends of the network's noise levels, in place of a model
-	SigmaMax float64 `json:"sigma_max,omitempty"`
+	SigmaMin float64 `json:"sigma_min,omitempty"` // lowest noise level of the network, in place of a model
+	SigmaMax float64 `json:"sigma_max,omitempty"` // highest noise level of the network, in place of a model
 }
 
 // SetDefaults implements Request.

@@ -21,48 +21,63 @@ var Solvers = []string{
 // Rows out: index int64, seed uint64, label int32 (−1 none), step int32 (−1 for final rows, else the step of a
 // preview), nfe int32 (evaluations spent on that sample so far), sample fixed_shape_tensor.
 type Sample struct {
-	Model string `json:"model"`
-	// number of samples; labels of a conditional model are then drawn from seed + i
-	N      *int    `json:"n,omitempty"`
-	Labels []int32 `json:"labels,omitempty"` // one sample per label; −1 = none
-	Seed   uint64  `json:"seed"`
+	Model string `json:"model"` // name of the model; required
+	// number of images; a conditional model draws their labels from seed + i
+	N *int `json:"n,omitempty"`
+	// in place of n: one image per label, −1 for none
+	Labels []int32 `json:"labels,omitempty"`
+	Seed   uint64  `json:"seed"` // image i is made from seed + i alone; default 0
+	Part
 
-	Offset  int    `json:"offset,omitempty"`  // index of the first row, of a request that is part of a larger one
-	Weights string `json:"weights,omitempty"` // hash that the model's weights must have; default: any
-
-	Steps  int    `json:"steps,omitempty"` // solver steps; this or nfe
-	NFE    int    `json:"nfe,omitempty"`   // at most so many evaluations; the most steps that fit
-	Solver string `json:"solver"`          // default: the one that the schedule was made for, else heun
-	// default by solver: ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations
+	Steps int `json:"steps,omitempty"` // solver steps
+	// in place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun needs the second
+	// point endpoint
+	NFE int `json:"nfe,omitempty"`
+	// name of the solver; default the one that the schedule was made for, else heun
+	Solver string `json:"solver,omitempty" oneof:"solvers"`
+	// of the solvers that have several; default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13
+	// evaluations
 	Order         int    `json:"order,omitempty"`
-	Variant       string `json:"variant"`      // of unipc: bh1 or bh2 (default)
-	SecondPoint   string `json:"second_point"` // of heun: midpoint (default) or endpoint
-	Grid          Grid   `json:"grid"`         // default schedule
-	DenoiseToZero bool   `json:"denoise_to_zero"`
-	// take the first step with the analytic flow of the far end
-	AFS             bool  `json:"afs"`
-	LowerOrderFinal *bool `json:"lower_order_final,omitempty"` // default true; acts on dpmpp*, unipc and local
-	Corrector       bool  `json:"corrector"`                   // of local: correct each step by the evaluation after it
+	Variant       string `json:"variant" oneof:"bh1 bh2"`                // of unipc; default bh2
+	SecondPoint   string `json:"second_point" oneof:"midpoint endpoint"` // of heun, where the midpoint is in t; default midpoint
+	Grid          Grid   `json:"grid" oneof:"grids"`                     // where the steps lie; default schedule
+	DenoiseToZero bool   `json:"denoise_to_zero"`                        // end with the denoised image of the last evaluation
+	// take the first step without the network, by the limit of its answer for large noise
+	AFS bool `json:"afs"`
+	// of dpmpp, unipc and local: lower the order towards the end; default true
+	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
+	// of local: correct each step by the evaluation after it, at no cost
+	Corrector bool `json:"corrector"`
+	// first step of ab, ipndm, dpmpp and deis, at no further evaluation; default euler
+	Warmup string `json:"warmup" oneof:"euler heun"`
 
-	Warmup string `json:"warmup"` // first step of multistep solvers: euler (default) or heun, at no cost
-
-	// EDM's stochastic churn, of euler and heun: how much, between which noise levels, and the added noise's deviation.
-	SChurn float64 `json:"S_churn,omitempty"` // default 0: none
-	SMin   float64 `json:"S_min,omitempty"`   // default 0
-	SMax   float64 `json:"S_max,omitempty"`   // default: no bound
-	SNoise float64 `json:"S_noise"`           // default 1
+	SChurn float64 `json:"S_churn,omitempty"` // of euler and heun: EDM's stochastic churn; default 0: none
+	SMin   float64 `json:"S_min,omitempty"`   // churn from this noise level on; default 0
+	SMax   float64 `json:"S_max,omitempty"`   // churn up to this noise level; default no bound
+	SNoise float64 `json:"S_noise"`           // standard deviation of the noise that churn adds; default 1
 
 	Guided
 
-	Schedule ScheduleRef `json:"schedule,omitzero"` // default: the model's own
-	// standard, from noise alone, or matched, from the law that the schedule carries; default: matched where it does
-	Start string `json:"start,omitempty"`
+	// a schedule's name, edm, or JSON such as {"edm":{"T":400}}; default the model's own
+	Schedule ScheduleRef `json:"schedule,omitzero"`
+	// law that sampling begins from, noise alone or the one that the schedule carries; default matched where it carries one
+	Start string `json:"start,omitempty" oneof:"standard matched"`
+	Output
+}
 
-	Every int `json:"every"` // previews each `every` steps; 0 none
-	// uint8 (default), or float32 (default, and all there is, of a model whose data have units of their own: in these)
-	DType      string `json:"dtype"`
-	Layout     string `json:"layout"`      // HWC (default) or CHW
-	BatchBytes int    `json:"batch_bytes"` // about this many bytes a batch; default 2 MiB
+// Output says in which form samples come.
+type Output struct {
+	Every int `json:"every"` // previews, the denoised estimate, each so many steps; default 0: none
+	// type of the values; default uint8, and float32, all there is, for a model whose data have units of their own
+	DType      string `json:"dtype,omitempty" oneof:"uint8 float32"`
+	Layout     string `json:"layout" oneof:"HWC CHW"` // order of the axes; default HWC
+	BatchBytes int    `json:"batch_bytes"`            // about so many bytes a reply batch; default 2 MiB
+}
+
+// Part says which part of a larger request this one is, for clients that read from several servers.
+type Part struct {
+	Offset  int    `json:"offset,omitempty"`  // index of the first row; default 0
+	Weights string `json:"weights,omitempty"` // hash that the model's weights must have; default any
 }
 
 // SetDefaults implements Request.
@@ -70,18 +85,20 @@ func (r *Sample) SetDefaults() {
 	final := true
 	*r = Sample{
 		Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
-		LowerOrderFinal: &final, Layout: "HWC", BatchBytes: DefaultBatchBytes, Warmup: "euler", SNoise: 1,
-		Guided: Guided{Guidance: 1},
-		Steps:  unset, NFE: unset, Order: unset,
+		LowerOrderFinal: &final, Warmup: "euler", SNoise: 1,
+		Guided: Guided{Guidance: 1}, Output: Output{Layout: "HWC", BatchBytes: DefaultBatchBytes},
+		Steps: unset, NFE: unset, Order: unset,
 	}
 }
 
 // Guided says which denoiser is followed: D₀ + guidance (D₁ − D₀), where D₁ is the model's and D₀ the same model's
 // without a label, or that of the model guide.
 type Guided struct {
-	Guidance         float64   `json:"guidance"`                    // default 1: none
-	GuidanceInterval []float64 `json:"guidance_interval,omitempty"` // [σ, σ]: guided above the first, up to the second
-	Guide            string    `json:"guide,omitempty"`             // another model, which sees the labels, too
+	Guidance float64 `json:"guidance"` // s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide; default 1: none
+	// noise levels that are guided, above the first, up to the second: JSON such as [0.2,3]; default all
+	GuidanceInterval []float64 `json:"guidance_interval,omitempty"`
+	// another model, for D₀, which sees the labels, too; default the model without a label
+	Guide string `json:"guide,omitempty"`
 }
 
 func (g *Guided) check() error {
@@ -131,30 +148,7 @@ func (r *Sample) Validate() error {
 	if err := r.Guided.check(); err != nil {
 		return err
 	}
-	if r.Solver != "" {
-		if err := oneOf("solver", r.Solver, Solvers...); err != nil {
-			return err
-		}
-	}
-	if r.DType != "" {
-		if err := oneOf("dtype", r.DType, "uint8", "float32"); err != nil {
-			return err
-		}
-	}
-	if r.Start != "" {
-		if err := oneOf("start", r.Start, StartStandard, StartMatched); err != nil {
-			return err
-		}
-	}
-	return first(
-		need("model", r.Model),
-		oneOf("variant", r.Variant, "bh1", "bh2"),
-		oneOf("second_point", r.SecondPoint, "midpoint", "endpoint"),
-		oneOf("warmup", r.Warmup, "euler", "heun"),
-		oneOf("layout", r.Layout, "HWC", "CHW"),
-		atLeast("every", r.Every, 0),
-		atLeast("offset", r.Offset, 0),
-	)
+	return first(need("model", r.Model), atLeast("every", r.Every, 0), atLeast("offset", r.Offset, 0))
 }
 
 // CheckRows checks n and labels of a request that is not an exchange and returns the number of samples.

@@ -3,20 +3,18 @@ package api
 // GeodesicSchedule is the schedule of least energy of a model on a data set.
 type GeodesicSchedule struct {
 	NewSchedule
-	Model    string  `json:"model"`
-	Dataset  string  `json:"dataset"`
-	T        float64 `json:"T,omitempty"` // default: the end of the model's own schedule
-	G0       float64 `json:"g0"`          // default 1e-9
-	Knots    int     `json:"knots"`       // default 32
-	C        float64 `json:"c"`           // default 1
-	Points   int     `json:"points"`      // noise levels; default 160
-	Samples  int     `json:"samples"`     // images per noise level; default 24
-	Seed     uint64  `json:"seed"`
-	Basis    string  `json:"basis"`          // default none; with another each subspace has its own path
-	K        int     `json:"k,omitempty"`    // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts     []int   `json:"cuts,omitempty"` // of dct: nested bands, instead of k
-	PerClass bool    `json:"per_class"`      // each class has its own paths
-	// Statistics asks for those of the denoiser, which the solver local needs: of isotropic noise, with basis none
+	Model   string  `json:"model"`       // name of the model whose residual is the metric; required
+	Dataset string  `json:"dataset"`     // name of the data set to measure it on; required
+	T       float64 `json:"T,omitempty"` // end of time, a variance; default the end of the model's own schedule
+	G0      float64 `json:"g0"`          // variance at t = 0; default 1e-9
+	Knots   int     `json:"knots"`       // knots of the path; default 32
+	C       float64 `json:"c"`           // of the weight ġ²/(g(c+g)); default 1
+	Points  int     `json:"points"`      // noise levels measured; default 160
+	Samples int     `json:"samples"`     // images per noise level; default 24
+	Seed    uint64  `json:"seed"`        // of the noise; default 0
+	Bands
+	PerClass bool `json:"per_class"` // each class has its own paths
+	// keep the network's errors by DCT frequency, for the solver local: of isotropic noise, with basis none
 	Statistics bool `json:"statistics"`
 }
 
@@ -25,12 +23,12 @@ func (r *GeodesicSchedule) Kind() string { return "geodesic" }
 
 // SetDefaults implements Request.
 func (r *GeodesicSchedule) SetDefaults() {
-	*r = GeodesicSchedule{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Basis: "none", K: unset}
+	*r = GeodesicSchedule{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Bands: noBands}
 }
 
 // Validate implements Request.
 func (r *GeodesicSchedule) Validate() error {
-	return first(need("model", r.Model), need("dataset", r.Dataset), checkBands(&r.Basis, &r.K, r.Cuts),
+	return first(need("model", r.Model), need("dataset", r.Dataset), r.Bands.check(),
 		checkEnds(r.T, r.G0),
 		checkKnots(r.Knots), positive("c", r.C), atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16),
 		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples))
@@ -41,31 +39,31 @@ func (r *GeodesicSchedule) Validate() error {
 // them.
 type GaussianSchedule struct {
 	NewSchedule
-	Dataset string  `json:"dataset"`
-	Model   string  `json:"model,omitempty"` // whose normalization and noise levels rule; default the data's, EDM's
-	Solver  string  `json:"solver"`
-	NFE     int     `json:"nfe"`             // at most so many evaluations, as in Sample
-	T       float64 `json:"T,omitempty"`     // default 6400
-	G0      float64 `json:"g0"`              // default 1e-9
-	Basis   string  `json:"basis"`           // none (default) or dct: each subspace has its own path
-	K       int     `json:"k,omitempty"`     // of dct: dimensions of P_1 per channel; default H·W/4
-	Cuts    []int   `json:"cuts,omitempty"`  // of dct: nested bands, instead of k
-	Start   *Start  `json:"start,omitempty"` // sampling starts from the data's own law; default: from noise alone
+	Dataset string `json:"dataset"` // name of the data set whose Gaussian is measured; required
+	// name of a model whose units and noise levels rule; default the data's own units, EDM's levels
+	Model  string  `json:"model,omitempty"`
+	Solver string  `json:"solver,omitempty" oneof:"solvers"` // name of the solver to sample with; required
+	NFE    int     `json:"nfe"`                              // at most so many evaluations of the network; required
+	T      float64 `json:"T,omitempty"`                      // end of time, a variance; default 6400
+	G0     float64 `json:"g0"`                               // variance at t = 0; default 1e-9
+	Bands
+	// keep the data's own law, which sampling then starts from: JSON such as {"covariance":"dct"}; default from noise alone
+	Start *Start `json:"start,omitempty"`
 }
 
 // Kind implements ScheduleKind.
 func (r *GaussianSchedule) Kind() string { return "gaussian" }
 
 // SetDefaults implements Request.
-func (r *GaussianSchedule) SetDefaults() { *r = GaussianSchedule{G0: 1e-9, Basis: "none", K: unset} }
+func (r *GaussianSchedule) SetDefaults() { *r = GaussianSchedule{G0: 1e-9, Bands: noBands} }
 
 // Validate implements Request.
 func (r *GaussianSchedule) Validate() error {
 	if r.Basis != "" && r.Basis != "none" && r.Basis != "dct" {
 		return Errorf(BadRequest, "basis must be none or dct, where the data's Gaussian is diagonal, got %q", r.Basis)
 	}
-	return first(checkBands(&r.Basis, &r.K, r.Cuts), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE),
-		r.Start.check("start"), checkEnds(r.T, r.G0))
+	return first(r.Bands.check(), need("dataset", r.Dataset), checkSampler(r.Solver, r.NFE), r.Start.check("start"),
+		checkEnds(r.T, r.G0))
 }
 
 // FitSchedule is another schedule, which carries statistics of a denoiser, with the coefficients of the solver fitted:
@@ -73,19 +71,18 @@ func (r *GaussianSchedule) Validate() error {
 // model.
 type FitSchedule struct {
 	NewSchedule
-	Model    string      `json:"model"`
-	Schedule ScheduleRef `json:"schedule"` // with statistics shared by all classes
-	NFE      int         `json:"nfe"`
-	Order    int         `json:"order"` // of local, where the fit begins, and of what it looks back on; default 2
-	Grid     Grid        `json:"grid"`  // of the nodes; default polynomial
-	// Isotropic fits one set of coefficients to all directions of an image alike, starting from DPM-Solver++ instead of
-	// local; by default every coordinate of the statistics has its own
+	Model    string      `json:"model"`              // name of the model whose trajectories are followed; required
+	Schedule ScheduleRef `json:"schedule"`           // a schedule with statistics that all classes share; required
+	NFE      int         `json:"nfe"`                // number of evaluations of the network; required
+	Order    int         `json:"order"`              // of the solver local, where the fit begins, 1 to 3; default 2
+	Grid     Grid        `json:"grid" oneof:"grids"` // of the nodes; default polynomial
+	// one set of coefficients for all frequencies, from DPM-Solver++ instead of local
 	Isotropic bool `json:"isotropic"`
-	// LowerOrderFinal is that of where the fit begins: whether the last steps look back on less; default true
+	// the last steps look back on less; default true
 	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
-	// Samples is how many trajectories are fitted to, as many choose the ridge, and as many judge; default 256
+	// trajectories to fit to, as many to choose the ridge, and as many to judge; default 256
 	Samples int    `json:"samples"`
-	Seed    uint64 `json:"seed"` // of the trajectories
+	Seed    uint64 `json:"seed"` // of the trajectories; default 0
 }
 
 // Kind implements ScheduleKind.
@@ -121,12 +118,14 @@ type Fit struct {
 // with a weight: ġ ∝ (c + g) w(g), the paper's Lemma A.2.
 type WeightSchedule struct {
 	NewSchedule
-	Sigma  []float64 `json:"sigma"`       // noise levels at which the weight is given, increasing
-	Weight []float64 `json:"weight"`      // of the squared error of the score there; a power of σ in between
-	C      float64   `json:"c"`           // default 1
-	T      float64   `json:"T,omitempty"` // default 6400
-	G0     float64   `json:"g0"`          // default 1e-9
-	Knots  int       `json:"knots"`       // default 32
+	// noise levels at which the weight is given, increasing, such as [0.002,0.5,80]; required
+	Sigma []float64 `json:"sigma"`
+	// of the squared error of the score there, such as [1,4,0.1]; a power of σ in between; required
+	Weight []float64 `json:"weight"`
+	C      float64   `json:"c"`           // of the trajectory loss's weight; default 1
+	T      float64   `json:"T,omitempty"` // end of time, a variance; default 6400
+	G0     float64   `json:"g0"`          // variance at t = 0; default 1e-9
+	Knots  int       `json:"knots"`       // knots of the path; default 32
 }
 
 // Kind implements ScheduleKind.
@@ -148,9 +147,9 @@ const mostWeights = 1 << 16
 type FormulaSchedule struct {
 	NewSchedule
 	Formula string  `json:"-"`           // travels as the kind
-	T       float64 `json:"T,omitempty"` // default 6400
-	G0      float64 `json:"g0"`          // default 1e-9
-	Knots   int     `json:"knots"`       // default 32
+	T       float64 `json:"T,omitempty"` // end of time, a variance; default 6400
+	G0      float64 `json:"g0"`          // variance at t = 0; default 1e-9
+	Knots   int     `json:"knots"`       // knots of the path; default 32
 }
 
 // Kind implements ScheduleKind.
@@ -164,17 +163,27 @@ func (r *FormulaSchedule) SetDefaults() {
 // Validate implements Request.
 func (r *FormulaSchedule) Validate() error { return first(checkEnds(r.T, r.G0), checkKnots(r.Knots)) }
 
-// checkBands checks a basis with its k or cuts. An empty name is none.
-func checkBands(basis *string, k *int, cuts []int) error {
+// Bands says which basis splits the image space, and into what.
+type Bands struct {
+	Basis string `json:"basis"`          // none, or a basis: each subspace has its own path; default none
+	K     int    `json:"k,omitempty"`    // of dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts  []int  `json:"cuts,omitempty"` // of dct: nested bands instead of k, such as [1,2,4]
+}
+
+// noBands are the default.
+var noBands = Bands{Basis: "none", K: unset}
+
+// check completes and checks the bands. An empty name is none.
+func (b *Bands) check() error {
 	var err error
-	taken("k", k, &err)
-	if *basis == "" {
-		*basis = "none"
+	taken("k", &b.K, &err)
+	if b.Basis == "" {
+		b.Basis = "none"
 	}
-	if *basis == "none" && *k != 0 {
+	if b.Basis == "none" && b.K != 0 {
 		err = first(err, Errorf(BadRequest, "k must be left out for basis none"))
 	}
-	return first(err, checkCuts(*basis, *k, cuts))
+	return first(err, checkCuts(b.Basis, b.K, b.Cuts))
 }
 
 func checkKnots(knots int) error {
@@ -182,6 +191,6 @@ func checkKnots(knots int) error {
 }
 
 func checkSampler(solver string, nfe int) error {
-	return first(need("solver", solver), oneOf("solver", solver, Solvers...), atLeast("nfe", nfe, 1),
+	return first(need("solver", solver), atLeast("nfe", nfe, 1),
 		atMost("nfe", nfe, 2*MaxSteps))
 }

@@ -17,15 +17,15 @@ var Covariances = []string{"none", "bands", "dct", "pca", "full"}
 
 // StartSettings say how the law of a data set is estimated for a start: its mean and its covariance.
 type StartSettings struct {
-	// Covariance is none, one variance for all; bands, one for each band of DCT frequencies; dct (default), the channels'
-	// covariance at each frequency; pca, the leading components and one variance for the rest; or full, all of it. The
-	// last two serve images of up to 1024 values.
-	Covariance string `json:"covariance"`
+	// what is kept of the data's covariance: none, one variance for all; bands, one for each band of DCT frequencies; dct,
+	// the channels' covariance at each frequency; pca, the leading components and one variance for the rest; or full, all of
+	// it. The last two serve images of up to 1024 values. Default dct
+	Covariance string `json:"covariance,omitempty" oneof:"covariances"`
 	Rank       int    `json:"rank,omitempty"`      // of pca: leading components; default 16
-	Cuts       []int  `json:"cuts,omitempty"`      // of bands: where they are cut, as of the basis dct; default 1, 2, 4, …
+	Cuts       []int  `json:"cuts,omitempty"`      // of bands: where they are cut, such as [1,2,4]; default octaves
 	PerClass   *bool  `json:"per_class,omitempty"` // a law for each class that has images; default true
-	// Shrinkage ν of per_class is how many images the classes' mean covariance Σ_w counts for in that of a class of n:
-	// (n Σ_y + ν Σ_w)/(n + ν). Default: as many as values whose covariance is estimated together.
+	// of per_class: ν images that the classes' mean covariance Σ_w counts for in that of a class of n, (n Σ_y + ν Σ_w)/(n +
+	// ν); default the values estimated together
 	Shrinkage *float64 `json:"shrinkage,omitempty"`
 }
 
@@ -73,10 +73,11 @@ func (r *StartSettings) check(path string) error {
 type StartSchedule struct {
 	NewSchedule
 	StartSettings
-	Dataset  string      `json:"dataset"`
-	Model    string      `json:"model,omitempty"` // through whose normalization the data are seen; default their own
-	Schedule ScheduleRef `json:"schedule"`        // whose paths are kept; default edm
-	// SigmaMax cuts the paths off at a lower noise level, one for all subspaces or one for each; default: their ends.
+	Dataset string `json:"dataset"`         // name of the data set whose mean and covariance are measured; required
+	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
+	// whose paths are kept: a name, a model's for its own, or JSON such as {"edm":{"T":400}}; default edm
+	Schedule ScheduleRef `json:"schedule"`
+	// start at this lower noise level, one for all subspaces, or one for each such as [20,5]; default the schedule's end
 	SigmaMax Levels `json:"sigma_max,omitempty"`
 }
 

@@ -6,9 +6,10 @@ import "encoding/json"
 // configuration files (stage, dataset, model or network, schedule, family, batch, lr, ...); package train owns and
 // documents those.
 type CreateRun struct {
-	Name    string          `json:"name"`
-	Replace bool            `json:"replace,omitempty"` // a run of this name that is not running is deleted first
-	Config  json.RawMessage `json:"-" api:"rest"`
+	Name    string `json:"name"`              // name of the run; required
+	Replace bool   `json:"replace,omitempty"` // delete a run of this name first, if it is not running
+	// the training configuration
+	Config json.RawMessage `json:"-" api:"rest"`
 }
 
 // SetDefaults implements Request.
@@ -19,8 +20,8 @@ func (r *CreateRun) Validate() error { return CheckName("name", r.Name) }
 
 // StartRun lets a run train in the background until kimg thousand images have been seen in all.
 type StartRun struct {
-	Run  string  `json:"run"`
-	Kimg float64 `json:"kimg"` // default: the length its configuration gives
+	Run  string  `json:"run"`  // name of the run; required
+	Kimg float64 `json:"kimg"` // thousands of images seen in all at its end; default the length of its configuration
 }
 
 // SetDefaults implements Request.
@@ -41,8 +42,8 @@ func (r *StartRun) Validate() error {
 // seconds, schedule_grad_cosine, and share_TERM and stderr_TERM of every term of the estimator, float64; what a stage
 // or the estimator's mode lacks is NaN.
 type TrainStep struct {
-	Run   string `json:"run"`
-	Steps int    `json:"steps"` // default 1
+	Run   string `json:"run"`   // name of the run; required
+	Steps int    `json:"steps"` // number of steps; default 1
 }
 
 // SetDefaults implements Request.
@@ -52,10 +53,12 @@ func (r *TrainStep) SetDefaults() { *r = TrainStep{Steps: 1} }
 func (r *TrainStep) Validate() error { return first(need("run", r.Run), atLeast("steps", r.Steps, 1)) }
 
 // WatchRun returns a run's rows from a given one on, and live until the run is done, cancelled or paused.
+//
+// Rows out: as of TrainStep.
 type WatchRun struct {
-	Run    string `json:"run"`
-	From   int    `json:"from"`              // rows to leave out; default 0
-	NoWait bool   `json:"no_wait,omitempty"` // end after the rows that there are; default false
+	Run    string `json:"run"`               // name of the run; required
+	From   int    `json:"from"`              // number of rows to leave out; default 0
+	NoWait bool   `json:"no_wait,omitempty"` // end after the rows that there are
 }
 
 // SetDefaults implements Request.
@@ -66,7 +69,7 @@ func (r *WatchRun) Validate() error { return first(need("run", r.Run), atLeast("
 
 // RunName is the request of PauseRun, CancelRun, GetRun and DeleteRun.
 type RunName struct {
-	Run string `json:"run"`
+	Run string `json:"run"` // name of the run; required
 }
 
 // SetDefaults implements Request.
@@ -77,9 +80,9 @@ func (r *RunName) Validate() error { return need("run", r.Run) }
 
 // SaveModel writes the averaged network of a run, with the run's schedule, as models/NAME.
 type SaveModel struct {
-	Run     string `json:"run"`
-	Name    string `json:"name"`
-	Replace bool   `json:"replace"`
+	Run     string `json:"run"`     // name of the run; required
+	Name    string `json:"name"`    // name of the model; required
+	Replace bool   `json:"replace"` // replace a model of that name
 }
 
 // SetDefaults implements Request.

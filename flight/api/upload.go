@@ -8,13 +8,16 @@ import "slices"
 // int32 or another type of integers, optional. The column index of a data set that was read is passed over, and its
 // metadata normalization stands for mean and scale if the request has neither.
 type PutDataset struct {
-	Name    string `json:"name"`
-	Rows    int64  `json:"rows,omitempty"` // that will be sent, where it is known: an upload cut short is then refused
-	Replace bool   `json:"replace"`
-	Shape   []int  `json:"shape,omitempty"` // of an image that comes as a fixed_size_list
-	// A network sees (x − mean)/scale. Measured are each channel's own mean, and twice its standard deviation.
-	Mean  Channels `json:"mean,omitzero"`  // default 0 where scale is given
-	Scale Channels `json:"scale,omitzero"` // default 1 where mean is given
+	Name string `json:"name"` // name of the data set; required
+	// number of rows that will be sent, if it is known: an upload cut short is then refused
+	Rows    int64 `json:"rows,omitempty"`
+	Replace bool  `json:"replace"`         // replace a data set of that name
+	Shape   []int `json:"shape,omitempty"` // of an image that comes as a fixed_size_list
+	// a number, one for each channel, or "measured", the data's own; a network sees (x − mean)/scale; default 0 if scale is
+	// given
+	Mean Channels `json:"mean,omitzero"`
+	// likewise; measured is twice each channel's standard deviation; default 1 if mean is given
+	Scale Channels `json:"scale,omitzero"`
 }
 
 // maxSide bounds the sizes of shape, so that their product is a number.
@@ -37,13 +40,13 @@ func (r *PutDataset) Validate() error {
 // Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g
 // > 0 rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
 type PutSchedule struct {
-	Name string `json:"name"`
-	// none (default), dct, haar, a stored basis, or pca and pca_per_class: the model's own
+	Name string `json:"name"` // name of the schedule; required
+	// none, dct, haar, a stored basis, or pca and pca_per_class, the model's own; default none
 	Basis   string `json:"basis"`
 	K       int    `json:"k,omitempty"`    // dimensions of P_1 per channel; absent for none
-	Cuts    []int  `json:"cuts,omitempty"` // nested bands of dct, instead of k: J = len(cuts)+1
+	Cuts    []int  `json:"cuts,omitempty"` // nested bands of dct, instead of k: J = len(cuts) + 1
 	Rows    int64  `json:"rows,omitempty"` // as of PutDataset
-	Replace bool   `json:"replace"`
+	Replace bool   `json:"replace"`        // replace a schedule of that name
 }
 
 // SetDefaults implements Request.
@@ -65,9 +68,9 @@ func (r *PutSchedule) Validate() error {
 // Rows in: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"]: the orthonormal rows of
 // P_1, per label.
 type PutBasis struct {
-	Name    string `json:"name"`
+	Name    string `json:"name"`           // name of the basis; required
 	Rows    int64  `json:"rows,omitempty"` // as of PutDataset
-	Replace bool   `json:"replace"`
+	Replace bool   `json:"replace"`        // replace a basis of that name
 }
 
 // SetDefaults implements Request.
@@ -82,7 +85,7 @@ func (r *PutBasis) Validate() error { return first(CheckName("name", r.Name), ch
 // Rows in: label int32, every one of 0 … K−1 and, for no class, −1; condition fixed_shape_tensor float32 of the shape
 // that DescribeModel tells. Where K changes, so do the model's labels. Without a row −1 that of no class stays.
 type PutConditions struct {
-	Model string `json:"model"`
+	Model string `json:"model"`          // name of the model; required
 	Rows  int64  `json:"rows,omitempty"` // as of PutDataset
 }
 
@@ -100,11 +103,11 @@ const PartBytes = 1 << 16
 //
 // Rows in: bytes fixed_shape_tensor uint8 [PartBytes].
 type PutModel struct {
-	Name         string `json:"name"`
-	ConfigBytes  int64  `json:"config_bytes"`
-	WeightsBytes int64  `json:"weights_bytes"`
+	Name         string `json:"name"`           // name of the model; required
+	ConfigBytes  int64  `json:"config_bytes"`   // size of config.json; required
+	WeightsBytes int64  `json:"weights_bytes"`  // size of model.safetensors; required
 	Rows         int64  `json:"rows,omitempty"` // as of PutDataset
-	Replace      bool   `json:"replace"`
+	Replace      bool   `json:"replace"`        // replace a model of that name
 }
 
 // SetDefaults implements Request.

@@ -68,7 +68,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	request := api.Sample{Model: "two", Labels: []int32{0, 1, 1}, Steps: 18, DType: "float32"}
+	request := api.Sample{Model: "two", Labels: []int32{0, 1, 1}, Steps: 18, Output: api.Output{DType: "float32"}}
 	for m, err := range c.Sample(ctx, request) {
 		if err != nil {
 			log.Fatal(err)

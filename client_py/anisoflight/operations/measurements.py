@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..wire.calls import Calls, given
 from ..wire.exchanges import Gradient, gradient_rows
+from . import documented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 class Measurements(Calls):
     """What a model loses, what a schedule errs or could save, and the gradient that training follows."""
 
+    @documented("EvaluateModel")
     def evaluate_model(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
         """Loss by noise level: columns label, subspace, t, sigma, loss, residual, stderr.
 
@@ -25,6 +27,7 @@ class Measurements(Calls):
         request = {"model": model, "dataset": dataset, **options}
         return self.table("EvaluateModel", request, "evaluate", "level", progress=progress).to_pandas()
 
+    @documented("Predict")
     def predict(self, model: str, dataset: str, *, progress: bool = True, **options: Any) -> pd.DataFrame:
         """How much energy each basis, and schedules per class, can save at best, from one pass over a dataset before
         anything is trained; the most promising first.
@@ -49,6 +52,7 @@ class Measurements(Calls):
         frame.insert(3, "cuts", [[cut for cut in pair if cut] for pair in cuts])
         return frame
 
+    @documented("BenchSchedule")
     def bench_schedule(
         self,
         dataset: str,

@@ -10,6 +10,7 @@ from ..samples import Samples
 from ..wire.calls import Calls, given
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.tensors import integers
+from . import documented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,13 +23,15 @@ if TYPE_CHECKING:
 class Sampling(Calls):
     """Samples of a model, and the single evaluations that they are made of."""
 
+    @documented("Sample")
     def sample(
         self,
         model: str,
         *,
-        n: int | None = None,
         labels: npt.ArrayLike | None = None,
         latents: npt.ArrayLike | None = None,
+        # generated: fields of Sample, by go generate ./flight/api
+        n: int | None = None,
         seed: int | None = None,
         steps: int | None = None,
         nfe: int | None = None,
@@ -37,12 +40,6 @@ class Sampling(Calls):
         variant: str | None = None,
         second_point: str | None = None,
         grid: str | Mapping[str, Any] | None = None,
-        schedule: str | Mapping[str, Any] | None = None,
-        start: str | None = None,
-        every: int | None = None,
-        dtype: str | None = None,
-        layout: str | None = None,
-        batch_bytes: int | None = None,
         denoise_to_zero: bool | None = None,
         afs: bool | None = None,
         lower_order_final: bool | None = None,
@@ -53,8 +50,15 @@ class Sampling(Calls):
         S_max: float | None = None,
         S_noise: float | None = None,
         guidance: float | None = None,
-        guidance_interval: tuple[float, float] | None = None,
+        guidance_interval: Sequence[float] | None = None,
         guide: str | None = None,
+        schedule: str | Mapping[str, Any] | None = None,
+        start: str | None = None,
+        every: int | None = None,
+        dtype: str | None = None,
+        layout: str | None = None,
+        batch_bytes: int | None = None,
+        # end generated
         decode: Decoder | None = None,
         progress: bool = True,
     ) -> Samples:
@@ -94,6 +98,7 @@ class Sampling(Calls):
         """
         request = given(
             model=model,
+            # generated: request of Sample
             n=n,
             seed=seed,
             steps=steps,
@@ -103,12 +108,6 @@ class Sampling(Calls):
             variant=variant,
             second_point=second_point,
             grid=grid,
-            schedule=schedule,
-            start=start,
-            every=every,
-            dtype=dtype,
-            layout=layout,
-            batch_bytes=batch_bytes,
             denoise_to_zero=denoise_to_zero,
             afs=afs,
             lower_order_final=lower_order_final,
@@ -121,6 +120,13 @@ class Sampling(Calls):
             guidance=guidance,
             guidance_interval=guidance_interval,
             guide=guide,
+            schedule=schedule,
+            start=start,
+            every=every,
+            dtype=dtype,
+            layout=layout,
+            batch_bytes=batch_bytes,
+            # end generated
         )
         if latents is not None:
             rows = self.exchange("Sample", request, latent_rows(latents, labels), "sample", progress)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ..contract import FIELDS
 from ..files.schedules import FORMULAS, read_start, read_with_basis
 from ..plan import Plan
 from ..remote import Answers, answer_terms, subspaces_of
@@ -17,6 +18,7 @@ from ..wire import notes, uploads
 from ..wire.calls import frame_of, given
 from ..wire.progress import Bar, followed
 from ..wire.tensors import integers
+from . import documented
 from .bases import Bases
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class Schedules(Bases):
         """The schedule of that name; a model's name means its own schedule, "edm" the fixed one of EDM."""
         return Schedule(self, name)
 
+    @documented(*(name for name in FIELDS if name.startswith("MakeSchedule")))
     def make_schedule(self, name: str, kind: str = "geodesic", *, progress: bool = True, **options: Any) -> Schedule:
         """Make and store a schedule: from a model and a dataset (geodesic), from a dataset and a solver (gaussian),
         or from a formula (edm, log-linear, cosine).
@@ -184,6 +187,7 @@ class Schedules(Bases):
         self.call("ImportSchedule", **given(name=name, file=file, basis=basis, start=start, replace=replace))
         return self.schedule(name)
 
+    @documented("PlanSampler")
     def plan(
         self,
         schedule: str | Mapping[str, Any],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..run import Run
 from ..wire import notes
 from ..wire.calls import Calls, frame_of
+from . import documented
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,7 @@ class Training(Calls):
         """The training runs. A notebook shows the main columns; the frame has all."""
         return frame_of(self.call("ListRuns")["runs"], "state", "stage", "dataset", "step", "kimg", "target_kimg")
 
+    @documented("CreateRun")
     def create_run(self, name: str, stage: str, dataset: str, **settings: Any) -> Run:
         """Create a training run: stage "pretrain", "isotropic" or "anisotropic", on a dataset.
 

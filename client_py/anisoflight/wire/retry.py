@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from ..contract import READS
 from ..errors import from_arrow
 
 if TYPE_CHECKING:
@@ -23,32 +24,6 @@ T = TypeVar("T")
 
 RETRY = 2.0
 """Seconds for which a call is made again by default."""
-READS = frozenset(
-    {
-        "Sample",
-        "EvaluateSchedule",
-        "EvaluateModel",
-        "Predict",
-        "BenchSchedule",
-        "Dataset",
-        "Basis",
-        "ServerInfo",
-        "ListModels",
-        "DescribeModel",
-        "Model",
-        "ListSchedules",
-        "ExportSchedule",
-        "PlanSampler",
-        "ExportStart",
-        "ExportStatistics",
-        "ListBases",
-        "ListDatasets",
-        "ListRuns",
-        "GetRun",
-        "WatchRun",
-    }
-)
-"""Operations that change nothing."""
 _FIRST, _LONGEST = 0.1, 2.0  # seconds between two calls: the first pause, which doubles up to the longest
 _AWAY = ("UNAVAILABLE", "DRAINING")
 

@@ -1,0 +1,465 @@
+"""What the server's contract says of its operations. Made by go generate ./flight/api; do not edit."""
+
+from __future__ import annotations
+
+READS = frozenset(
+    {
+        "Sample",
+        "EvaluateSchedule",
+        "WatchRun",
+        "EvaluateModel",
+        "Predict",
+        "BenchSchedule",
+        "Dataset",
+        "Basis",
+        "Model",
+        "ServerInfo",
+        "ListModels",
+        "DescribeModel",
+        "ListSchedules",
+        "ExportSchedule",
+        "PlanSampler",
+        "ExportStart",
+        "ExportStatistics",
+        "ListBases",
+        "ListDatasets",
+        "ListRuns",
+        "GetRun",
+    }
+)
+"""Operations that change nothing that is stored, which a client may repeat."""
+
+FIELDS = {
+    "Sample": """
+        model: str, required. Name of the model.
+        n: int. Number of images; a conditional model draws their labels from seed + i.
+        labels: Sequence[int]. In place of n: one image per label, −1 for none.
+        seed: int, default 0. Image i is made from seed + i alone.
+        steps: int. Solver steps.
+        nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
+            needs the second point endpoint.
+        solver: str, default the one that the schedule was made for, else heun. Name of the solver: heun, euler, ab,
+            ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
+        order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
+            solvers that have several.
+        variant: str, default bh2. Of unipc: bh1, bh2.
+        second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
+        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
+            geodesic.
+        denoise_to_zero: bool. End with the denoised image of the last evaluation.
+        afs: bool. Take the first step without the network, by the limit of its answer for large noise.
+        lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
+        corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
+        warmup: str, default euler. First step of ab, ipndm, dpmpp and deis, at no further evaluation: euler, heun.
+        S_churn: float, default 0: none. Of euler and heun: EDM's stochastic churn.
+        S_min: float, default 0. Churn from this noise level on.
+        S_max: float, default no bound. Churn up to this noise level.
+        S_noise: float, default 1. Standard deviation of the noise that churn adds.
+        guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
+        guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
+            second: JSON such as [0.2,3].
+        guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
+        schedule: str | Mapping[str, Any], default the model's own. A schedule's name, edm, or JSON such as
+            {"edm":{"T":400}}.
+        start: str, default matched where it carries one. Law that sampling begins from, noise alone or the one that
+            the schedule carries: standard, matched.
+        every: int, default 0: none. Previews, the denoised estimate, each so many steps.
+        dtype: str, default uint8, and float32, all there is, for a model whose data have units of their own. Type of
+            the values: uint8, float32.
+        layout: str, default HWC. Order of the axes: HWC, CHW.
+        batch_bytes: int, default 2 MiB. About so many bytes a reply batch.
+    """,
+    "EvaluateSchedule": """
+        schedule: str | Mapping[str, Any], required. A schedule's or model's name, edm, or JSON such as
+            {"edm":{"T":400}}.
+        points: int, default 256. Number of times, uniform in [0, T] with both ends.
+        t: Sequence[float]. These times instead.
+        knots: bool. Each path's own knots instead: the table that PutSchedule takes.
+        labels: Sequence[int], default all. Classes.
+    """,
+    "TrainStep": """
+        run: str, required. Name of the run.
+        steps: int, default 1. Number of steps.
+    """,
+    "WatchRun": """
+        run: str, required. Name of the run.
+        from: int, default 0. Number of rows to leave out.
+        no_wait: bool. End after the rows that there are.
+    """,
+    "Denoise": """
+        model: str, required. Name of the model.
+        basis: str, default the model's own. Subspaces that g is given for.
+        k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
+        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
+    """,
+    "ScheduleGradient": """
+        schedule: str | Mapping[str, Any], required. Name of the schedule.
+        model: str, required. Name of the model.
+        mode: str, default auto. Of the estimator: auto, full, backprop, explicit, finite-difference.
+        c: float, default 1. Of the weight ġ²/(g(c+g)).
+    """,
+    "RemoteSchedule": """
+        name: str, required. Name of the new schedule.
+        replace: bool. Replace a schedule of that name.
+        kind: str, default learned. What is made: learned, geodesic.
+        shape: Sequence[int], required. [H, W, C] of an image.
+        images: int, default the sum of counts. Of the client, to choose from.
+        counts: Sequence[int], default no classes. Images of each class.
+        sigma_min: float, default 0.002. Ends of the noise levels that the network was trained on.
+        sigma_max: float, default 80
+    """,
+    "EvaluateModel": """
+        model: str, required. Name of the model.
+        dataset: str, required. Name of the data set.
+        schedule: str | Mapping[str, Any], default the model's own. Whose noise is added.
+        points: int, default 32. Noise levels.
+        samples: int, default 64. Images per noise level.
+        seed: int, default 0. Of images and noise.
+        c: float, default 1. Of the weight ġ²/(g(c+g)).
+    """,
+    "Predict": """
+        model: str, required. Name of the model whose residual is measured.
+        dataset: str, required. Name of the data set to measure it on.
+        T: float, default the end of the model's own schedule. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        c: float, default 1. Of the weight ġ²/(g(c+g)).
+        points: int, default 64. Noise levels measured.
+        samples: int, default 32. Images per noise level and class.
+        seed: int, default 0. Of the images and the noise.
+        bases: Sequence[str], default all. List of dct, haar, pca and pca_per_class.
+    """,
+    "BenchSchedule": """
+        dataset: str, required. Name of the data set whose Gaussian is sampled.
+        model: str. Name of a model that sees the data in its own units.
+        schedules: Sequence[str | Mapping[str, Any]], default edm. List of schedules.
+        solvers: Sequence[str], default heun. List of solvers: heun, euler, ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m,
+            dpmpp3m_taylor, unipc, deis, local, fitted.
+        nfe: Sequence[int], required. List of evaluations, such as 5,9,17.
+        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
+            geodesic.
+        basis: str, default none. Subspaces that isotropic schedules are seen by: none, dct.
+        k: int. Of dct: dimensions of the low frequencies per channel, a square.
+        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
+        per_class: bool. Measure each schedule on each class's own Gaussian, as those per class always are.
+        start: str, default matched for schedules that carry one. Law that sampling begins from: standard, matched.
+    """,
+    "Dataset": """
+        dataset: str, required. Name of the data set.
+        offset: int, default 0. Index of the first image.
+        limit: int, default all. Number of images.
+    """,
+    "Basis": """
+        basis: str. Name of a stored basis.
+        schedule: str | Mapping[str, Any]. In place of basis: a schedule, whose basis is meant.
+    """,
+    "PutModel": """
+        name: str, required. Name of the model.
+        config_bytes: int, required. Size of config.json.
+        weights_bytes: int, required. Size of model.safetensors.
+        rows: int. As of PutDataset.
+        replace: bool. Replace a model of that name.
+    """,
+    "PutConditions": """
+        model: str, required. Name of the model.
+        rows: int. As of PutDataset.
+    """,
+    "PutDataset": """
+        name: str, required. Name of the data set.
+        rows: int. Number of rows that will be sent, if it is known: an upload cut short is then refused.
+        replace: bool. Replace a data set of that name.
+        shape: Sequence[int]. Of an image that comes as a fixed_size_list.
+        mean: float | Sequence[float] | str, default 0 if scale is given. A number, one for each channel, or
+            "measured", the data's own; a network sees (x − mean)/scale.
+        scale: float | Sequence[float] | str, default 1 if mean is given. Likewise; measured is twice each channel's
+            standard deviation.
+    """,
+    "PutSchedule": """
+        name: str, required. Name of the schedule.
+        basis: str, default none. None, dct, haar, a stored basis, or pca and pca_per_class, the model's own.
+        k: int. Dimensions of P_1 per channel; absent for none.
+        cuts: Sequence[int]. Nested bands of dct, instead of k: J = len(cuts) + 1.
+        rows: int. As of PutDataset.
+        replace: bool. Replace a schedule of that name.
+    """,
+    "PutBasis": """
+        name: str, required. Name of the basis.
+        rows: int. As of PutDataset.
+        replace: bool. Replace a basis of that name.
+    """,
+    "LoadModel": """
+        name: str, required. Name to serve it under.
+        path: str, default the name. Relative to the models folder.
+        precision: str, default as it is loaded already, else the server's. Float32, tf32, bfloat16.
+    """,
+    "MakeModel": """
+        name: str, required. Name of the new model.
+        kind: str, default mixture. What is made: mixture.
+        replace: bool. Replace a model of that name.
+        dataset: str. Name of the data set whose classes it has.
+        covariance: str, default dct. Kept of each class: dct, the channels of each frequency, full, or the blocks of
+            a basis by name.
+        floor: float, default 1e-4. Least variance in any direction.
+        shape: Sequence[int], default [1,dimensions,1]. [H,W,C] of an image.
+        weights: Sequence[float], default equal. Of the components.
+        means: Sequence[Sequence[float]]. Of the components, instead of a data set: [[...],...].
+        covariances: Sequence[Sequence[Sequence[float]]]. Of the components: [[[...],...],...].
+        labels: Sequence[int], default none. Classes of the components.
+    """,
+    "MakeSchedule geodesic": """
+        replace: bool. Replace a schedule of that name.
+        model: str, required. Name of the model whose residual is the metric.
+        dataset: str, required. Name of the data set to measure it on.
+        T: float, default the end of the model's own schedule. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        knots: int, default 32. Knots of the path.
+        c: float, default 1. Of the weight ġ²/(g(c+g)).
+        points: int, default 160. Noise levels measured.
+        samples: int, default 24. Images per noise level.
+        seed: int, default 0. Of the noise.
+        basis: str, default none. None, or a basis: each subspace has its own path.
+        k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
+        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
+        per_class: bool. Each class has its own paths.
+        statistics: bool. Keep the network's errors by DCT frequency, for the solver local: of isotropic noise, with
+            basis none.
+    """,
+    "MakeSchedule gaussian": """
+        replace: bool. Replace a schedule of that name.
+        dataset: str, required. Name of the data set whose Gaussian is measured.
+        model: str, default the data's own units, EDM's levels. Name of a model whose units and noise levels rule.
+        solver: str, required. Name of the solver to sample with: heun, euler, ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m,
+            dpmpp3m_taylor, unipc, deis, local, fitted.
+        nfe: int, required. At most so many evaluations of the network.
+        T: float, default 6400. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        basis: str, default none. None, or a basis: each subspace has its own path.
+        k: int, default H·W/4. Of dct and haar: dimensions of P_1 per channel.
+        cuts: Sequence[int]. Of dct: nested bands instead of k, such as [1,2,4].
+        start: Mapping[str, Any], default from noise alone. Keep the data's own law, which sampling then starts from:
+            JSON such as {"covariance":"dct"}.
+    """,
+    "MakeSchedule start": """
+        replace: bool. Replace a schedule of that name.
+        covariance: str, default dct. What is kept of the data's covariance: none, one variance for all; bands, one
+            for each band of DCT frequencies; dct, the channels' covariance at each frequency; pca, the leading
+            components and one variance for the rest; or full, all of it. The last two serve images of up to 1024
+            values.
+        rank: int, default 16. Of pca: leading components.
+        cuts: Sequence[int], default octaves. Of bands: where they are cut, such as [1,2,4].
+        per_class: bool, default true. A law for each class that has images.
+        shrinkage: float, default the values estimated together. Of per_class: ν images that the classes' mean
+            covariance Σ_w counts for in that of a class of n, (n Σ_y + ν Σ_w)/(n + ν).
+        dataset: str, required. Name of the data set whose mean and covariance are measured.
+        model: str. Name of a model that sees the data in its own units.
+        schedule: str | Mapping[str, Any], default edm. Whose paths are kept: a name, a model's for its own, or JSON
+            such as {"edm":{"T":400}}.
+        sigma_max: float | Sequence[float], default the schedule's end. Start at this lower noise level, one for all
+            subspaces, or one for each such as [20,5].
+    """,
+    "MakeSchedule fit": """
+        replace: bool. Replace a schedule of that name.
+        model: str, required. Name of the model whose trajectories are followed.
+        schedule: str | Mapping[str, Any], required. A schedule with statistics that all classes share.
+        nfe: int, required. Number of evaluations of the network.
+        order: int, default 2. Of the solver local, where the fit begins, 1 to 3.
+        grid: str | Mapping[str, Any], default polynomial. Of the nodes: schedule, edm, polynomial, logsnr, geodesic.
+        isotropic: bool. One set of coefficients for all frequencies, from DPM-Solver++ instead of local.
+        lower_order_final: bool, default true. The last steps look back on less.
+        samples: int, default 256. Trajectories to fit to, as many to choose the ridge, and as many to judge.
+        seed: int, default 0. Of the trajectories.
+    """,
+    "MakeSchedule few": """
+        replace: bool. Replace a schedule of that name.
+        model: str, required. Name of the model to sample.
+        dataset: str, required. Name of the data set that samples are compared with.
+        nfe: int, required. At most so many evaluations of the network.
+        solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, one at least
+            besides local and fitted: heun, euler, ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis,
+            local, fitted.
+        samples: int, default 1024. Of each try, and as many held back.
+        seed: int, default 0. Of the samples.
+        start: Mapping[str, Any], default dct, per class. What is kept of the data's covariance: JSON such as
+            {"covariance":"full"}.
+        guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
+        guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
+            second: JSON such as [0.2,3].
+        guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
+    """,
+    "MakeSchedule weight": """
+        replace: bool. Replace a schedule of that name.
+        sigma: Sequence[float], required. Noise levels at which the weight is given, increasing, such as
+            [0.002,0.5,80].
+        weight: Sequence[float], required. Of the squared error of the score there, such as [1,4,0.1]; a power of σ in
+            between.
+        c: float, default 1. Of the trajectory loss's weight.
+        T: float, default 6400. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        knots: int, default 32. Knots of the path.
+    """,
+    "MakeSchedule edm": """
+        replace: bool. Replace a schedule of that name.
+        T: float, default 6400. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        knots: int, default 32. Knots of the path.
+    """,
+    "MakeSchedule log-linear": """
+        replace: bool. Replace a schedule of that name.
+        T: float, default 6400. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        knots: int, default 32. Knots of the path.
+    """,
+    "MakeSchedule cosine": """
+        replace: bool. Replace a schedule of that name.
+        T: float, default 6400. End of time, a variance.
+        g0: float, default 1e-9. Variance at t = 0.
+        knots: int, default 32. Knots of the path.
+    """,
+    "PlanSampler": """
+        model: str, required. Name of the model.
+        n: int. Number of images; a conditional model draws their labels from seed + i.
+        labels: Sequence[int]. In place of n: one image per label, −1 for none.
+        seed: int, default 0. Image i is made from seed + i alone.
+        offset: int, default 0. Index of the first row.
+        weights: str, default any. Hash that the model's weights must have.
+        steps: int. Solver steps.
+        nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
+            needs the second point endpoint.
+        solver: str, default the one that the schedule was made for, else heun. Name of the solver: heun, euler, ab,
+            ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
+        order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
+            solvers that have several.
+        variant: str, default bh2. Of unipc: bh1, bh2.
+        second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
+        grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
+            geodesic.
+        denoise_to_zero: bool. End with the denoised image of the last evaluation.
+        afs: bool. Take the first step without the network, by the limit of its answer for large noise.
+        lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
+        corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
+        warmup: str, default euler. First step of ab, ipndm, dpmpp and deis, at no further evaluation: euler, heun.
+        S_churn: float, default 0: none. Of euler and heun: EDM's stochastic churn.
+        S_min: float, default 0. Churn from this noise level on.
+        S_max: float, default no bound. Churn up to this noise level.
+        S_noise: float, default 1. Standard deviation of the noise that churn adds.
+        guidance: float, default 1: none. S in D₀ + s (D₁ − D₀), D₀ without a label or of the guide.
+        guidance_interval: Sequence[float], default all. Noise levels that are guided, above the first, up to the
+            second: JSON such as [0.2,3].
+        guide: str, default the model without a label. Another model, for D₀, which sees the labels, too.
+        schedule: str | Mapping[str, Any], default the model's own. A schedule's name, edm, or JSON such as
+            {"edm":{"T":400}}.
+        start: str, default matched where it carries one. Law that sampling begins from, noise alone or the one that
+            the schedule carries: standard, matched.
+        every: int, default 0: none. Previews, the denoised estimate, each so many steps.
+        dtype: str, default uint8, and float32, all there is, for a model whose data have units of their own. Type of
+            the values: uint8, float32.
+        layout: str, default HWC. Order of the axes: HWC, CHW.
+        batch_bytes: int, default 2 MiB. About so many bytes a reply batch.
+        label: int. Class of the plan, −1 for none.
+        sigma_min: float. Lowest noise level of the network, in place of a model.
+        sigma_max: float. Highest noise level of the network, in place of a model.
+    """,
+    "ImportSchedule": """
+        name: str, required. Name of the new schedule.
+        file: Mapping[str, Any], required. A JSON object, as ExportSchedule answers.
+        basis: str, default the one that the file names. A stored basis that takes the place of the file's own.
+        start: str. The file of a start, in base64, as ExportStart answers.
+        statistics: str. The file of statistics, in base64, as ExportStatistics answers.
+        replace: bool. Replace a schedule of that name.
+    """,
+    "MakeBasis": """
+        name: str, required. Name of the new basis.
+        kind: str, required. Pca, pca_per_class or haar.
+        dataset: str, required. Name of the data set to make it of.
+        model: str. Name of a model that sees the data in its own units.
+        k: int, default a quarter of the pixels. Dimensions of the first subspace per channel.
+        clusters: Sequence[Sequence[int]]. Of pca_per_class: classes that share components, such as [[0,6,8],[1,7]].
+        replace: bool. Replace a basis of that name.
+    """,
+    "MakeDataset": """
+        name: str, required. Name of the new data set.
+        model: str, required. Name of the mixture.
+        n: int, required. Number of images.
+        seed: int, default 0. Of the first image.
+        replace: bool. Replace a data set of that name.
+    """,
+    "CreateRun": """
+        network: Mapping[str, Any]. Where the network comes from: a new one, by EDM's keyword arguments, or a model.
+        model: str
+        schedule: str, default the model's own where it has one and Init is not given, else Init. Schedule names the
+            schedule to start from.
+        family: Mapping[str, Any], default one, shared ({"basis":"none"}); in the stage anisotropic two, shared
+            ({"basis":"dct"}). Family says which paths there are.
+        batch: int, default 256. Images per step.
+        kimg: float, default 1200. Planned length, which learning-rate ramps refer to.
+        seed: int. Of weights, data order, noise and probes.
+        flip: bool. Mirror half of the images.
+        precision: str. Precision of the network's activations and products: float32 (default), tf32 or bfloat16.
+            Weights, gradients and what is stored are float32 whatever it is.
+        microbatch: int, default all, or an equal part on each of several devices, or where an estimate says that they
+            would not fit its memory, as many as do in the fewest equal parts. The step is that of the whole batch,
+            its noise and probes included, and also where it does not divide the batch; only dropout draws other
+            masks. Microbatch is how many images of a batch a device sees at a time.
+        class_weighting: str. ClassWeighting weighs every sample's loss: none (default), or balanced, n/(C·n_y) with
+            n_y the images of its class among n in C classes, so that classes count alike.
+        train_network: bool. The network's optimiser, Adam.
+        lr: float, default 1e-3 in pretrain, 1e-5 elsewhere
+        beta1: float, default 0.9
+        beta2: float, default 0.999
+        lr_ramp: str, default cosine; see Ramp
+        lr_warmup: float, default 0. Kimg until the rate is reached.
+        lr_hold: float, default 0.5. Cosine: part of the length before the rate falls.
+        lr_final: float, default 0. Cosine: the last rate, as a part of lr.
+        ema_halflife_kimg: float, default 3 % of the length in pretrain, 500 elsewhere. EMAHalflife is that of the
+            network's moving average.
+        ema_rampup: float. EMARampup bounds the half-life by a part of the images seen so far, so that a new network's
+            average forgets its random start in a run of any length. 0 is no bound. Default, as in EDM: 0.05, and 0
+            for a run that starts from a model.
+        clip: float, default 0: none. Largest norm of the network's gradient.
+        T: float, default that of the start, else 6400. The schedule and its optimiser, Adam in float64. end of time,
+            g(T) = T.
+        g0: float, default that of the start, else 1e-9. G(0).
+        knots: int, default those of the start, else 32
+        init: str. Edm (default), log-linear, cosine, geodesic (measured before the first step) or table (Schedule).
+        c: float, default 1. Cov(x_0) ≈ c I in the loss weight.
+        schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic
+        schedule_beta1: float, default 0.9
+        schedule_beta2: float, default 0.999
+        schedule_lr_ramp: str, default cosine; see Ramp
+        schedule_lr_warmup: float, default 0
+        schedule_lr_hold: float, default 0
+        schedule_lr_final: float, default 0.1
+        stratified: bool, default true. One t from each of batch equal parts of [0, T].
+        schedule_clip: float, default 0: none. Largest |d_θH|.
+        schedule_ema_halflife_kimg: float, default 0: the schedule as it stands. ln g and not θ is averaged, because
+            θ's common scale is free and drifts: see docs/method.md. ScheduleEMAHalflife is that of the schedule that
+            is published and saved: the moving average of ln g at the knots.
+        early_stop: str. EarlyStop ends the run before its length: none (default), noise, energy or both. noise the
+            mean of d_θH over a window is no longer than its own standard error energy on a fixed set of images, times
+            and noise, the energy has risen above the lowest measured by more than three standard errors of the
+            difference; the schedule with the lowest is kept.
+        early_stop_window_kimg: float, default an eighth of the length. Of noise.
+        eval_every_kimg: float, default a sixteenth of the length. Of energy.
+        eval_samples: int, default 1024. Of energy.
+        estimator: str. The estimator of the schedule's gradient.
+        probe: str. Rademacher (default), sphere or gaussian.
+        probes: int, default 1. Probes averaged per sample.
+        ratio_embedding: bool. RatioEmbedding lets the network see the ratios of the g_j, through weights that start
+            at zero: a model without them behaves unchanged at first.
+        p_mean: float. Noise levels in pretrain: ln σ_j = PMean + PStd·n + PStdSubspace·n_j, n shared by the
+            subspaces, n and n_j unit normal. In the other stages the network is trained at ln σ_j = ln √g_j +
+            PStdSubspace·n_j, so that it knows the ratios on both sides of the schedule's; the schedule's gradient is
+            that at g.
+        p_std: float, default 1.2
+        p_std_subspace: float, default 0
+    """,
+    "StartRun": """
+        run: str, required. Name of the run.
+        kimg: float, default the length of its configuration. Thousands of images seen in all at its end.
+    """,
+    "SaveModel": """
+        run: str, required. Name of the run.
+        name: str, required. Name of the model.
+        replace: bool. Replace a model of that name.
+    """,
+}
+"""The fields of requests with their types and defaults, for docstrings."""
