@@ -1,4 +1,4 @@
-"""Recipes as a graph of tasks: every distinct command once, and the models and rows that `anisoflight recipe` makes."""
+"""Recipes as a graph of tasks: every distinct command once, and the models and rows that anisoflight.recipe makes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 
 from anisoflight.files.cells import rows_of
 from anisoflight.fleet.__main__ import main
-from anisoflight.fleet.recipes import graph, plans_of
-from anisoflight.serve import find_binary
+from anisoflight.fleet.recipes import graph
+from anisoflight.recipe.recipe import load
+from anisoflight.recipe.stages import Place, stages_of
 
 ray = pytest.importorskip("ray")
 
@@ -63,12 +64,13 @@ def kept(path: Path) -> list[dict[str, Any]]:
 
 def test_a_graph_of_two_recipes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["isotropic.yaml", "dct.yaml"]
-    plans = plans_of([*files, "--data", str(place / "data"), "--features", "pixels"])
-    stages = graph(plans)
-    commands = [stage["command"] for plan in plans for stage in plan["stages"]]
-    assert len(stages) == len(set(commands)) < len(commands)
-    assert list(stages.values())[-1].kind == "table"
-    assert len(list(stages.values())[-1].after) == 3  # of both recipes: the network's, and each method's
+    recipes = [stages_of(recipe, Place(place / "data", "pixels")) for recipe in load(files)]
+    steps = graph(recipes)
+    commands = [stage.command for stages in recipes for stage in stages]
+    assert len(steps) == len(set(commands)) < len(commands)
+    last = list(steps.values())[-1]
+    assert last.stage.kind == "table"
+    assert len(last.after) == 3  # of both recipes: the network's, and each method's
 
     assert main([*files, "--data", "data", "--features", "pixels", "--actors", "2"]) == 0
     told = capsys.readouterr().out
@@ -76,8 +78,8 @@ def test_a_graph_of_two_recipes(place: Path, capsys: pytest.CaptureFixture[str])
     assert "| method" in told
 
     Path("alone").mkdir()
-    command = [find_binary(), "recipe", *files, "--data", "alone", "--features", "pixels", "--python", sys.executable]
-    subprocess.run(command, check=True, capture_output=True)
+    alone = [sys.executable, "-m", "anisoflight.recipe", *files, "--features", "pixels", "--data"]
+    subprocess.run([*alone, "alone"], check=True, capture_output=True)
     for model in ("small-edm", "small-isotropic", "small-dct"):
         ours, theirs = (Path(data, "models", model, "model.safetensors") for data in ("data", "alone"))
         assert ours.read_bytes() == theirs.read_bytes()
@@ -87,7 +89,7 @@ def test_a_graph_of_two_recipes(place: Path, capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
     assert main([*files, "--data", "data", "--features", "pixels"]) == 0  # and nothing twice
     assert capsys.readouterr().out.count("is there") == 5
-    again = subprocess.run([*command[:5], "data", *command[6:]], check=True, capture_output=True, text=True)
+    again = subprocess.run([*alone, "data"], check=True, capture_output=True, text=True)
     assert "train --data" not in again.stderr
 
 

@@ -42,11 +42,11 @@ SMALLER: list[tuple[str, list[str]]] = [
         ["--probes", "16", "--samples", "64", "--seeds", "2", "--solvers", "heun,ipndm", "--nfe", "3"],
     ),
     (r"anisoflight schedule predict ", ["--points", "4", "--samples", "4"]),
-    (r"anisoflight recipe .*--dry-run", ["--flops-per-second", "1e11", "--memory", "8"]),
+    (r"anisoflight\.recipe .*--dry-run", ["--flops-per-second", "1e11"]),
 ]
 
 CHECKED: list[tuple[str, str]] = [
-    (r"anisoflight recipe (?!.*--dry-run)", "needs the data and hours; test_recipes.py does the twins of all"),
+    (r"anisoflight\.recipe (?!.*--dry-run)", "needs the data and hours; test_recipes.py does the twins of all"),
     (r"anisoflight schedule check", "takes long; train/schedulecheck tests it"),
     (r"anisoflight-bench ", "measures for minutes; bench/ tests it"),
     (r"anisoflight doctor --device cuda", "needs a GPU"),

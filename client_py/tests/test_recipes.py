@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import anisoflight
-from anisoflight.serve import find_binary
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 RECIPES = sorted(p for p in CONFIGS.glob("*/*.yaml") if p.stem not in ("base", "conditional"))
-METHODS = {"isotropic", "isotropic-per-class", "dct", "dct-per-class", "pca", "pca-per-class"}
+
+
+def command(*arguments: str | Path) -> list[str]:
+    words = [sys.executable, "-m", "anisoflight.recipe", *arguments, "--twin", "--device", "go"]
+    return [str(word) for word in words]
 
 
 def recipe(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [find_binary(), "recipe", *RECIPES, "--twin", "--device", "go", "--python", sys.executable, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command(*RECIPES, *arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -41,15 +45,6 @@ def theta(model: Path) -> list[Any] | None:
     """The parameters of a model's schedule, None where it has none."""
     file = model / "schedule.json"
     return json.loads(file.read_text(encoding="utf-8"))["theta"] if file.exists() else None
-
-
-def test_every_data_set_has_its_recipes() -> None:
-    assert {folder.name: {p.stem for p in RECIPES if p.parent == folder} for folder in {p.parent for p in RECIPES}} == {
-        "cifar10": METHODS,
-        "afhqv2": METHODS,
-        "ffhq": {"isotropic", "dct", "pca"},  # no classes
-        "imagenet64": METHODS,
-    }
 
 
 def ended(run: Path) -> tuple[str, int]:
@@ -99,11 +94,55 @@ def test_stopped_runs_go_on_to_the_same_end(twins: tuple[Path, str], tmp_path: P
         for run, settings in runs.items():
             client.create_run(run, **settings).step(1)
     before = {run: (tmp_path / "models" / run / "model.safetensors").stat().st_mtime_ns for run in runs}
-    assert "--resume" in recipe("--data", tmp_path, "--features", "none").stderr
+    assert recipe("--data", tmp_path, "--features", "none").stderr.count("goes on after step 1") == len(runs)
     for run in runs:
         assert ended(tmp_path / "runs" / run) == ("done", 2)
         again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, done))
         assert again.stat().st_mtime_ns > before[run]
         assert again.read_bytes() == once.read_bytes()
         assert theta(again.parent) == theta(once.parent)
-    assert "--resume" not in recipe("--data", tmp_path, "--features", "none").stderr
+    assert "goes on" not in recipe("--data", tmp_path, "--features", "none").stderr
+
+
+def started(data: Path) -> subprocess.Popen[str]:
+    words = command(CONFIGS / "cifar10" / "isotropic.yaml", "--data", data, "--features", "none")
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_two_recipes_on_one_folder(tmp_path: Path) -> None:
+    """One waits for the other, and every stage is done once."""
+    both = [started(tmp_path) for _ in range(2)]
+    (out, err), (other_out, other_err) = (process.communicate(timeout=500) for process in both)
+    assert [process.returncode for process in both] == [0, 0], err + other_err
+    assert out.splitlines()[-5:] == other_out.splitlines()[-5:]
+    said = (err + other_err).splitlines()
+    assert sum("waiting" in line for line in said) == 1
+    assert sum(": anisoflight train --data " in line for line in said) == 2  # the network, isotropic
+
+
+def test_a_recipe_that_was_killed_is_taken_up(tmp_path: Path) -> None:
+    """The run that it had begun goes on on the server; the next recipe waits for it and saves it."""
+    with anisoflight.serve(data=tmp_path, arguments=["--device", "go"]):
+        with started(tmp_path) as first:
+            end = time.monotonic() + 300
+            while not list(tmp_path.glob("runs/*/status.json")) and time.monotonic() < end:
+                time.sleep(0.02)
+            first.kill()
+        with started(tmp_path) as second:
+            _, err = second.communicate(timeout=500)
+        assert second.returncode == 0, err
+    states = {path.parent.name: json.loads(path.read_text())["state"] for path in tmp_path.glob("runs/*/status.json")}
+    assert states == dict.fromkeys(["cifar10-twin-edm", "cifar10-twin-isotropic"], "done")
+
+
+def test_an_interrupt_pauses_the_run(tmp_path: Path) -> None:
+    with anisoflight.serve(data=tmp_path, arguments=["--device", "go"]) as client:
+        with started(tmp_path) as first:
+            end = time.monotonic() + 300
+            while not list(tmp_path.glob("runs/*/status.json")) and time.monotonic() < end:
+                time.sleep(0.02)
+            first.send_signal(signal.SIGTERM)
+            _, err = first.communicate(timeout=60)
+        assert first.returncode == 130, err
+        assert "the same command goes on" in err
+        assert "running" not in set(client.runs()["state"])

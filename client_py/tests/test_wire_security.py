@@ -184,7 +184,7 @@ def test_client_certificates(guarded: Guarded, mutual: tuple[Path, list[str]]) -
 
 
 def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """What `anisoflight` leaves to Python has its token and certificates: uploads, comparisons, stages of recipes."""
+    """What `anisoflight` leaves to Python has its token and certificates, and so have the stages of a recipe."""
     folder, flags = mutual
     np.savez(tmp_path / "grey.npz", images=np.random.default_rng(0).integers(0, 255, (8, 8, 8, 1), np.uint8))
     made = ["--replace", "--floor", "0.01"]
@@ -193,12 +193,17 @@ def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]
         ["data", "convert", str(tmp_path / "grey.npz"), "--name", "grey"],
         ["model", "mixture", "--name", "grey", "--dataset", "grey", *made],
         ["compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2"],
-        ["recipe", recipe, "--twin", "--python", sys.executable],
     ):
         environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
         command = [find_binary(), *words, *flags]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
         assert done.returncode == 0, done.stderr
+    place = flags.index("--token")
+    (tmp_path / "token").write_text(flags[place + 1])
+    flags = [*flags[:place], "--token-file", str(tmp_path / "token"), *flags[place + 2 :]]
+    command = [sys.executable, "-m", "anisoflight.recipe", recipe, "--twin", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
     rows = (folder / "fid" / "cifar10-twin.jsonl").read_text(encoding="utf-8").splitlines()
     methods = ("EDM", "EDM, uniform in t", "isotropic", "isotropic, EDM's grid", "isotropic, EDM's grid, midpoint")
     assert [json.loads(row)["method"] for row in rows] == [method for method in methods for _ in range(2)]

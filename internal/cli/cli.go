@@ -13,7 +13,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
-	"github.com/anisoflight/anisoflight/internal/cli/recipes"
 	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 	"github.com/anisoflight/anisoflight/internal/cli/serve"
 )
@@ -92,5 +91,5 @@ var groups = []command.Group{dataGroup, modelGroup, schedules.Group, basisGroup}
 
 // specs are the commands with settings.
 func specs() []command.Spec {
-	return []command.Spec{serve.Spec, trainSpec, sampleSpec, compareSpec, recipes.Spec(newRoot), doctorSpec, fsckSpec}
+	return []command.Spec{serve.Spec, trainSpec, sampleSpec, compareSpec, doctorSpec, fsckSpec}
 }

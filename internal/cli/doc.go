@@ -4,7 +4,7 @@
 // What they stand on is internal/cli/command: `anisoflight config` prints the settings that
 // it resolves, and where each value comes from. Commands that work on a data folder are
 // clients of a server, which internal/cli/connect finds. What the user leaves open is not
-// sent, so that defaults live in one place, with the engine. The commands serve, recipe and
+// sent, so that defaults live in one place, with the engine. The command serve and
 // those on schedules have packages of their own.
 //
 // Results go to standard output, logs and progress to standard error. The exit

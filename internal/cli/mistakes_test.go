@@ -77,7 +77,6 @@ func TestTypoMakesNoFolder(t *testing.T) {
 		{"model", "list"},
 		{"schedule", "import", "--name", "a", "--file", write(t, "two.csv", twoPaths)},
 		{"data", "convert", "images", "--name", "a"},
-		{"recipe", filepath.Join(repository(t), "configs/cifar10/dct.yaml"), "--twin"},
 	} {
 		status, _, stderr := call(t, append(args, "--data", "dta")...)
 		want := "the data folder \"dta\" does not exist; did you mean \"data\"? Else choose another --data, or " +

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -37,6 +38,7 @@ type modelFault struct {
 type modelReport struct {
 	Type       string       `json:"model_type,omitempty"`
 	Parameters int          `json:"parameters,omitempty"`
+	FLOPs      int64        `json:"flops,omitempty"`  // of an evaluation of one image, if the network counts them
 	Config     any          `json:"config,omitempty"` // with every default filled in
 	Faults     []modelFault `json:"faults"`
 }
@@ -46,6 +48,9 @@ func runModelCheck(_ context.Context, e command.Env) error {
 	report := modelReport{Faults: []modelFault{}}
 	if net != nil {
 		report.Type, report.Parameters, report.Config = net.Shape().Type, net.ParamCount(), net
+		if u, ok := net.(*unet.Net); ok {
+			report.FLOPs = u.FLOPs()
+		}
 	}
 	for _, err := range faults {
 		fault := modelFault{Reason: err.Error()}

@@ -44,9 +44,6 @@ as a model, and --resume goes on from there.`,
 }
 
 func runTrain(ctx context.Context, e command.Env) error {
-	if connect.Joined(ctx) { // of a recipe, which is one process
-		return trainHere(ctx, e)
-	}
 	return withProcesses(ctx, e, trainHere)
 }
 

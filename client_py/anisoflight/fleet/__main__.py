@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..program import ended, exit_with, path_of
-from .recipes import Place, do_all, graph, plans_of
+from ..recipe.recipe import load
+from ..recipe.stages import Place, stages_of
+from .recipes import Cluster, do_all, graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(
         prog="python -m anisoflight.fleet", description=__doc__, epilog=EXAMPLE, formatter_class=style
     )
-    root.add_argument("recipes", metavar="FILE", nargs="+", help="recipes, as anisoflight recipe takes them")
+    root.add_argument("recipes", metavar="FILE", nargs="+", help="recipes, as python -m anisoflight.recipe takes them")
     said = "data folder, by the same path on every node (default %(default)s)"
     root.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
     root.add_argument("--features", help="network of the distances; without one none are measured")
@@ -43,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def run() -> None:
         data = args.data.resolve()
         data.mkdir(parents=True, exist_ok=True)
-        more = ["--data", str(data), "--features", args.features or "none"] + (["--trust"] if args.trust else [])
-        stages = graph(plans_of([*args.recipes, *more]))
-        do_all(stages, Place(data, Path.cwd(), args.actors, args.ray_address), bool(args.features))
+        place = Place(data, args.features or "FEATURES", args.trust)
+        steps = graph(stages_of(recipe, place) for recipe in load(args.recipes))
+        do_all(steps, Cluster(data, Path.cwd(), args.actors, args.ray_address), bool(args.features))
 
     return ended(run, interrupted="interrupted; the same command goes on with what is left")
 

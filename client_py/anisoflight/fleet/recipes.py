@@ -1,4 +1,4 @@
-"""Recipes as a graph of Ray's tasks: every distinct command of ``anisoflight recipe --dry-run --json`` once.
+"""Recipes as a graph of Ray's tasks: every distinct command of ``python -m anisoflight.recipe`` once.
 
 A stage that makes something works in a data folder of its own, DATA/fleet/NAME, which has what is there already by
 links. So stages need not wait for one server, each has the GPU of its node, and a run that was lost with its node goes
@@ -8,7 +8,6 @@ actors (`sampling`).
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..fid.errors import FidError
 from ..files.locks import exclusive
 from ..files.temporary import TemporaryFolder
+from ..recipe.stages import MEASURES, Stage, after
 from ..serve import find_binary, serve
 from .folders import bring, entries, publish
 from .sampling import joined
@@ -29,27 +29,11 @@ if TYPE_CHECKING:
 
 KINDS = ("datasets", "models", "bases", "schedules")
 """Folders of a data folder whose entries are written once, as a whole."""
-_MAKES = {"data": "datasets", "network": "models", "basis": "bases", "train": "models"}
 _RETRIES = 4  # of a task whose node was lost
 
 
-@dataclass
-class Stage:
-    """One command, and those that must have ended before."""
-
-    kind: str
-    makes: str
-    command: str
-    trains: bool = False
-    after: set[str] = field(default_factory=set)
-
-    @property
-    def title(self) -> str:
-        return f"{self.kind} {self.makes}".strip()
-
-
 @dataclass(frozen=True)
-class Place:
+class Cluster:
     """Where stages are done: the same paths on every node."""
 
     data: Path
@@ -59,79 +43,70 @@ class Place:
     address: str
 
 
-def graph(plans: Iterable[dict[str, Any]]) -> dict[str, Stage]:
-    """Every distinct command of plans, by its text, with all that it waits for in any of them; tables last.
+@dataclass
+class Step:
+    """A stage, and the commands that must have ended before."""
 
-    >>> stages = [{"kind": "data", "makes": "a", "command": "A", "after": []},
-    ...           {"kind": "train", "makes": "b", "command": "B", "after": [0]}]
-    >>> [(s.title, sorted(s.after)) for s in graph([{"stages": stages}, {"stages": stages}]).values()]
-    [('data a', []), ('train b', ['A'])]
+    stage: Stage
+    after: set[str] = field(default_factory=set)
+
+    @property
+    def title(self) -> str:
+        return f"{self.stage.kind} {self.stage.makes}".strip()
+
+
+def graph(recipes: Iterable[list[Stage]]) -> dict[str, Step]:
+    """Every distinct stage of recipes, by its command, with all that it waits for in any of them; tables last.
+
+    >>> stages = [Stage("data", "a", ("A",)), Stage("basis", "b", ("B",))]
+    >>> [(step.title, sorted(step.after)) for step in graph([stages, stages]).values()]
+    [('data a', []), ('basis b', ['A'])]
     """
-    found: dict[str, Stage] = {}
-    for plan in plans:
-        for said in plan["stages"]:
-            new = Stage(said["kind"], said.get("makes", ""), said["command"], "settings" in said)
-            stage = found.setdefault(said["command"], new)
-            stage.after |= {plan["stages"][place]["command"] for place in said["after"]}
-    return dict(sorted(found.items(), key=lambda item: item[1].kind == "table"))
+    found: dict[str, Step] = {}
+    for stages in recipes:
+        for stage, before in zip(stages, after(stages), strict=True):
+            step = found.setdefault(stage.command, Step(stage))
+            step.after |= {stages[place].command for place in before}
+    return dict(sorted(found.items(), key=lambda item: item[1].stage.kind == "table"))
 
 
-def plans_of(arguments: Sequence[str]) -> list[dict[str, Any]]:
-    """What ``anisoflight recipe`` would do."""
-    # The hardware is that which its hours are estimated for; nothing else depends on it.
-    command = [
-        find_binary(),
-        "recipe",
-        *arguments,
-        "--dry-run",
-        "--json",
-        "--flops-per-second",
-        "1e14",
-        "--memory",
-        "80",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise FidError(done.stderr.strip().removeprefix("anisoflight: "), "BAD_REQUEST")
-    return json.loads(done.stdout)
-
-
-def do_all(stages: dict[str, Stage], place: Place, measures: bool, say: Any = print) -> None:
+def do_all(steps: dict[str, Step], place: Cluster, measures: bool, say: Any = print) -> None:
     """Do the stages, each as soon as those before it have ended. What fails keeps back what waits for it alone."""
     ray = joined(place.address or None)
     address = ray.get_runtime_context().gcs_address
-    place = Place(place.data, place.folder, place.actors, address)
+    place = Cluster(place.data, place.folder, place.actors, address)
     gpus = 1 if ray.cluster_resources().get("GPU") else 0
     task = ray.remote(max_retries=_RETRIES)(do)
-    names: dict[Any, Stage] = {}
+    names: dict[Any, Step] = {}
     promises: dict[str, Any] = {}
-    for command, stage in stages.items():
-        if stage.kind in ("reference", "fid", "table") and not measures:
+    for command, step in steps.items():
+        stage = step.stage
+        if stage.kind in MEASURES and not measures:
             continue
         own = gpus if stage.trains or stage.kind in ("basis", "reference") else 0
         cpus = 0 if stage.kind in ("fid", "table") else 1  # actors have them
-        before = [promises[other] for other in sorted(stage.after)]
+        before = [promises[other] for other in sorted(step.after)]
         promises[command] = task.options(num_cpus=cpus, num_gpus=own).remote(stage, place, *before)
-        names[promises[command]] = stage
+        names[promises[command]] = step
     failed, open_promises = [], list(names)
     while open_promises:
         (promise,), open_promises = ray.wait(open_promises, num_returns=1)
-        stage = names[promise]
+        step = names[promise]
         try:
-            say(f"{stage.title}: {ray.get(promise)}")
+            say(f"{step.title}: {ray.get(promise)}")
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
             while (inner := getattr(cause, "cause", None)) is not None:
                 cause = inner
-            failed.append(f"{stage.title}: {cause}")
+            failed.append(f"{step.title}: {cause}")
     if failed:
         raise FidError("\n".join([f"{len(failed)} of {len(names)} stages failed", *dict.fromkeys(failed)]), "FLEET")
 
 
-def do(stage: Stage, place: Place, *_: object) -> str:
+def do(stage: Stage, place: Cluster, *_: object) -> str:
     """Do one stage; gives a word on it. The rest are the words of those before it."""
-    words = shlex.split(stage.command)
-    words[0] = sys.executable if Path(words[0]).name.startswith("python") else find_binary()
+    program, *words = stage.words
+    words = [sys.executable if program == "python" else find_binary(), *words]
     if stage.kind == "table":
         return "\n" + _run(words, place)
     if stage.kind == "fid":
@@ -150,9 +125,9 @@ def do(stage: Stage, place: Place, *_: object) -> str:
     return _make(stage, words, place)
 
 
-def _make(stage: Stage, words: list[str], place: Place) -> str:
+def _make(stage: Stage, words: list[str], place: Cluster) -> str:
     """Make what is not there, in a folder of its own that other programs keep out of meanwhile."""
-    made = place.data / _MAKES[stage.kind] / stage.makes
+    made = stage.path(place.data)
     own = place.data / "fleet" / stage.makes
     with exclusive(own.with_name(own.name + ".lock")):
         if made.exists():
@@ -178,7 +153,7 @@ def _moved(word: str, data: Path, own: Path) -> str:
     return str(own / word.removeprefix(f"{data}/")) if word.startswith(f"{data}/") else word
 
 
-def _run(words: Sequence[str], place: Place) -> str:
+def _run(words: Sequence[str], place: Cluster) -> str:
     done = subprocess.run(words, cwd=place.folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise FidError(f"{shlex.join(words)}\n{done.stderr.strip()[-2000:]}", "FLEET")

@@ -50,14 +50,6 @@ type Connection struct {
 	Location string
 }
 
-// connectionKey is that of a context's connection.
-type connectionKey struct{}
-
-// WithConnection returns a context under which WithServer uses the connection.
-func WithConnection(ctx context.Context, c Connection) context.Context {
-	return context.WithValue(ctx, connectionKey{}, c)
-}
-
 // worldKey is that of a context's world.
 type worldKey struct{}
 
@@ -73,36 +65,16 @@ func worldOf(ctx context.Context) *processes.World {
 	return w
 }
 
-// Joined reports whether WithServer would use a connection that is there already.
-func Joined(ctx context.Context) bool {
-	_, ok := ctx.Value(connectionKey{}).(Connection)
-	return ok
-}
-
 // patience is how long a command waits for a folder in use: for a server that starts, or another command that ends.
 const patience = 5 * time.Second
 
-// patientKey is that of a context whose commands wait for a folder for as long as it takes.
-type patientKey struct{}
-
-// Patiently returns a context under which WithServer waits for a folder in use until it is free, and calls waiting,
-// once, with who has it.
-func Patiently(ctx context.Context, waiting func(*catalog.Held)) context.Context {
-	return context.WithValue(ctx, patientKey{}, waiting)
-}
-
 // WithServer calls f with a connection to the server of the data folder: that of --server; else the one that serves the
-// folder; else one in this process, for the length of f. Under a context that has a connection, as the commands of a
-// recipe's stages run, it is that one.
+// folder; else one in this process, for the length of f.
 func WithServer(ctx context.Context, e command.Env, f func(Connection) error) error {
-	if c, ok := ctx.Value(connectionKey{}).(Connection); ok {
-		return f(c)
-	}
 	if at := e.Text("server"); at != "" {
 		return withRemote(ctx, e, LocationOf(at), f)
 	}
 	var last catalog.Holder
-	waiting, patient := ctx.Value(patientKey{}).(func(*catalog.Held))
 	for end := time.Now().Add(patience); ; {
 		lock, err := LockFolder(e)
 		var held *catalog.Held
@@ -113,11 +85,8 @@ func WithServer(ctx context.Context, e command.Env, f func(Connection) error) er
 			return err
 		case held.Address != "" && held.Holder == last: // no remains of a process that was killed a moment ago
 			return withRemote(ctx, e, held.Address, f)
-		case held.Address == "" && time.Now().After(end) && !patient:
+		case held.Address == "" && time.Now().After(end):
 			return held
-		case held.Address == "" && held.Holder == last && waiting != nil:
-			waiting(held)
-			waiting = nil
 		}
 		last = held.Holder
 		select {

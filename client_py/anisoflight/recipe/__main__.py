@@ -1,0 +1,267 @@
+"""``python -m anisoflight.recipe``: do everything from a data set to a table, as recipes say."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AnisoflightError, NotFoundError
+from ..files.locks import exclusive, try_lock
+from ..program import add_server, connected, ended, exit_with, path_of
+from ..serve import serve
+from .plan import lines, plan
+from .recipe import empty_server, load
+from .stages import MEASURES, Place, stages_of
+from .twin import generate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..client import Client
+    from ..run import Run
+    from .recipe import Recipe
+    from .stages import Stage
+
+_DATA = Path("data")
+EXAMPLES = """examples:
+    python -m anisoflight.recipe configs/cifar10/dct.yaml --dry-run
+    python -m anisoflight.recipe configs/cifar10/dct.yaml --data data --features inception.pt
+    python -m anisoflight.recipe configs/*/*ct.yaml --twin --data runs/twins
+
+What is there is kept: after an interrupt the same command goes on where it was. docs/recipes.md has the rest."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    style = argparse.RawDescriptionHelpFormatter
+    prog = "python -m anisoflight.recipe"
+    root = argparse.ArgumentParser(prog=prog, description=__doc__, epilog=EXAMPLES, formatter_class=style)
+    root.add_argument("recipes", metavar="FILE", nargs="+", type=path_of, help="such as configs/cifar10/dct.yaml")
+    root.add_argument("--dry-run", action="store_true", help="print the settings, costs and commands, and do nothing")
+    root.add_argument("--twin", action="store_true", help="the scaled-down twins: generated images, small networks")
+    said = "network of the distances, as python -m anisoflight.fid takes it, or none (default: none; of a twin pixels)"
+    root.add_argument("--features", metavar="NETWORK", help=said)
+    root.add_argument("--trust", action="store_true", help="load a pickle of features, which executes its code")
+    said = "number to estimate times with (default: what this machine's device does in a matrix product)"
+    root.add_argument("--flops-per-second", metavar="NUMBER", type=_positive, help=said)
+    root.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
+    place = root.add_argument_group("where")
+    said = "data folder (default %(default)s)"
+    place.add_argument("--data", metavar="DIR", type=path_of, default=_DATA, help=said)
+    said = "location of a server of the data folder (default: the one that serves it, else one for as long as it takes)"
+    add_server(place, None, said)
+    for name, said in (("device", "backend of that server: cpu, cuda, go"), ("devices", "which devices it uses")):
+        place.add_argument(f"--{name}", metavar=name.upper(), help=f"{said}, as in anisoflight serve")
+    return root
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
+    return number
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do the recipes: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
+    args = parser().parse_args(arguments)
+    return ended(lambda: _run(args), interrupted="interrupted; the same command goes on with what is left")
+
+
+def _run(args: argparse.Namespace) -> None:
+    recipes = load(args.recipes, args.twin)
+    features = args.features or ("pixels" if args.twin else "none")
+    place = Place(args.data, "FEATURES" if features == "none" else features, args.trust)
+    if args.dry_run:
+        rate = args.flops_per_second or _measured_rate(args)
+        plans = [plan(recipe, place, rate) for recipe in recipes]
+        print(json.dumps(plans, indent=2, ensure_ascii=False) if args.json else "\n\n".join(map(_text, plans)))
+        return
+    if args.data == _DATA:
+        args.data.mkdir(exist_ok=True)
+    elif not args.data.is_dir():
+        raise FileNotFoundError(f"the data folder {args.data} does not exist; choose another --data, or make it")
+    alone = exclusive(args.data / "recipe.lock", lambda: _say("another recipe works on the folder; waiting for it"))
+    with alone, _server(args) as client:
+        _do_all(client, recipes, replace(place, server=client.location), features != "none")
+    if features == "none":
+        commands = [s.command for r in recipes for s in stages_of(r, place) if s.kind in MEASURES]
+        print("The models are there. To measure them, serve the folder, and name a network of features:")
+        print("\n".join(f"  {line}" for line in dict.fromkeys([f"anisoflight serve --data {place.data}", *commands])))
+
+
+def _text(plan: dict[str, Any]) -> str:
+    return "\n".join(lines(plan))
+
+
+def _measured_rate(args: argparse.Namespace) -> float:
+    """Floating-point operations a second of this machine's device, in a large matrix product."""
+    with empty_server("--measure-peak", *_devices(args)) as client:
+        return 1e9 * client.info()["peak_gflops"]
+
+
+def _devices(args: argparse.Namespace) -> list[str]:
+    given = {"--device": args.device, "--devices": args.devices}
+    return [word for flag, value in given.items() if value for word in (flag, value)]
+
+
+@contextlib.contextmanager
+def _server(args: argparse.Namespace) -> Iterator[Client]:
+    """The server that is named, else that of the data folder, else one for as long as it takes."""
+    if token := args.token_file:
+        os.environ["ANISOFLIGHT_TOKEN"] = token.read_text(encoding="utf-8").strip()
+    for name in ("tls_ca", "client_cert", "client_key"):  # the stages find them there
+        if file := getattr(args, name):
+            os.environ[f"ANISOFLIGHT_{name.upper()}"] = str(file)
+    args.server = args.server or _address(args.data)
+    if args.server:
+        with connected(args) as client:
+            yield client
+        return
+    with serve(data=args.data, arguments=[*_devices(args), "--max-upload-bytes", str(1 << 40)]) as client:
+        yield client
+
+
+def _address(data: Path) -> str | None:
+    """Where the data folder is served; None if no process holds it."""
+    with contextlib.suppress(FileNotFoundError), (data / "lock").open("rb") as file:
+        if not try_lock(file):
+            return json.loads(file.read() or b"{}").get("address")
+    return None
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _do_all(client: Client, recipes: list[Recipe], place: Place, measures: bool) -> None:
+    """Do what is left of the recipes, each distinct command once, the tables last."""
+    done: set[str] = set()
+    for tables in (False, True):
+        for recipe in recipes:
+            stages = stages_of(recipe, place)
+            for number, stage in enumerate(stages, 1):
+                if (stage.kind == "table") != tables or stage.command in done:
+                    continue
+                if stage.kind in MEASURES and not measures:
+                    continue
+                _do(client, recipe, stage, place, f"{recipe.file}, stage {number} of {len(stages)}, {stage.kind}")
+                done.add(stage.command)
+
+
+def _do(client: Client, recipe: Recipe, stage: Stage, place: Place, heading: str) -> None:
+    """Do what is left of a stage, and hold what it made, or what was there, to the recipe."""
+    if stage.trains:
+        _train(client, stage, place, heading)
+    elif stage.kind not in ("fid", "table") and stage.path(place.data).exists():
+        _say(f"{heading}: {stage.makes} is there")
+    else:
+        _say(f"{heading}: {stage.command}")
+        if stage.kind == "data" and recipe.dataset.generate:
+            generate(recipe.dataset, place.source(recipe))
+        elif stage.source[0] and not Path(stage.source[0]).exists():
+            file, origin = stage.source
+            raise recipe.error("", f"{file} is missing, with which it begins; get it from {origin}")
+        if stage.kind == "basis":
+            client.make_basis(stage.makes, **stage.request)
+        else:
+            _python(stage, heading, ["--server", place.server] if stage.kind == "data" else [])
+    if stage.kind == "data":
+        _check_data(client, recipe)
+    elif stage.kind == "network":
+        have = client.call("DescribeModel", model=stage.makes)["config"]
+        _compare(recipe, "network.config.", recipe.network.config, have, f"the model {stage.makes}")
+
+
+def _python(stage: Stage, heading: str, more: list[str]) -> None:
+    """Run a program of this package, which says itself what is wrong."""
+    module, *arguments = stage.words[2:]
+    program = importlib.import_module(module if module.endswith("table") else f"{module}.__main__")
+    status = program.main([*arguments, *more])
+    if status == 130:
+        raise KeyboardInterrupt
+    if status:
+        raise AnisoflightError(f"{heading}: {module} failed")
+
+
+def _train(client: Client, stage: Stage, place: Place, heading: str) -> None:
+    """Train a run to its end and save its model; a run that is there goes on where it is."""
+    saved = stage.path(place.data).exists
+    try:
+        run = client.run(stage.makes)
+    except NotFoundError:
+        if saved():  # somebody has tidied up
+            _say(f"{heading}: {stage.makes} is there")
+            return
+        _say(f"{heading}: {stage.command}")
+        run = client.create_run(stage.makes, **stage.request)
+    else:
+        have = run.info["config"]
+        for name, value in stage.request.items():
+            if not _within(value, have.get(name)):
+                said = f"the run {run.name} that is there has {name} {have.get(name)}, the recipe {value}; "
+                raise AnisoflightError(said + "delete the run and its model to begin it again", "BAD_RECIPE")
+        if run.state == "running":
+            _say(f"the run {run.name} is at work on the server; waiting for it")
+            _follow(run)
+        if run.state == "done" and saved():
+            _say(f"{heading}: {stage.makes} is there")
+            return
+        _say(f"{heading}: the run {run.name} goes on after step {run.info['step']}")
+    if run.state in ("created", "paused"):
+        _follow(run, start=True)
+    if (info := run.info)["state"] != "done":
+        said = f"the run {run.name} is {info['state']} {info.get('error', '')}; to begin it again delete the folder "
+        raise AnisoflightError(f"{said}{place.data / 'runs' / run.name}")
+    run.save(run.name, replace=True)
+
+
+def _follow(run: Run, start: bool = False) -> None:
+    """Wait for a run; an interrupt pauses it."""
+    try:
+        if start:
+            run.start(run.info["config"]["kimg"])
+        if run.wait().attrs.get("interrupted"):
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with contextlib.suppress(AnisoflightError):  # it has ended meanwhile
+            run.pause()
+        raise
+
+
+def _check_data(client: Client, recipe: Recipe) -> None:
+    """Hold the stored data set to the recipe."""
+    stored = {found["name"]: found for found in client.call("ListDatasets")["datasets"]}
+    if recipe.name not in stored:
+        raise AnisoflightError(f"the data set {recipe.name} cannot be read")
+    found, d = stored[recipe.name], recipe.dataset
+    height, width, channels = found["shape"] if found["layout"] == "HWC" else [*found["shape"][1:], found["shape"][0]]
+    size = height if height == width else [height, width]
+    have = {"images": found["rows"], "resolution": size, "channels": channels, "classes": found["classes"]}
+    want = {name: getattr(d, name) for name in have}
+    _compare(recipe, "dataset.", want, have, f"the data set {recipe.name}")
+
+
+def _compare(recipe: Recipe, where: str, want: dict[str, Any], have: dict[str, Any], what: str) -> None:
+    for name, value in want.items():
+        if not _within(value, have.get(name)):
+            said = f"{value}, but {what} that is there has {have.get(name)}; correct the entry, or replace it"
+            raise recipe.error(where + name, said)
+
+
+def _within(want: Any, have: Any) -> bool:
+    """Whether a setting is as wanted; a mapping may have more entries, which are defaults."""
+    if isinstance(want, dict) and isinstance(have, dict):
+        return all(_within(value, have.get(name)) for name, value in want.items())
+    return want == have
+
+
+if __name__ == "__main__":
+    exit_with(main)

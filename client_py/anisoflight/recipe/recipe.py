@@ -1,0 +1,358 @@
+"""What a recipe says: its file over its base, checked before anything starts."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import re
+import subprocess
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import yaml
+
+from ..data.transforms import TRANSFORMS
+from ..errors import AnisoflightError, BadRequestError, NotFoundError
+from ..files.temporary import TemporaryFolder
+from ..serve import find_binary, serve
+from .twin import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ..client import Client
+
+    Need = Callable[[object, str, str], None]
+
+VARIANTS = ("uniform", "edm", "midpoint")
+"""Rows of Heun's method next to the recipe's own: the network as it was, uniform in t of EDM's schedule; the method on
+EDM's noise levels; and that with the second point in the middle of the step.
+"""
+PER_CLASS = "pca_per_class"
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
+_BLOCK = re.compile(r"([0-9]+)-([0-9]+)")
+_NOT_ENTRIES = ("file", "parent")
+_NO_CLASSES = "the network knows no classes (network.config.label_dim is 0)"
+
+
+class RecipeError(AnisoflightError, ValueError):
+    """A mistake in a recipe, or something in the data folder that does not fit it; names the file and the entry."""
+
+    def __init__(self, file: Path | str, entry: str, message: str) -> None:
+        super().__init__(f"recipe {file}: {entry}: {message}" if entry else f"recipe {file}: {message}", "BAD_RECIPE")
+        self.entry = entry
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AnisoflightError, (self.message, self.code)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The images. An entry `from` is read as `from_`."""
+
+    source: str = ""  # file or folder to convert, as it was downloaded
+    from_: str = ""  # where to get the source, for people
+    generate: str = ""  # of a twin: the format, one of FORMATS, in which images are generated
+    transform: str = ""  # how images become square; default: they are resized
+    labels: str = ""  # auto (default), folder or none
+    images: int = 0
+    resolution: int = 0  # height and width after the conversion
+    channels: int = 0
+    classes: int = 0  # 0: without labels
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network from which the stages start: a checkpoint's, or a new one."""
+
+    name: str = ""
+    checkpoint: str = ""  # pickle of EDM's
+    from_: str = ""  # where to get the checkpoint, for people
+    config: dict[str, Any] = field(default_factory=dict)  # EDM's keyword arguments
+    pretrain: dict[str, Any] = field(default_factory=dict)  # without a checkpoint: settings of the run that trains it
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The basis of image space that is made of the data set."""
+
+    kind: str = ""  # pca or pca_per_class; empty: none is made
+    k: int = 0  # dimensions of the first subspace for each channel; default: a quarter of the pixels
+    cluster_size: int = 0  # of pca_per_class: the number of consecutive classes that share components
+
+
+@dataclass(frozen=True)
+class Fid:
+    """What is sampled and compared with the data set."""
+
+    solver: str = ""
+    second_point: str = ""  # of heun
+    nfe: list[int] = field(default_factory=list)
+    seeds: list[str] = field(default_factory=list)  # blocks FROM-TO, a distance for each
+    baselines: list[str] = field(default_factory=list)  # solvers of the network as it was, on the literature's grids
+    variants: list[str] = field(default_factory=list)  # of VARIANTS
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of samples of each block of seeds."""
+        found = [_BLOCK.fullmatch(str(block)) for block in self.seeds]
+        return [int(block[2]) - int(block[1]) + 1 if block else 0 for block in found]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One method on one data set, by the names of its YAML file."""
+
+    file: Path
+    base: str = ""  # a file, next to this one, whose entries hold unless this one has them
+    name: str = ""  # of the data set, and first part of the models' names
+    dataset: Dataset = field(default_factory=Dataset)
+    network: Network = field(default_factory=Network)
+    after: str = ""  # the recipe, next to this one, whose model the stage starts from
+    basis: Basis = field(default_factory=Basis)
+    train: dict[str, Any] = field(default_factory=dict)  # settings of the run that learns the schedule
+    fid: Fid = field(default_factory=Fid)
+    twin: dict[str, Any] = field(default_factory=dict)  # entries of the scaled-down twin that differ
+    parent: Recipe | None = None  # of `after`
+
+    @property
+    def method(self) -> str:
+        return self.file.stem
+
+    @property
+    def model(self) -> str:
+        """The name of the run, and of the model, that the recipe makes."""
+        return f"{self.name}-{self.method}"
+
+    @property
+    def network_model(self) -> str:
+        return f"{self.name}-{self.network.name}"
+
+    @property
+    def basis_name(self) -> str:
+        """Shared by all recipes that make the same basis."""
+        kind, k, size = self.basis.kind, self.basis.k, self.basis.cluster_size
+        name = f"{self.name}-{kind.replace('pca', 'components').replace('_', '-')}"
+        return name + (f"-{k}" if k else "") + (f"-by-{size}" if size > 1 else "")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the run that learns the schedule."""
+        start = self.parent.model if self.parent else self.network_model
+        more = {"family": {**self.train.get("family", {}), "basis": self.basis_name}} if self.basis.kind else {}
+        return {**self.train, **more, "dataset": self.name, "model": start}
+
+    @property
+    def pretrain_settings(self) -> dict[str, Any]:
+        """Those of the run that trains the network."""
+        own = {"stage": "pretrain", "dataset": self.name, "network": self.network.config}
+        return {**self.network.pretrain, **own}
+
+    @property
+    def lineage(self) -> list[Recipe]:
+        """The recipes that it starts from, then itself."""
+        return [*(self.parent.lineage if self.parent else []), self]
+
+    def error(self, entry: str, message: str) -> RecipeError:
+        return RecipeError(self.file, entry, message)
+
+
+Section = TypeVar("Section", Recipe, Dataset, Network, Basis, Fid)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that has a key twice."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [key.value for key, _ in node.value]
+    if twice := {key for key in keys if keys.count(key) > 1}:
+        raise yaml.constructor.ConstructorError(None, None, f"{sorted(twice)[0]} is there twice", node.start_mark)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def load(files: Sequence[Path | str], twin: bool = False) -> list[Recipe]:
+    """Recipes, or their scaled-down twins, with those that they start from. A mistake in one is a RecipeError."""
+    recipes = [_load(Path(file), twin, ()) for file in files]
+    with empty_server("--device", "go") as client:
+        for step in {step.file: step for recipe in recipes for step in recipe.lineage}.values():
+            _check(step, client)
+    return recipes
+
+
+@contextlib.contextmanager
+def empty_server(*arguments: str) -> Iterator[Client]:
+    """A server of an empty data folder."""
+    with TemporaryFolder() as folder:
+        data = folder.path / "data"
+        data.mkdir()
+        with serve(data=data, arguments=arguments) as client:
+            yield client
+
+
+def _load(file: Path, twin: bool, inside: tuple[Path, ...]) -> Recipe:
+    if file in inside:
+        raise RecipeError(file, "after", "it starts from itself")
+    recipe = _read(Recipe(file), file, ())
+    if twin:
+        if not recipe.twin:
+            raise recipe.error("twin", "it is missing: the recipe has no scaled-down twin")
+        recipe = _merged(recipe, recipe.twin, file, "twin.")
+    if recipe.after:
+        recipe = replace(recipe, parent=_load(file.with_name(recipe.after), twin, (*inside, file)))
+    return recipe
+
+
+def _read(recipe: Recipe, file: Path, inside: tuple[Path, ...]) -> Recipe:
+    """The recipe with the entries of a file, over those of the file's base."""
+    if file in inside:
+        raise recipe.error("base", "it is its own base")
+    try:
+        entries = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
+    except FileNotFoundError:
+        there = ", ".join(sorted(path.name for path in file.parent.glob("*.yaml")))
+        said = f"; in that folder are {there}" if there else ""
+        raise RecipeError(file, "", f"there is no such file{said}") from None
+    except yaml.YAMLError as error:
+        raise RecipeError(file, "", " ".join(str(error).split())) from None
+    if not isinstance(entries, dict):
+        raise RecipeError(file, "", "it must be a mapping of entries")
+    if base := entries.get("base"):
+        recipe = _read(recipe, file.with_name(str(base)), (*inside, file))
+    return _merged(recipe, entries, file, "")
+
+
+def _merged(section: Section, entries: dict[str, Any], file: Path, where: str) -> Section:
+    """A section with entries in the place of those that are there: mappings are merged, lists replaced."""
+    known = {f.name.rstrip("_"): f.name for f in fields(section) if f.name not in _NOT_ENTRIES}
+    changed: dict[str, Any] = {}
+    for key, value in entries.items():
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, 1)
+            said = f"did you mean {near[0]!r}?" if near else f"the entries are {', '.join(known)}"
+            raise RecipeError(file, f"{where}{key}", f"there is no such entry; {said}")
+        before = getattr(section, known[key])
+        expected = dict if is_dataclass(before) else type(before)
+        if value is None:
+            continue
+        if type(value) is not expected:
+            raise RecipeError(file, f"{where}{key}", f"must be of type {expected.__name__}, got {value!r}")
+        if is_dataclass(before):
+            value = _merged(before, value, file, f"{where}{key}.")  # pyright: ignore[reportArgumentType]
+        elif expected is dict:
+            value = {**before, **value}
+        changed[known[key]] = value
+    return replace(section, **changed)
+
+
+def _check(r: Recipe, client: Client) -> None:
+    """Raise a RecipeError of the first entry that cannot be used, or that does not fit another."""
+
+    def need(fits: object, entry: str, message: str) -> None:
+        if not fits:
+            raise r.error(entry, message)
+
+    for entry, name in (("name", r.name), ("", r.method), ("network.name", r.network.name)):
+        need(_NAME.fullmatch(name), entry, f"must consist of a-z, 0-9, dot, dash and underscore, got {name!r}")
+    _check_dataset(r.dataset, need)
+    _check_network(r, need)
+    _check_basis(r, need)
+    _check_train(r, need, client)
+    _check_fid(r.fid, need, client)
+
+
+def _check_dataset(d: Dataset, need: Need) -> None:
+    for entry, least in (("images", 1), ("resolution", 1), ("channels", 1), ("classes", 0)):
+        value = getattr(d, entry)
+        need(value >= least, f"dataset.{entry}", f"must be at least {least}, got {value}")
+    for entry, choices in (("transform", TRANSFORMS), ("generate", FORMATS)):
+        value = getattr(d, entry)
+        need(not value or value in choices, f"dataset.{entry}", f"must be one of {', '.join(choices)}, got {value!r}")
+    need(d.source or d.generate, "dataset.source", "is missing: the file or folder with the images, as downloaded")
+
+
+def _check_network(r: Recipe, need: Need) -> None:
+    either = "must have either checkpoint, a pickle of EDM's, or pretrain, the settings that train the network"
+    need(bool(r.network.checkpoint) != bool(r.network.pretrain), "network", either)
+    config = network_report(r)["config"]
+    for name, entry in (("img_resolution", "resolution"), ("img_channels", "channels"), ("label_dim", "classes")):
+        have, want = config[name], getattr(r.dataset, entry)
+        unconditional = name == "label_dim" and not have
+        need(have == want or unconditional, f"network.config.{name}", f"{have}, but dataset.{entry} is {want}")
+    if r.parent:
+        have, want = r.parent.network_model, r.network_model
+        said = f"{r.after} starts from the network {have}, this recipe from {want}; give both the same base"
+        need(have == want, "after", said)
+
+
+def _check_basis(r: Recipe, need: Need) -> None:
+    b, pixels = r.basis, r.dataset.resolution**2
+    need(b.kind or not (b.k or b.cluster_size), "basis.kind", "is missing; choose pca or pca_per_class")
+    if not b.kind:
+        return
+    per_class = b.kind == PER_CLASS
+    need(b.kind in ("pca", PER_CLASS), "basis.kind", f"must be pca or pca_per_class, got {b.kind!r}")
+    classes = r.network.config.get("label_dim") or not per_class
+    need(classes, "basis.kind", f"must be pca, got {b.kind!r}; {_NO_CLASSES}")
+    said = f"must be from 1 to {pixels - 1}, or 0 for a quarter of the pixels, got {b.k}"
+    need(0 <= b.k < pixels, "basis.k", said)
+    need(per_class or not b.cluster_size, "basis.cluster_size", "goes with kind pca_per_class only")
+    said = f"must be at most the number of classes, {r.dataset.classes}, got {b.cluster_size}"
+    need(0 <= b.cluster_size <= r.dataset.classes, "basis.cluster_size", said)
+
+
+def _check_train(r: Recipe, need: Need, client: Client) -> None:
+    for entry, given in (("train", r.train), ("network.pretrain", r.network.pretrain)):
+        for name in ("dataset", "model", "network", "name", "replace"):
+            need(name not in given, f"{entry}.{name}", "must be left out: the recipe says it elsewhere")
+    family = r.train.get("family", {})
+    need(isinstance(family, dict), "train.family", f"must be a mapping, got {family!r}")
+    made = "must be left out: the recipe makes a basis of its own"
+    need(not (r.basis.kind and family.get("basis")), "train.family.basis", made)
+    classes = r.network.config.get("label_dim") or not family.get("per_class")
+    need(classes, "train.family.per_class", f"must be false; {_NO_CLASSES}")
+    said = "must be isotropic or anisotropic; the settings of pretrain are an entry of network"
+    need(r.train.get("stage") != "pretrain", "train.stage", said)
+    # The server checks settings before it looks for the data set, of which the new folder has none.
+    _ask(need, "train", client, "CreateRun", name="recipe", **r.settings)
+    if r.network.pretrain:
+        _ask(need, "network.pretrain", client, "CreateRun", name="recipe", **r.pretrain_settings)
+
+
+def _check_fid(f: Fid, need: Need, client: Client) -> None:
+    plan = {"steps": 6, "schedule": "edm", "sigma_min": 0.002, "sigma_max": 80}
+    for entry, solvers in (("fid.solver", [f.solver]), ("fid.baselines", f.baselines)):
+        for solver in solvers:
+            _ask(need, entry, client, "PlanSampler", solver=solver, **plan)
+    numbers = all(isinstance(n, int) and n > 0 for n in f.nfe)
+    need(f.nfe and numbers, "fid.nfe", f"must list numbers of evaluations of the network, got {f.nfe}")
+    need(f.seeds and min(f.counts) > 0, "fid.seeds", f"must list blocks FROM-TO such as 0-49999, got {f.seeds}")
+    unknown = [variant for variant in f.variants if variant not in VARIANTS]
+    need(not unknown, "fid.variants", f"must be of {', '.join(VARIANTS)}, got {unknown}")
+
+
+def _ask(need: Need, entry: str, client: Client, operation: str, **request: Any) -> None:
+    """Let a server check a request; its message names the field."""
+    try:
+        client.call(operation, **request)
+    except NotFoundError:
+        pass
+    except BadRequestError as error:
+        need(False, entry, error.message)
+
+
+def network_report(recipe: Recipe) -> dict[str, Any]:
+    """What `anisoflight model check --json` says of network.config: config with its defaults, parameters, flops."""
+    with TemporaryFolder() as folder:
+        (folder.path / "config.json").write_text(json.dumps(recipe.network.config), encoding="utf-8")
+        command = [find_binary(), "model", "check", "--json", str(folder.path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    if "config" not in report:
+        raise recipe.error("network.config", report["faults"][0]["reason"])
+    return report

@@ -1,0 +1,174 @@
+"""The stages of a recipe: commands that anyone can type, from the data set to the table."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .recipe import PER_CLASS
+
+if TYPE_CHECKING:
+    from .recipe import Recipe
+
+MEASURES = ("reference", "fid", "table")
+"""Kinds of stages that look at samples; the others (data, network, basis, train) make what is sampled."""
+_FOLDERS = {"data": "datasets", "network": "models", "basis": "bases", "train": "models"}
+_FIRST = ("stage", "dataset", "model", "network", "family", "batch", "kimg")
+_COMPARABLE = 50_000  # samples, below which a distance cannot be compared with published ones
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where stages find and leave things."""
+
+    data: Path
+    features: str = "FEATURES"  # network of the distances, as anisoflight.fid takes it
+    trust: bool = False  # it is a pickle that may be executed
+    server: str = "grpc://127.0.0.1:8815"  # that answers for the data folder
+
+    def source(self, recipe: Recipe) -> Path:
+        """The file or folder that is converted."""
+        if not recipe.dataset.generate:
+            return Path(recipe.dataset.source)
+        return self.data / "sources" / (recipe.name + (".zip" if recipe.dataset.generate == "edm-zip" else ""))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command. Doing it again changes nothing."""
+
+    kind: str
+    makes: str  # the name of the data set, basis, or model and run; a file; or the method that is measured
+    words: tuple[str, ...]
+    request: dict[str, Any] = field(default_factory=dict)  # of a run, or a basis: what the command asks of the server
+    source: tuple[str, str] = ("", "")  # the user's file that must be there, and where to get it
+    model: str = ""  # whose samples are measured
+
+    @property
+    def command(self) -> str:
+        return shlex.join(self.words)
+
+    @property
+    def trains(self) -> bool:
+        return "stage" in self.request
+
+    def path(self, data: Path) -> Path:
+        """What it makes: an entry of the data folder, or a file."""
+        return data / _FOLDERS[self.kind] / self.makes if self.kind in _FOLDERS else Path(self.makes)
+
+    def follows(self, before: Stage) -> bool:
+        """Whether it needs what an earlier stage of its recipe makes."""
+        if self.kind == "network":  # a checkpoint's needs no images
+            return before.kind == "data" and self.trains
+        if self.kind in ("basis", "reference"):
+            return before.kind == "data"
+        if self.kind == "train":  # also those of the recipes that it starts from
+            return before.kind not in MEASURES
+        if self.kind == "fid":
+            return before.kind == "reference" or (before.kind not in MEASURES and before.makes == self.model)
+        return self.kind == "table" and before.kind == "fid"
+
+
+def after(stages: list[Stage]) -> list[list[int]]:
+    """For each stage the places, from 0, of those that must have ended before it begins."""
+    return [[j for j, before in enumerate(stages[:i]) if stage.follows(before)] for i, stage in enumerate(stages)]
+
+
+def stages_of(recipe: Recipe, place: Place) -> list[Stage]:
+    """All stages, in order; those of the recipes that it starts from come before its own."""
+    made = [_data(recipe, place), _network(recipe, place)]
+    for step in recipe.lineage:
+        if step.basis.kind:
+            made.append(_basis(step, place))
+        made.append(_run("train", step.model, step.settings, place))
+    return [*made, *_measures(recipe, place)]
+
+
+def _data(r: Recipe, place: Place) -> Stage:
+    d = r.dataset
+    words = ["python", "-m", "anisoflight.data", "convert", str(place.source(r)), "--data", str(place.data)]
+    words += ["--name", r.name, "--resolution", str(d.resolution)]
+    words += ["--transform", d.transform] if d.transform else []
+    words += ["--labels", d.labels] if d.labels else []
+    return Stage("data", r.name, tuple(words), source=(d.source, d.from_))
+
+
+def _network(r: Recipe, place: Place) -> Stage:
+    if not r.network.checkpoint:
+        return _run("network", r.network_model, r.pretrain_settings, place)
+    source, name = r.network.checkpoint, r.network_model
+    words = ("python", "-m", "anisoflight.convert", source, str(place.data / "models" / name))
+    return Stage("network", name, words, source=(source, r.network.from_))
+
+
+def _basis(r: Recipe, place: Place) -> Stage:
+    request: dict[str, Any] = {"kind": r.basis.kind, "dataset": r.name}
+    if r.basis.k:
+        request["k"] = r.basis.k
+    if r.basis.kind == PER_CLASS and r.basis.cluster_size > 1:
+        labels, size = list(range(r.dataset.classes)), r.basis.cluster_size
+        request["clusters"] = [labels[i : i + size] for i in range(0, len(labels), size)]
+    words = ["anisoflight", "basis", "make", "--data", str(place.data), "--name", r.basis_name, *_flags(request)]
+    return Stage("basis", r.basis_name, tuple(words), request)
+
+
+def _run(kind: str, name: str, settings: dict[str, Any], place: Place) -> Stage:
+    first = {name: i for i, name in enumerate(_FIRST)}
+    ordered = dict(sorted(settings.items(), key=lambda item: (first.get(item[0], len(first)), item[0])))
+    words = ["anisoflight", "train", "--data", str(place.data), "--name", name, *_flags(ordered)]
+    return Stage(kind, name, tuple(words), ordered)
+
+
+def _flags(request: dict[str, Any]) -> list[str]:
+    """Fields of a request as options of the command line."""
+    words: list[str] = []
+    for name, value in request.items():
+        flag = f"--{name.replace('_', '-')}"
+        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        words += [f"{flag}={text}"] if isinstance(value, bool) else [flag, text]
+    return words
+
+
+def _measures(r: Recipe, place: Place) -> list[Stage]:
+    """The distances: of the network as it was, and of the method.
+
+    A single-step solver goes to σ = 0 as EDM's does (grid edm). Multistep solvers end at σ_min (grid polynomial): an
+    evaluation there, for a step to 0, would be one of their few.
+    """
+    reference, results = str(place.data / "fid" / f"{r.name}.npz"), str(place.data / "fid" / f"{r.name}.jsonl")
+
+    def fid(command: str, *more: str) -> tuple[str, ...]:
+        common = ["--server", place.server, "--features", place.features, *more]
+        return ("python", "-m", "anisoflight.fid", command, *common, *(["--trust"] if place.trust else []))
+
+    def calc(model: str, method: str, solver: str, *more: str) -> Stage:
+        words = ["--model", model, "--solver", solver, *more, "--nfe", ",".join(map(str, r.fid.nfe))]
+        words += ["--seeds", ",".join(r.fid.seeds), "--ref", reference, "--benchmark", r.name, "--method", method]
+        words += ["--out", results]
+        if r.fid.second_point and solver == "heun" and "--second-point" not in more:
+            words += ["--second-point", r.fid.second_point]
+        if min(r.fid.counts) < _COMPARABLE:
+            words += ["--allow-fewer"]
+        return Stage("fid", method, fid("calc", *words), model=model)
+
+    network, made = r.network.name.replace("edm", "EDM", 1), []
+    for solver in r.fid.baselines:
+        grid = "edm" if solver in ("heun", "euler") else "polynomial"
+        made.append(calc(r.network_model, network + ("" if solver == "heun" else f" {solver}"), solver, "--grid", grid))
+    if "uniform" in r.fid.variants:
+        uniform = ("--schedule", "edm", "--grid", "schedule")
+        made.append(calc(r.network_model, f"{network}, uniform in t", "heun", *uniform))
+    made.append(calc(r.model, r.method, r.fid.solver))
+    if "edm" in r.fid.variants:
+        made.append(calc(r.model, f"{r.method}, EDM's grid", "heun", "--grid", "edm"))
+    if "midpoint" in r.fid.variants:
+        midpoint = ("--grid", "edm", "--second-point", "midpoint")
+        made.append(calc(r.model, f"{r.method}, EDM's grid, midpoint", "heun", *midpoint))
+    return [
+        Stage("reference", reference, fid("ref", "--dataset", r.name, "--out", reference)),
+        *made,
+        Stage("table", "", ("python", "-m", "anisoflight.fid.table", results)),
+    ]
