@@ -38,8 +38,8 @@ FIELDS = {
         steps: int. Solver steps.
         nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
             needs the second point endpoint.
-        solver: str, default the one that the schedule was made for, else heun. Name of the solver: heun, euler, ab,
-            ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
+        solver: str, default the schedule's own, else heun. Name of the solver: heun, euler, ab, ipndm, ipndm_v,
+            dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
         order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
             solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.
@@ -324,8 +324,8 @@ FIELDS = {
         steps: int. Solver steps.
         nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
             needs the second point endpoint.
-        solver: str, default the one that the schedule was made for, else heun. Name of the solver: heun, euler, ab,
-            ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
+        solver: str, default the schedule's own, else heun. Name of the solver: heun, euler, ab, ipndm, ipndm_v,
+            dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
         order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
             solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.
@@ -383,74 +383,61 @@ FIELDS = {
         replace: bool. Replace a data set of that name.
     """,
     "CreateRun": """
-        network: Mapping[str, Any]. Where the network comes from: a new one, by EDM's keyword arguments, or a model.
-        model: str
-        schedule: str, default the model's own where it has one and Init is not given, else Init. Schedule names the
-            schedule to start from.
-        family: Mapping[str, Any], default one, shared ({"basis":"none"}); in the stage anisotropic two, shared
-            ({"basis":"dct"}). Family says which paths there are.
+        network: Mapping[str, Any]. JSON of a new network: EDM's keyword arguments, as in a model's config.json.
+        model: str. Name of the model to start from, instead of a new network.
+        schedule: str, default the model's own. Name of the schedule to start from.
+        family: Mapping[str, Any], default one, shared, and in the stage anisotropic two, {"basis":"dct"}. Which paths
+            there are: JSON such as {"per_class":false,"basis":"dct","k":16}.
         batch: int, default 256. Images per step.
-        kimg: float, default 1200. Planned length, which learning-rate ramps refer to.
-        seed: int. Of weights, data order, noise and probes.
+        kimg: float, default 1200. Length in thousands of images, which ramps refer to.
+        seed: int, default 0. Of weights, data order, noise and probes.
         flip: bool. Mirror half of the images.
-        precision: str. Precision of the network's activations and products: float32 (default), tf32 or bfloat16.
-            Weights, gradients and what is stored are float32 whatever it is.
-        microbatch: int, default all, or an equal part on each of several devices, or where an estimate says that they
-            would not fit its memory, as many as do in the fewest equal parts. The step is that of the whole batch,
-            its noise and probes included, and also where it does not divide the batch; only dropout draws other
-            masks. Microbatch is how many images of a batch a device sees at a time.
-        class_weighting: str. ClassWeighting weighs every sample's loss: none (default), or balanced, n/(C·n_y) with
-            n_y the images of its class among n in C classes, so that classes count alike.
-        train_network: bool. The network's optimiser, Adam.
-        lr: float, default 1e-3 in pretrain, 1e-5 elsewhere
-        beta1: float, default 0.9
-        beta2: float, default 0.999
-        lr_ramp: str, default cosine; see Ramp
+        precision: str, default float32. Arithmetic of the network's activations and products.
+        microbatch: int, default an equal share, or as many as fit. Images of a batch that a device sees at a time.
+        class_weighting: str, default none. Weights of the samples' losses: balanced makes classes count alike.
+        train_network: bool, default true. Train the network, not the schedule alone.
+        lr: float, default 1e-3 in pretrain, 1e-5 elsewhere. Learning rate.
+        beta1: float, default 0.9. Of the network's Adam.
+        beta2: float, default 0.999. Of the network's Adam.
+        lr_ramp: str, default cosine. Shape of the network's learning rate.
         lr_warmup: float, default 0. Kimg until the rate is reached.
-        lr_hold: float, default 0.5. Cosine: part of the length before the rate falls.
-        lr_final: float, default 0. Cosine: the last rate, as a part of lr.
-        ema_halflife_kimg: float, default 3 % of the length in pretrain, 500 elsewhere. EMAHalflife is that of the
-            network's moving average.
-        ema_rampup: float. EMARampup bounds the half-life by a part of the images seen so far, so that a new network's
-            average forgets its random start in a run of any length. 0 is no bound. Default, as in EDM: 0.05, and 0
-            for a run that starts from a model.
-        clip: float, default 0: none. Largest norm of the network's gradient.
-        T: float, default that of the start, else 6400. The schedule and its optimiser, Adam in float64. end of time,
-            g(T) = T.
-        g0: float, default that of the start, else 1e-9. G(0).
-        knots: int, default those of the start, else 32
-        init: str. Edm (default), log-linear, cosine, geodesic (measured before the first step) or table (Schedule).
-        c: float, default 1. Cov(x_0) ≈ c I in the loss weight.
-        schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic
-        schedule_beta1: float, default 0.9
-        schedule_beta2: float, default 0.999
-        schedule_lr_ramp: str, default cosine; see Ramp
-        schedule_lr_warmup: float, default 0
-        schedule_lr_hold: float, default 0
-        schedule_lr_final: float, default 0.1
+        lr_hold: float, default 0.5. Of cosine: part of the length before it falls.
+        lr_final: float, default 0. Of cosine: last rate as a part of lr.
+        ema_halflife_kimg: float, default 3 % of the length in pretrain, 500 elsewhere. Half-life in kimg of the
+            averaged network.
+        ema_rampup: float, default 0.05, and 0 from a model: no bound. Largest half-life as a part of the images seen
+            so far.
+        clip: float, default none. Largest norm of the network's gradient.
+        T: float, default that of the start, else 6400. End of time, a variance.
+        g0: float, default that of the start, else 1e-9. Variance at t = 0.
+        knots: int, default those of the start, else 32. Number of knots of each path.
+        init: str, default edm. Kind of a new schedule: geodesic is measured before the first step, table is schedule
+            as it is.
+        c: float, default 1. Data variance c in the weight ġ²/(g(c+g)).
+        schedule_lr: float, default 1e-2 in isotropic, 1e-4 in anisotropic. The schedule's learning rate.
+        schedule_beta1: float, default 0.9. Of the schedule's Adam.
+        schedule_beta2: float, default 0.999. Of the schedule's Adam.
+        schedule_lr_ramp: str, default cosine. Shape of its rate, as lr_ramp.
+        schedule_lr_warmup: float, default 0. Kimg until its rate is reached.
+        schedule_lr_hold: float, default 0. Part of the length before its rate falls.
+        schedule_lr_final: float, default 0.1. Last rate as a part of schedule_lr.
         stratified: bool, default true. One t from each of batch equal parts of [0, T].
-        schedule_clip: float, default 0: none. Largest |d_θH|.
-        schedule_ema_halflife_kimg: float, default 0: the schedule as it stands. ln g and not θ is averaged, because
-            θ's common scale is free and drifts: see docs/method.md. ScheduleEMAHalflife is that of the schedule that
-            is published and saved: the moving average of ln g at the knots.
-        early_stop: str. EarlyStop ends the run before its length: none (default), noise, energy or both. noise the
-            mean of d_θH over a window is no longer than its own standard error energy on a fixed set of images, times
-            and noise, the energy has risen above the lowest measured by more than three standard errors of the
-            difference; the schedule with the lowest is kept.
-        early_stop_window_kimg: float, default an eighth of the length. Of noise.
-        eval_every_kimg: float, default a sixteenth of the length. Of energy.
-        eval_samples: int, default 1024. Of energy.
-        estimator: str. The estimator of the schedule's gradient.
-        probe: str. Rademacher (default), sphere or gaussian.
-        probes: int, default 1. Probes averaged per sample.
-        ratio_embedding: bool. RatioEmbedding lets the network see the ratios of the g_j, through weights that start
-            at zero: a model without them behaves unchanged at first.
-        p_mean: float. Noise levels in pretrain: ln σ_j = PMean + PStd·n + PStdSubspace·n_j, n shared by the
-            subspaces, n and n_j unit normal. In the other stages the network is trained at ln σ_j = ln √g_j +
-            PStdSubspace·n_j, so that it knows the ratios on both sides of the schedule's; the schedule's gradient is
-            that at g.
-        p_std: float, default 1.2
-        p_std_subspace: float, default 0
+        schedule_clip: float, default none. Largest |d_θH|.
+        schedule_ema_halflife_kimg: float, default none, the schedule as it stands. Half-life in kimg of the averaged
+            schedule that is published and saved.
+        early_stop: str, default none. Reason to stop before the end: noise (the schedule's gradient is nothing else),
+            energy (it has risen on a fixed set) or both.
+        early_stop_window_kimg: float, default an eighth of the length. Kimg of the mean.
+        eval_every_kimg: float, default a sixteenth of the length. Kimg between two evaluations of the energy.
+        eval_samples: int, default 1024. Images of the fixed evaluation set.
+        estimator: str, default auto. Of the schedule's gradient.
+        probe: str, default rademacher. Law of the estimator's probes.
+        probes: int, default 1. Number of probes averaged per sample.
+        ratio_embedding: bool. Let the network see the ratios of the g_j.
+        p_mean: float, default −1.2. Of pretrain's ln σ: mean.
+        p_std: float, default 1.2. Of pretrain's ln σ: deviation shared by the subspaces.
+        p_std_subspace: float, default 0. Of pretrain's ln σ, elsewhere of the network's about the schedule's:
+            deviation of each subspace.
     """,
     "StartRun": """
         run: str, required. Name of the run.

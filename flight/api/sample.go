@@ -33,7 +33,7 @@ type Sample struct {
 	// in place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun needs the second
 	// point endpoint
 	NFE int `json:"nfe,omitempty"`
-	// name of the solver; default the one that the schedule was made for, else heun
+	// name of the solver; default the schedule's own, else heun
 	Solver string `json:"solver,omitempty" oneof:"solvers"`
 	// of the solvers that have several; default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13
 	// evaluations

@@ -114,8 +114,9 @@ var (
 	required = regexp.MustCompile(`(?:^|; )required$`)
 )
 
-// describe reads a comment: what the field is, then `; default WORDS`, or `; required`.
+// describe reads the first paragraph of a comment: what the field is, then `; default WORDS`, or `; required`.
 func (f *field) describe(comment string) {
+	comment, _, _ = strings.Cut(comment, "\n\n")
 	text := strings.TrimSuffix(strings.Join(strings.Fields(comment), " "), ".")
 	f.required = required.MatchString(text)
 	text = required.ReplaceAllString(text, "")

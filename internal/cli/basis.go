@@ -25,23 +25,6 @@ var basisGroup = command.Group{
 	},
 }
 
-// basisRequest are the fields of MakeBasis.
-var basisRequest = []command.Option{
-	{Name: "name", Required: true, Usage: "`name` of the new basis"},
-	{Name: "kind", Required: true, Usage: strings.Join(basis.Names(madeBasis), ", "), OneOf: basis.Names(madeBasis)},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set to make it of", Names: connect.Datasets},
-	{Name: "model", Usage: "`name` of a model that sees the data in its own units", Names: connect.Models},
-	{
-		Name: "k", Kind: command.Whole,
-		Usage: "dimensions of the first subspace per channel", Otherwise: "a quarter of the pixels",
-	},
-	{
-		Name: "clusters", Kind: command.Object,
-		Usage: "of pca_per_class: classes that share components, `JSON` such as [[0,6,8],[1,7]]",
-	},
-	{Name: "replace", Kind: command.Toggle, Usage: "replace a basis of that name"},
-}
-
 func madeBasis(d basis.Definition) bool { return d.Made }
 
 // basisKinds lists the kinds that can be made.
@@ -53,7 +36,7 @@ func basisKinds() string {
 	return b.String()
 }
 
-var basisMakeSpec = command.Spec{
+var basisMakeSpec = connect.Making(command.Spec{
 	Use:   "make",
 	Short: "Make a basis from a data set",
 	Long: `Make takes the leading principal components of a data set's images for the first
@@ -66,10 +49,9 @@ images that the components are taken of. The table says how much of their varian
 lies in the first subspace.`,
 	Example: `  anisoflight basis make --name digits-pca --kind pca --dataset digits
   anisoflight basis make --name pairs --kind pca_per_class --dataset digits --k 8 --clusters '[[3,8],[4,9]]'`,
-	Options: slices.Concat(basisRequest, connect.FolderOptions),
-	JSON:    true,
-	Run:     connect.Makes("MakeBasis", "", basisRequest, "measuring", printBasis),
-}
+	JSON: true,
+}, "MakeBasis", new(api.MakeBasis), "measuring", printBasis,
+	command.Option{Name: "kind", OneOf: basis.Names(madeBasis)})
 
 func printBasis(w io.Writer, b api.BasisInfo) error {
 	fmt.Fprintf(w, "%s: %d×%d pixels, %d dimensions of %d in the first subspace\n", b.Name, b.Height, b.Width, b.K,

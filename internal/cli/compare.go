@@ -13,11 +13,13 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 )
 
 // comparedGrids are the grids and the tables of noise levels, by name.
 var comparedGrids = append(slices.Clone(api.GridNames), api.Tables...)
+
+// guidance are the fields that say how samples are guided.
+var guidance = connect.Fields(new(api.Guided))
 
 var compareSpec = command.Spec{
 	Use:   "compare",
@@ -73,7 +75,7 @@ must be installed (ANISOFLIGHT_PYTHON names the interpreter).`,
 		{Name: "samples", Kind: command.Whole, Default: "2000", Usage: "`number` of images per seed of the Fréchet distance"},
 		{Name: "seeds", Kind: command.Whole, Default: "3", Usage: "`number` of repetitions of the Fréchet distance"},
 		{Name: "out", Usage: "`file` for the table as CSV"},
-	}, schedules.Guidance, connect.FolderOptions),
+	}, guidance, connect.FolderOptions),
 	JSON: true,
 	Run:  runCompare,
 }
@@ -133,7 +135,7 @@ func newComparePlan(e command.Env) (comparePlan, error) {
 	p := comparePlan{
 		Model: e.Text("model"), Dataset: e.Text("dataset"), Out: e.Text("out"), JSON: e.JSON,
 		Probes: e.Whole("probes"), Components: e.Whole("components"), Samples: e.Whole("samples"), Seeds: e.Whole("seeds"),
-		Guided: e.Request(schedules.Guidance),
+		Guided: e.Request(guidance),
 	}
 	for name, least := range map[string]int64{"probes": 1, "samples": 2, "seeds": 1, "components": 1} {
 		if e.Whole(name) < least {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -35,25 +34,7 @@ var modelListSpec = connect.ListSpec("models", "model", (*client.Client).ListMod
 			m.Parameters, own)
 	})
 
-// mixtureRequest are the fields of MakeModel.
-var mixtureRequest = []command.Option{
-	{Name: "name", Required: true, Usage: "`name` of the new model"},
-	{Name: "dataset", Usage: "`name` of the data set whose classes it has", Names: connect.Datasets},
-	{
-		Name:  "covariance",
-		Usage: "kept of each class: dct (default; the channels of each frequency), full, or a basis `name`",
-		OneOf: []string{"dct", "full"}, Names: connect.Bases,
-	},
-	{Name: "floor", Kind: command.Number, Usage: "least variance in any direction", Otherwise: "1e-4"},
-	{Name: "means", Kind: command.Object, Usage: "of the components, instead of a data set: [[...],...]"},
-	{Name: "covariances", Kind: command.Object, Usage: "of the components: [[[...],...],...]"},
-	{Name: "weights", Kind: command.Object, Usage: "of the components", Otherwise: "equal"},
-	{Name: "labels", Kind: command.Object, Usage: "classes of the components", Otherwise: "none"},
-	{Name: "shape", Kind: command.Object, Usage: "[H,W,C] of an image", Otherwise: "[1,dimensions,1]"},
-	{Name: "replace", Kind: command.Toggle, Usage: "replace a model of that name"},
-}
-
-var modelMixtureSpec = command.Spec{
+var modelMixtureSpec = connect.Making(command.Spec{
 	Use:   "mixture",
 	Short: "Make a Gaussian mixture with exact score and serve it as a model",
 	Long: `Mixture makes the laboratory's model: a mixture of normal laws, whose flow is known
@@ -66,24 +47,12 @@ Images of up to 64 values take any basis.`,
 	Example: `  anisoflight model mixture --name patches-gmm --dataset patches
   anisoflight model mixture --name plane --means '[[0.5,0],[-0.5,0]]' \
     --covariances '[[[0.04,0],[0,0.01]],[[0.01,0],[0,0.04]]]'`,
-	Options: slices.Concat(mixtureRequest, connect.FolderOptions),
-	Stores:  true,
-	Run:     connect.Makes("MakeModel", "", mixtureRequest, "measuring", connect.PrintReply),
-}
+	Stores: true,
+}, "MakeModel", new(api.MakeModel), "measuring", connect.PrintReply,
+	command.Option{Name: "covariance", OneOf: []string{"dct", "full"}})
 
-// drawRequest are the fields of MakeDataset.
-var drawRequest = []command.Option{
-	{Name: "name", Required: true, Usage: "`name` of the new data set"},
-	{Name: "model", Required: true, Usage: "`name` of the mixture", Names: connect.Models},
-	{Name: "n", Required: true, Kind: command.Whole, Usage: "images"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the first image", Otherwise: "0"},
-	{Name: "replace", Kind: command.Toggle, Usage: "replace a data set of that name"},
-}
-
-var modelDrawSpec = command.Spec{
+var modelDrawSpec = connect.Making(command.Spec{
 	Use:     "draw",
 	Short:   "Draw a data set from a mixture: images of a known law",
 	Example: "  anisoflight model draw --name known --model digits-gmm --n 10000",
-	Options: slices.Concat(drawRequest, connect.FolderOptions),
-	Run:     connect.Makes("MakeDataset", "", drawRequest, "drawing", connect.PrintReply),
-}
+}, "MakeDataset", new(api.MakeDataset), "drawing", connect.PrintReply)

@@ -11,68 +11,14 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/internal/cli/schedules"
 )
 
-// sampleRequest are the fields of the request Sample, by their own names.
-var sampleRequest = slices.Concat([]command.Option{
-	{Name: "model", Required: true, Usage: "`name` of the model", Names: connect.Models},
-	{
-		Name: "n", Kind: command.Whole,
-		Usage: "`number` of images; a conditional model draws their labels", Otherwise: "64 without --labels",
-	},
-	{Name: "labels", Kind: command.Object, Usage: "one image per label: a `list` such as 0,1,2 or 0-9"},
-	{Name: "seed", Kind: command.Seed, Usage: "image i is made from seed + i alone", Otherwise: "0"},
-	{Name: "steps", Kind: command.Whole, Usage: "solver steps", Otherwise: "18 without --nfe"},
-	{
-		Name: "nfe", Kind: command.Whole,
-		Usage: "evaluations of the network, instead of steps: takes the most steps that fit (9 of heun needs " +
-			"--second-point endpoint)",
-	},
-	{
-		Name: "solver", Usage: "`name`: " + strings.Join(api.Solvers, " "),
-		Otherwise: "the schedule's own, else heun", OneOf: api.Solvers,
-	},
-	{Name: "order", Kind: command.Whole, Usage: "of ab, ipndm, dpmpp3m, unipc, deis and local"},
-	{Name: "variant", Usage: "of unipc: bh1 or bh2", Otherwise: "bh2", OneOf: []string{"bh1", "bh2"}},
-	{
-		Name:      "second_point",
-		Usage:     "of heun: midpoint or endpoint",
-		Otherwise: "midpoint", OneOf: []string{"midpoint", "endpoint"},
-	},
-	{
-		Name: "grid", Kind: command.Object,
-		Usage: "schedule, edm, polynomial, logsnr, geodesic, or JSON such as {\"sigma\":[80,1,0]} or " +
-			"{\"table\":\"ays-sd15\"}",
-		Otherwise: "schedule", OneOf: api.GridNames,
-	},
-	{
-		Name: "schedule", Kind: command.Object,
-		Usage: "a schedule's name, edm, or JSON such as {\"edm\":{\"T\":400}}", Otherwise: "the model's own",
-		OneOf: []string{"edm"}, Names: connect.Schedules,
-	},
-	{
-		Name:      "start",
-		Usage:     "standard, from noise alone, or matched, from the law that the schedule carries",
-		Otherwise: "matched where it carries one", OneOf: []string{api.StartStandard, api.StartMatched},
-	},
-	{
-		Name: "lower_order_final", Kind: command.Toggle,
-		Usage: "of dpmpp, unipc and local: lower the order towards the end", Otherwise: "true",
-	},
-	{Name: "corrector", Kind: command.Toggle, Usage: "of local: correct each step by the evaluation after it, at no cost"},
-	{Name: "denoise_to_zero", Kind: command.Toggle, Usage: "end with one denoising step to t = 0"},
-	{
-		Name:      "warmup",
-		Usage:     "first step of ab, ipndm, dpmpp and deis: euler, or heun, at no further evaluation",
-		Otherwise: "euler", OneOf: []string{"euler", "heun"},
-	},
-	{Name: "S_churn", Kind: command.Number, Usage: "of euler and heun: EDM's stochastic churn", Otherwise: "0: none"},
-	{Name: "S_min", Kind: command.Number, Usage: "churn from this noise level on", Otherwise: "0"},
-	{Name: "S_max", Kind: command.Number, Usage: "churn up to this noise level", Otherwise: "no bound"},
-	{Name: "S_noise", Kind: command.Number, Usage: "standard deviation of the noise that churn adds", Otherwise: "1"},
-	{Name: "afs", Kind: command.Toggle, Usage: "take the first step without the network"},
-}, schedules.Guidance)
+// sampleRequest are the fields of Sample that say what is drawn, not how it travels.
+var sampleRequest = connect.Without(connect.Fields(new(api.Sample),
+	command.Option{Name: "n", Otherwise: "64 without --labels"},
+	command.Option{Name: "labels", Usage: "one image per label: a list such as 0,1,2 or 0-9"},
+	command.Option{Name: "steps", Otherwise: "18 without --nfe"},
+), "offset", "weights", "every", "dtype", "layout", "batch_bytes")
 
 var sampleSpec = command.Spec{
 	Use:   "sample",

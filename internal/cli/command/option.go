@@ -67,18 +67,25 @@ func (o Option) register(flags *pflag.FlagSet) {
 		flags.Bool(o.Flag(), o.Default == "true", usage)
 		return
 	}
-	flags.Var(&unparsed{text: o.Default, kind: o.Kind}, o.Flag(), usage)
+	value := &unparsed{text: o.Default, name: o.Kind.String()}
+	switch {
+	case o.List:
+		value.name = "list"
+	case o.Names != nil && o.Kind == Text:
+		value.name = "name"
+	}
+	flags.Var(value, o.Flag(), usage)
 }
 
 // unparsed is a flag's value before it is parsed.
 type unparsed struct {
 	text string
-	kind Kind
+	name string // of its kind in the help
 }
 
 func (r *unparsed) String() string     { return r.text }
 func (r *unparsed) Set(s string) error { r.text = s; return nil }
-func (r *unparsed) Type() string       { return r.kind.String() }
+func (r *unparsed) Type() string       { return r.name }
 
 func (k Kind) String() string {
 	switch k {

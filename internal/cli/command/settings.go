@@ -184,7 +184,29 @@ func (s *Settings) Request(options []Option) map[string]any {
 	for _, o := range options {
 		if v := s.Get(o.Name); v.Given {
 			fields[o.Name] = v.Value
+			if o.List && o.Kind == Object {
+				fields[o.Name] = listed(v.Value)
+			}
 		}
 	}
 	return fields
+}
+
+// listed returns a list for words with commas between, or for a single number.
+func listed(value any) any {
+	switch value := value.(type) {
+	case float64, int:
+		return []any{value}
+	case string:
+		list := []any{}
+		for _, word := range Words(value) {
+			if one, err := Object.Parse(word); err == nil {
+				list = append(list, one)
+			} else {
+				list = append(list, word)
+			}
+		}
+		return list
+	}
+	return value
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -102,4 +103,19 @@ T: 6400
 			t.Errorf("a request of nothing given holds %v", fields)
 		}
 	})
+}
+
+// Lists on the command line become what a request wants.
+func TestListsOfWords(t *testing.T) {
+	for _, c := range []struct{ value, want any }{
+		{"5,9", []any{5.0, 9.0}},
+		{"ab", []any{"ab"}},
+		{5.0, []any{5.0}},
+		{[]any{"edm"}, []any{"edm"}},
+		{map[string]any{"edm": 1}, map[string]any{"edm": 1}},
+	} {
+		if got := listed(c.value); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%v is %v, want %v", c.value, got, c.want)
+		}
+	}
 }

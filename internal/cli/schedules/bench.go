@@ -13,34 +13,7 @@ import (
 )
 
 // benchRequest are the fields of BenchSchedule.
-var benchRequest = []command.Option{
-	{Name: "dataset", Required: true, Usage: "`name` of the data set whose Gaussian is sampled", Names: connect.Datasets},
-	{Name: "model", Usage: "`name` of a model that sees the data in its own units", Names: connect.Models},
-	{
-		Name: "schedules", Kind: command.Object,
-		Usage:     "`list` of schedules, such as edm,digits-5",
-		Otherwise: "edm", OneOf: []string{"edm"}, Names: connect.Schedules, List: true,
-	},
-	{
-		Name: "solvers", Kind: command.Object,
-		Usage:     "`list` of solvers, such as heun,dpmpp2m",
-		Otherwise: "heun", OneOf: api.Solvers, List: true,
-	},
-	{Name: "nfe", Required: true, Kind: command.Object, Usage: "`list` of evaluations, such as 5,9,17"},
-	{
-		Name: "grid", Kind: command.Object,
-		Usage:     "grid: schedule, edm, polynomial, logsnr, geodesic, or JSON",
-		Otherwise: "schedule", OneOf: api.GridNames,
-	},
-	{
-		Name:  "basis",
-		Usage: "subspaces that isotropic schedules are seen by: none or dct", Otherwise: "none",
-		OneOf: []string{"none", "dct"},
-	},
-	{Name: "k", Kind: command.Whole, Usage: "of dct: dimensions of the low frequencies per channel, a square"},
-	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
-	{Name: "per_class", Kind: command.Toggle, Usage: "measure on each class's own Gaussian"},
-}
+var benchRequest = connect.Without(connect.Fields(new(api.BenchSchedule)), "start")
 
 var benchSpec = command.Spec{
 	Use:   "bench",
@@ -56,11 +29,6 @@ data's mean, which no solver can help.`,
 	JSON:    true,
 	Run: func(ctx context.Context, e command.Env) error {
 		table := benchTable{request: e.Request(benchRequest)}
-		for _, list := range []string{"schedules", "solvers", "nfe"} {
-			if err := spread(table.request, list); err != nil {
-				return command.Usagef(e.Cmd, "--%s: %w", list, err)
-			}
-		}
 		err := connect.Collect(ctx, e, "BenchSchedule", table.request, "measuring",
 			func(m client.Message) { table.take(m.Schema, m.Batch) })
 		if err != nil {
@@ -68,25 +36,6 @@ data's mean, which no solver can help.`,
 		}
 		return e.Show(table.rows, table.print)
 	},
-}
-
-// spread makes a list of a field that is words with commas between, or a single number.
-func spread(fields map[string]any, name string) error {
-	switch v := fields[name].(type) {
-	case float64, int:
-		fields[name] = []any{v}
-	case string:
-		list := []any{}
-		for _, word := range command.Words(v) {
-			one, err := command.Object.Parse(word)
-			if err != nil {
-				return err
-			}
-			list = append(list, one)
-		}
-		fields[name] = list
-	}
-	return nil
 }
 
 // benchTable is the rows of BenchSchedule with the names of the request.

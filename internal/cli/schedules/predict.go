@@ -15,20 +15,8 @@ import (
 )
 
 // predictRequest are the fields of Predict.
-var predictRequest = []command.Option{
-	{Name: "model", Required: true, Usage: "`name` of the model whose residual is measured", Names: connect.Models},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on", Names: connect.Datasets},
-	{Name: "T", Kind: command.Number, Usage: "end of time, a variance", Otherwise: "the model's own"},
-	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0", Otherwise: "1e-9"},
-	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g))", Otherwise: "1"},
-	{Name: "points", Kind: command.Whole, Usage: "noise levels measured", Otherwise: "64"},
-	{Name: "samples", Kind: command.Whole, Usage: "images per noise level and class", Otherwise: "32"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the images and the noise", Otherwise: "0"},
-	{
-		Name: "bases", Kind: command.Object,
-		Usage: "list of " + strings.Join(basis.Names(basis.Definition.Predicted), ", "), Otherwise: "all",
-	},
-}
+var predictRequest = connect.Fields(new(api.Predict),
+	command.Option{Name: "bases", OneOf: basis.Names(basis.Definition.Predicted)})
 
 var predictSpec = command.Spec{
 	Use:   "predict",

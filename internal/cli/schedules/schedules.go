@@ -13,7 +13,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // Group is the commands on schedules.
@@ -36,11 +35,8 @@ var Group = command.Group{
 	},
 }
 
-var scheduleOption = command.Option{
-	Name: "schedule", Required: true, Kind: command.Object,
-	Usage: "a schedule's or model's name, edm, or JSON such as {\"edm\":{\"T\":400}}",
-	OneOf: []string{"edm"}, Names: connect.Schedules,
-}
+// scheduleOption names the schedule that is shown, as EvaluateSchedule does.
+var scheduleOption = connect.Fields(new(api.EvaluateSchedule))[0]
 
 var listSpec = connect.ListSpec("schedules, those of models included", "schedule", (*client.Client).ListSchedules,
 	"NAME\tOF\tT\tJ\tPER CLASS\tBASIS", func(s api.ScheduleInfo) string {
@@ -121,44 +117,6 @@ func (s scheduleTable) print(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%d\t%.6g\t%.4e\t%.4e\t%.4e\t\n", label, s.Subspace[i], s.T[i], s.G[i], s.Gdot[i], s.Sigma[i])
 	}
 	return t.Flush()
-}
-
-// geodesicRequest are the fields of MakeSchedule that a geodesic takes.
-var geodesicRequest = []command.Option{
-	{Name: "name", Required: true, Usage: "`name` of the new schedule"},
-	{Name: "model", Required: true, Usage: "`name` of the model whose residual is the metric", Names: connect.Models},
-	{Name: "dataset", Required: true, Usage: "`name` of the data set to measure it on", Names: connect.Datasets},
-	{Name: "T", Kind: command.Number, Usage: "end of time, a variance", Otherwise: "the model's own"},
-	{Name: "g0", Kind: command.Number, Usage: "variance at t = 0", Otherwise: "1e-9"},
-	{Name: "knots", Kind: command.Whole, Usage: "knots of the path", Otherwise: "32"},
-	{Name: "c", Kind: command.Number, Usage: "of the weight ġ²/(g(c+g))", Otherwise: "1"},
-	{
-		Name:      "basis",
-		Usage:     "none, or a basis: each subspace has its own path",
-		Otherwise: "none", OneOf: basis.Names(nil), Names: connect.Bases,
-	},
-	{Name: "k", Kind: command.Whole, Usage: "of dct and haar: dimensions of P_1 per channel"},
-	{Name: "cuts", Kind: command.Object, Usage: "of dct: nested bands instead of k, such as [1,2,4]"},
-	{Name: "per_class", Kind: command.Toggle, Usage: "each class has its own paths"},
-	{Name: "statistics", Kind: command.Toggle, Usage: "keep the network's errors by DCT frequency, for the solver local"},
-	{Name: "points", Kind: command.Whole, Usage: "noise levels measured", Otherwise: "160"},
-	{Name: "samples", Kind: command.Whole, Usage: "images per noise level", Otherwise: "24"},
-	{Name: "seed", Kind: command.Seed, Usage: "of the noise", Otherwise: "0"},
-	{Name: "replace", Kind: command.Toggle, Usage: "replace a schedule of that name"},
-}
-
-var geodesicSpec = command.Spec{
-	Use:   "geodesic",
-	Short: "Make the schedule of least energy for a model, in one pass over a data set",
-	Long: `Geodesic measures the model's residual F(σ) by noise level and lays the path along which
-√F dg passes at constant speed: the path of least energy T·∫ ġ² F dt. With a basis every
-subspace has its own F_j and its own path. With --statistics the schedule carries the
-residual of every DCT frequency, by which the solver local steps.`,
-	Example: `  anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
-  anisoflight schedule geodesic --name digits-local --model digits --dataset digits --statistics
-  anisoflight sample --model digits --schedule digits-local --solver local --corrector --grid polynomial --nfe 5`,
-	Options: slices.Concat(geodesicRequest, connect.FolderOptions),
-	Run:     connect.Makes("MakeSchedule", "geodesic", geodesicRequest, "measuring", connect.PrintReply),
 }
 
 // printProvenance says in a few lines where a schedule came from.

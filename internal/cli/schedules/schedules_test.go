@@ -1,28 +1,11 @@
 package schedules
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/train/schedulecheck"
 )
-
-// Lists on the command line become what a request wants.
-func TestListsOfWords(t *testing.T) {
-	fields := map[string]any{"nfe": "5,9", "solvers": "ab", "schedules": []any{"edm"}}
-	for _, name := range []string{"nfe", "solvers", "schedules", "absent"} {
-		if err := spread(fields, name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := map[string]any{
-		"nfe": []any{5.0, 9.0}, "solvers": []any{"ab"},
-		"schedules": []any{"edm"},
-	}; !reflect.DeepEqual(fields, want) {
-		t.Errorf("fields %v, want %v", fields, want)
-	}
-}
 
 // The table of check has a line for each comparison, and says which failed.
 func TestCheckTable(t *testing.T) {
