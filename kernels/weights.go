@@ -44,6 +44,29 @@ func (m *Model) Upload(values [][]float32) (*Weights, error) {
 	return newWeights(m, flat), nil
 }
 
+// UploadEach is Upload of values that fill gives one parameter after the other, in any order, by calls of put. Those
+// that it leaves out are zero.
+func (m *Model) UploadEach(fill func(put func(i int, values []float32)) error) (*Weights, error) {
+	flat, begins := make([]float32, m.size), make([]int, len(m.params))
+	for i, p := range m.params[:max(len(m.params)-1, 0)] {
+		begins[i+1] = begins[i] + p.Size()
+	}
+	err := fill(func(i int, values []float32) {
+		m.params[i].PutDevice(flat[begins[i]:begins[i]+m.params[i].Size()], values)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.size == 0 {
+		return newWeights(m, nil), nil
+	}
+	b, err := device.UploadAs(m.dev, m.dtype, flat, m.size)
+	if err != nil {
+		return nil, err
+	}
+	return newWeights(m, b), nil
+}
+
 // Retain adds a reference and returns w.
 func (w *Weights) Retain() *Weights {
 	w.refs.Add(1)

@@ -29,8 +29,8 @@ func (l Layout) Check() *Check {
 	return c
 }
 
-// Add compares a tensor.
-func (c *Check) Add(t Tensor) {
+// Add compares a tensor, and reports whether it is right.
+func (c *Check) Add(t Tensor) bool {
 	i, known := c.place[t.Name]
 	var reason string
 	switch {
@@ -49,6 +49,7 @@ func (c *Check) Add(t Tensor) {
 	default:
 		c.unknown = append(c.unknown, &StateError{t.Name, reason})
 	}
+	return reason == ""
 }
 
 // Skip takes note of a tensor that is there, with faults of its own.

@@ -1,13 +1,11 @@
 package checkpoint
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
-	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
 // CheckModel reads the model folder dir and returns every *[Error] in it, where
@@ -18,14 +16,13 @@ func CheckModel(dir string) (kernels.Architecture, []error) {
 	var faults []error
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) error {
 		m, faults = &Model{}, nil
-		for _, f := range m.files() {
-			switch {
-			case f.name == weightsFile && m.Net == nil:
-			case f.name == weightsFile:
-				faults = append(faults, checkWeights(m.Net, folder)...)
-			default:
-				faults = appendFault(faults, f.read(folder))
-			}
+		faults = appendFault(faults, m.configPart().read(folder))
+		if m.Net != nil {
+			_, wrong := scanWeights(folder, m.Net, func(int, []float32) {})
+			faults = append(faults, wrong...)
+		}
+		for _, f := range m.scheduleParts() {
+			faults = appendFault(faults, f.read(folder))
 		}
 		return errors.Join(faults...)
 	})
@@ -38,31 +35,6 @@ func CheckModel(dir string) (kernels.Architecture, []error) {
 func appendFault(faults []error, err error) []error {
 	if err != nil {
 		faults = append(faults, err)
-	}
-	return faults
-}
-
-// checkWeights compares the weights of a folder with what was written, and with a network.
-func checkWeights(net kernels.Architecture, folder *atomicdir.Stored) []error {
-	if err := folder.Check(context.Background(), weightsFile); err != nil {
-		return []error{inFile(weightsFile, withoutPath(err))}
-	}
-	var faults []error
-	check := net.Check()
-	for t, err := range safetensors.Scan(folder.Path(weightsFile)) {
-		if err != nil {
-			return []error{inFile(weightsFile, withoutPath(err))} // the file is broken: what is missing says nothing
-		}
-		state, err := tensorOf(&t)
-		if err != nil {
-			faults = append(faults, err)
-			check.Skip(t.Name)
-			continue
-		}
-		check.Add(state)
-	}
-	for _, fault := range check.Faults() {
-		faults = append(faults, inFile(weightsFile, fault))
 	}
 	return faults
 }

@@ -17,21 +17,7 @@ import (
 // DescribeModel reads the model folder dir but for the values of its weights, whose names and shapes it compares with
 // the configuration. The hash is that of the folder's manifest, empty where it has none. What is missing or cannot be
 // used is an *[Error]. [LoadModel] looks closer.
-func DescribeModel(dir string) (*Model, error) {
-	return readFolder(dir, func(folder *atomicdir.Stored) (*Model, error) {
-		m := &Model{}
-		for _, f := range m.files() {
-			read := f.read
-			if f.name == weightsFile {
-				read = m.describeWeights
-			}
-			if err := read(folder); err != nil {
-				return nil, err
-			}
-		}
-		return m, nil
-	})
-}
+func DescribeModel(dir string) (*Model, error) { return readModel(dir, (*Model).describeWeights) }
 
 func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 	if err := folder.CheckSize(weightsFile); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -23,70 +22,46 @@ type Model struct {
 // LoadModel reads the model folder dir. What is missing or cannot be used is an *[Error]; a file that is not what was
 // written is one whose cause is an *[atomicdir.DamageError].
 func LoadModel(dir string) (*Model, error) {
-	return readFolder(dir, func(folder *atomicdir.Stored) (*Model, error) {
-		m := &Model{}
-		return m, readParts(folder, m.files())
+	return readModel(dir, func(m *Model, folder *atomicdir.Stored) error {
+		m.Values = make([][]float32, len(m.Net.Params()))
+		hash, faults := scanWeights(folder, m.Net, func(i int, values []float32) { m.Values[i] = values })
+		for i, p := range m.Net.Params() {
+			if m.Values[i] == nil && p.Optional {
+				m.Values[i] = make([]float32, p.Size())
+			}
+		}
+		m.Hash = hash
+		return first(faults)
 	})
 }
 
-// DecodeModel returns the model of the files of a folder that is not written yet.
-func DecodeModel(config, weights []byte) (*Model, error) {
-	m := &Model{}
-	if err := m.decodeConfig(config); err != nil {
-		return nil, inFile(configFile, err)
-	}
-	if err := m.decodeWeights(weights); err != nil {
-		return nil, inFile(weightsFile, err)
-	}
-	return m, nil
-}
-
-func (m *Model) files() []part {
-	return []part{
-		{configFile, false, m.decodeConfig},
-		{weightsFile, false, m.decodeWeights},
-		schedulePart(&m.Schedule, true),
-		basisPart(basisFile, &m.Basis, true),
-	}
-}
-
-func (m *Model) decodeConfig(b []byte) error {
-	net, err := ParseNetwork(b)
-	if err != nil {
-		return err
-	}
-	m.Net = net
-	return nil
-}
-
-func (m *Model) decodeWeights(b []byte) error {
-	f, err := safetensors.Decode(b)
-	if err != nil {
-		return err
-	}
-	state := make([]nn.Tensor, len(f.Tensors))
-	for i := range f.Tensors {
-		if state[i], err = tensorOf(&f.Tensors[i]); err != nil {
-			return err
+// readModel reads a model folder; weights reads the values of the network that m has by then.
+func readModel(dir string, weights func(m *Model, folder *atomicdir.Stored) error) (*Model, error) {
+	return readFolder(dir, func(folder *atomicdir.Stored) (*Model, error) {
+		m := &Model{}
+		if err := m.configPart().read(folder); err != nil {
+			return nil, err
 		}
-	}
-	m.Values, err = m.Net.Load(state)
-	m.Hash = hashOf(b)
-	return err
+		if err := weights(m, folder); err != nil {
+			return nil, err
+		}
+		return m, readParts(folder, m.scheduleParts())
+	})
+}
+
+func (m *Model) configPart() part {
+	return part{configFile, false, func(b []byte) (err error) {
+		m.Net, err = ParseNetwork(b)
+		return err
+	}}
+}
+
+func (m *Model) scheduleParts() []part {
+	return []part{schedulePart(&m.Schedule, true), basisPart(basisFile, &m.Basis, true)}
 }
 
 // OnBasis returns the network as kernels take it, with noise in the subspaces of b.
 func (m *Model) OnBasis(b *basis.Basis) (kernels.Network, error) { return m.Net.On(m.Values, b) }
-
-// tensorOf returns a stored tensor with its values.
-func tensorOf(t *safetensors.Tensor) (nn.Tensor, error) {
-	data, err := t.Float32s()
-	if err != nil {
-		return nn.Tensor{}, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) +
-			"; a network's tensors are F32, F64, F16 or BF16", Err: err}
-	}
-	return nn.Tensor{Name: t.Name, Shape: t.Shape, Data: data}, nil
-}
 
 // SaveModel writes m as the folder dir, which appears whole or not at all, and sets
 // m.Hash. An existing folder is an error that wraps fs.ErrExist unless replace is true.

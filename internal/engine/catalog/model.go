@@ -121,19 +121,40 @@ func (m *Model) gone() error {
 func (m *Model) read() (*checkpoint.Model, error) {
 	stored, err := checkpoint.LoadModel(m.folder)
 	if err != nil {
-		damage := Damaged("model", m.Name, err)
-		m.note(damagedBy(damage))
-		return nil, damage
+		return nil, m.damaged(err)
 	}
 	m.note(ReadWhole(m.folder))
-	if stored.Hash != m.Hash {
-		return nil, api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
-			WithHint("UnloadModel and LoadModel it.")
-	}
 	if m.analytic() {
 		m.values = stored.Values
 	}
-	return stored, nil
+	return stored, m.unchanged(stored.Hash)
+}
+
+// upload brings the weights of a network that learns from the disk to the device. The caller holds mu.
+func (m *Model) upload(to *kernels.Model) (*kernels.Weights, error) {
+	return to.UploadEach(func(put func(i int, values []float32)) error {
+		hash, err := checkpoint.ReadWeights(m.folder, m.Net, put)
+		if err != nil {
+			return m.damaged(err)
+		}
+		m.note(ReadWhole(m.folder))
+		return m.unchanged(hash)
+	})
+}
+
+func (m *Model) damaged(err error) error {
+	damage := Damaged("model", m.Name, err)
+	m.note(damagedBy(damage))
+	return damage
+}
+
+// unchanged returns an error if the weights are not those that the folder had.
+func (m *Model) unchanged(hash string) error {
+	if hash == m.Hash {
+		return nil
+	}
+	return api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
+		WithHint("UnloadModel and LoadModel it.")
 }
 
 func (m *Model) note(files api.Integrity) { m.files.Store(&files) }
@@ -151,13 +172,10 @@ func (m *Model) integrity() api.Integrity {
 
 // load brings the weights onto the device. The caller holds mu.
 func (m *Model) load() error {
-	values := m.values
-	if values == nil {
-		stored, err := m.read()
-		if err != nil {
+	if m.analytic() && m.values == nil {
+		if _, err := m.read(); err != nil {
 			return err
 		}
-		values = stored.Values
 	}
 	if err := m.catalog.makeRoom(m.bytes()); err != nil {
 		return err
@@ -166,7 +184,11 @@ func (m *Model) load() error {
 	if err != nil {
 		return err
 	}
-	m.weights, err = on.Upload(values)
+	if m.analytic() {
+		m.weights, err = on.Upload(m.values)
+	} else {
+		m.weights, err = m.upload(on)
+	}
 	return err
 }
 
@@ -193,7 +215,7 @@ func (m *Model) free() {
 func (m *Model) check() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, err := checkpoint.LoadModel(m.folder)
+	_, err := checkpoint.ReadWeights(m.folder, m.Net, func(int, []float32) {})
 	if err == nil {
 		m.note(ReadWhole(m.folder))
 	}

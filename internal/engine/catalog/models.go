@@ -148,11 +148,15 @@ func (c *Catalog) describe(name, folder, path string, at kernels.Precision) (*Mo
 			return nil, err
 		}
 	}
+	return c.newModel(name, folder, path, at, stored), nil
+}
+
+func (c *Catalog) newModel(name, folder, path string, at kernels.Precision, stored *checkpoint.Model) *Model {
 	return &Model{
 		Name: name, Path: path, Hash: stored.Hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
 		Basis:   stored.Basis,
 		catalog: c, folder: folder, asked: at, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
-	}, nil
+	}
 }
 
 // SaveModel writes a model folder and serves it.
@@ -177,6 +181,31 @@ func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model)
 	m.note(ReadWhole(folder))
 	c.installModel(m)
 	return m, nil
+}
+
+// CreateModel begins to write a model folder of files that come piece by piece, which gets its place by PlaceModel.
+func (c *Catalog) CreateModel(name string, config []byte, weightsBytes int64) (*checkpoint.ModelWriter, error) {
+	return checkpoint.CreateModel(filepath.Join(c.folders.Models, name), config, weightsBytes)
+}
+
+// PlaceModel gives a new model folder its name and serves it.
+func (c *Catalog) PlaceModel(name string, w *checkpoint.ModelWriter, replace bool) error {
+	c.changes.Lock()
+	defer c.changes.Unlock()
+	if err := c.FreeModel(name, replace); err != nil {
+		w.Abort()
+		return err
+	}
+	stored, err := w.Commit(replace)
+	if err != nil {
+		return err
+	}
+	at, _ := c.precisionOf(name, name)
+	folder := filepath.Join(c.folders.Models, name)
+	m := c.newModel(name, folder, name, at, stored)
+	m.note(ReadWhole(folder))
+	c.installModel(m)
+	return nil
 }
 
 // FreeModel checks that a model may be saved under a name.

@@ -13,19 +13,22 @@ import (
 // maxConfig bounds a config.json, which is the longest for a network that it describes operation by operation.
 const maxConfig = 32 << 20
 
-// modelUpload collects the files of a model folder in memory. They are read as a folder's are before one is written.
+// modelUpload writes the files of a model folder to the disk as they come: config.json is held until it is whole, and
+// of the weights one tensor.
 type modelUpload struct {
 	catalog *catalog.Catalog
 	req     api.PutModel
 	in      api.Schema
 	quota   quota
-	files   []byte
 	rows    int64
+	config  []byte
+	weights int64                   // bytes that are still to come
+	writer  *checkpoint.ModelWriter // nil until config.json is whole
 }
 
 // Model opens the upload of a model.
 func Model(c *catalog.Catalog, limit int64, req api.PutModel, in api.Schema) (api.Upload, error) {
-	u := &modelUpload{catalog: c, req: req, in: in, quota: quota{limit: limit / modelCost}}
+	u := &modelUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}, weights: req.WeightsBytes}
 	if err := input.Want(in, []api.Column{{Name: "bytes", Type: api.Uint8, Kind: api.Tensor}}, nil); err != nil {
 		return nil, err
 	}
@@ -35,7 +38,7 @@ func Model(c *catalog.Catalog, limit int64, req api.PutModel, in api.Schema) (ap
 	if req.ConfigBytes > maxConfig {
 		return nil, api.Errorf(api.TooLarge, "config_bytes must be at most %d, got %d", maxConfig, req.ConfigBytes)
 	}
-	if req.WeightsBytes > u.quota.limit-req.ConfigBytes { // before a byte comes
+	if req.WeightsBytes > limit-req.ConfigBytes { // before a byte comes
 		return nil, u.quota.exceeded()
 	}
 	return announce(u, req.Rows), c.FreeModel(req.Name, req.Replace)
@@ -49,8 +52,23 @@ func (u *modelUpload) Write(b api.Batch) error {
 	if u.rows += int64(b.Rows); u.rows > u.want() {
 		return u.mismatch()
 	}
-	u.files = append(u.files, api.ColumnOf[uint8](u.in, b, "bytes")...)
-	return nil
+	bytes := api.ColumnOf[uint8](u.in, b, "bytes")
+	if u.writer == nil {
+		n := min(int64(len(bytes)), u.req.ConfigBytes-int64(len(u.config)))
+		u.config, bytes = append(u.config, bytes[:n]...), bytes[n:]
+		if int64(len(u.config)) < u.req.ConfigBytes {
+			return nil
+		}
+		var err error
+		if u.writer, err = u.catalog.CreateModel(u.req.Name, u.config, u.req.WeightsBytes); err != nil {
+			return badModel(err)
+		}
+		u.config = nil
+	}
+	bytes = bytes[:min(int64(len(bytes)), u.weights)] // the last row is filled up
+	u.weights -= int64(len(bytes))
+	_, err := u.writer.Write(bytes)
+	return badModel(err)
 }
 
 // want returns the number of rows that the sizes in the request make.
@@ -68,32 +86,31 @@ func (u *modelUpload) Commit() (int64, error) {
 	if u.rows != u.want() {
 		return 0, u.mismatch()
 	}
-	split := u.req.ConfigBytes
-	m, err := checkpoint.DecodeModel(u.files[:split], u.files[split:split+u.req.WeightsBytes])
-	u.files = nil
-	if err != nil {
-		return 0, badModel(err)
-	}
-	if _, err := u.catalog.SaveModel(u.req.Name, u.req.Replace, m); err != nil {
-		return 0, err
-	}
-	return u.rows, nil
+	return u.rows, badModel(u.catalog.PlaceModel(u.req.Name, u.writer, u.req.Replace))
 }
 
-// badModel says what of the files cannot be used, in the words of the room that reads them.
+// badModel says what of the files cannot be used, in the words of the package that reads them. Other errors stay.
 func badModel(err error) error {
 	var config *nn.ConfigError
-	if errors.As(err, &config) {
+	var file *checkpoint.Error
+	switch {
+	case errors.As(err, &config):
 		return api.Errorf(api.BadModel, "The model cannot be used: %w", err)
+	case errors.As(err, &file):
+		return api.Errorf(api.BadModel, "The weights do not fit the network: %w", err)
 	}
-	return api.Errorf(api.BadModel, "The weights do not fit the network: %w", err)
+	return err
 }
 
 // Abort implements api.Upload.
-func (u *modelUpload) Abort() { u.files = nil }
+func (u *modelUpload) Abort() {
+	if u.writer != nil {
+		u.writer.Abort()
+	}
+}
 
-// modelCost is how many bytes of memory the upload takes for each one on the wire:
-// the files, their values and what is written.
-const modelCost = 4
+// modelCost is the number of bytes that the upload takes for each one on the wire: the file, and the values of a tensor,
+// which may be all of the file.
+const modelCost = 2
 
 func (*modelUpload) cost() int64 { return modelCost }

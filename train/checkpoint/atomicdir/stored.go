@@ -1,6 +1,7 @@
 package atomicdir
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -96,6 +97,39 @@ func (s *Stored) Check(ctx context.Context, name string) error {
 		_, err := io.Copy(sum, &reader{ctx, file})
 		return hex.EncodeToString(sum.Sum(nil)), err
 	})
+}
+
+// Scan calls use with the bytes of a file as they are read, and returns their SHA-256 in hex. Damage, as ReadFile finds
+// it, is the error even if use has failed, too.
+func (s *Stored) Scan(name string, use func(r io.Reader, size int64) error) (hash string, err error) {
+	want, err := s.entry(name)
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Open(s.Path(name))
+	if err != nil {
+		return "", s.unreadable(name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	var failed error
+	read := func() (string, error) {
+		sum := sha256.New()
+		in := io.TeeReader(file, sum)
+		failed = use(in, info.Size())
+		_, err := io.Copy(io.Discard, in)
+		hash = hex.EncodeToString(sum.Sum(nil))
+		return hash, err
+	}
+	if s.manifest == nil {
+		_, err = read()
+	} else {
+		err = want.check(name, info.Size(), read)
+	}
+	return hash, cmp.Or(s.unreadable(name, err), failed)
 }
 
 func (s *Stored) checkFile(name string, sum func(Entry, *os.File) (string, error)) error {

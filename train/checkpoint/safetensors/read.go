@@ -30,11 +30,12 @@ func ReadFile(path string) (*File, error) {
 
 // Decode parses a whole file held in memory. The tensors alias b.
 func Decode(b []byte) (*File, error) {
-	f, begin, err := describe(bytes.NewReader(b), int64(len(b)))
+	r := bytes.NewReader(b)
+	f, err := describe(r, int64(len(b)))
 	if err != nil {
 		return nil, err
 	}
-	data := b[begin:]
+	data := b[len(b)-r.Len():]
 	for i, t := range f.Tensors {
 		size := t.bytes()
 		f.Tensors[i].Data, data = data[:size:size], data[size:]
@@ -54,74 +55,57 @@ func ReadHeader(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := describe(file, info.Size())
-	return f, err
+	return describe(file, info.Size())
 }
 
-// Scan yields the tensors of the file at path, in the order of their bytes, reading each
+// Scan yields the tensors of a file of size bytes, in the order of their bytes, reading each
 // when its turn comes. What is wrong with the file is a [*FormatError], and ends it.
-func Scan(path string) iter.Seq2[Tensor, error] {
+func Scan(r io.Reader, size int64) iter.Seq2[Tensor, error] {
 	return func(yield func(Tensor, error) bool) {
-		if err := scan(path, func(t Tensor) bool { return yield(t, nil) }); err != nil {
+		f, err := describe(r, size)
+		if err != nil {
 			yield(Tensor{}, err)
+			return
+		}
+		for _, t := range f.Tensors {
+			t.Data = make([]byte, t.bytes())
+			if _, err := io.ReadFull(r, t.Data); err != nil {
+				yield(Tensor{}, err)
+				return
+			}
+			if !yield(t, nil) {
+				return
+			}
 		}
 	}
 }
 
-func scan(path string, yield func(Tensor) bool) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	f, begin, err := describe(file, info.Size())
-	if err != nil {
-		return err
-	}
-	data := io.NewSectionReader(file, begin, info.Size()-begin)
-	for _, t := range f.Tensors {
-		t.Data = make([]byte, t.bytes())
-		if _, err := io.ReadFull(data, t.Data); err != nil {
-			return err
-		}
-		if !yield(t) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// describe reads the header of a file of size bytes, and returns the tensors without
-// data and where their data begins. It has then been checked that they fill the file.
-func describe(r io.ReaderAt, size int64) (*File, int64, error) {
+// describe reads the header of a file of size bytes, up to where the data begins, and returns the tensors without
+// data. It has then been checked that they fill the file.
+func describe(r io.Reader, size int64) (*File, error) {
 	if size < 8 {
-		return nil, 0, &FormatError{"", fmt.Sprintf("%d bytes are too few for a file", size)}
+		return nil, &FormatError{"", fmt.Sprintf("%d bytes are too few for a file", size)}
 	}
 	var prefix [8]byte
-	if _, err := r.ReadAt(prefix[:], 0); err != nil {
-		return nil, 0, err
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return nil, err
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > MaxHeader {
-		return nil, 0, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are read", n, MaxHeader)}
+		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes, at most %d are read", n, MaxHeader)}
 	}
 	if uint64(size-8) < n {
-		return nil, 0, &FormatError{"", fmt.Sprintf("header of %d bytes in a file of %d: truncated", n, size)}
+		return nil, &FormatError{"", fmt.Sprintf("header of %d bytes in a file of %d: truncated", n, size)}
 	}
 	header := make([]byte, n)
-	if _, err := r.ReadAt(header, 8); err != nil && n > 0 {
-		return nil, 0, err
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, err
 	}
 	f, entries, err := decodeHeader(header)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	begin := 8 + int64(n)
-	return f, begin, checkLayout(f.Tensors, entries, uint64(size-begin))
+	return f, checkLayout(f.Tensors, entries, uint64(size)-8-n)
 }
 
 // checkLayout checks that the tensors fill that many bytes without gaps or overlap.

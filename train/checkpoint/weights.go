@@ -1,0 +1,151 @@
+package checkpoint
+
+import (
+	"errors"
+	"io"
+
+	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
+)
+
+// ReadWeights reads the weights of the model folder dir, whose network is net, one tensor at a time: take gets the
+// values of the i-th parameter, in PyTorch's layout, and may keep them. It is not called for optional parameters that
+// the file lacks, and again for all if the folder is replaced meanwhile. The result is the Hash of the model. Errors are
+// those of [LoadModel].
+func ReadWeights(dir string, net kernels.Architecture, take func(i int, values []float32)) (string, error) {
+	return readFolder(dir, func(folder *atomicdir.Stored) (string, error) {
+		hash, faults := scanWeights(folder, net, take)
+		return hash, first(faults)
+	})
+}
+
+// scanWeights reads the weights of a folder as [ReadWeights] does, and returns everything that is wrong with them.
+func scanWeights(folder *atomicdir.Stored, net kernels.Architecture, take func(i int, values []float32),
+) (hash string, faults []error) {
+	hash, err := folder.Scan(weightsFile, func(r io.Reader, size int64) error {
+		faults = scanTensors(r, size, net, take)
+		return nil
+	})
+	if err != nil { // what was written may have been right
+		return "", []error{inFile(weightsFile, withoutPath(err))}
+	}
+	return hash, faults
+}
+
+// scanTensors reads a weights file of size bytes.
+func scanTensors(r io.Reader, size int64, net kernels.Architecture, take func(i int, values []float32),
+) (faults []error) {
+	places := map[string]int{}
+	for i, p := range net.Params() {
+		places[p.Name] = i
+	}
+	check := net.Check()
+	for t, err := range safetensors.Scan(r, size) {
+		if err != nil { // the file is broken: what is missing says nothing
+			return []error{inFile(weightsFile, withoutPath(err))}
+		}
+		values, err := t.Float32s()
+		if err != nil {
+			faults = append(faults, &Error{File: weightsFile, Tensor: t.Name, Msg: "is of type " + string(t.DType) +
+				"; a network's tensors are F32, F64, F16 or BF16", Err: err})
+			check.Skip(t.Name)
+			continue
+		}
+		fits := check.Add(nn.Tensor{Name: t.Name, Shape: t.Shape, Data: values})
+		if i, trained := places[t.Name]; trained && fits {
+			take(i, values)
+		}
+	}
+	for _, fault := range check.Faults() {
+		faults = append(faults, inFile(weightsFile, fault))
+	}
+	return faults
+}
+
+func first(faults []error) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return faults[0]
+}
+
+// ModelWriter writes a model folder whose weights come piece by piece, and checks them on their way to the disk. It ends
+// with the first call of Commit or Abort.
+type ModelWriter struct {
+	net     kernels.Architecture
+	folder  *atomicdir.Folder
+	file    *atomicdir.File
+	scanned *io.PipeWriter
+	scan    chan error // the result of the check
+	ended   bool
+}
+
+// CreateModel begins to write the model folder dir, of this config.json and of weights of size bytes. What cannot be
+// used is an *[Error].
+func CreateModel(dir string, config []byte, size int64) (*ModelWriter, error) {
+	net, err := ParseNetwork(config)
+	if err != nil {
+		return nil, inFile(configFile, err)
+	}
+	folder, err := atomicdir.Begin(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &ModelWriter{net: net, folder: folder, scan: make(chan error, 1)}
+	err = folder.WriteFile(configFile, config)
+	if err == nil {
+		w.file, err = folder.Create(weightsFile)
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Abort())
+	}
+	in, out := io.Pipe()
+	w.scanned = out
+	go func() {
+		err := safely.Do(func() error {
+			return first(scanTensors(in, size, net, func(int, []float32) {}))
+		})
+		if err == nil {
+			_, err = io.Copy(io.Discard, in)
+		}
+		_ = in.CloseWithError(err)
+		w.scan <- err
+	}()
+	return w, nil
+}
+
+// Write takes the next bytes of the weights. It fails if those so far cannot be used.
+func (w *ModelWriter) Write(b []byte) (int, error) {
+	if n, err := w.file.Write(b); err != nil {
+		return n, err
+	}
+	return w.scanned.Write(b)
+}
+
+// Commit moves the folder to its place; an existing one is an error that wraps fs.ErrExist unless replace is true. What
+// cannot be used is an *[Error].
+func (w *ModelWriter) Commit(replace bool) (*Model, error) {
+	if err := w.end(); err != nil {
+		return nil, errors.Join(err, w.folder.Abort())
+	}
+	if err := w.folder.Commit(replace); err != nil {
+		return nil, err
+	}
+	return &Model{Net: w.net, Hash: w.file.Hash()}, nil
+}
+
+// Abort removes what has been written.
+func (w *ModelWriter) Abort() {
+	if !w.ended {
+		_ = errors.Join(w.end(), w.folder.Abort())
+	}
+}
+
+func (w *ModelWriter) end() error {
+	w.ended = true
+	err := w.scanned.Close()
+	return errors.Join(<-w.scan, err, w.file.Close())
+}
