@@ -40,6 +40,30 @@ func TestLoadModelRules(t *testing.T) {
 	wantCode(t, "bad name", load(`{"name":"X","path":"tiny"}`), api.BadRequest)
 }
 
+// TestModelsAreRenamed: a model takes the name of another, which goes, and its folder that of the other's.
+func TestModelsAreRenamed(t *testing.T) {
+	e := open(t)
+	models := e.catalog.Folders().Models
+	writeModel(t, filepath.Join(models, "trial"), tiny, 2)
+	act(t, e, "LoadModel", `{"name":"trial"}`)
+	wanted := act(t, e, "DescribeModel", `{"model":"trial"}`)["hash"]
+	for _, name := range []string{"tiny", "fresh"} { // one that is there, and one that is not
+		act(t, e, "LoadModel", `{"name":"`+name+`","path":"trial","replace":true}`)
+		if got := act(t, e, "DescribeModel", `{"model":"`+name+`"}`); got["hash"] != wanted || got["path"] != name {
+			t.Errorf("the model %s is %v", name, got)
+		}
+		if _, err := os.Stat(filepath.Join(models, "trial")); !os.IsNotExist(err) {
+			t.Errorf("the folder of before: %v", err)
+		}
+		_, err := perform(t.Context(), e, "DescribeModel", `{"model":"trial"}`, nil)
+		wantCode(t, "the name of before", err, api.ModelNotFound)
+		act(t, e, "LoadModel", `{"name":"trial","path":"`+name+`","replace":true}`)
+	}
+	act(t, e, "LoadModel", `{"name":"alias","path":"trial"}`)
+	_, err := perform(t.Context(), e, "LoadModel", `{"name":"other","path":"trial","replace":true}`, nil)
+	wantCode(t, "a folder of two models", err, api.BadRequest)
+}
+
 // Neither a linked folder nor a linked file may lead out of the models folder.
 func TestLoadModelFollowsNoLinkOut(t *testing.T) {
 	e := open(t)

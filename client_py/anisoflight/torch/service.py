@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import replace as replaced
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +13,20 @@ import torch  # pyright: ignore[reportMissingImports]
 from safetensors.torch import load
 
 from ..errors import BadRequestError
-from ..wire.tensors import table_of
-from ..wire.uploads import send
+from ..wire.uploads import send_batches
 from .exporting import Exported, export
 from .meaning import meaning, network_of
 from .wrapping import evaluating
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Client = Any
 """An `anisoflight.Client`, whose module imports this one."""
 
 PART = 1 << 16  # bytes of a row
+ROW = pa.fixed_shape_tensor(pa.uint8(), [PART])
+BATCH = 64 * PART  # bytes of a batch
 TOLERANCE = 1e-4  # of what the server computes, relative to torch
 
 
@@ -46,43 +50,44 @@ def put_network(
     else:
         section = meaning(module.wrapped.module.module, scheduler, prediction)
         exported = replaced(module, config={**module.config, "parametrization": section})
-    config, weights = exported.files()
-    data = np.zeros(-(-(len(config) + len(weights)) // PART) * PART, np.uint8)
-    data[: len(config)] = np.frombuffer(config, np.uint8)
-    data[len(config) : len(config) + len(weights)] = np.frombuffer(weights, np.uint8)
-    table = table_of({"bytes": _column(data.reshape(-1, PART))})
-
-    def put(called: str, over: bool) -> None:
-        request = {"op": "PutModel", "name": called, "replace": over}
-        request.update(config_bytes=len(config), weights_bytes=len(weights))
-        send(client._connection, request, table, name if progress else None)
-
     if not check:
-        put(name, replace)
+        _send(client, name, exported, name if progress else None, replace)
         return client.describe_model(name)
     older = replace and name in client.models().index
-    tried = f"{name[:48]}-{secrets.token_hex(4)}" if older else name  # what is there stays until the new one is checked
-    put(tried, False)
+    trial = f"{name[:48]}-{secrets.token_hex(4)}" if older else name  # what is there stays until the new one is checked
+    _send(client, trial, exported, name if progress else None)
     try:
-        _compare(client, tried, name, exported)
+        _compare(client, trial, name, exported)
         if older:
-            put(name, True)
+            client.call("LoadModel", name=name, path=trial, replace=True)
     except BaseException:
-        client.delete_model(tried)
+        client.delete_model(trial)
         raise
-    if older:
-        client.delete_model(tried)
     return client.describe_model(name)
 
 
-def _column(rows: np.ndarray[Any, Any]) -> pa.Array:
-    kind = pa.fixed_shape_tensor(pa.uint8(), [PART])
-    flat = pa.array(rows.reshape(-1), pa.uint8())
-    return pa.ExtensionArray.from_storage(kind, pa.FixedSizeListArray.from_arrays(flat, PART))
+def _send(client: Client, name: str, exported: Exported, title: str | None, replace: bool = False) -> None:
+    """Upload the files of a network as the model of that name."""
+    config, weights = exported.files()
+    request = {"op": "PutModel", "name": name, "replace": replace}
+    request.update(config_bytes=len(config), weights_bytes=len(weights))
+    schema = pa.schema([pa.field("bytes", ROW)])
+    rows = -(-(len(config) + len(weights)) // PART)
+    send_batches(client._connection, request, schema, _batches(schema, config, memoryview(weights)), rows, title)
 
 
-def _compare(client: Client, tried: str, name: str, exported: Exported) -> None:
-    """Raise unless the server computes F and D of the model `tried` as torch does, on random inputs; `name` is what the
+def _batches(schema: pa.Schema, config: bytes, weights: memoryview) -> Iterator[pa.RecordBatch]:
+    """The two files one after the other, cut into rows; the last is filled up with zeros."""
+    for begin in range(0, len(config) + len(weights), BATCH):
+        end = begin + BATCH
+        piece = config[begin:end] + weights[max(begin - len(config), 0) : max(end - len(config), 0)]
+        flat = pa.array(np.frombuffer(piece.ljust(-(-len(piece) // PART) * PART, b"\0"), np.uint8))
+        rows = pa.ExtensionArray.from_storage(ROW, pa.FixedSizeListArray.from_arrays(flat, PART))
+        yield pa.record_batch([rows], schema=schema)
+
+
+def _compare(client: Client, trial: str, name: str, exported: Exported) -> None:
+    """Raise unless the server computes F and D of the model `trial` as torch does, on random inputs; `name` is what the
     error calls it. Then the model is not kept."""
     ask = exported.wrapped
     kind, lo, hi = network_of(exported.config.get("parametrization") or {"kind": "edm"})
@@ -91,7 +96,7 @@ def _compare(client: Client, tried: str, name: str, exported: Exported) -> None:
     x = rng.standard_normal((4, ask.channels, ask.height, ask.width)) * np.hypot(1, sigmas)[:, None, None, None]
     x = x.astype(np.float32)
     labels = np.arange(4, dtype=np.int32) % ask.labels if ask.labels else None
-    served = client.denoise(tried, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
+    served = client.denoise(trial, x.transpose(0, 2, 3, 1), sigmas, labels, progress=False)
     scale = np.array([kind.scale(s) * kind.input_scale(s) for s in sigmas])
     times = torch.tensor([kind.time(s) for s in sigmas], dtype=torch.float32)
     z = torch.from_numpy((x * scale[:, None, None, None]).astype(np.float32))

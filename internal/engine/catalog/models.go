@@ -112,6 +112,9 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 	}
 	c.changes.Lock()
 	defer c.changes.Unlock()
+	if req.Replace && path != req.Name {
+		return c.renameModel(path, req.Name)
+	}
 	if err := c.nameFree(req.Name, path); err != nil {
 		return err
 	}
@@ -217,6 +220,36 @@ func (c *Catalog) FreeModel(name string, replace bool) error {
 		return NameTaken("model", name)
 	}
 	return nil
+}
+
+// renameModel gives a model and its folder the name of another, whose place it takes. The caller holds changes.
+func (c *Catalog) renameModel(from, name string) error {
+	m, err := c.Model(from)
+	if err != nil {
+		return err
+	}
+	if m.Path != from || !c.ownFolder(m) {
+		return api.Errorf(api.BadRequest, "path must be a model that is served under its own name alone, got %q", from)
+	}
+	if err := c.FreeModel(name, true); err != nil {
+		return err
+	}
+	at, served := c.precisionOf(name, name)
+	if !served {
+		at = m.asked
+	}
+	folder := filepath.Join(c.folders.Models, name)
+	if err := atomicdir.Swap(folder, m.folder); err != nil {
+		return err
+	}
+	renamed := c.newModel(name, folder, name, at,
+		&checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis})
+	renamed.note(ReadWhole(folder))
+	c.installModel(renamed)
+	if _, err := c.dropModel(from); err != nil {
+		return err
+	}
+	return atomicdir.Remove(m.folder) // of the model that was called so
 }
 
 // relative returns a folder's path below the models folder, free of symbolic links.
