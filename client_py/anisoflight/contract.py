@@ -190,6 +190,7 @@ FIELDS = {
         name: str, required. Name to serve it under.
         path: str, default the name. Relative to the models folder.
         precision: str, default as it is loaded already, else the server's. Float32, tf32, bfloat16.
+        replace: bool, default false. Rename the served model path to name.
     """,
     "MakeModel": """
         name: str, required. Name of the new model.

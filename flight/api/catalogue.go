@@ -29,7 +29,7 @@ type LoadModel struct {
 	Name      string `json:"name"`                                   // name to serve it under; required
 	Path      string `json:"path"`                                   // relative to the models folder; default the name
 	Precision string `json:"precision,omitempty" oneof:"precisions"` // default as it is loaded already, else the server's
-	Replace   bool   `json:"replace,omitempty"`                      // rename the served model path, in place of one that has the name; default false
+	Replace   bool   `json:"replace,omitempty"`                      // rename the served model path to name; default false
 }
 
 // SetDefaults implements Request.

@@ -122,6 +122,7 @@ var helps = map[string]Field{
 	"api.LoadModel.Name":               {Help: "name to serve it under", Required: true},
 	"api.LoadModel.Path":               {Help: "relative to the models folder", Default: "the name"},
 	"api.LoadModel.Precision":          {Help: "", Default: "as it is loaded already, else the server's"},
+	"api.LoadModel.Replace":            {Help: "rename the served model path to name", Default: "false"},
 	"api.MakeBasis.Name":               {Help: "name of the new basis", Required: true},
 	"api.MakeBasis.Kind":               {Help: "pca, pca_per_class or haar", Required: true},
 	"api.MakeBasis.Dataset":            {Help: "name of the data set to make it of", Required: true},

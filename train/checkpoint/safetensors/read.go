@@ -59,7 +59,7 @@ func ReadHeader(path string) (*File, error) {
 }
 
 // Scan yields the tensors of a file of size bytes, in the order of their bytes, reading each
-// when its turn comes. What is wrong with the file is a [*FormatError], and ends it.
+// when its turn comes; its Data is overwritten by the next. What is wrong with the file is a [*FormatError], and ends it.
 func Scan(r io.Reader, size int64) iter.Seq2[Tensor, error] {
 	return func(yield func(Tensor, error) bool) {
 		f, err := describe(r, size)
@@ -67,17 +67,34 @@ func Scan(r io.Reader, size int64) iter.Seq2[Tensor, error] {
 			yield(Tensor{}, err)
 			return
 		}
+		var data []byte
 		for _, t := range f.Tensors {
-			t.Data = make([]byte, t.bytes())
-			if _, err := io.ReadFull(r, t.Data); err != nil {
+			if data, err = readInto(data, r, t.bytes()); err != nil {
 				yield(Tensor{}, err)
 				return
 			}
+			t.Data = data
 			if !yield(t, nil) {
 				return
 			}
 		}
 	}
+}
+
+// readInto reads n bytes, in the memory of data if it is large enough. More is taken as the bytes come: a header may
+// promise what does not.
+func readInto(data []byte, r io.Reader, n int) ([]byte, error) {
+	data = data[:0]
+	for len(data) < n {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, min(max(len(data), 1<<20), n-len(data)))
+		}
+		got, err := io.ReadFull(r, data[len(data):min(cap(data), n)])
+		if data = data[:len(data)+got]; err != nil {
+			return data, err
+		}
+	}
+	return data, nil
 }
 
 // describe reads the header of a file of size bytes, up to where the data begins, and returns the tensors without

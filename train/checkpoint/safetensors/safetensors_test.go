@@ -117,6 +117,7 @@ func scanAll(file []byte) (tensors []Tensor, err error) {
 		if err != nil {
 			return tensors, err
 		}
+		tensor.Data = slices.Clone(tensor.Data)
 		tensors = append(tensors, tensor)
 	}
 	return tensors, nil
