@@ -170,7 +170,7 @@ def main() -> int:
     seen = {f"{device}: {name}": value for device in ("go", "cpu") if options.device in (None, device)
             for name, value in observe(device)}  # fmt: skip
     if options.write:
-        np.savez_compressed(RECORD, **{name: np.asarray(value) for name, value in seen.items()})
+        np.savez_compressed(RECORD, allow_pickle=False, **{name: np.asarray(value) for name, value in seen.items()})
         print(f"{len(seen)} entries in {RECORD}")
         return 0
     changed = 0
