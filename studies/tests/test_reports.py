@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,6 @@ from studies.reports import (
 )
 from studies.reports.command import Chosen
 from studies.reports.page import Page
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_page_with_its_numbers(tmp_path: Path) -> None:
@@ -186,6 +183,46 @@ def test_the_picture_has_every_network_of_the_reports() -> None:
     legend = axes[2].get_legend()
     assert legend is not None
     assert {text.get_text() for text in legend.get_texts()} == set(picture.ALONE.values())
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/results.md"])
+def test_the_figures_of_the_documents_are_those_of_the_report(document: str) -> None:
+    """Means and deviations over networks, and ratios to the isotropic coefficients, as they are rounded there."""
+    text = (Path(__file__).parents[2] / document).read_text(encoding="utf-8")
+    found = picture.measured()
+
+    def measured(problem: str, sampler: str, nfe: int) -> pd.DataFrame:
+        rows = found[problem]
+        chosen = rows[(rows["network"] == "plain") & (rows["sampler"] == sampler) & (rows["nfe"] == nfe)]
+        return chosen.set_index("seed")[["FD", "edge FD"]]
+
+    def printed(line: str) -> list[list[str]]:
+        cells = line.replace("*", "").strip("| \n").split("|")[-3:]
+        return [re.findall(r"[\d.]+", cell) for cell in cells]
+
+    def rounded(value: float, digits: str) -> bool:
+        return abs(value - float(digits)) <= 0.5001 * 10.0 ** -len(digits.partition(".")[2])
+
+    lines = re.findall(r"^\|.*\| (?:iPNDM-4(?: from noise)?|\**`few`\**) \|.*$", text, re.MULTILINE)
+    for line, (problem, sampler) in zip(lines, [(p, s) for p in found for s in picture.FEW], strict=True):
+        for nfe, cell in zip((3, 5, 9), printed(line), strict=True):
+            rows = measured(problem, sampler, nfe)
+            values = [float(f(rows[column])) for column in rows for f in (np.mean, lambda x: np.std(x, ddof=1))]
+            assert len(rows) == 5
+            assert len(cell) >= 2
+            assert all(map(rounded, values, cell)), (line, nfe, values)
+    if document == "README.md":
+        return
+    starts = {
+        "patches, from noise": ("patches8", "polynomial"),
+        "patches, from the matched start at σ = 20": ("patches8", "matched start at 20"),
+        "fields, from noise": ("fields16", "polynomial"),
+    }
+    for label, (problem, start) in starts.items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| {label} |"))
+        for nfe, cell in zip((3, 5, 9), printed(line), strict=True):
+            ours, theirs = (measured(problem, f"fitted{kind} of order 3, {start}", nfe) for kind in ("", " isotropic"))
+            assert all(map(rounded, ours.mean() / theirs.loc[ours.index].mean(), cell)), (line, nfe)
 
 
 def test_parts_are_measured_alone() -> None:
