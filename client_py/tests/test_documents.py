@@ -47,7 +47,6 @@ SMALLER: list[tuple[str, list[str]]] = [
 
 CHECKED: list[tuple[str, str]] = [
     (r"anisoflight\.recipe (?!.*--dry-run)", "needs the data and hours; test_recipes.py does the twins of all"),
-    (r"anisoflight schedule check", "takes long; train/schedulecheck tests it"),
     (r"anisoflight-bench ", "measures for minutes; bench/ tests it"),
     (r"anisoflight doctor --device cuda", "needs a GPU"),
     (r"anisoflight fsck .*--repair", "needs the folder to itself"),

@@ -20,7 +20,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/data/pixels"
-	"github.com/anisoflight/anisoflight/train/schedulecheck"
 )
 
 // The smallest network that is conditional on three classes.
@@ -221,17 +220,6 @@ func TestInterruptedTrainingIsKept(t *testing.T) {
 	if got := must(t, dir, "train", "--name", "long", "--resume", "--kimg",
 		fmt.Sprint(0.008*float64(step+2))); !strings.Contains(got, more) {
 		t.Errorf("resumed run says %q, want %q", got, more)
-	}
-}
-
-func TestScheduleCheck(t *testing.T) {
-	status, stdout, stderr := call(t, "schedule", "check", "--samples", "256", "--seed", "3", "--device", "go", "--json")
-	var report schedulecheck.Report
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != 0 {
-		t.Fatalf("status %d, %v: %s", status, err, stderr)
-	}
-	if !report.OK || report.Samples != 256 || report.FalseAlarm != 1e-4 {
-		t.Errorf("report %+v", report)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // Group is the commands on schedules.
 var Group = command.Group{
 	Use:   "schedule",
-	Short: "List, show, make, export, import and check noise schedules",
+	Short: "List, show, make, export and import noise schedules",
 	Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
   anisoflight schedule export --schedule digits --out digits.csv
@@ -26,11 +26,10 @@ var Group = command.Group{
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
   anisoflight schedule nodes --name digits-5 --dataset digits --solver dpmpp2m --nfe 5
   anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
-  anisoflight schedule few --name few --model digits --dataset digits --nfe 5
-  anisoflight schedule check`,
+  anisoflight schedule few --name few --model digits --dataset digits --nfe 5`,
 	Specs: []command.Spec{
 		listSpec, showSpec, exportSpec, importSpec, geodesicSpec, nodesSpec,
-		startSpec, fewSpec, fitSpec, weightSpec, checkSpec, benchSpec,
+		startSpec, fewSpec, fitSpec, weightSpec, benchSpec,
 		predictSpec,
 	},
 }

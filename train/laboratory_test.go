@@ -1,4 +1,4 @@
-package schedulecheck
+package train_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ const (
 	perPath           = 3
 	parameters        = subspaces * perPath
 	pixels            = 4
+	seed              = 1 // of all draws, one that the bounds were not chosen by
 )
 
 // The streams of package latent.
@@ -29,18 +30,17 @@ const (
 // thetas is the point at which the gradient is taken.
 type thetas [subspaces]schedule.Theta
 
-var start = thetas{{1.2, 0.4, 0.1}, {0.6, 0.9, -0.2}}
+var point = thetas{{1.2, 0.4, 0.1}, {0.6, 0.9, -0.2}}
 
 // laboratory is a mixture of two Gaussians in 2×2 pixels, and a fixed draw of times
 // and images. Noise and probes are the device's own.
 type laboratory struct {
-	set   Settings
 	model *kernels.Model
 	t     []float64
 	data  map[bool][]float32 // by whether the flow is optimal for them
 }
 
-func newLaboratory(dev *device.Device, set Settings) (*laboratory, error) {
+func newLaboratory(dev *device.Device, samples int) (*laboratory, error) {
 	b, err := basis.DCTBands(2, 2, 1)
 	if err != nil {
 		return nil, err
@@ -57,13 +57,13 @@ func newLaboratory(dev *device.Device, set Settings) (*laboratory, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &laboratory{set: set, t: make([]float64, set.Samples), data: map[bool][]float32{}}
+	l := &laboratory{t: make([]float64, samples), data: map[bool][]float32{}}
 	if l.model, err = kernels.NewModelAt(kernels.Float64, dev, mix, b); err != nil {
 		return nil, err
 	}
 	for i := range l.t { // stratified, each its own stratum
-		u := latent.Uniform(latent.Uint64(set.Seed, streamTime, uint64(i)), streamTime)
-		l.t[i] = endT * (float64(i) + u) / float64(set.Samples)
+		u := latent.Uniform(latent.Uint64(seed, streamTime, uint64(i)), streamTime)
+		l.t[i] = endT * (float64(i) + u) / float64(samples)
 	}
 	l.draw(mix)
 	return l, nil
@@ -72,7 +72,7 @@ func newLaboratory(dev *device.Device, set Settings) (*laboratory, error) {
 // draw makes the images: as the mixture has them, and 1.6 times as large and shifted.
 func (l *laboratory) draw(mix *mixture.Mixture) {
 	var drawn uint64
-	next := func() uint64 { drawn++; return latent.Uint64(l.set.Seed, streamImage, drawn) }
+	next := func() uint64 { drawn++; return latent.Uint64(seed, streamImage, drawn) }
 	normal := func(dst []float64) {
 		z := make([]float32, len(dst))
 		latent.Normal(next(), streamImage, z)
@@ -80,15 +80,13 @@ func (l *laboratory) draw(mix *mixture.Mixture) {
 			dst[i] = float64(v)
 		}
 	}
-	x := make([]float64, l.set.Samples*pixels)
+	x := make([]float64, len(l.t)*pixels)
 	mix.Sample(x, normal, func() float64 { return latent.Uniform(next(), streamImage) })
 	for i, v := range x {
 		l.data[true] = append(l.data[true], float32(v))
 		l.data[false] = append(l.data[false], float32(1.6*v+0.5*float64(1+i%pixels)))
 	}
 }
-
-func (l *laboratory) close() { l.model.Close() }
 
 // levels are g, ġ and ω of every sample [B*J].
 type levels struct{ g, gdot, omega []float64 }
@@ -117,7 +115,7 @@ func (l *laboratory) step(ctx context.Context, cfg kernels.TrainerConfig, v leve
 		return kernels.StepOutput{}, err
 	}
 	defer t.Close()
-	return t.Step(ctx, kernels.StepInput{Images: l.data[optimal], G: v.g, Omega: v.omega, Seed: l.set.Seed, Step: 1})
+	return t.Step(ctx, kernels.StepInput{Images: l.data[optimal], G: v.g, Omega: v.omega, Seed: seed, Step: 1})
 }
 
 // chained carries the parts of every sample to θ [B][parameters].
@@ -127,7 +125,7 @@ func (l *laboratory) chained(parts []kernels.Part) [][]float64 {
 		rows[i] = make([]float64, parameters)
 	}
 	dlogg := make([]float64, perPath+1)
-	for j, th := range start {
+	for j, th := range point {
 		path := th.Path(endT, g0)
 		for i, t := range l.t {
 			at := i*subspaces + j
@@ -157,7 +155,7 @@ func (l *laboratory) differences(ctx context.Context, optimal bool) ([][]float64
 	for k := range parameters {
 		for _, d := range []struct{ at, weight float64 }{{2, -1}, {1, 8}, {-1, -8}, {-2, 1}} {
 			var moved thetas
-			for j, th := range start {
+			for j, th := range point {
 				moved[j] = append(schedule.Theta(nil), th...)
 			}
 			moved[k/perPath][k%perPath] += d.at * h
