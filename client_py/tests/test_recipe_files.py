@@ -123,6 +123,18 @@ def test_stages_wait_for_what_they_need(recipes: dict[Path, Recipe]) -> None:
     }
 
 
+def test_what_a_stage_makes(recipes: dict[Path, Recipe]) -> None:
+    stages = stages_of(recipes[CONFIGS / "cifar10" / "pca.yaml"], PLACE)
+    assert [str(stage.path(PLACE.data)) for stage in stages if stage.kind not in ("fid", "table")] == [
+        "data/datasets/cifar10",
+        "data/models/cifar10-edm",
+        "data/models/cifar10-isotropic",
+        "data/bases/cifar10-components-per-class.basis",
+        "data/models/cifar10-pca",
+        "data/fid/cifar10.npz",
+    ]
+
+
 def test_rows_next_to_the_method(recipes: dict[Path, Recipe]) -> None:
     recipe = recipes[CONFIGS / "cifar10" / "dct.yaml"]
     rows = {stage.makes: stage.command for stage in stages_of(recipe, PLACE) if stage.kind == "fid"}

@@ -24,17 +24,19 @@ def command(*arguments: str | Path) -> list[str]:
     return [str(word) for word in words]
 
 
-def recipe(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(*RECIPES, *arguments), capture_output=True, text=True, check=False)
+def recipe(data: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    words = command("--data", data, *arguments)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done
 
 
 @pytest.fixture(scope="module")
-def twins(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The data folder in which all twins have been done, and what was printed."""
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder that has the models of all twins."""
     data = tmp_path_factory.mktemp("twins")
-    return data, recipe("--data", data).stdout
+    recipe(data, *RECIPES, "--features", "none")
+    return data
 
 
 def name(path: Path) -> str:
@@ -54,17 +56,13 @@ def ended(run: Path) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=name)
-def test_twin(twins: tuple[Path, str], path: Path) -> None:
-    data, _ = twins
-    twin = f"{path.parent.name}-twin"
-    model = data / "models" / f"{twin}-{path.stem}"
-    assert ended(data / "runs" / model.name) == ("done", 2)
+def test_twin(twins: Path, path: Path) -> None:
+    model = twins / "models" / f"{path.parent.name}-twin-{path.stem}"
+    assert ended(twins / "runs" / model.name) == ("done", 2)
     family = json.loads((model / "schedule.json").read_text(encoding="utf-8"))["family"]
     assert family["per_class"] == path.stem.endswith("-per-class")
     assert family["basis"] == {"iso": "none", "dct": "dct"}.get(path.stem[:3], family["basis"])
     assert (model / "basis.safetensors").exists() == path.stem.startswith("pca")
-    rows = [json.loads(line) for line in (data / "fid" / f"{twin}.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {r["nfe"] for r in rows if r["method"] == path.stem and r["frechet"] > 0} == {3, 5}
     paths = theta(model)
     assert paths is not None
     assert {len(row) for row in paths} == {1 if path.stem.startswith("isotropic") else 2}
@@ -74,34 +72,38 @@ def test_twin(twins: tuple[Path, str], path: Path) -> None:
         assert any(row[0] != row[1] for row in paths)
 
 
-def test_tables(twins: tuple[Path, str]) -> None:
-    _, printed = twins
-    for path in RECIPES:
-        assert path.stem in printed
+def test_distances(twins: Path) -> None:
+    """Of one data set's recipes, to the table."""
+    methods = ["isotropic", "dct-per-class"]
+    printed = recipe(twins, *(CONFIGS / "cifar10" / f"{method}.yaml" for method in methods)).stdout
+    rows = [
+        json.loads(line) for line in (twins / "fid" / "cifar10-twin.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    variants = [f"{method}{more}" for method in methods for more in ("", ", EDM's grid", ", EDM's grid, midpoint")]
+    measured = sorted((row["method"], row["nfe"]) for row in rows if row["frechet"] > 0)
+    assert measured == sorted((m, nfe) for m in ("EDM", "EDM, uniform in t", *variants) for nfe in (3, 5))
+    assert all(f"| {method} |" in printed for method in methods)
 
 
-def plans(data: Path) -> list[dict[str, Any]]:
-    return json.loads(recipe("--data", data, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
-
-
-def test_stopped_runs_go_on_to_the_same_end(twins: tuple[Path, str], tmp_path: Path) -> None:
-    """Every run of every twin is stopped in the middle; the recipes then end as if it had not been."""
-    done, _ = twins
-    shutil.copytree(done, tmp_path, dirs_exist_ok=True)
+def test_stopped_runs_go_on_to_the_same_end(twins: Path, tmp_path: Path) -> None:
+    """The runs of a data set's twins are stopped in the middle; the recipes then end as if they had not been."""
+    files = [path for path in RECIPES if path.parent.name == "cifar10"]
+    shutil.copytree(twins, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / "runs")
-    runs = {s["makes"]: s["settings"] for p in plans(tmp_path) for s in p["stages"] if "settings" in s}
+    plans = json.loads(recipe(tmp_path, *files, "--dry-run", "--flops-per-second", "1e9", "--json").stdout)
+    runs = {s["makes"]: s["settings"] for plan in plans for s in plan["stages"] if "settings" in s}
     with anisoflight.serve(data=tmp_path, arguments=["--device", "go"]) as client:
         for run, settings in runs.items():
             client.create_run(run, **settings).step(1)
     before = {run: (tmp_path / "models" / run / "model.safetensors").stat().st_mtime_ns for run in runs}
-    assert recipe("--data", tmp_path, "--features", "none").stderr.count("goes on after step 1") == len(runs)
+    assert recipe(tmp_path, *files, "--features", "none").stderr.count("goes on after step 1") == len(runs)
     for run in runs:
         assert ended(tmp_path / "runs" / run) == ("done", 2)
-        again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, done))
+        again, once = (folder / "models" / run / "model.safetensors" for folder in (tmp_path, twins))
         assert again.stat().st_mtime_ns > before[run]
         assert again.read_bytes() == once.read_bytes()
         assert theta(again.parent) == theta(once.parent)
-    assert "goes on" not in recipe("--data", tmp_path, "--features", "none").stderr
+    assert "goes on" not in recipe(tmp_path, *files, "--features", "none").stderr
 
 
 def started(data: Path) -> subprocess.Popen[str]:

@@ -57,7 +57,9 @@ class Stage:
 
     def path(self, data: Path) -> Path:
         """What it makes: an entry of the data folder, or a file."""
-        return data / _FOLDERS[self.kind] / self.makes if self.kind in _FOLDERS else Path(self.makes)
+        if self.kind not in _FOLDERS:
+            return Path(self.makes)
+        return data / _FOLDERS[self.kind] / (self.makes + (".basis" if self.kind == "basis" else ""))
 
     def follows(self, before: Stage) -> bool:
         """Whether it needs what an earlier stage of its recipe makes."""
