@@ -3,11 +3,18 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/anisoflight/anisoflight/internal/cli"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		if err := device.PreloadAllocator(); err != nil {
+			fmt.Fprintln(os.Stderr, "warning:", err)
+		}
+	}
 	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
 }

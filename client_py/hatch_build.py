@@ -1,7 +1,7 @@
 """Puts the server into the wheel: with ``ANISOFLIGHT_WHEEL_BINARY=FILE`` the wheel is one for a platform.
 
 The program becomes the command ``anisoflight``, as it is, without a script of Python before it. The wheel depends on
-the XLA plugin that requirements.txt pins, and its tag is the oldest manylinux whose glibc has what the program asks
+the XLA plugin and the allocator that requirements.txt pins, and its tag is the oldest manylinux whose glibc has what the program asks
 for. Without the variable, as in an editable installation, the wheel is of Python alone.
 """
 
@@ -16,6 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 VARIABLE = "ANISOFLIGHT_WHEEL_BINARY"
 PLUGIN = "fastatomstruct-xla-cpu"
+ALLOCATOR = "cmeel-mimalloc"
 _MACHINES = {0x3E: ("x86_64", "2.17"), 0xB7: ("aarch64", "2.17")}
 """By ELF's e_machine: the name in tags, and the oldest glibc that Go's runtime and pip's tags have in common."""
 
@@ -28,7 +29,8 @@ class ServerHook(BuildHookInterface):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(Path(binary).read_bytes())}"
         build_data["shared_scripts"] = {os.path.abspath(binary): "anisoflight"}
-        build_data["dependencies"].append(pinned(Path(self.root) / "requirements.txt"))
+        requirements = Path(self.root) / "requirements.txt"
+        build_data["dependencies"] += [pinned(requirements, name) for name in (PLUGIN, ALLOCATOR)]
 
 
 def platform_tag(program: bytes) -> str:
@@ -49,9 +51,9 @@ def platform_tag(program: bytes) -> str:
     return f"manylinux_{major}_{minor}_{name}"
 
 
-def pinned(requirements: Path) -> str:
-    """The plugin's line of requirements.txt, with its platform."""
+def pinned(requirements: Path, name: str) -> str:
+    """A package's line of requirements.txt, with its platform."""
     for line in requirements.read_text(encoding="utf-8").splitlines():
-        if line.startswith(PLUGIN + "=="):
+        if line.startswith(name + "=="):
             return line
-    raise ValueError(f"{requirements} does not pin {PLUGIN}")
+    raise ValueError(f"{requirements} does not pin {name}")

@@ -118,7 +118,7 @@ def test_the_wheel_is_for_this_platform_and_brings_the_plugin(wheel: Path) -> No
     assert told["Version"] == str(number)
     (plugin,) = (line for line in told.get_all("Requires-Dist", []) if line.startswith(hatch_build.PLUGIN))
     assert re.sub(r"[\s\"']", "", plugin) == re.sub(
-        r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt")
+        r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt", hatch_build.PLUGIN)
     )
     # What the server compares the plugin with is of the same release.
     assert plugin.partition(";")[0] in (ROOT / "kernels/device/verify.go").read_text(encoding="utf-8")

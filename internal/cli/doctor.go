@@ -118,6 +118,9 @@ func (d diagnosis) print(e command.Env) error {
 	if d.Device.ProgramCache != "" {
 		row("program cache", "%s", d.Device.ProgramCache)
 	}
+	if d.Device.Allocator != "" {
+		row("server's malloc", "%s", d.Device.Allocator)
+	}
 	row("rewritten", "%d places in the programs of the checks", d.Rewritten)
 	row("NVIDIA GPU", "%s", command.YesNo(d.Device.GPU))
 	row("loads plugins", "%s", command.YesNo(d.Device.Plugins))

@@ -30,6 +30,8 @@ type Report struct {
 	Candidates []Candidate `json:"candidates"` // best first
 	// Memory is what may be taken of a GPU's memory; nil on other backends, which take what they need.
 	Memory *MemoryShare `json:"memory,omitempty"`
+	// Allocator is the library that [PreloadAllocator] takes; empty if there is none.
+	Allocator string `json:"allocator"`
 	// ProgramCache is the folder that keeps compiled programs between processes; empty if they are not kept.
 	ProgramCache string `json:"program_cache"`
 }

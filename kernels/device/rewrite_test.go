@@ -84,13 +84,12 @@ func agree(t *testing.T, names []string, got, want [][]float32) {
 }
 
 // A convolution and its gradients by image and kernel agree with those of the pure-Go device, which sums over the
-// kernel: of many channels by Winograd's method, of few with the gradient by the kernel in parts of the batch.
+// kernel. From 128 channels on the gradient by the kernel is rewritten, too.
 func TestConvolutionsAreRewritten(t *testing.T) {
 	autodiff.Install()
 	for name, test := range map[string]struct{ batch, height, width, in, out, places int }{
 		"by Winograd's method": {2, 8, 10, 128, 192, 3},
-		"in parts":             {6, 32, 30, 48, 32, 1},
-		"by both":              {6, 32, 32, 64, 64, 3},
+		"without the kernel's": {2, 8, 8, 64, 64, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			build := func(g *graph.Graph) []*graph.Node {

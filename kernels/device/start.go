@@ -40,6 +40,7 @@ func Open(cfg Config) (*Device, error) {
 func (d *Device) start(h host) error {
 	d.report.GPU = h.gpu
 	d.report.Plugins = shim.Available
+	d.report.Allocator = findAllocator(h)
 	if d.cfg.Plugin == "go" {
 		return d.startGo()
 	}

@@ -24,15 +24,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The checks can fail: a wrong number is noticed.
-func TestCompareNotices(t *testing.T) {
-	if _, err := compare([]float32{1, 2}, []float64{1, 2.1}, 1e-3, ""); err == nil {
-		t.Error("a deviation of 0.1 passed")
+// The checks can fail.
+func TestDefectsAreNoticed(t *testing.T) {
+	for name, c := range map[string]struct{ got, want []float64 }{
+		"a deviation": {[]float64{1, 2}, []float64{1, 2.1}},
+		"NaN":         {[]float64{math.NaN()}, []float64{1}},
+		"few values":  {[]float64{1}, nil},
+	} {
+		if _, err := compare(c.got, c.want, 1e-3, "", nil); err == nil {
+			t.Errorf("%s passed", name)
+		}
 	}
-	if _, err := compare([]float64{math.NaN()}, []float64{1}, 1e-3, ""); err == nil {
-		t.Error("NaN passed")
-	}
-	if _, err := compare([]float64{1}, nil, 1e-3, ""); err == nil {
-		t.Error("a missing value passed")
+	dev := devicetest.Open(t)
+	unmatched := check{places: 1}
+	before := dev.Stats()
+	before.Compiled-- // as if a program had been compiled, in which no rule has found anything
+	if err := unmatched.rewritten(dev, before); dev.Name() == "xla:cpu" && err == nil {
+		t.Error("a program that is not rewritten passed")
 	}
 }

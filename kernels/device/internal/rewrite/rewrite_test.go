@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -63,7 +62,7 @@ func TestRepetitionIsWrittenAsAProduct(t *testing.T) {
 	}
 }
 
-// What the rules are not about comes back as it is.
+// Programs without a place for a rule come back unchanged.
 func TestOthersAreLeftAlone(t *testing.T) {
 	for name, change := range map[string][]string{
 		"the terms have another use": {`"stablehlo.return"(%2, `, `"stablehlo.return"(%0, `},
@@ -173,39 +172,7 @@ func TestConvolutionsByWinogradsMethod(t *testing.T) {
 	}
 }
 
-// Which gradients by a kernel are taken in parts, and in how many.
-func TestGradientsInParts(t *testing.T) {
-	at := func(batch, side, in, out int) string {
-		return strings.NewReplacer("2x8x8x", fmt.Sprintf("%dx%dx%dx", batch, side, side),
-			"x128", fmt.Sprint("x", in), "x192", fmt.Sprint("x", out)).Replace(convolutionText)
-	}
-	for name, test := range map[string]struct {
-		code  string
-		parts int
-	}{
-		"large images":       {at(8, 32, 64, 64), 4},
-		"half as wide":       {at(64, 8, 64, 32), 4},
-		"wider":              {at(8, 32, 64, 96), 4},
-		"two images a part":  {at(8, 32, 64, 32), 4},
-		"parts of one size":  {at(9, 32, 64, 64), 3},
-		"no more than these": {at(64, 32, 64, 64), 16},
-		"at hand as it is":   {at(8, 16, 64, 64), 1},
-		"one image":          {at(1, 64, 64, 64), 1},
-		"few channels":       {at(8, 32, 3, 64), 1},
-		"few outputs":        {at(8, 32, 64, 3), 1},
-	} {
-		code, n := splitGradients([]byte(test.code))
-		if want := min(test.parts-1, 1); n != want {
-			t.Errorf("%s: %d are rewritten, want %d", name, n, want)
-		}
-		// One convolution of the text is not a gradient.
-		if got := strings.Count(string(code), "stablehlo.convolution") - 1; got != test.parts {
-			t.Errorf("%s: %d convolutions, want %d", name, got, test.parts)
-		}
-	}
-}
-
-// Whether an image's sums are taken by parts says nothing of how many images there are.
+// Whether an image's sums are taken by parts does not depend on the number of images.
 func TestBatchDoesNotDecide(t *testing.T) {
 	for _, batch := range []string{"1", "8", "64"} {
 		code := strings.ReplaceAll(normText, "<8x", "<"+batch+"x")
@@ -224,7 +191,7 @@ func written(rule func([]byte) ([]byte, int), code string) string {
 	return string(out)
 }
 
-// Every place that a rule has changed is counted.
+// ForCPU counts every place that a rule has changed.
 func TestPlacesAreCounted(t *testing.T) {
 	if _, n := ForCPU([]byte(normText)); n != 2 {
 		t.Errorf("%d places, want a sum and a repetition", n)
