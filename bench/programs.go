@@ -44,14 +44,13 @@ var programs = []struct {
 	{"sample-flight", newServed},                   // the same, asked of a server over a loopback connection
 	{"sample-35", newTrajectory("sample-35", 35)},  // sample in 35 evaluations
 	{"step-backprop", newStep(kernels.Backprop)},
-	{"step-finite-difference", newStep(kernels.FiniteDifference)},
 	{"step-loss", newStep(kernels.LossOnly)}, // a step without the schedule's gradient
 }
 
 // What the benchmarks measure where nothing else is asked for.
 var (
 	modelPrograms     = programNames()[:10]
-	estimatorPrograms = []string{"step-explicit", "step-backprop", "step-full", "step-finite-difference", "step-loss"}
+	estimatorPrograms = []string{"step-explicit", "step-backprop", "step-full", "step-loss"}
 )
 
 func programNames() []string {

@@ -46,7 +46,6 @@ func TestCostsOfStepsAreMultiplesOfTheNetworks(t *testing.T) {
 			6.5,
 			7,
 		},
-		{"frozen finite difference", kernels.TrainerConfig{Estimate: true, Mode: kernels.FiniteDifference}, 5.8, 6},
 	} {
 		cost, err := m.StepCost(c.cfg, n)
 		if err != nil {

@@ -19,7 +19,7 @@ type estimator struct {
 	mode    Mode
 	x0, eps *Node   // [B, H, W, C]
 	omega   *Node   // [B, J]
-	probes  []*Node // [B, H, W, C]; for Full and FiniteDifference
+	probes  []*Node // [B, H, W, C]; for Full
 	rng     *Node   // random state while training, else nil
 	train   []*Node // parameters whose gradient is wanted
 
@@ -60,7 +60,7 @@ func (e *estimator) build() (terms, gradients []*Node) {
 	switch e.mode {
 	case Backprop:
 		terms = append(terms, e.backprop(grads[0], grads[1:]))
-	case Explicit, Full, FiniteDifference:
+	case Explicit, Full:
 		terms = append(terms, e.transported(grads[0])...)
 	}
 	return terms, gradients
@@ -118,12 +118,7 @@ func (e *estimator) trace(b *Node) subspace.Scalars {
 		if e.in != nil {
 			q = e.sub.Mix(subspace.Scaled(e.in, z))
 		}
-		var h *Node
-		if e.mode == FiniteDifference {
-			h = e.difference(q)
-		} else {
-			h = graph.Gradient(graph.ReduceAllSum(graph.Mul(b, q)), e.y)[0]
-		}
+		h := graph.Gradient(graph.ReduceAllSum(graph.Mul(b, q)), e.y)[0]
 		t := subspace.Dots(e.sub.Split(h), z).Times(e.in)
 		if sum == nil {
 			sum = t
@@ -134,22 +129,6 @@ func (e *estimator) trace(b *Node) subspace.Scalars {
 		}
 	}
 	return sum.Each(func(v *Node) *Node { return graph.MulScalar(v, 0.5/float64(len(e.probes))) })
-}
-
-// difference returns ∇_y⟨b, q⟩ as ( b(y+δq) − b(y−δq) ) / 2δ, which is exact up
-// to δ². The step δ = 0.01 √(min_j g_j + σ_d²) is one per cent of the scale on
-// which the flow changes. Both sides see the same dropout.
-func (e *estimator) difference(q *Node) *Node {
-	least := e.gs[0]
-	for _, v := range e.gs[1:] {
-		least = graph.Min(least, v)
-	}
-	step := graph.MulScalar(graph.Sqrt(graph.AddScalar(least, e.sigma*e.sigma)), 1e-2)
-	side := func(sign float64) *Node {
-		y := graph.Add(e.y, graph.MulScalar(graph.Mul(step, q), sign))
-		return graph.Gradient(graph.ReduceAllSum(graph.Mul(e.u, e.apply(y, e.rng))), y)[0]
-	}
-	return graph.Div(graph.MulScalar(graph.Sub(side(1), side(-1)), 0.5), step)
 }
 
 // conditioned lists the nodes through which g conditions the network itself.

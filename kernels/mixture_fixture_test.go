@@ -99,11 +99,6 @@ func TestMixtureFixture(t *testing.T) {
 		}
 		_, a, b = auto.Assemble(c.g, c.gdot, weight)
 		expect(t, name+" dtheta, backprop", c.dtheta(a, b), c.F64(name+"_dtheta_finite_difference"), 1e-6)
-
-		in.Mode = kernels.FiniteDifference
-		fd := estimate64(t, c.m, c.w, in)
-		expect(t, name+" implicit 1, finite difference", fd.Implicit1, full.Implicit1, 1e-3)
-		expect(t, name+" implicit 2, finite difference", fd.Implicit2, full.Implicit2, 1e-12)
 	}
 }
 

@@ -18,16 +18,13 @@ const (
 	// Explicit is the explicit terms alone: unbiased only at the optimal
 	// network. A diagnostic.
 	Explicit Mode = "explicit"
-	// FiniteDifference is Full with the Hessian-vector product by a central
-	// difference of two more reverse passes.
-	FiniteDifference Mode = "finite-difference"
 	// LossOnly is |P_j r|² and no derivative: for measuring the loss. It is not
 	// among the estimator's modes that a user may name.
 	LossOnly Mode = "loss"
 )
 
 // Modes lists the names of the estimator's modes.
-var Modes = []string{string(Auto), string(Full), string(Backprop), string(Explicit), string(FiniteDifference)}
+var Modes = []string{string(Auto), string(Full), string(Backprop), string(Explicit)}
 
 // ParseMode returns the mode of that name; "" is Auto.
 func ParseMode(name string) (Mode, error) {
@@ -41,4 +38,4 @@ func ParseMode(name string) (Mode, error) {
 }
 
 // probed reports whether a mode needs probes.
-func (m Mode) probed() bool { return m == Full || m == FiniteDifference }
+func (m Mode) probed() bool { return m == Full }

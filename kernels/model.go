@@ -136,9 +136,6 @@ func (m *Model) Resolve(mode Mode) (Mode, error) {
 	}
 	mode, err := ParseMode(string(mode))
 	switch {
-	case mode == FiniteDifference && m.at == BFloat16:
-		return mode, inputf("mode",
-			"must not be finite-difference at precision bfloat16, whose rounding drowns it; choose full, or float32")
 	case err != nil || mode != Auto:
 		return mode, err
 	case m.SeesAll():

@@ -99,9 +99,9 @@ func TestDevicesAreParts(t *testing.T) {
 			cfg: kernels.TrainerConfig{TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probes: 2},
 		},
 		{
-			name: "finite difference", net: toy{ratios: 2}, basis: toyBasis(t, 3),
+			name: "full, by probes on the sphere", net: toy{ratios: 2}, basis: toyBasis(t, 3),
 			cfg: kernels.TrainerConfig{
-				TrainNetwork: true, Estimate: true, Mode: kernels.FiniteDifference, Probe: kernels.Sphere,
+				TrainNetwork: true, Estimate: true, Mode: kernels.Full, Probe: kernels.Sphere,
 			},
 		},
 		{

@@ -120,7 +120,7 @@ const (
 // termsOf lists the terms that a mode computes.
 func termsOf(mode Mode) []int {
 	switch mode {
-	case Full, FiniteDifference:
+	case Full:
 		return []int{termResidual, termExplicitX, termImplicit1, termImplicit2, termImplicit3}
 	case Explicit:
 		return []int{termResidual, termExplicitX}

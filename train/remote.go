@@ -51,14 +51,9 @@ func NewRemote(cfg Config, samples passes.Samples, src Sources, by passes.Asker)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case cfg.stopsBy(StopEnergy):
+	if cfg.stopsBy(StopEnergy) {
 		return nil, setting.Errorf("early_stop", "must be none or noise for a network that is not on the device, got %s",
 			cfg.EarlyStop)
-	case kernels.Mode(cfg.Estimator) == kernels.FiniteDifference:
-		return nil, setting.Errorf("estimator",
-			"must be full, backprop or explicit for a network that is not on the device; full has the terms of "+
-				"finite-difference, however they are computed")
 	}
 	if err := samples.Check(); err != nil {
 		return nil, err

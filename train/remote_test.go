@@ -171,7 +171,6 @@ func TestRemoteSettings(t *testing.T) {
 		of    func(*passes.Samples)
 	}{
 		{"early_stop", Config{EarlyStop: StopEnergy}, nil},
-		{"estimator", Config{Estimator: "finite-difference"}, nil},
 		{"images", Config{}, func(s *passes.Samples) { s.Images, s.Counts = 0, nil }},
 		{"counts", Config{}, func(s *passes.Samples) { s.Counts = []int{9, -1} }},
 		{"counts", Config{}, func(s *passes.Samples) { s.Counts = []int{4, 5} }},

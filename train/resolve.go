@@ -160,13 +160,8 @@ func (c Config) checkNames() error {
 	if _, err := kernels.ParseMode(c.Estimator); err != nil {
 		return setting.OneOf("estimator", c.Estimator, kernels.Modes...)
 	}
-	switch at, err := kernels.ParsePrecision(c.Precision); {
-	case err != nil:
+	if _, err := kernels.ParsePrecision(c.Precision); err != nil {
 		return setting.OneOf("precision", c.Precision, kernels.Precisions...)
-	case at == kernels.BFloat16 && kernels.Mode(c.Estimator) == kernels.FiniteDifference:
-		return setting.Errorf("estimator",
-			"must not be finite-difference in bfloat16, whose rounding drowns the differences; choose full, or the precision "+
-				"float32")
 	}
 	return c.checkInit()
 }

@@ -95,7 +95,7 @@ FIELDS = {
     "ScheduleGradient": """
         schedule: str | Mapping[str, Any], required. Name of the schedule.
         model: str, required. Name of the model.
-        mode: str, default auto. Of the estimator: auto, full, backprop, explicit, finite-difference.
+        mode: str, default auto. Of the estimator: auto, full, backprop, explicit.
         c: float, default 1. Of the weight ġ²/(g(c+g)).
     """,
     "RemoteSchedule": """

@@ -23,7 +23,7 @@ func (r *Denoise) Validate() error {
 }
 
 // Modes lists the estimators of the schedule's gradient.
-var Modes = []string{"auto", "full", "backprop", "explicit", "finite-difference"}
+var Modes = []string{"auto", "full", "backprop", "explicit"}
 
 // ScheduleGradient estimates the gradient of the trajectory loss with respect to a schedule.
 //
