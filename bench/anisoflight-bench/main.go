@@ -2,11 +2,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/anisoflight/anisoflight/bench"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 func main() {
+	if err := device.PreloadAllocator(); err != nil {
+		fmt.Fprintln(os.Stderr, "warning:", err)
+	}
 	os.Exit(bench.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
