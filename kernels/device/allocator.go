@@ -13,6 +13,10 @@ import (
 // allocatorFile is the library of the wheel cmeel-mimalloc, from site-packages.
 const allocatorFile = "cmeel.prefix/lib/libmimalloc.so.3"
 
+// allocatorDelay makes mimalloc keep freed memory for ten seconds. After its default of one second a server that is busy
+// with something else between two runs would map the memory again.
+const allocatorDelay, allocatorDelayMS = "MIMALLOC_PURGE_DELAY", "10000"
+
 // PreloadAllocator makes mimalloc this process's allocator if the wheel cmeel-mimalloc is installed next to a plugin and
 // LD_PRELOAD is not set: it replaces the process by a new one of the same command line, with LD_PRELOAD set. So call it
 // before anything else.
@@ -29,7 +33,11 @@ func PreloadAllocator() error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Exec(self, os.Args, append(os.Environ(), "LD_PRELOAD="+library)); err != nil {
+	env := append(os.Environ(), "LD_PRELOAD="+library)
+	if os.Getenv(allocatorDelay) == "" {
+		env = append(env, allocatorDelay+"="+allocatorDelayMS)
+	}
+	if err := syscall.Exec(self, os.Args, env); err != nil {
 		return fmt.Errorf("starting again with LD_PRELOAD=%s: %w", library, err)
 	}
 	return nil
