@@ -100,3 +100,14 @@ func RowOf(values []float64) (Row, error) {
 	}
 	return r, nil
 }
+
+// StoredRows returns stored rows. One that is no row ends the resumption of its run, but not the reading of the rest.
+func StoredRows(stored [][]float64) []Row {
+	var rows []Row
+	for _, values := range stored {
+		if row, err := RowOf(values); err == nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
@@ -75,6 +74,6 @@ func (e *Engine) saveModel(ctx context.Context, req api.SaveModel) (any, error) 
 		return nil, err
 	}
 	info := made.Describe()
-	info.Warning = strings.TrimSpace(r.Note() + " " + r.Stale())
+	info.Warning = r.Warning(ctx)
 	return info, nil
 }

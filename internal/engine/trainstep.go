@@ -40,7 +40,7 @@ func (e *Engine) prepareTrainStep(_ context.Context, req api.TrainStep) (*api.Jo
 				}
 			}()
 			for i := range req.Steps {
-				if err := r.TakeStep(ctx, r.Step, emit, int64(i+1), int64(req.Steps)); err != nil {
+				if err := r.TakeStep(ctx, nil, nil, emit, int64(i+1), int64(req.Steps)); err != nil {
 					return err
 				}
 			}
@@ -209,5 +209,5 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	}
 	defer s.rest()
 	s.steps++
-	return s.r.TakeStep(ctx, func(ctx context.Context) error { return s.r.StepOn(ctx, images, labels) }, emit, s.steps, -1)
+	return s.r.TakeStep(ctx, images, labels, emit, s.steps, -1)
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -11,6 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
 // Schedule is a schedule with what travels with it.
@@ -85,4 +89,111 @@ func addSchedule(files map[string][]byte, s *schedule.Schedule, b *basis.Basis) 
 		files[basisFile] = out
 	}
 	return nil
+}
+
+// vectorsPrefix heads the tensors of a basis file: one [k, H, W] of float64 for each
+// label, −1 for a shared basis, or for the labels of a cluster with commas between.
+const vectorsPrefix = "vectors."
+
+// EncodeBasis returns the safetensors file of a basis that has vectors.
+func EncodeBasis(b *basis.Basis) ([]byte, error) {
+	groups := b.Groups()
+	if groups == nil {
+		groups = [][]int{{basis.Shared}}
+	}
+	f := &safetensors.File{}
+	for _, labels := range groups {
+		v, err := b.Vectors(labels[0])
+		if err != nil {
+			return nil, err
+		}
+		shape := []int{len(v) / (b.H() * b.W()), b.H(), b.W()}
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s(vectorsPrefix+joinLabels(labels), shape, v))
+	}
+	return encode(f)
+}
+
+func joinLabels(labels []int) string {
+	text := make([]string, len(labels))
+	for i, label := range labels {
+		text[i] = strconv.Itoa(label)
+	}
+	return strings.Join(text, ",")
+}
+
+func splitLabels(text string) (labels []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		label, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, err
+		}
+		labels = append(labels, label)
+	}
+	return labels, nil
+}
+
+// DecodeBasis reads what EncodeBasis wrote; the vectors must be orthonormal. What
+// cannot be used is an *[Error].
+func DecodeBasis(b []byte) (*basis.Basis, error) {
+	f, err := safetensors.Decode(b)
+	if err != nil {
+		return nil, inFile(basisFile, err)
+	}
+	fail := func(tensor, msg string) error { return &Error{File: basisFile, Tensor: tensor, Msg: msg} }
+	var clusters [][]int
+	var vectors [][][]float64
+	var size []int // [H, W]
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		text, ok := strings.CutPrefix(t.Name, vectorsPrefix)
+		labels, err := splitLabels(text)
+		if !ok || err != nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
+			return nil, fail(t.Name, "is not the vectors [k, H, W] of labels")
+		}
+		if size == nil {
+			size = t.Shape[1:]
+		}
+		if !slices.Equal(size, t.Shape[1:]) {
+			return nil, fail(t.Name, "is made for another image size than the one before")
+		}
+		values, err := t.Float64s()
+		if err != nil {
+			return nil, inFile(basisFile, err)
+		}
+		clusters = append(clusters, labels)
+		vectors = append(vectors, slices.Collect(slices.Chunk(values, size[0]*size[1])))
+	}
+	if size == nil {
+		return nil, fail("", "it holds no vectors")
+	}
+	out, err := basis.Clusters(size[0], size[1], clusters, vectors)
+	return out, inFile(basisFile, err)
+}
+
+// SaveBasis writes a basis that has vectors as the folder dir, in place of what is there if replace is true, which
+// appears whole or not at all.
+func SaveBasis(dir string, b *basis.Basis, replace bool) error {
+	file, err := EncodeBasis(b)
+	if err != nil {
+		return err
+	}
+	return writeFolder(dir, map[string][]byte{basisFile: file}, replace)
+}
+
+// LoadBasis reads what SaveBasis wrote. What is missing or cannot be used is an *[Error].
+func LoadBasis(dir string) (*basis.Basis, error) {
+	return readFolder(dir, func(folder *atomicdir.Stored) (b *basis.Basis, err error) {
+		err = basisPart(basisFile, &b, false).read(folder)
+		return b, err
+	})
+}
+
+func basisPart(name string, basis **basis.Basis, optional bool) part {
+	return part{name, optional, func(b []byte) (err error) { *basis, err = DecodeBasis(b); return err }}
+}
+
+func encode(f *safetensors.File) ([]byte, error) {
+	var out bytes.Buffer
+	err := safetensors.Write(&out, f)
+	return out.Bytes(), err
 }

@@ -3,12 +3,17 @@ package checkpoint
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -120,4 +125,262 @@ func (f *sidecarFile) labels(what string) (labels, size []int, err error) {
 func hashOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// FittedFile is that of fitted coefficients. Its tensors, all of float64, are the nodes and, of
+// each step, the weights in the coordinates of the schedule's statistics:
+//
+//	sigma  [N + 1]  noise levels, decreasing
+//	alpha  [N, d]
+//	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
+var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
+
+func writeFitted(s *solver.Fitted) *safetensors.File {
+	n, d, h := len(s.Alpha), len(s.Alpha[0]), 0
+	for _, stage := range s.Beta {
+		for _, beta := range stage {
+			h = max(h, len(beta))
+		}
+	}
+	flat := make([]float64, n*d*h)
+	for i, stage := range s.Beta {
+		for f, beta := range stage {
+			copy(flat[(i*d+f)*h:], beta)
+		}
+	}
+	return &safetensors.File{Tensors: []safetensors.Tensor{
+		safetensors.FromFloat64s("sigma", []int{n + 1}, s.Sigma),
+		safetensors.FromFloat64s("alpha", []int{n, d}, slices.Concat(s.Alpha...)),
+		safetensors.FromFloat64s("beta", []int{n, d, h}, flat),
+	}}
+}
+
+func readFitted(f *sidecarFile) (*solver.Fitted, error) {
+	t := f.Lookup("beta")
+	if t == nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
+		return nil, f.failf("beta", "must be there, of three dimensions")
+	}
+	n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
+	var values [3][]float64
+	for i, tensor := range []struct {
+		name  string
+		shape []int
+	}{{"sigma", []int{n + 1}}, {"alpha", []int{n, d}}, {"beta", []int{n, d, h}}} {
+		var err error
+		if values[i], err = f.float64s(tensor.name, tensor.shape...); err != nil {
+			return nil, err
+		}
+		for _, x := range values[i] {
+			if x-x != 0 {
+				return nil, f.failf(tensor.name, "must be finite")
+			}
+		}
+	}
+	out := &solver.Fitted{Sigma: values[0]}
+	for i := range n {
+		out.Alpha = append(out.Alpha, values[1][i*d:(i+1)*d])
+		out.Beta = append(out.Beta, slices.Collect(slices.Chunk(values[2][i*d*h:(i+1)*d*h], h)))
+	}
+	return out, nil
+}
+
+// StartFile is that of a start. Its metadata say how it was estimated, and through which
+// normalization the data were seen where they have one; its tensors, all of
+// float64 but images, are of each label, −1 for all images:
+//
+//	mean.LABEL      [H, W, C]     μ
+//	images.LABEL    [1] int64     that it was estimated from, 0 for unknown
+//	variance.LABEL  [H, W, C]     along the frequencies (u, v) of the orthonormal DCT-II and
+//	                              the axes k of the channels there
+//	axes.LABEL      [H, W, C, C]  axis k of frequency (u, v) in the channels; without it the
+//	                              channels are the axes
+//
+// or, for components, in place of the last two
+//
+//	variance.LABEL  [r]           along the vectors
+//	vectors.LABEL   [r, H, W, C]  orthonormal
+//	rest.LABEL      [1]           variance along every other direction
+var StartFile = Sidecar[start.Start]{"start.safetensors", "anisoflight-start", writeStart, readStart}
+
+func writeStart(s *start.Start) *safetensors.File {
+	set := s.Settings()
+	f := &safetensors.File{Metadata: map[string]string{
+		"covariance": set.Covariance, "shrinkage": strconv.FormatFloat(set.Shrinkage, 'g', -1, 64),
+	}}
+	if set.Rank > 0 {
+		f.Metadata["rank"] = strconv.Itoa(set.Rank)
+	}
+	if set.Units != nil {
+		f.Metadata["normalization"] = set.Units.String()
+	}
+	if set.Cuts != nil {
+		f.Metadata["cuts"] = joinLabels(set.Cuts)
+	}
+	h, w, c := s.Size()
+	for _, label := range append([]int{start.Shared}, s.Labels()...) {
+		l, of := s.Law(label), "."+strconv.Itoa(label)
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("mean"+of, []int{h, w, c}, l.Mean),
+			safetensors.FromInt64s("images"+of, []int{1}, []int64{l.Images}))
+		if l.Vectors != nil {
+			r := len(l.Variance)
+			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("variance"+of, []int{r}, l.Variance),
+				safetensors.FromFloat64s("vectors"+of, []int{r, h, w, c}, l.Vectors),
+				safetensors.FromFloat64s("rest"+of, []int{1}, []float64{l.Rest}))
+			continue
+		}
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("variance"+of, []int{h, w, c}, l.Variance))
+		if l.Axes != nil {
+			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, []int{h, w, c, c}, l.Axes))
+		}
+	}
+	return f
+}
+
+func readStart(f *sidecarFile) (*start.Start, error) {
+	set, err := startSettings(f.Metadata)
+	if err != nil {
+		return nil, f.failf("", "has metadata that cannot be read")
+	}
+	labels, size, err := f.labels("mean")
+	if err != nil {
+		return nil, err
+	}
+	laws := map[int]*start.Law{}
+	for _, label := range labels {
+		if laws[label], err = f.law(size, "."+strconv.Itoa(label)); err != nil {
+			return nil, err
+		}
+	}
+	return start.New(set, laws)
+}
+
+func startSettings(meta map[string]string) (set start.Settings, err error) {
+	set.Covariance = meta["covariance"]
+	if set.Shrinkage, err = strconv.ParseFloat(meta["shrinkage"], 64); err != nil {
+		return set, err
+	}
+	if text := meta["rank"]; text != "" {
+		if set.Rank, err = strconv.Atoi(text); err != nil {
+			return set, err
+		}
+	}
+	if text := meta["normalization"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &set.Units); err != nil {
+			return set, err
+		}
+	}
+	if text := meta["cuts"]; text != "" {
+		set.Cuts, err = splitLabels(text)
+	}
+	return set, err
+}
+
+// law reads the tensors of a label. Laws check their values themselves.
+func (f *sidecarFile) law(size []int, of string) (*start.Law, error) {
+	l := &start.Law{H: size[0], W: size[1], C: size[2]}
+	var err error
+	if l.Mean, err = f.float64s("mean"+of, size...); err != nil {
+		return nil, err
+	}
+	shape := size
+	if t := f.Lookup("vectors" + of); t != nil && len(t.Shape) > 0 {
+		shape = t.Shape[:1]
+		if l.Vectors, err = f.float64s(t.Name, append(slices.Clone(shape), size...)...); err != nil {
+			return nil, err
+		}
+		rest, err := f.float64s("rest"+of, 1)
+		if err != nil {
+			return nil, err
+		}
+		l.Rest = rest[0]
+	}
+	if l.Variance, err = f.float64s("variance"+of, shape...); err != nil {
+		return nil, err
+	}
+	if f.Lookup("axes"+of) != nil {
+		if l.Axes, err = f.float64s("axes"+of, append(slices.Clone(size), size[2])...); err != nil {
+			return nil, err
+		}
+	}
+	if t := f.Lookup("images" + of); t != nil {
+		images, err := t.Int64s()
+		if err != nil || len(images) != 1 || images[0] < 0 {
+			return nil, f.failf(t.Name, "must be one number that is not negative")
+		}
+		l.Images = images[0]
+	}
+	return l, nil
+}
+
+// StatisticsFile is that of a denoiser's statistics. Its tensors, all of float64, are the noise
+// levels and, of each label, −1 for all images:
+//
+//	sigma           [P]           σ, increasing
+//	gain.LABEL      [P, H, W, C]  q = E (D − x_0)²/σ² along the frequencies (u, v) of the
+//	                              orthonormal DCT-II and the axes k of the channels there
+//	variance.LABEL  [H, W, C]     of the data, along the same
+//	axes.LABEL      [H, W, C, C]  axis k of frequency (u, v) in the channels; without it the
+//	                              channels are the axes
+var StatisticsFile = Sidecar[local.Statistics]{
+	"statistics.safetensors", "anisoflight-statistics", writeStatistics, readStatistics,
+}
+
+func writeStatistics(s *local.Statistics) *safetensors.File {
+	h, w, c := s.Dims()
+	sigma := s.Sigma()
+	f := &safetensors.File{
+		Tensors: []safetensors.Tensor{safetensors.FromFloat64s("sigma", []int{len(sigma)}, sigma)},
+	}
+	labels := s.Labels()
+	if labels == nil {
+		labels = []int{basis.Shared}
+	}
+	for r, label := range labels {
+		row, of := s.At(r), "."+strconv.Itoa(label)
+		f.Tensors = append(f.Tensors,
+			safetensors.FromFloat64s("gain"+of, []int{len(sigma), h, w, c}, slices.Concat(row.Gain...)),
+			safetensors.FromFloat64s("variance"+of, []int{h, w, c}, row.Variance))
+		if row.Axes != nil {
+			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+of, []int{h, w, c, c}, row.Axes))
+		}
+	}
+	return f
+}
+
+func readStatistics(f *sidecarFile) (*local.Statistics, error) {
+	labels, size, err := f.labels("variance")
+	if err != nil {
+		return nil, err
+	}
+	t := f.Lookup("sigma")
+	if t == nil || len(t.Shape) != 1 || size == nil {
+		return nil, f.failf("sigma", "and the variance of a label must be there")
+	}
+	sigma, err := f.float64s("sigma", t.Shape...)
+	if err != nil {
+		return nil, err
+	}
+	var rows []local.Row
+	for _, label := range labels {
+		of := "." + strconv.Itoa(label)
+		var row local.Row
+		if row.Variance, err = f.float64s("variance"+of, size...); err != nil {
+			return nil, err
+		}
+		gain, err := f.float64s("gain"+of, append([]int{len(sigma)}, size...)...)
+		if err != nil {
+			return nil, err
+		}
+		row.Gain = slices.Collect(slices.Chunk(gain, max(len(row.Variance), 1)))
+		if f.Lookup("axes"+of) != nil {
+			if row.Axes, err = f.float64s("axes"+of, append(slices.Clone(size), size[2])...); err != nil {
+				return nil, err
+			}
+		}
+		rows = append(rows, row)
+	}
+	if slices.Equal(labels, []int{basis.Shared}) {
+		labels = nil
+	}
+	return local.New(size[0], size[1], size[2], labels, sigma, rows)
 }

@@ -276,13 +276,9 @@ func (w *work) took(row train.Row) {
 // keep stores the schedule as it stands.
 func (w *work) keep() (*api.ScheduleInfo, error) {
 	cfg, rows := w.learn.Config(), w.learn.Rows()
-	values := make([][]float64, len(rows))
-	for i, row := range rows {
-		values[i] = row.Values()
-	}
 	last := rows[len(rows)-1]
 	p := schedule.Provenance{Kind: "learned", Stage: cfg.Stage, Steps: last.Step, Kimg: last.Kimg, Seed: &cfg.Seed}
-	p.EnergyBefore, p.EnergyAfter = runs.Energies(values)
+	p.EnergyBefore, p.EnergyAfter = runs.Energies(rows)
 	s, dense := w.learn.Schedule()
 	return w.store(s, dense, p)
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
@@ -28,7 +30,7 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	if cfg.Precision == "" {
 		cfg.Precision = string(s.cfg.Precision)
 	}
-	if err := s.free(req); err != nil { // before the work; asked again below
+	if err := s.free(req); err != nil { // before the work, and again below
 		return nil, err
 	}
 	src, err := s.sources(ctx, cfg, progress)
@@ -40,31 +42,31 @@ func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.
 	if err := s.free(req); err != nil {
 		return nil, err
 	}
-	training, err := train.New(cfg, src)
+	fresh, err := train.New(cfg, src)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.placed(ctx, req, training, creationNotes(training.Config(), src))
+	r, err := s.place(ctx, req, fresh, creationNotes(fresh.Config(), src))
 	if err != nil {
-		training.Close()
+		fresh.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
-// placed stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
-func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Run, notes []string) (*Run, error) {
-	cfg := training.Config()
+// place stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
+func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, notes []string) (*Run, error) {
+	cfg := fresh.Config()
 	config, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
 	}
 	r := s.newRun(req.Name, status{
-		State: Created, Created: time.Now().UTC(), Memory: memoryOf(training), Parameters: training.ParamCount(),
+		State: Created, Created: time.Now().UTC(), Memory: memoryOf(fresh), Parameters: fresh.ParamCount(),
 		Notes: notes,
 	}, cfg, config)
-	r.train, r.read, r.files = training, true, api.Integrity{State: api.Checked}
-	state, err := training.State(ctx)
+	r.training, r.rowsRead, r.files = fresh, true, api.Integrity{State: api.Checked}
+	state, err := fresh.State(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +85,14 @@ func (s *Runs) placed(ctx context.Context, req api.CreateRun, training *train.Ru
 			return err
 		}
 		r.keeper.cost, r.keeper.ended = time.Since(began), time.Now()
+		r.begin()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.runs[req.Name] = r
 		return nil
 	}
 	if old, _ := s.Named(req.Name); old != nil {
-		return r, s.replaced(ctx, old, place)
+		return r, old.replace(ctx, place)
 	}
 	return r, place()
 }
@@ -173,12 +176,66 @@ func (s *Runs) familyBasis(
 	}
 	d, _ := basis.Lookup(family.Basis)
 	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
-		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg,
-			src), Progress: api.Sparsely(progress),
+		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg, src),
+		Progress: api.Sparsely(progress),
 	})
 	var field *setting.Error
 	if errors.As(err, &field) && field.Field == "k" {
 		err = &setting.Error{Field: "family.k", Msg: field.Msg}
 	}
 	return b, err
+}
+
+// resolved fills in what defaults to constants, and names the first field that is missing or wrong, before any work.
+func resolved(cfg train.Config) (train.Config, error) {
+	for _, f := range []struct{ name, value string }{{"stage", cfg.Stage}, {"dataset", cfg.Dataset}} {
+		if f.value == "" {
+			return cfg, api.Errorf(api.BadRequest, "%s is missing", f.name)
+		}
+	}
+	return cfg.Resolve()
+}
+
+// networkOf returns a run's network; nil where it cannot be told, which is said where the run is made.
+func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
+	if src.Model != nil {
+		return src.Model.Net
+	}
+	net, err := checkpoint.ParseNetwork(cfg.Network)
+	if err != nil {
+		return nil
+	}
+	return net
+}
+
+// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
+func classesOf(cfg train.Config, src train.Sources) int {
+	if net := networkOf(cfg, src); net != nil {
+		return net.Shape().Labels
+	}
+	return 0
+}
+
+// creationNotes returns sentences on what a new run leaves out or cannot learn well.
+func creationNotes(cfg train.Config, src train.Sources) []string {
+	var out []string
+	known := classesOf(cfg, src)
+	if classes := src.Dataset.Classes(); src.Dataset.HasLabels() && classes > 0 {
+		switch {
+		case known == 0:
+			out = append(out, fmt.Sprintf("label_dim is 0 and the dataset has %d classes: labels are ignored; "+
+				"give label_dim %d for a network that knows them", classes, classes))
+		case cfg.Model == "" && known > classes:
+			out = append(out, fmt.Sprintf("label_dim is %d and the dataset has %d classes: labels from %d on are never "+
+				"trained, and are drawn where samples name no labels; give label_dim %d", known, classes, classes, classes))
+		}
+	}
+	frozen := cfg.TrainNetwork != nil && !*cfg.TrainNetwork
+	isotropic := src.Model != nil && (src.Model.Schedule == nil || src.Model.Schedule.J() == 1)
+	if frozen && isotropic && cfg.Family.Basis != "none" {
+		out = append(out, fmt.Sprintf("the network of the model %q is frozen and was never trained on noise that "+
+			"differs by subspace: a schedule of several subspaces leads it where it knows nothing; leave train_network out, or "+
+			"take a family of basis none", cfg.Model))
+	}
+	return out
 }

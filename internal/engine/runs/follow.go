@@ -26,27 +26,26 @@ const (
 	agreeRead          // and all have read it
 )
 
-// join waits until the other processes have read a run that is about to be started, and compares what all have. The
-// caller owns the training, which is open.
+// join waits until the other processes have read a run that is about to be started, and compares what all have. It
+// is a part of a command of the owner; the training is open.
 func (s *Runs) join(ctx context.Context, r *Run) error {
 	w := s.cfg.World
 	if w == nil {
 		return nil
 	}
-	if s.joined {
+	if s.joined.Swap(true) {
 		return api.Errorf(api.RunNotRunnable, "Several processes train one run, once")
 	}
-	s.joined = true
 	for _, at := range []uint64{agreeStored, agreeRead} {
 		if err := w.Agree(ctx, at, nil); err != nil {
 			return err
 		}
 	}
-	return compare(ctx, w, s.cfg.Version, r.name, r.train)
+	return compare(ctx, w, s.cfg.Version, r.name, r.training)
 }
 
 // compare compares what has to be the same for all.
-func compare(ctx context.Context, w *processes.World, version, name string, t *train.Run) error {
+func compare(ctx context.Context, w *processes.World, version, name string, t training) error {
 	return w.Compare(ctx, append([]processes.Fact{{Name: "version", Value: version}, {Name: "run", Value: name}},
 		t.Facts()...))
 }

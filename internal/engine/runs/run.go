@@ -1,172 +1,187 @@
 package runs
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/batch"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/train"
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Run is one training run. Whoever holds own steps it: the background goroutine for one step at a time, or a TrainStep
-// request. Everything else about it is behind mu.
+// Run is one training run. One goroutine, its owner, has everything of it that changes: it carries out commands one
+// after the other and publishes a snapshot after each. All others send commands and read snapshots.
 type Run struct {
-	of     *Runs
-	name   string
-	folder string
-	stage  string
-	data   string          // name of its data set
-	config json.RawMessage // with every default resolved
+	runs    *Runs
+	name    string
+	folder  string
+	stage   string
+	dataset string
+	config  json.RawMessage // with every default resolved
 
-	own        chan struct{} // holds one token while nobody owns the training
-	train      *train.Run    // guarded by own; nil until first needed and after the end
-	statusFile sync.Mutex    // held by whoever writes status.json
+	commands chan command
+	snapshot atomic.Pointer[snapshot]
+	turn     chan struct{} // one token, for whoever is about to take a step: a run uses one slot of the device at most
+	ended    chan struct{} // closed when the owner has ended
 
-	mu       sync.Mutex
-	keeper   keeper
+	// The owner's alone.
+	training training // nil until it is first needed and after the end
 	status   status
+	next     *status // what the status becomes once the state is stored; nil: it stays what it is
 	files    api.Integrity
-	note     string  // what whoever uses the run next is told
-	end      *status // what the status becomes once the state is stored; nil: it is what it is
 	step     int64
 	kimg     float64
-	rows     [][]float64 // in the order of train.RowColumns
-	read     bool        // rows holds what was stored, too
+	rows     []train.Row // shared with training; never written to again
+	rowsRead bool        // rows begins with the run's first step
+	untold   []string    // warnings that nobody has been told
 	stepping int         // TrainStep requests under way
-	changed  chan struct{}
-	stop     context.CancelCauseFunc // of the background goroutine; nil while there is none
-	ended    chan struct{}           // closed when that goroutine has ended
+	work     *work       // in the background; nil while there is none
+	keeper   keeper
+	retired  bool // deleted, replaced or closed: the owner ends
+}
+
+// training is what a run steps: a [*train.Run].
+type training interface {
+	Step(context.Context) (train.Row, error)
+	StepOn(ctx context.Context, images []float32, labels []int32) (train.Row, error)
+	Rows(from int) []train.Row
+	State(context.Context) (*checkpoint.Run, error)
+	Model(context.Context) (*checkpoint.Model, error)
+	Config() train.Config
+	Memory() train.Memory
+	ParamCount() int
+	Best() *train.Best
+	Damage() error
+	Facts() []processes.Fact
+	Close()
+}
+
+// command is what the owner is asked to do; its error is sent to done.
+type command struct {
+	do   func() error
+	done chan<- error
+}
+
+// snapshot is a run between two commands. It is immutable.
+type snapshot struct {
+	status     status
+	files      api.Integrity
+	step       int64
+	kimg       float64
+	rows       []train.Row
+	rowsRead   bool
+	stepping   int
+	work       *work
+	storedStep int64
+	storeError string
+	replaced   chan struct{} // closed when another snapshot takes its place
+}
+
+// live is the owner. It ends when the run is retired.
+func (r *Run) live() {
+	defer close(r.ended)
+	for !r.retired {
+		select {
+		case c := <-r.commands:
+			err := safely.Do(c.do)
+			r.publish()
+			c.done <- err
+		case result := <-r.keeper.written:
+			r.stored(result)
+			r.publish()
+		case <-r.due():
+			r.store(nil)
+			r.publish()
+		}
+	}
+}
+
+// do has the owner call f, between two other commands, and returns its error. The end of ctx ends the waiting for that
+// moment, not f.
+func (r *Run) do(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	select {
+	case r.commands <- command{f, done}:
+		return <-done
+	case <-r.ended:
+		return r.notRunnable("deleted")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publish replaces the snapshot and wakes those who wait for it.
+func (r *Run) publish() {
+	last := r.snapshot.Swap(&snapshot{
+		status: r.status, files: r.files, step: r.step, kimg: r.kimg, rows: r.rows, rowsRead: r.rowsRead,
+		stepping: r.stepping, work: r.work, storedStep: r.keeper.step, storeError: r.keeper.storeError(),
+		replaced: make(chan struct{}),
+	})
+	if last != nil {
+		close(last.replaced)
+	}
 }
 
 // Name returns the run's name.
 func (r *Run) Name() string { return r.name }
 
 // Dataset returns the name of its data set.
-func (r *Run) Dataset() string { return r.data }
+func (r *Run) Dataset() string { return r.dataset }
 
-// take waits for the token of a channel.
-func take(ctx context.Context, tokens chan struct{}) error {
-	select {
-	case <-tokens:
+func (r *Run) notRunnable(what string) *api.Error {
+	return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, what)
+}
+
+// readable refuses a run of which nothing can be read.
+func (r *Run) readable() error {
+	s := r.snapshot.Load().status
+	if s.State != Broken {
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return api.Errorf(api.Damaged, "The run %q is broken: %s", r.name, s.Error).
+		WithHint("End the server and put the state before in its place by anisoflight fsck --repair, or delete the run.")
 }
 
-// give returns a token.
-func give(tokens chan struct{}) { tokens <- struct{}{} }
-
-// acquire makes the caller the owner of the training.
-func (r *Run) acquire(ctx context.Context) error { return take(ctx, r.own) }
-
-func (r *Run) disown() { give(r.own) }
-
-// update changes the run under its lock and wakes those who watch it.
-func (r *Run) update(f func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f()
-	close(r.changed)
-	r.changed = make(chan struct{})
+// state returns the run's state. A run that TrainStep requests step is running, so that one that is created or paused
+// can be started.
+func (s *snapshot) state() string {
+	if s.stepping > 0 && (s.status.State == Created || s.status.State == Paused) {
+		return Running
+	}
+	return s.status.State
 }
 
-// add notes a finished step.
-func (r *Run) add(row train.Row) {
-	r.update(func() {
-		r.rows = append(r.rows, row.Values())
-		r.step, r.kimg = row.Step, row.Kimg
-		if r.status.Noisy != "" {
-			return
-		}
-		if r.status.Noisy = noisy(r.rows); r.status.Noisy != "" {
-			r.note = strings.TrimSpace(r.note + " " + r.status.Noisy)
-		}
-	})
-}
-
-// state returns the run's state without the TrainStep requests under way.
-func (r *Run) state() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status.State
-}
-
-// Info describes the run. A run that TrainStep requests step is running, so that one that is created or paused can be
-// started.
+// Info describes the run.
 func (r *Run) Info() api.RunInfo {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.status
-	if r.stepping > 0 && (s.State == Created || s.State == Paused) {
-		s.State = Running
-	}
+	s := r.snapshot.Load()
 	info := api.RunInfo{
-		Name: r.name, State: s.State, Stage: r.stage, Dataset: r.data, Step: r.step, Kimg: r.kimg,
-		StoredStep: r.keeper.step, StoreError: r.keeper.storeError(),
-		Restored: s.Restored, Notes: slices.Clone(s.Notes), Integrity: r.files,
-		Target: s.Target, Error: s.Error, Stopped: s.Stopped, Memory: s.Memory, Created: s.Created,
-		Parameters: s.Parameters, StepSeconds: stepSeconds(r.rows),
+		Name: r.name, State: s.state(), Stage: r.stage, Dataset: r.dataset, Step: s.step, Kimg: s.kimg,
+		StoredStep: s.storedStep, StoreError: s.storeError,
+		Restored: s.status.Restored, Notes: slices.Clone(s.status.Notes), Integrity: s.files,
+		Target: s.status.Target, Error: s.status.Error, Stopped: s.status.Stopped, Memory: s.status.Memory,
+		Created: s.status.Created, Parameters: s.status.Parameters, StepSeconds: stepSeconds(s.rows),
 	}
-	if s.Noisy != "" {
-		info.Notes = append(info.Notes, s.Noisy)
+	if s.status.Noisy != "" {
+		info.Notes = append(info.Notes, s.status.Noisy)
 	}
-	if s.State == Broken {
-		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: s.Error}
+	if info.State == Broken {
+		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: s.status.Error}
 	}
-	if n := len(r.rows); n > 0 {
+	if n := len(s.rows); n > 0 {
 		info.Last = map[string]any{}
-		for i, v := range r.rows[n-1] {
+		for i, v := range s.rows[n-1].Values() {
 			if !math.IsNaN(v) && !math.IsInf(v, 0) { // JSON has neither
 				info.Last[train.RowColumns[i]] = v
 			}
 		}
 	}
 	return info
-}
-
-// stepSamples is the number of steps whose median is the time of a step.
-const stepSamples = 15
-
-// stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0
-// where there are none.
-func stepSeconds(rows [][]float64) float64 {
-	if len(rows) < 2 {
-		return 0
-	}
-	at := slices.Index(train.RowColumns, "seconds")
-	var all []float64
-	for _, row := range rows[max(1, len(rows)-stepSamples):] {
-		if !math.IsNaN(row[at]) {
-			all = append(all, row[at])
-		}
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
-}
-
-// Note returns what whoever uses the run next is to be told, once, else "".
-func (r *Run) Note() (note string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	note, r.note = r.note, ""
-	return note
 }
 
 // Describe is Info with the configuration.
@@ -176,57 +191,108 @@ func (r *Run) Describe() api.RunInfo {
 	return info
 }
 
-// Config configures the runs of a folder.
-type Config struct {
-	Catalog   *catalog.Catalog
-	Queue     *batch.Queue                   // of the device's slots
-	Device    func() (*device.Device, error) // the device, opened where it is first needed
-	Precision kernels.Precision              // of runs that name none
-	Logger    *slog.Logger
-	World     *processes.World // that trains the one run which is started; nil: this process alone
-	Version   string           // of the program, which all processes have
+// warn keeps a warning in a field of the status, where everybody reads it, and has it told to whoever uses the run next.
+func (r *Run) warn(field *string, text string) {
+	*field = text
+	r.untold = append(r.untold, text)
 }
 
-// Runs are the training runs of one folder. Its methods may be called concurrently.
-type Runs struct {
-	cfg   Config
-	log   *slog.Logger
-	steps atomic.Int64 // taken
-
-	changes sync.Mutex // held by whoever creates or deletes a run
-
-	mu   sync.RWMutex // guards the map
-	runs map[string]*Run
-
-	ending  chan struct{} // closed when the server ends
-	endOnce sync.Once
-
-	joined bool // the other processes have followed a run
+// tell returns the warnings that nobody has been told.
+func (r *Run) tell() string {
+	text := strings.Join(r.untold, " ")
+	r.untold = nil
+	return text
 }
 
-// stepped reports whether there are steps that are not stored.
-func (r *Run) stepped() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ahead()
-}
-
-// storeStatus writes status.json, where it is not what is written there already.
-func (r *Run) storeStatus() error {
-	r.statusFile.Lock()
-	defer r.statusFile.Unlock()
-	r.mu.Lock()
-	text, err := r.status.encode()
-	same := bytes.Equal(text, r.keeper.status) || r.keeper.gone
-	r.mu.Unlock()
-	if err != nil || same {
-		return err
+// Warning returns what whoever saves the run's network is to be told, else "": the warnings that nobody has been told,
+// and that the averaged network still holds much of what it started from, if so.
+func (r *Run) Warning(ctx context.Context) string {
+	var text string
+	if err := r.do(ctx, func() error { text = r.tell(); return nil }); err != nil {
+		return ""
 	}
-	if err := atomicdir.WriteFile(StatusPath(r.folder), text); err != nil {
-		return err
+	var cfg train.Config
+	if err := json.Unmarshal(r.config, &cfg); err != nil {
+		return text
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.keeper.status = text
-	return nil
+	return strings.TrimSpace(text + " " + cfg.Stale(r.Info().Kimg))
+}
+
+// stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0
+// if there are none.
+func stepSeconds(rows []train.Row) float64 {
+	const steps = 15
+	var all []float64
+	for i := max(1, len(rows)-steps); i < len(rows); i++ {
+		if seconds := rows[i].Seconds; !math.IsNaN(seconds) {
+			all = append(all, seconds)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// Watch sends the rows from the given one on as they come, until the run is at rest: done, cancelled, failed or paused.
+// A run that was only created is waited for, until the server ends. With noWait it ends after the present rows.
+func (r *Run) Watch(ctx context.Context, from int, noWait bool, emit func(api.Event) error) error {
+	const most = 10_000 // rows of 80 bytes in one batch
+	for {
+		s := r.snapshot.Load()
+		rows := s.rows[min(from, len(s.rows)):]
+		rows = rows[:min(most, len(rows))]
+		if from += len(rows); len(rows) > 0 {
+			if err := emit(api.Event{Batch: rowBatch(rows), Meta: api.Done(int64(from), -1)}); err != nil {
+				return err
+			}
+		}
+		state := s.state()
+		var ending <-chan struct{} // of the server, if there is no step to come
+		if state == Created {
+			ending = r.runs.ending
+		}
+		switch {
+		case from < len(s.rows):
+		case noWait, state != Created && state != Running:
+			return nil
+		default:
+			select {
+			case <-s.replaced:
+			case <-ending:
+				return errEnding()
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// RowColumns describes train.RowColumns: the step is int64, the rest float64.
+func RowColumns() []api.Column {
+	columns := []api.Column{{Name: train.RowColumns[0], Type: api.Int64}}
+	for _, name := range train.RowColumns[1:] {
+		columns = append(columns, api.Column{Name: name, Type: api.Float64})
+	}
+	return columns
+}
+
+// rowBatch makes the columns of some rows.
+func rowBatch(rows []train.Row) *api.Batch {
+	steps, columns := make([]int64, len(rows)), make([][]float64, len(train.RowColumns)-1)
+	for i := range columns {
+		columns[i] = make([]float64, len(rows))
+	}
+	for k, row := range rows {
+		steps[k] = row.Step
+		for i, v := range row.Values()[1:] {
+			columns[i][k] = v
+		}
+	}
+	batch := &api.Batch{Rows: len(rows), Cols: []any{steps}}
+	for _, column := range columns {
+		batch.Cols = append(batch.Cols, column)
+	}
+	return batch
 }

@@ -1,22 +1,65 @@
 package runs
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
+
+// Config configures the runs of a folder.
+type Config struct {
+	Catalog   *catalog.Catalog
+	Queue     *batch.Queue                   // of the device's slots
+	Device    func() (*device.Device, error) // the device, opened when it is first needed
+	Precision kernels.Precision              // of runs that name none
+	Logger    *slog.Logger
+	World     *processes.World // that trains the one run which is started; nil: this process alone
+	Version   string           // of the program, which all processes have
+}
+
+// Runs are the training runs of one folder. Its methods may be called concurrently.
+type Runs struct {
+	cfg    Config
+	log    *slog.Logger
+	resume func(context.Context, *checkpoint.Run) (training, error) // tests have one without a device
+	steps  atomic.Int64                                             // taken
+	// storeEvery is the shortest time between two stores of a run; tests have a shorter one.
+	storeEvery time.Duration
+	joined     atomic.Bool // the other processes have followed a run
+
+	changes sync.Mutex // held by whoever creates or deletes a run
+
+	mu   sync.RWMutex // guards the map
+	runs map[string]*Run
+
+	ending  chan struct{} // closed when the server ends
+	endOnce sync.Once
+}
 
 // Open lists the stored runs. Their training states are read when they are needed; a run that cannot be read is listed
 // as broken.
 func Open(cfg Config) *Runs {
-	s := &Runs{cfg: cfg, log: cfg.Logger, runs: map[string]*Run{}, ending: make(chan struct{})}
+	s := &Runs{cfg: cfg, log: cfg.Logger, storeEvery: storeEvery, runs: map[string]*Run{}, ending: make(chan struct{})}
+	s.resume = s.resumed
 	for _, name := range catalog.StoredNames(s.root(), "") {
 		s.runs[name] = s.stored(name)
 	}
@@ -36,7 +79,7 @@ func (s *Runs) stored(name string) *Run {
 	if err != nil {
 		s.log.Warn("a run is broken", "run", name, "error", err)
 		r := s.newRun(name, status{State: Broken, Error: faultOf(err)}, train.Config{}, nil)
-		r.keeper.gone = true // what there is stays as it is
+		r.begin()
 		return r
 	}
 	r := s.newRun(name, st, cfg, state.Config)
@@ -44,21 +87,26 @@ func (s *Runs) stored(name string) *Run {
 	r.keeper.status, _ = st.encode()
 	r.files = api.Integrity{State: api.Unchecked}
 	if fell {
-		r.note = st.Restored
+		r.untold = []string{st.Restored}
 	}
+	r.begin()
 	return r
 }
 
-// newRun returns a run that is at rest.
+// newRun returns a run at rest. It works from begin on.
 func (s *Runs) newRun(name string, st status, cfg train.Config, config json.RawMessage) *Run {
-	r := &Run{
-		of: s, name: name, folder: filepath.Join(s.root(), name), stage: cfg.Stage, data: cfg.Dataset, config: config,
-		own: make(chan struct{}, 1), status: st, changed: make(chan struct{}),
-		keeper: keeper{turn: make(chan struct{}, 1), ended: time.Now()},
+	return &Run{
+		runs: s, name: name, folder: filepath.Join(s.root(), name), stage: cfg.Stage, dataset: cfg.Dataset, config: config,
+		commands: make(chan command), turn: make(chan struct{}, 1), ended: make(chan struct{}), status: st,
+		keeper: keeper{ended: time.Now(), written: make(chan written, 1)},
 	}
-	give(r.own)
-	give(r.keeper.turn)
-	return r
+}
+
+// begin starts a run's owner.
+func (r *Run) begin() {
+	r.turn <- struct{}{}
+	r.publish()
+	go r.live()
 }
 
 // Steps returns how many training steps have been taken.
@@ -86,15 +134,83 @@ func (s *Runs) All() []*Run {
 	return all
 }
 
-// errResting is the answer to who wants to train while the server ends.
-func errResting() error { return api.Errorf(api.Draining, "The server is shutting down") }
-
-// resting reports whether the server ends.
-func (s *Runs) resting() bool {
+// isEnding reports whether the server ends.
+func (s *Runs) isEnding() bool {
 	select {
 	case <-s.ending:
 		return true
 	default:
 		return false
 	}
+}
+
+// Delete deletes a run and its folder.
+func (s *Runs) Delete(ctx context.Context, name string) error {
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	r, err := s.Named(name)
+	if err != nil {
+		return err
+	}
+	return r.replace(ctx, func() error {
+		err := atomicdir.Remove(r.folder)
+		if _, still := os.Lstat(r.folder); still == nil && err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.runs, r.name)
+		return nil
+	})
+}
+
+// replace calls f, which puts something or nothing in the place of a run that is not at work, and retires the run. An
+// error of f leaves it as it was.
+func (r *Run) replace(ctx context.Context, f func() error) error {
+	return r.do(ctx, func() error {
+		if r.work != nil || r.stepping > 0 && r.status.State != Cancelled {
+			return r.notRunnable("at work").WithHint("CancelRun it first.")
+		}
+		r.awaitStores()
+		if err := f(); err != nil {
+			return err
+		}
+		r.status.State = Cancelled
+		r.retire()
+		return nil
+	})
+}
+
+// retire is a run's last command.
+func (r *Run) retire() {
+	r.awaitStores()
+	r.retired = true
+	r.closeTraining()
+}
+
+// Rest pauses every run that is at work and stores what is not stored. From then on no run is started, and only the
+// requests that step one already go on. Watchers are told that the server ends.
+func (s *Runs) Rest(ctx context.Context) error {
+	s.endOnce.Do(func() { close(s.ending) })
+	return s.each(func(r *Run) error { return errors.Join(r.halt(ctx, errPause), r.keep(ctx)) })
+}
+
+// Close is Rest, after which the device is freed.
+func (s *Runs) Close(ctx context.Context) error {
+	err := s.Rest(ctx)
+	return errors.Join(err, s.each(func(r *Run) error {
+		return r.do(ctx, func() error { r.retire(); return nil })
+	}))
+}
+
+// each calls f for every run, all at a time.
+func (s *Runs) each(f func(*Run) error) error {
+	all := s.All()
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, r := range all {
+		group.Go(func() { errs[i] = safely.Do(func() error { return f(r) }) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
 }

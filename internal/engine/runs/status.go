@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
@@ -50,6 +51,9 @@ const (
 	hashHead = `,"sha256":"`
 	hashTail = `"}`
 )
+
+// over reports whether a run does not go on by itself.
+func (s *status) over() bool { return s.State == Done || s.State == Cancelled || s.State == Failed }
 
 // encode returns the text of status.json.
 func (s *status) encode() ([]byte, error) {
@@ -133,3 +137,28 @@ func StatePath(folder string) string { return filepath.Join(folder, "state") }
 
 // PreviousPath returns the place of the state before.
 func PreviousPath(folder string) string { return filepath.Join(folder, "previous") }
+
+// CheckStatus reads the status of a run, and returns what is wrong with it; hashed is whether it carries its hash.
+func CheckStatus(folder string) (hashed bool, err error) {
+	_, hashed, err = readStatus(StatusPath(folder))
+	return hashed, err
+}
+
+// MendStatus writes the status of a run anew: with its hash, where it can be read, else as that of a run which is
+// paused at its stored state. Nobody else writes it meanwhile.
+func MendStatus(folder string) error {
+	st, _, err := readStatus(StatusPath(folder))
+	if err != nil {
+		state, err := checkpoint.DescribeRun(StatePath(folder))
+		if err != nil {
+			return err
+		}
+		if st = (status{State: Created, Created: time.Now().UTC()}); state.Step > 0 {
+			st.State = Paused
+		}
+		if info, err := os.Stat(folder); err == nil {
+			st.Created = info.ModTime().UTC()
+		}
+	}
+	return writeStatus(folder, &st)
+}

@@ -2,34 +2,20 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
-	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// folderBytes returns the bytes of the files in a folder, as far as there are any.
-func folderBytes(path string) (n int64) {
-	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return nil
-		}
-		if info, err := entry.Info(); err == nil {
-			n += info.Size()
-		}
-		return nil
-	})
-	return n
-}
-
-// describe returns what is stored of a run, but for the values of its state. A state that is seen to be damaged gives
+// describe returns what is stored of a run, except the values of its state. A state that is seen to be damaged gives
 // way to the one before.
 func (s *Runs) describe(name, folder string) (
 	st status, state *checkpoint.Run, cfg train.Config, fell bool, err error,
@@ -61,161 +47,23 @@ func (s *Runs) restored(name string, damage error, before *checkpoint.Run) strin
 		faultOf(damage), before.Step)
 }
 
-// load reads the stored state. One that is damaged gives way to the one before, and the run says so from then on. The
-// caller owns the training, which is not open.
-func (r *Run) load() (*checkpoint.Run, error) {
-	state, err := checkpoint.LoadRun(StatePath(r.folder))
-	if err == nil {
-		files := catalog.ReadWhole(StatePath(r.folder))
-		r.update(func() { r.files = files })
-		return state, nil
-	}
-	if !isDamage(err) {
-		return nil, err
-	}
-	select { // nothing of it is being stored
-	case <-r.keeper.turn:
-		defer give(r.keeper.turn)
-	default:
-		return nil, err
-	}
-	before, none := FallBack(r.folder)
-	if none != nil {
-		r.update(func() { r.files = api.Integrity{State: api.IsDamaged, Damage: faultOf(err)} })
-		return nil, err
-	}
-	r.update(func() {
-		r.status.Restored = r.of.restored(r.name, err, before)
-		r.note, r.files = r.status.Restored, catalog.ReadWhole(StatePath(r.folder))
-		r.step, r.kimg, r.keeper.step = before.Step, float64(before.Seen)/1000, before.Step
-		r.rows, r.read, r.keeper.lost = wholeRows(before.Rows), true, false
-	})
-	if err := r.storeStatus(); err != nil {
-		r.of.log.Error("status of a run is not stored; it is tried again", "run", r.name, "error", err)
-	}
-	return before, nil
-}
-
-// open makes the training ready to step, from its stored state. The caller owns it.
-func (r *Run) open(ctx context.Context) error {
-	if r.train != nil && (r.train.Damage() == nil || r.stepped()) {
-		return nil
-	}
-	r.closeTraining() // of images that may have been put right meanwhile
-	state, err := r.load()
+// FallBack puts the state before in the place of a damaged one, which it keeps aside until the next state is stored,
+// and returns it. If it is damaged, too, nothing changes. Nobody stores a state of the run meanwhile.
+func FallBack(folder string) (*checkpoint.Run, error) {
+	before, err := checkpoint.LoadRun(PreviousPath(folder))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cfg, err := ReadConfig(state.Config)
-	if err != nil {
-		return err
-	}
-	src := train.Sources{World: r.of.cfg.World}
-	if src.Device, err = r.of.cfg.Device(); err != nil {
-		return err
-	}
-	if src.Dataset, err = r.of.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
-		return err
-	}
-	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
-		return err
-	}
-	if r.train, err = train.Resume(state, src); err != nil {
-		return err
-	}
-	r.remember(state)
-	r.update(func() {
-		r.status.Memory, r.status.Parameters = memoryOf(r.train), r.train.ParamCount()
-		if r.keeper.lost { // the steps since then are lost, too
-			r.step, r.kimg, r.rows, r.keeper.lost = state.Step, float64(state.Seen)/1000, wholeRows(state.Rows), false
-		}
-	})
-	return ctx.Err()
+	return before, atomicdir.Swap(StatePath(folder), PreviousPath(folder))
 }
 
-// memoryOf says how a run's steps fit the device.
-func memoryOf(t *train.Run) *api.RunMemory {
-	m := t.Memory()
-	return &api.RunMemory{
-		Devices: m.Devices, Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
-		AvailableBytes: m.Available,
-	}
+// isDamage reports whether err says that a stored state is not what was written. A disk that fails, a file of a newer
+// program and the like are no damage.
+func isDamage(err error) bool {
+	var damage *atomicdir.DamageError
+	var format *safetensors.FormatError
+	return errors.As(err, &damage) || errors.As(err, &format) || errors.Is(err, fs.ErrNotExist)
 }
-
-// remember takes over the rows of a stored state.
-func (r *Run) remember(state *checkpoint.Run) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.read {
-		r.rows, r.read = wholeRows(state.Rows), true
-	}
-}
-
-// wholeRows completes rows that an older program has stored with the columns that it did not have.
-func wholeRows(stored [][]float64) [][]float64 {
-	var rows [][]float64
-	for _, values := range stored {
-		if row, err := train.RowOf(values); err == nil { // one that is no row stops the run's resumption, not its reading
-			rows = append(rows, row.Values())
-		}
-	}
-	return rows
-}
-
-// History makes sure that the rows of earlier servers are known.
-func (r *Run) History(ctx context.Context) error {
-	if err := r.whole(); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	read := r.read
-	r.mu.Unlock()
-	if read {
-		return nil
-	}
-	if err := r.acquire(ctx); err != nil {
-		return err
-	}
-	defer r.disown()
-	state, err := r.load()
-	if err == nil {
-		r.remember(state)
-	}
-	return err
-}
-
-// whole refuses a run of which nothing can be read.
-func (r *Run) whole() error {
-	info := r.Info()
-	if info.State != Broken {
-		return nil
-	}
-	return api.Errorf(api.Damaged, "The run %q is broken: %s", r.name, info.Error).
-		WithHint("End the server and put the state before in its place by anisoflight fsck --repair, or delete the run.")
-}
-
-// closeTraining frees the device memory. The caller owns the training.
-func (r *Run) closeTraining() {
-	if t := r.train; t != nil {
-		r.train = nil
-		t.Close()
-	}
-}
-
-// distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
-// if it does, from its stored state. The caller owns the training.
-func (r *Run) distrust() {
-	r.mu.Lock()
-	r.keeper.lost = true
-	r.mu.Unlock()
-	_ = safely.Do(func() error {
-		r.closeTraining()
-		return nil
-	})
-}
-
-// freeBytes returns what may still be written to the disk of a folder.
-func freeBytes(folder string) (int64, error) { return atomicdir.Free(folder) }
 
 // faultOf says in a sentence why a stored run cannot be read.
 func faultOf(err error) string {
@@ -224,4 +72,155 @@ func faultOf(err error) string {
 		return field.Message
 	}
 	return err.Error()
+}
+
+// load reads the stored state of a run whose training is not open. One that is damaged gives way to the one before, and
+// the run says so from then on.
+func (r *Run) load() (*checkpoint.Run, error) {
+	r.awaitStores()
+	state, err := checkpoint.LoadRun(StatePath(r.folder))
+	if err != nil && !isDamage(err) {
+		return nil, err
+	}
+	if err != nil {
+		before, none := FallBack(r.folder)
+		if none != nil {
+			r.files = api.Integrity{State: api.IsDamaged, Damage: faultOf(err)}
+			return nil, err
+		}
+		r.warn(&r.status.Restored, r.runs.restored(r.name, err, before))
+		r.storeStatus()
+		state = before
+	}
+	r.files = catalog.ReadWhole(StatePath(r.folder))
+	// Steps that were lost are lost with their rows.
+	r.step, r.kimg, r.keeper.step, r.keeper.lost = state.Step, float64(state.Seen)/1000, state.Step, false
+	r.rows, r.rowsRead = train.StoredRows(state.Rows), true
+	return state, nil
+}
+
+// open makes the training ready to step, from its stored state.
+func (r *Run) open(ctx context.Context) error {
+	if r.training != nil && (r.training.Damage() == nil || r.ahead()) {
+		return nil
+	}
+	r.closeTraining() // of images that may have been put right meanwhile
+	state, err := r.load()
+	if err != nil {
+		return err
+	}
+	if r.training, err = r.runs.resume(ctx, state); err != nil {
+		r.training = nil
+		return err
+	}
+	r.rows = r.training.Rows(0)
+	r.status.Memory, r.status.Parameters = memoryOf(r.training), r.training.ParamCount()
+	return ctx.Err()
+}
+
+// resumed returns the training that goes on from a state.
+func (s *Runs) resumed(ctx context.Context, state *checkpoint.Run) (training, error) {
+	cfg, err := ReadConfig(state.Config)
+	if err != nil {
+		return nil, err
+	}
+	src := train.Sources{World: s.cfg.World}
+	if src.Device, err = s.cfg.Device(); err != nil {
+		return nil, err
+	}
+	if src.Dataset, err = s.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
+		return nil, err
+	}
+	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+		return nil, err
+	}
+	return train.Resume(state, src)
+}
+
+// memoryOf says how a run's steps fit the device.
+func memoryOf(t training) *api.RunMemory {
+	m := t.Memory()
+	return &api.RunMemory{
+		Devices: m.Devices, Microbatch: m.Microbatch, NeededBytes: m.Needed, WholeBytes: m.Whole,
+		AvailableBytes: m.Available,
+	}
+}
+
+// closeTraining frees the device memory.
+func (r *Run) closeTraining() {
+	if t := r.training; t != nil {
+		r.training = nil
+		t.Close()
+	}
+}
+
+// History makes sure that the rows of earlier servers are known.
+func (r *Run) History(ctx context.Context) error {
+	if err := r.readable(); err != nil || r.snapshot.Load().rowsRead {
+		return err
+	}
+	return r.do(ctx, func() error {
+		if r.rowsRead {
+			return nil
+		}
+		_, err := r.load()
+		return err
+	})
+}
+
+// Model returns what the run has learned so far. A run that has ended is read from its stored state; one that could not
+// be stored is still in memory.
+func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
+	if err := r.readable(); err != nil {
+		return nil, err
+	}
+	err = r.do(ctx, func() error {
+		if r.training == nil {
+			m, err = r.storedModel()
+			return err
+		}
+		if m, err = r.training.Model(ctx); err == nil {
+			m.Schedule = r.learned(m.Schedule, r.training.Config())
+		}
+		return err
+	})
+	return m, err
+}
+
+func (r *Run) storedModel() (*checkpoint.Model, error) {
+	state, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	if state.Network == nil {
+		return nil, api.Errorf(api.BadRequest, "The run %q has no network of its own to save", r.name)
+	}
+	values := state.EMA
+	if values == nil { // frozen: the network is as it was
+		values = state.Params
+	}
+	learned, err := train.Published(state)
+	if err != nil {
+		return nil, err
+	}
+	return &checkpoint.Model{Net: state.Network, Values: values, Schedule: learned, Basis: state.Basis}, nil
+}
+
+// ReadConfig reads a training configuration strictly. If zero stands for a field's default, a zero that was sent is
+// refused: it would silently become another number.
+func ReadConfig(body json.RawMessage) (cfg train.Config, err error) {
+	if err := api.DecodeStruct(body, &cfg); err != nil {
+		return cfg, err
+	}
+	var sent map[string]json.RawMessage
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return cfg, err
+	}
+	for _, name := range cfg.Unset() {
+		if value, ok := sent[name]; ok && string(value) != "null" {
+			return cfg, api.Errorf(api.BadRequest, "%s must be positive, got %s", name, value).
+				WithHint("Leave it out for its default.")
+		}
+	}
+	return cfg, nil
 }

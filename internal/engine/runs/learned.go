@@ -1,8 +1,8 @@
 package runs
 
 import (
+	"fmt"
 	"math"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
@@ -10,39 +10,36 @@ import (
 
 // learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does
 // not train, or has not yet, keeps what it had.
-func (r *Run) learned(s *schedule.Schedule, cfg train.Config, rows [][]float64) *schedule.Schedule {
-	if s == nil || cfg.Stage == train.Pretrain || len(rows) == 0 {
+func (r *Run) learned(s *schedule.Schedule, cfg train.Config) *schedule.Schedule {
+	if s == nil || cfg.Stage == train.Pretrain || len(r.rows) == 0 {
 		return s
 	}
 	seed := cfg.Seed
-	last := rows[len(rows)-1]
+	last := r.rows[len(r.rows)-1]
 	p := schedule.Provenance{
-		Kind: "learned", Stage: cfg.Stage, Steps: int64(valueOf(last, "step")), Kimg: valueOf(last, "kimg"), Seed: &seed,
+		Kind: "learned", Stage: cfg.Stage, Steps: last.Step, Kimg: last.Kimg, Seed: &seed,
 		Dataset: &schedule.Source{Name: cfg.Dataset},
 	}
-	if d, err := r.of.cfg.Catalog.Dataset(cfg.Dataset); err == nil { // it may be deleted meanwhile
+	if d, err := r.runs.cfg.Catalog.Dataset(cfg.Dataset); err == nil { // it may be deleted meanwhile
 		p.Dataset.Hash = d.Hash()
 	}
 	if cfg.Model != "" {
 		p.Model = &schedule.Source{Name: cfg.Model}
 	}
-	p.EnergyBefore, p.EnergyAfter = Energies(rows)
-	return r.of.cfg.Catalog.Signed(s, p)
+	p.EnergyBefore, p.EnergyAfter = Energies(r.rows)
+	return r.runs.cfg.Catalog.Signed(s, p)
 }
-
-// valueOf returns a value of a training row by its name.
-func valueOf(row []float64, name string) float64 { return row[slices.Index(train.RowColumns, name)] }
 
 // mostEnergies bounds the steps at either end of a run whose energies are averaged.
 const mostEnergies = 50
 
 // Energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the
-// last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil of shorter
-// runs.
-func Energies(rows [][]float64) (before, after *schedule.Estimate) {
+// last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil for a shorter
+// run.
+func Energies(rows []train.Row) (before, after *schedule.Estimate) {
 	var all []float64
 	for _, row := range rows {
-		if v := valueOf(row, "energy"); !math.IsNaN(v) && !math.IsInf(v, 0) { // as of a step that was skipped
+		if v := row.Energy; !math.IsNaN(v) && !math.IsInf(v, 0) { // as of a step that was skipped
 			all = append(all, v)
 		}
 	}
@@ -78,4 +75,27 @@ func MadeFor(s *schedule.Schedule, model string) *schedule.Schedule {
 	}
 	p.Model = &schedule.Source{Name: model}
 	return s.WithProvenance(*p)
+}
+
+// noiseWindow is the number of steps over which the schedule's gradient is compared with its standard error.
+const noiseWindow = 32
+
+// noisy returns a sentence if the schedule's gradient over the last steps is no more than its standard error. The
+// squares are compared: that of an estimate without any signal is that of its error in the mean.
+func noisy(rows []train.Row) string {
+	const most = 1.25
+	if len(rows) < noiseWindow {
+		return ""
+	}
+	var norm, stderr float64
+	for _, row := range rows[len(rows)-noiseWindow:] {
+		norm += row.ScheduleGradNorm * row.ScheduleGradNorm
+		stderr += row.ScheduleGradStderr * row.ScheduleGradStderr
+	}
+	if !(stderr > 0 && norm <= most*stderr) { // NaN if a run learns no schedule
+		return ""
+	}
+	return fmt.Sprintf("the schedule's gradient, %.3g, is no more than its standard error, %.3g, over the last %d steps: "+
+		"what is learned is mostly noise; take a larger batch or more probes, or end it by early_stop noise",
+		math.Sqrt(norm/noiseWindow), math.Sqrt(stderr/noiseWindow), noiseWindow)
 }

@@ -1,0 +1,304 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+)
+
+const (
+	// storeEvery is the shortest time between two stores of a run that nobody asks for.
+	storeEvery = time.Second
+	// storeShare is the time between two such stores in times of what the last one took, so that storing takes at most
+	// 5 % of the time.
+	storeShare = 19
+	// retryWithin is the longest time before a store that failed is tried again.
+	retryWithin = 30 * time.Second
+)
+
+// keeper knows what of a run is stored. It is a part of the owner's state. A store copies the state between two steps
+// and is written beside training. One that fails is tried again, and what it was to store stays in memory.
+type keeper struct {
+	step    int64         // of the stored state
+	status  []byte        // the stored status.json
+	ended   time.Time     // when a store ended last, well or not
+	cost    time.Duration // of the last store that ended well
+	failed  int           // stores since then
+	err     error         // of the last store
+	lost    bool          // the device has lost the state: there is none to store
+	writing bool          // a store is being written
+	written chan written  // its result
+	waiting []func(error) // who waits for a store that has not begun
+}
+
+// written is the result of a store.
+type written struct {
+	state   *checkpoint.Run // nil: the status alone
+	status  []byte
+	next    *status // that was stored, if it was not the run's own
+	took    time.Duration
+	err     error
+	waiting []func(error) // for this store
+}
+
+// interval returns the time from the end of a store to the beginning of the next.
+func (k *keeper) interval(shortest time.Duration) time.Duration {
+	if k.failed > 0 {
+		return min(retryWithin, shortest<<min(k.failed, 10))
+	}
+	return max(shortest, storeShare*k.cost)
+}
+
+// storeError says why the last store failed.
+func (k *keeper) storeError() string {
+	if k.err == nil {
+		return ""
+	}
+	if sentence := explain.Disk(k.err); sentence != "" {
+		return sentence
+	}
+	return "The state could not be written; the server's log has the reason"
+}
+
+// ahead reports whether steps have been taken that are not stored.
+func (r *Run) ahead() bool { return r.step != r.keeper.step && !r.keeper.lost }
+
+// statusText returns the status.json that the next store writes, nil if it is what is written there already.
+func (r *Run) statusText() ([]byte, error) {
+	if r.status.State == Broken { // what there is stays as it is
+		return nil, nil
+	}
+	s := &r.status
+	if r.next != nil {
+		s = r.next
+	}
+	text, err := s.encode()
+	if bytes.Equal(text, r.keeper.status) {
+		text = nil
+	}
+	return text, err
+}
+
+// due returns the time of the next store that nobody asks for, nil if there is nothing to store.
+func (r *Run) due() <-chan time.Time {
+	if r.keeper.writing {
+		return nil
+	}
+	if text, err := r.statusText(); !r.ahead() && (err != nil || text == nil) {
+		return nil
+	}
+	return time.After(time.Until(r.keeper.ended.Add(r.keeper.interval(r.runs.storeEvery))))
+}
+
+// store stores what is not stored yet: the state, if steps have been taken, and the status. It then calls wait, which
+// may be nil, with the error.
+func (r *Run) store(wait func(error)) {
+	if wait != nil {
+		r.keeper.waiting = append(r.keeper.waiting, wait)
+	}
+	if r.keeper.writing { // begun before, and perhaps without the last step
+		return
+	}
+	began := time.Now()
+	result := written{next: r.next, waiting: r.keeper.waiting}
+	r.keeper.waiting = nil
+	result.status, result.err = r.statusText()
+	if result.err == nil && r.ahead() && r.training != nil {
+		result.state, result.err = r.copied()
+	}
+	if result.err != nil || result.state == nil && result.status == nil {
+		r.stored(result)
+		return
+	}
+	r.keeper.writing = true
+	go func() {
+		result.err = safely.Do(func() error { return r.write(result) })
+		result.took = time.Since(began)
+		r.keeper.written <- result
+	}()
+}
+
+// copied returns a copy of the state.
+func (r *Run) copied() (state *checkpoint.Run, err error) {
+	err = safely.Do(func() error {
+		if state, err = r.training.State(context.Background()); err != nil {
+			r.keeper.lost = true // of the device: what it held is gone
+			return err
+		}
+		state.Schedule = r.learned(state.Schedule, r.training.Config())
+		return nil
+	})
+	return state, err
+}
+
+// write writes a store to the disk. It runs beside the owner.
+func (r *Run) write(w written) error {
+	if w.state != nil {
+		if err := checkpoint.SaveRun(StatePath(r.folder), PreviousPath(r.folder), w.state); err != nil {
+			return err
+		}
+	}
+	if w.status == nil {
+		return nil
+	}
+	return atomicdir.WriteFile(StatusPath(r.folder), w.status)
+}
+
+// stored notes the result of a store. A run in the background that cannot be stored pauses, and so does one that was to
+// end.
+func (r *Run) stored(w written) {
+	k := &r.keeper
+	k.writing, k.ended, k.err = false, time.Now(), w.err
+	if w.err == nil {
+		k.failed = 0
+		if w.state != nil {
+			k.step, k.cost = w.state.Step, w.took
+		}
+		if w.status != nil {
+			k.status = w.status
+		}
+	} else {
+		k.failed++
+		r.runs.log.Error("a run is not stored; it is tried again", "run", r.name, "error", w.err, "stack",
+			stackOf(w.err))
+		if r.work != nil {
+			r.work.stop(&notStored{w.err})
+		}
+	}
+	if w.next != nil && w.next == r.next {
+		if w.err == nil || k.lost {
+			r.status, r.next = *w.next, nil
+		} else {
+			r.status.State, r.status.Error = Paused, api.ErrorOf(r.notKept(w.err, r.step, k.step)).Message
+		}
+	}
+	if w.err == nil && !r.ahead() && r.status.over() {
+		r.closeTraining()
+	}
+	r.publish() // before those who wait look at it
+	for _, wait := range w.waiting {
+		wait(w.err)
+	}
+	if len(k.waiting) > 0 {
+		r.store(nil)
+	}
+}
+
+// stackOf returns the stack of a panic, "" of another error.
+func stackOf(err error) string {
+	var fault *safely.Panic
+	if errors.As(err, &fault) {
+		return string(fault.Stack)
+	}
+	return ""
+}
+
+// awaitStores waits until nothing of the run is being stored.
+func (r *Run) awaitStores() {
+	for r.keeper.writing {
+		r.stored(<-r.keeper.written)
+	}
+}
+
+// storeStatus writes the status at once. A failure is tried again with the next store.
+func (r *Run) storeStatus() {
+	r.awaitStores()
+	text, err := r.statusText()
+	if err == nil && text != nil {
+		if err = atomicdir.WriteFile(StatusPath(r.folder), text); err == nil {
+			r.keeper.status = text
+		}
+	}
+	if err != nil {
+		r.runs.log.Warn("the status of a run is not stored; it is tried again", "run", r.name, "error", err)
+	}
+}
+
+// keep stores what is not stored yet and returns when that has ended, or ctx.
+func (r *Run) keep(ctx context.Context) error {
+	ended := make(chan error, 1)
+	if err := r.do(ctx, func() error { r.store(func(err error) { ended <- err }); return nil }); err != nil {
+		return err
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Store stores what has been stepped, even if ctx ends. If that fails it stays in memory, and the error says so.
+func (r *Run) Store(ctx context.Context) error {
+	err := r.keep(context.WithoutCancel(ctx))
+	select {
+	case <-r.ended: // deleted: there is nothing to store
+		return nil
+	default:
+		return r.unkept(err)
+	}
+}
+
+// notStored is why a run in the background pauses when it cannot be stored.
+type notStored struct{ err error }
+
+func (e *notStored) Error() string { return "the run could not be stored: " + e.err.Error() }
+
+func (e *notStored) Unwrap() error { return e.err }
+
+// unkept is the answer to a request after which the run could not be stored.
+func (r *Run) unkept(err error) error {
+	s := r.snapshot.Load()
+	return r.notKept(err, s.step, s.storedStep)
+}
+
+func (r *Run) notKept(err error, step, stored int64) error {
+	sentence := explain.Disk(err)
+	if err == nil || sentence == "" || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return api.Errorf(api.Storage, "%s: the run %q is kept in memory at step %d, and stored up to step %d", sentence,
+		r.name, step, stored).WithHint("It is tried again by itself; make room, or mend the server's data folder.")
+}
+
+// checkRoom checks that the disk has room for two states of the run beside the one that is stored: the next one, and
+// the one before, which is kept.
+func (r *Run) checkRoom() error {
+	size, kept := folderBytes(StatePath(r.folder)), folderBytes(PreviousPath(r.folder))
+	free, err := atomicdir.Free(r.folder)
+	if err != nil {
+		return err
+	}
+	if need := 2*size - kept; free < need {
+		return api.Errorf(api.Storage,
+			"Training needs %s on the disk for states of the run %q, and %s are free; nothing was changed",
+			mib(need), r.name, mib(free)).WithHint("Make room on the server's disk.")
+	}
+	return nil
+}
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// folderBytes returns the bytes of the files in a folder, as far as there are any.
+func folderBytes(path string) (n int64) {
+	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}

@@ -1,0 +1,367 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/kernels/processes"
+	"github.com/anisoflight/anisoflight/train"
+)
+
+// work is a run's training in the background.
+type work struct {
+	stop  context.CancelCauseFunc
+	ended chan struct{} // closed when the run is at rest again
+}
+
+// Why training in the background is told to stop.
+var (
+	errPause  = errors.New("paused")
+	errCancel = errors.New("cancelled")
+)
+
+// errEnding is the answer to whoever wants to train while the server ends.
+func errEnding() error { return api.Errorf(api.Draining, "The server is shutting down") }
+
+// Start trains a run in the background.
+func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
+	r, err := s.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.do(ctx, func() error { return r.start(ctx, req.Kimg) })
+}
+
+func (r *Run) start(ctx context.Context, target float64) error {
+	if r.runs.isEnding() {
+		return errEnding()
+	}
+	if err := r.mayWork(true); err != nil {
+		return err
+	}
+	if err := r.checkRoom(); err != nil {
+		return err
+	}
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	if target == 0 {
+		target = r.training.Config().Kimg
+	}
+	if target <= r.kimg {
+		return api.Errorf(api.RunNotRunnable, "The run %q has seen %g kimg already", r.name, r.kimg).
+			WithHint("kimg counts from the run's beginning; ask for more than that.")
+	}
+	if err := r.runs.join(ctx, r); err != nil {
+		return err
+	}
+	background, stop := context.WithCancelCause(context.Background())
+	r.work = &work{stop: stop, ended: make(chan struct{})}
+	r.status.State, r.status.Error, r.status.Target, r.next = Running, "", target, nil
+	r.storeStatus()
+	go func() {
+		why := safely.Do(func() error { return r.train(background, target) })
+		_ = r.do(context.Background(), func() error { r.finish(why); return nil }) // it is not retired while it works
+	}()
+	return nil
+}
+
+// mayWork checks that a run may be stepped, or started.
+func (r *Run) mayWork(start bool) error {
+	if err := r.readable(); err != nil {
+		return err
+	}
+	switch state := r.status.State; {
+	case r.work != nil:
+		return r.notRunnable("running in the background").WithHint("PauseRun it first.")
+	case start && r.stepping > 0:
+		return r.notRunnable("being stepped").WithHint("Wait for its TrainStep to end.")
+	case state == Created, state == Paused, state == Done && start:
+		return nil
+	default:
+		return r.notRunnable(state).WithHint("Create a new run; SaveModel keeps what this one has learned.")
+	}
+}
+
+// train takes steps until the target is reached or ctx ends. Each waits until the requests that use the device have had
+// their share.
+func (r *Run) train(ctx context.Context, target float64) error {
+	for {
+		err := r.runs.cfg.Queue.Yield(ctx)
+		var row train.Row
+		if err == nil {
+			err = r.takeStep(ctx, r.runs.cfg.Queue.TakeStep, func() error { return r.open(ctx) }, func() (err error) {
+				row, err = r.advance(ctx, nil, nil)
+				return err
+			})
+		}
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return context.Cause(ctx)
+		case err != nil, row.Kimg >= target:
+			return err
+		}
+	}
+}
+
+// takeStep has the owner call step in a slot of the device. ready comes first, and may refuse it.
+func (r *Run) takeStep(ctx context.Context, inSlot func(context.Context, func() error) error, ready, step func() error,
+) error {
+	select {
+	case <-r.turn:
+		defer func() { r.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := r.do(ctx, ready); err != nil { // before it waits for a slot
+		return err
+	}
+	return inSlot(ctx, func() error {
+		return r.do(ctx, func() error {
+			if err := ready(); err != nil { // it may have been cancelled meanwhile
+				return err
+			}
+			return step()
+		})
+	})
+}
+
+// advance takes a step on images or, if they are nil, on the run's own next batch. One after which the run stops counts, too.
+func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (row train.Row, err error) {
+	err = safely.Do(func() error {
+		if images == nil {
+			row, err = r.training.Step(ctx)
+		} else {
+			row, err = r.training.StepOn(ctx, images, labels)
+		}
+		return err
+	})
+	if stackOf(err) != "" {
+		r.distrust()
+		return row, err
+	}
+	stopped := r.stoppedBy(err)
+	if stopped != nil {
+		r.status.Stopped = stopped
+	}
+	if row.Step > 0 && (err == nil || stopped != nil) {
+		r.rows, r.step, r.kimg = r.training.Rows(0), row.Step, row.Kimg
+		if note := noisy(r.rows); note != "" && r.status.Noisy == "" {
+			r.warn(&r.status.Noisy, note)
+		}
+		r.runs.steps.Add(1)
+	}
+	return row, err
+}
+
+// distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
+// if it does, from its stored state.
+func (r *Run) distrust() {
+	r.keeper.lost = true
+	_ = safely.Do(func() error {
+		r.closeTraining()
+		return nil
+	})
+}
+
+// stoppedBy says why a run stopped by itself with a step that was taken; nil if err is something else.
+func (r *Run) stoppedBy(err error) *api.Stopped {
+	var lost *train.DivergedError
+	var early *train.StoppedError
+	var s *api.Stopped
+	switch {
+	case errors.As(err, &lost):
+		s = &api.Stopped{Reason: "diverged", Step: lost.Step, Message: lost.Error()}
+	case errors.As(err, &early):
+		s = &api.Stopped{Reason: early.Reason, Step: early.Step, Message: early.Error()}
+	default:
+		return nil
+	}
+	if best := r.training.Best(); best != nil {
+		s.BestStep, s.BestEnergy = &best.Step, &best.Energy
+	}
+	return s
+}
+
+// finish stores the state when training in the background ends, for whatever reason, and then says what has become of
+// the run. A run that cannot be stored is paused until it can.
+func (r *Run) finish(why error) {
+	next := r.status
+	next.State, next.Error = r.outcome(why)
+	r.next = &next
+	r.store(func(error) {
+		ended := r.work.ended
+		r.work = nil
+		r.publish()
+		close(ended)
+	})
+}
+
+// outcome says what becomes of a run whose training in the background ends with an error, or with none.
+func (r *Run) outcome(why error) (state, text string) {
+	var memory *device.MemoryError
+	var lost *train.DivergedError
+	var early *train.StoppedError
+	var unstored *notStored
+	var fault *safely.Panic
+	var end processes.EndError
+	log := r.runs.log
+	switch {
+	case why == nil:
+		return Done, ""
+	case errors.Is(why, errPause):
+		return Paused, ""
+	case errors.Is(why, errCancel):
+		return Cancelled, ""
+	case errors.As(why, &unstored): // the disk may have room later
+		return Paused, api.ErrorOf(r.notKept(unstored.err, r.step, r.keeper.step)).Message
+	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
+		log.Warn("run stopped early", "run", r.name, "reason", why)
+		return Done, ""
+	case errors.As(why, &lost): // the user decides whether to go on
+		log.Warn("run paused", "run", r.name, "error", why)
+		return Paused, lost.Error()
+	case errors.As(why, &memory), errors.As(why, &end), // there may be more of it later, and the other processes again
+		api.ErrorOf(explain.Error(why)).Code == api.Damaged: // with an intact copy in its place it can go on
+		log.Warn("run paused", "run", r.name, "error", why)
+		return Paused, api.ErrorOf(explain.Error(why)).Message
+	case errors.As(why, &fault): // the run ends as it was stored last
+		log.Error("run failed", "run", r.name, "error", why, "stack", string(fault.Stack))
+		return Failed, fmt.Sprintf("A fault of the server ended step %d: %.80s", r.step+1, fault.Error())
+	}
+	log.Error("run failed", "run", r.name, "error", why)
+	return Failed, api.ErrorOf(explain.Error(why)).Message
+}
+
+// MayStep checks that requests may step the run.
+func (r *Run) MayStep() error {
+	return r.do(context.Background(), func() error { return r.mayWork(false) })
+}
+
+// Begin notes a TrainStep request.
+func (r *Run) Begin() error {
+	if r.runs.isEnding() {
+		return errEnding()
+	}
+	return r.do(context.Background(), func() error {
+		if err := r.mayWork(false); err != nil {
+			return err
+		}
+		if err := r.checkRoom(); err != nil {
+			return err
+		}
+		r.stepping++
+		return nil
+	})
+}
+
+// End is the end of a TrainStep request. A run that has been stepped is paused from then on.
+func (r *Run) End() {
+	_ = r.do(context.Background(), func() error { // nothing is left to end if it is deleted
+		if r.stepping--; r.status.State == Created && r.step > 0 {
+			r.status.State = Paused
+		}
+		return nil
+	})
+}
+
+// TakeStep takes a step for a TrainStep request, on the caller's images [B, H, W, C] and labels or, if they are nil, on
+// the run's own next batch, and sends its row.
+func (r *Run) TakeStep(
+	ctx context.Context, images []float32, labels []int32, emit func(api.Event) error, done, total int64,
+) error {
+	ready := func() error {
+		if err := r.mayWork(false); err != nil {
+			return err
+		}
+		return r.open(ctx)
+	}
+	var row train.Row
+	var warning string
+	err := r.takeStep(ctx, r.runs.cfg.Queue.Take, ready, func() (err error) {
+		row, err = r.advance(ctx, images, labels)
+		warning = r.tell()
+		return err
+	})
+	var lost *train.DivergedError
+	var early *train.StoppedError
+	switch {
+	case errors.As(err, &lost), errors.As(err, &early): // the step counts; the caller decides whether to go on
+		warning = err.Error()
+	case err != nil:
+		return err
+	}
+	meta := api.Done(done, total)
+	if warning != "" {
+		meta["warning"] = warning
+	}
+	return emit(api.Event{Batch: rowBatch([]train.Row{row}), Meta: meta})
+}
+
+// halt stops training in the background, if there is any, and waits for its end.
+func (r *Run) halt(ctx context.Context, why error) error {
+	w := r.snapshot.Load().work
+	if w == nil {
+		return nil
+	}
+	w.stop(why)
+	select {
+	case <-w.ended:
+		return nil
+	case <-r.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Pause stops a run after its present step, with its state stored. If that fails the run is paused all the same, and
+// the error says up to where it is stored.
+func (s *Runs) Pause(ctx context.Context, name string) (*Run, error) {
+	r, err := s.Named(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.halt(ctx, errPause); err != nil {
+		return nil, err
+	}
+	if err := r.readable(); err != nil {
+		return nil, err
+	}
+	if state := r.snapshot.Load().status.State; state != Created && state != Paused && state != Done {
+		return nil, r.notRunnable(state)
+	}
+	return r, r.unkept(r.keep(ctx))
+}
+
+// Cancel ends a run for good, with its state stored. If that fails it is only paused.
+func (s *Runs) Cancel(ctx context.Context, name string) (*Run, error) {
+	r, err := s.Named(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.halt(ctx, errCancel); err != nil {
+		return nil, err
+	}
+	var next *status
+	var before string
+	cancel := func() error { // a TrainStep under way ends when it finds the run cancelled
+		if before, next = r.status.State, r.next; before == Created || before == Paused {
+			r.status.State, r.next = Cancelled, nil
+		}
+		return nil
+	}
+	if err := r.do(ctx, cancel); err != nil || before != Created && before != Paused {
+		return r, err
+	}
+	if err := r.keep(ctx); err != nil {
+		_ = r.do(context.WithoutCancel(ctx), func() error { r.status.State, r.next = before, next; return nil })
+		return nil, r.unkept(err)
+	}
+	return r, nil
+}
