@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -150,7 +150,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	} {
 		cfg := tinyConfig(Isotropic)
 		change(&cfg)
-		_, err := New(cfg, Sources{Device: devicetest.Open(t), Dataset: tinyData(t, 16)})
+		_, err := New(cfg, Sources{Device: traintest.Device(t), Dataset: tinyData(t, 16)})
 		var e *setting.Error
 		if !errors.As(err, &e) || e.Field != field {
 			t.Errorf("%s: error %v", field, err)
@@ -211,7 +211,7 @@ func TestWhereAScheduleStarts(t *testing.T) {
 		}, 0, 0, "schedule"},
 	} {
 		cfg := Config{Stage: Isotropic, Model: "m", Batch: 8}
-		src := Sources{Device: devicetest.Open(t), Dataset: d, Model: model}
+		src := Sources{Device: traintest.Device(t), Dataset: d, Model: model}
 		c.change(&cfg, &src)
 		r, err := New(cfg, src)
 		var e *setting.Error

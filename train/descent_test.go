@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
-	"github.com/anisoflight/anisoflight/train/traintest"
 )
 
 // TestDescentReachesTheGeodesic trains a schedule under an optimal network: Adam on θ
@@ -105,8 +105,8 @@ func TestPredictionIsReached(t *testing.T) {
 	}
 	variances := []float64{0.05, 0.0005}
 	net, d := gaussian(t, b, variances, 4096)
-	plain, w := onDevice(t, traintest.Whole(t, b, variances), nil)
-	predicted, err := passes.Predict(t.Context(), plain, w, d, passes.PredictSettings{
+	whole, w := onDevice(t, traintest.Whole(t, b, variances), nil)
+	predicted, err := passes.Predict(t.Context(), whole, w, d, passes.PredictSettings{
 		T: T, G0: g0, Samples: 64,
 		Bases: []string{"dct"},
 	})
@@ -114,7 +114,7 @@ func TestPredictionIsReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, w := onDevice(t, net, b)
-	iso, err := passes.MakeGeodesic(t.Context(), plain, w, d, passes.GeodesicSettings{
+	iso, err := passes.MakeGeodesic(t.Context(), whole, w, d, passes.GeodesicSettings{
 		T: T, G0: g0, Knots: 32,
 		Samples: 64,
 	})

@@ -40,7 +40,7 @@ func stored(t *testing.T, r *Run) *checkpoint.Run {
 	return state
 }
 
-// TestDevicesArePartsOfABatch: in every stage a run on four devices has the rows and the state, to the last bit, of one
+// TestDevicesArePartsOfABatch: a run on four devices has the rows and the state, to the last bit, of one
 // on one device that takes its batches in four parts; and so have runs that were begun on four devices and go on with
 // one and with two, or the other way round.
 func TestDevicesArePartsOfABatch(t *testing.T) {
@@ -54,7 +54,7 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  Config
-	}{{"pretrain", tinyConfig(Pretrain)}, {"network and schedule", shared}, {"schedules per class", perClass}} {
+	}{{"network and schedule", shared}, {"schedules per class", perClass}} {
 		t.Run(c.name, func(t *testing.T) {
 			src := Sources{Dataset: d}
 			c.cfg.Batch = 7

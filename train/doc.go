@@ -12,16 +12,17 @@
 // with Adam in float64. Everything the next step depends on is explicit state
 // (State, Resume): a resumed run has the same rows as one that was never stopped.
 //
-// A run may stop of its own, where its schedule's gradient is noise or its energy on a
-// fixed evaluation set rises (stop.go, evaluation.go); a loss that blows up always stops
-// it (guard.go). Either comes as an error with the row of the step, never silently.
+// A run stops by itself if its schedule's gradient is noise or its energy on a fixed
+// evaluation set rises, as its configuration asks, and always if its loss blows up
+// (stop.go). Either comes as an error with the row of the step, never silently.
 //
 // Passes over the data that need no run are package passes: the schedule of least energy
 // that a run may start from, evaluation, bases of principal components.
 //
-// A Run belongs to one goroutine. What it publishes (Snapshot) is immutable and
-// may be used by any number of samplers while training goes on.
+// A Run belongs to one goroutine. The schedules, rows and models that it returns are
+// immutable and stay what they are while training goes on.
 //
 // The package may import kernels, schedule, train/... and the standard library.
-// Begin with config.go, then run.go and step.go.
+// Begin with config.go, then setup.go, run.go and step.go; learner.go is the part of a
+// step that the host computes, for runs and for networks outside the process alike.
 package train

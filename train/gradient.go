@@ -2,7 +2,6 @@ package train
 
 import (
 	"math"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -128,55 +127,4 @@ func cosine(a, b [][][]float64) float64 {
 		}
 	}
 	return ab / math.Sqrt(aa*bb)
-}
-
-func dotTables(a, b [][][]float64) (sum float64) {
-	for r, row := range a {
-		for j, sub := range row {
-			for k, v := range sub {
-				sum += v * b[r][j][k]
-			}
-		}
-	}
-	return sum
-}
-
-func cloneTable(t [][][]float64) [][][]float64 {
-	if t == nil {
-		return nil
-	}
-	out := make([][][]float64, len(t))
-	for r, row := range t {
-		for _, v := range row {
-			out[r] = append(out[r], slices.Clone(v))
-		}
-	}
-	return out
-}
-
-func sameTable(a, b [][][]float64) bool {
-	return slices.EqualFunc(a, b, func(a, b [][]float64) bool {
-		return slices.EqualFunc(a, b, func(a, b []float64) bool { return len(a) == len(b) })
-	})
-}
-
-// zerosLike returns a table of zeros of the shape of another.
-func zerosLike[T ~[]float64](theta [][]T) [][][]float64 {
-	out := make([][][]float64, len(theta))
-	for r, row := range theta {
-		out[r] = make([][]float64, len(row))
-		for j, th := range row {
-			out[r][j] = make([]float64, len(th))
-		}
-	}
-	return out
-}
-
-// batch is what a step adds to the images.
-type batch struct {
-	n              int       // samples
-	rows           []int     // of the schedule, per sample; nil in pretrain
-	t              []float64 // [B]
-	g, gdot, omega []float64 // [B*J]; omega with the weights of the classes
-	network        []float64 // [B*J] variances at which the network is trained; nil for g
 }

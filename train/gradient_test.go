@@ -106,7 +106,7 @@ func TestCosineOfEstimates(t *testing.T) {
 func TestGuard(t *testing.T) {
 	w := newGuard(1024)
 	tell := func(step int, loss float64, skipped bool) error {
-		return w.watch(Row{Step: int64(step), Loss: loss}, skipped)
+		return w.check(Row{Step: int64(step), Loss: loss}, skipped)
 	}
 	for i := range 50 {
 		if err := tell(i, 10*math.Exp(-float64(i)/20)+1, false); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -81,7 +81,7 @@ func TestEMARampupIsEDMs(t *testing.T) {
 
 func resume(t *testing.T, s *checkpoint.Run, d *data.Dataset) *Run {
 	t.Helper()
-	r, err := Resume(s, Sources{Device: devicetest.Open(t), Dataset: d})
+	r, err := Resume(s, Sources{Device: traintest.Device(t), Dataset: d})
 	if err != nil {
 		t.Fatal(err)
 	}

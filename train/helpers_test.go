@@ -5,10 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/traintest"
 )
 
 // tinyNetwork is a network that compiles in a moment.
@@ -56,7 +55,7 @@ func tinyConfig(stage string) Config {
 
 func start(tb testing.TB, cfg Config, src Sources) *Run {
 	tb.Helper()
-	src.Device = devicetest.Open(tb)
+	src.Device = traintest.Device(tb)
 	r, err := New(cfg, src)
 	if err != nil {
 		tb.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/passes"
@@ -45,7 +45,7 @@ func TestInitGeodesic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d, Analytic: net})
+	again, err := Resume(state, Sources{Device: traintest.Device(t), Dataset: d, Analytic: net})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
 	"github.com/anisoflight/anisoflight/train/stats"
 )
@@ -22,7 +23,7 @@ type learner struct {
 	previous [][][]float64 // d_θH of the step before; nil before there is one
 	average  [][][]float64 // of the increments of ln g; nil where the schedule has none
 	weights  classWeights  // nil where classes count as they come
-	watch    watch         // of early stopping
+	early    earlyStop
 	guard    guard
 
 	step, seen, skipped int64
@@ -37,33 +38,33 @@ type source interface {
 	terms(ctx context.Context, b batch, row *Row) (kernels.StepOutput, error)
 }
 
-// begin begins at the schedule that stands.
-func (l *learner) begin() {
-	l.guard = newGuard(l.cfg.Batch)
-	if l.cfg.Stage == Pretrain {
-		return
+func newLearner(cfg Config, s *schedule.Schedule, weights classWeights) learner {
+	l := learner{cfg: cfg, sched: s, weights: weights, guard: newGuard(cfg.Batch)}
+	if cfg.Stage == Pretrain {
+		return l
 	}
-	l.theta = l.sched.Theta()
-	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
-	if l.cfg.ScheduleEMAHalflife > 0 {
-		l.average = increments(l.sched)
+	l.theta = s.Theta()
+	l.adam = newScheduleAdam(cfg.ScheduleBeta1, cfg.ScheduleBeta2, l.theta)
+	if cfg.ScheduleEMAHalflife > 0 {
+		l.average = increments(s)
 	}
+	return l
 }
 
 // advance takes one step on a batch.
 //
 // An error before the step leaves everything as it was. A *[DivergedError] or *[StoppedError] comes with the row of a
 // step that has been taken.
-func (l *learner) advance(ctx context.Context, b batch, from source) (Row, error) {
+func (l *learner) advance(ctx context.Context, b batch, terms source) (Row, error) {
 	began, n := time.Now(), b.n
 	begin, end := float64(l.seen)/1000, float64(l.seen+int64(n))/1000
 	row := emptyRow()
 	row.Step, row.Kimg = l.step+1, end
-	out, err := from.terms(ctx, b, &row)
+	out, err := terms.terms(ctx, b, &row)
 	if err != nil {
 		return Row{}, err
 	}
-	skipped, stop := out.Skipped, l.watch.risen(row)
+	skipped, stop := out.Skipped, l.early.risen(row)
 	row.Loss = stats.Mean(out.Loss)
 	if l.theta != nil {
 		row.ScheduleLR = l.cfg.scheduleRamp().At(begin, end)
@@ -96,48 +97,17 @@ func (l *learner) advance(ctx context.Context, b batch, from source) (Row, error
 // verdict returns an error where a step was the last for now. Where the energy has risen or the run
 // looks lost, the best schedule that the evaluation set knows is the one that stays.
 func (l *learner) verdict(row Row, skipped bool, stop error) error {
-	lost := l.guard.watch(row, skipped)
+	lost := l.guard.check(row, skipped)
 	if lost != nil {
 		stop = lost
 	}
-	if stop == nil || lost == nil && l.watch.risen(row) == nil {
+	if stop == nil || lost == nil && l.early.risen(row) == nil {
 		return stop
 	}
 	if err := l.keepBest(); err != nil {
 		return err
 	}
 	return stop
-}
-
-// along chooses noise levels on the schedule for samples of these classes.
-func (l *learner) along(n int, labels []int32) (batch, error) {
-	j := l.sched.J()
-	b := batch{n: n, rows: make([]int, n), t: times(l.cfg.Seed, l.step+1, n, l.sched.T(), *l.cfg.Stratified)}
-	b.g, b.gdot, b.omega = make([]float64, n*j), make([]float64, n*j), make([]float64, n*j)
-	for i, t := range b.t {
-		label := -1
-		if labels != nil {
-			label = int(labels[i])
-		}
-		var err error
-		if b.rows[i], err = l.sched.Row(label); err != nil {
-			return b, err
-		}
-		own := func(x []float64) []float64 { return x[i*j : (i+1)*j] }
-		l.sched.Eval(b.rows[i], t, own(b.g), own(b.gdot))
-		for k := range own(b.omega) {
-			own(b.omega)[k] = schedule.Omega(own(b.g)[k], own(b.gdot)[k], l.cfg.C) * l.weightOf(labels, i)
-		}
-	}
-	return b, nil
-}
-
-// weightOf returns the weight of a sample's class.
-func (l *learner) weightOf(labels []int32, i int) float64 {
-	if labels == nil {
-		return l.weights.of(-1)
-	}
-	return l.weights.of(labels[i])
 }
 
 // learn fills in what a step knows of the schedule's gradient and, if move is set and
@@ -149,7 +119,7 @@ func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (mov
 	if !move || !setting.Finite(d.norm) {
 		return false, nil, nil
 	}
-	stop = l.watch.noise(l.cfg, d, *row, float64(l.seen)/1000)
+	stop = l.early.noise(l.cfg, d, *row, float64(l.seen)/1000)
 	theta := l.sched.Theta() // a copy: l.theta stays with the schedule that it belongs to
 	l.adam.step(theta, clipped(d.mean, d.norm, l.cfg.ScheduleClip), d.active, row.ScheduleLR)
 	next, err := schedule.FromTheta(l.sched.Family(), l.sched.Labels(), theta, l.sched.T(), l.cfg.G0)
@@ -159,7 +129,7 @@ func (l *learner) learn(b batch, terms *kernels.Terms, row *Row, move bool) (mov
 	l.sched, l.theta, l.previous = next, theta, d.mean
 	if l.average != nil {
 		images := float64(len(b.t)) / 1000
-		follow(l.average, next, math.Pow(0.5, images/l.cfg.ScheduleEMAHalflife))
+		moveAverage(l.average, next, math.Pow(0.5, images/l.cfg.ScheduleEMAHalflife))
 	}
 	return true, stop, nil
 }
@@ -183,11 +153,11 @@ func clipped(d [][][]float64, norm, limit float64) [][][]float64 {
 // keepBest puts the schedule of lowest energy in the place of the one that stands, and
 // begins its optimiser anew.
 func (l *learner) keepBest() error {
-	best := l.watch.Best
+	best := l.early.Best
 	if best == nil {
 		return nil
 	}
-	s, err := ofIncrements(l.sched, best.increments)
+	s, err := scheduleOf(l.sched, best.increments)
 	if err != nil {
 		return err
 	}
@@ -200,7 +170,7 @@ func (l *learner) keepBest() error {
 func (l *learner) startFrom(s *schedule.Schedule) {
 	l.sched, l.theta = s, s.Theta()
 	l.adam = newScheduleAdam(l.cfg.ScheduleBeta1, l.cfg.ScheduleBeta2, l.theta)
-	l.previous, l.watch.sum = nil, nil
+	l.previous, l.early.sum = nil, nil
 	if l.average != nil {
 		l.average = increments(s)
 	}
@@ -212,8 +182,27 @@ func (l *learner) published() *schedule.Schedule {
 	if l.average == nil {
 		return l.sched
 	}
-	if s, err := ofIncrements(l.sched, l.average); err == nil {
+	if s, err := scheduleOf(l.sched, l.average); err == nil {
 		return s
 	}
 	return l.sched // an average whose increments have rounded away
+}
+
+// startSettings are those of the geodesic that a stage starts from.
+func (l *learner) startSettings() passes.GeodesicSettings {
+	return passes.GeodesicSettings{
+		T: l.cfg.T, G0: l.cfg.G0, C: l.cfg.C, Knots: l.cfg.Knots, Seed: l.cfg.Seed,
+		Family: schedule.Family{PerClass: l.cfg.Family.PerClass},
+	}
+}
+
+// startAt puts a geodesic in the place of the schedule: the same in every subspace.
+func (l *learner) startAt(g *passes.Geodesic) error {
+	s, err := g.Schedule.Expand(l.sched.Family(), l.sched.Labels(), l.sched.J())
+	if err != nil {
+		return setting.Errorf("init", "cannot be geodesic: %v", err)
+	}
+	l.measured = true
+	l.startFrom(s)
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/alloctest"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -15,7 +16,7 @@ func TestStoringCopiesOnce(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
 	cfg.Network = json.RawMessage(`{"model_type":"SongUNet","img_resolution":4,"img_channels":1,"label_dim":2,
 		"model_channels":128,"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`)
-	r := start(t, cfg, Sources{Dataset: tinyData(t, 20)})
+	r := startOn(t, devicetest.Open(t), cfg, Sources{Dataset: tinyData(t, 20)})
 	parameters := 4 * float64(r.net.ParamCount()) // bytes
 	dir := t.TempDir()
 	var state *checkpoint.Run

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -79,7 +79,7 @@ func TestOptionsResumeExactly(t *testing.T) {
 	for _, at := range []int{1, 4, 5} {
 		half := start(t, cfg, Sources{Dataset: d, Analytic: net})
 		got := take(half, at)
-		again, err := Resume(stored(t, half), Sources{Device: devicetest.Open(t), Dataset: d, Analytic: net})
+		again, err := Resume(stored(t, half), Sources{Device: traintest.Device(t), Dataset: d, Analytic: net})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,9 +118,9 @@ func TestBalancedWeights(t *testing.T) {
 	}
 	sums := map[int32]float64{}
 	for i := range d.Len() {
-		sums[d.Label(i)] += w.of(d.Label(i)) / float64(d.Len())
+		sums[d.Label(i)] += w.weight(d.Label(i)) / float64(d.Len())
 	}
-	if math.Abs(sums[0]-0.5) > 1e-15 || math.Abs(sums[2]-0.5) > 1e-15 || w.of(1) != w.of(2) {
+	if math.Abs(sums[0]-0.5) > 1e-15 || math.Abs(sums[2]-0.5) > 1e-15 || w.weight(1) != w.weight(2) {
 		t.Errorf("weights %v give the classes %v", w, sums)
 	}
 	im.Labels[3] = -1
@@ -132,8 +132,8 @@ func TestBalancedWeights(t *testing.T) {
 		field.Field != "class_weighting" {
 		t.Errorf("an image without a class: %v", err)
 	}
-	if w, err := newClassWeights(Config{}, d); w.of(0) != 1 || err != nil {
-		t.Errorf("no weighting weighs %v, %v", w.of(0), err)
+	if w, err := newClassWeights(Config{}, d); w.weight(0) != 1 || err != nil {
+		t.Errorf("no weighting weighs %v, %v", w.weight(0), err)
 	}
 }
 
@@ -152,12 +152,7 @@ func TestScheduleAverage(t *testing.T) {
 			want[k] = want[k]*math.Sqrt(0.5) + now[k]*(1-math.Sqrt(0.5))
 		}
 	}
-	if err := r.Publish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	held := r.Snapshot()
-	defer held.Release()
-	path := held.Schedule.At(0, 0)
+	path := r.Schedule().At(0, 0)
 	_, got := path.Knots()
 	for k := range want {
 		within(t, "ln g", got[k], want[k], 1e-9*(1+math.Abs(want[k])))
@@ -199,7 +194,7 @@ func TestNoiseStops(t *testing.T) {
 			d := thetaGradient{estimate: estimate{mean: [][][]float64{{{v, 0}}}, stderr: stderr}}
 			var stopped *StoppedError
 			row := Row{Step: int64(i + 1), Kimg: float64(i+1) / 1000}
-			if errors.As(r.watch.noise(r.cfg, d, row, float64(i)/1000), &stopped) {
+			if errors.As(r.early.noise(r.cfg, d, row, float64(i)/1000), &stopped) {
 				stops = append(stops, stopped.Step)
 			}
 		}

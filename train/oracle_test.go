@@ -3,6 +3,7 @@ package train
 import (
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -65,7 +66,7 @@ func TestDescentAgainstTheOracle(t *testing.T) {
 
 	reached := map[int]float64{}
 	for _, knots := range []int{32, 128} {
-		r := start(t, Config{
+		r := startOn(t, devicetest.Open(t), Config{
 			Stage: Isotropic, TrainNetwork: refuse(), Init: "log-linear", T: T, G0: g0, Knots: knots, Batch: 512,
 			Kimg:       512 * 0.4,
 			ScheduleLR: 0.1, ScheduleLRWarmup: 5,

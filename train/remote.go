@@ -21,7 +21,7 @@ const streamAsked uint32 = 0x61736b64
 type Remote struct {
 	learner
 
-	by       passes.Asker
+	asker    passes.Asker
 	samples  passes.Samples
 	order    *data.Order
 	basis    *basis.Basis // dense one that travels with the schedule; nil where its name says it all
@@ -62,48 +62,46 @@ func NewRemote(cfg Config, samples passes.Samples, src Sources, by passes.Asker)
 	if err != nil {
 		return nil, err
 	}
-	r := &Remote{by: by, samples: samples, j: b.J(), mode: kernels.Mode(cfg.Estimator)}
-	if b.Kind() == basis.KindDense {
-		r.basis = b
+	mode := kernels.Mode(cfg.Estimator)
+	if mode == kernels.Auto {
+		mode = pick(b.J() == 1, kernels.Backprop, kernels.Full)
 	}
-	if r.mode == kernels.Auto {
-		r.mode = pick(r.j == 1, kernels.Backprop, kernels.Full)
-	}
-	r.sched, r.cfg, err = startSchedule(cfg, src, b, len(samples.Counts), samples.Range)
+	start, cfg, err := startSchedule(cfg, src, b, len(samples.Counts), samples.Range)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.weigh(b); err != nil {
+	weights, err := remoteWeights(cfg, samples, b)
+	if err != nil {
 		return nil, err
 	}
-	r.begin()
-	r.order = data.NewOrder(cfg.Seed, samples.Images, false)
-	return r, nil
+	return &Remote{
+		learner: newLearner(cfg, start, weights), asker: by, samples: samples,
+		order: data.NewOrder(cfg.Seed, samples.Images, false), basis: dense(b), j: b.J(), mode: mode,
+	}, nil
 }
 
-// weigh checks that the classes serve the family, and gives them their weights.
-func (r *Remote) weigh(b *basis.Basis) error {
+// remoteWeights checks that the classes serve the family, and returns their weights.
+func remoteWeights(cfg Config, samples passes.Samples, b *basis.Basis) (classWeights, error) {
 	counts := map[int32]float64{}
-	for label, n := range r.samples.Counts {
+	for label, n := range samples.Counts {
 		if n == 0 {
 			continue
 		}
 		counts[int32(label)] = float64(n)
 		if b.PerClass() && !b.Knows(label) {
-			return setting.Errorf("family", "must have a basis with vectors for every class, got %q with none for class %d",
-				r.cfg.Family.Basis, label)
+			return nil, setting.Errorf("family", "must have a basis with vectors for every class, got %q with none for class %d",
+				cfg.Family.Basis, label)
 		}
 	}
 	switch {
 	case b.PerClass() && len(counts) == 0:
-		return setting.Errorf("counts", "must be given for a basis per class, got none")
-	case r.cfg.ClassWeighting != WeightBalanced:
+		return nil, setting.Errorf("counts", "must be given for a basis per class, got none")
+	case cfg.ClassWeighting != WeightBalanced:
+		return nil, nil
 	case len(counts) == 0:
-		return setting.Errorf("class_weighting", "must be none where there are no classes, got balanced")
-	default:
-		r.weights = balanced(counts)
+		return nil, setting.Errorf("class_weighting", "must be none if there are no classes, got balanced")
 	}
-	return nil
+	return balanced(counts), nil
 }
 
 // Mode returns the estimator's mode: never Auto.
@@ -133,7 +131,7 @@ func (r *Remote) Start(ctx context.Context, progress func(done, total int)) erro
 	}
 	set := r.startSettings()
 	set.Progress, set.Batch = progress, r.cfg.Batch
-	g, err := passes.AskGeodesic(ctx, r.by, r.samples, r.j, set)
+	g, err := passes.AskGeodesic(ctx, r.asker, r.samples, r.j, set)
 	if err != nil {
 		return err
 	}
@@ -149,7 +147,7 @@ func (r *Remote) Step(ctx context.Context) (Row, error) {
 		at, _ := r.order.At(r.position + uint64(i))
 		images[i], labels[i] = int64(at), r.samples.Label(at)
 	}
-	b, err := r.along(n, labels)
+	b, err := r.drawAlongSchedule(n, labels)
 	if err != nil {
 		return Row{}, err
 	}
@@ -177,7 +175,7 @@ func (a askedBatch) terms(ctx context.Context, b batch, row *Row) (kernels.StepO
 	for i := range q.Noise {
 		q.Noise[i] = latent.Uint64(key, streamAsked, uint64(i))
 	}
-	terms, err := a.r.by.Ask(ctx, q)
+	terms, err := a.r.asker.Ask(ctx, q)
 	if err != nil {
 		return kernels.StepOutput{}, err
 	}

@@ -1,9 +1,12 @@
 package train
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
@@ -175,4 +178,71 @@ func (c Config) scheduleRamp() Ramp {
 		Kind: c.ScheduleLRRamp, Rate: c.ScheduleLR, Length: c.Kimg, Warmup: c.ScheduleLRWarmup,
 		Hold: c.ScheduleLRHold, Final: *c.ScheduleLRFinal,
 	}
+}
+
+// maxEvalSamples bounds the numbers that are kept of an evaluation.
+const maxEvalSamples = 1 << 20
+
+// checkOptions checks what may be added to a plain run.
+func (c Config) checkOptions() error {
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{
+		{"clip", c.Clip},
+		{"schedule_clip", c.ScheduleClip},
+		{"schedule_ema_halflife_kimg", c.ScheduleEMAHalflife},
+		{"early_stop_window_kimg", c.EarlyStopWindow},
+		{"eval_every_kimg", c.EvalEvery},
+	} {
+		if !(f.v >= 0) || math.IsInf(f.v, 1) {
+			return setting.Errorf(f.name, "must be at least 0, got %g", f.v)
+		}
+	}
+	if err := setting.OneOf("class_weighting", c.ClassWeighting, Weightings...); err != nil {
+		return err
+	}
+	if err := setting.OneOf("early_stop", c.EarlyStop, Stops...); err != nil {
+		return err
+	}
+	switch {
+	case c.Microbatch < 0:
+		return setting.Errorf("microbatch", "must be positive, got %d; leave it out to have it chosen", c.Microbatch)
+	case c.EvalSamples < 0 || c.EvalSamples == 1 || c.EvalSamples > maxEvalSamples:
+		return setting.Errorf("eval_samples", "must lie between 2 and %d, got %d", maxEvalSamples, c.EvalSamples)
+	case c.Stage == Pretrain && c.EarlyStop != StopNone:
+		return setting.Errorf("early_stop", "must be none in the stage pretrain, which trains no schedule, got %q",
+			c.EarlyStop)
+	case c.Stage != Pretrain && c.PStdSubspace != 0 && !*c.TrainNetwork:
+		return setting.Errorf("p_std_subspace", "must be 0 while the network is frozen, got %g", c.PStdSubspace)
+	}
+	return nil
+}
+
+func (c Config) stopsBy(what string) bool { return c.EarlyStop == what || c.EarlyStop == StopBoth }
+
+// initGeodesic and initTable are the starts of a schedule that are no formula: measured
+// on the run's own network and data before the first step, and a schedule by name.
+const (
+	initGeodesic = "geodesic"
+	initTable    = "table"
+)
+
+// Inits lists what Config.Init may be.
+var Inits = append(slices.Clone(schedule.Initial), initGeodesic, initTable)
+
+// checkInit checks the start of the schedule.
+func (c Config) checkInit() error {
+	switch {
+	case c.Init == initTable && c.Schedule == "":
+		return setting.Errorf("schedule", "must name a schedule where init is table, got none")
+	case c.Init == initGeodesic && c.Schedule != "":
+		return setting.Errorf("init", "must be left out to start from the schedule %q, got geodesic, which is measured",
+			c.Schedule)
+	case c.Init == initGeodesic && c.Stage == Pretrain:
+		return setting.Errorf("init", "must not be geodesic in the stage pretrain, which trains no schedule")
+	case c.Init == "" || c.Init == initTable || c.Init == initGeodesic:
+		return nil
+	}
+	return setting.OneOf("init", c.Init, Inits...)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"runtime"
 	"strconv"
-	"sync"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/processes"
@@ -15,133 +14,34 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/setting"
 )
 
-// Run is a training stage under way. It belongs to one goroutine, but for Snapshot.
+// Run is a training stage under way. It belongs to one goroutine.
 type Run struct {
 	learner
 
-	data    *data.Dataset
+	data    *data.Dataset // in the units that the network sees
 	order   *data.Order
 	net     kernels.Architecture // nil for an analytic network
-	model   *kernels.Model       // owned
+	model   *kernels.Model
 	trainer *kernels.Replicas
+	memory  Memory
 
-	basis  *basis.Basis // dense one that travels with sched; nil where its name says it all
-	family *basis.Basis // dense one that the run computes with; nil where its name says it all
+	scheduleBasis *basis.Basis // dense one that travels with the schedule; nil if its name says it all
+	familyBasis   *basis.Basis // dense one that the run computes with; nil if its name says it all
 
-	initial [][]float32 // of the network, until the first step
-
-	position uint64
-	memory   Memory
-
-	mu       sync.Mutex
-	snapshot *Snapshot
+	initial  [][]float32 // values of the network, until the first step
+	position uint64      // in order
 }
 
 // New checks the configuration against its sources and starts a run at step 0. An
 // error in a field is a *[setting.Error].
 func New(cfg Config, src Sources) (*Run, error) {
-	cfg, err := cfg.Resolve()
+	s, err := newSetup(cfg, src)
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{data: src.Dataset}
-	var values [][]float32
-	var shape kernels.Shape
-	net := src.Analytic
-	if net != nil {
-		spec := net.Spec()
-		shape = kernels.Shape{
-			Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels,
-			Range: spec.Range,
-		}
-	} else {
-		if r.net, values, err = network(cfg, src); err != nil {
-			return nil, err
-		}
-		if r.net, src.Dataset, err = InUnits(r.net, src.Dataset); err != nil {
-			return nil, err
-		}
-		r.data = src.Dataset
-		shape = r.net.Shape()
-	}
-	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkData(cfg, src, b, shape); err != nil {
-		return nil, err
-	}
-	if net == nil {
-		if net, err = r.net.On(values, b); err != nil {
-			return nil, setting.Errorf("family", "cannot be used: %v", err)
-		}
-	}
-	classes := shape.Labels
-	if classes == 0 {
-		classes = src.Dataset.Classes()
-	}
-	if r.sched, r.cfg, err = startSchedule(cfg, src, b, classes, shape.Range); err != nil {
-		return nil, err
-	}
-	if b.Kind() == basis.KindDense {
-		r.family = b
-	}
-	switch {
-	case cfg.Stage != Pretrain:
-		r.basis = r.family
-	case src.Schedule != nil: // it is kept for the model that is saved
-		r.basis = src.ScheduleBasis
-	case src.Model != nil:
-		r.basis = src.Model.Basis
-	}
-	r.begin()
-	if r.weights, err = newClassWeights(cfg, src.Dataset); err != nil {
-		return nil, err
-	}
-	r.order = data.NewOrder(cfg.Seed, src.Dataset.Len(), cfg.Flip)
-	if r.net != nil {
-		r.initial = values
-	}
-	return r, r.open(src, net, b, values)
-}
-
-// open puts the network on the devices.
-func (r *Run) open(src Sources, net kernels.Network, b *basis.Basis, values [][]float32) error {
-	dev, err := src.Device, error(nil)
-	if r.model, err = kernels.NewModelAt(kernels.Precision(r.cfg.Precision), dev, net, b); err != nil {
-		return err
-	}
-	r.cfg.Precision = string(r.model.Precision())
-	if spec := net.Spec(); r.cfg.RatioEmbedding && spec.Ratios != b.J()-1 {
-		r.model.Close()
-		return setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",
-			spec.Ratios, b.J())
-	}
-	if r.memory, err = r.cfg.fitDevices(r.model, src.World.Size(), !src.goesOn); err == nil {
-		if r.memory.Microbatch < r.cfg.Batch {
-			r.cfg.Microbatch = r.memory.Microbatch
-		}
-		own := partOf(r.memory.Devices, src.World.Size())
-		r.trainer, err = r.model.NewReplicas(dev.Peers()[:own], r.cfg.Trainer(), values)
-	}
-	if err != nil {
-		r.model.Close()
-		return err
-	}
-	if src.World != nil {
-		r.trainer.Join(src.World)
-	}
-	r.peak = func() (float64, bool) {
-		peak, ok := dev.Peak()
-		if dev.HostVisible() { // whose devices share the processors
-			return peak, ok
-		}
-		return peak * float64(r.trainer.Len()), ok
-	}
-	return nil
+	return s.run(src.Device, src.World, false)
 }
 
 // Trainer returns what steps of a resolved configuration compute.
@@ -196,8 +96,8 @@ func (r *Run) Damage() error {
 	return err
 }
 
-// Schedule returns the schedule that would be saved: the average where there is one,
-// else as it stands; nil in pretrain without one.
+// Schedule returns the schedule that would be saved: the average if there is one,
+// else the present one; nil in pretrain without one.
 func (r *Run) Schedule() *schedule.Schedule { return r.published() }
 
 // Progress is how far a run is.
@@ -218,7 +118,7 @@ func (r *Run) Rows(from int) []Row {
 	return r.rows[min(max(from, 0), n):n:n]
 }
 
-// Model returns the averaged network with the schedule as it stands, ready for
+// Model returns the averaged network with the present schedule, ready for
 // checkpoint.SaveModel.
 func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if r.net == nil {
@@ -231,17 +131,11 @@ func (r *Run) Model(ctx context.Context) (*checkpoint.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.published(), Basis: r.basis}, nil
+	return &checkpoint.Model{Net: r.net, Values: values, Schedule: r.published(), Basis: r.scheduleBasis}, nil
 }
 
-// Close frees the device memory. Snapshots that others hold keep their weights.
+// Close frees the device memory.
 func (r *Run) Close() {
-	r.mu.Lock()
-	if r.snapshot != nil {
-		r.snapshot.Release()
-		r.snapshot = nil
-	}
-	r.mu.Unlock()
 	r.trainer.Close()
 	r.model.Close()
 }

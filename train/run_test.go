@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/traintest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -33,7 +34,7 @@ func TestResumeIsExact(t *testing.T) {
 
 			half := start(t, c.cfg, Sources{Dataset: d})
 			got := step(t, half, 5)
-			again, err := Resume(stored(t, half), Sources{Device: devicetest.Open(t), Dataset: d})
+			again, err := Resume(stored(t, half), Sources{Device: traintest.Device(t), Dataset: d})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +104,7 @@ func sameState(t *testing.T, a, b *checkpoint.Run) {
 func TestPretrainingLowersTheLoss(t *testing.T) {
 	cfg := tinyConfig(Pretrain)
 	cfg.LR, cfg.Kimg = 4e-3, 3.2
-	r := start(t, cfg, Sources{Dataset: tinyData(t, 64)})
+	r := startOn(t, devicetest.Open(t), cfg, Sources{Dataset: tinyData(t, 64)})
 	rows := step(t, r, 400)
 	var first, last float64
 	for i := range 40 {
@@ -190,43 +191,6 @@ func TestNonFiniteStepsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreImmutable: what a sampler holds stays as it was while training and
-// publishing go on.
-func TestSnapshotsAreImmutable(t *testing.T) {
-	r := start(t, tinyConfig(Isotropic), Sources{Dataset: tinyData(t, 16)})
-	if r.Snapshot() != nil {
-		t.Error("a snapshot before the first Publish")
-	}
-	step(t, r, 1)
-	if err := r.Publish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	held := r.Snapshot()
-	weights, err := held.Weights.Export()
-	if err != nil {
-		t.Fatal(err)
-	}
-	theta := held.Schedule.Theta()[0][0]
-	step(t, r, 3)
-	if err := r.Publish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	now := r.Snapshot()
-	defer now.Release()
-	if now.Step != 4 || held.Step != 1 {
-		t.Errorf("steps %d and %d", held.Step, now.Step)
-	}
-	again, err := held.Weights.Export()
-	if err != nil || !slices.EqualFunc(weights, again, slices.Equal) || !slices.Equal(theta, held.Schedule.Theta()[0][0]) {
-		t.Errorf("the held snapshot changed: %v", err)
-	}
-	fresh, err := now.Weights.Export()
-	if err != nil || slices.EqualFunc(weights, fresh, slices.Equal) || slices.Equal(theta, now.Schedule.Theta()[0][0]) {
-		t.Errorf("the new snapshot is the old one: %v", err)
-	}
-	held.Release()
-}
-
 // TestAbsentClassesStay: the row of a class that no batch has shown keeps θ and moments.
 func TestAbsentClassesStay(t *testing.T) {
 	cfg := tinyConfig(Isotropic)
@@ -273,13 +237,13 @@ func TestPretrainKeepsItsBasis(t *testing.T) {
 	if state.Family == nil || state.Basis != nil {
 		t.Fatalf("family's basis %v, schedule's %v", state.Family, state.Basis)
 	}
-	again, err := Resume(state, Sources{Device: devicetest.Open(t), Dataset: d})
+	again, err := Resume(state, Sources{Device: traintest.Device(t), Dataset: d})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
 	for label := range 2 {
-		got, err := again.family.Vectors(label)
+		got, err := again.familyBasis.Vectors(label)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,10 +20,10 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		Step: r.step, Seen: r.seen, Position: int64(r.position), Skipped: r.skipped, Images: int64(r.data.Len()),
 		DatasetHash: r.data.Hash(),
 		Params:      t.Params, M: t.M, V: t.V, EMA: t.EMA, Updates: t.Count,
-		Schedule: r.sched, Basis: r.basis,
+		Schedule: r.sched, Basis: r.scheduleBasis,
 	}
-	if r.family != r.basis {
-		s.Family = r.family
+	if r.familyBasis != r.scheduleBasis {
+		s.Family = r.familyBasis
 	}
 	if s.Config, err = json.Marshal(r.cfg); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		if r.average != nil {
 			s.ScheduleAverage = cloneTable(r.average)
 		}
-		if err := r.watch.store(s); err != nil {
+		if err := r.early.store(s); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +86,7 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 			"now. Store that one again, or create a new run", cfg.Dataset)
 	}
 	orPointer(&cfg.EMARampup, 0) // a state of an older program
-	cfg.Network, cfg.Model, src.goesOn = nil, "", true
+	cfg.Network, cfg.Model = nil, ""
 	src.Model, src.Schedule, src.ScheduleBasis, src.Basis = nil, s.Schedule, s.Basis, s.Family
 	if s.Family == nil {
 		src.Basis = s.Basis
@@ -97,7 +97,11 @@ func Resume(s *checkpoint.Run, src Sources) (*Run, error) {
 		}
 		src.Model = &checkpoint.Model{Net: s.Network, Values: s.Params, Schedule: s.Schedule, Basis: s.Basis}
 	}
-	r, err := New(cfg, src)
+	start, err := newSetup(cfg, src)
+	if err != nil {
+		return nil, err
+	}
+	r, err := start.run(src.Device, src.World, true)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,7 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			}
 			r.average = cloneTable(s.ScheduleAverage)
 		}
-		if err := r.watch.restore(s, r.adam.m); err != nil {
+		if err := r.early.restore(s, r.adam.m); err != nil {
 			return err
 		}
 	}
@@ -148,7 +152,7 @@ func (r *Run) restore(s *checkpoint.Run) error {
 			return err
 		}
 		r.rows = append(r.rows, row)
-		_ = r.guard.watch(row, !setting.Finite(row.Loss))
+		_ = r.guard.check(row, !setting.Finite(row.Loss))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // Step takes the next batch of the data set through one step.
@@ -89,26 +90,21 @@ func (d deviceBatch) terms(ctx context.Context, b batch, row *Row) (kernels.Step
 	return out, err
 }
 
-// draw chooses the noise levels of a step for n samples of these classes.
-func (r *Run) draw(n int, labels []int32) (batch, error) {
-	step, j := r.step+1, r.model.J()
-	if r.theta == nil {
-		b := batch{n: n, g: variances(r.cfg.Seed, step, n, j, *r.cfg.PMean, r.cfg.PStd, r.cfg.PStdSubspace)}
-		for i, g := range b.g {
-			b.g[i] = r.model.Range().Clamp(g)
-		}
-		b.omega = make([]float64, len(b.g))
-		for i, g := range b.g {
-			b.omega[i] = r.model.EDMWeight(g) * r.weightOf(labels, i/j)
-		}
-		return b, nil
+// measureStart puts the geodesic in the place of the schedule, before the first step of
+// a run that starts with it: of each class where the family has schedules per class, the
+// same in every subspace.
+func (r *Run) measureStart(ctx context.Context) error {
+	if r.cfg.Init != initGeodesic || r.step > 0 || r.measured {
+		return nil
 	}
-	b, err := r.along(n, labels)
-	if err == nil && r.cfg.PStdSubspace > 0 {
-		b.network = variances(r.cfg.Seed, step, n, j, 0, 0, r.cfg.PStdSubspace)
-		for i, g := range b.g {
-			b.network[i] = r.model.Range().Clamp(b.network[i] * g)
-		}
+	w, err := r.trainer.Publish(ctx)
+	if err != nil {
+		return err
 	}
-	return b, err
+	defer w.Release()
+	geodesic, err := passes.MakeGeodesic(ctx, r.model, w, r.data, r.startSettings())
+	if err != nil {
+		return err
+	}
+	return r.startAt(geodesic)
 }

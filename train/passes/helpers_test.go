@@ -1,6 +1,8 @@
 package passes
 
-import "github.com/anisoflight/anisoflight/train/traintest"
+import (
+	"github.com/anisoflight/anisoflight/internal/traintest"
+)
 
 var (
 	gaussian = traintest.Gaussian

@@ -38,7 +38,7 @@ func (e *MemoryError) Error() string {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// Fit checks that a step of a resolved configuration fits so many bytes of memory, 0 if
+// Fit checks that a step of a resolved configuration fits that many bytes of memory, 0 if
 // unknown, and chooses how many images the device sees at a time where the configuration
 // leaves it open: all of the batch, or else the fewest equal parts that fit.
 func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
@@ -60,20 +60,20 @@ func (c Config) Fit(m *kernels.Model, available int64) (Memory, error) {
 	}
 	fit.Whole = fit.Needed
 	// What is needed rises with the part, so the fewest parts that fit are found by halving.
-	few, many := 1, c.Batch // parts: too few, and the candidate
-	for many-few > 1 {
-		parts := (few + many) / 2
+	tooFew, enough := 1, c.Batch // parts: too few, and the candidate
+	for enough-tooFew > 1 {
+		parts := (tooFew + enough) / 2
 		bytes, err := need(partOf(c.Batch, parts))
 		if err != nil {
 			return fit, err
 		}
 		if bytes <= fit.Available {
-			many = parts
+			enough = parts
 		} else {
-			few = parts
+			tooFew = parts
 		}
 	}
-	fit.Microbatch = partOf(c.Batch, many)
+	fit.Microbatch = partOf(c.Batch, enough)
 	if fit.Needed, err = need(fit.Microbatch); err != nil {
 		return fit, err
 	}
@@ -118,5 +118,5 @@ func (c Config) fitsState(net kernels.Architecture, dev *device.Device) error {
 	return nil
 }
 
-// partOf is the size of the largest of so many parts, as equal as can be.
+// partOf is the size of the largest of that many parts, as equal as can be.
 func partOf(n, parts int) int { return (n + parts - 1) / parts }

@@ -1,10 +1,55 @@
 package train
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
+
+// adamEps keeps Adam's steps finite.
+const adamEps = 1e-8
+
+// scheduleAdam is Adam (Kingma and Ba, arXiv:1412.6980) on a table of schedule
+// parameters, in float64:
+//
+//	m ← β₁ m + (1−β₁) d     v ← β₂ v + (1−β₂) d²
+//	θ ← θ − lr · m/(1−β₁ⁿ) / ( √(v/(1−β₂ⁿ)) + ε )
+//
+// Every row counts its own steps n: the row of a class that is absent from a batch
+// stays as it is, moments included.
+type scheduleAdam struct {
+	beta1, beta2 float64
+	m, v         [][][]float64 // [row][subspace][K−1]
+	n            []int64       // steps per row
+}
+
+func newScheduleAdam(beta1, beta2 float64, like [][]schedule.Theta) *scheduleAdam {
+	a := &scheduleAdam{beta1: beta1, beta2: beta2, n: make([]int64, len(like))}
+	a.m, a.v = zerosLike(like), zerosLike(like)
+	return a
+}
+
+// step moves the parameters of the active rows against the gradient d.
+func (a *scheduleAdam) step(theta [][]schedule.Theta, d [][][]float64, active []bool, lr float64) {
+	for r := range theta {
+		if !active[r] {
+			continue
+		}
+		a.n[r]++
+		rate := lr / (1 - math.Pow(a.beta1, float64(a.n[r])))
+		scale := 1 / (1 - math.Pow(a.beta2, float64(a.n[r])))
+		for j, th := range theta[r] {
+			m, v := a.m[r][j], a.v[r][j]
+			for i, g := range d[r][j] {
+				m[i] = a.beta1*m[i] + (1-a.beta1)*g
+				v[i] = a.beta2*v[i] + (1-a.beta2)*g*g
+				th[i] -= rate * m[i] / (math.Sqrt(scale*v[i]) + adamEps)
+			}
+		}
+	}
+}
 
 // The ramps of a learning rate; Ramp.At says what they are.
 const (
@@ -78,4 +123,34 @@ func (r Ramp) check(prefix string) error {
 		return setting.Errorf(prefix+"lr_final", "must lie between 0 and 1, as a part of %slr, got %g", prefix, r.Final)
 	}
 	return nil
+}
+
+// halflife returns the half-life in kimg of the network's average in a step that begins
+// after so many kimg. It is never longer than the part EMARampup of them; as in EDM a
+// first step makes the average the network itself.
+func (c Config) halflife(kimg float64) float64 {
+	if ramp := *c.EMARampup; ramp > 0 {
+		return min(c.EMAHalflife, ramp*kimg)
+	}
+	return c.EMAHalflife
+}
+
+// staleShare is the largest share of an average that the start of a run may have without
+// a warning.
+const staleShare = 0.25
+
+// Stale returns a sentence on the average of a resolved configuration where, after so
+// many kimg, too much of it is still the network that the run started from; else "".
+// The sentence says what to do.
+func (c Config) Stale(kimg float64) string {
+	if !*c.TrainNetwork || c.EMARampup != nil && *c.EMARampup > 0 {
+		return ""
+	}
+	share := math.Pow(0.5, kimg/c.EMAHalflife)
+	if share <= staleShare {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %% of the averaged network is still what the run started from: ema_halflife_kimg is %g, "+
+		"and the run has seen %g kimg; "+
+		"train longer, or give a shorter ema_halflife_kimg or ema_rampup 0.05", 100*share, c.EMAHalflife, kimg)
 }

@@ -16,6 +16,146 @@ import (
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
+// Sources are what a configuration's names stand for.
+type Sources struct {
+	// Device is the first of those in use. A run takes as many of them as its batches have parts.
+	Device  *device.Device
+	Dataset *data.Dataset
+	// World is the processes that take the run's steps together, each with the whole data set; nil: this one alone.
+	World *processes.World
+
+	// Model is what Config.Model names; nil where Config.Network describes a new one.
+	Model *checkpoint.Model
+	// Schedule is what Config.Schedule names; nil where it names none.
+	Schedule *schedule.Schedule
+	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
+	ScheduleBasis *basis.Basis
+	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
+	Basis *basis.Basis
+	// Analytic stands in for a network, in laboratories: a run with one can neither be
+	// saved as a model nor train the network.
+	Analytic kernels.Network
+}
+
+// setup is what a run starts from: all that is known without the device, each part checked against the others.
+type setup struct {
+	cfg           Config // resolved
+	data          *data.Dataset
+	net           kernels.Architecture // nil for an analytic network
+	values        [][]float32          // of net
+	flow          kernels.Network      // net, or the analytic one, on the family's basis
+	basis         *basis.Basis         // of the family
+	schedule      *schedule.Schedule   // nil in pretrain without one
+	scheduleBasis *basis.Basis         // dense one that travels with schedule; nil if its name says it all
+	weights       classWeights
+}
+
+func newSetup(cfg Config, src Sources) (s setup, err error) {
+	if cfg, err = cfg.Resolve(); err != nil {
+		return s, err
+	}
+	s.data, s.flow = src.Dataset, src.Analytic
+	var shape kernels.Shape
+	if s.flow != nil {
+		spec := s.flow.Spec()
+		shape = kernels.Shape{
+			Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels, Range: spec.Range,
+		}
+	} else {
+		if s.net, s.values, err = network(cfg, src); err != nil {
+			return s, err
+		}
+		if s.net, s.data, err = InUnits(s.net, s.data); err != nil {
+			return s, err
+		}
+		shape = s.net.Shape()
+	}
+	if s.basis, err = familyBasis(cfg, src.Basis, shape.Height, shape.Width); err != nil {
+		return s, err
+	}
+	if err := checkData(cfg, s.data, s.basis, shape); err != nil {
+		return s, err
+	}
+	if s.flow == nil {
+		if s.flow, err = s.net.On(s.values, s.basis); err != nil {
+			return s, setting.Errorf("family", "cannot be used: %v", err)
+		}
+	}
+	classes := shape.Labels
+	if classes == 0 {
+		classes = s.data.Classes()
+	}
+	if s.schedule, s.cfg, err = startSchedule(cfg, src, s.basis, classes, shape.Range); err != nil {
+		return s, err
+	}
+	switch {
+	case cfg.Stage != Pretrain:
+		s.scheduleBasis = dense(s.basis)
+	case src.Schedule != nil: // it is kept for the model that is saved
+		s.scheduleBasis = src.ScheduleBasis
+	case src.Model != nil:
+		s.scheduleBasis = src.Model.Basis
+	}
+	s.weights, err = newClassWeights(cfg, s.data)
+	return s, err
+}
+
+// dense returns a basis that has vectors, nil for one whose name says it all.
+func dense(b *basis.Basis) *basis.Basis {
+	if b.Kind() == basis.KindDense {
+		return b
+	}
+	return nil
+}
+
+// run puts the network on the devices and returns a run at step 0. The batches of one that has been under way stay in
+// the parts that they were in.
+func (s setup) run(dev *device.Device, world *processes.World, resumed bool) (r *Run, err error) {
+	m, err := kernels.NewModelAt(kernels.Precision(s.cfg.Precision), dev, s.flow, s.basis)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			m.Close()
+		}
+	}()
+	cfg := s.cfg
+	cfg.Precision = string(m.Precision())
+	if ratios := s.flow.Spec().Ratios; cfg.RatioEmbedding && ratios != s.basis.J()-1 {
+		return nil, setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",
+			ratios, s.basis.J())
+	}
+	memory, err := cfg.fitDevices(m, world.Size(), !resumed)
+	if err != nil {
+		return nil, err
+	}
+	if memory.Microbatch < cfg.Batch {
+		cfg.Microbatch = memory.Microbatch
+	}
+	devices := dev.Peers()[:partOf(memory.Devices, world.Size())]
+	trainer, err := m.NewReplicas(devices, cfg.Trainer(), s.values)
+	if err != nil {
+		return nil, err
+	}
+	if world != nil {
+		trainer.Join(world)
+	}
+	r = &Run{
+		learner: newLearner(cfg, s.schedule, s.weights),
+		data:    s.data, order: data.NewOrder(cfg.Seed, s.data.Len(), cfg.Flip), net: s.net, model: m, trainer: trainer,
+		memory: memory, scheduleBasis: s.scheduleBasis, familyBasis: dense(s.basis), initial: s.values,
+	}
+	r.peak = func() (float64, bool) {
+		peak, ok := dev.Peak()
+		if dev.HostVisible() { // whose devices share the processors
+			return peak, ok
+		}
+		return peak * float64(trainer.Len()), ok
+	}
+	return r, nil
+}
+
 // familyBasis returns the basis of the configuration's family for images of h×w: the one
 // that its name and numbers determine, else the given one.
 func familyBasis(c Config, given *basis.Basis, h, w int) (*basis.Basis, error) {
@@ -228,8 +368,7 @@ func InUnits(net kernels.Architecture, d *data.Dataset) (kernels.Architecture, *
 }
 
 // checkData checks that the data set serves the network and the family.
-func checkData(c Config, src Sources, b *basis.Basis, s kernels.Shape) error {
-	d := src.Dataset
+func checkData(c Config, d *data.Dataset, b *basis.Basis, s kernels.Shape) error {
 	switch {
 	case d == nil:
 		return setting.Errorf("dataset", "must be given, got none")
@@ -258,26 +397,3 @@ func checkData(c Config, src Sources, b *basis.Basis, s kernels.Shape) error {
 
 // errNoModel is returned where the model of a run without EDM's network is asked for.
 var errNoModel = fmt.Errorf("train: only a run of EDM's networks can be saved")
-
-// Sources are what a configuration's names stand for.
-type Sources struct {
-	// Device is the first of those in use. A run takes as many of them as its batches have parts.
-	Device  *device.Device
-	Dataset *data.Dataset
-	// World is the processes that take the run's steps together, each with the whole data set; nil: this one alone.
-	World *processes.World
-
-	// Model is what Config.Model names; nil where Config.Network describes a new one.
-	Model *checkpoint.Model
-	// Schedule is what Config.Schedule names; nil where it names none.
-	Schedule *schedule.Schedule
-	// ScheduleBasis is the dense basis that Schedule is on; nil where its family says it all.
-	ScheduleBasis *basis.Basis
-	// Basis is that of Config.Family; nil where the family says it all: a basis by formula.
-	Basis *basis.Basis
-	// Analytic stands in for a network, in laboratories: a run with one can neither be
-	// saved as a model nor train the network.
-	Analytic kernels.Network
-
-	goesOn bool // the run has been under way, and its batches stay in the parts that they were in
-}

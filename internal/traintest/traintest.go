@@ -4,10 +4,11 @@ package traintest
 
 import (
 	"math"
+	"sync"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -78,10 +79,25 @@ func gaussianOn(tb testing.TB, b, noise *basis.Basis, variances []float64, n int
 	return net, set
 }
 
+// Device returns the process's pure-Go device, opened by the first call: the small networks of these tests are faster
+// there than their compilation by XLA. It is never closed.
+func Device(tb testing.TB) *device.Device {
+	tb.Helper()
+	dev, err := shared()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dev
+}
+
+var shared = sync.OnceValues(func() (*device.Device, error) {
+	return device.Open(device.Config{Plugin: "go"})
+})
+
 // OnDevice puts a network on the device, with no weights.
 func OnDevice(tb testing.TB, net kernels.Network, b *basis.Basis) (*kernels.Model, *kernels.Weights) {
 	tb.Helper()
-	m, err := kernels.NewModel(devicetest.Open(tb), net, b)
+	m, err := kernels.NewModel(Device(tb), net, b)
 	if err != nil {
 		tb.Fatal(err)
 	}

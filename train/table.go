@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -23,13 +24,13 @@ func increments(s *schedule.Schedule) [][][]float64 {
 	return out
 }
 
-// follow moves an average of increments, which is one of ln g at the knots, towards a
+// moveAverage moves an average of increments, which is one of ln g at the knots, towards a
 // schedule: average ← β average + (1−β) now.
 //
 // ln g is averaged and not θ. The common scale of softplus(θ) is free, so that θ drifts
 // along directions in which the schedule stays; ln g has no such freedom, and a mean of
 // increasing functions with the same ends is one.
-func follow(average [][][]float64, s *schedule.Schedule, beta float64) {
+func moveAverage(average [][][]float64, s *schedule.Schedule, beta float64) {
 	for r, row := range increments(s) {
 		for j, inc := range row {
 			for k, v := range inc {
@@ -39,8 +40,8 @@ func follow(average [][][]float64, s *schedule.Schedule, beta float64) {
 	}
 }
 
-// ofIncrements returns the schedule of the family of like that has such increments.
-func ofIncrements(like *schedule.Schedule, inc [][][]float64) (*schedule.Schedule, error) {
+// scheduleOf returns the schedule of the family of like that has such increments.
+func scheduleOf(like *schedule.Schedule, inc [][][]float64) (*schedule.Schedule, error) {
 	T, g0 := like.T(), like.At(0, 0).G0()
 	theta := make([][]schedule.Theta, len(inc))
 	for r, row := range inc {
@@ -72,7 +73,7 @@ func Published(s *checkpoint.Run) (*schedule.Schedule, error) {
 	if !sameTable(increments(s.Schedule), s.ScheduleAverage) {
 		return nil, stateError("the average does not fit the schedule")
 	}
-	average, err := ofIncrements(s.Schedule, s.ScheduleAverage)
+	average, err := scheduleOf(s.Schedule, s.ScheduleAverage)
 	if err != nil {
 		return nil, err
 	}
@@ -80,4 +81,46 @@ func Published(s *checkpoint.Run) (*schedule.Schedule, error) {
 		average = average.WithProvenance(*p)
 	}
 	return average, nil
+}
+
+func dotTables(a, b [][][]float64) (sum float64) {
+	for r, row := range a {
+		for j, sub := range row {
+			for k, v := range sub {
+				sum += v * b[r][j][k]
+			}
+		}
+	}
+	return sum
+}
+
+func cloneTable(t [][][]float64) [][][]float64 {
+	if t == nil {
+		return nil
+	}
+	out := make([][][]float64, len(t))
+	for r, row := range t {
+		for _, v := range row {
+			out[r] = append(out[r], slices.Clone(v))
+		}
+	}
+	return out
+}
+
+func sameTable(a, b [][][]float64) bool {
+	return slices.EqualFunc(a, b, func(a, b [][]float64) bool {
+		return slices.EqualFunc(a, b, func(a, b []float64) bool { return len(a) == len(b) })
+	})
+}
+
+// zerosLike returns a table of zeros of the shape of another.
+func zerosLike[T ~[]float64](theta [][]T) [][][]float64 {
+	out := make([][][]float64, len(theta))
+	for r, row := range theta {
+		out[r] = make([][]float64, len(row))
+		for j, th := range row {
+			out[r][j] = make([]float64, len(th))
+		}
+	}
+	return out
 }
