@@ -159,28 +159,6 @@ func TestRunSurvivesRestart(t *testing.T) {
 	}
 }
 
-func TestRunEndsDone(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	act(t, e, "StartRun", `{"run":"r","kimg":0.016}`)
-	rows := get(t, e, "WatchRun", `{"run":"r"}`)
-	if got := column[int64](rows, "step"); !slices.Equal(got, []int64{1, 2}) {
-		t.Errorf("steps %v make 0.016 kimg of 8 images", got)
-	}
-	if s := state(t, e, "r"); s != runs.Done {
-		t.Errorf("it is %s", s)
-	}
-	_, err := prepare(t.Context(), e, "TrainStep", `{"run":"r"}`)
-	wantCode(t, "TrainStep of a run that is done", err, api.RunNotRunnable)
-	_, err = perform(t.Context(), e, "StartRun", `{"run":"r","kimg":0.01}`, nil)
-	wantCode(t, "StartRun for less", err, api.RunNotRunnable)
-	act(t, e, "StartRun", `{"run":"r","kimg":0.024}`)
-	get(t, e, "WatchRun", `{"run":"r"}`)
-	if step := act(t, e, "GetRun", `{"run":"r"}`)["step"]; step != 3.0 {
-		t.Errorf("step %v after going on", step)
-	}
-}
-
 func TestSaveModelRules(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
@@ -328,89 +306,6 @@ func TestSilentTrainStepExchangeLetsGo(t *testing.T) {
 	}
 	act(t, e, "DeleteRun", `{"run":"r"}`)
 	wantCode(t, "a step of a run that is deleted", step(), api.RunNotRunnable)
-}
-
-// Cancelling a run ends a long TrainStep of it after the step it is in.
-func TestCancelRunEndsTrainStep(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	job, err := prepare(t.Context(), e, "TrainStep", `{"run":"r","steps":1000000}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	started, ended := make(chan struct{}, 1), make(chan error)
-	go func() {
-		_, err := collectUntil(t.Context(), job, func(api.Event) {
-			select {
-			case started <- struct{}{}:
-			default:
-			}
-		})
-		ended <- err
-	}()
-	<-started
-	_, err = perform(t.Context(), e, "StartRun", `{"run":"r"}`, nil)
-	wantCode(t, "StartRun beside TrainStep", err, api.RunNotRunnable)
-	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
-	act(t, e, "CancelRun", `{"run":"r"}`)
-	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
-}
-
-// TestPausedMeansStartable: a run is running until a TrainStep whose caller has left has ended, and paused when it may
-// be started.
-func TestPausedMeansStartable(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	for range 3 {
-		ctx, leave := context.WithCancel(t.Context())
-		job, err := prepare(ctx, e, "TrainStep", `{"run":"r","steps":1000000}`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen, ended := "", make(chan error, 1)
-		go func() {
-			_, err := collectUntil(ctx, job, func(api.Event) {
-				if seen == "" {
-					seen = e.runs.All()[0].Info().State
-				}
-				leave()
-			})
-			ended <- err
-		}()
-		<-ctx.Done()
-		waitFor(t, func() bool { return state(t, e, "r") == runs.Paused })
-		act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
-		act(t, e, "PauseRun", `{"run":"r"}`)
-		wantCode(t, "TrainStep", <-ended, api.Cancelled)
-		if seen != runs.Running {
-			t.Errorf("a run that is stepped is %s", seen)
-		}
-	}
-}
-
-// TestBackgroundStepsYield: a run in the background leaves nine times what a step took to the requests that use the
-// device. It goes on all the same, and can be saved and paused while it waits.
-func TestBackgroundStepsYield(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	get(t, e, "TrainStep", `{"run":"r","steps":2}`) // compiles
-	if err := e.queue.Acquire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer e.queue.Release()
-	began := time.Now()
-	act(t, e, "StartRun", `{"run":"r","kimg":1000}`)
-	waitFor(t, func() bool { return act(t, e, "GetRun", `{"run":"r"}`)["step"].(float64) >= 6 })
-	took := time.Since(began)
-	act(t, e, "SaveModel", `{"run":"r","name":"between"}`)
-	act(t, e, "PauseRun", `{"run":"r"}`)
-	var steps float64
-	for _, s := range column[float64](get(t, e, "WatchRun", `{"run":"r","from":2}`), "seconds")[:3] {
-		steps += s
-	}
-	if took.Seconds() < 9*steps {
-		t.Errorf("beside a request the run took its fourth step after %v; three took %.3g s", took, steps)
-	}
 }
 
 // A run whose half-life is long for what it has seen is saved with a warning, unless the half-life is ramped up.

@@ -188,6 +188,16 @@ func (r *Run) retire() {
 	r.closeTraining()
 }
 
+// isRetired reports whether the owner has ended.
+func (r *Run) isRetired() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Rest pauses every run that is at work and stores what is not stored. From then on no run is started, and only the
 // requests that step one already go on. Watchers are told that the server ends.
 func (s *Runs) Rest(ctx context.Context) error {
@@ -203,13 +213,17 @@ func (s *Runs) Close(ctx context.Context) error {
 	}))
 }
 
-// each calls f for every run, all at a time.
+// each calls f for every run that is not retired, all at a time.
 func (s *Runs) each(f func(*Run) error) error {
 	all := s.All()
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for i, r := range all {
-		group.Go(func() { errs[i] = safely.Do(func() error { return f(r) }) })
+		group.Go(func() {
+			if err := safely.Do(func() error { return f(r) }); !r.isRetired() {
+				errs[i] = err
+			}
+		})
 	}
 	group.Wait()
 	return errors.Join(errs...)

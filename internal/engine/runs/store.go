@@ -241,12 +241,10 @@ func (r *Run) keep(ctx context.Context) error {
 // Store stores what has been stepped, even if ctx ends. If that fails it stays in memory, and the error says so.
 func (r *Run) Store(ctx context.Context) error {
 	err := r.keep(context.WithoutCancel(ctx))
-	select {
-	case <-r.ended: // deleted: there is nothing to store
+	if r.isRetired() { // there is nothing to store
 		return nil
-	default:
-		return r.unkept(err)
 	}
+	return r.unkept(err)
 }
 
 // notStored is why a run in the background pauses when it cannot be stored.
