@@ -1,9 +1,17 @@
 package graphnet
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
 	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
 
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
@@ -97,4 +105,109 @@ func (b *builder) promote(x, y *Node) (*Node, *Node) {
 		t = y.DType()
 	}
 	return graph.ConvertDType(x, t), graph.ConvertDType(y, t)
+}
+
+// build appends every node and returns the output, [B, H, W, C]. It panics with an error that names the node.
+func (b *builder) build(c Config) *Node {
+	for i := range b.p.nodes {
+		o := &b.p.nodes[i]
+		v, err := b.apply(o)
+		if err != nil {
+			panic(graphError("%s: %v", o.where(), err))
+		}
+		b.values[i] = v
+	}
+	out := b.values[b.p.output]
+	want := []int{b.batch, c.ImgChannels, c.ImgResolution.Height, c.ImgResolution.Width}
+	if out.n == nil || !slices.Equal(out.dims(), want) || !out.n.DType().IsFloat() {
+		panic(graphError("the output must be floating of shape [batch %d %d %d], as img_channels and img_resolution say",
+			want[1], want[2], want[3]))
+	}
+	return out.nhwc()
+}
+
+// apply appends one node. What a rule, or the graph library on its behalf, refuses is an error.
+func (b *builder) apply(o *node) (v value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = asFault(r)
+		}
+	}()
+	v = rules[o.op](&call{b: b, o: o})
+	if v.n != nil && o.dtype != "" {
+		want := (&call{b: b, o: o}).target()
+		if !slices.Equal(v.dims(), want) {
+			return v, fmt.Errorf("computes shape %v; the file says %v", v.dims(), want)
+		}
+		if k := kinds[o.dtype]; kindOf(v.n.DType()) != k {
+			return v, fmt.Errorf("computes %s values; the file says %s", kindOf(v.n.DType()), o.dtype)
+		}
+	}
+	return v, nil
+}
+
+func asFault(r any) error {
+	switch r := r.(type) {
+	case fault:
+		return errors.New(string(r))
+	case error:
+		return errors.New(shortLine(r.Error()))
+	}
+	return errors.New(shortLine(fmt.Sprint(r)))
+}
+
+// shortLine returns the first line of what the graph library says.
+func shortLine(s string) string {
+	for i, c := range s {
+		if c == '\n' || i > 300 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// board draws graphs without computing anything.
+var board = sync.OnceValues(func() (*device.Device, error) { return device.Open(device.Config{Plugin: "go"}) })
+
+// drawBatch is the batch that a graph is drawn with: one that no size of a file's is by chance.
+const drawBatch = 7
+
+// draw builds a network once and returns what does not fit together.
+func draw(n kernels.RawNetwork) error {
+	dev, err := board()
+	if err != nil {
+		return err
+	}
+	cost, err := dev.Cost(n.Spec().Key, func(g *graph.Graph) []*graph.Node { return []*graph.Node{drawn(n, g)} })
+	var bad *nn.ConfigError
+	switch {
+	case errors.As(err, &bad):
+		return bad
+	case err != nil:
+		return graphError("%s", shortLine(err.Error()))
+	case cost.FLOPs < 0 || float64(cost.FLOPs) > maxFLOPs*drawBatch:
+		return graphError("one evaluation takes %.3g operations an image; at most %.3g",
+			float64(cost.FLOPs)/drawBatch, maxFLOPs)
+	}
+	return nil
+}
+
+func drawn(n kernels.RawNetwork, g *graph.Graph) *Node {
+	arg := func(name string, dims ...int) *Node {
+		return graph.Parameter(g, name, shapes.Make(lib.Float32, dims...))
+	}
+	var values []*Node
+	for i, p := range n.Params() {
+		values = append(values, arg(fmt.Sprintf("p%d", i), p.DeviceShape()...))
+	}
+	spec := n.Spec()
+	z := arg("z", drawBatch, spec.Height, spec.Width, spec.Channels)
+	var ratios, label *Node
+	if spec.Ratios > 0 {
+		ratios = arg("ratios", drawBatch, spec.Ratios)
+	}
+	if spec.Labels > 0 {
+		label = arg("label", drawBatch, spec.Labels)
+	}
+	return n.Raw(nn.NewScope(n.Params(), values), z, arg("noise", drawBatch), ratios, label)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 )
 
@@ -40,6 +41,15 @@ func (c *call) floating(name string) value {
 	v := c.tensor(name)
 	if !v.n.DType().IsFloat() {
 		refuse("%s must be of a floating type, got %s", name, v.n.DType())
+	}
+	return v
+}
+
+// boolean returns a tensor of true and false.
+func (c *call) boolean(name string) value {
+	v := c.tensor(name)
+	if v.n.DType() != lib.Bool {
+		refuse("%s must be boolean, got %s", name, v.n.DType())
 	}
 	return v
 }

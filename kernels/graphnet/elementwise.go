@@ -3,40 +3,12 @@ package graphnet
 import (
 	"math"
 
-	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-func elementwise() map[string]rule {
-	same := keep("self")
-	return map[string]rule{
-		"add.Tensor": scaled(graph.Add), "add.Scalar": scaled(graph.Add), "sub.Tensor": scaled(graph.Sub),
-		"sub.Scalar":  scaled(graph.Sub),
-		"rsub.Scalar": scaled(func(x, y *Node) *Node { return graph.Sub(y, x) }),
-		"mul.Tensor":  binary(graph.Mul), "mul.Scalar": binary(graph.Mul), "div.Tensor": divide, "div.Scalar": divide,
-		"maximum.default": binary(graph.Max), "minimum.default": binary(graph.Min),
-		"exp.default": unary(graph.Exp), "log.default": unary(graph.Log), "sin.default": unary(graph.Sin),
-		"cos.default":  unary(graph.Cos),
-		"sqrt.default": unary(graph.Sqrt), "rsqrt.default": unary(graph.Rsqrt), "tanh.default": unary(graph.Tanh),
-		"sigmoid.default": unary(graph.Sigmoid), "erf.default": unary(graph.Erf),
-		"reciprocal.default": unary(graph.Reciprocal),
-		"log1p.default":      unary(graph.Log1P), "expm1.default": unary(graph.Expm1), "floor.default": unary(graph.Floor),
-		"neg.default": exact(graph.Neg), "abs.default": exact(graph.Abs), "sign.default": exact(graph.Sign),
-		"silu.default": unary(nn.SiLU), "relu.default": exact(relu), "softplus.default": unary(softplus),
-		"mish.default":       unary(mish),
-		"leaky_relu.default": leaky, "elu.default": elu, "gelu.default": gelu, "hardtanh.default": clamp,
-		"clamp.default":     clamp,
-		"pow.Tensor_Scalar": pow, "square.default": exact(graph.Square), "pow.Scalar": scalarPow,
-		"_to_copy.default": convert, "to.dtype": convert, "where.self": where, "where.ScalarSelf": where,
-		"where.ScalarOther": where,
-		"clone.default":     same, "alias.default": same, "contiguous.default": same, "lift_fresh_copy.default": same,
-		"dropout.default": dropout, "detach.default": exact(graph.StopGradient),
-	}
-}
-
-func keep(name string) rule { return func(c *call) value { return c.tensor(name) } }
+func same(c *call) value { return c.tensor("self") }
 
 // exact applies f in the type of its operand.
 func exact(f func(x *Node) *Node) rule {
@@ -74,6 +46,8 @@ func divide(c *call) value {
 	x.n, y.n = c.b.float(x.n), c.b.float(y.n)
 	return c.b.pair(x, y, graph.Div)
 }
+
+func subtractFrom(x, y *Node) *Node { return graph.Sub(y, x) }
 
 func relu(x *Node) *Node {
 	return graph.Where(graph.GreaterThan(x, graph.ZerosLike(x)), x, graph.ZerosLike(x))
@@ -206,10 +180,7 @@ func convert(c *call) value {
 }
 
 func where(c *call) value {
-	cond := c.tensor("condition")
-	if cond.n.DType() != lib.Bool {
-		refuse("condition must be boolean, got %s", cond.n.DType())
-	}
+	cond := c.boolean("condition")
 	var like *Node
 	for _, name := range []string{"self", "other"} {
 		if r, ok := c.o.args[name].(ref); ok {
@@ -248,4 +219,14 @@ func scale(x *Node, by float64) *Node {
 		return x
 	}
 	return graph.MulScalar(x, by)
+}
+
+// logical applies f to booleans.
+func logical(f func(x, y *Node) *Node) rule {
+	return func(c *call) value { return c.b.pair(c.boolean("self"), c.boolean("other"), f) }
+}
+
+func not(c *call) value {
+	x := c.boolean("self")
+	return x.with(graph.LogicalNot(x.n))
 }

@@ -1,7 +1,6 @@
 package graphnet
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -48,11 +47,7 @@ func New(c Config) (*Net, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	if err := json.Compact(&text, c.Graph); err != nil {
-		return nil, graphError("%v", err)
-	}
-	c.Graph, c.Classes = text.Bytes(), slices.Clone(c.Classes)
+	c.Graph, c.Classes = slices.Clone(c.Graph), slices.Clone(c.Classes)
 	p, err := readGraph(c.Graph)
 	if err != nil {
 		return nil, err

@@ -9,14 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
-func products() map[string]rule {
-	return map[string]rule{
-		"linear.default": linear, "addmm.default": addmm, "mm.default": matmul, "bmm.default": matmul,
-		"matmul.default":  matmul,
-		"baddbmm.default": addmm, "einsum.default": einsum,
-	}
-}
-
 // linear maps [..., I] to [..., O]. The axes before stay as they are stored.
 func linear(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
@@ -123,3 +115,58 @@ func einsum(c *call) value {
 	refuse("of %d operands there is no rule; take it apart", len(xs))
 	return value{}
 }
+
+func mean(x *Node, axes ...int) *Node { return graph.ReduceMean(x, axes...) }
+
+// reduce applies f over axes, wide.
+func reduce(f func(x *Node, axes ...int) *Node) rule {
+	return func(c *call) value { return c.reduced(f) }
+}
+
+// norm is √Σ x².
+func norm(c *call) value {
+	if ord := c.float("ord", 2); ord != 2 {
+		refuse("ord must be 2, got %v", ord)
+	}
+	return c.reduced(func(x *Node, axes ...int) *Node { return graph.Sqrt(graph.ReduceSum(graph.Square(x), axes...)) })
+}
+
+func (c *call) reduced(f func(x *Node, axes ...int) *Node) value {
+	x := c.floating("self")
+	axes := c.axes("dim", x.rank())
+	if len(axes) == 0 { // a scalar
+		return x
+	}
+	var places []int
+	for _, a := range axes {
+		places = append(places, x.at[a])
+	}
+	slices.Sort(places)
+	n := graph.ConvertDType(f(nn.Wide(x.n), places...), x.n.DType())
+	if c.bool("keepdim") {
+		d := slices.Clone(x.n.Shape().Dimensions)
+		for _, p := range places {
+			d[p] = 1
+		}
+		return x.with(graph.Reshape(n, d...))
+	}
+	return x.without(n, axes)
+}
+
+// variance is Σ (x − μ)²/(n − correction).
+func variance(c *call) value {
+	less := c.float("correction", 1)
+	return c.reduced(func(x *Node, axes ...int) *Node {
+		n := 1
+		for _, a := range axes {
+			n *= x.Shape().Dimensions[a]
+		}
+		if float64(n)-less <= 0 {
+			refuse("the variance of %d values with correction %v", n, less)
+		}
+		centred := graph.Sub(x, graph.ReduceAndKeep(x, graph.ReduceMean, axes...))
+		return graph.MulScalar(graph.ReduceSum(graph.Square(centred), axes...), 1/(float64(n)-less))
+	})
+}
+
+func varianceAndMean(c *call) value { return value{parts: []value{variance(c), c.reduced(mean)}} }

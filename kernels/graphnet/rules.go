@@ -7,18 +7,92 @@ import (
 	"strings"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
+// rules holds every operation that can be built, by PyTorch's name of it.
 var rules map[string]rule
 
 func init() { // of functions that, through build, need the table
-	rules = map[string]rule{opInput: input, opParam: param, opRatios: addRatios, "getitem": getItem}
-	for _, family := range []map[string]rule{
-		elementwise(), comparisons(), convolutions(), normalisations(), attentions(), products(), shapings(),
-		slicings(), indices(),
-		reductions(), creations(), resamplings(),
-	} {
-		maps.Copy(rules, family)
+	rules = map[string]rule{
+		// What is not PyTorch's, or makes no tensor.
+		opInput: input, opParam: param, opRatios: addRatios, "getitem": getItem,
+
+		// Constants.
+		"arange.default": arange, "arange.start": arange, "arange.start_step": arange, "linspace.default": linspace,
+		"full.default": full, "full_like.default": full, "scalar_tensor.default": scalar,
+		"zeros.default": constant(0), "zeros_like.default": constant(0), "new_zeros.default": constant(0),
+		"ones.default": constant(1), "ones_like.default": constant(1), "new_ones.default": constant(1),
+
+		// Arithmetic of two operands.
+		"add.Tensor": scaled(graph.Add), "add.Scalar": scaled(graph.Add),
+		"sub.Tensor": scaled(graph.Sub), "sub.Scalar": scaled(graph.Sub), "rsub.Scalar": scaled(subtractFrom),
+		"mul.Tensor": binary(graph.Mul), "mul.Scalar": binary(graph.Mul),
+		"div.Tensor": divide, "div.Scalar": divide,
+		"maximum.default": binary(graph.Max), "minimum.default": binary(graph.Min),
+		"pow.Tensor_Scalar": pow, "pow.Scalar": scalarPow,
+
+		// Functions of one operand.
+		"exp.default": unary(graph.Exp), "expm1.default": unary(graph.Expm1),
+		"log.default": unary(graph.Log), "log1p.default": unary(graph.Log1P),
+		"sin.default": unary(graph.Sin), "cos.default": unary(graph.Cos), "tanh.default": unary(graph.Tanh),
+		"sqrt.default": unary(graph.Sqrt), "rsqrt.default": unary(graph.Rsqrt),
+		"reciprocal.default": unary(graph.Reciprocal), "square.default": exact(graph.Square),
+		"erf.default": unary(graph.Erf), "sigmoid.default": unary(graph.Sigmoid), "floor.default": unary(graph.Floor),
+		"neg.default": exact(graph.Neg), "abs.default": exact(graph.Abs), "sign.default": exact(graph.Sign),
+		"detach.default": exact(graph.StopGradient),
+
+		// Activations.
+		"relu.default": exact(relu), "leaky_relu.default": leaky, "elu.default": elu, "gelu.default": gelu,
+		"silu.default": unary(nn.SiLU), "softplus.default": unary(softplus), "mish.default": unary(mish),
+		"hardtanh.default": clamp, "clamp.default": clamp, "dropout.default": dropout,
+
+		// Types, and what changes nothing.
+		"_to_copy.default": convert, "to.dtype": convert,
+		"clone.default": same, "alias.default": same, "contiguous.default": same, "lift_fresh_copy.default": same,
+
+		// Comparisons and choices.
+		"eq.Scalar": binary(graph.Equal), "eq.Tensor": binary(graph.Equal),
+		"ne.Scalar": binary(graph.NotEqual), "ne.Tensor": binary(graph.NotEqual),
+		"lt.Scalar": binary(graph.LessThan), "lt.Tensor": binary(graph.LessThan),
+		"le.Scalar": binary(graph.LessOrEqual), "le.Tensor": binary(graph.LessOrEqual),
+		"gt.Scalar": binary(graph.GreaterThan), "gt.Tensor": binary(graph.GreaterThan),
+		"ge.Scalar": binary(graph.GreaterOrEqual), "ge.Tensor": binary(graph.GreaterOrEqual),
+		"logical_and.default": logical(graph.LogicalAnd), "logical_or.default": logical(graph.LogicalOr),
+		"logical_not.default": not, "bitwise_not.default": not,
+		"where.self": where, "where.ScalarSelf": where, "where.ScalarOther": where,
+
+		// Layers.
+		"conv2d.default": convolve, "conv2d.padding": convolve, "conv_transpose2d.input": convolveBack,
+		"convolution.default": convolution,
+		"group_norm.default":  groupNorm, "instance_norm.default": instanceNorm,
+		"layer_norm.default": lastNorm, "rms_norm.default": lastNorm,
+		"scaled_dot_product_attention.default": attend, "softmax.int": softmax, "_softmax.default": softmax,
+		"upsample_nearest2d.vec": nearest, "upsample_nearest2d.default": nearest,
+		"avg_pool2d.default": average, "adaptive_avg_pool2d.default": average, "_adaptive_avg_pool2d.default": average,
+
+		// Products and reductions.
+		"linear.default": linear, "mm.default": matmul, "bmm.default": matmul, "matmul.default": matmul,
+		"addmm.default": addmm, "baddbmm.default": addmm, "einsum.default": einsum,
+		"sum.default": reduce(graph.ReduceSum), "sum.dim_IntList": reduce(graph.ReduceSum),
+		"mean.default": reduce(mean), "mean.dim": reduce(mean),
+		"amax.default": reduce(graph.ReduceMax), "amin.default": reduce(graph.ReduceMin),
+		"linalg_vector_norm.default": norm, "var.correction": variance, "var_mean.correction": varianceAndMean,
+
+		// Shapes.
+		"view.default": view, "_unsafe_view.default": view, "reshape.default": view, "flatten.using_ints": view,
+		"unflatten.int": view, "permute.default": permute, "transpose.int": transpose, "t.default": transposeMatrix,
+		"unsqueeze.default": unsqueeze, "squeeze.dims": squeeze, "squeeze.dim": squeeze,
+		"expand.default": expand, "repeat.default": repeat, "flip.default": flip,
+		"cat.default": concatenate, "stack.default": stack, "constant_pad_nd.default": pad, "pad.default": pad,
+		"pixel_shuffle.default": pixelShuffle, "pixel_unshuffle.default": pixelUnshuffle,
+
+		// Parts.
+		"slice.Tensor": slice, "select.int": selectOne, "narrow.default": narrow,
+		"split.Tensor": split, "split_with_sizes.default": split, "chunk.default": split, "unbind.int": unbind,
+		"embedding.default": embedding, "index_select.default": indexSelect, "index.Tensor": indexTensor,
 	}
 }
 
@@ -118,4 +192,59 @@ func getItem(c *call) value {
 		refuse("there is no result %d of %d", i, len(parts))
 	}
 	return parts[i]
+}
+
+// filled returns a constant of the shape and type that the file declares.
+func (c *call) filled(v float64) value {
+	if c.o.dtype == "" {
+		refuse("its shape and dtype must be given")
+	}
+	n := graph.Scalar(c.b.g, c.b.dtype(integer), v)
+	switch k := kinds[c.o.dtype]; k {
+	case float:
+		n = graph.Scalar(c.b.g, c.b.wide, v)
+	case boolean:
+		n = graph.Const(c.b.g, v != 0)
+	}
+	if to := c.target(); len(to) > 0 {
+		n = graph.BroadcastToDims(n, to...)
+	}
+	return plain(n)
+}
+
+func constant(v float64) rule { return func(c *call) value { return c.filled(v) } }
+
+func full(c *call) value {
+	if on, ok := c.o.args["fill_value"].(bool); ok {
+		if on {
+			return c.filled(1)
+		}
+		return c.filled(0)
+	}
+	return c.filled(c.float("fill_value", 0))
+}
+
+func scalar(c *call) value { return c.filled(c.float("s", 0)) }
+
+// steps returns 0, 1, … as many as the file declares.
+func (c *call) steps() *Node {
+	if len(c.o.shape) != 1 || kinds[c.o.dtype] == boolean {
+		refuse("its shape must have one axis, got %v", c.o.shape)
+	}
+	return graph.Iota(c.b.g, shapes.Make(c.b.dtype(kinds[c.o.dtype]), c.target()...), 0)
+}
+
+func arange(c *call) value {
+	i, start, step := c.steps(), c.float("start", 0), c.float("step", 1)
+	i = scale(i, step)
+	if start != 0 {
+		i = graph.AddScalar(i, start)
+	}
+	return plain(i)
+}
+
+func linspace(c *call) value {
+	i, start, end := c.steps(), c.float("start", 0), c.float("end", 0)
+	n := max(c.target()[0]-1, 1)
+	return plain(graph.AddScalar(graph.MulScalar(i, (end-start)/float64(n)), start))
 }

@@ -8,18 +8,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/autodiff"
 )
 
-func shapings() map[string]rule {
-	return map[string]rule{
-		"view.default": view, "_unsafe_view.default": view, "reshape.default": view, "flatten.using_ints": view,
-		"unflatten.int":   view,
-		"permute.default": permute, "transpose.int": transpose, "t.default": flipped, "unsqueeze.default": unsqueeze,
-		"squeeze.dims": squeeze, "squeeze.dim": squeeze, "expand.default": expand, "repeat.default": repeat,
-		"flip.default": flip,
-		"cat.default":  concatenate, "stack.default": stack, "constant_pad_nd.default": pad, "pad.default": pad,
-		"pixel_shuffle.default": pixelShuffle, "pixel_unshuffle.default": pixelUnshuffle,
-	}
-}
-
 // view takes the sizes that the file declares, −1 being resolved there.
 func view(c *call) value {
 	x, to := c.tensor("self"), c.target()
@@ -63,7 +51,7 @@ func transpose(c *call) value {
 	return permuted(x, axes)
 }
 
-func flipped(c *call) value {
+func transposeMatrix(c *call) value {
 	x := c.tensor("self")
 	if x.rank() != 2 {
 		return x

@@ -15,6 +15,6 @@
 // differences of the loss, and solvers with the exact solution.
 //
 // It imports kernels, kernels/nn, schedule/basis and gonum. A [Mixture] and a [Net] are immutable. Begin with
-// mixture.go; inverse.go explains how S_i^{-1} is differentiated, net.go and principal.go are the stored form, law.go
-// and measure.go make it.
+// mixture.go, which explains how S_i^{-1} is differentiated; net.go and principal.go are the stored form, law.go makes
+// it.
 package mixture

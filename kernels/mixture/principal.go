@@ -2,7 +2,6 @@ package mixture
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -69,20 +68,21 @@ func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 			}
 		}
 	}
-	key, err := json.Marshal(struct {
-		Config Config
-		Member [][][]float64
-		Dense  [][]float64
-	}{c, p.member, p.dense})
+	key, err := keyOf(c, p.member, p.dense)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(key)
 	p.spec = kernels.Spec{
 		Height: c.ImgResolution.Height, Width: c.ImgResolution.Width, Channels: c.ImgChannels, Labels: c.LabelDim,
-		SigmaData: c.SigmaData, Key: "mixture " + hex.EncodeToString(sum[:]),
+		SigmaData: c.SigmaData, Key: key,
 	}
 	return p, nil
+}
+
+// keyOf names a graph by the numbers that are built into it.
+func keyOf(numbers ...any) (string, error) {
+	text, err := json.Marshal(numbers)
+	return fmt.Sprintf("mixture %x", sha256.Sum256(text)), err
 }
 
 // members finds the subspace of every axis. It returns the first axis that lies in
@@ -147,7 +147,9 @@ func (p *principal) Flow(s *nn.Scope, x, g, label *graph.Node) *graph.Node {
 	if p.dense == nil {
 		density, parts = p.separate(diff, g, variances, axes)
 	} else {
-		density, parts = p.solve(diff, g, variances, axes)
+		scaled := graph.Mul(axes, graph.InsertAxes(variances, 2))
+		cov := graph.DotGeneral(axes, []int{1}, []int{0}, scaled, []int{1}, []int{0}) // Uᵀ diag(λ) U, [n, d, d]
+		density, parts = solve(diff, g, cov, p.dense)
 	}
 	density = graph.Add(density, p.prior(density, label))
 	resp := graph.Reshape(graph.Softmax(density, 1), batch, n, 1) // ρ_i
@@ -171,21 +173,6 @@ func (p *principal) separate(diff, g, variances, axes *graph.Node) (density, flo
 	// [B, n, d]
 	flow = graph.TransposeAllAxes(graph.DotGeneral(along, []int{2}, []int{1}, axes, []int{1}, []int{0}), 1, 0, 2)
 	return graph.MulScalar(density, -0.5), flow
-}
-
-// solve does the same for covariances that mix subspaces.
-func (p *principal) solve(diff, g, variances, axes *graph.Node) (density, flow *graph.Node) {
-	batch, n, d := diff.Shape().Dimensions[0], diff.Shape().Dimensions[1], diff.Shape().Dimensions[2]
-	scaled := graph.Mul(axes, graph.InsertAxes(variances, 2))
-	cov := graph.DotGeneral(axes, []int{1}, []int{0}, scaled, []int{1}, []int{0}) // Uᵀ diag(λ) U, [n, d, d]
-	total := graph.Add(graph.InsertAxes(cov, 0), graph.InsertAxes(combine(p.dense, g, d), 1))
-	inv, logDet := inverse(graph.Reshape(total, batch*n, d, d))
-	flat := graph.Reshape(diff, batch*n, d)
-	a := graph.DotGeneral(inv, []int{2}, []int{0}, flat, []int{1}, []int{0}) // S^{-1}(x − μ)
-	density = graph.MulScalar(graph.Add(graph.ReduceSum(graph.Mul(a, flat), 1), logDet), -0.5)
-	root := combine(p.dense, graph.Sqrt(g), d) // M^{1/2}, [B, d, d]
-	flow = graph.Neg(graph.DotGeneral(graph.Reshape(a, batch, n, d), []int{2}, []int{0}, root, []int{1}, []int{0}))
-	return graph.Reshape(density, batch, n), flow
 }
 
 // barred is the log weight of components of other classes than the sample's.
@@ -214,13 +201,4 @@ func (p *principal) prior(like, label *graph.Node) *graph.Node {
 	}
 	bar := graph.DotGeneral(label, []int{1}, nil, constant(like.Graph(), like.DType(), others), []int{0}, nil)
 	return graph.Add(bar, out)
-}
-
-// combine returns Σ_j c_j P_j, [B, d, d], for c [B, J].
-func combine(projectors [][]float64, c *graph.Node, d int) *graph.Node {
-	p := make([][][]float64, len(projectors))
-	for j, flat := range projectors {
-		p[j] = square(flat, d)
-	}
-	return graph.DotGeneral(c, []int{1}, nil, constant(c.Graph(), c.DType(), p), []int{0}, nil)
 }

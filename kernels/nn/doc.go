@@ -8,7 +8,7 @@
 // network serves any number of graphs, types and devices.
 //
 // Images are [B, H, W, C] throughout, and every layer works in the type of its
-// input: float32, bfloat16 (see mixed.go), or in tests float64. All layers are built from
+// input: float32, bfloat16 (see scope.go), or in tests float64. All layers are built from
 // operations that can be differentiated any number of times by reverse mode.
 //
 // May import: the graph library, kernels/autodiff. Begin reading at [Param] and

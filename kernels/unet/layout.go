@@ -2,6 +2,8 @@ package unet
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
@@ -75,4 +77,99 @@ func (l *layout) decode(lv int, attend func(i int) bool) {
 		l.skips = l.skips[:last]
 		l.add(join{l.block(l.name("dec", lv, fmt.Sprintf("block%d", i)), in, out, level, attend(i))})
 	}
+}
+
+// buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its
+// arguments cover DDPM++ (positional, standard, standard, [1, 1]) and NCSN++
+// (fourier, residual, standard, [1, 3, 3, 1]).
+func buildSong(c Config) (embedder, []step) {
+	width := c.ModelChannels * c.ChannelMultEmb
+	initial := nn.Init{Mode: nn.XavierUniform, Weight: 1}
+	l := &layout{cfg: c, family: &family{
+		embedding: width, eps: 1e-6, skipScale: math.Sqrt(0.5), resampleProj: true,
+		filter:  nn.NewResampler(c.ResampleFilter),
+		initial: initial, initialLast: nn.Init{Mode: nn.XavierUniform, Weight: 1e-5},
+		initialQKV: nn.Init{Mode: nn.XavierUniform, Weight: math.Sqrt(0.2)},
+		heads:      func(int) int { return 1 },
+	}}
+
+	pyramid := c.ImgChannels // channels of the input pyramid
+	for lv := range c.ChannelMult {
+		l.enter(lv, c.ModelChannels)
+		if lv > 0 {
+			pyramid = l.pyramid(lv, pyramid)
+		}
+		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv))
+	}
+	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
+		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
+		l.decode(lv, func(i int) bool { return listed && i == c.NumBlocks })
+		if c.DecoderType == "skip" || lv == 0 {
+			l.emit(lv)
+		}
+	}
+	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l.steps
+}
+
+// pyramid adds what the encoder's type does to a level with the halved input, of
+// that many channels, and returns the channels it has afterwards.
+func (l *layout) pyramid(lv, channels int) int {
+	f := l.family
+	switch l.cfg.EncoderType {
+	case "skip":
+		l.add(shrink{conv{nn.Conv2D{Name: l.name("enc", lv, "aux_down"), In: channels, Out: channels}, down, f.filter}},
+			addSkip{conv{Conv2D: nn.Conv2D{
+				Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1,
+				Init: f.initial,
+			}}})
+	case "residual":
+		l.add(addResidual{conv{nn.Conv2D{
+			Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3,
+			Init: f.initial,
+		}, down, f.filter}})
+		return l.channels
+	}
+	return channels
+}
+
+// emit adds the output of a level.
+func (l *layout) emit(lv int) {
+	c, f := l.cfg, l.family
+	if c.DecoderType == "skip" && lv < len(c.ChannelMult)-1 {
+		l.add(grow{conv{nn.Conv2D{Name: l.name("dec", lv, "aux_up"), In: c.ImgChannels, Out: c.ImgChannels}, up, f.filter}})
+	}
+	l.add(emit{
+		nn.GroupNorm{Name: l.name("dec", lv, "aux_norm"), Channels: l.channels, Eps: f.eps},
+		nn.Conv2D{Name: l.name("dec", lv, "aux_conv"), In: l.channels, Out: c.ImgChannels, Kernel: 3, Init: f.initialLast},
+	})
+}
+
+// buildDhariwal lays out DhariwalUNet, the ADM network (Dhariwal and Nichol,
+// arXiv 2105.05233, as EDM has it): adaptive group norm, attention with 64
+// channels a head in every block of a listed resolution, unscaled skips.
+func buildDhariwal(c Config) (embedder, []step) {
+	width := c.ModelChannels * c.ChannelMultEmb
+	third := math.Sqrt(1. / 3)
+	initial := nn.Init{Mode: nn.KaimingUniform, Weight: third, Bias: third}
+	zero := nn.Init{}
+	l := &layout{cfg: c, family: &family{
+		embedding: width, eps: 1e-5, skipScale: 1, adaptive: true,
+		filter:  nn.NewResampler([]float64{1, 1}),
+		initial: initial, initialLast: zero, initialQKV: initial,
+		heads: func(channels int) int { return channels / 64 },
+	}}
+	for lv, mult := range c.ChannelMult {
+		l.enter(lv, c.ModelChannels*mult)
+		l.encode(lv, slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv))
+	}
+	for lv := len(c.ChannelMult) - 1; lv >= 0; lv-- {
+		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
+		l.decode(lv, func(int) bool { return listed })
+	}
+	l.add(emit{
+		nn.GroupNorm{Name: prefix + "out_norm", Channels: l.channels, Eps: l.family.eps},
+		nn.Conv2D{Name: prefix + "out_conv", In: l.channels, Out: c.ImgChannels, Kernel: 3, Init: zero},
+	})
+	label := nn.Init{Mode: nn.KaimingNormal, Weight: math.Sqrt(float64(c.LabelDim))}
+	return newEmbedder(c, c.ModelChannels, width, initial, label, zero), l.steps
 }
