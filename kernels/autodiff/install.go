@@ -1,10 +1,34 @@
+// Package autodiff repairs the derivative rules of the graph library, so that
+// every operation this module builds networks and losses from can be
+// differentiated by reverse mode any number of times.
+//
+// The schedule's gradient needs second derivatives: h = ∇ₓ⟨Jᵀw, z⟩ is a reverse
+// pass over a reverse pass. The library's own rules break there in two ways:
+// a convolution's derivative is a dilated convolution, which has no derivative
+// of its own, and the derivative of a matrix product multiplies out the whole
+// outer product before it sums. The rules here are closed: the derivative of a
+// convolution is written with convolutions, of a product with products, of a
+// slice with concatenations, so the rule set can be applied to its own output.
+//
+// May import: the graph library and kernels/internal/nodes (the tests' helper
+// gradcheck opens a device). Invariant: after
+// Install, the vector-Jacobian product of a listed operation contains listed
+// operations only. Begin reading at Install; each rule is one file, named after
+// the operation.
+//
+// Operations outside the list (pooling, grouped convolution, cumulative sums,
+// FFT, padding, custom gradients) keep the library's rule, which may be valid
+// to first order only. Do not use them in anything that is differentiated twice.
 package autodiff
 
 import (
 	"sync"
 
+	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
+
+	"github.com/anisoflight/anisoflight/kernels/internal/nodes"
 )
 
 var once sync.Once
@@ -41,4 +65,123 @@ func register() {
 			return f(node, v[0])
 		}
 	}
+}
+
+// rsqrt: y = x^{−1/2}, x̄ = −½ y³ v. Written in y, so that it stays finite
+// wherever y is.
+func rsqrt(node, v *graph.Node) []*graph.Node {
+	cube := graph.Mul(node, graph.Square(node))
+	return []*graph.Node{graph.Mul(v, graph.MulScalar(cube, -0.5))}
+}
+
+// expm1: y = eˣ − 1, x̄ = eˣ v.
+func expm1(node, v *graph.Node) []*graph.Node {
+	return []*graph.Node{graph.Mul(v, graph.Exp(node.Inputs()[0]))}
+}
+
+// identity: x̄ = v.
+func identity(_, v *graph.Node) []*graph.Node { return []*graph.Node{v} }
+
+// flat is the rule of piecewise constant functions (sign, floor, ...): zero
+// almost everywhere. First-order rules of max, abs and their like are made of
+// these, so second derivatives of those need it.
+func flat(node, _ *graph.Node) []*graph.Node { return make([]*graph.Node, len(node.Inputs())) }
+
+// extremum is the rule of ReduceMax and ReduceMin: v goes to every entry equal
+// to the extremum. The library compares by the sign of a difference, which XLA
+// may contract with the product that made x to a fused multiply-add; then no
+// entry is equal any more. A comparison cannot be contracted.
+func extremum(node, v *graph.Node) []*graph.Node {
+	x := node.Inputs()[0]
+	dims := x.Shape().Clone().Dimensions
+	axes := nodes.Of(node).Ints("axes")
+	if len(axes) == 0 {
+		axes = count(0, x.Rank())
+	}
+	for _, axis := range axes {
+		dims[axis] = 1
+	}
+	full := func(n *graph.Node) *graph.Node {
+		return graph.BroadcastToDims(graph.Reshape(n, dims...), x.Shape().Dimensions...)
+	}
+	return []*graph.Node{graph.Where(graph.Equal(x, full(node)), full(v), graph.ZerosLike(x))}
+}
+
+// reverse: y = x with some axes run backwards; its own adjoint.
+func reverse(node, v *graph.Node) []*graph.Node {
+	return []*graph.Node{Reverse(v, nodes.Of(node).Ints("axes")...)}
+}
+
+// Reverse runs x's entries backwards along the axes. The pure-Go backend has
+// no such operation; there single entries are concatenated, which costs nothing
+// worth mentioning for the kernels (3×3) it is used on.
+func Reverse(x *graph.Node, axes ...int) *graph.Node {
+	if x.Graph().Backend().Capabilities().Operations[backends.OpTypeReverse] {
+		return graph.Reverse(x, axes...)
+	}
+	for _, axis := range axes {
+		n := x.Shape().Dimensions[axis]
+		parts := make([]*graph.Node, n)
+		for i := range parts {
+			parts[i] = graph.SliceAxis(x, axis, graph.AxisRange(n-1-i, n-i))
+		}
+		if n > 1 {
+			x = graph.Concatenate(parts, axis)
+		}
+	}
+	return x
+}
+
+// slice: y = x[start:limit:stride] along every axis. The adjoint puts v back
+// among zeros, axis by axis, with Concatenate, whose own rule is Slice.
+func slice(node, v *graph.Node) []*graph.Node {
+	x := node.Inputs()[0]
+	a := nodes.Of(node)
+	starts, strides := a.Ints("starts"), a.Ints("strides")
+	for axis, size := range x.Shape().Dimensions {
+		stride := 1
+		if len(strides) > 0 {
+			stride = strides[axis]
+		}
+		v = embed(v, axis, starts[axis], stride, size)
+	}
+	return []*graph.Node{v}
+}
+
+// embed returns the array of the given size along axis that holds v's entries
+// at start, start+stride, ... and zeros elsewhere.
+func embed(v *graph.Node, axis, start, stride, size int) *graph.Node {
+	if stride > 1 {
+		v = spread(v, axis, stride)
+		if over := start + v.Shape().Dimensions[axis] - size; over > 0 {
+			v = graph.SliceAxis(v, axis, graph.AxisRange(0, size-start))
+		}
+	}
+	parts := []*graph.Node{v}
+	if start > 0 {
+		parts = []*graph.Node{zeros(v, axis, start), v}
+	}
+	if rest := size - start - v.Shape().Dimensions[axis]; rest > 0 {
+		parts = append(parts, zeros(v, axis, rest))
+	}
+	if len(parts) == 1 {
+		return v
+	}
+	return graph.Concatenate(parts, axis)
+}
+
+// spread puts stride−1 zeros after every entry along axis.
+func spread(v *graph.Node, axis, stride int) *graph.Node {
+	dims := v.Shape().Clone().Dimensions
+	v = graph.InsertAxes(v, axis+1)
+	v = graph.Concatenate([]*graph.Node{v, zeros(v, axis+1, stride-1)}, axis+1)
+	dims[axis] *= stride
+	return graph.Reshape(v, dims...)
+}
+
+// zeros has the shape of v, but for n entries along axis.
+func zeros(v *graph.Node, axis, n int) *graph.Node {
+	s := v.Shape().Clone()
+	s.Dimensions[axis] = n
+	return graph.Zeros(v.Graph(), s)
 }

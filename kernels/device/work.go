@@ -1,10 +1,17 @@
 package device
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/shapes"
 )
 
 // Work is what the runs of one kind of program have done since the device was opened.
@@ -38,4 +45,82 @@ func (b *workbook) snapshot() map[string]Work {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.kinds)
+}
+
+// The products that MatmulPeak times: their size is doubled until one takes long
+// enough for its start not to matter.
+const (
+	peakLeast, peakMost = 512, 16384
+	peakLong            = 50 * time.Millisecond
+	peakRepeats         = 5
+)
+
+// MatmulPeak returns the rate, in FLOP/s, at which the device multiplies large square
+// matrices of a type, under the options of the programs that are compared with it: the
+// best of several products, measured by the first call, about a second long, and
+// remembered. It is what shares of the peak (MFU) refer to.
+func (d *Device) MatmulPeak(ctx context.Context, dtype dtypes.DType, options ...ProgramOption) (float64, error) {
+	d.peakOnce.Lock()
+	defer d.peakOnce.Unlock()
+	if peak, ok := d.Peak(); ok {
+		return peak, nil
+	}
+	var best float64
+	for n := peakLeast; ; n *= 2 {
+		took, err := d.timeProduct(ctx, n, dtype, options)
+		if err != nil {
+			return 0, err
+		}
+		best = max(best, 2*math.Pow(float64(n), 3)/took.Seconds())
+		if took >= peakLong || n == peakMost {
+			break
+		}
+	}
+	d.peak.Store(math.Float64bits(best))
+	return best, nil
+}
+
+// Peak returns what MatmulPeak has measured; ok is false before.
+func (d *Device) Peak() (flops float64, ok bool) {
+	flops = math.Float64frombits(d.peak.Load())
+	return flops, flops > 0
+}
+
+// timeProduct returns the shortest time that a product of n×n matrices took.
+func (d *Device) timeProduct(ctx context.Context, n int, dtype dtypes.DType, options []ProgramOption) (time.Duration,
+	error,
+) {
+	p := &Program{}
+	for _, option := range options {
+		option(p)
+	}
+	p, err := d.Program(ctx, fmt.Sprintf("peak %d %s %s", n, dtype, p.module()), func(g *graph.Graph) []*graph.Node {
+		matrix := func(name string) *graph.Node {
+			return graph.ConvertDType(graph.Parameter(g, name, shapes.Make(dtypes.Float32, n, n)), dtype)
+		}
+		return []*graph.Node{graph.Dot(matrix("a"), matrix("b"))}
+	}, options...)
+	if err != nil {
+		return 0, err
+	}
+	values := make([]float32, n*n)
+	for i := range values {
+		values[i] = float32(i%13)/13 - 0.5
+	}
+	x, err := d.Upload(values, n, n)
+	if err != nil {
+		return 0, err
+	}
+	defer x.Release()
+	best := time.Duration(math.MaxInt64)
+	for range peakRepeats {
+		began := time.Now()
+		out, err := p.Run(ctx, Use(x), Use(x))
+		if err != nil {
+			return 0, err
+		}
+		best = min(best, time.Since(began))
+		out[0].Release()
+	}
+	return best, nil
 }
