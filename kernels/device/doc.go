@@ -53,7 +53,7 @@
 //
 // # Where to begin
 //
-// start.go (Open), then search.go, verify.go and probe.go for the way to a
+// start.go (Open), then search.go and verify.go for the way to a
 // plugin, program.go, run.go and buffer.go for the way of a tensor, cost.go for what a program
 // takes before it is compiled.
 package device
