@@ -25,7 +25,7 @@ func TestCompletion(t *testing.T) {
 	s := startServer(t, folder(t))
 	defer s.stop()
 	for line, want := range map[string][]string{
-		"sch":                                  {"schedule\tList, show, make, export, import and check noise schedules"},
+		"sch":                                  {"schedule\tList, show, make, export and import noise schedules"},
 		"schedule show --data DIR --sch":       nil, // below
 		"sample --data DIR --model ":           {"bars-gmm"},
 		"sample --data DIR --model x":          nil,
