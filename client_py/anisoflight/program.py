@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import os
 import signal
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .client import connect
 from .errors import AnisoflightError
+from .files.locks import try_lock
+from .serve import serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .client import Client
 
+_TICK = 0.05  # seconds between two looks at who holds a data folder
+_TOLD = 20  # looks, after which that is said
 _FILES = {
     "tls_ca": "PEM of the authorities that the server's certificate may be of",
     "client_cert": "PEM of this client's certificate, for servers that ask for one",
@@ -57,6 +65,38 @@ def connected_to(location: str, token: str | None = None, given: dict[str, Path 
 
     roots, chain, key = (content(name) for name in _FILES)
     return connect(location, token, roots, cert_chain=chain, private_key=key)
+
+
+@contextmanager
+def folder_server(args: argparse.Namespace, *arguments: str) -> Iterator[Client]:
+    """The server that is named, else that of the data folder, else one with these arguments for as long as it takes."""
+    server = args.server or address_of(args.data)
+    named = argparse.Namespace(**{**vars(args), "server": server})
+    with connected(named) if server else serve(data=args.data, arguments=arguments) as client:
+        yield client
+
+
+def address_of(data: Path) -> str | None:
+    """Where a data folder is served; None if no process holds it. Waits for one that serves it nowhere, or not yet."""
+    last = b""
+    for attempt in itertools.count(1):
+        try:
+            with (data / "lock").open("rb") as file:
+                if try_lock(file):
+                    return None
+                holder = file.read()
+        except FileNotFoundError:
+            return None
+        if holder and holder == last:  # and not what is left of a process that was killed
+            held = json.loads(holder)
+            if address := held.get("address"):
+                return address
+            if attempt == _TOLD:
+                said = f"process {held['pid']} ({held['program']}) works on the folder {data}; waiting for it"
+                print(said, file=sys.stderr, flush=True)
+        last = holder
+        time.sleep(_TICK)
+    return None
 
 
 def ended(run: Callable[[], None], interrupted: str = "interrupted") -> int:

@@ -184,26 +184,23 @@ def test_client_certificates(guarded: Guarded, mutual: tuple[Path, list[str]]) -
 
 
 def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """What `anisoflight` leaves to Python has its token and certificates, and so have the stages of a recipe."""
+    """Uploads, the stages of a recipe, and comparisons, which `anisoflight` gives its own token and certificates."""
     folder, flags = mutual
     np.savez(tmp_path / "grey.npz", images=np.random.default_rng(0).integers(0, 255, (8, 8, 8, 1), np.uint8))
-    made = ["--replace", "--floor", "0.01"]
-    recipe = str(Path(__file__).parents[2] / "configs" / "cifar10" / "isotropic.yaml")
-    for words in (
-        ["data", "convert", str(tmp_path / "grey.npz"), "--name", "grey"],
-        ["model", "mixture", "--name", "grey", "--dataset", "grey", *made],
-        ["compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2"],
-    ):
-        environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
-        command = [find_binary(), *words, *flags]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
-        assert done.returncode == 0, done.stderr
     place = flags.index("--token")
     (tmp_path / "token").write_text(flags[place + 1])
-    flags = [*flags[:place], "--token-file", str(tmp_path / "token"), *flags[place + 2 :]]
-    command = [sys.executable, "-m", "anisoflight.recipe", recipe, "--twin", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    named = [*flags[:place], "--token-file", str(tmp_path / "token"), *flags[place + 2 :]]
+    recipe = str(Path(__file__).parents[2] / "configs" / "cifar10" / "isotropic.yaml")
+    made = ["--replace", "--floor", "0.01"]
+    for command in (
+        [find_binary(), "data", "convert", str(tmp_path / "grey.npz"), "--name", "grey", *named],
+        [find_binary(), "model", "mixture", "--name", "grey", "--dataset", "grey", *made, *flags],
+        [find_binary(), "compare", "--model", "grey", "--solvers", "euler", "--nfe", "2", "--probes", "2", *flags],
+        [sys.executable, "-m", "anisoflight.recipe", recipe, "--twin", *named],
+    ):
+        environment = {**os.environ, "ANISOFLIGHT_PYTHON": sys.executable}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
     rows = (folder / "fid" / "cifar10-twin.jsonl").read_text(encoding="utf-8").splitlines()
     methods = ("EDM", "EDM, uniform in t", "isotropic", "isotropic, EDM's grid", "isotropic, EDM's grid, midpoint")
     assert [json.loads(row)["method"] for row in rows] == [method for method in methods for _ in range(2)]

@@ -43,7 +43,7 @@ var beside = []string{
 	"sample --model bars --n 2 --steps 1 --out OUT/a.png", "compare --model law --solvers heun --nfe 3 --probes 4",
 	"train --name learned --stage isotropic --dataset bars --model bars --batch 8 --kimg 0.008 --knots 4",
 	"train --name learned --resume --kimg 0.016",
-	"data convert OUT/bars.npz --name converted --quiet --labels none",
+	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",
 }
 
 // elsewhere are commands on a data folder that have no line above, with the reason.

@@ -82,12 +82,12 @@ or in a YAML file named by --config; the first of these that is given wins.`,
 	for _, g := range groups {
 		root.AddCommand(g.Command())
 	}
-	root.AddCommand(serve.NewToken(), serve.NewCertificate(), newConfig(), newVersion())
+	root.AddCommand(newData(), serve.NewToken(), serve.NewCertificate(), newConfig(), newVersion())
 	return root
 }
 
 // groups are the commands that only have others with settings.
-var groups = []command.Group{dataGroup, modelGroup, schedules.Group, basisGroup}
+var groups = []command.Group{modelGroup, schedules.Group, basisGroup}
 
 // specs are the commands with settings.
 func specs() []command.Spec {

@@ -76,7 +76,6 @@ func TestTypoMakesNoFolder(t *testing.T) {
 		{"model", "mixture", "--name", "a"},
 		{"model", "list"},
 		{"schedule", "import", "--name", "a", "--file", write(t, "two.csv", twoPaths)},
-		{"data", "convert", "images", "--name", "a"},
 	} {
 		status, _, stderr := call(t, append(args, "--data", "dta")...)
 		want := "the data folder \"dta\" does not exist; did you mean \"data\"? Else choose another --data, or " +

@@ -7,21 +7,18 @@ import json
 import os
 import re
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..program import add_server, connected, ended, exit_with
+from ..program import add_server, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import LABELS, open_source
-from .targets import server_of, upload, write_folder, write_zip
+from .targets import UPLOADS, upload, write_folder, write_zip
 from .transforms import TRANSFORMS, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from ..client import Client
 
 FORMATS = """PATH is a folder or zip of PNG, JPEG, WebP or BMP images (StyleGAN's and EDM's with dataset.json; else
 folders are classes), an .npz with images and labels or arr_0, an .npy, CIFAR-10's python or binary batches (a folder, a
@@ -64,9 +61,9 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and name each")
     convert.add_argument("--replace", action="store_true", help="replace what is there")
     place = convert.add_argument_group("where --name is")
-    said = "data folder, of which a server is started for the upload (default %(default)s)"
-    place.add_argument("--data", metavar="DIR", type=Path, default=Path("data"), help=said)
-    add_server(place, None, "location of a server that runs, instead")
+    place.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help="default %(default)s")
+    said = "location of a server (default: the one that serves the folder, else one for as long as it takes)"
+    add_server(place, None, said)
     return root
 
 
@@ -164,9 +161,9 @@ def _convert(args: argparse.Namespace) -> None:
             args.scale,
         )
         if out is None:
-            with _server(args) as client:
-                upload(client, args.name, images, args.replace)
             out = args.name if args.server else args.data / "datasets" / args.name
+            with folder_server(args, *UPLOADS) as client:
+                upload(client, args.name, images, args.replace)
         elif out.suffix == ".zip":
             write_zip(out, images)
         else:
@@ -188,17 +185,6 @@ def _told(args: argparse.Namespace, out: object, images: Conversion) -> None:
     line += ", with labels" if labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
     print(line + (f"; {images.bad} bad and left out" if images.bad else ""))
-
-
-@contextmanager
-def _server(args: argparse.Namespace) -> Iterator[Client]:
-    """The server that is named, else one of the data folder for as long as it takes."""
-    if args.server is None:
-        with server_of(args.data) as client:
-            yield client
-        return
-    with connected(args) as client:
-        yield client
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..client import Client
-    from ..serve import LocalClient
     from .conversion import Conversion
 
+UPLOADS = ("--device", "go", "--max-upload-bytes", str(1 << 50))
+"""Of a server of a data folder, for uploads of any size; they need no device."""
 _PIECE = 2 << 20  # bytes of images that are sent at a time
 
 
@@ -93,15 +94,10 @@ def _pieces(images: Conversion) -> Iterator[object]:
         yield piece()
 
 
-def server_of(folder: Path) -> LocalClient:
-    """A server of a data folder, for uploads of any size; it needs no device."""
-    return serve(data=folder, arguments=["--device", "go", "--max-upload-bytes", str(1 << 50)])
-
-
 def write_folder(path: Path, images: Conversion) -> None:
     """Write a data set as a server stores it; it appears whole or not at all, in the place of one that is there."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
-        with server_of(Path(scratch)) as client:
+        with serve(data=scratch, arguments=UPLOADS) as client:
             upload(client, "images", images)
         if path.exists():
             path.rename(Path(scratch, "before"))

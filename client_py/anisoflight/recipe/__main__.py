@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AnisoflightError, NotFoundError
-from ..files.locks import exclusive, try_lock
-from ..program import add_server, connected, ended, exit_with, path_of
-from ..serve import serve
+from ..files.locks import exclusive
+from ..program import add_server, ended, exit_with, folder_server, path_of
 from .plan import lines, plan
 from .recipe import empty_server, load
 from .stages import MEASURES, Place, stages_of
@@ -120,21 +119,8 @@ def _server(args: argparse.Namespace) -> Iterator[Client]:
     for name in ("tls_ca", "client_cert", "client_key"):  # the stages find them there
         if file := getattr(args, name):
             os.environ[f"ANISOFLIGHT_{name.upper()}"] = str(file)
-    args.server = args.server or _address(args.data)
-    if args.server:
-        with connected(args) as client:
-            yield client
-        return
-    with serve(data=args.data, arguments=[*_devices(args), "--max-upload-bytes", str(1 << 40)]) as client:
+    with folder_server(args, *_devices(args), "--max-upload-bytes", str(1 << 40)) as client:
         yield client
-
-
-def _address(data: Path) -> str | None:
-    """Where the data folder is served; None if no process holds it."""
-    with contextlib.suppress(FileNotFoundError), (data / "lock").open("rb") as file:
-        if not try_lock(file):
-            return json.loads(file.read() or b"{}").get("address")
-    return None
 
 
 def _say(text: str) -> None:
