@@ -34,8 +34,8 @@ type Config struct {
 	//
 	// A model without one, and a run that gives Init, start from Init.
 	Schedule string `json:"schedule,omitempty"`
-	// which paths there are: JSON such as {"per_class":false,"basis":"dct","k":16}; default one, shared, and in the stage
-	// anisotropic two, {"basis":"dct"}
+	// which paths there are: JSON such as {"per_class":false,"basis":"dct","k":16}; default one, shared, and in the
+	// stage anisotropic two, {"basis":"dct"}
 	Family schedule.Family `json:"family"`
 
 	Batch int     `json:"batch,omitempty"` // images per step; default 256
@@ -49,8 +49,8 @@ type Config struct {
 	Precision string `json:"precision,omitempty" oneof:"precisions"`
 	// images of a batch that a device sees at a time; default an equal share, or as many as fit
 	//
-	// The step is that of the whole batch, its noise and probes included, and also where it does not divide the batch; only
-	// dropout draws other masks.
+	// The step is that of the whole batch, its noise and probes included, and also if it does not divide the batch;
+	// only dropout draws other masks.
 	Microbatch int `json:"microbatch,omitempty"`
 	// weights of the samples' losses: balanced makes classes count alike; default none
 	//

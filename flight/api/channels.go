@@ -2,8 +2,6 @@ package api
 
 import (
 	"encoding/json"
-
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // Measured asks for the data's own numbers where Channels may be declared.
@@ -30,18 +28,18 @@ func (c Channels) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Values)
 }
 
-// DecodeStrictly reads "measured", a number or a list of numbers.
-func (c *Channels) DecodeStrictly(at *strict.Place, v strict.Value) error {
+// decodeStrictly reads "measured", a number or a list of numbers.
+func (c *Channels) decodeStrictly(at place, v rawValue) error {
 	*c = Channels{}
-	if said, ok := v.(string); ok {
-		if said != Measured {
-			return Errorf(BadRequest, "%s must be a number, a list with one for each channel, or \"measured\", got %q", at, said)
+	switch v.Kind() {
+	case '"':
+		if c.Measured = string(v) == `"`+Measured+`"`; !c.Measured {
+			return Errorf(BadRequest, "%s must be a number, a list with one for each channel, or \"measured\", got %s", at,
+				describe(v))
 		}
-		c.Measured = true
 		return nil
-	}
-	if isList(v) {
-		if err := strict.Decode(v, at, &c.Values); err != nil {
+	case '[':
+		if err := decodeJSON(v, at, &c.Values); err != nil {
 			return err
 		}
 		if len(c.Values) == 0 {
@@ -50,5 +48,5 @@ func (c *Channels) DecodeStrictly(at *strict.Place, v strict.Value) error {
 		return nil
 	}
 	c.Values = make([]float64, 1)
-	return strict.Decode(v, at, &c.Values[0])
+	return decodeJSON(v, at, &c.Values[0])
 }

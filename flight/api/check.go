@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/base/suggest"
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -17,7 +16,7 @@ func CheckName(field, name string) error {
 	case name == "":
 		return Errorf(BadRequest, "%s is missing", field)
 	case !namePattern.MatchString(name):
-		return Errorf(BadRequest, "%s must match [a-z0-9][a-z0-9._-]{0,63}, got %s", field, strict.Describe(name))
+		return Errorf(BadRequest, "%s must match [a-z0-9][a-z0-9._-]{0,63}, got %s", field, quoted(name))
 	}
 	return nil
 }
@@ -37,7 +36,7 @@ func NotFound(code Code, what, name string, there []string) *Error {
 	default:
 		hint += "There are: " + strings.Join(there, " ") + "."
 	}
-	return Errorf(code, "No %s is called %s", what, strict.Describe(name)).WithHint("%s", hint)
+	return Errorf(code, "No %s is called %s", what, quoted(name)).WithHint("%s", hint)
 }
 
 // need wants a field to be there.

@@ -2,9 +2,9 @@
 // read, the columns of every stream, and the error codes they can rely on.
 //
 // The service, the engine and the Go client share it, so a field exists in one place. Of this module it imports
-// base/suggest and flight/api/strict alone.
+// base alone.
 //
-// Every request is one JSON object; Message.Decode reads it strictly, see package strict: what is refused is an *Error
+// Every request is one JSON object; Message.Decode reads it strictly: what is refused is an *Error
 // with code BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is
 // TOO_LARGE.
 //

@@ -1,13 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
-
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // Error is an error of the contract. Its text is
@@ -26,7 +27,7 @@ type Error struct {
 // cause. Quoted words in it are cut to 80 characters, since a client may have sent them, and all of it to 1,000.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: strings.TrimSuffix(readable(wrapped.Error()), "."), cause: errors.Unwrap(wrapped)}
+	return &Error{Code: code, Message: strings.TrimSuffix(readable(inJSON(wrapped)), "."), cause: errors.Unwrap(wrapped)}
 }
 
 // WithHint returns a copy of e that tells what to do, cut as Errorf cuts its sentence.
@@ -195,47 +196,39 @@ const (
 // too: the text between two of them is not quoted.
 var quote = regexp.MustCompile(`"(?:[^"\\]|\\.){0,80}"|"((?:[^"\\]|\\.){80})(?:[^"\\]|\\.)+"?`)
 
-// Go's own packages name Go's types, and themselves, in errors that pass through.
-var (
-	wrongType = regexp.MustCompile(`cannot unmarshal (\w+)[^:]* into Go (?:struct field \w*\.(\S+)|value) of type (.*)`)
-	itself    = regexp.MustCompile(`(^|\s)(?:json|proto|wire|arrow(?:/\w+)?): |runtime error: .*`)
-)
+// packages are the names that Go's packages put before their errors, and what its runtime says.
+var packages = regexp.MustCompile(`(^|\s)(?:json|proto|wire|arrow(?:/\w+)?): |runtime error: .*`)
 
-// withoutGo returns an error's text in the words of JSON.
-func withoutGo(text string) string {
-	if m := wrongType.FindStringSubmatch(text); m != nil {
-		field, want := m[2], "an object"
-		switch kind := strings.TrimLeft(m[3], "*"); {
-		case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
-			want = "a whole number"
-		case strings.HasPrefix(kind, "float"):
-			want = "a number"
-		case kind == "string":
-			want = "text"
-		case kind == "bool":
-			want = "true or false"
-		case strings.HasPrefix(kind, "["):
-			want = "a list"
-		}
-		if field == "" {
-			field = "it"
-		}
-		text = strings.Replace(text, m[0], field+" must be "+want+", got "+m[1], 1)
+// inJSON returns an error's text with the words of JSON for those that encoding/json has for Go's types.
+func inJSON(err error) string {
+	text := err.Error()
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return text
 	}
-	return itself.ReplaceAllString(text, "$1")
+	t := wrong.Type
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	want := wanted(t)
+	if isNumber(t) && t.Kind() != reflect.Float64 {
+		want = "a whole number"
+	}
+	got, _, _ := strings.Cut(wrong.Value, " ")
+	return strings.Replace(text, wrong.Error(), cmp.Or(wrong.Field, "it")+" must be "+want+", got "+got, 1)
 }
 
 // readable returns an error's text in words that a client knows, and cuts its quoted words and the whole.
 func readable(text string) string {
-	text = withoutGo(text)
+	text = packages.ReplaceAllString(text, "$1")
 	if len(text) <= mostQuoted {
 		return text
 	}
-	text = quote.ReplaceAllStringFunc(strict.Cut(text, 16*mostText), func(quoted string) string {
+	text = quote.ReplaceAllStringFunc(cut(text, 16*mostText), func(quoted string) string {
 		if begin := quote.FindStringSubmatch(quoted)[1]; begin != "" {
 			return `"` + begin + `…"`
 		}
 		return quoted
 	})
-	return strict.Cut(text, mostText)
+	return cut(text, mostText)
 }

@@ -1,6 +1,8 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+)
 
 // Denoise evaluates a model on the caller's own noisy images.
 //
@@ -66,7 +68,7 @@ type RemoteSchedule struct {
 	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
 	// the training configuration, as of CreateRun, of which package train says what applies; of kind geodesic a
 	// RemoteGeodesic
-	Config json.RawMessage `json:"-" api:"rest"`
+	Config json.RawMessage `json:"-"`
 }
 
 // RemoteGeodesic says what kind geodesic of RemoteSchedule measures.
@@ -102,6 +104,12 @@ const mostValues = 1 << 30
 // SetDefaults implements Request.
 func (r *RemoteSchedule) SetDefaults() {
 	*r = RemoteSchedule{Kind: "learned", Config: json.RawMessage("{}")}
+}
+
+// decodeStrictly takes every field that is not its own as one of the configuration.
+func (r *RemoteSchedule) decodeStrictly(at place, v rawValue) error {
+	type plain RemoteSchedule // without this method
+	return decodeWithRest(at, v, (*plain)(r), &r.Config)
 }
 
 // Validate implements Request.

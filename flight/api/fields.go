@@ -10,8 +10,8 @@ import (
 
 //go:generate go run github.com/anisoflight/anisoflight/internal/apigen
 
-// Field describes a field of a request to people: in the help of a flag, in a docstring, in a table of docs/wire.md. Its
-// words are those of the field's comment, as package apigen has read them.
+// Field describes a field of a request to people: in the help of a flag, in a docstring, in a table of docs/wire.md.
+// Its words are those of the field's comment, as package apigen has read them.
 type Field struct {
 	Name     string // in JSON
 	Type     reflect.Type
@@ -71,8 +71,8 @@ func wordsOf(f reflect.StructField) []string {
 	return strings.Fields(tag)
 }
 
-// checkWords wants each field of a request with the tag oneof, a text or a list of texts, to be one of its words. A text
-// that JSON may leave out may be empty.
+// checkWords wants each field of a request with the tag oneof, a text or a list of texts, to be one of its words. A
+// text that JSON may leave out may be empty.
 func checkWords(request any) error { return checkWordsOf(reflect.ValueOf(request).Elem()) }
 
 func checkWordsOf(v reflect.Value) error {

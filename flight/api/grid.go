@@ -1,9 +1,8 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
-
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // The named grids of Sample.
@@ -50,69 +49,90 @@ type levelRule struct {
 	Rho      float64 `json:"rho"`
 }
 
-// DecodeStrictly takes a name, or an object with one name and what it says.
-func (g *Grid) DecodeStrictly(at *strict.Place, v strict.Value) error {
+// decodeStrictly takes a name, or an object with one name and what it says.
+func (g *Grid) decodeStrictly(at place, v rawValue) error {
 	*g = Grid{}
-	if name, ok := v.(string); ok {
-		if g.Kind = name; name == GridEDM || name == GridPolynomial {
-			g.SigmaMin, g.SigmaMax, g.Rho = 0.002, 80, 7
-		}
-		return oneOf(at.String(), name, GridNames...)
-	}
-	object, ok := v.(map[string]any)
-	if !ok || len(object) != 1 {
-		return strict.WrongType(at,
-			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
-	}
-	for kind := range object { // the only one
-		g.Kind = kind
-	}
-	inside, v := at.Field(g.Kind), object[g.Kind]
-	var err error
-	switch g.Kind {
-	case GridEDM, GridPolynomial:
-		e := levelRule{0.002, 80, 7}
-		if err := strict.Decode(v, inside, &e); err != nil {
+	if v.Kind() == '"' {
+		if err := decodeJSON(v, at, &g.Kind); err != nil {
 			return err
 		}
-		g.SigmaMin, g.SigmaMax, g.Rho = e.SigmaMin, e.SigmaMax, e.Rho
-		if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
-			return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
-				inside, g.SigmaMin, g.SigmaMax, g.Rho)
+		if g.Kind == GridEDM || g.Kind == GridPolynomial {
+			g.setRule(edmRule)
 		}
-		return nil
+		return oneOf(at.String(), g.Kind, GridNames...)
+	}
+	var form struct {
+		EDM        levelRule `json:"edm"`
+		Polynomial levelRule `json:"polynomial"`
+		T          []float64 `json:"t"`
+		Sigma      rawValue  `json:"sigma"`
+		Table      string    `json:"table"`
+	}
+	form.EDM, form.Polynomial = edmRule, edmRule
+	for name, value := range fieldsIn(v) {
+		if g.Kind = name; value.Kind() == 'n' {
+			g.Kind = ""
+		}
+	}
+	if len(fieldsIn(v)) != 1 || g.Kind == "" {
+		return wrongJSON(at,
+			`a name, {"edm":{...}}, {"polynomial":{...}}, {"t":[...]}, {"sigma":[...]} or {"table":"..."}`, v)
+	}
+	if err := decodeJSON(v, at, &form); err != nil {
+		return err
+	}
+	at = at.field(g.Kind)
+	switch g.Kind {
+	case GridEDM:
+		return g.checkRule(at, form.EDM)
+	case GridPolynomial:
+		return g.checkRule(at, form.Polynomial)
 	case GridTimes:
-		if err = strict.Decode(v, inside, &g.T); err == nil {
-			err = checkFalling(inside, g.T)
-		}
-	case GridSigmas:
-		if list, ok := v.([]any); ok && len(list) > 0 && isList(list[0]) {
-			err = strict.Decode(v, inside, &g.Sigma)
-		} else {
-			g.Sigma = make([][]float64, 1)
-			err = strict.Decode(v, inside, &g.Sigma[0])
-		}
-		for _, s := range g.Sigma {
-			if err == nil {
-				err = checkFalling(inside, s)
-			}
-			if err == nil && len(s) != len(g.Sigma[0]) {
-				err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d",
-					inside, len(g.Sigma[0]), len(s))
-			}
-		}
+		g.T = form.T
+		return checkFalling(at, g.T)
 	case GridTable:
-		if err = strict.Decode(v, inside, &g.Table); err == nil {
-			err = oneOf(inside.String(), g.Table, Tables...)
+		g.Table = form.Table
+		return oneOf(at.String(), g.Table, Tables...)
+	}
+	return g.setSigma(at, form.Sigma)
+}
+
+// edmRule is EDM's.
+var edmRule = levelRule{0.002, 80, 7}
+
+func (g *Grid) setRule(r levelRule) { g.SigmaMin, g.SigmaMax, g.Rho = r.SigmaMin, r.SigmaMax, r.Rho }
+
+func (g *Grid) checkRule(at place, r levelRule) error {
+	g.setRule(r)
+	if !(0 < g.SigmaMin && g.SigmaMin < g.SigmaMax && g.Rho > 0) {
+		return Errorf(BadRequest, "%s needs 0 < sigma_min < sigma_max and rho > 0, not sigma_min %g, sigma_max %g, rho %g",
+			at, g.SigmaMin, g.SigmaMax, g.Rho)
+	}
+	return nil
+}
+
+// setSigma takes one list of noise levels, or one for each subspace.
+func (g *Grid) setSigma(at place, v rawValue) error {
+	var err error
+	if bytes.HasPrefix(v, []byte("[[")) {
+		err = decodeJSON(v, at, &g.Sigma)
+	} else {
+		g.Sigma = make([][]float64, 1)
+		err = decodeJSON(v, at, &g.Sigma[0])
+	}
+	for _, list := range g.Sigma {
+		if err == nil {
+			err = checkFalling(at, list)
 		}
-	default:
-		return Errorf(BadRequest, "%s is unknown", inside).WithHint("Known here: edm polynomial t sigma table.")
+		if err == nil && len(list) != len(g.Sigma[0]) {
+			err = Errorf(BadRequest, "%s must hold lists of one length, not %d and %d", at, len(g.Sigma[0]), len(list))
+		}
 	}
 	return err
 }
 
 // checkFalling wants at least two numbers ≥ 0, each less than the one before.
-func checkFalling(at *strict.Place, x []float64) error {
+func checkFalling(at place, x []float64) error {
 	if len(x) < 2 {
 		return Errorf(BadRequest, "%s must hold at least two numbers, where to start and where to end, not %d",
 			at, len(x))
@@ -151,9 +171,9 @@ func (g Grid) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a grid strictly.
 func (g *Grid) UnmarshalJSON(body []byte) error {
-	v, err := strict.Read(body)
+	v, err := readJSON(body)
 	if err != nil {
 		return err
 	}
-	return g.DecodeStrictly((*strict.Place)(nil).Field("grid"), v)
+	return g.decodeStrictly(place{}.field("grid"), v)
 }

@@ -124,13 +124,15 @@ func (r *MakeDataset) Validate() error {
 // each class's own (pca_per_class), the coarse part of the Haar wavelet transform of its image size (haar), or another
 // kind that the server knows.
 type MakeBasis struct {
-	Name     string  `json:"name"`               // name of the new basis; required
-	Kind     string  `json:"kind"`               // pca, pca_per_class or haar; required
-	Dataset  string  `json:"dataset"`            // name of the data set to make it of; required
-	Model    string  `json:"model,omitempty"`    // name of a model that sees the data in its own units
-	K        int     `json:"k,omitempty"`        // dimensions of the first subspace per channel; default a quarter of the pixels
-	Clusters [][]int `json:"clusters,omitempty"` // of pca_per_class: classes that share components, such as [[0,6,8],[1,7]]
-	Replace  bool    `json:"replace"`            // replace a basis of that name
+	Name    string `json:"name"`            // name of the new basis; required
+	Kind    string `json:"kind"`            // pca, pca_per_class or haar; required
+	Dataset string `json:"dataset"`         // name of the data set to make it of; required
+	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
+	// dimensions of the first subspace per channel; default a quarter of the pixels
+	K int `json:"k,omitempty"`
+	// of pca_per_class: classes that share components, such as [[0,6,8],[1,7]]
+	Clusters [][]int `json:"clusters,omitempty"`
+	Replace  bool    `json:"replace"` // replace a basis of that name
 }
 
 // SetDefaults implements Request.

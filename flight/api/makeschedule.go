@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the kind's name as "kind".
@@ -52,27 +50,25 @@ func (r *MakeSchedule) Validate() error {
 	return first(CheckName("name", r.Of.Stored().Name), checkWords(r.Of), r.Of.Validate())
 }
 
-// DecodeStrictly decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
-func (r *MakeSchedule) DecodeStrictly(at *strict.Place, v strict.Value) error {
-	object, ok := v.(map[string]any)
-	if !ok {
-		return strict.WrongType(at, "an object", v)
+// decodeStrictly decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
+func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
+	if v.Kind() != '{' {
+		return wrongJSON(at, "an object", v)
 	}
-	object = maps.Clone(object)
 	var name string
-	if kind, given := object["kind"]; given {
-		if err := strict.Decode(kind, at.Field("kind"), &name); err != nil {
+	kind, object := take(v, "kind")
+	if kind != nil {
+		if err := decodeJSON(kind, at.field("kind"), &name); err != nil {
 			return err
 		}
-		delete(object, "kind")
 	}
 	var names []string
 	takers := map[string][]string{} // kinds by field
 	for _, fresh := range scheduleKinds {
 		kind := fresh()
 		names = append(names, kind.Kind())
-		for _, field := range strict.Fields(kind) {
-			takers[field] = append(takers[field], kind.Kind())
+		for _, field := range Fields(kind) {
+			takers[field.Name] = append(takers[field.Name], kind.Kind())
 		}
 		if kind.Kind() == name {
 			r.Of = kind
@@ -81,14 +77,14 @@ func (r *MakeSchedule) DecodeStrictly(at *strict.Place, v strict.Value) error {
 	if r.Of == nil {
 		return first(need("kind", name), oneOf("kind", name, names...))
 	}
-	for _, field := range slices.Sorted(maps.Keys(object)) {
+	for _, field := range slices.Sorted(maps.Keys(fieldsIn(object))) {
 		if kinds := takers[field]; kinds != nil && !slices.Contains(kinds, name) {
 			return Errorf(BadRequest, "%s must be left out of a schedule of kind %s; only %s take it",
-				at.Field(field), name, strings.Join(kinds, ", "))
+				at.field(field), name, strings.Join(kinds, ", "))
 		}
 	}
 	r.Of.SetDefaults()
-	return strict.Decode(object, at, r.Of)
+	return decodeJSON(object, at, r.Of)
 }
 
 // MarshalJSON writes the kind's fields beside its name, as they travel.

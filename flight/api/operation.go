@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/base/suggest"
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // Operation describes what a server can do under one name: by which ways it is reached, which scope it needs and what
@@ -25,8 +24,8 @@ func (o *Operation) By(w Way) bool { return o.Ways&w != 0 }
 
 // Call decodes a request of the operation, which the message need not name.
 func (o *Operation) Call(m Message) (Call, error) {
-	if op := m.op(); op != nil && op != o.Name {
-		return Call{}, Errorf(BadRequest, "op must be %q, which is called, got %s", o.Name, strict.Describe(op)).
+	if m.op != nil && string(m.op) != `"`+o.Name+`"` {
+		return Call{}, Errorf(BadRequest, "op must be %q, which is called, got %s", o.Name, describe(m.op)).
 			WithHint("Leave it out, or call the other operation.")
 	}
 	req := o.New()

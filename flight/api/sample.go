@@ -30,18 +30,20 @@ type Sample struct {
 	Part
 
 	Steps int `json:"steps,omitempty"` // solver steps
-	// in place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun needs the second
-	// point endpoint
+	// in place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun needs the
+	// second point endpoint
 	NFE int `json:"nfe,omitempty"`
 	// name of the solver; default the schedule's own, else heun
 	Solver string `json:"solver,omitempty" oneof:"solvers"`
 	// of the solvers that have several; default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13
 	// evaluations
-	Order         int    `json:"order,omitempty"`
-	Variant       string `json:"variant" oneof:"bh1 bh2"`                // of unipc; default bh2
-	SecondPoint   string `json:"second_point" oneof:"midpoint endpoint"` // of heun, where the midpoint is in t; default midpoint
-	Grid          Grid   `json:"grid" oneof:"grids"`                     // where the steps lie; default schedule
-	DenoiseToZero bool   `json:"denoise_to_zero"`                        // end with the denoised image of the last evaluation
+	Order   int    `json:"order,omitempty"`
+	Variant string `json:"variant" oneof:"bh1 bh2"` // of unipc; default bh2
+	// of heun, where the midpoint is in t; default midpoint
+	SecondPoint string `json:"second_point" oneof:"midpoint endpoint"`
+	Grid        Grid   `json:"grid" oneof:"grids"` // where the steps lie; default schedule
+	// end with the denoised image of the last evaluation
+	DenoiseToZero bool `json:"denoise_to_zero"`
 	// take the first step without the network, by the limit of its answer for large noise
 	AFS bool `json:"afs"`
 	// of dpmpp, unipc and local: lower the order towards the end; default true
@@ -60,7 +62,8 @@ type Sample struct {
 
 	// a schedule's name, edm, or JSON such as {"edm":{"T":400}}; default the model's own
 	Schedule ScheduleRef `json:"schedule,omitzero"`
-	// law that sampling begins from, noise alone or the one that the schedule carries; default matched where it carries one
+	// law that sampling begins from, noise alone or the one that the schedule carries; default matched where it carries
+	// one
 	Start string `json:"start,omitempty" oneof:"standard matched"`
 	Output
 }

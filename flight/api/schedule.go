@@ -2,8 +2,6 @@ package api
 
 import (
 	"encoding/json"
-
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // DefaultT is EDM's end of time, σ = 80 as a variance.
@@ -19,35 +17,35 @@ type ScheduleRef struct {
 // Given reports whether the request names a schedule.
 func (r ScheduleRef) Given() bool { return r.Name != "" }
 
-// DecodeStrictly takes a name, or {"edm":{"T":6400}}.
-func (r *ScheduleRef) DecodeStrictly(at *strict.Place, v strict.Value) error {
+// decodeStrictly takes a name, or {"edm":{"T":6400}}.
+func (r *ScheduleRef) decodeStrictly(at place, v rawValue) error {
 	*r = ScheduleRef{T: DefaultT}
-	if name, ok := v.(string); ok {
-		r.Name = name
-		if name == "" {
+	if v.Kind() == '"' {
+		err := decodeJSON(v, at, &r.Name)
+		if err == nil && r.Name == "" {
 			return Errorf(BadRequest, "%s must not be empty", at)
 		}
-		return nil
+		return err
 	}
 	var form struct {
 		EDM *struct {
 			T *float64 `json:"T"`
 		} `json:"edm"`
 	}
-	if _, ok := v.(map[string]any); !ok {
-		return strict.WrongType(at, `a name or {"edm":{"T":6400}}`, v)
+	if v.Kind() != '{' {
+		return wrongJSON(at, `a name or {"edm":{"T":6400}}`, v)
 	}
-	if err := strict.Decode(v, at, &form); err != nil {
+	if err := decodeJSON(v, at, &form); err != nil {
 		return err
 	}
 	if form.EDM == nil {
-		return strict.WrongType(at, `a name or {"edm":{"T":6400}}`, v)
+		return wrongJSON(at, `a name or {"edm":{"T":6400}}`, v)
 	}
 	r.Name = "edm"
 	if form.EDM.T != nil {
 		r.T = *form.EDM.T
 	}
-	return checkT(at.Field("edm.T").String(), r.T)
+	return checkT(at.field("edm.T").String(), r.T)
 }
 
 // checkT wants an end of time above EDM's smallest σ² and far below overflow.
@@ -68,11 +66,11 @@ func (r ScheduleRef) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a reference strictly.
 func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
-	v, err := strict.Read(body)
+	v, err := readJSON(body)
 	if err != nil {
 		return err
 	}
-	return r.DecodeStrictly((*strict.Place)(nil).Field("schedule"), v)
+	return r.decodeStrictly(place{}.field("schedule"), v)
 }
 
 // NewSchedule says where a new schedule is stored.

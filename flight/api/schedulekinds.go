@@ -47,7 +47,8 @@ type GaussianSchedule struct {
 	T      float64 `json:"T,omitempty"`                      // end of time, a variance; default 6400
 	G0     float64 `json:"g0"`                               // variance at t = 0; default 1e-9
 	Bands
-	// keep the data's own law, which sampling then starts from: JSON such as {"covariance":"dct"}; default from noise alone
+	// keep the data's own law, which sampling then starts from: JSON such as {"covariance":"dct"}; default from noise
+	// alone
 	Start *Start `json:"start,omitempty"`
 }
 

@@ -2,8 +2,6 @@ package api
 
 import (
 	"slices"
-
-	"github.com/anisoflight/anisoflight/flight/api/strict"
 )
 
 // Where sampling starts, by the names of Sample's start.
@@ -17,25 +15,25 @@ var Covariances = []string{"none", "bands", "dct", "pca", "full"}
 
 // StartSettings say how the law of a data set is estimated for a start: its mean and its covariance.
 type StartSettings struct {
-	// what is kept of the data's covariance: none, one variance for all; bands, one for each band of DCT frequencies; dct,
-	// the channels' covariance at each frequency; pca, the leading components and one variance for the rest; or full, all of
-	// it. The last two serve images of up to 1024 values. Default dct
+	// what is kept of the data's covariance: none, one variance for all; bands, one for each band of DCT frequencies;
+	// dct, the channels' covariance at each frequency; pca, the leading components and one variance for the rest; or
+	// full, all of it. The last two serve images of up to 1024 values. Default dct
 	Covariance string `json:"covariance,omitempty" oneof:"covariances"`
 	Rank       int    `json:"rank,omitempty"`      // of pca: leading components; default 16
 	Cuts       []int  `json:"cuts,omitempty"`      // of bands: where they are cut, such as [1,2,4]; default octaves
 	PerClass   *bool  `json:"per_class,omitempty"` // a law for each class that has images; default true
-	// of per_class: ν images that the classes' mean covariance Σ_w counts for in that of a class of n, (n Σ_y + ν Σ_w)/(n +
-	// ν); default the values estimated together
+	// of per_class: ν images that the classes' mean covariance Σ_w counts for in that of a class of n,
+	// (n Σ_y + ν Σ_w)/(n + ν); default the values estimated together
 	Shrinkage *float64 `json:"shrinkage,omitempty"`
 }
 
 // Start is StartSettings as a field of another request.
 type Start struct{ StartSettings }
 
-// DecodeStrictly fills in what is left out.
-func (r *Start) DecodeStrictly(at *strict.Place, v strict.Value) error {
+// decodeStrictly fills in what is left out.
+func (r *Start) decodeStrictly(at place, v rawValue) error {
 	*r = Start{StartSettings{Covariance: "dct", Rank: unset}}
-	return strict.Decode(v, at, &r.StartSettings)
+	return decodeJSON(v, at, &r.StartSettings)
 }
 
 func (r *Start) check(path string) error {
@@ -99,13 +97,13 @@ func (r *StartSchedule) Validate() error {
 // Levels are noise levels: in JSON one number, or a list with one for each subspace.
 type Levels []float64
 
-// DecodeStrictly takes one number, or a list.
-func (l *Levels) DecodeStrictly(at *strict.Place, v strict.Value) error {
-	if isList(v) {
-		return strict.Decode(v, at, (*[]float64)(l))
+// decodeStrictly takes one number, or a list.
+func (l *Levels) decodeStrictly(at place, v rawValue) error {
+	if v.Kind() == '[' {
+		return decodeJSON(v, at, (*[]float64)(l))
 	}
 	*l = make(Levels, 1)
-	return strict.Decode(v, at, &(*l)[0])
+	return decodeJSON(v, at, &(*l)[0])
 }
 
 func (l Levels) check(field string) error {

@@ -1,6 +1,8 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+)
 
 // CreateRun makes a training run. Everything but its name is the training configuration, by the same names as in the
 // configuration files (stage, dataset, model or network, schedule, family, batch, lr, ...); package train owns and
@@ -9,11 +11,17 @@ type CreateRun struct {
 	Name    string `json:"name"`              // name of the run; required
 	Replace bool   `json:"replace,omitempty"` // delete a run of this name first, if it is not running
 	// the training configuration
-	Config json.RawMessage `json:"-" api:"rest"`
+	Config json.RawMessage `json:"-"`
 }
 
 // SetDefaults implements Request.
 func (r *CreateRun) SetDefaults() { *r = CreateRun{Config: json.RawMessage("{}")} }
+
+// decodeStrictly takes every field that is not its own as one of the configuration.
+func (r *CreateRun) decodeStrictly(at place, v rawValue) error {
+	type plain CreateRun // without this method
+	return decodeWithRest(at, v, (*plain)(r), &r.Config)
+}
 
 // Validate implements Request.
 func (r *CreateRun) Validate() error { return CheckName("name", r.Name) }

@@ -13,8 +13,8 @@ type PutDataset struct {
 	Rows    int64 `json:"rows,omitempty"`
 	Replace bool  `json:"replace"`         // replace a data set of that name
 	Shape   []int `json:"shape,omitempty"` // of an image that comes as a fixed_size_list
-	// a number, one for each channel, or "measured", the data's own; a network sees (x − mean)/scale; default 0 if scale is
-	// given
+	// a number, one for each channel, or "measured", the data's own; a network sees (x − mean)/scale; default 0 if scale
+	// is given
 	Mean Channels `json:"mean,omitzero"`
 	// likewise; measured is twice each channel's standard deviation; default 1 if mean is given
 	Scale Channels `json:"scale,omitzero"`

@@ -25,8 +25,8 @@ func Fields(request any, changes ...command.Option) []command.Option {
 	var options []command.Option
 	for _, f := range api.Fields(request) {
 		o := command.Option{
-			Name: f.Name, Kind: kindOf(f.Type), Usage: api.WithWords(f.Help, f.Words), Otherwise: f.Default, Required: f.Required,
-			OneOf: f.Words, Names: known[f.Name], List: isList(f.Type),
+			Name: f.Name, Kind: kindOf(f.Type), Usage: api.WithWords(f.Help, f.Words), Otherwise: f.Default,
+			Required: f.Required, OneOf: f.Words, Names: known[f.Name], List: isList(f.Type),
 		}
 		switch {
 		case f.Type == reflect.TypeFor[api.ScheduleRef](), f.Type == reflect.TypeFor[[]api.ScheduleRef]():
@@ -86,11 +86,14 @@ func Without(options []command.Option, names ...string) []command.Option {
 }
 
 // Making returns the command that calls an action which makes something: its options are the fields of the request,
-// except those of one possible value, and those of a data folder. It shows the progress of what is being done, and then the reply as text does.
+// except those of one possible value, and those of a data folder. It shows the progress of what is being done, and then
+// the reply as text does.
 func Making[R any](s command.Spec, action string, request any, doing string, text func(io.Writer, R) error,
 	changes ...command.Option,
 ) command.Spec {
-	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool { return len(o.OneOf) == 1 && o.Names == nil })
+	fields := slices.DeleteFunc(Fields(request, changes...), func(o command.Option) bool {
+		return len(o.OneOf) == 1 && o.Names == nil
+	})
 	s.Options = slices.Concat(fields, FolderOptions)
 	s.Run = func(ctx context.Context, e command.Env) error {
 		given := e.Request(fields)
