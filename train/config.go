@@ -77,8 +77,8 @@ type Config struct {
 	G0    float64 `json:"g0,omitempty"`    // variance at t = 0; default that of the start, else 1e-9
 	Knots int     `json:"knots,omitempty"` // number of knots of each path; default those of the start, else 32
 	// kind of a new schedule: geodesic is measured before the first step, table is schedule as it is; default edm
-	Init       string  `json:"init,omitempty"`
-	C          float64 `json:"c,omitempty"`           // data variance c in the weight ġ²/(g(c+g)); default 1
+	Init string  `json:"init,omitempty"`
+	C    float64 `json:"c,omitempty"` // data variance c in the weight ġ²/(g(c+g)); default 1
 	// the schedule's learning rate; default 1e-2 in isotropic, 1e-4 in anisotropic
 	ScheduleLR float64 `json:"schedule_lr,omitempty"`
 

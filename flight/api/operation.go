@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/base/suggest"
@@ -15,6 +16,7 @@ type Operation struct {
 	New      func() Request // an empty request of the operation's own type
 	Rows     bool           // it moves tensors and tables; its results as an action are IPC streams, else JSON
 	Reads    bool           // it changes nothing that is stored
+	Reply    any            // an empty reply of an action that answers with JSON; nil for one that has nothing to say
 	Watches  bool           // it waits for what others do, and is not counted among the requests at work
 	Sentence string
 }
@@ -140,6 +142,12 @@ func writes[R any, P request[R]](name string, ways Way, scope Scope, sentence st
 	}
 }
 
+// replying returns the row of an operation with the type of its reply.
+func (o *Operation) replying(reply any) *Operation {
+	o.Reply = reply
+	return o
+}
+
 func watches(op *Operation) *Operation {
 	op.Watches = true
 	return op
@@ -183,44 +191,67 @@ var operations = Table{
 	writes[PutSchedule]("PutSchedule", ByPut, TrainScope, "Upload a table of (label, subspace, t, g) as a schedule."),
 	writes[PutBasis]("PutBasis", ByPut, TrainScope, "Upload orthonormal vectors as a basis."),
 
-	reads[Empty]("ServerInfo", ByAction, ReadScope, "Tell version, device, load and memory."),
-	reads[Empty]("ListModels", ByAction, ReadScope, "List the models."),
-	reads[ModelName]("DescribeModel", ByAction, ReadScope, "Describe one model with its configuration."),
-	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Read a model folder and serve it under a name."),
+	reads[Empty]("ServerInfo", ByAction, ReadScope, "Tell version, device, load and memory.").
+		replying(ServerInfo{}),
+	reads[Empty]("ListModels", ByAction, ReadScope, "List the models.").
+		replying([]ModelInfo{}),
+	reads[ModelName]("DescribeModel", ByAction, ReadScope, "Describe one model with its configuration.").
+		replying(ModelInfo{}),
+	writes[LoadModel]("LoadModel", ByAction, AdminScope, "Read a model folder and serve it under a name.").
+		replying(ModelInfo{}),
 	writes[ModelName]("UnloadModel", ByAction, AdminScope, "Stop serving a model; its folder stays."),
 	writes[ModelName]("DeleteModel", ByAction, AdminScope, "Delete a model and its folder."),
 	writes[MakeModel]("MakeModel", ByAction, TrainScope,
-		"Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model."),
-	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, those of models included."),
+		"Make a Gaussian mixture with exact score, of given laws or of a data set's classes, and serve it as a model.").
+		replying(ModelInfo{}),
+	reads[Empty]("ListSchedules", ByAction, ReadScope, "List the schedules, those of models included.").
+		replying([]ScheduleInfo{}),
 	writes[MakeSchedule]("MakeSchedule", ByAction, TrainScope,
 		"Make a schedule: the geodesic of a model on a data set, a solver's noise levels on the data's Gaussian, "+
-			"its steps along a schedule, or by formula."),
+			"its steps along a schedule, or by formula.").
+		replying(ScheduleInfo{}),
 	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
-		"Give a schedule as its file: everything it holds, with its provenance."),
+		"Give a schedule as its file: everything it holds, with its provenance.").
+		replying(json.RawMessage{}),
 	reads[PlanSampler]("PlanSampler", ByAction, ReadScope,
-		"Return a sampler as numbers: where to evaluate the network, and how to combine its answers."),
+		"Return a sampler as numbers: where to evaluate the network, and how to combine its answers.").
+		replying(Plan{}),
 	reads[ExportPart]("ExportStart", ByAction, ReadScope,
-		"Return the law of the data that sampling along a schedule starts from, as a file."),
+		"Return the law of the data that sampling along a schedule starts from, as a file.").
+		replying(SchedulePart{}),
 	reads[ExportPart]("ExportStatistics", ByAction, ReadScope,
-		"Return the statistics of a denoiser that a schedule carries for the solver local, as a file."),
-	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file."),
+		"Return the statistics of a denoiser that a schedule carries for the solver local, as a file.").
+		replying(SchedulePart{}),
+	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file.").
+		replying(ScheduleInfo{}),
 	writes[ScheduleName]("DeleteSchedule", ByAction, AdminScope, "Delete a stored schedule."),
-	reads[Empty]("ListBases", ByAction, ReadScope, "List the stored bases."),
+	reads[Empty]("ListBases", ByAction, ReadScope, "List the stored bases.").
+		replying([]BasisInfo{}),
 	writes[MakeBasis]("MakeBasis", ByAction, TrainScope,
-		"Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's."),
+		"Make a basis from a data set: principal components of all images or of each class's, or the Haar wavelet's.").
+		replying(BasisInfo{}),
 	writes[BasisName]("DeleteBasis", ByAction, AdminScope,
 		"Delete a stored basis; schedules, runs and models keep their copies."),
-	reads[Empty]("ListDatasets", ByAction, ReadScope, "List the data sets."),
-	writes[MakeDataset]("MakeDataset", ByAction, TrainScope, "Draw a data set from a mixture."),
+	reads[Empty]("ListDatasets", ByAction, ReadScope, "List the data sets.").
+		replying([]DatasetInfo{}),
+	writes[MakeDataset]("MakeDataset", ByAction, TrainScope, "Draw a data set from a mixture.").
+		replying(DatasetInfo{}),
 	writes[DatasetName]("DeleteDataset", ByAction, AdminScope, "Delete a data set."),
-	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs."),
-	reads[RunName]("GetRun", ByAction, ReadScope, "Describe one run with its configuration."),
-	writes[CreateRun]("CreateRun", ByAction, TrainScope, "Create a training run."),
-	writes[StartRun]("StartRun", ByAction, TrainScope, "Train a run in the background."),
-	writes[RunName]("PauseRun", ByAction, TrainScope, "Pause a run after its current step and store its state."),
-	writes[RunName]("CancelRun", ByAction, TrainScope, "End a run after its current step and store its state."),
+	reads[Empty]("ListRuns", ByAction, ReadScope, "List the training runs.").
+		replying([]RunInfo{}),
+	reads[RunName]("GetRun", ByAction, ReadScope, "Describe one run with its configuration.").
+		replying(RunInfo{}),
+	writes[CreateRun]("CreateRun", ByAction, TrainScope, "Create a training run.").
+		replying(RunInfo{}),
+	writes[StartRun]("StartRun", ByAction, TrainScope, "Train a run in the background.").
+		replying(RunInfo{}),
+	writes[RunName]("PauseRun", ByAction, TrainScope, "Pause a run after its current step and store its state.").
+		replying(RunInfo{}),
+	writes[RunName]("CancelRun", ByAction, TrainScope, "End a run after its current step and store its state.").
+		replying(RunInfo{}),
 	writes[RunName]("DeleteRun", ByAction, AdminScope, "Delete a run and its state."),
-	writes[SaveModel]("SaveModel", ByAction, TrainScope, "Write a run's averaged network and schedule as a model."),
+	writes[SaveModel]("SaveModel", ByAction, TrainScope, "Write a run's averaged network and schedule as a model.").
+		replying(ModelInfo{}),
 }
 
 // Call is a request of an operation, decoded and validated.

@@ -3,6 +3,7 @@
 // It is run by go generate ./flight/api and writes
 //
 //   - flight/api/fields_generated.go: the words of each field, for the help of flags;
+//   - flight/client/operations_generated.go: the methods of the Go client;
 //   - client_py/anisoflight/contract.py: which operations may be repeated, and the fields in docstrings;
 //   - the signature of Client.sample in Python, the tables of docs/wire.md and the scopes of docs/operation.md, between
 //     markers.
@@ -50,6 +51,9 @@ func derive(root string) (map[string]string, error) {
 	}
 	files := map[string]string{"client_py/anisoflight/contract.py": types.contract()}
 	if files["flight/api/fields_generated.go"], err = types.goFile(); err != nil {
+		return nil, err
+	}
+	if files["flight/client/operations_generated.go"], err = types.clientFile(); err != nil {
 		return nil, err
 	}
 	for name, sections := range map[string]map[string]string{
