@@ -17,10 +17,13 @@ VERSION := $(shell $(PYTHON) client_py/version.py)
 LINKED  := $(LDFLAGS) -X github.com/anisoflight/anisoflight/internal/cli/command.version=$(VERSION)
 
 .DEFAULT_GOAL := help
+# Where Go code is.
+ROOMS   := $(wildcard base) flight internal kernels schedule train
 BENCHES := bench bench-torch
+TESTS   := test test-go test-python test-all test-rest test-go-rest test-python-rest test-languages
 STUDIES := demo figures picture report-fair report-alone report-solvers report-gain report-families report-diffusers
-.PHONY: help notebook test test-go test-python test-integration test-languages test-crash build wheel test-wheel \
-	test-browser test-fleet docs lint lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)
+.PHONY: help notebook $(TESTS) test-integration test-crash build wheel test-wheel test-browser test-fleet docs lint \
+	lint-go lint-python fmt fuzz clean bin/anisoflight-bench $(BENCHES) $(STUDIES)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile bench/Makefile studies/Makefile | sed -E 's/:.*## /\t/' | expand -t 18
@@ -40,22 +43,40 @@ $(INTEGRATION_VENV)/bin/python:
 		-r client_py/integration/requirements.txt || { rm -rf $(INTEGRATION_VENV); exit 1; }
 	$@ -m pip install -q --disable-pip-version-check --no-deps -r client_py/integration/requirements-bare.txt
 
-test-languages: build $(VENV)/.dev ## the programs of docs/wire.md in Rust, Go, Java and Node (minutes, the first time)
-	cd client_py && PYTHONPATH=.:tests $(abspath $(PY)) -m pytest -q languages
-
-test: test-go test-python ## all tests: Go, then Python against the real server; `make -j2 test` runs both at once
-
+# Programs that tests compile are kept between runs, and shared by the processes of a run: the key is their content.
+$(TESTS): export ANISOFLIGHT_PROGRAM_CACHE ?= $(CURDIR)/bin/programs
 # Most of the Go tests' time is XLA compiling programs that run once, and more than half of that is LLVM's optimiser. So
-# they compile without it: the graphs and all that we do to them are the same. The Python tests run programs as they are
-# shipped, and so does `make test-go XLA_FLAGS=`. golangci-lint runs vet.
-test-go: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+# they compile without it: the graphs and all that we do to them are the same. golangci-lint runs vet.
+test-go test-go-rest: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+
+test: test-go test-python ## what a developer runs after each change: Go, then Python against the real server (minutes)
+
 test-go: build $(VENV)/.dev
-	go test -vet=off -timeout 45m ./...
+	go test -short -vet=off -timeout 20m ./...
 
 # Each worker has servers of its own. A file goes to one of them, in the order of names: the last ones are short.
 WORKERS ?= 2
-test-python: build bin/anisoflight-bench $(VENV)/.dev
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder client_py/tests
+PYTEST  := $(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+test-python: build $(VENV)/.dev
+	$(PYTEST) -m "not slow" client_py/tests
+
+test-all: test test-rest ## all tests: also what is slow, the documents, other languages, benchmarks and studies in small
+
+test-rest: test-go-rest test-python-rest test-languages
+	$(MAKE) -C bench test
+	$(MAKE) -C studies test
+
+# The packages whose tests differ: some are left out of -short, or the device is XLA in place of the pure-Go one.
+SLOW_PACKAGES = $(sort $(dir $(shell grep -rlE --include='*_test.go' 'testing\.Short|devicetest\.Fast' $(ROOMS))))
+test-go-rest: export ANISOFLIGHT_TEST_DEVICE := xla
+test-go-rest: build $(VENV)/.dev
+	go test -vet=off -timeout 45m $(SLOW_PACKAGES:%/=./%)
+
+test-python-rest: build bin/anisoflight-bench $(VENV)/.dev
+	$(PYTEST) -m slow client_py/tests
+
+test-languages: build $(VENV)/.dev ## the programs of docs/wire.md in Rust, Go, Java and Node (minutes, the first time)
+	cd client_py && PYTHONPATH=.:tests $(abspath $(PY)) -m pytest -q languages
 
 # By root also on disks that are really full or read-only; otherwise that test is skipped, and says so.
 test-crash: build $(VENV)/.dev ## kill, fill, end and load a server in every way that docs/durability.md tells of (half an hour)
@@ -137,7 +158,7 @@ $(STUDIES): # what is claimed of the product
 
 # The tests of packages with fuzz targets are built once, with the coverage of this module's code to guide the fuzzing
 # (that of every library too, as `go test -fuzz` has it, takes minutes to build and says little about ours).
-FUZZ_PACKAGES = $(sort $(shell grep -rl --include='*_test.go' '^func Fuzz' base flight internal kernels schedule train | xargs -n 1 dirname))
+FUZZ_PACKAGES = $(sort $(shell grep -rl --include='*_test.go' '^func Fuzz' $(ROOMS) | xargs -n 1 dirname))
 
 fuzz: ## every fuzz target for a moment (FUZZTIME=30000x), two at a time
 	@mkdir -p bin/fuzz

@@ -56,6 +56,9 @@ func TestDevicesArePartsOfABatch(t *testing.T) {
 		cfg  Config
 	}{{"network and schedule", shared}, {"schedules per class", perClass}} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.name != "pretrain" {
+				t.Skip("one stage is enough after each change")
+			}
 			src := Sources{Dataset: d}
 			c.cfg.Batch = 7
 			onFour := startOn(t, four, c.cfg, src)

@@ -12,6 +12,8 @@ import pytest
 from anisoflight.compare.bench import Reference
 from anisoflight.compare.metrics import principal_features
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 

@@ -14,6 +14,8 @@ import wire
 
 import anisoflight
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -20,6 +20,8 @@ from pickles import Call, Name, Raw
 from anisoflight.convert import ConvertError, convert
 from anisoflight.convert.names import IN_CHECKPOINTS
 
+pytestmark = pytest.mark.slow
+
 SNAPSHOT = Path(__file__).parent / "testdata" / "checkpoints" / "ddpmpp_torch2" / "snapshot.pkl"
 CONFIG = {"img_resolution": 8, "img_channels": 3, "model_type": "SongUNet"}
 

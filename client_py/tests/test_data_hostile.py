@@ -25,6 +25,8 @@ from test_data_transforms import encoded, picture
 
 from anisoflight.data import Conversion, DataError, files, open_source
 
+pytestmark = pytest.mark.slow
+
 SMALL = encoded(np.zeros((2, 3, 3), np.uint8))
 
 

@@ -32,6 +32,8 @@ from anisoflight.data.__main__ import parser as data_parser
 from anisoflight.fid.__main__ import parser as fid_parser
 from anisoflight.serve import find_binary
 
+pytestmark = pytest.mark.slow
+
 STEPS = 40
 """Of training, where a document says another number."""
 

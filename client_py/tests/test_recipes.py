@@ -15,6 +15,8 @@ import pytest
 
 import anisoflight
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = Path(__file__).parents[2] / "configs"
 RECIPES = sorted(p for p in CONFIGS.glob("*/*.yaml") if p.stem not in ("base", "conditional"))
 

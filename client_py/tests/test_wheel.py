@@ -27,6 +27,8 @@ import hatch_build
 import version
 from anisoflight.serve import find_binary
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BUILT = os.environ.get("ANISOFLIGHT_TEST_WHEEL")
 

@@ -29,6 +29,8 @@ from test_wire_security import SCOPES, new_token
 
 import anisoflight
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DO_GET = b"/arrow.flight.protocol.FlightService/DoGet"

@@ -9,6 +9,7 @@
 package devicetest
 
 import (
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -24,6 +25,24 @@ var shared = sync.OnceValues(func() (*device.Device, error) {
 func Open(t testing.TB) *device.Device {
 	t.Helper()
 	dev, err := shared()
+	if err != nil {
+		t.Fatalf("open device: %v", err)
+	}
+	return dev
+}
+
+var interpreter = sync.OnceValues(func() (*device.Device, error) {
+	return device.Open(device.Config{Plugin: "go"})
+})
+
+// Fast returns the process's pure-Go device, which has nothing to compile, for tests of small networks in which XLA
+// is not the point. With ANISOFLIGHT_TEST_DEVICE=xla it is the device of Open.
+func Fast(t testing.TB) *device.Device {
+	t.Helper()
+	if os.Getenv("ANISOFLIGHT_TEST_DEVICE") == "xla" {
+		return Open(t)
+	}
+	dev, err := interpreter()
 	if err != nil {
 		t.Fatalf("open device: %v", err)
 	}

@@ -4,9 +4,9 @@ package traintest
 
 import (
 	"math"
-	"sync"
 	"testing"
 
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/latent"
@@ -79,20 +79,9 @@ func gaussianOn(tb testing.TB, b, noise *basis.Basis, variances []float64, n int
 	return net, set
 }
 
-// Device returns the process's pure-Go device, opened by the first call: the small networks of these tests are faster
-// there than their compilation by XLA. It is never closed.
-func Device(tb testing.TB) *device.Device {
-	tb.Helper()
-	dev, err := shared()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return dev
-}
-
-var shared = sync.OnceValues(func() (*device.Device, error) {
-	return device.Open(device.Config{Plugin: "go"})
-})
+// Device returns the device of [devicetest.Fast]: the small networks of these tests are faster on it than their
+// compilation by XLA.
+func Device(tb testing.TB) *device.Device { return devicetest.Fast(tb) }
 
 // OnDevice puts a network on the device, with no weights.
 func OnDevice(tb testing.TB, net kernels.Network, b *basis.Basis) (*kernels.Model, *kernels.Weights) {
