@@ -96,11 +96,11 @@ func TestBadModelsAreNotStored(t *testing.T) {
 			"another network", bytes.Replace(config, []byte(`"model_channels":8`), []byte(`"model_channels":16`), 1), weights,
 			api.BadModel, "has shape",
 		},
-		{"no JSON", []byte("{"), weights, api.BadModel, "want one JSON object"},
+		{"no JSON", []byte("{"), weights, api.BadModel, "must be one JSON object"},
 		{"half the weights", config, weights[:len(weights)/2], api.BadModel, "safetensors"},
 		{
 			"a graph of nothing", []byte(`{"model_type":"Graph","img_resolution":8,"img_channels":1,"label_dim":0,"graph":{}}`),
-			weights, api.BadModel, "is no node",
+			weights, api.BadModel, "output must be one of the 0 nodes",
 		},
 	} {
 		err := putModel(e, "bad", "", c.config, c.weights)

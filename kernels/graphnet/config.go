@@ -1,11 +1,7 @@
 package graphnet
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -43,47 +39,35 @@ type Config struct {
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	if len(data) > maxText {
-		return c, &nn.ConfigError{Reason: fmt.Sprintf("%d bytes; at most %d", len(data), maxText)}
+		return c, nn.ConfigErrorf("", "must have at most %d bytes, got %d", maxText, len(data))
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		var section *nn.ConfigError
-		if errors.As(err, &section) {
-			return c, section
-		}
-		return c, &nn.ConfigError{Reason: fmt.Sprintf("want one JSON object of a described network's fields: %v",
-			err)}
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return c, &nn.ConfigError{Reason: "more than one JSON value"}
+	if err := nn.DecodeConfig(data, "a described network's fields", &c); err != nil {
+		return c, err
 	}
 	return c, c.check()
 }
 
 func (c Config) check() error {
-	bad := func(field, format string, args ...any) error {
-		return &nn.ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
-	}
+	bad := nn.ConfigErrorf
 	h, w := c.ImgResolution.Height, c.ImgResolution.Width
 	switch {
 	case c.ModelType != ModelType:
-		return bad("model_type", "want %s, got %q", ModelType, shorten(c.ModelType))
+		return bad("model_type", "must be %s, got %q", ModelType, shorten(c.ModelType))
 	case h < 1 || w < 1 || h > maxSize || w > maxSize:
-		return bad("img_resolution", "want sizes from 1 to %d, got %d×%d", maxSize, h, w)
+		return bad("img_resolution", "must be sizes from 1 to %d, got %d×%d", maxSize, h, w)
 	case c.ImgChannels < 1 || c.ImgChannels > maxSize:
-		return bad("img_channels", "want an integer from 1 to %d, got %d", maxSize, c.ImgChannels)
+		return bad("img_channels", "must be an integer from 1 to %d, got %d", maxSize, c.ImgChannels)
 	case h*w > maxElements/c.ImgChannels:
-		return bad("img_resolution", "%d×%d pixels in %d channels; an image has up to %d values", h, w, c.ImgChannels,
-			maxElements)
+		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels", maxElements, h, w,
+			c.ImgChannels)
 	case c.LabelDim < 0 || c.LabelDim > maxLabels:
-		return bad("label_dim", "want an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
+		return bad("label_dim", "must be an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
 	case !(c.LabelDropout >= 0 && c.LabelDropout < 1):
-		return bad("label_dropout", "want a number in [0, 1), got %g", c.LabelDropout)
+		return bad("label_dropout", "must be a number in [0, 1), got %g", c.LabelDropout)
 	case c.RatioEmbedding < 0 || c.RatioEmbedding > maxSize:
-		return bad("ratio_embedding", "want an integer from 0 to %d, got %d", maxSize, c.RatioEmbedding)
+		return bad("ratio_embedding", "must be an integer from 0 to %d, got %d", maxSize, c.RatioEmbedding)
 	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
-		return bad("classes", "%d names for %d classes", len(c.Classes), c.LabelDim)
+		return bad("classes", "must be no names or label_dim = %d of them, got %d", c.LabelDim, len(c.Classes))
 	case len(c.Graph) == 0:
 		return bad("graph", "is missing")
 	}

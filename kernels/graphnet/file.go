@@ -65,7 +65,7 @@ type program struct {
 }
 
 func graphError(format string, args ...any) error {
-	return &nn.ConfigError{Field: "graph", Reason: fmt.Sprintf(format, args...)}
+	return nn.ConfigErrorf("graph", format, args...)
 }
 
 // rawNode is a node as JSON has it.
@@ -95,7 +95,7 @@ func readGraph(text []byte) (*program, error) {
 	r := &reader{places: map[string]ref{}, targets: map[string]bool{}}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, graphError("want an object of nodes and output")
+		return nil, graphError("must be an object of nodes and output")
 	}
 	output, found := "", map[string]bool{}
 	for dec.More() {
@@ -128,7 +128,7 @@ func readGraph(text []byte) (*program, error) {
 	}
 	at, ok := r.places[output]
 	if !ok {
-		return nil, graphError("the output %q is no node; %d nodes are there", shorten(output), len(r.nodes))
+		return nil, graphError("output must be one of the %d nodes, got %q", len(r.nodes), shorten(output))
 	}
 	r.output = at
 	return &r.program, nil
@@ -144,11 +144,11 @@ func asGraphError(err error) error {
 
 func (r *reader) nodesOf(dec *json.Decoder) error {
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('[') {
-		return graphError("nodes: want a list")
+		return graphError("nodes must be a list")
 	}
 	for dec.More() {
 		if len(r.nodes) == maxNodes {
-			return graphError("more than %d nodes", maxNodes)
+			return graphError("nodes must be at most %d, got more", maxNodes)
 		}
 		var text json.RawMessage
 		if err := dec.Decode(&text); err != nil {
@@ -165,7 +165,7 @@ func (r *reader) nodesOf(dec *json.Decoder) error {
 func (r *reader) add(text json.RawMessage) error {
 	place := len(r.nodes)
 	if len(text) > maxNodeText {
-		return graphError("node %d takes %d bytes; at most %d", place, len(text), maxNodeText)
+		return graphError("node %d must have at most %d bytes, got %d", place, maxNodeText, len(text))
 	}
 	if deep(text) {
 		return graphError("node %d has lists more than %d deep", place, maxDepth)
@@ -203,7 +203,7 @@ func (r *reader) add(text json.RawMessage) error {
 			return fail("shape: %v", err)
 		}
 		if _, ok := kinds[o.dtype]; !ok && r.badType == nil {
-			r.badType = fail("dtype: %q is unknown; want one of %s", shorten(o.dtype), knownTypes())
+			r.badType = fail("dtype must be one of %s, got %q", knownTypes(), shorten(o.dtype))
 		}
 		o.shape = shape
 	}
@@ -281,7 +281,7 @@ func (r *reader) argument(a any) (any, error) {
 func batchDim(a map[string]any) (dim, error) {
 	n, ok := a["batch"].(float64)
 	if !ok || len(a) != 1 || n != math.Trunc(n) || n < 1 || n > maxElements {
-		return dim{}, fmt.Errorf(`want a number, "%%NAME" of a node or {"batch": n}`)
+		return dim{}, fmt.Errorf(`must be a number, "%%NAME" of a node or {"batch": n}`)
 	}
 	return dim{n: int(n), batch: true}, nil
 }
@@ -289,14 +289,14 @@ func batchDim(a map[string]any) (dim, error) {
 // shapeOf reads a shape of a size that is allowed.
 func (r *reader) shapeOf(raw []any) ([]dim, error) {
 	if len(raw) > maxRank {
-		return nil, fmt.Errorf("%d axes; at most %d", len(raw), maxRank)
+		return nil, fmt.Errorf("must have at most %d axes, got %d", maxRank, len(raw))
 	}
 	out, size := make([]dim, len(raw)), 1.0
 	for i, a := range raw {
 		switch a := a.(type) {
 		case float64:
 			if a != math.Trunc(a) || a < 0 || a > maxElements {
-				return nil, fmt.Errorf("%v is no size; want an integer from 0 to %d", a, maxElements)
+				return nil, fmt.Errorf("a size must be an integer from 0 to %d, got %v", maxElements, a)
 			}
 			out[i] = dim{n: int(a)}
 		case map[string]any:
@@ -306,7 +306,7 @@ func (r *reader) shapeOf(raw []any) ([]dim, error) {
 			}
 			out[i] = d
 		default:
-			return nil, fmt.Errorf("%v is no size", a)
+			return nil, fmt.Errorf("a size must be an integer or a multiple of the batch, got %v", a)
 		}
 		size *= float64(out[i].n)
 	}

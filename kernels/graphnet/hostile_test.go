@@ -58,11 +58,11 @@ func TestRefusals(t *testing.T) {
 			y(`"op":"zeros.default","shape":[268435456,268435456],"dtype":"float32"`),
 			"values for one image",
 		},
-		"a huge axis":  {y(`"op":"zeros.default","shape":[1e300],"dtype":"float32"`), "is no size"},
-		"half an axis": {y(`"op":"zeros.default","shape":[0.5],"dtype":"float32"`), "0.5 is no size"},
+		"a huge axis":  {y(`"op":"zeros.default","shape":[1e300],"dtype":"float32"`), "a size must be an integer from 0"},
+		"half an axis": {y(`"op":"zeros.default","shape":[0.5],"dtype":"float32"`), "got 0.5"},
 		"many axes": {
 			y(`"op":"zeros.default","shape":[1,1,1,1,1,1,1,1,1],"dtype":"float32"`),
-			"9 axes; at most 8",
+			"at most 8 axes, got 9",
 		},
 		"a wrong shape": {
 			y(`"op":"neg.default",` +
@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"an unknown type": {
 			y(`"op":"neg.default","args":{"self":"%x"},"shape":[1],"dtype":"complex64"`),
-			`"complex64" is unknown`,
+			`got "complex64"`,
 		},
 		"no such argument": {y(`"op":"neg.default"`), "self must be a tensor"},
 		"a product of misfits": {
@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 				`"args":{"self":"%x"},"shape":[{"batch":1},16],"dtype":"float32"`),
 			"the output must be floating of shape [batch 1 4 4]",
 		},
-		"no output": {small(``, "z"), `the output "z" is no node`},
+		"no output": {small(``, "z"), `output must be one of the 2 nodes, got "z"`},
 		"one name twice": {
 			small(`,{"name":"x","op":"neg.default","args":{"self":"%x"}}`, "x"),
 			`two nodes are named "x"`,
@@ -166,10 +166,10 @@ func TestLargeFilesEndEarly(t *testing.T) {
 		wide = strings.Replace(wide, "NAME", fmt.Sprint("w", i), 1)
 	}
 	for name, c := range map[string]struct{ nodes, want string }{
-		"nodes":            {nodes.String(), "more than 20000 nodes"},
-		"one node":         {long, "bytes; at most 65536"},
+		"nodes":            {nodes.String(), "nodes must be at most 20000"},
+		"one node":         {long, "must have at most 65536 bytes"},
 		"arguments of all": {wide, "together hold more than 1048576 values"},
-		"text":             {strings.Repeat(" ", 33<<20), "bytes; at most 33554432"},
+		"text":             {strings.Repeat(" ", 33<<20), "must have at most 33554432 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := small(c.nodes, "x")

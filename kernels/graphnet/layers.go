@@ -23,7 +23,7 @@ func convolution(c *call) value {
 func convolve(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
 	if x.rank() != 4 || w.rank() != 4 {
-		refuse("want an image and a kernel of four axes, got %v and %v", x.dims(), w.dims())
+		refuse("input and weight must have four axes, got %v and %v", x.dims(), w.dims())
 	}
 	n := nn.Window{Stride: c.two("stride", 1), Dilate: c.two("dilation", 1)}
 	k := w.dims()
@@ -50,7 +50,7 @@ func convolve(c *call) value {
 func convolveBack(c *call) value {
 	x, w := c.floating("input"), c.floating("weight")
 	if x.rank() != 4 || w.rank() != 4 {
-		refuse("want an image and a kernel of four axes, got %v and %v", x.dims(), w.dims())
+		refuse("input and weight must have four axes, got %v and %v", x.dims(), w.dims())
 	}
 	if g := c.intOr("groups", 1); g != 1 {
 		refuse("transposed convolutions in %d groups have no rule", g)

@@ -1,11 +1,8 @@
 package mixture
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -197,52 +194,45 @@ type Component struct {
 // *[nn.ConfigError].
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		return c, &nn.ConfigError{Reason: fmt.Sprintf("want one JSON object of a mixture's fields: %v", err)}
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return c, &nn.ConfigError{Reason: "more than one JSON value"}
+	if err := nn.DecodeConfig(data, "a mixture's fields", &c); err != nil {
+		return c, err
 	}
 	return c, c.Validate()
 }
 
 // Validate returns the first rule that c breaks, as a *[nn.ConfigError].
 func (c Config) Validate() error {
-	bad := func(field, format string, args ...any) error {
-		return &nn.ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
-	}
+	bad := nn.ConfigErrorf
 	h, w, n := c.ImgResolution.Height, c.ImgResolution.Width, len(c.Components)
 	switch {
 	case c.ModelType != ModelType:
-		return bad("model_type", "is %q; want %s", c.ModelType, ModelType)
+		return bad("model_type", "must be %s, got %q", ModelType, c.ModelType)
 	case h < 1 || w < 1 || c.ImgChannels < 1:
-		return bad("img_resolution", "images of %d×%d pixels in %d channels; every size is at least 1", h, w, c.ImgChannels)
+		return bad("img_resolution", "must be sizes of at least 1, got %d×%d pixels in %d channels", h, w, c.ImgChannels)
 	case h > maxPixels || w > maxPixels || c.ImgChannels > maxPixels || h*w > maxPixels || h*w*c.ImgChannels > maxPixels:
-		return bad("img_resolution", "images of %d×%d pixels in %d channels; a mixture takes up to %d values", h, w,
-			c.ImgChannels, maxPixels)
+		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels", maxPixels, h,
+			w, c.ImgChannels)
 	case n == 0:
-		return bad("components", "there are none")
+		return bad("components", "must be one or more, got none")
 	case n*c.Pixels()*c.Pixels() > maxValues:
 		return bad("components", "%d of %d values each are too large: all axes together may have %d", n, c.Pixels(),
 			maxValues)
 	case c.LabelDim < 0 || c.LabelDim > maxLabels:
-		return bad("label_dim", "is %d; it lies in 0 … %d", c.LabelDim, maxLabels)
+		return bad("label_dim", "must be an integer from 0 to %d, got %d", maxLabels, c.LabelDim)
 	case !(c.SigmaData >= 0) || math.IsInf(c.SigmaData, 1):
-		return bad("sigma_data", "is %g; it is positive", c.SigmaData)
+		return bad("sigma_data", "must be a positive number, got %g", c.SigmaData)
 	case len(c.Classes) != 0 && len(c.Classes) != c.LabelDim:
-		return bad("classes", "%d names for %d classes", len(c.Classes), c.LabelDim)
+		return bad("classes", "must be no names or label_dim = %d of them, got %d", c.LabelDim, len(c.Classes))
 	}
 	if err := c.Normalization.Fits(c.ImgChannels); err != nil {
 		return bad("normalization", "%v", err)
 	}
 	for i, k := range c.Components {
 		if !(k.Weight > 0) || math.IsInf(k.Weight, 1) {
-			return bad("components", "component %d has weight %g; it is positive", i, k.Weight)
+			return bad("components", "must have positive weights, got %g of component %d", k.Weight, i)
 		}
 		if k.Label < 0 || k.Label >= max(c.LabelDim, 1) {
-			return bad("components", "component %d has label %d; label_dim is %d", i, k.Label, c.LabelDim)
+			return bad("components", "must have labels below label_dim = %d, got %d of component %d", c.LabelDim, k.Label, i)
 		}
 	}
 	seen := make([]bool, max(c.LabelDim, 1))
@@ -250,7 +240,7 @@ func (c Config) Validate() error {
 		seen[k.Label] = true
 	}
 	if label := slices.Index(seen[:c.LabelDim], false); label >= 0 {
-		return bad("components", "class %d has none", label)
+		return bad("components", "must have one of each class, got none of class %d", label)
 	}
 	return nil
 }

@@ -1,10 +1,15 @@
 package nn
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Check compares a state dict, one tensor at a time, with a network's. Make one
@@ -109,6 +114,32 @@ func (e *ConfigError) Error() string {
 		return "network configuration: " + e.Reason
 	}
 	return "network configuration: " + e.Field + ": " + e.Reason
+}
+
+// ConfigErrorf returns a *[ConfigError].
+func ConfigErrorf(field, format string, args ...any) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// DecodeConfig decodes one JSON object strictly: unknown fields and text after it are a *[ConfigError] of no field. what
+// says what the fields are of.
+func DecodeConfig(data []byte, what string, to any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(to)
+	if err == nil {
+		if _, rest := dec.Token(); !errors.Is(rest, io.EOF) {
+			err = errors.New("there is text after it")
+		}
+	}
+	var section *ConfigError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &section):
+		return section
+	}
+	return ConfigErrorf("", "must be one JSON object of %s: %s", what, strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // StateError says which tensor of a state dict does not fit the network, and why.

@@ -1,9 +1,7 @@
 package parametrization
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -58,14 +56,12 @@ type Config struct {
 // Parse reads a section strictly. Errors are *[nn.ConfigError].
 func Parse(section []byte) (*Parametrization, error) {
 	var c Config
-	dec := json.NewDecoder(bytes.NewReader(section))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		return nil, bad("", "want one JSON object with the field kind and what that kind takes: %v",
-			strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if dec.More() {
-		return nil, bad("", "there is text after the object; remove it")
+	if err := nn.DecodeConfig(section, "the field kind and what that kind takes", &c); err != nil {
+		var wrong *nn.ConfigError
+		if errors.As(err, &wrong) {
+			wrong.Field = Section
+		}
+		return nil, err
 	}
 	return New(c)
 }
@@ -85,7 +81,7 @@ func bad(field, format string, args ...any) error {
 	if field != "" {
 		name += "." + field
 	}
-	return &nn.ConfigError{Field: name, Reason: fmt.Sprintf(format, args...)}
+	return nn.ConfigErrorf(name, format, args...)
 }
 
 // takes lists the fields of each kind beside kind, sigma_data, sigma_min and sigma_max, which all take.

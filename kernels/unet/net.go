@@ -54,17 +54,14 @@ func (n *Net) checkSizes() error {
 	total := 0
 	for _, e := range n.Layout {
 		if total += e.Size(); total > maxParams {
-			return &nn.ConfigError{
-				Field:  "model_channels",
-				Reason: fmt.Sprintf("the network has more than %d parameters; make it smaller", maxParams),
-			}
+			return nn.ConfigErrorf("model_channels", "the network has more than %d parameters; make it smaller", maxParams)
 		}
 		if name, ok := strings.CutSuffix(e.Name, ".weight"); ok && len(e.Shape) == 1 {
 			norm := nn.GroupNorm{Channels: e.Shape[0]}
 			if g := norm.Groups(); e.Shape[0]%g != 0 {
-				return &nn.ConfigError{Field: "model_channels", Reason: fmt.Sprintf(
-					"%s would split %d channels into %d groups; choose multiples of 4 up to 128 and of 32 beyond", name, e.Shape[0],
-					g)}
+				return nn.ConfigErrorf("model_channels",
+					"%s would split %d channels into %d groups; choose multiples of 4 up to 128 and of 32 beyond", name,
+					e.Shape[0], g)
 			}
 		}
 	}
@@ -81,10 +78,8 @@ func (n *Net) checkSizes() error {
 			continue
 		}
 		if h := b.heads(); h > 0 && b.out%h != 0 {
-			return &nn.ConfigError{
-				Field:  "model_channels",
-				Reason: fmt.Sprintf("%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h),
-			}
+			return nn.ConfigErrorf("model_channels",
+				"%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h)
 		}
 	}
 	return nil

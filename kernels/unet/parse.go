@@ -90,7 +90,7 @@ func unknown(key, modelType string) error {
 // object splits a JSON object into its fields.
 func object(data []byte) (keys []string, values []json.RawMessage, err error) {
 	bad := func(err error) error {
-		return &nn.ConfigError{Field: "", Reason: fmt.Sprintf("want one JSON object (write infinity as \"inf\"): %v", err)}
+		return nn.ConfigErrorf("", "must be one JSON object (write infinity as \"inf\"): %v", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if tok, err := dec.Token(); err != nil {
@@ -109,7 +109,7 @@ func object(data []byte) (keys []string, values []json.RawMessage, err error) {
 			return nil, nil, bad(err)
 		}
 		if slices.Contains(keys, key) {
-			return nil, nil, &nn.ConfigError{Field: key, Reason: "is given twice; keep one"}
+			return nil, nil, nn.ConfigErrorf(key, "is given twice; keep one")
 		}
 		keys, values = append(keys, key), append(values, value)
 	}
@@ -124,14 +124,14 @@ func object(data []byte) (keys []string, values []json.RawMessage, err error) {
 
 func read(key string, raw json.RawMessage, target any) error {
 	if string(raw) == "null" {
-		return &nn.ConfigError{Field: key, Reason: "is null; give a value, or remove the field for its default"}
+		return nn.ConfigErrorf(key, "is null; give a value, or remove the field for its default")
 	}
 	if err := json.Unmarshal(raw, target); err != nil {
 		var config *nn.ConfigError
 		if errors.As(err, &config) {
 			return config
 		}
-		return &nn.ConfigError{Field: key, Reason: fmt.Sprintf("want %s, got %s", wanted(target), clip(raw))}
+		return nn.ConfigErrorf(key, "must be %s, got %s", wanted(target), clip(raw))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func ParseNetwork(config []byte) (kernels.Architecture, error) {
 	parse, ok := architectures[head.ModelType]
 	if !ok {
 		return nil, &nn.ConfigError{Field: "model_type", Reason: fmt.Sprintf(
-			"want %s, got %q", strings.Join(slices.Sorted(maps.Keys(architectures)), ", "), head.ModelType)}
+			"must be %s, got %q", strings.Join(slices.Sorted(maps.Keys(architectures)), ", "), head.ModelType)}
 	}
 	return parse(config)
 }
