@@ -73,21 +73,9 @@ func (s *sampling) runLatents(
 	if _, err := s.price(api.Times(int64(len(labels)), 1+s.previews())); err != nil {
 		return err
 	}
-	out := newSampleWriter(s, len(labels), emit)
 	size := s.h * s.w * s.c
-	for done := 0; done < len(labels); {
-		bucket := batch.BucketFor(s.on, len(labels)-done)
-		rows := make([]batch.Row, min(bucket, len(labels)-done))
-		for i := range rows {
-			index := first + done + i
-			rows[i] = batch.Row{Index: int64(index), Seed: s.req.Seed + uint64(index), Label: labels[done+i]}
-		}
-		padded := make([]float32, bucket*size)
-		copy(padded, latents[done*size:(done+len(rows))*size])
-		if err := s.runBatch(ctx, rows, padded, out); err != nil {
-			return err
-		}
-		done += len(rows)
-	}
-	return out.flush()
+	return s.run(ctx, len(labels), func(i int, x []float32) batch.Row {
+		copy(x, latents[i*size:(i+1)*size])
+		return batch.Row{Index: int64(first + i), Seed: s.req.Seed + uint64(first+i), Label: labels[i]}
+	}, emit)
 }

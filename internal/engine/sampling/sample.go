@@ -220,7 +220,7 @@ func (k *Sampler) Prepare(req api.Sample) (*api.Job, error) {
 				return err
 			}
 			defer release()
-			return s.runAll(ctx, n, emit)
+			return s.run(ctx, n, s.drawn, emit)
 		},
 	}, nil
 }
