@@ -38,8 +38,8 @@ FIELDS = {
         steps: int. Solver steps.
         nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
             needs the second point endpoint.
-        solver: str, default the schedule's own, else heun. Name of the solver: heun, euler, ab, ipndm, ipndm_v,
-            dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
+        solver: str, default the schedule's own, else heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
+            dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
         order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
             solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.
@@ -132,8 +132,8 @@ FIELDS = {
         dataset: str, required. Name of the data set whose Gaussian is sampled.
         model: str. Name of a model that sees the data in its own units.
         schedules: Sequence[str | Mapping[str, Any]], default edm. List of schedules.
-        solvers: Sequence[str], default heun. List of solvers: heun, euler, ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m,
-            dpmpp3m_taylor, unipc, deis, local, fitted.
+        solvers: Sequence[str], default heun. List of solvers: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
+            fitted, heun, ipndm, ipndm_v, local, unipc.
         nfe: Sequence[int], required. List of evaluations, such as 5,9,17.
         grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
             geodesic.
@@ -228,8 +228,8 @@ FIELDS = {
         replace: bool. Replace a schedule of that name.
         dataset: str, required. Name of the data set whose Gaussian is measured.
         model: str, default the data's own units, EDM's levels. Name of a model whose units and noise levels rule.
-        solver: str, required. Name of the solver to sample with: heun, euler, ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m,
-            dpmpp3m_taylor, unipc, deis, local, fitted.
+        solver: str, required. Name of the solver to sample with: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler,
+            fitted, heun, ipndm, ipndm_v, local, unipc.
         nfe: int, required. At most so many evaluations of the network.
         T: float, default 6400. End of time, a variance.
         g0: float, default 1e-9. Variance at t = 0.
@@ -275,8 +275,8 @@ FIELDS = {
         dataset: str, required. Name of the data set that samples are compared with.
         nfe: int, required. At most so many evaluations of the network.
         solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, one at least
-            besides local and fitted: heun, euler, ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis,
-            local, fitted.
+            besides local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v,
+            local, unipc.
         samples: int, default 1024. Of each try, and as many held back.
         seed: int, default 0. Of the samples.
         start: Mapping[str, Any], default dct, per class. What is kept of the data's covariance: JSON such as
@@ -325,8 +325,8 @@ FIELDS = {
         steps: int. Solver steps.
         nfe: int. In place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun
             needs the second point endpoint.
-        solver: str, default the schedule's own, else heun. Name of the solver: heun, euler, ab, ipndm, ipndm_v,
-            dpmpp2m, dpmpp3m, dpmpp3m_taylor, unipc, deis, local, fitted.
+        solver: str, default the schedule's own, else heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
+            dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
         order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
             solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.

@@ -1,6 +1,10 @@
 package api
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
 
 // FewSchedule is the schedule, with its start and its solver, that samples a model best in few evaluations: among
 // solvers, noise levels to start from and noise levels to pass through, as far as they were tried. Each try is measured
@@ -37,7 +41,7 @@ func (r *FewSchedule) Validate() error {
 	if len(r.Solvers) == 0 || len(r.Solvers) > len(Solvers) {
 		return Errorf(BadRequest, "solvers must name 1 to %d solvers, got %d", len(Solvers), len(r.Solvers))
 	}
-	if !slices.ContainsFunc(r.Solvers, func(s string) bool { return s != "local" && s != "fitted" }) {
+	if !slices.ContainsFunc(r.Solvers, func(s string) bool { return s != solver.LocalName && s != solver.FittedName }) {
 		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
 			r.Solvers)
 	}

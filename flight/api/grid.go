@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // The named grids of Sample.
@@ -37,7 +39,7 @@ type Grid struct {
 }
 
 // Tables lists the tables by the names of the contract: Align Your Steps for Stable Diffusion 1.5, XL and Video.
-var Tables = []string{"ays-sd15", "ays-sdxl", "ays-svd"}
+var Tables = solver.Tables()
 
 // Explicit reports whether the grid is a list, which needs neither steps nor nfe.
 func (g Grid) Explicit() bool { return g.Kind == GridTimes || g.Kind == GridSigmas }

@@ -1,5 +1,11 @@
 package api
 
+import (
+	"slices"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
 // Limits of what a request may ask for. They bound what is held in memory, not how long the work may take.
 const (
 	// MaxSteps bounds the solver steps of one sample: its plan lies in memory.
@@ -9,11 +15,8 @@ const (
 	MaxBatchBytes     = 64 << 20
 )
 
-// Solvers lists the solvers by the names of the contract.
-var Solvers = []string{
-	"heun", "euler", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc",
-	"deis", "local", "fitted",
-}
+// Solvers lists the solvers: those of the register of schedule/solver, sorted.
+var Solvers = slices.Sorted(slices.Values(solver.Names()))
 
 // Sample asks for images: by DoAction and DoGet n or labels say how many; in an exchange the caller sends latents and
 // labels and both are absent. Sample i of a request depends on the model, the request and seed + i modulo 2⁶⁴ alone.
