@@ -29,7 +29,7 @@ func TestEqualClocks(t *testing.T) {
 			{Steps: 6, Warmup: WarmupHeun},
 		} {
 			s.Solver = name
-			if m := methods[name]; s.SChurn > 0 && !m.churns || s.Warmup == WarmupHeun && !m.warms {
+			if m := s.method(); s.SChurn > 0 && !m.Churns || s.Warmup == WarmupHeun && !m.WarmsUp {
 				continue
 			}
 			t.Run(fmt.Sprint(name, " ", s.Grid.Kind, s.AFS, s.DenoiseToZero, s.SChurn, s.Warmup), func(t *testing.T) {

@@ -48,6 +48,6 @@ func heunEvaluations(n int, eulerEnd bool) int {
 	return 2 * n
 }
 
-// heunEnds: the endpoint form would evaluate at g_0 only to average two flows over
+// heunEndsInEuler: the endpoint form would evaluate at g_0 only to average two flows over
 // a last, tiny step.
-func heunEnds(s Settings) bool { return s.SecondPoint == Endpoint }
+func heunEndsInEuler(s Settings) bool { return s.SecondPoint == Endpoint }

@@ -35,52 +35,49 @@ type localGaussian struct {
 	u         []float64 // noise levels of the nodes, decreasing
 }
 
-// newLocal returns the plan of resolved settings on a row of an isotropic schedule.
-func newLocal(s Settings, sch *schedule.Schedule, row int, times [][]float64) (*Plan, error) {
-	stats := s.Statistics
+// checkLocal refuses schedules without statistics and anisotropic noise.
+func checkLocal(s Settings, sch *schedule.Schedule) error {
 	switch {
-	case stats == nil:
-		return nil, failf("solver", "must be another than %s on a schedule that holds no statistics of the denoiser; make "+
+	case s.Statistics == nil:
+		return failf("solver", "must be another than %s on a schedule that holds no statistics of the denoiser; make "+
 			"one of kind geodesic with statistics", LocalName)
 	case sch.J() != 1:
-		return nil, failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
+		return failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
 			LocalName, sch.J())
 	}
-	c := newClock(sch.At(row, 0), times[0], s.eulerEnd())
-	if err := c.check(); err != nil {
-		return nil, err
+	return nil
+}
+
+// coordinates returns those of the statistics.
+func (s Settings) coordinates() *Coordinates {
+	out := &Coordinates{Axes: make([][]float64, s.Statistics.Rows()), Row: s.StatisticsRow}
+	out.H, out.W, out.C = s.Statistics.Dims()
+	for r := range out.Axes {
+		out.Axes[r] = s.Statistics.At(r).Axes
 	}
+	return out
+}
+
+// localLinks returns the links of every coordinate.
+func localLinks(s Settings, c *clock) [][]link {
 	l := localGaussian{order: s.Order, lower: *s.LowerOrderFinal, corrector: s.Corrector, u: c.u}
-	p := &Plan{
-		Init: []float64{c.u[0]}, Data: true, T: c.t, NFE: c.steps(), States: true,
-		Statistics: stats, Row: s.StatisticsRow,
-	}
-	for i := range c.steps() {
-		p.Stages = append(p.Stages, Stage{
-			Time: c.t[i], Step: i, G: []float64{c.g[i]},
-			Alpha: make([]float64, stats.Size()), Beta: make([][]float64, stats.Size()),
-		})
-	}
-	at := make([][]float64, len(c.u)) // λ of each node
+	variances := make([][]float64, len(c.u)) // λ by node
 	for i, sigma := range c.u {
-		at[i] = make([]float64, stats.Size())
-		stats.Variance(at[i], s.StatisticsRow, sigma)
+		variances[i] = make([]float64, s.Statistics.Size())
+		s.Statistics.Variance(variances[i], s.StatisticsRow, sigma)
 	}
+	chains := make([][]link, s.Statistics.Size())
 	lambda := make([]float64, len(c.u))
-	for f := range stats.Size() {
+	for f := range chains {
 		for i := range lambda {
-			lambda[i] = at[i][f]
+			lambda[i] = variances[i][f]
 		}
 		for i, form := range l.forms(lambda) {
-			st := &p.Stages[i]
-			if s.DenoiseToZero && i == c.steps()-1 {
-				form = localForm{1, 0}
-			}
-			st.Alpha[f], st.Beta[f] = form.split()
-			p.History = max(p.History, len(st.Beta[f]))
+			alpha, beta := form.split()
+			chains[f] = append(chains[f], c.nodeLink(i, alpha, beta))
 		}
 	}
-	return p, nil
+	return chains
 }
 
 // localForm weighs, newest first, each evaluation and the state that it was made at, in turn:
@@ -178,4 +175,47 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 	}
 	w[origin] += held
 	return localStep{variance: variance, decay: decay, weights: w}
+}
+
+// Fitted are the combinations of a sampler as numbers, in the coordinates of statistics: local's coefficients, fitted
+// to a network's own trajectories. The history holds states, as for local.
+type Fitted struct {
+	Sigma []float64     // noise levels of the nodes, decreasing [N+1]
+	Alpha [][]float64   // [N][H·W·C]
+	Beta  [][][]float64 // [N][H·W·C][history]
+}
+
+// checkFitted refuses what the coefficients were not fitted for.
+func checkFitted(s Settings, sch *schedule.Schedule) error {
+	f := s.Fitted
+	switch {
+	case f == nil || s.Statistics == nil:
+		return failf("solver",
+			"must be another than %s on a schedule that holds no fitted coefficients; make one of kind fit", FittedName)
+	case sch.J() != 1:
+		return failf("solver", "must be another than %s on a schedule of %d subspaces; it takes isotropic noise",
+			FittedName, sch.J())
+	case s.Steps != len(f.Alpha):
+		return failf("nfe", "must be %d, which the coefficients of this schedule were fitted for, got %d", len(f.Alpha),
+			s.Steps)
+	case s.Grid.Kind != GridSchedule:
+		return failf("grid", "must be left out with solver %s, which has nodes of its own", FittedName)
+	}
+	return nil
+}
+
+// fittedTimes returns the nodes that coefficients were fitted for.
+func fittedTimes(s Settings, sch *schedule.Schedule, row int) ([][]float64, error) {
+	return timesOnRow(s.Fitted.Sigma, sch, row)
+}
+
+// fittedLinks returns the links of every coordinate.
+func fittedLinks(s Settings, c *clock) [][]link {
+	chains := make([][]link, len(s.Fitted.Alpha[0]))
+	for f := range chains {
+		for i, alpha := range s.Fitted.Alpha {
+			chains[f] = append(chains[f], c.nodeLink(i, alpha[f], s.Fitted.Beta[i][f]))
+		}
+	}
+	return chains
 }

@@ -6,42 +6,50 @@ import (
 	"testing"
 )
 
-// orders lists what each solver is held to on a smooth schedule with two clocks and an
-// exact start. warm is the number of steps that start exactly; a multistep method
-// begun at first order could not be better than second.
-var orders = []struct {
+// orderCase is a solver with its order of convergence on a smooth schedule of two clocks. warm is the number of steps
+// that start exactly: a multistep method that begins at first order is of order 2 at most.
+type orderCase struct {
 	name     string
 	settings Settings
 	warm     int
 	want     float64
-}{
-	{"euler", Settings{Solver: "euler"}, 0, 1},
-	{"heun midpoint", Settings{Solver: "heun"}, 0, 2},
-	{"heun endpoint", Settings{Solver: "heun", SecondPoint: Endpoint}, 0, 2},
-	{"ab1", Settings{Solver: "ab", Order: 1}, 0, 1},
-	{"ab2", Settings{Solver: "ab", Order: 2}, 1, 2},
-	{"ab3 from Euler", Settings{Solver: "ab", Order: 3}, 0, 2}, // the warm-up limits it
-	{"ab3 from Heun", Settings{Solver: "ab", Order: 3, Warmup: WarmupHeun}, 0, 3},
-	{"ipndm_v3 from Heun", Settings{Solver: "ipndm_v", Order: 3, Warmup: WarmupHeun}, 0, 3},
-	{"dpmpp2m from Heun", Settings{Solver: "dpmpp2m", Warmup: WarmupHeun}, 0, 2},
-	{"dpmpp3m_taylor from Heun", Settings{Solver: "dpmpp3m_taylor", Warmup: WarmupHeun}, 0, 3},
-	{"deis2 from Heun", Settings{Solver: "deis", Order: 2, Warmup: WarmupHeun}, 0, 3},
-	{"ab3", Settings{Solver: "ab", Order: 3}, 2, 3},
-	{"ipndm1", Settings{Solver: "ipndm", Order: 1}, 0, 1},
-	{"ipndm4", Settings{Solver: "ipndm", Order: 4}, 3, 2}, // uniform weights on uneven steps
-	{"ipndm_v2", Settings{Solver: "ipndm_v", Order: 2}, 1, 2},
-	{"ipndm_v3", Settings{Solver: "ipndm_v", Order: 3}, 2, 3},
-	{"ipndm_v4", Settings{Solver: "ipndm_v", Order: 4}, 3, 4},
-	{"dpmpp2m", Settings{Solver: "dpmpp2m"}, 1, 2},
-	{"dpmpp3m", Settings{Solver: "dpmpp3m"}, 2, 2},
-	{"dpmpp3m_taylor", Settings{Solver: "dpmpp3m_taylor"}, 2, 3},
-	{"unipc1", Settings{Solver: "unipc", Order: 1}, 1, 2}, // the corrector lifts the order by one
-	{"unipc2", Settings{Solver: "unipc", Order: 2}, 2, 3},
-	{"unipc3", Settings{Solver: "unipc", Order: 3}, 3, 4},
-	{"unipc3 bh1", Settings{Solver: "unipc", Order: 3, Variant: BH1}, 3, 4},
-	{"deis1", Settings{Solver: "deis", Order: 1}, 1, 2},
-	{"deis2", Settings{Solver: "deis", Order: 2}, 2, 3},
-	{"deis3", Settings{Solver: "deis", Order: 3}, 3, 4},
+}
+
+// orderCases returns every order of every solver in subspaces, as the register has them, and some options.
+func orderCases() []orderCase {
+	cases := []orderCase{
+		{"heun endpoint", Settings{Solver: "heun", SecondPoint: Endpoint}, 0, 2},
+		{"ab 3 from Euler", Settings{Solver: "ab", Order: 3}, 0, 2}, // the warm-up limits it
+		{"ab 3 from Heun", Settings{Solver: "ab", Order: 3, Warmup: WarmupHeun}, 0, 3},
+		{"ipndm_v 3 from Heun", Settings{Solver: "ipndm_v", Order: 3, Warmup: WarmupHeun}, 0, 3},
+		{"dpmpp2m from Heun", Settings{Solver: "dpmpp2m", Warmup: WarmupHeun}, 0, 2},
+		{"dpmpp3m_taylor from Heun", Settings{Solver: "dpmpp3m_taylor", Order: 3, Warmup: WarmupHeun}, 0, 3},
+		{"deis 2 from Heun", Settings{Solver: "deis", Order: 2, Warmup: WarmupHeun}, 0, 3},
+		{"unipc 3 bh1", Settings{Solver: "unipc", Order: 3, Variant: BH1}, 3, 4},
+	}
+	everyOrder(func(m Method, order int) {
+		warm := m.History(order) - 1
+		if m.Churns {
+			warm = 0 // no step uses an earlier one
+		}
+		cases = append(cases, orderCase{
+			fmt.Sprint(m.Name, " ", order), Settings{Solver: m.Name, Order: order}, warm, float64(m.Accuracy(order)),
+		})
+	})
+	return cases
+}
+
+// TestEverySolverHasAnOrder: those by coordinate are measured in TestLocalOrderOfConvergence, and coefficients that are
+// given have no order.
+func TestEverySolverHasAnOrder(t *testing.T) {
+	for _, m := range Methods() {
+		if (m.Accuracy == nil || m.History == nil) != m.given {
+			t.Errorf("%s must have its order of convergence and its history in the register", m.Name)
+		}
+		if m.ByCoordinate && !m.given && m.Name != LocalName {
+			t.Errorf("the order of %s is measured by no test", m.Name)
+		}
+	}
 }
 
 // slope returns the fitted order of convergence of a solver with its plans passed
@@ -90,7 +98,7 @@ func fit(x, y []float64) float64 {
 }
 
 func TestOrderOfConvergence(t *testing.T) {
-	for _, c := range orders {
+	for _, c := range orderCases() {
 		t.Run(c.name, func(t *testing.T) {
 			for law, flow := range map[string]flowFunc{"Gaussian": gaussian(7, 2), "mixture": mixture(2)} {
 				got := slope(t, flow, c.settings, c.warm, func(*Plan) {})
@@ -105,7 +113,7 @@ func TestOrderOfConvergence(t *testing.T) {
 
 // A coefficient that is off by one per cent must not pass for a method of its order.
 func TestOrderSeesAChangedCoefficient(t *testing.T) {
-	for _, c := range orders {
+	for _, c := range orderCases() {
 		for _, part := range []string{"alpha", "newest", "oldest"} {
 			t.Run(fmt.Sprint(c.name, " ", part), func(t *testing.T) {
 				got := slope(t, gaussian(7, 2), c.settings, c.warm, func(p *Plan) {

@@ -16,21 +16,21 @@ func (s Settings) Resolve() (Settings, error) {
 		yes := true
 		s.LowerOrderFinal = &yes
 	}
-	m, err := methodNamed(s.Solver)
+	m, err := MethodNamed(s.Solver)
 	if err != nil {
 		return s, err
 	}
 	switch {
 	case s.Order == 0: // settled below: it depends on the number of evaluations
-	case m.most == 0:
+	case !m.takesOrder():
 		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
-	case s.Order < m.least || s.Order > m.most:
-		return s, failf("order", "must lie in %d … %d with solver %s, got %d", m.least, m.most, s.Solver, s.Order)
+	case s.Order < m.LeastOrder || s.Order > m.MostOrder:
+		return s, failf("order", "must lie in %d … %d with solver %s, got %d", m.LeastOrder, m.MostOrder, s.Solver, s.Order)
 	}
 	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
 		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
 	}
-	if s.AFS && (s.Solver == LocalName || s.Solver == FittedName) {
+	if s.AFS && m.ByCoordinate {
 		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already",
 			s.Solver)
 	}
@@ -55,19 +55,26 @@ func (s Settings) Resolve() (Settings, error) {
 	return s, nil
 }
 
+// Parts returns the number of parts in which the stages combine on a schedule of J subspaces.
+func (s Settings) Parts(j int) int {
+	if m, err := MethodNamed(s.Solver); err == nil && m.ByCoordinate && s.Statistics != nil {
+		return s.Statistics.Size()
+	}
+	return j
+}
+
 // LowersOrder reports whether resolved settings have order 2 where the solver's default is order 2 for so few
 // evaluations, and 3 for more.
 func (s Settings) LowersOrder() bool {
-	m := methods[s.Solver]
-	return m.falters && s.Order == 2 && s.NFE < fewEvaluations
+	return s.method().lowersOrder && s.Order == 2 && s.NFE < fewEvaluations
 }
 
 // eulerEnd reports whether the last step of resolved settings is an Euler step.
 func (s Settings) eulerEnd() bool {
 	switch s.Grid.Kind {
 	case GridSchedule, GridGeodesic:
-		m := methods[s.Solver]
-		return m.ends != nil && m.ends(s)
+		m := s.method()
+		return m.endsInEuler != nil && m.endsInEuler(s)
 	case GridEDM, GridLogSNR, GridTable:
 		return true
 	case GridPolynomial:
@@ -77,7 +84,7 @@ func (s Settings) eulerEnd() bool {
 }
 
 // count settles Steps and NFE.
-func (s Settings) count(m method) (Settings, error) {
+func (s Settings) count(m Method) (Settings, error) {
 	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
 	given, nfe := s.Steps, s.NFE
 	switch n := s.Grid.intervals(); {
@@ -124,19 +131,19 @@ func (s Settings) count(m method) (Settings, error) {
 }
 
 // resolveWarmup checks the name and that there is a first step to replace.
-func (s *Settings) resolveWarmup(m method) error {
+func (s *Settings) resolveWarmup(m Method) error {
 	orDefault(&s.Warmup, WarmupEuler)
 	switch {
 	case s.Warmup != WarmupEuler && s.Warmup != WarmupHeun:
 		return failf("warmup", "must be %s or %s, got %q", WarmupEuler, WarmupHeun, s.Warmup)
-	case s.Warmup == WarmupHeun && (!m.warms || m.most > 0 && s.Order == 1):
+	case s.Warmup == WarmupHeun && !m.starts(s.Order):
 		return failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
 	}
 	return nil
 }
 
 // resolveChurn checks EDM's numbers and fills in S_noise.
-func (s *Settings) resolveChurn(m method) error {
+func (s *Settings) resolveChurn(m Method) error {
 	for _, v := range []struct {
 		field string
 		value float64
@@ -149,9 +156,9 @@ func (s *Settings) resolveChurn(m method) error {
 		s.SNoise = 1
 	}
 	switch {
-	case s.SChurn > 0 && !m.churns:
-		return failf("S_churn",
-			"must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose euler or heun", s.Solver)
+	case s.SChurn > 0 && !m.Churns:
+		return failf("S_churn", "must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose %s",
+			s.Solver, alternatives(NamesOf(func(m Method) bool { return m.Churns })))
 	case s.SMax > 0 && s.SMin > s.SMax:
 		return failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
 	}

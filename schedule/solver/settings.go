@@ -47,18 +47,3 @@ type Settings struct {
 	// and its standard deviation. By default 0, which is no churn, 0, no bound, and 1.
 	SChurn, SMin, SMax, SNoise float64
 }
-
-// Fitted are the combinations of a sampler as numbers, in the coordinates of statistics: what
-// local's become where they are fitted to a network's own trajectories. States are in its
-// history as they are in that of local.
-type Fitted struct {
-	Sigma []float64     // noise levels of the nodes, decreasing [N+1]
-	Alpha [][]float64   // [N][H·W·C]
-	Beta  [][][]float64 // [N][H·W·C][history]
-}
-
-// LocalName is the wire name of the solver that needs Settings.Statistics.
-const LocalName = "local"
-
-// FittedName is the wire name of the solver that needs Settings.Fitted.
-const FittedName = "fitted"

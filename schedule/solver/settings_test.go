@@ -212,24 +212,37 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	want := "ab deis dpmpp2m dpmpp3m dpmpp3m_taylor euler fitted heun ipndm ipndm_v local unipc"
-	if got := strings.Join(Names(), " "); got != want {
-		t.Errorf("solvers %q, want %q", got, want)
+// everyOrder calls f with every order of every solver in subspaces.
+func everyOrder(f func(m Method, order int)) {
+	for _, m := range Methods() {
+		for order := m.LeastOrder; order <= m.MostOrder && !m.ByCoordinate; order++ {
+			f(m, order)
+		}
 	}
 }
 
-// No plan keeps more evaluations than are promised.
-func TestMaxHistory(t *testing.T) {
+// The register's facts are those of the plans.
+func TestFactsOfTheRegister(t *testing.T) {
 	most := 0
-	for _, name := range subspaceSolvers() {
-		for order := range 5 {
-			p, err := New(Settings{Solver: name, Order: order, Steps: 9}, kinked(t), 0)
-			if err == nil {
-				most = max(most, p.History)
+	everyOrder(func(m Method, order int) {
+		p := plan(t, Settings{Solver: m.Name, Order: order, Steps: 9}, kinked(t))
+		if p.History != m.History(order) {
+			t.Errorf("%s of order %d uses %d evaluations, the register says %d", m.Name, order, p.History, m.History(order))
+		}
+		most = max(most, p.History)
+		if p.Data != m.Denoised {
+			t.Errorf("%s: denoised images %v, the register says %v", m.Name, p.Data, m.Denoised)
+		}
+		own := 0 // evaluations of the step
+		for i, st := range p.Stages {
+			if own++; m.Churns && len(st.Beta[0]) > own {
+				t.Errorf("%s churns, and stage %d uses evaluations of an earlier step", m.Name, i)
+			}
+			if st.Step >= 0 {
+				own = 0
 			}
 		}
-	}
+	})
 	if most != MaxHistory {
 		t.Errorf("plans keep up to %d evaluations, MaxHistory is %d", most, MaxHistory)
 	}

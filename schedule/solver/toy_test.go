@@ -42,7 +42,7 @@ func run(p *Plan, xi state, flow flowFunc, at func(i int, x state) state) state 
 			x = at(i, x)
 		}
 		g := st.G
-		if p.Statistics != nil { // one noise level in all coordinates
+		if p.Coordinates != nil { // one noise level in all coordinates
 			g = slices.Repeat(g, len(x))
 		}
 		e := flow(x, g)
@@ -263,8 +263,5 @@ func integrate(sch *schedule.Schedule, flow flowFunc, x state, times []float64) 
 	return out
 }
 
-// subspaceSolvers returns the solvers that step a schedule's own subspaces: all but local and fitted, whose
-// laws are in localgaussian_test.go.
-func subspaceSolvers() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return name == LocalName || name == FittedName })
-}
+// subspaceSolvers returns the solvers that step a schedule's own subspaces.
+func subspaceSolvers() []string { return NamesOf(func(m Method) bool { return !m.ByCoordinate }) }

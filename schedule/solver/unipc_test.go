@@ -55,7 +55,7 @@ func TestUniPCOnEqualSteps(t *testing.T) {
 			continue
 		}
 		for i, s := range plan.Stages {
-			if !finite(link{alpha: s.Alpha[0], beta: s.Beta[0]}) {
+			if l := (link{alpha: s.Alpha[0], beta: s.Beta[0]}); !l.finite() {
 				t.Errorf("step %d of %v: %v", i, sigma, s.Beta[0])
 			}
 		}

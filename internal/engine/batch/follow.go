@@ -42,7 +42,6 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		padded[i], labels[i] = plans[last], rows[last].Label
 	}
 	first := plans[0]
-	j := net.On.J()
 	for i, r := range rows {
 		if start == nil {
 			break
@@ -51,11 +50,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 			return nil, err
 		}
 	}
-	keep := solver.MaxHistory
-	if first.Statistics != nil {
-		keep = first.History // it has a program of its own
-	}
-	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, keep)
+	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, historyOf(first))
 	if err != nil {
 		return nil, err
 	}
@@ -66,28 +61,20 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 	if first.States {
 		t.KeepStates()
 	}
-	table, err := newCoordinates(t, padded)
+	coefficients, err := newCoefficients(t, padded)
 	if err != nil {
 		return nil, err
 	}
-	alpha, g := make([]float64, bucket*j), make([]float64, bucket*j)
 	if start == nil {
-		for i, p := range padded {
-			copy(alpha[i*j:], p.Init)
-		}
-		if err := b.queue.Take(ctx, func() error { return t.Combine(ctx, alpha, nil) }); err != nil {
+		init := gathered(padded, func(p *solver.Plan) []float64 { return p.Init })
+		if err := b.queue.Take(ctx, func() error { return t.Combine(ctx, init, nil) }); err != nil {
 			return nil, err
 		}
 	}
 	for k := range first.Stages {
-		st := &stage{t: t, n: len(rows), size: size, labels: labels, g: g, alpha: alpha}
-		if table != nil {
-			st.weights = table.weights(k)
-			for i, p := range padded {
-				copy(g[i*j:], p.Stages[k].G)
-			}
-		} else {
-			st.beta = stageNumbers(padded, k, g, alpha)
+		st := &stage{
+			t: t, n: len(rows), size: size, labels: labels, move: coefficients.move(k),
+			g: gathered(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
 		}
 		st.noise, st.scale = churn(rows, padded, k, size)
 		var err error
@@ -105,25 +92,6 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 	}
 	images := make([]float32, bucket*size)
 	return images, t.X(images)
-}
-
-// stageNumbers gathers stage k of each row's plan: g and alpha [B·J] are filled, beta [B·J·h] is new.
-func stageNumbers(plans []*solver.Plan, k int, g, alpha []float64) (beta []float64) {
-	h := 0
-	for _, beta := range plans[0].Stages[k].Beta {
-		h = max(h, len(beta))
-	}
-	j := len(plans[0].Init)
-	beta = make([]float64, len(plans)*j*h)
-	for i, p := range plans {
-		stage := p.Stages[k]
-		copy(g[i*j:], stage.G)
-		copy(alpha[i*j:], stage.Alpha)
-		for q, b := range stage.Beta {
-			copy(beta[(i*j+q)*h:], b)
-		}
-	}
-	return beta
 }
 
 // churn draws the noise that stage k adds: of each sample from its own seed, and of each stage its own. Both results

@@ -8,14 +8,13 @@ import (
 
 // stage is one stage of a trajectory: noise is added where there is any, the network evaluated, the state moved.
 type stage struct {
-	t           *kernels.Trajectory
-	n, size     int       // rows that are no padding, and numbers in each
-	labels      []int32   // [B], as everything that follows
-	noise       []float32 // nil: none, or added already
-	scale       []float64
-	g           []float64
-	alpha, beta []float64
-	weights     []float64 // in coordinates, in place of alpha and beta; nil where subspaces combine
+	t       *kernels.Trajectory
+	n, size int       // rows that are no padding, and numbers in each
+	labels  []int32   // [B], as everything that follows
+	noise   []float32 // nil: none, or added already
+	scale   []float64
+	g       []float64
+	move    func(context.Context) error // combines the evaluations
 }
 
 func (s *stage) rows() int { return s.n }
@@ -36,7 +35,7 @@ func (s *stage) alone(ctx context.Context) error {
 	if err := s.t.Evaluate(ctx, s.g); err != nil {
 		return err
 	}
-	return s.combine(ctx)
+	return s.move(ctx)
 }
 
 func (s *stage) input(ctx context.Context) (x []float32, g []float64, labels []int32, err error) {
@@ -53,12 +52,5 @@ func (s *stage) output(ctx context.Context, denoised, flow, _ []float32) error {
 	if err := s.t.Record(Pad(denoised, s.size, 0, s.n, batch), Pad(flow, s.size, 0, s.n, batch)); err != nil {
 		return err
 	}
-	return s.combine(ctx)
-}
-
-func (s *stage) combine(ctx context.Context) error {
-	if s.weights != nil {
-		return s.t.CombineCoordinates(ctx, s.weights)
-	}
-	return s.t.Combine(ctx, s.alpha, s.beta)
+	return s.move(ctx)
 }

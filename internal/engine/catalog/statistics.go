@@ -46,12 +46,12 @@ func (s Schedule) CheckStatistics() error {
 		s.Statistics.Labels())
 }
 
-// Parts returns the number of parts in which the stages of a sampler combine: subspaces, or the coordinates of local.
-func (s Schedule) Parts(set solver.Settings) int {
-	if s.Statistics != nil && (set.Solver == solver.LocalName || set.Solver == solver.FittedName) {
-		return s.Statistics.Size()
+// Complete returns settings with what the schedule carries for solvers by coordinate.
+func (s Schedule) Complete(set solver.Settings) solver.Settings {
+	if s.Statistics != nil {
+		set.Statistics, set.Fitted = s.Statistics.Statistics, s.Fitted
 	}
-	return s.J()
+	return set
 }
 
 // Plan returns the plan of a label on images of h×w×c; a size of 0×0×0 is that of any.
@@ -60,17 +60,16 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	if s.Statistics != nil {
-		set.Statistics, set.StatisticsRow, set.Fitted = s.Statistics.Statistics, row, s.Fitted
-	}
+	set = s.Complete(set)
+	set.StatisticsRow = row
 	p, err := solver.New(set, s.Schedule, row)
-	if err != nil || p.Statistics == nil || h == 0 {
+	if err != nil || p.Coordinates == nil || h == 0 {
 		return p, err
 	}
-	if sh, sw, sc := p.Statistics.Dims(); sh != h || sw != w || sc != c {
+	if own := p.Coordinates; own.H != h || own.W != w || own.C != c {
 		return nil, api.Errorf(api.BadRequest,
 			"The statistics of the schedule %q are those of images of %d×%d×%d, the model's have %d×%d×%d",
-			s.Name, sh, sw, sc, h, w, c).WithHint("Make a schedule of the model itself.")
+			s.Name, own.H, own.W, own.C, h, w, c).WithHint("Make a schedule of the model itself.")
 	}
 	return p, nil
 }

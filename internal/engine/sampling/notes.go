@@ -18,8 +18,9 @@ func notes(
 	var out []string
 	if asked.NFE > set.NFE {
 		cure := fmt.Sprintf("ask for %d, or give steps", set.NFE)
-		if asked.NFE%2 == 1 && set.Solver == "heun" && set.SecondPoint == solver.Midpoint &&
-			set.Grid.Kind == solver.GridSchedule {
+		other := set
+		other.Steps, other.NFE, other.SecondPoint = 0, asked.NFE, solver.Endpoint
+		if other, err := other.Resolve(); err == nil && other.NFE == asked.NFE {
 			cure = fmt.Sprintf("second_point endpoint takes %d", asked.NFE)
 		}
 		out = append(out, fmt.Sprintf("nfe %d: whole steps of %s take %d evaluations; %s", asked.NFE, set.Solver,

@@ -71,7 +71,7 @@ func (k *planning) add(label int32) error {
 		k.classes[i].Labels = append(k.classes[i].Labels, label)
 		return nil
 	}
-	if parts := k.sched.Parts(k.set) * (len(k.classes) + 1); k.set.NFE > api.MaxPlan/parts {
+	if parts := k.sched.Complete(k.set).Parts(k.sched.J()) * (len(k.classes) + 1); k.set.NFE > api.MaxPlan/parts {
 		return api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces of all classes is too large", k.set.NFE,
 			parts).WithHint("At most %d evaluations, or fewer labels.", api.MaxPlan/parts)
 	}
@@ -95,10 +95,8 @@ func (k *planning) add(label int32) error {
 		k.plan = p
 	}
 	numbers := api.PlanNumbers{T: p.T, Init: p.Init}
-	if p.Statistics != nil {
-		h, w, channels := p.Statistics.Dims()
-		axes := p.Statistics.At(p.Row).Axes
-		numbers.Coordinates = &api.PlanCoordinates{Height: h, Width: w, Channels: channels, Axes: axes}
+	if own := p.Coordinates; own != nil {
+		numbers.Coordinates = &api.PlanCoordinates{Height: own.H, Width: own.W, Channels: own.C, Axes: own.Axes[own.Row]}
 	}
 	for _, stage := range p.Stages {
 		numbers.Stages = append(numbers.Stages, api.PlanStage(stage))

@@ -285,7 +285,7 @@ func (s *sampling) planAll(labels []int32) error {
 	}
 	stages := int64(2*steps + s.req.NFE)
 	const stageBytes, subspaceBytes = 200, 100
-	parts := int64(s.sched.Parts(settingsOf(s.req)))
+	parts := int64(s.sched.Complete(settingsOf(s.req)).Parts(s.sched.J()))
 	if api.Times(api.Times(stages, int64(len(rows))), stageBytes+subspaceBytes*parts) > s.by.MaxBytes {
 		return api.Errorf(api.TooLarge, "So many steps on %d rows of the schedule at once are too many", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")

@@ -71,9 +71,7 @@ func (k *Maker) benchedSchedule(ref api.ScheduleRef, req api.BenchSchedule, d *d
 		return out, err
 	}
 	out.Schedule = s.Schedule
-	if s.Statistics != nil {
-		out.settings = solver.Settings{Statistics: s.Statistics.Statistics, Fitted: s.Fitted}
-	}
+	out.settings = s.Complete(out.settings)
 	from, err := s.StartFor(req.Start)
 	if err != nil {
 		return out, err

@@ -61,8 +61,8 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		out := Band{Dims: len(band), Output: make([]Direction, len(band))}
 		r := newRunner(p, j)
 		for i, d := range band {
-			if p.Statistics != nil {
-				r.f = i
+			if p.Coordinates != nil {
+				r.part = i
 			}
 			deviation, shift := r.outcome(d)
 			noise, churn := r.noise(d.Variance)
@@ -80,20 +80,18 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 
 // checkCoordinates refuses a plan whose own coordinates are not the law's.
 func (s *Spectrum) checkCoordinates(b *basis.Basis, p *solver.Plan) error {
-	if p.Statistics == nil {
+	c := p.Coordinates
+	if c == nil {
 		return nil
 	}
-	if h, w, c := p.Statistics.Dims(); h != s.H || w != s.W || c != s.C || b.J() != 1 {
+	if c.H != s.H || c.W != s.W || c.C != s.C || b.J() != 1 {
 		return failf("basis",
 			"must be none, and the statistics those of images of %d×%d×%d as the data has, got %d×%d×%d in %d subspaces",
-			s.H, s.W, s.C, h, w, c, b.J())
+			s.H, s.W, s.C, c.H, c.W, c.C, b.J())
 	}
-	mine, theirs := s.axes(), p.Statistics.At(p.Row).Axes
-	if theirs == nil {
-		theirs = (&Spectrum{H: s.H, W: s.W, C: s.C}).axes()
-	}
-	for i, v := range mine {
-		if math.Abs(math.Abs(v)-math.Abs(theirs[i])) > sameAxes {
+	data, plan := s.axes(), (&Spectrum{H: s.H, W: s.W, C: s.C, Axes: c.Axes[c.Row]}).axes()
+	for i, v := range data {
+		if math.Abs(math.Abs(v)-math.Abs(plan[i])) > sameAxes {
 			return failf("dataset", "must be the one that the schedule's statistics are of: its axes of the channels are others")
 		}
 	}

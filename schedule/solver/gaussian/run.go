@@ -12,7 +12,8 @@ type runner struct {
 	data   bool
 	states bool // the history holds the state behind each evaluation
 	stages []solver.Stage
-	j, f   int       // of the noise, and of the combinations
+	j      int       // subspace, of the noise
+	part   int       // part of the plan, of the combinations
 	ea, eb []float64 // evaluations as multiples of ξ and of m, the oldest first
 	xa, xb []float64 // the states that they were made at
 	q, qx  []float64 // derivatives of the output by the evaluations, and by those states
@@ -21,7 +22,7 @@ type runner struct {
 func newRunner(p *solver.Plan, j int) *runner {
 	n := len(p.Stages)
 	return &runner{
-		init: p.Init[j], data: p.Data, states: p.States, stages: p.Stages, j: j, f: j,
+		init: p.Init[j], data: p.Data, states: p.States, stages: p.Stages, j: j, part: j,
 		ea: make([]float64, n), eb: make([]float64, n), q: make([]float64, n),
 		xa: make([]float64, n), xb: make([]float64, n), qx: make([]float64, n),
 	}
@@ -63,8 +64,8 @@ func (r *runner) run(variance, start float64) (a, b float64) {
 		gain, shift := r.gain(variance, s.G[r.j])
 		r.ea[i], r.eb[i] = gain*a, gain*b+shift
 		r.xa[i], r.xb[i] = a, b
-		a, b = s.Alpha[r.f]*a, s.Alpha[r.f]*b
-		for k, beta := range s.Beta[r.f] {
+		a, b = s.Alpha[r.part]*a, s.Alpha[r.part]*b
+		for k, beta := range s.Beta[r.part] {
 			ea, eb := r.ea, r.eb
 			at, state := r.back(k)
 			if state {
@@ -91,7 +92,7 @@ func (r *runner) noise(variance float64) (sum, churn float64) {
 	p := 1.0 // derivative by the running x
 	for i := len(r.stages) - 1; i >= 0; i-- {
 		s := r.stages[i]
-		for k, beta := range s.Beta[r.f] {
+		for k, beta := range s.Beta[r.part] {
 			if at, state := r.back(k); state {
 				r.qx[i-at] += p * beta
 			} else {
@@ -100,7 +101,7 @@ func (r *runner) noise(variance float64) (sum, churn float64) {
 		}
 		g := s.G[r.j]
 		gain, _ := r.gain(variance, g)
-		p = p*s.Alpha[r.f] + r.q[i]*gain + r.qx[i]
+		p = p*s.Alpha[r.part] + r.q[i]*gain + r.qx[i]
 		own := variance / (variance + g)
 		if r.data {
 			own *= g

@@ -1,0 +1,176 @@
+package solver
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/schedule"
+)
+
+// Method is a solver's row of the register: what holds whatever the schedule.
+type Method struct {
+	Name string // on the wire
+	// LeastOrder and MostOrder bound Settings.Order, UsualOrder is its default. All are 0 for a solver that has an order
+	// of its own.
+	LeastOrder, MostOrder, UsualOrder int
+	// Accuracy returns the order of convergence of a sampler that starts exactly, by Settings.Order. It is nil for
+	// coefficients that somebody else computes.
+	Accuracy func(order int) int
+	// History returns how many evaluations a combination uses, the newest counted, by Settings.Order.
+	History func(order int) int
+	// Denoised is true if combinations use denoised images, false if they use flows.
+	Denoised bool
+	// Churns is true if no step uses an evaluation of an earlier step, so that noise may be added between steps.
+	Churns bool
+	// WarmsUp is true if the first step is an Euler step because later steps use earlier evaluations.
+	WarmsUp bool
+	// ByCoordinate is true if every coordinate of Settings.Statistics has coefficients of its own. Such a solver takes
+	// isotropic noise.
+	ByCoordinate bool
+
+	// lowersOrder is true if the default order is 2 below fewEvaluations.
+	lowersOrder bool
+	// given is true if the coefficients are the request's: no option changes them.
+	given bool
+	// endsInEuler reports whether the last step on a uniform grid is an Euler step; nil means never.
+	endsInEuler func(s Settings) bool
+	// evaluations returns the number of evaluations of n steps, whose last may be an Euler step; nil means one for each.
+	evaluations func(n int, eulerEnd bool) int
+	// check refuses settings and schedules that the solver cannot take; nil means none.
+	check func(s Settings, sch *schedule.Schedule) error
+	// times returns the nodes, as Grid.times does; nil means those of the grid.
+	times func(s Settings, sch *schedule.Schedule, row int) ([][]float64, error)
+	// links returns the stages of one subspace. Their number, kinds and lengths depend on the settings and the number of
+	// steps alone. It is nil for a solver by coordinate.
+	links func(s Settings, c *clock) []link
+	// coordinateLinks returns the stages of every coordinate, on the clock of isotropic noise.
+	coordinateLinks func(s Settings, c *clock) [][]link
+}
+
+// The solvers that need more than a schedule: LocalName needs Settings.Statistics, FittedName Settings.Fitted, too.
+const (
+	LocalName  = "local"
+	FittedName = "fitted"
+)
+
+// register lists the solvers. To add one, write its file and add its row here.
+var register = []Method{
+	{Name: "euler", links: euler, Churns: true, Accuracy: always(1), History: always(1)},
+	{
+		Name: "heun", links: heun, Churns: true, Accuracy: always(2), History: always(2),
+		evaluations: heunEvaluations, endsInEuler: heunEndsInEuler,
+	},
+	{
+		Name: "ab", links: adamsBashforth, LeastOrder: 1, MostOrder: 3, UsualOrder: 3, WarmsUp: true,
+		Accuracy: plus(0), History: plus(0),
+	},
+	{
+		Name: "ipndm", links: ipndm, LeastOrder: 1, MostOrder: 4, UsualOrder: 4, WarmsUp: true,
+		Accuracy: atMost(2), History: plus(0), // its weights are those of uniform steps
+	},
+	{
+		Name: "ipndm_v", links: ipndmVariable, LeastOrder: 1, MostOrder: 4, UsualOrder: 4, WarmsUp: true,
+		Accuracy: plus(0), History: plus(0),
+	},
+	{Name: "dpmpp2m", links: dpmpp2m, Denoised: true, WarmsUp: true, Accuracy: always(2), History: always(2)},
+	{
+		Name: "dpmpp3m", links: dpmpp3m, Denoised: true, LeastOrder: 2, MostOrder: 3, UsualOrder: 3, WarmsUp: true,
+		lowersOrder: true, Accuracy: atMost(2), History: plus(0),
+	},
+	{
+		Name: "dpmpp3m_taylor", links: dpmpp3mTaylor, Denoised: true, LeastOrder: 2, MostOrder: 3, UsualOrder: 3,
+		WarmsUp: true, lowersOrder: true, Accuracy: plus(0), History: plus(0),
+	},
+	{
+		Name: "unipc", links: unipc, Denoised: true, LeastOrder: 1, MostOrder: 3, UsualOrder: 3, lowersOrder: true,
+		Accuracy: plus(1), History: plus(1), // its corrector adds one
+	},
+	{
+		Name: "deis", links: deis, LeastOrder: 1, MostOrder: 3, UsualOrder: 3, WarmsUp: true,
+		Accuracy: plus(1), History: plus(1), // its order is the degree of a polynomial
+	},
+	{
+		Name: LocalName, coordinateLinks: localLinks, check: checkLocal, ByCoordinate: true, Denoised: true,
+		LeastOrder: 1, MostOrder: 3, UsualOrder: 2, Accuracy: plus(0), History: plus(0),
+	},
+	{
+		Name: FittedName, coordinateLinks: fittedLinks, check: checkFitted, times: fittedTimes, ByCoordinate: true,
+		Denoised: true, given: true,
+	},
+}
+
+func always(n int) func(int) int       { return func(int) int { return n } }
+func plus(n int) func(int) int         { return func(order int) int { return order + n } }
+func atMost(n int) func(int) int       { return func(order int) int { return min(order, n) } }
+func (m Method) takesOrder() bool      { return m.MostOrder > 0 }
+func (m Method) starts(order int) bool { return m.WarmsUp && !(m.takesOrder() && order == 1) }
+
+// Methods returns the register's rows.
+func Methods() []Method { return slices.Clone(register) }
+
+// Names returns the names of the solvers in the order of the register.
+func Names() []string { return NamesOf(func(Method) bool { return true }) }
+
+// NamesOf returns the names of the solvers for which a fact holds.
+func NamesOf(holds func(Method) bool) []string {
+	var names []string
+	for _, m := range register {
+		if holds(m) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// MethodNamed returns the row of a solver. An unknown name is an *Error.
+func MethodNamed(name string) (Method, error) {
+	for _, m := range register {
+		if m.Name == name {
+			return m, nil
+		}
+	}
+	return Method{}, failf("solver", "%s", suggest.OneOf(name, Names()))
+}
+
+// method returns the row of resolved settings.
+func (s Settings) method() Method {
+	m, err := MethodNamed(s.Solver)
+	if err != nil {
+		panic(err) // the settings are not resolved
+	}
+	return m
+}
+
+// fewEvaluations is the number of evaluations from which the default order of some solvers is 3. On networks their
+// order 3 is worse with nine evaluations than with five; their order 2 gets better with each.
+const fewEvaluations = 13
+
+// defaultOrder returns the order of a plan of nfe evaluations if the settings name none.
+func (m Method) defaultOrder(nfe int) int {
+	if m.lowersOrder && nfe < fewEvaluations {
+		return 2
+	}
+	return m.UsualOrder
+}
+
+// cost returns the number of evaluations of n steps.
+func (m Method) cost(n int, eulerEnd, afs bool) int {
+	cost := n
+	if m.evaluations != nil {
+		cost = m.evaluations(n, eulerEnd)
+	}
+	if afs {
+		cost--
+	}
+	return cost
+}
+
+// alternatives joins names as in "a, b or c".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
