@@ -61,31 +61,61 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 	set GeodesicSettings,
 ) (*Geodesic, error) {
 	set = set.resolved(m.Range())
-	if err := set.check(m.Range(), m.J()); err != nil {
+	labels, measured, rows, err := set.measure(ctx, m, w, d)
+	if err != nil {
 		return nil, err
 	}
-	labels, pools := []int(nil), [][]int{nil}
+	out, err := set.geodesic(labels, measured)
+	if err != nil || !set.Statistics {
+		return out, err
+	}
+	out.Statistics, err = set.statistics(d, labels, rows)
+	return out, err
+}
+
+// MeasureStatistics measures the statistics of a denoiser that MakeGeodesic would measure, and makes no schedule.
+func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
+	set GeodesicSettings,
+) (*local.Statistics, error) {
+	set = set.resolved(m.Range())
+	set.Statistics = true
+	labels, _, rows, err := set.measure(ctx, m, w, d)
+	if err != nil {
+		return nil, err
+	}
+	return set.statistics(d, labels, rows)
+}
+
+func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []local.Row) (*local.Statistics, error) {
+	return local.New(d.Height(), d.Width(), d.Channels(), labels, set.gainLevels(), rows)
+}
+
+// measure returns the energy densities of resolved settings, [row][subspace][noise level], and the rows of the
+// statistics if they are asked for. labels are those of the rows, nil for one shared row.
+func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset,
+) (labels []int, measured [][][]schedule.Sample, rows []local.Row, err error) {
+	if err := set.check(m.Range(), m.J()); err != nil {
+		return nil, nil, nil, err
+	}
+	pools := [][]int{nil}
 	if set.Family.PerClass {
 		pools = nil
 		for label := range d.Classes() {
 			labels = append(labels, label)
 			pools = append(pools, poolOf(d, label))
 			if pools[label] == nil {
-				return nil, setting.Errorf("dataset", "must hold images of every class, got none of class %d", label)
+				return nil, nil, nil, setting.Errorf("dataset", "must hold images of every class, got none of class %d", label)
 			}
 		}
 		if labels == nil {
-			return nil, setting.Errorf("dataset", "must have labels for a schedule per class, got none")
+			return nil, nil, nil, setting.Errorf("dataset", "must have labels for a schedule per class, got none")
 		}
 	}
-	var measured [][][]schedule.Sample
-	var rows []local.Row
 	for i, pool := range pools {
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
 		meter.progress, meter.total = set.Progress, len(pools)*set.Points*set.Samples
 		meter.done = i * set.Points * set.Samples
 		var own [][]schedule.Sample
-		var err error
 		if set.Statistics {
 			var whole []schedule.Sample
 			var row local.Row
@@ -95,16 +125,11 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 			own, err = measureDensity(ctx, meter, m.J(), set)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		measured = append(measured, own)
 	}
-	out, err := set.geodesic(labels, measured)
-	if err != nil || !set.Statistics {
-		return out, err
-	}
-	out.Statistics, err = local.New(d.Height(), d.Width(), d.Channels(), labels, set.gainLevels(), rows)
-	return out, err
+	return labels, measured, rows, nil
 }
 
 // resolved fills in the defaults for a network that knows such noise levels.

@@ -19,12 +19,12 @@ const substeps = 8
 // ridges are the weights tried of what holds coefficients near those of the solver local, the largest first.
 var ridges = []float64{10, 1, 0.1, 1e-2, 1e-3}
 
-// mostFit bounds the numbers that a fit keeps.
-const mostFit = 1 << 28
+// maxFitNumbers bounds the numbers that a fit keeps.
+const maxFitNumbers = 1 << 28
 
 // fit makes the schedule that carries coefficients fitted to a model's own trajectories.
 func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, named, on, err := k.onSchedule(req.Model, req.Schedule)
+	m, named, on, err := k.modelAndSchedule(req.Model, req.Schedule)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, api.Errorf(api.BadRequest, "The schedule %q must carry statistics that all classes share", named.Name).
 			WithHint("Make one of kind geodesic with statistics, and without per_class.")
 	}
-	if err := checkMemory(3*req.Samples, on, 3*(req.NFE+1), mostFit); err != nil {
+	if err := checkMemory(3*req.Samples, on, 3*(req.NFE+1), maxFitNumbers); err != nil {
 		return nil, err
 	}
 	if err := m.Hold(); err != nil {
@@ -56,12 +56,12 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		Kind: req.Grid.Kind, SigmaMin: req.Grid.SigmaMin, SigmaMax: req.Grid.SigmaMax, Rho: req.Grid.Rho,
 		Table: req.Grid.Table,
 	}
-	fitted, told, err := f.all(base, set)
+	fitted, report, err := f.all(base, set)
 	if err != nil {
 		return nil, err
 	}
-	made := along(named, named.Schedule)
-	made.parts.Fitted, made.fit = fitted, told
+	made := withPaths(named, named.Schedule)
+	made.parts.Fitted, made.fit = fitted, report
 	return made, nil
 }
 
@@ -108,12 +108,12 @@ func (f *fitter) all(local catalog.Schedule, set solver.Settings) (*solver.Fitte
 		st.Alpha, st.Beta = f.step(st, states, evaluations, target[i])
 		plan.Stages[i] = st
 	}
-	told := &api.Fit{NFE: n, Samples: f.samples}
+	report := &api.Fit{NFE: n, Samples: f.samples}
 	if len(f.run.Rows) > 2*f.samples {
-		if told.Local, err = f.judge(base, target[n-1]); err != nil {
+		if report.Local, err = f.judge(base, target[n-1]); err != nil {
 			return nil, nil, err
 		}
-		if told.Fitted, err = f.judge(&plan, target[n-1]); err != nil {
+		if report.Fitted, err = f.judge(&plan, target[n-1]); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (f *fitter) all(local catalog.Schedule, set solver.Settings) (*solver.Fitte
 	for _, st := range plan.Stages {
 		out.Alpha, out.Beta = append(out.Alpha, st.Alpha), append(out.Beta, st.Beta)
 	}
-	return out, told, nil
+	return out, report, nil
 }
 
 // converged returns the coordinates of converged trajectories at the nodes after the first, [node][f][sample].
@@ -216,32 +216,32 @@ func (f *fitter) step(st solver.Stage, states, evaluations [][][]float64, target
 		for _, group := range f.groups(len(a)) {
 			first := group[0]
 			near := append([]float64{st.Alpha[first], st.Beta[first][0]}, st.Beta[first][min(2, len(st.Beta[first])):]...)
-			of := func(coordinates [][]float64, from, to int) (all []float64) {
+			joined := func(coordinates [][]float64, from, to int) (all []float64) {
 				for _, c := range group {
 					all = append(all, coordinates[c][from:to]...)
 				}
 				return all
 			}
 			history := func(from, to int) [][]float64 {
-				z := [][]float64{of(states[i], from, to), of(evaluations[i], from, to)}
+				z := [][]float64{joined(states[i], from, to), joined(evaluations[i], from, to)}
 				for k := 1; len(z) < len(near); k++ {
-					z = append(z, of(evaluations[i-k], from, to), of(states[i-k], from, to))
+					z = append(z, joined(evaluations[i-k], from, to), joined(states[i-k], from, to))
 				}
 				return z
 			}
 			w := near
 			if !math.IsInf(ridge, 1) {
-				w = local.Fit(history(0, f.samples), of(target, 0, f.samples), near, ridge)
+				w = local.Fit(history(0, f.samples), joined(target, 0, f.samples), near, ridge)
 			}
 			for _, c := range group {
 				a[c] = w[0]
 				b[c] = append([]float64{w[1]}, make([]float64, len(st.Beta[c])-1)...)
 				copy(b[c][min(2, len(b[c])):], w[2:])
 			}
-			held := history(f.samples, 2*f.samples)
-			for n, off := range of(target, f.samples, 2*f.samples) {
+			heldBack := history(f.samples, 2*f.samples)
+			for n, off := range joined(target, f.samples, 2*f.samples) {
 				for k, v := range w {
-					off -= v * held[k][n]
+					off -= v * heldBack[k][n]
 				}
 				sum += off * off
 			}

@@ -92,14 +92,14 @@ func benchOf(
 		Nodes:    api.BenchSampler{Steps: nodes.Sampler.Steps, NFE: nodes.Sampler.NFE, W2: nodes.Report.W2},
 		Baseline: api.BenchSampler{W2: math.Inf(1)},
 	}
-	var plain *gaussian.Report
+	var baseline *gaussian.Report
 	for _, grid := range []string{solver.GridEDM, solver.GridPolynomial} {
-		on := sampler
-		on.Grid.Kind = grid
-		if on, err = on.Resolve(); err != nil {
+		onGrid := sampler
+		onGrid.Grid.Kind = grid
+		if onGrid, err = onGrid.Resolve(); err != nil {
 			return nil, err
 		}
-		plan, err := solver.New(on, split, 0)
+		plan, err := solver.New(onGrid, split, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -108,14 +108,14 @@ func benchOf(
 			return nil, err
 		}
 		if report.W2 < bench.Baseline.W2 {
-			plain = report
-			bench.Baseline = api.BenchSampler{Grid: grid, Steps: on.Steps, NFE: on.NFE, W2: report.W2}
+			baseline = report
+			bench.Baseline = api.BenchSampler{Grid: grid, Steps: onGrid.Steps, NFE: onGrid.NFE, W2: report.W2}
 		}
 	}
 	for j, band := range nodes.Report.Bands {
 		bench.Bands = append(bench.Bands, api.BenchBand{
 			Dims: band.Dims, Variance: band.Variance, Nodes: band.W2,
-			Baseline: plain.Bands[j].W2,
+			Baseline: baseline.Bands[j].W2,
 		})
 	}
 	return bench, nil

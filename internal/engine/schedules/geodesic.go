@@ -5,28 +5,13 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// residual measures a model, whose weights are held, in one pass over a data set.
-func (k *Maker) residual(ctx context.Context, m *catalog.Model, on *kernels.Model, d *data.Dataset,
-	set passes.GeodesicSettings, progress func(api.Meta),
-) (g *passes.Geodesic, err error) {
-	tell := func(ev api.Event) error { progress(ev.Meta); return nil }
-	err = k.Queue.Run(ctx, tell, func(ctx context.Context, report func(done, total int)) (err error) {
-		set.Progress = report
-		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, set)
-		return err
-	})
-	return g, err
-}
-
 // geodesic makes the schedule of least energy of a model on a data set.
 func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, d, end, err := k.onImages(req.Model, req.Dataset)
+	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
@@ -52,14 +37,42 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 		return nil, err
 	}
 	defer m.Release()
-	g, err := k.residual(ctx, m, on, d, passes.GeodesicSettings{
+	set := passes.GeodesicSettings{
 		T: req.T, G0: req.G0, C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples, Seed: req.Seed,
 		Family: family, Statistics: req.Statistics,
-	}, progress)
+	}
+	var g *passes.Geodesic
+	emit := func(ev api.Event) error { progress(ev.Meta); return nil }
+	err = k.Queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
+		set.Progress = report
+		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, set)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	made := plain(g.Schedule)
+	made := newScheduleOf(g.Schedule)
 	made.parts.Basis, made.parts.Statistics, made.energies = b, g.Statistics, g.Reports
 	return made, nil
+}
+
+// startSchedule makes the schedule with the paths of another, cut off where the request says, that starts from the law of a
+// data set. It needs no device.
+func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progress func(api.Meta)) (*newSchedule, error) {
+	named, err := k.Catalog.ScheduleNamed(req.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	made := withPaths(named, named.Schedule)
+	if len(req.SigmaMax) > 0 {
+		if made.parts.Schedule, err = named.Until(req.SigmaMax); err != nil {
+			return nil, api.Errorf(api.BadRequest, "%w", err)
+		}
+	}
+	d, err := k.Catalog.SeenBy(req.Model, req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.StartSettings, api.Sparsely(progress))
+	return made, err
 }

@@ -1,6 +1,10 @@
 package schedules
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -20,8 +24,85 @@ type Maker struct {
 	Queue   *batch.Queue
 }
 
-// onImages returns a model, images that fit it, and the end of the model's own schedule.
-func (k *Maker) onImages(model, dataset string) (m *catalog.Model, d *data.Dataset, end float64, err error) {
+// Make makes a schedule and stores it.
+func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
+	as := req.Of.Stored()
+	if err := k.Catalog.FreeSchedule(as.Name, as.Replace); err != nil { // before the work; storeSchedule asks again
+		return nil, err
+	}
+	from, err := k.origin(req.Of)
+	if err != nil {
+		return nil, err
+	}
+	var made *newSchedule
+	switch kind := req.Of.(type) {
+	case *api.GeodesicSchedule:
+		made, err = k.geodesic(ctx, *kind, progress)
+	case *api.GaussianSchedule:
+		made, err = k.gaussian(ctx, *kind, progress)
+	case *api.StartSchedule:
+		made, err = k.startSchedule(ctx, *kind, progress)
+	case *api.FitSchedule:
+		made, err = k.fit(ctx, *kind, progress)
+	case *api.FewSchedule:
+		made, err = k.few(ctx, *kind, progress)
+	case *api.WeightSchedule:
+		made, err = scheduleOfWeight(*kind)
+	case *api.FormulaSchedule:
+		made, err = scheduleByFormula(*kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if from.EnergyBefore, from.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
+		return nil, err
+	}
+	if made.few != nil {
+		if from.Few, err = json.Marshal(made.few); err != nil {
+			return nil, err
+		}
+	}
+	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, from)
+	stored, err := catalog.NewSchedule(as.Name, made.parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.Catalog.StoreSchedule(stored, as.Replace); err != nil {
+		return nil, err
+	}
+	info := catalog.DescribeSchedule("schedule", stored)
+	info.Bench, info.Fit = made.bench, made.fit
+	for _, r := range made.energies {
+		info.Energies = append(info.Energies, api.Energy{
+			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
+			BoundStderr: r.BoundStderr,
+		})
+	}
+	return info, nil
+}
+
+// scheduleOfWeight makes an isotropic schedule shared by all classes.
+func scheduleOfWeight(req api.WeightSchedule) (*newSchedule, error) {
+	path, err := schedule.Weighted(req.Sigma, req.Weight, req.C, cmp.Or(req.T, schedule.DefaultT), req.G0, req.Knots)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
+	}
+	return newScheduleOf(schedule.Isotropic(path)), nil
+}
+
+// scheduleByFormula makes an isotropic schedule shared by all classes.
+func scheduleByFormula(req api.FormulaSchedule) (*newSchedule, error) {
+	T := cmp.Or(req.T, schedule.DefaultT)
+	theta, err := schedule.InitialTheta(req.Formula, req.Knots, T, req.G0)
+	if err != nil {
+		return nil, api.Errorf(api.BadRequest, "There is no such schedule: %w", err)
+	}
+	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, req.G0)
+	return newScheduleOf(s), err
+}
+
+// modelAndImages returns a model, images that fit it, and the end of the model's own schedule.
+func (k *Maker) modelAndImages(model, dataset string) (m *catalog.Model, d *data.Dataset, end float64, err error) {
 	if m, err = k.Catalog.Model(model); err != nil {
 		return nil, nil, 0, err
 	}
@@ -35,8 +116,8 @@ func (k *Maker) onImages(model, dataset string) (m *catalog.Model, d *data.Datas
 	return m, d, own.T(), nil
 }
 
-// onSchedule returns a model, and the schedule of a request on it.
-func (k *Maker) onSchedule(model string, ref api.ScheduleRef,
+// modelAndSchedule returns a model, and the schedule of a request on it.
+func (k *Maker) modelAndSchedule(model string, ref api.ScheduleRef,
 ) (m *catalog.Model, named catalog.Schedule, on *kernels.Model, err error) {
 	if m, err = k.Catalog.Model(model); err != nil {
 		return nil, named, nil, err
@@ -45,7 +126,7 @@ func (k *Maker) onSchedule(model string, ref api.ScheduleRef,
 	return m, named, on, err
 }
 
-// checkMemory bounds the numbers that so many trajectories take, each those of some images.
+// checkMemory bounds the numbers of trajectories, each of some images.
 func checkMemory(trajectories int, on *kernels.Model, images int, most int64) error {
 	if api.Times(api.Times(int64(trajectories), int64(on.Pixels())), int64(images)) > most {
 		return api.Errorf(api.TooLarge, "%d trajectories of %d pixels take too much memory", trajectories, on.Pixels()).
@@ -53,9 +134,6 @@ func checkMemory(trajectories int, on *kernels.Model, images int, most int64) er
 	}
 	return nil
 }
-
-// mostTeacher bounds the numbers that a teacher's trajectories take.
-const mostTeacher = 1 << 26
 
 // newSchedule is a schedule that was made, and what is known about it.
 type newSchedule struct {
@@ -66,15 +144,15 @@ type newSchedule struct {
 	few      *api.Few
 }
 
-// along returns a schedule on the paths of another, with all else that the other holds but fitted coefficients.
-func along(named catalog.Schedule, s *schedule.Schedule) *newSchedule {
+// withPaths returns a schedule with other paths and all else that a schedule holds except fitted coefficients.
+func withPaths(named catalog.Schedule, s *schedule.Schedule) *newSchedule {
 	parts := named.Stored()
 	parts.Schedule, parts.Fitted = s, nil
 	return &newSchedule{parts: parts}
 }
 
-// plain returns a schedule that nothing travels with.
-func plain(s *schedule.Schedule) *newSchedule {
+// newScheduleOf returns a schedule that carries nothing else.
+func newScheduleOf(s *schedule.Schedule) *newSchedule {
 	return &newSchedule{parts: checkpoint.Schedule{Schedule: s}}
 }
 

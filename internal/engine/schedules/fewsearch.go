@@ -1,0 +1,372 @@
+package schedules
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/batch"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/guides"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+// How the samples of a search are spent. All candidates see the same latents, so their order changes little after the
+// first round.
+const (
+	// firstRoundSamples is the least number of samples of a candidate in the first round; an eighth of all if that is
+	// more.
+	firstRoundSamples = 128
+	// secondRoundCandidates is the number of candidates that are measured on twice as many samples, apart from all that
+	// start from noise.
+	secondRoundCandidates = 10
+	// finalCandidates and finalRivals are the numbers of candidates, and of those from noise, that see all samples.
+	finalCandidates = 3
+	finalRivals     = 2
+	// odeErrorLatents is the number of trajectories of the ODE error, convergedEvaluations the number of evaluations of
+	// one that has converged.
+	odeErrorLatents      = 16
+	convergedEvaluations = 128
+	// imagesPerEvaluation is the number of images that are read in about the time of an evaluation.
+	imagesPerEvaluation = 16
+	// streamLabels orders the labels of the samples.
+	streamLabels = 0x666577
+)
+
+// maxSampleNumbers bounds the numbers of all samples of a candidate.
+const maxSampleNumbers = 1 << 26
+
+// fewStepSearch is one search for a sampler of few evaluations.
+type fewStepSearch struct {
+	maker      *Maker
+	req        api.FewSchedule
+	model      *catalog.Model
+	network    batch.Network
+	guide      *batch.Guide // nil for none
+	data       *data.Dataset
+	start      *start.Start
+	images     *gaussian.Spectrum // of all images
+	law        *gaussian.Spectrum // images, with sampling started from their own law
+	references []*frechet.Reference
+	statistics *local.Statistics // of the denoiser, for solvers by coordinate
+	work       work
+}
+
+// few makes the schedule of the sampler that does best among the candidates.
+func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.Meta)) (*newSchedule, error) {
+	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	on, err := m.Plain()
+	if err != nil {
+		return nil, err
+	}
+	by, err := guides.New(k.Catalog, req.Guided, m, on.Basis())
+	if err != nil {
+		return nil, err
+	}
+	release, err := by.Hold(m)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := checkMemory(req.Samples, on, 1, maxSampleNumbers); err != nil {
+		return nil, err
+	}
+	f := &fewStepSearch{
+		maker: k, req: req, model: m, network: batch.Network{On: on, Weights: m.Weights()}, data: d, guide: by.Held(),
+	}
+	f.work = work{report: api.Sparsely(progress), total: f.allWork()}
+	if err := f.measureImages(ctx); err != nil {
+		return nil, err
+	}
+	if f.asksByCoordinate() {
+		if err := f.measureStatistics(ctx, end); err != nil {
+			return nil, err
+		}
+	}
+	return f.choose(ctx, math.Sqrt(end))
+}
+
+// asks reports whether the request names a solver.
+func (f *fewStepSearch) asks(name string) bool { return slices.Contains(f.req.Solvers, name) }
+
+// byCoordinate reports whether a solver has coefficients for every frequency.
+func byCoordinate(name string) bool {
+	m, err := solver.MethodNamed(name)
+	return err == nil && m.ByCoordinate
+}
+
+// asksByCoordinate reports whether the request names a solver by coordinate.
+func (f *fewStepSearch) asksByCoordinate() bool {
+	return slices.ContainsFunc(f.req.Solvers, byCoordinate)
+}
+
+// isotropicSolvers returns the requested solvers that use the same coefficients for all frequencies.
+func (f *fewStepSearch) isotropicSolvers() []string {
+	return slices.DeleteFunc(slices.Clone(f.req.Solvers), byCoordinate)
+}
+
+// measureImages measures the law of the images and of their features, in one pass.
+func (f *fewStepSearch) measureImages(ctx context.Context) (err error) {
+	if err := checkMeasurable(f.req.Dataset, f.data); err != nil {
+		return err
+	}
+	settings := api.StartSettings{Covariance: start.DCT}
+	if f.req.Start != nil {
+		settings = f.req.Start.StartSettings
+	}
+	f.references = make([]*frechet.Reference, 2)
+	f.work.begin(f.data.Len() / imagesPerEvaluation)
+	err = pass(ctx, f.data, f.work.at, startReader(&f.start, f.data, settings),
+		lawReader(&f.images, f.data, -1, gaussian.Measure[float32]),
+		f.featureReader(&f.references[0], frechet.Frequencies), f.featureReader(&f.references[1], frechet.Edges))
+	if err != nil {
+		return err
+	}
+	// The levels are chosen for the start of all images whose covariance is diagonal where the Gaussian is.
+	shared, err := start.New(start.Settings{}, map[int]*start.Law{start.Shared: lawOf(f.images)})
+	if err != nil {
+		return err
+	}
+	f.law, err = f.images.From(shared.Law(start.Shared))
+	return err
+}
+
+// featureReader returns the reader that takes the moments of features into *to.
+func (f *fewStepSearch) featureReader(to **frechet.Reference, features func(h, w, c int) frechet.Features) reader {
+	return lawReader(to, f.data, -1, func(h, w, c int, all iter.Seq[[]float32]) (*frechet.Reference, error) {
+		of := features(h, w, c)
+		of.Unbounded = f.data.Normalization() != nil
+		r, err := frechet.NewReference(of, all)
+		if err != nil {
+			err = api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
+		}
+		return r, err
+	})
+}
+
+// lawOf returns the normal law of a spectrum, about a mean of any sign.
+func lawOf(s *gaussian.Spectrum) *start.Law {
+	l := &start.Law{H: s.H, W: s.W, C: s.C, Axes: s.Axes}
+	mean := make([]float64, len(s.Directions))
+	for i, d := range s.Directions {
+		mean[i] = d.Mean
+		l.Variance = append(l.Variance, d.Variance)
+	}
+	l.Mean = make([]float64, len(mean))
+	basis.NewFrequencies(s.H, s.W, s.C, s.Axes).Inverse(l.Mean, mean)
+	return l
+}
+
+// measureStatistics measures the denoiser at noise levels up to √T, in the frequencies of the images' spectrum.
+func (f *fewStepSearch) measureStatistics(ctx context.Context, T float64) error {
+	f.work.begin(passes.DefaultPoints * passes.DefaultSamples)
+	nobody := func(api.Event) error { return nil } // the search reports all of its work
+	return f.maker.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
+		f.statistics, err = passes.MeasureStatistics(ctx, f.network.On, f.network.Weights, f.data, passes.GeodesicSettings{
+			T: T, Spectrum: f.images,
+			Progress: func(done, total int) {
+				report(done, total) // which gives way to other requests
+				f.work.at(done, total)
+			},
+		})
+		return err
+	})
+}
+
+// choose measures the candidates from noise levels up to top, and reports on the best.
+func (f *fewStepSearch) choose(ctx context.Context, top float64) (*newSchedule, error) {
+	fromNoise, err := f.noiseCandidates(top)
+	if err != nil {
+		return nil, err
+	}
+	matched, err := f.matchedCandidates(ctx, top)
+	if err != nil {
+		return nil, err
+	}
+	local, err := f.localCandidates(top)
+	if err != nil {
+		return nil, err
+	}
+	ranked, err := f.race(ctx, slices.Concat(fromNoise, matched), local)
+	if err != nil {
+		return nil, err
+	}
+	best := ranked[0]
+	rival := ranked[slices.IndexFunc(ranked, (*candidate).fromNoise)]
+	found := &api.Few{Model: f.model.Name, Samples: f.req.Samples}
+	for _, c := range ranked {
+		found.Tries = append(found.Tries, c.FewTry)
+	}
+	if err := f.judge(ctx, best, rival); err != nil {
+		return nil, err
+	}
+	found.Chosen, found.Against = best.FewTry, rival.FewTry
+	made := newScheduleOf(best.schedule.WithSampler(schedule.Sampler{
+		Solver: best.settings.Solver, Order: best.settings.Order, NFE: best.NFE,
+	}))
+	made.few, made.parts.Statistics, made.parts.Fitted = found, best.settings.Statistics, best.settings.Fitted
+	if best.Start == api.StartMatched {
+		made.parts.Start = f.start
+	}
+	return made, nil
+}
+
+// judge measures the best candidate and its rival from noise on samples that nothing was chosen by.
+func (f *fewStepSearch) judge(ctx context.Context, best, rival *candidate) (err error) {
+	f.work.begin(f.judgeWork())
+	for _, c := range []*candidate{best, rival} {
+		unseen := candidate{FewTry: api.FewTry{Start: c.Start}, schedule: c.schedule, settings: c.settings}
+		unseen.first = uint64(f.req.Samples)
+		if err := f.draw(ctx, &unseen, f.req.Samples); err != nil {
+			return err
+		}
+		c.Held = &api.FewHeld{Frequencies: unseen.Frequencies, Edges: unseen.Edges}
+	}
+	unseen := f.ensemble(best, 2*uint64(f.req.Samples), odeErrorLatents)
+	best.ODEError, err = gaussian.SolutionError(ctx, best.settings, best.schedule, unseen.Sample)
+	f.work.begin(0)
+	return err
+}
+
+// race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them, the
+// best first. All see the first samples; only those that may still win, and the best from noise, see more.
+func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*candidate) ([]*candidate, error) {
+	f.work.begin(f.firstRoundWork())
+	all := slices.Clone(isotropic)
+	if f.asks(solver.LocalName) {
+		all = append(all, local...)
+	}
+	first := f.firstRound()
+	if err := f.measureBest(ctx, all, len(all), 0, first); err != nil {
+		return nil, err
+	}
+	f.work.begin(f.fitWork())
+	for _, around := range f.fitStarts(local) {
+		c, err := f.fittedCandidate(ctx, around)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.draw(ctx, c, first); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		if rank(all); slices.Index(all, c) >= finalCandidates {
+			break // what is fitted from higher noise levels will not win either
+		}
+	}
+	f.work.begin(f.finalWork())
+	if err := f.measureBest(ctx, all, secondRoundCandidates, len(all), f.secondRound()); err != nil {
+		return nil, err
+	}
+	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.req.Samples)
+}
+
+// measureBest measures the best n of ranked candidates, and the best rivals from noise, on more samples, and ranks all
+// again.
+func (f *fewStepSearch) measureBest(ctx context.Context, ranked []*candidate, n, rivals, samples int) error {
+	for i, c := range ranked {
+		rival := c.fromNoise() && rivals > 0
+		if rival {
+			rivals--
+		}
+		if i < n || rival {
+			if err := f.draw(ctx, c, samples); err != nil {
+				return err
+			}
+		}
+	}
+	rank(ranked)
+	return nil
+}
+
+// rank sorts candidates: those measured on more samples first, and of these the best.
+func rank(all []*candidate) {
+	slices.SortStableFunc(all, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.score(), b.score()))
+	})
+}
+
+// work counts a search in evaluations of the network. All of its parts are added up before the first begins, so that
+// progress runs once from nothing to all.
+type work struct {
+	report      func(done, total int)
+	done, total int
+	part, begun int // evaluations planned of the part in work, and of those before it
+}
+
+// begin ends the part in work, whether or not it was as long as planned, and begins one of n evaluations.
+func (w *work) begin(n int) {
+	w.begun += w.part
+	w.part = n
+	w.at(0, 1)
+}
+
+// at reports that done of total units of the part in work are done.
+func (w *work) at(done, total int) {
+	w.done = w.begun + int(int64(w.part)*int64(done)/int64(total))
+	w.report(w.done, w.total)
+}
+
+// add reports that n further evaluations of the part in work are done.
+func (w *work) add(n int) {
+	w.done = min(w.done+n, w.begun+w.part)
+	w.report(w.done, w.total)
+}
+
+// allWork is the sum of all parts.
+func (f *fewStepSearch) allWork() int {
+	total := f.data.Len()/imagesPerEvaluation + f.firstRoundWork() + f.finalWork() + f.judgeWork()
+	if f.asksByCoordinate() {
+		total += passes.DefaultPoints*passes.DefaultSamples + f.fitWork()
+	}
+	return total
+}
+
+// firstRound and secondRound are the numbers of samples of a candidate in the rounds before the last.
+func (f *fewStepSearch) firstRound() int {
+	return min(f.req.Samples, max(firstRoundSamples, f.req.Samples/8))
+}
+func (f *fewStepSearch) secondRound() int { return min(f.req.Samples, 2*f.firstRound()) }
+
+// firstRoundWork is the most evaluations of all candidates that need no fit.
+func (f *fewStepSearch) firstRoundWork() int {
+	candidates := 2*len(f.isotropicSolvers()) + candidatesPerLevel*(levelHalvings+1)
+	if f.asksByCoordinate() {
+		candidates += levelHalvings
+	}
+	return candidates * f.firstRound() * f.req.NFE
+}
+
+// fitWork is the most evaluations of the fits and of the candidates that they make.
+func (f *fewStepSearch) fitWork() int {
+	if !f.asks(solver.FittedName) || f.trajectories() < minFitTrajectories {
+		return 0
+	}
+	return maxFits * f.req.NFE * (2*f.trajectories()*(substeps+(f.req.NFE+1)/2) + f.firstRound())
+}
+
+// finalWork is the most evaluations of the candidates that are measured on more samples.
+func (f *fewStepSearch) finalWork() int {
+	next, rest := f.secondRound()-f.firstRound(), f.req.Samples-f.secondRound()
+	second := secondRoundCandidates + 2*len(f.isotropicSolvers())
+	return (second*next + (finalCandidates+finalRivals)*rest) * f.req.NFE
+}
+
+// judgeWork is the number of evaluations of judge.
+func (f *fewStepSearch) judgeWork() int {
+	return 2*f.req.Samples*f.req.NFE + odeErrorLatents*convergedEvaluations
+}
