@@ -125,3 +125,39 @@ func (b *Basis) rows(label int) ([]float64, error) {
 	}
 	return nil, failf(label, -1, "label %d has no vectors in this basis", label)
 }
+
+var none = Definition{
+	Name: KindNone, Usage: "the whole image, J = 1", One: true,
+	Formula: func(h, w, _ int, _ []int) (*Basis, error) { return None(h, w), nil },
+}
+
+// None returns the basis of one subspace, the whole plane. It panics unless both
+// sizes are positive.
+func None(h, w int) *Basis {
+	if h < 1 || w < 1 {
+		panic("basis: sizes must be positive")
+	}
+	return &Basis{kind: KindNone, h: h, w: w, dims: []int{h * w}}
+}
+
+// Error says why a basis, or a request to one, was refused.
+type Error struct {
+	Label int // class whose vectors are at fault, −1 for a shared basis
+	Row   int // vector within the label, −1 where none is to blame
+	Msg   string
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string {
+	switch {
+	case e.Row < 0:
+		return "basis: " + e.Msg
+	case e.Label < 0:
+		return fmt.Sprintf("basis: vector %d: %s", e.Row, e.Msg)
+	}
+	return fmt.Sprintf("basis: label %d, vector %d: %s", e.Label, e.Row, e.Msg)
+}
+
+func failf(label, row int, format string, args ...any) error {
+	return &Error{Label: label, Row: row, Msg: fmt.Sprintf(format, args...)}
+}

@@ -49,19 +49,9 @@ func NewReference[F float32 | float64](f Features, images iter.Seq[[]F]) (*Refer
 	return r, nil
 }
 
-// Distance returns the squared distance of images to the reference, over the reference's
-// total variance. At least two images are needed; less, and values that are not finite, give
-// NaN.
-func (r *Reference) Distance(images iter.Seq[[]float32]) float64 {
-	s := r.NewSample()
-	for im := range images {
-		s.Add(im)
-	}
-	return r.DistanceOf(s)
-}
-
-// DistanceOf is Distance of the images of a sample, which may be added to after it.
-func (r *Reference) DistanceOf(s *Sample[float32]) float64 {
+// Distance returns the squared distance of a sample to the reference, over the reference's total variance. Images may
+// be added to the sample later. Less than two images, and values that are not finite, give NaN.
+func (r *Reference) Distance(s *Sample[float32]) float64 {
 	if s.moments.N() < 2 {
 		return math.NaN()
 	}

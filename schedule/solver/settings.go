@@ -1,6 +1,11 @@
 package solver
 
-import "github.com/anisoflight/anisoflight/schedule/local"
+import (
+	"fmt"
+	"math"
+
+	"github.com/anisoflight/anisoflight/schedule/local"
+)
 
 // MaxSteps bounds a plan's length.
 const MaxSteps = 100_000
@@ -46,4 +51,188 @@ type Settings struct {
 	// much noise euler and heun replace while they sample, between which noise levels,
 	// and its standard deviation. By default 0, which is no churn, 0, no bound, and 1.
 	SChurn, SMin, SMax, SNoise float64
+}
+
+// Resolve fills in the defaults and computes Steps from NFE, then NFE from Steps: the
+// resolved NFE is what the plan will cost. Resolving twice changes nothing. EDM's
+// noise levels stay 0 where they follow the schedule. Errors are *Error.
+func (s Settings) Resolve() (Settings, error) {
+	orDefault(&s.Solver, "heun")
+	orDefault(&s.SecondPoint, Midpoint)
+	orDefault(&s.Variant, BH2)
+	if s.LowerOrderFinal == nil {
+		yes := true
+		s.LowerOrderFinal = &yes
+	}
+	m, err := MethodNamed(s.Solver)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case s.Order == 0: // settled below: it depends on the number of evaluations
+	case !m.takesOrder():
+		return s, failf("order", "must be left out with solver %s, which has an order of its own", s.Solver)
+	case s.Order < m.LeastOrder || s.Order > m.MostOrder:
+		return s, failf("order", "must lie in %d … %d with solver %s, got %d", m.LeastOrder, m.MostOrder, s.Solver, s.Order)
+	}
+	if s.SecondPoint != Midpoint && s.SecondPoint != Endpoint {
+		return s, failf("second_point", "must be %s or %s, got %q", Midpoint, Endpoint, s.SecondPoint)
+	}
+	if s.AFS && m.ByCoordinate {
+		return s, failf("afs", "must be left out with solver %s, whose first step is exact for a normal law already",
+			s.Solver)
+	}
+	if s.Variant != BH1 && s.Variant != BH2 {
+		return s, failf("variant", "must be %s or %s, got %q", BH1, BH2, s.Variant)
+	}
+	if err := s.resolveWarmup(m); err != nil {
+		return s, err
+	}
+	if err := s.resolveChurn(m); err != nil {
+		return s, err
+	}
+	if s.Grid, err = s.Grid.resolve(); err != nil {
+		return s, err
+	}
+	if s, err = s.count(m); err != nil {
+		return s, err
+	}
+	if s.Order == 0 {
+		s.Order = m.defaultOrder(s.NFE)
+	}
+	return s, nil
+}
+
+// Parts returns the number of parts in which the stages combine on a schedule of J subspaces.
+func (s Settings) Parts(j int) int {
+	if m, err := MethodNamed(s.Solver); err == nil && m.ByCoordinate && s.Statistics != nil {
+		return s.Statistics.Size()
+	}
+	return j
+}
+
+// LowersOrder reports whether resolved settings have order 2 where the solver's default is order 2 for so few
+// evaluations, and 3 for more.
+func (s Settings) LowersOrder() bool {
+	return s.method().lowersOrder && s.Order == 2 && s.NFE < fewEvaluations
+}
+
+// eulerEnd reports whether the last step of resolved settings is an Euler step.
+func (s Settings) eulerEnd() bool {
+	switch s.Grid.Kind {
+	case GridSchedule, GridGeodesic:
+		m := s.method()
+		return m.endsInEuler != nil && m.endsInEuler(s)
+	case GridEDM, GridLogSNR, GridTable:
+		return true
+	case GridPolynomial:
+		return false
+	}
+	return s.Grid.endsAtZero()
+}
+
+// count settles Steps and NFE.
+func (s Settings) count(m Method) (Settings, error) {
+	cost := func(n int) int { return m.cost(n, s.eulerEnd(), s.AFS) }
+	given, nfe := s.Steps, s.NFE
+	switch n := s.Grid.intervals(); {
+	case s.Steps < 0:
+		return s, failf("steps", "must be at least 1, got %d", s.Steps)
+	case s.NFE < 0:
+		return s, failf("nfe", "must be at least 1, got %d", s.NFE)
+	case n > 0 && given > 0 && given != n:
+		return s, failf("steps", "must be left out or be the %d steps of the explicit grid, got %d", n, given)
+	case n > 0:
+		s.Steps = n
+	case given == 0 && s.NFE == 0:
+		return s, failf("steps", "or nfe must be given")
+	case given == 0:
+		// A step costs at least one evaluation, and afs saves one of them all.
+		s.Steps = min(s.NFE+1, MaxSteps+1)
+		for s.Steps > 0 && cost(s.Steps) > s.NFE {
+			s.Steps--
+		}
+		if s.Steps < 1 || cost(s.Steps) < 1 {
+			return s, failf("nfe", "must be at least %d, one step of %s on this grid, got %d", cost(1), s.Solver, s.NFE)
+		}
+		s.NFE = 0
+	}
+	switch {
+	case s.Steps > MaxSteps && given == 0 && s.Grid.intervals() == 0:
+		return s, &Error{Field: "nfe", Msg: fmt.Sprintf("must be at most what %d steps of %s take, got %d", MaxSteps,
+			s.Solver, nfe), TooLarge: true}
+	case s.Steps > MaxSteps:
+		return s, &Error{Field: "steps", Msg: fmt.Sprintf("must be at most %d, got %d", MaxSteps, s.Steps), TooLarge: true}
+	}
+	total := cost(s.Steps)
+	if s.NFE > 0 && s.NFE != total {
+		if s.Grid.intervals() > 0 {
+			return s, failf("nfe", "must be left out or be the %d evaluations of the explicit grid, got %d", total, s.NFE)
+		}
+		return s, failf("nfe", "must be left out or be the %d evaluations of %d steps, got %d", total, s.Steps, s.NFE)
+	}
+	if total < 1 {
+		return s, failf("afs", "must leave something to evaluate; take more steps or leave it out")
+	}
+	s.NFE = total
+	return s, nil
+}
+
+// resolveWarmup checks the name and that there is a first step to replace.
+func (s *Settings) resolveWarmup(m Method) error {
+	orDefault(&s.Warmup, WarmupEuler)
+	switch {
+	case s.Warmup != WarmupEuler && s.Warmup != WarmupHeun:
+		return failf("warmup", "must be %s or %s, got %q", WarmupEuler, WarmupHeun, s.Warmup)
+	case s.Warmup == WarmupHeun && !m.starts(s.Order):
+		return failf("warmup", "must be left out with %s of this order, which starts as it goes on", s.Solver)
+	}
+	return nil
+}
+
+// resolveChurn checks EDM's numbers and fills in S_noise.
+func (s *Settings) resolveChurn(m Method) error {
+	for _, v := range []struct {
+		field string
+		value float64
+	}{{"S_churn", s.SChurn}, {"S_min", s.SMin}, {"S_max", s.SMax}, {"S_noise", s.SNoise}} {
+		if !(v.value >= 0) || math.IsInf(v.value, 1) {
+			return failf(v.field, "must be finite and at least 0, got %v", v.value)
+		}
+	}
+	if s.SNoise == 0 {
+		s.SNoise = 1
+	}
+	switch {
+	case s.SChurn > 0 && !m.Churns:
+		return failf("S_churn", "must be 0 with solver %s, whose past evaluations fresh noise makes stale; choose %s",
+			s.Solver, alternatives(NamesOf(func(m Method) bool { return m.Churns })))
+	case s.SMax > 0 && s.SMin > s.SMax:
+		return failf("S_min", "must not be above S_max %v, got %v", s.SMax, s.SMin)
+	}
+	return nil
+}
+
+// Error reports which field of the settings is wrong.
+type Error struct {
+	Field    string // wire name of the field: solver, order, grid, steps, nfe, …
+	Msg      string // goes on after the field's name: "must be at least 1, got 0"
+	TooLarge bool   // a well-formed number beyond what can be served
+	cause    error
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string { return e.Field + " " + e.Msg }
+
+// Unwrap returns what lies behind the error, such as schedule.ErrNoEnergy, or nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+func failf(field, format string, args ...any) *Error {
+	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
+}
+
+func orDefault(s *string, v string) {
+	if *s == "" {
+		*s = v
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/solver/solvertest"
+	"github.com/anisoflight/anisoflight/schedule/internal/solvertest"
 )
 
 // The laboratory of these tests: a state of J subspaces, a flow in closed form, and

@@ -322,10 +322,10 @@ func TestRootTendsToTheStandardStart(t *testing.T) {
 	}
 }
 
-// Along gives the variances in the law's own axes, and refuses axes that it correlates.
-func TestAlong(t *testing.T) {
+// OnAxes gives the variances in the law's own axes, and refuses axes that it correlates.
+func TestOnAxes(t *testing.T) {
 	l := measure(t, Settings{}).Law(Shared)
-	mean, variance, ok := l.Along(l.Axes)
+	mean, variance, ok := l.OnAxes(l.Axes)
 	if !ok {
 		t.Fatal("a law correlates its own axes")
 	}
@@ -336,13 +336,13 @@ func TestAlong(t *testing.T) {
 			t.Fatalf("direction %d: %v ± %v, want %v ± %v", i, mean[i], variance[i], want[i], l.Variance[i])
 		}
 	}
-	if _, _, ok := l.Along(nil); ok {
+	if _, _, ok := l.OnAxes(nil); ok {
 		t.Error("channels that correlate are called uncorrelated")
 	}
-	if _, _, ok := measure(t, Settings{Covariance: None}).Law(0).Along(l.Axes); !ok {
+	if _, _, ok := measure(t, Settings{Covariance: None}).Law(0).OnAxes(l.Axes); !ok {
 		t.Error("one variance for all has no axes that it correlates")
 	}
-	if _, _, ok := measure(t, Settings{Covariance: Full}).Law(0).Along(l.Axes); ok {
+	if _, _, ok := measure(t, Settings{Covariance: Full}).Law(0).OnAxes(l.Axes); ok {
 		t.Error("the whole covariance is called diagonal")
 	}
 }

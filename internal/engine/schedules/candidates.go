@@ -249,6 +249,6 @@ func (f *fewStepSearch) draw(ctx context.Context, c *candidate, n int) error {
 		}
 	}
 	c.Samples += n
-	c.Frequencies, c.Edges = f.references[0].DistanceOf(c.samples[0]), f.references[1].DistanceOf(c.samples[1])
+	c.Frequencies, c.Edges = f.references[0].Distance(c.samples[0]), f.references[1].Distance(c.samples[1])
 	return nil
 }

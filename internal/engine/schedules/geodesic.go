@@ -65,7 +65,7 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	}
 	made := withPaths(named, named.Schedule)
 	if len(req.SigmaMax) > 0 {
-		if made.parts.Schedule, err = named.Until(req.SigmaMax); err != nil {
+		if made.parts.Schedule, err = named.Truncated(req.SigmaMax); err != nil {
 			return nil, api.Errorf(api.BadRequest, "%w", err)
 		}
 	}

@@ -63,7 +63,7 @@ func groupOf(band []Direction) group {
 	}
 	out := group{Direction{Mean: math.Sqrt(mean), Variance: variance / n}, n}
 	if band[0].Start != nil {
-		out.Start = &Along{Mean: along / math.Sqrt(max(mean, math.SmallestNonzeroFloat64)), Variance: starts / n}
+		out.Start = &StartLaw{Mean: along / math.Sqrt(max(mean, math.SmallestNonzeroFloat64)), Variance: starts / n}
 	}
 	return out
 }

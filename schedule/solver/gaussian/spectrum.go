@@ -1,7 +1,11 @@
 package gaussian
 
 import (
+	"fmt"
+	"iter"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -13,12 +17,12 @@ type Direction struct {
 	Variance float64
 	// Start is the law of the states at which sampling starts, less the noise; nil where it
 	// starts from noise alone. See Spectrum.From.
-	Start *Along
+	Start *StartLaw
 }
 
-// Along is a start's mean and variance along a direction: with noise of variance g,
+// StartLaw is a start's mean and variance along a direction: with noise of variance g,
 // x_T = Mean + √(Variance + g) ξ.
-type Along struct{ Mean, Variance float64 }
+type StartLaw struct{ Mean, Variance float64 }
 
 // Spectrum is a normal law of H×W images of C channels: independent in the H·W
 // frequencies of the orthonormal DCT-II and, at each frequency, in C orthogonal
@@ -45,7 +49,7 @@ func (s *Spectrum) From(l *start.Law) (*Spectrum, error) {
 		return nil, failf("start", "must be made for the data's images of %d×%d×%d, got %d×%d×%d", s.H, s.W, s.C, l.H, l.W,
 			l.C)
 	}
-	mean, variance, ok := l.Along(s.Axes)
+	mean, variance, ok := l.OnAxes(s.Axes)
 	if !ok {
 		return nil, failf("start", "must be diagonal where the data's Gaussian is, in the DCT with the data's own axes of "+
 			"the channels; make one of the same data with covariance dct")
@@ -53,7 +57,7 @@ func (s *Spectrum) From(l *start.Law) (*Spectrum, error) {
 	out := *s
 	out.Directions = slices.Clone(s.Directions)
 	for i := range out.Directions {
-		out.Directions[i].Start = &Along{Mean: mean[i], Variance: variance[i]}
+		out.Directions[i].Start = &StartLaw{Mean: mean[i], Variance: variance[i]}
 	}
 	return &out, nil
 }
@@ -82,4 +86,77 @@ func (s *Spectrum) Bands(b *basis.Basis) ([][]Direction, error) {
 		out[j] = append(out[j], s.Directions[f*s.C:(f+1)*s.C]...)
 	}
 	return out, nil
+}
+
+// Measure returns the spectrum of images [H, W, C], rows first, in one pass. Moments
+// are those of the images themselves (divided by their number). No images, images of
+// another size and values that are not finite are an *Error.
+func Measure[F float32 | float64](h, w, c int, images iter.Seq[[]F]) (*Spectrum, error) {
+	if h < 1 || w < 1 || c < 1 {
+		return nil, failf("dataset", "must hold images of positive sizes, got %d×%d pixels in %d channels", h, w, c)
+	}
+	m, row := basis.NewFrequencyMoments(h, w, c), make([]float64, h*w*c)
+	for im := range images {
+		if len(im) != len(row) {
+			return nil, failf("dataset", "must hold images of %d×%d×%d = %d values, got %d in image %d", h, w, c, len(row),
+				len(im), m.N())
+		}
+		for i, v := range im {
+			row[i] = float64(v)
+		}
+		if m.Add(row); !m.Finite() {
+			return nil, failf("dataset", "must hold finite values, got another in image %d", m.N())
+		}
+	}
+	if m.N() == 0 {
+		return nil, failf("dataset", "must hold at least one image, got none")
+	}
+	return spectrum(m, h, w, c)
+}
+
+// spectrum turns the channels of each frequency to the axes of their covariance, each
+// axis to the side of the mean.
+func spectrum(m *basis.FrequencyMoments, h, w, c int) (*Spectrum, error) {
+	s := &Spectrum{H: h, W: w, C: c, Directions: make([]Direction, h*w*c), Axes: make([]float64, h*w*c*c)}
+	means := m.Mean()
+	cov := mat.NewSymDense(c, nil)
+	var eigen mat.EigenSym
+	var axes mat.Dense
+	for f := range h * w {
+		m.Covariance(f, cov)
+		if !eigen.Factorize(cov, true) {
+			return nil, failf("dataset",
+				"must have covariances with eigenvalues, got none for the channels at frequency (%d, %d)", f/w, f%w)
+		}
+		eigen.VectorsTo(&axes)
+		values := eigen.Values(nil) // increasing
+		for k := range c {
+			var mean float64
+			for a := range c {
+				mean += axes.At(a, c-1-k) * means[f*c+a]
+			}
+			side := 1.0
+			if mean < 0 {
+				side = -1
+			}
+			for a := range c {
+				s.Axes[(f*c+k)*c+a] = side * axes.At(a, c-1-k)
+			}
+			s.Directions[f*c+k] = Direction{Mean: side * mean, Variance: max(0, values[c-1-k])}
+		}
+	}
+	return s, nil
+}
+
+// Error reports why data, a basis or settings were refused.
+type Error struct {
+	Field string // dataset, basis, grid, t, …
+	Msg   string // what is wrong and what to do
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string { return "gaussian: " + e.Field + " " + e.Msg }
+
+func failf(field, format string, args ...any) error {
+	return &Error{Field: field, Msg: fmt.Sprintf(format, args...)}
 }

@@ -26,7 +26,7 @@ func TestUntil(t *testing.T) {
 		sigma []float64
 		T     float64
 	}{{[]float64{5}, 25}, {[]float64{8, 2}, 16}, {[]float64{20, 20}, 400}, {[]float64{20}, 400}} {
-		cut, err := s.Until(q.sigma)
+		cut, err := s.Truncated(q.sigma)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestUntil(t *testing.T) {
 		{[]float64{21}, "between the noise levels"},
 		{[]float64{1e-4}, "between the noise levels"},
 	} {
-		if _, err := s.Until(q.sigma); err == nil || !strings.Contains(err.Error(), q.want) {
+		if _, err := s.Truncated(q.sigma); err == nil || !strings.Contains(err.Error(), q.want) {
 			t.Errorf("%v: error %v, want %q", q.sigma, err, q.want)
 		}
 	}
