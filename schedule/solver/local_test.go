@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/internal/solvertest"
+	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // normalStatistics are those of a denoiser for a row of values of these variances.

@@ -52,9 +52,8 @@ func TestEverySolverHasAnOrder(t *testing.T) {
 	}
 }
 
-// slope returns the fitted order of convergence of a solver with its plans passed
-// through change.
-func slope(t *testing.T, flow flowFunc, s Settings, warm int, change func(*Plan)) float64 {
+// slope returns the fitted order of convergence of a solver.
+func slope(t *testing.T, flow flowFunc, s Settings, warm int) float64 {
 	t.Helper()
 	sch, xi := smooth(t), noise(7, 2)
 	no := false
@@ -63,7 +62,6 @@ func slope(t *testing.T, flow flowFunc, s Settings, warm int, change func(*Plan)
 	for _, n := range []int{60, 90, 135, 200} {
 		s.Steps = n
 		p := plan(t, s, sch)
-		change(p)
 		start := xi.clone()
 		for j := range start {
 			for k := range start[j] {
@@ -101,38 +99,12 @@ func TestOrderOfConvergence(t *testing.T) {
 	for _, c := range orderCases() {
 		t.Run(c.name, func(t *testing.T) {
 			for law, flow := range map[string]flowFunc{"Gaussian": gaussian(7, 2), "mixture": mixture(2)} {
-				got := slope(t, flow, c.settings, c.warm, func(*Plan) {})
+				got := slope(t, flow, c.settings, c.warm)
 				t.Logf("%s: order %.3f", law, got)
 				if math.Abs(got-c.want) > 0.15 {
 					t.Errorf("%s: order %.3f, want %v", law, got, c.want)
 				}
 			}
 		})
-	}
-}
-
-// A coefficient that is off by one per cent must not pass for a method of its order.
-func TestOrderSeesAChangedCoefficient(t *testing.T) {
-	for _, c := range orderCases() {
-		for _, part := range []string{"alpha", "newest", "oldest"} {
-			t.Run(fmt.Sprint(c.name, " ", part), func(t *testing.T) {
-				got := slope(t, gaussian(7, 2), c.settings, c.warm, func(p *Plan) {
-					for _, st := range p.Stages {
-						b := st.Beta[1]
-						switch part {
-						case "alpha":
-							st.Alpha[1] *= 1.01
-						case "newest":
-							b[0] *= 1.01
-						case "oldest":
-							b[len(b)-1] *= 1.01
-						}
-					}
-				})
-				if math.Abs(got-c.want) <= 0.15 {
-					t.Errorf("order %.3f in spite of the change", got)
-				}
-			})
-		}
 	}
 }
