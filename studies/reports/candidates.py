@@ -78,20 +78,14 @@ def candidates(bench: Workbench, solvers: Sequence[str]) -> list[Candidate]:
     return found
 
 
-def nodes(
-    bench: Workbench, label: str, family: Mapping[str, Any] = MappingProxyType({}), *, refined: bool = False
-) -> Candidate:
+def nodes(bench: Workbench, label: str, family: Mapping[str, Any] = MappingProxyType({})) -> Candidate:
     """A solver on its own nodes, one set for every number of evaluations."""
     count = len(family["cuts"]) + 1 if "cuts" in family else 1 + bool(family)
-    schedule = f"Gaussian J = {count}" + (", refined" if refined else "")
-
-    refine = {"latents": bench.effort.latents, "iterations": bench.effort.iterations} if refined else None
+    schedule = f"Gaussian J = {count}"
 
     def sampler(nfe: int) -> Sampler:
         options = SOLVERS[label]
-        name = schedules.nodes(
-            bench.client, bench.problem, options["solver"], nfe, family, refine=refine, kept=bench.cells.kept
-        )
+        name = schedules.nodes(bench.client, bench.problem, options["solver"], nfe, family, kept=bench.cells.kept)
         path = name if family else ISOTROPIC
         return Sampler(f"{label}, nodes, {schedule}", bench.problem.name, {**options, "schedule": name}, path)
 

@@ -90,15 +90,10 @@ class Network:
         options = {"model": self.name, "kimg": self._size.effort.learn, "seed": self.seed}
         return schedules.learned(self.client, self.problem, name, family, **options)
 
-    def nodes(self, solver: str, nfe: int, *, refined: bool) -> str:
-        """Nodes chosen on the data's own Gaussian, and moved on with this network where refined: one list for a plain
-        network, else one for each of two bands.
-        """
-        effort = self._size.effort
-        refine = {"latents": effort.latents, "iterations": effort.iterations} if refined else None
-        options = {"refine": refine, "model": self.name}
+    def nodes(self, solver: str, nfe: int) -> str:
+        """Nodes chosen on the data's own Gaussian: one list for a plain network, else one for each of two bands."""
         family = {} if self.kind == PLAIN else self._bands()
-        return schedules.nodes(self.client, self.problem, solver, nfe, family, **options)
+        return schedules.nodes(self.client, self.problem, solver, nfe, family)
 
     def few(self, nfe: int) -> str:
         """What the server finds for so few evaluations: its start, its levels and its solver."""
@@ -133,12 +128,12 @@ def _edm(label: str, grid: str) -> dict[str, Any]:
     return {**SOLVERS[label], "grid": grid, "schedule": "edm"}
 
 
-def _on_nodes(kind: str, label: str, *, refined: bool) -> Arm:
+def _on_nodes(kind: str, label: str) -> Arm:
     def options(network: Network, nfe: int) -> dict[str, Any]:
-        return {**SOLVERS[label], "schedule": network.nodes(SOLVERS[label]["solver"], nfe, refined=refined)}
+        return {**SOLVERS[label], "schedule": network.nodes(SOLVERS[label]["solver"], nfe)}
 
     paths = 1 if kind == PLAIN else 2
-    return Arm(kind, f"{label}, nodes J = {paths}" + (", refined" if refined else ""), options)
+    return Arm(kind, f"{label}, nodes J = {paths}", options)
 
 
 def _local(order: int, *, corrector: bool = False, matched: float | None = None) -> Arm:
@@ -211,10 +206,9 @@ ARMS = (
         for sigma in (None, 20, 10)
         for isotropic in (False, True)
     ),
-    _on_nodes(PLAIN, "2M", refined=True),
     Arm(ANISOTROPIC, BASELINE, lambda _network, _nfe: _edm("iPNDM-4", "polynomial")),
     Arm(ANISOTROPIC, "AB3, learned J = 2", lambda network, _nfe: {**SOLVERS["AB3"], "schedule": network.learned()}),
-    *(_on_nodes(ANISOTROPIC, label, refined=refined) for refined in (False, True) for label in ("UniPC-3", "2M")),
+    *(_on_nodes(ANISOTROPIC, label) for label in ("UniPC-3", "2M")),
 )
 """Every sampler takes exactly the evaluations of its column; Heun's endpoint form takes odd numbers."""
 
@@ -279,7 +273,7 @@ def measure(
             if (cells.kept or not asked) and f"{problem.name}-{kind}-{seed}" not in client.models().index:
                 continue
             network = Network(client, problem, split, kind, seed, size)
-            jobs = [(arm, nfe) for arm in arms if arm.kind == kind for nfe in size.nfes if fits(arm, nfe)]
+            jobs = [(arm, nfe) for arm in arms if arm.kind == kind for nfe in size.nfes]
             for arm, nfe in tqdm(jobs, desc=network.name, unit="row"):
                 wanted = chosen.seed(seed) and chosen.sampler(arm.title) and chosen.nfe(nfe)
                 if found := judge.distances(network, arm, nfe, wanted=wanted):
@@ -287,11 +281,6 @@ def measure(
             if found := energy(network, split, cells, size, wanted=chosen.everything and arms is ARMS):
                 energies.append({"network": kind, "seed": seed, **found})
     return fairpage.Measured(pd.DataFrame(rows), pd.DataFrame(energies))
-
-
-def fits(arm: Arm, nfe: int) -> bool:
-    """Whether a sampler can take exactly that many evaluations: refined nodes are dear, and made for 5 alone."""
-    return nfe == 5 or "refined" not in arm.name
 
 
 def energy(network: Network, split: Data, cells: Cells, size: Size, *, wanted: bool = True) -> dict[str, float]:

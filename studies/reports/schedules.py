@@ -113,22 +113,15 @@ def nodes(
     nfe: int,
     family: Mapping[str, Any],
     *,
-    model: str | None = None,
-    refine: Mapping[str, Any] | None = None,
     tag: str = "",
     kept: bool = False,
 ) -> str:
-    """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training);
-    with refine they are moved on to where the solver errs less on a model, the problem's network unless another is
-    named. tag ends the name. If kept, only the name is told.
+    """The noise levels that suit a solver of nfe evaluations on the data's own Gaussian (no network, no training). tag
+    ends the name. If kept, only the name is told.
     """
     subspaces = "-".join(str(n) for n in family.get("cuts", [family.get("k", "none")]))
-    model = model or problem.name
-    owner, end = (model, "-refined") if refine else (problem.name, "")
-    name = f"{owner}-nodes-{solver}-{nfe}-{subspaces}{end}{tag}"
+    name = f"{problem.name}-nodes-{solver}-{nfe}-{subspaces}{tag}"
     if not kept and name not in client.schedules().index:
         options = {"dataset": problem.name, "solver": solver, "nfe": nfe, "T": problem.T, **family}
-        if refine:
-            options["refine"] = {"model": model, **refine}
         client.make_schedule(name, "gaussian", progress=False, **options)
     return name

@@ -122,13 +122,9 @@ def measure(
 
 
 def finalists(bench: Workbench) -> list[Candidate]:
-    """Solver-aware nodes with J = 2, and refined on the network with J = 1 and J = 2."""
+    """Solver-aware nodes with J = 2."""
     split = {"basis": "dct", "k": bench.problem.k}
-    found = []
-    for label in ("2M", "AB3", "UniPC-3"):
-        found.append(nodes(bench, label, split))
-        found += [nodes(bench, label, family, refined=True) for family in ({}, split)]
-    return found
+    return [nodes(bench, label, split) for label in ("2M", "AB3", "UniPC-3")]
 
 
 def winners(judged: Sequence[Candidate], few: pd.DataFrame) -> pd.DataFrame:

@@ -30,16 +30,14 @@ ISOTROPIC = "isotropic"
 class Effort:
     """How much goes into what is compared.
 
-    Latents of the ODE error, thousand images that a schedule is learned for, latents and iterations of refined nodes.
+    Latents of the ODE error, and thousand images that a schedule is learned for.
     """
 
     probes: int = 256
     learn: float = 12.8
-    latents: int = 64
-    iterations: int = 4
 
 
-FULL, SLIGHT = Effort(), Effort(probes=8, learn=0.128, latents=4, iterations=1)
+FULL, SLIGHT = Effort(), Effort(probes=8, learn=0.128)
 
 
 class Workbench:
