@@ -134,8 +134,8 @@ func (d *Density) length(from, to float64) float64 { return d.moment(0.5, 0, fro
 func (d *Density) travel(from, length float64) float64 {
 	for l := from; ; {
 		p, logf, end := d.piece(l)
-		here := d.length(l, end)
-		if math.IsInf(end, 1) || here >= length {
+		pieceLength := d.length(l, end)
+		if math.IsInf(end, 1) || pieceLength >= length {
 			// length = √F_a g_a (e^{qΔ} − 1)/q, solved for Δ.
 			q, unit := 0.5*p+1, length/math.Exp(0.5*logf+l)
 			if q == 0 {
@@ -143,7 +143,7 @@ func (d *Density) travel(from, length float64) float64 {
 			}
 			return l + math.Log1p(q*unit)/q
 		}
-		length -= here
+		length -= pieceLength
 		l = end
 	}
 }

@@ -104,19 +104,19 @@ func (s *Schedule) GeodesicTimes(row, n int) ([]float64, error) {
 //
 //	θ = n θ̂ − (n−1) θ̄,   s² = (n−1)/n Σ_i (θ̂_i − θ̄)²,
 //
-// θ̂ = of(−1) being the estimate from all parts, θ̂_i = of(i) that without part i, and θ̄
+// θ̂ = estimate(−1) being the estimate from all parts, θ̂_i = estimate(i) that without part i, and θ̄
 // the mean of the θ̂_i. A root of a noisy mean, as in ∫√F dg, is too small by such a
 // bias, and the sum of roots over subspaces by more than the root of the sum. One part
 // tells nothing of either: θ̂ and no error.
-func Jackknife(n int, of func(without int) float64) (value, stderr float64) {
-	all := of(-1)
+func Jackknife(n int, estimate func(without int) float64) (value, stderr float64) {
+	all := estimate(-1)
 	if n < 2 {
 		return all, 0
 	}
 	without := make([]float64, n)
 	var mean float64
 	for i := range without {
-		without[i] = of(i)
+		without[i] = estimate(i)
 		mean += without[i] / float64(n)
 	}
 	var squares float64

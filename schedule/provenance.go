@@ -66,9 +66,9 @@ type Sampler struct {
 }
 
 // WithSampler returns the schedule with the sampler that it was made for.
-func (s *Schedule) WithSampler(of Sampler) *Schedule {
+func (s *Schedule) WithSampler(sampler Sampler) *Schedule {
 	c := *s
-	c.sampler = &of
+	c.sampler = &sampler
 	return &c
 }
 
@@ -77,6 +77,6 @@ func (s *Schedule) Sampler() *Sampler {
 	if s.sampler == nil {
 		return nil
 	}
-	of := *s.sampler
-	return &of
+	c := *s.sampler
+	return &c
 }

@@ -16,8 +16,8 @@ type Features struct {
 	// Unbounded takes values as they are; else they are clamped to [−1, 1] first, as images are.
 	Unbounded bool
 
-	size int
-	of   func(x, dst []float64)
+	size    int
+	measure func(x, dst []float64)
 }
 
 // Frequencies are the coefficients u, v < 8 of the orthonormal DCT-II in each channel.
@@ -25,7 +25,7 @@ func Frequencies(h, w, c int) Features {
 	nu, nv := min(h, side), min(w, side)
 	t := basis.NewFrequencies(h, w, c, nil)
 	y := make([]float64, h*w*c)
-	return Features{Name: "frequencies", Dims: nu * nv * c, size: h * w * c, of: func(x, dst []float64) {
+	return Features{Name: "frequencies", Dims: nu * nv * c, size: h * w * c, measure: func(x, dst []float64) {
 		t.Forward(y, x)
 		for u := range nu {
 			copy(dst[u*nv*c:(u+1)*nv*c], y[u*w*c:])
@@ -37,7 +37,7 @@ func Frequencies(h, w, c int) Features {
 // absolute differences between a pixel and the next, down and across.
 func Edges(h, w, c int) Features {
 	nu, nv := min(h, side), min(w, side)
-	return Features{Name: "edges", Dims: 2 * nu * nv, size: h * w * c, of: func(x, dst []float64) {
+	return Features{Name: "edges", Dims: 2 * nu * nv, size: h * w * c, measure: func(x, dst []float64) {
 		clear(dst)
 		for y := range h {
 			for k := range w {

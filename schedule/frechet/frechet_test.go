@@ -74,7 +74,7 @@ func TestEdges(t *testing.T) {
 	for i := range x {
 		x[i] = 0.3
 	}
-	f.of(x, y)
+	f.measure(x, y)
 	if slices.Max(y) != 0 {
 		t.Errorf("a flat image has edges %v", y)
 	}
@@ -83,7 +83,7 @@ func TestEdges(t *testing.T) {
 			x[row*16+k] = 0.8
 		}
 	}
-	f.of(x, y)
+	f.measure(x, y)
 	for i, v := range y { // each cell has 2×2 pixels, one of each row borders the step
 		want := 0.0
 		if i >= 64 && i%8 == 3 {

@@ -100,6 +100,6 @@ func (s *Sample[F]) Add(im []F) {
 			s.x[i] = min(max(s.x[i], -1), 1)
 		}
 	}
-	s.features.of(s.x, s.y)
+	s.features.measure(s.x, s.y)
 	s.moments.Add(s.y)
 }

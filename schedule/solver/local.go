@@ -156,14 +156,14 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 		nodes = append(nodes, math.Log(s0/l.u[i-k])/length)
 	}
 	decay := math.Sqrt((variance + s1*s1) / (variance + s0*s0))
-	held := (s0 - s1) * (s0 + s1) / (variance + s0*s0) / (1 + decay) // 1 − v′/v, the integral of 1
+	total := (s0 - s1) * (s0 + s1) / (variance + s0*s0) / (1 + decay) // 1 − v′/v, the integral of 1
 	w := make([]float64, len(nodes))
 	for k, at := range nodes {
 		switch {
 		case k == origin:
 			continue
 		case len(nodes) == 2:
-			w[k] = held / (2 * at)
+			w[k] = total / (2 * at)
 		default:
 			end := math.Sqrt(variance + s1*s1)
 			w[k] = gauss16.panels(0, 1, 1/length, func(t float64) float64 {
@@ -173,7 +173,7 @@ func (l localGaussian) step(i int, variance float64, corrected bool) localStep {
 		}
 		w[origin] -= w[k]
 	}
-	w[origin] += held
+	w[origin] += total
 	return localStep{variance: variance, decay: decay, weights: w}
 }
 

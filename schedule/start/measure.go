@@ -129,17 +129,17 @@ func (e *estimator) laws() (map[int]*Law, error) {
 	}
 	within := make(covariances, len(total)) // Σ_w, the classes' mean covariance
 	for _, label := range labels {
-		_, own := e.moments(e.classes[label])
-		within.add(own, float64(e.classes[label].images())/float64(all.images()))
+		_, class := e.moments(e.classes[label])
+		within.add(class, float64(e.classes[label].images())/float64(all.images()))
 	}
 	for _, label := range labels {
 		if label == Shared {
 			continue
 		}
 		n := e.classes[label].images()
-		mean, own := e.moments(e.classes[label])
-		shrunk := make(covariances, len(own))
-		shrunk.add(own, float64(n)/(float64(n)+e.set.Shrinkage))
+		mean, class := e.moments(e.classes[label])
+		shrunk := make(covariances, len(class))
+		shrunk.add(class, float64(n)/(float64(n)+e.set.Shrinkage))
 		shrunk.add(within, e.set.Shrinkage/(float64(n)+e.set.Shrinkage))
 		if out[label], err = e.law(mean, shrunk, n); err != nil {
 			return nil, err

@@ -122,14 +122,14 @@ func (r *Root) Draw(dst, xi []float64) {
 		r.frequencies.Inverse(dst, dst)
 	case r.low:
 		d := len(dst)
-		along := make([]float64, len(r.factor))
-		for k := range along {
-			along[k] = (r.factor[k] - r.rest) * dot(r.law.Vectors[k*d:(k+1)*d], xi)
+		components := make([]float64, len(r.factor))
+		for k := range components {
+			components[k] = (r.factor[k] - r.rest) * dot(r.law.Vectors[k*d:(k+1)*d], xi)
 		}
 		for i, v := range xi {
 			dst[i] = r.rest * v
 		}
-		for k, a := range along {
+		for k, a := range components {
 			for i, v := range r.law.Vectors[k*d : (k+1)*d] {
 				dst[i] += a * v
 			}

@@ -69,24 +69,25 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 	if err != nil {
 		return nil, err
 	}
-	on, err := m.Plain()
+	isotropic, err := m.Plain()
 	if err != nil {
 		return nil, err
 	}
-	by, err := guides.New(k.Catalog, req.Guided, m, on.Basis())
+	guide, err := guides.New(k.Catalog, req.Guided, m, isotropic.Basis())
 	if err != nil {
 		return nil, err
 	}
-	release, err := by.Hold(m)
+	release, err := guide.Hold(m)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := checkMemory(req.Samples, on, 1, maxSampleNumbers); err != nil {
+	if err := checkMemory(req.Samples, isotropic, 1, maxSampleNumbers); err != nil {
 		return nil, err
 	}
 	f := &fewStepSearch{
-		maker: k, req: req, model: m, network: batch.Network{On: on, Weights: m.Weights()}, data: d, guide: by.Held(),
+		maker: k, req: req, model: m, network: batch.Network{On: isotropic, Weights: m.Weights()}, data: d,
+		guide: guide.Held(),
 	}
 	f.work = work{report: api.Sparsely(progress), total: f.allWork()}
 	if err := f.measureImages(ctx); err != nil {
@@ -148,9 +149,9 @@ func (f *fewStepSearch) measureImages(ctx context.Context) (err error) {
 // featureReader returns the reader that takes the moments of features into *to.
 func (f *fewStepSearch) featureReader(to **frechet.Reference, features func(h, w, c int) frechet.Features) reader {
 	return lawReader(to, f.data, -1, func(h, w, c int, all iter.Seq[[]float32]) (*frechet.Reference, error) {
-		of := features(h, w, c)
-		of.Unbounded = f.data.Normalization() != nil
-		r, err := frechet.NewReference(of, all)
+		set := features(h, w, c)
+		set.Unbounded = f.data.Normalization() != nil
+		r, err := frechet.NewReference(set, all)
 		if err != nil {
 			err = api.Errorf(api.BadRequest, "The data set %q cannot be compared with samples: %w", f.req.Dataset, err)
 		}

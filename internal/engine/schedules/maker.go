@@ -26,11 +26,11 @@ type Maker struct {
 
 // Make makes a schedule and stores it.
 func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
-	as := req.Of.Stored()
-	if err := k.Catalog.FreeSchedule(as.Name, as.Replace); err != nil { // before the work; storeSchedule asks again
+	target := req.Of.Stored()
+	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil { // before the work; storeSchedule asks again
 		return nil, err
 	}
-	from, err := k.origin(req.Of)
+	origin, err := k.origin(req.Of)
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +54,20 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	if err != nil {
 		return nil, err
 	}
-	if from.EnergyBefore, from.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
+	if origin.EnergyBefore, origin.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
 		return nil, err
 	}
 	if made.few != nil {
-		if from.Few, err = json.Marshal(made.few); err != nil {
+		if origin.Few, err = json.Marshal(made.few); err != nil {
 			return nil, err
 		}
 	}
-	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, from)
-	stored, err := catalog.NewSchedule(as.Name, made.parts)
+	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, origin)
+	stored, err := catalog.NewSchedule(target.Name, made.parts)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.Catalog.StoreSchedule(stored, as.Replace); err != nil {
+	if err := k.Catalog.StoreSchedule(stored, target.Replace); err != nil {
 		return nil, err
 	}
 	info := catalog.DescribeSchedule("schedule", stored)

@@ -72,12 +72,12 @@ func gain(s *schedule.Schedule) (before, after *schedule.Estimate, err error) {
 	edm := theta.Path(s.T(), s.At(0, 0).G0())
 	before, after = &schedule.Estimate{}, &schedule.Estimate{}
 	for r, f := range densities {
-		own := make([]*schedule.Path, s.J())
-		for j := range own {
-			own[j] = s.At(r, j)
+		paths := make([]*schedule.Path, s.J())
+		for j := range paths {
+			paths[j] = s.At(r, j)
 		}
 		add(before, slices.Repeat([]*schedule.Path{edm}, s.J()), f, s.Rows())
-		add(after, own, f, s.Rows())
+		add(after, paths, f, s.Rows())
 	}
 	return before, after, nil
 }

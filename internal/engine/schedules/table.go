@@ -63,17 +63,17 @@ func gridOf(req api.EvaluateSchedule, s *schedule.Schedule, labels []int32) (poi
 		times, err := timesOf(req, s.T())
 		return points{func(int, int) []float64 { return times }, int64(len(labels)) * int64(s.J()) * int64(len(times))}, err
 	}
-	own := points{times: func(row, j int) []float64 { tau, _ := s.At(row, j).Knots(); return tau }}
+	knots := points{times: func(row, j int) []float64 { tau, _ := s.At(row, j).Knots(); return tau }}
 	for _, label := range labels {
 		row, err := s.Row(int(label))
 		if err != nil {
-			return own, err
+			return knots, err
 		}
 		for j := range s.J() {
-			own.size += int64(len(own.times(row, j)))
+			knots.size += int64(len(knots.times(row, j)))
 		}
 	}
-	return own, nil
+	return knots, nil
 }
 
 // timesOf lists the times asked for, in order.

@@ -180,17 +180,17 @@ func (s *search) best(band []group, more ...[]float64) (theta []float64, sum flo
 
 // together returns the parameters of all subspaces, tied.
 func (s *search) together(groups [][]group, shared []float64) []float64 {
-	var own, same []float64
+	var separate, repeated []float64
 	var sum float64
 	for _, band := range groups {
 		theta, got := s.best(band, shared)
-		own, same = append(own, theta...), append(same, shared...)
+		separate, repeated = append(separate, theta...), append(repeated, shared...)
 		sum += got
 	}
 	o := s.objective
 	o.bands, o.tie = groups, s.tie*sum
-	a, sumA := s.minimize(&o, own)
-	b, sumB := s.minimize(&o, same)
+	a, sumA := s.minimize(&o, separate)
+	b, sumB := s.minimize(&o, repeated)
 	if sumB < sumA {
 		return b
 	}
@@ -216,10 +216,10 @@ const numStarts = 10
 // step.
 func starts(band []group, n int, hi, lo float64) [][]float64 {
 	out := [][]float64{levels(make([]float64, n-1), hi, lo)}
-	own := math.Sqrt(band[len(band)/2].Variance)
+	middle := math.Sqrt(band[len(band)/2].Variance)
 	for _, rho := range []float64{3, 7, 100} {
 		for _, part := range []float64{1. / 64, 1. / 8, 1} {
-			last := min(max(part*own, 2*lo), math.Sqrt(hi*lo))
+			last := min(max(part*middle, 2*lo), math.Sqrt(hi*lo))
 			sigma := make([]float64, n+1)
 			a, b := math.Pow(hi, 1/rho), math.Pow(last, 1/rho)
 			for i := range n {

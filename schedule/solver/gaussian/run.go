@@ -102,11 +102,11 @@ func (r *runner) noise(variance float64) (sum, churn float64) {
 		g := s.G[r.j]
 		gain, _ := r.gain(variance, g)
 		p = p*s.Alpha[r.part] + r.q[i]*gain + r.qx[i]
-		own := variance / (variance + g)
+		posterior := variance / (variance + g)
 		if r.data {
-			own *= g
+			posterior *= g
 		}
-		sum += r.q[i] * r.q[i] * own
+		sum += r.q[i] * r.q[i] * posterior
 		if s.Noise != nil {
 			churn += p * p * s.Noise[r.j] * s.Noise[r.j]
 		}
