@@ -7,6 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/devicetest"
 	"github.com/anisoflight/anisoflight/internal/fixtures"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -76,17 +77,25 @@ func expect(t *testing.T, what string, got, want []float64, tol float64) {
 	fixtures.Check(t, what, got, want, fixtures.Tolerance{RelMax: tol, RelL2: tol})
 }
 
-// model64 returns a float64 model on the shared device, with weights.
+// model64 returns a float64 model with weights. It is on the pure-Go device, which has nothing to compile: the tests that
+// use it are about the mathematics.
 func model64(t *testing.T, net kernels.Network, b *basis.Basis, values [][]float32) (*kernels.Model, *kernels.Weights) {
 	t.Helper()
-	return modelAt(t, kernels.Float64, net, b, values)
+	return modelOn(t, devicetest.PureGo(t), kernels.Float64, net, b, values)
 }
 
 func modelAt(t *testing.T, p kernels.Precision, net kernels.Network, b *basis.Basis,
 	values [][]float32,
 ) (*kernels.Model, *kernels.Weights) {
 	t.Helper()
-	m, err := kernels.NewModelAt(p, devicetest.Open(t), net, b)
+	return modelOn(t, devicetest.Open(t), p, net, b, values)
+}
+
+func modelOn(t *testing.T, dev *device.Device, p kernels.Precision, net kernels.Network, b *basis.Basis,
+	values [][]float32,
+) (*kernels.Model, *kernels.Weights) {
+	t.Helper()
+	m, err := kernels.NewModelAt(p, dev, net, b)
 	if err != nil {
 		t.Fatal(err)
 	}

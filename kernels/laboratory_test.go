@@ -26,12 +26,12 @@ type laboratory struct {
 
 const (
 	labT, labG0, labC = 25.0, 1e-3, 1.0
-	labSamples        = 2048
+	labSamples        = 2048 // for comparisons of means
 )
 
 // newLaboratory draws x_0 from the mixture and stretches and shifts it. At 1 and 0
 // the flow is the optimal one for the data, and the implicit terms have mean zero.
-func newLaboratory(t *testing.T, seed uint64, stretch, shift float64) *laboratory {
+func newLaboratory(t *testing.T, seed uint64, samples int, stretch, shift float64) *laboratory {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	normal := func(v []float64) {
@@ -57,7 +57,7 @@ func newLaboratory(t *testing.T, seed uint64, stretch, shift float64) *laborator
 	}
 	l := &laboratory{theta: [2]schedule.Theta{{1.2, 0.4, 0.1}, {0.6, 0.9, -0.2}}}
 	l.m, l.w = model64(t, mix, b, nil)
-	l.x0, l.eps, l.z = make([]float64, 4*labSamples), make([]float64, 4*labSamples), make([]float64, 4*labSamples)
+	l.x0, l.eps, l.z = make([]float64, 4*samples), make([]float64, 4*samples), make([]float64, 4*samples)
 	mix.Sample(l.x0, normal, rng.Float64)
 	for i := range l.x0 {
 		l.x0[i] = stretch*l.x0[i] + shift*float64(1+i%4)
@@ -66,8 +66,8 @@ func newLaboratory(t *testing.T, seed uint64, stretch, shift float64) *laborator
 	for i := range l.z {
 		l.z[i] = float64(2*rng.IntN(2) - 1)
 	}
-	for i := range labSamples { // stratified
-		l.t = append(l.t, labT*(float64(i)+rng.Float64())/labSamples)
+	for i := range samples { // stratified
+		l.t = append(l.t, labT*(float64(i)+rng.Float64())/float64(samples))
 	}
 	return l
 }
@@ -93,7 +93,7 @@ func (l *laboratory) terms(t *testing.T, mode kernels.Mode, g, gdot []float64) *
 
 // perSample chains A and B to θ, one row [6] per sample.
 func (l *laboratory) perSample(a, b []float64) [][]float64 {
-	out := make([][]float64, labSamples)
+	out := make([][]float64, len(l.t))
 	for i, t := range l.t {
 		out[i] = make([]float64, 6)
 		for j := range 2 {
@@ -108,7 +108,7 @@ func (l *laboratory) perSample(a, b []float64) [][]float64 {
 func (l *laboratory) differences(t *testing.T) [][]float64 {
 	t.Helper()
 	const h = 1e-3
-	out := make([][]float64, labSamples)
+	out := make([][]float64, len(l.t))
 	for i := range out {
 		out[i] = make([]float64, 6)
 	}
@@ -151,7 +151,7 @@ func (l *laboratory) exactTrace(t *testing.T, g, gdot []float64) *kernels.Terms 
 	var out *kernels.Terms
 	for axis := range 4 {
 		l.z = make([]float64, len(keep))
-		for i := range labSamples {
+		for i := range l.t {
 			l.z[4*i+axis] = 2
 		}
 		terms := l.terms(t, kernels.Full, g, gdot)
@@ -180,7 +180,7 @@ func (l *laboratory) exactTrace(t *testing.T, g, gdot []float64) *kernels.Terms 
 func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
 	t.Parallel()
 	const bound = 4.5
-	l := newLaboratory(t, 1, 1.6, 0.5)
+	l := newLaboratory(t, 1, labSamples, 1.6, 0.5)
 	truth := l.differences(t)
 	flat := slices.Concat(truth...)
 	g, gdot := l.levels(l.theta)
@@ -247,7 +247,7 @@ func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
 // alarm as above.
 func TestExplicitAtTheOptimum(t *testing.T) {
 	t.Parallel()
-	l := newLaboratory(t, 2, 1, 0)
+	l := newLaboratory(t, 2, labSamples, 1, 0)
 	g, gdot := l.levels(l.theta)
 	_, a, b := l.terms(t, kernels.Explicit, g, gdot).Assemble(g, gdot, labC)
 	explicit := l.perSample(a, b)
