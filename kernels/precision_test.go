@@ -19,15 +19,16 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
-// smallNet is a UNet of 8×8×3 images with attention and a filtered change of resolution.
-func smallNet(t *testing.T, family string) (kernels.RawNetwork, [][]float32) {
+// smallNet is a UNet of 8×8×3 images with attention: SongUNet with a filtered change of resolution, DhariwalUNet, whose
+// heads have 64 channels, without.
+func smallNet(t *testing.T, family string) kernels.RawNetwork {
 	t.Helper()
 	cfg := unet.Defaults(family)
 	cfg.ImgResolution, cfg.ImgChannels, cfg.LabelDim, cfg.AugmentDim = kernels.Square(8), 3, 0, 0
 	cfg.ModelChannels, cfg.ChannelMult, cfg.NumBlocks, cfg.AttnResolutions = 16, []int{1, 1}, 1, []int{4}
 	cfg.Dropout = 0
 	if family == unet.DhariwalUNet {
-		cfg.ModelChannels = 64
+		cfg.ModelChannels, cfg.ChannelMult, cfg.AttnResolutions = 64, []int{1}, []int{8}
 	} else {
 		cfg.ResampleFilter = []float64{1, 3, 3, 1}
 	}
@@ -35,7 +36,7 @@ func smallNet(t *testing.T, family string) (kernels.RawNetwork, [][]float32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return net, lively(net.Params())
+	return net
 }
 
 // lively draws values under which every layer counts: EDM's own start the last ones near
@@ -116,52 +117,52 @@ func distance(got, want []float64) float64 {
 	return floats.Distance(got, want, 2) / floats.Norm(want, 2)
 }
 
-// TestPrecisionOfEvaluation compares outputs with float32's. bfloat16 keeps 8 bits, so its
-// results are off by about a hundredth, but not by nothing; the denoised image, of which
-// the network is but a part, by less. TF32 is float32 but on NVIDIA GPUs.
+// TestPrecisionOfEvaluation compares outputs with float32's. bfloat16 keeps 8 bits, so its results are off by about a
+// hundredth, but not by nothing. The denoised image, of which the network is only a part, is off by less. TF32 is float32
+// except on NVIDIA GPUs.
 func TestPrecisionOfEvaluation(t *testing.T) {
 	t.Parallel()
-	for _, family := range []string{unet.SongUNet, unet.DhariwalUNet} {
-		net, values := smallNet(t, family)
-		in := smallBatch(4)
-		outputs := func(p kernels.Precision) [3][]float64 {
-			m, w := modelAt(t, p, net, dct8(t), values)
-			if m.Precision() != p {
-				t.Errorf("precision %s became %s", p, m.Precision())
-			}
-			var out [2][3][]float64
-			for i := range out {
-				denoised, flow, raw, err := m.Denoise64(context.Background(), w, in.X0, in.G, nil)
-				if err != nil {
-					t.Fatal(err)
+	in := smallBatch(4)
+	for _, c := range []struct {
+		name      string
+		net       kernels.RawNetwork
+		at        kernels.Precision
+		low, high [3]float64 // distances of D, flow and F
+	}{
+		{"one pass", onePass{}, kernels.TF32, [3]float64{}, [3]float64{1e-5, 1e-5, 1e-5}},
+		{"SongUNet", smallNet(t, unet.SongUNet), kernels.BFloat16, [3]float64{1e-5, 1e-4, 1e-4}, [3]float64{2e-2, 2e-2, 2e-2}},
+		{
+			"DhariwalUNet", smallNet(t, unet.DhariwalUNet), kernels.BFloat16,
+			[3]float64{1e-5, 1e-4, 1e-4}, [3]float64{2e-2, 2e-2, 2e-2},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			outputs := func(p kernels.Precision) [3][]float64 {
+				m, w := modelAt(t, p, c.net, dct8(t), lively(c.net.Params()))
+				if m.Precision() != p {
+					t.Errorf("precision %s became %s", p, m.Precision())
 				}
-				out[i] = [3][]float64{denoised, flow, raw}
+				var out [2][3][]float64
+				for i := range out {
+					denoised, flow, raw, err := m.Denoise64(context.Background(), w, in.X0, in.G, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					out[i] = [3][]float64{denoised, flow, raw}
+				}
+				if !slices.EqualFunc(out[0][:], out[1][:], slices.Equal) {
+					t.Errorf("%s: the same evaluation twice differs", p)
+				}
+				return out[0]
 			}
-			if !slices.EqualFunc(out[0][:], out[1][:], slices.Equal) {
-				t.Errorf("%s %s: the same evaluation twice differs", family, p)
-			}
-			return out[0]
-		}
-		exact := outputs(kernels.Float32)
-		for _, c := range []struct {
-			at        kernels.Precision
-			low, high [3]float64 // distances of D, flow and F
-		}{
-			{kernels.TF32, [3]float64{}, [3]float64{1e-5, 1e-5, 1e-5}},
-			{kernels.BFloat16, [3]float64{1e-5, 1e-4, 1e-4}, [3]float64{2e-2, 2e-2, 2e-2}},
-		} {
-			if family == unet.DhariwalUNet && c.at == kernels.TF32 {
-				continue
-			}
-			got := outputs(c.at)
+			exact, got := outputs(kernels.Float32), outputs(c.at)
 			for i, what := range []string{"denoised", "flow", "raw"} {
-				d := distance(got[i], exact[i])
-				t.Logf("%s %s %s: %.2g", family, c.at, what, d)
-				if !(d >= c.low[i] && d <= c.high[i]) {
-					t.Errorf("%s %s: %s is %.2g from float32's, want %g to %g", family, c.at, what, d, c.low[i], c.high[i])
+				if d := distance(got[i], exact[i]); !(d >= c.low[i] && d <= c.high[i]) {
+					t.Errorf("%s: %s is %.2g from float32's, want %g to %g", c.at, what, d, c.low[i], c.high[i])
 				}
 			}
-		}
+		})
 	}
 }
 
