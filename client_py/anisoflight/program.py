@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from .client import connect
 from .errors import AnisoflightError
 from .files.locks import try_lock
-from .serve import serve
+from .serve import location_of, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,11 +67,22 @@ def connected_to(location: str, token: str | None = None, given: dict[str, Path 
     return connect(location, token, roots, cert_chain=chain, private_key=key)
 
 
+def add_folder(group: argparse._ArgumentGroup) -> None:
+    """The arguments that choose a data folder and its server, for `folder_server`."""
+    data = path_of(os.environ.get("ANISOFLIGHT_DATA") or "data")
+    said = "data folder (default: what ANISOFLIGHT_DATA names, else data)"
+    group.add_argument("--data", metavar="DIR", type=path_of, default=data, help=said)
+    said = (
+        "location of a server (default: what ANISOFLIGHT_SERVER names, else the one that serves the folder, else one "
+    )
+    add_server(group, os.environ.get("ANISOFLIGHT_SERVER") or None, f"{said}for as long as it takes)")
+
+
 @contextmanager
 def folder_server(args: argparse.Namespace, *arguments: str) -> Iterator[Client]:
     """The server that is named, else that of the data folder, else one with these arguments for as long as it takes."""
     server = args.server or address_of(args.data)
-    named = argparse.Namespace(**{**vars(args), "server": server})
+    named = argparse.Namespace(**{**vars(args), "server": location_of(server or "")})
     with connected(named) if server else serve(data=args.data, arguments=arguments) as client:
         yield client
 

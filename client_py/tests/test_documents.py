@@ -44,11 +44,9 @@ SMALLER: list[tuple[str, list[str]]] = [
         ["--probes", "16", "--samples", "64", "--seeds", "2", "--solvers", "heun,ipndm", "--nfe", "3"],
     ),
     (r"anisoflight schedule predict ", ["--points", "4", "--samples", "4"]),
-    (r"anisoflight\.recipe .*--dry-run", ["--flops-per-second", "1e11"]),
 ]
 
 CHECKED: list[tuple[str, str]] = [
-    (r"anisoflight\.recipe (?!.*--dry-run)", "needs the data and hours; test_recipes.py does the twins of all"),
     (r"anisoflight-bench ", "measures for minutes; bench/ tests it"),
     (r"anisoflight doctor --device cuda", "needs a GPU"),
     (r"anisoflight fsck .*--repair", "needs the folder to itself"),
@@ -199,8 +197,13 @@ def ours(place: Place, where: str, words: list[str]) -> None:
         [word for part in words for word in (sorted(glob.glob(braces(part))) or [part])] if "configs" in line else words
     )
     plain = [word for word in words[1:] if not word.startswith("-")]
-    told = place.run([str(binary), *words[1:], "--help"], where)
-    assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", told, re.M), f"{where}: no command {line}"
+    if words[1] == "data":
+        data_parser().parse_args(words[2:])
+    else:
+        told = place.run([str(binary), *words[1:], "--help"], where)
+        assert re.search(rf"^Usage:\s+{words[0]} {plain[0] if plain else ''}", told, re.M), (
+            f"{where}: no command {line}"
+        )
     for part in words[1:]:
         assert not part.startswith("configs/") or (ROOT / part).exists(), f"{where}: {part} does not exist"
     if any(re.match(pattern, line) for pattern, _ in CHECKED):

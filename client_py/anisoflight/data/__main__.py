@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..program import add_server, ended, exit_with, folder_server, path_of
+from ..program import add_folder, ended, exit_with, folder_server
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import LABELS, open_source
@@ -60,10 +60,7 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument("--scale", metavar="NUMBERS", type=_units, help=said)
     convert.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and name each")
     convert.add_argument("--replace", action="store_true", help="replace what is there")
-    place = convert.add_argument_group("where --name is")
-    place.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help="default %(default)s")
-    said = "location of a server (default: the one that serves the folder, else one for as long as it takes)"
-    add_server(place, None, said)
+    add_folder(convert.add_argument_group("where --name is"))
     return root
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AnisoflightError, NotFoundError
 from ..files.locks import exclusive
-from ..program import add_server, ended, exit_with, folder_server, path_of
+from ..program import add_folder, ended, exit_with, folder_server, path_of
 from .plan import lines, plan
 from .recipe import empty_server, load
 from .stages import MEASURES, Place, stages_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .recipe import Recipe
     from .stages import Stage
 
-_DATA = Path("data")
 EXAMPLES = """examples:
     python -m anisoflight.recipe configs/cifar10/dct.yaml --dry-run
     python -m anisoflight.recipe configs/cifar10/dct.yaml --data data --features inception.pt
@@ -52,10 +51,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--flops-per-second", metavar="NUMBER", type=_positive, help=said)
     root.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
     place = root.add_argument_group("where")
-    said = "data folder (default %(default)s)"
-    place.add_argument("--data", metavar="DIR", type=path_of, default=_DATA, help=said)
-    said = "location of a server of the data folder (default: the one that serves it, else one for as long as it takes)"
-    add_server(place, None, said)
+    add_folder(place)
     for name, said in (("device", "backend of that server: cpu, cuda, go"), ("devices", "which devices it uses")):
         place.add_argument(f"--{name}", metavar=name.upper(), help=f"{said}, as in anisoflight serve")
     return root
@@ -83,7 +79,7 @@ def _run(args: argparse.Namespace) -> None:
         plans = [plan(recipe, place, rate) for recipe in recipes]
         print(json.dumps(plans, indent=2, ensure_ascii=False) if args.json else "\n\n".join(map(_text, plans)))
         return
-    if args.data == _DATA:
+    if args.data == Path("data"):
         args.data.mkdir(exist_ok=True)
     elif not args.data.is_dir():
         raise FileNotFoundError(f"the data folder {args.data} does not exist; choose another --data, or make it")
