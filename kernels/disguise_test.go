@@ -40,6 +40,9 @@ func parametrizations(t *testing.T) []*parametrization.Parametrization {
 		{Kind: parametrization.Flow, Steps: 1000},
 		{Kind: parametrization.Flow, ToData: true},
 	} {
+		if short := c.Kind == parametrization.EDM || c.Kind == parametrization.V || c.ToData; testing.Short() && !short {
+			continue
+		}
 		p, err := parametrization.New(c)
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,8 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 func TestSamplesOfSeveralDevices(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	one, four := reopen(t, dir, Config{}), reopen(t, dir, Config{Device: devicetest.Host(t, 4)})
+	one := reopen(t, dir, Config{Device: devicetest.Open(t)})
+	four := reopen(t, dir, Config{Device: devicetest.Host(t, 4)})
 	before := held(t, four)
 	var bodies []string
 	for i, more := range []string{

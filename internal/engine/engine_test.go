@@ -59,7 +59,7 @@ func reopen(t testing.TB, dir string, cfg Config) *Engine {
 	t.Helper()
 	cfg.Dir, cfg.Version = dir, "test"
 	if cfg.Device == nil {
-		cfg.Device = devicetest.Open(t)
+		cfg.Device = devicetest.Fast(t)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

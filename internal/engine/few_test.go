@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/devicetest"
 )
 
 // The choice is the best of the tries, it is told what it gains on samples held back, and sampling along it needs no
@@ -16,7 +17,7 @@ func TestFewChoosesAndIsSampled(t *testing.T) {
 	dir := t.TempDir()
 	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
 	writeModel(t, filepath.Join(dir, "models", "tiny"), small, 1)
-	e := reopen(t, dir, Config{})
+	e := reopen(t, dir, Config{Device: devicetest.Open(t)})
 	putSmoothOf(t, e, "smooth", 96, 4)
 	made := makeGaussian(t, e, `{"name":"few","kind":"few","model":"tiny","dataset":"smooth","nfe":3,"samples":64,
 		"solvers":["ipndm","dpmpp2m"]}`)
@@ -97,7 +98,7 @@ func TestFewDropsWhatCannotWin(t *testing.T) {
 	dir := t.TempDir()
 	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
 	writeModel(t, filepath.Join(dir, "models", "tiny"), small, 1)
-	e := reopen(t, dir, Config{})
+	e := reopen(t, dir, Config{Device: devicetest.Open(t)})
 	putSmoothOf(t, e, "smooth", 96, 4)
 	last, total := 0, 0
 	reply, err := perform(t.Context(), e, "MakeSchedule", `{"name":"few","kind":"few","model":"tiny","dataset":"smooth",
