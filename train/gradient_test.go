@@ -6,7 +6,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/stats"
+	"github.com/anisoflight/anisoflight/train/passes"
 )
 
 // TestGradientByDifferences compares d_θ of the mean of Σ_j A_j g_j + B_j ġ_j, two
@@ -62,7 +62,7 @@ func TestGradientByDifferences(t *testing.T) {
 					own[i] = (up - value(of(theta), i)) / (2 * h)
 				}
 				theta[r][j][k] = keep
-				m, stderr := stats.MeanStderr(own)
+				m, stderr := passes.MeanStderr(own)
 				norm2 += m * m
 				variance += stderr * stderr
 				within(t, "gradient", got.mean[r][j][k], m, 1e-7*(1+math.Abs(m)))

@@ -9,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
-	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // learner is the part of a stage that the host computes: it draws noise levels along the schedule, and moves the
@@ -65,7 +64,7 @@ func (l *learner) advance(ctx context.Context, b batch, terms source) (Row, erro
 		return Row{}, err
 	}
 	skipped, stop := out.Skipped, l.early.risen(row)
-	row.Loss = stats.Mean(out.Loss)
+	row.Loss = passes.Mean(out.Loss)
 	if l.theta != nil {
 		row.ScheduleLR = l.cfg.scheduleRamp().At(begin, end)
 		row.Energy = l.sched.T() * l.sched.T() * row.Loss

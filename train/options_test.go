@@ -14,8 +14,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
-	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // analyticConfig trains schedules under an exact flow.
@@ -227,7 +227,7 @@ func TestNetworkNoiseSpansTheRatios(t *testing.T) {
 		}
 		ratios = append(ratios, math.Log(b.network[i]/b.network[i+1]))
 	}
-	m, stderr := stats.MeanStderr(ratios)
+	m, stderr := passes.MeanStderr(ratios)
 	spread := stderr * math.Sqrt(float64(len(ratios)))
 	if math.Abs(m) > 4*stderr || math.Abs(spread/(2*0.7*math.Sqrt2)-1) > 0.05 {
 		t.Errorf("ln(g₁/g₂) has mean %v ± %v and deviation %v, want 0 and 1.98", m, stderr, spread)
@@ -285,6 +285,6 @@ func TestDivergenceIsCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "energy of the schedule that is kept", stats.Mean(energy), best.Energy, 1e-6*best.Energy)
+	within(t, "energy of the schedule that is kept", passes.Mean(energy), best.Energy, 1e-6*best.Energy)
 	step(t, r, 1)
 }

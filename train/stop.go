@@ -10,7 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/passes"
 	"github.com/anisoflight/anisoflight/train/setting"
-	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // The values of Config.EarlyStop.
@@ -249,14 +248,14 @@ func (r *Run) watchEnergy(ctx context.Context, row *Row) error {
 		return err
 	}
 	r.early.NextEval = kimg + r.cfg.EvalEvery
-	row.EvalEnergy = stats.Mean(energy)
+	row.EvalEnergy = passes.Mean(energy)
 	best := r.early.Best
 	if best != nil {
 		d := make([]float64, len(energy))
 		for i := range d {
 			d[i] = energy[i] - best.energy[i]
 		}
-		row.EvalRise, row.EvalRiseStderr = stats.StratifiedMean(d)
+		row.EvalRise, row.EvalRiseStderr = passes.StratifiedMean(d)
 	}
 	if best == nil || row.EvalEnergy < best.Energy {
 		r.early.Best = &bestSchedule{Best{r.step, kimg, row.EvalEnergy}, energy, increments(s)}

@@ -42,7 +42,7 @@ def test_grid_takes_channels_first() -> None:
 
 def test_bytes_and_floats_are_the_servers() -> None:
     """The server's own tests read the same file."""
-    golden = json.loads((ROOT / "train/data/pixels/testdata/pixels.json").read_text())
+    golden = json.loads((ROOT / "train/data/testdata/pixels.json").read_text())
     floats = images.to_float(np.arange(256, dtype=np.uint8))
     assert floats.dtype == np.float32
     np.testing.assert_array_equal(floats, np.array(golden["floats"], np.float32))

@@ -19,7 +19,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // The smallest network that is conditional on three classes.
@@ -31,7 +30,7 @@ func folder(t *testing.T) string {
 	t.Helper()
 	const n = 48
 	images := data.Images{
-		Height: 8, Width: 8, Channels: 1, Layout: pixels.HWC, Uint8: make([]uint8, n*64),
+		Height: 8, Width: 8, Channels: 1, Layout: data.HWC, Uint8: make([]uint8, n*64),
 		Labels: make([]int32, n),
 	}
 	for i := range n {

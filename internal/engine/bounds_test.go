@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/alloctest"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // TestLargeLabelsAreRefused: a label says how much memory is taken for classes, so none is stored beyond 2²⁰. One of
@@ -16,7 +16,7 @@ import (
 func TestLargeLabelsAreRefused(t *testing.T) {
 	e := open(t)
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, pixels.HWC, 1, 1, 1), {Name: "label", Type: api.Int32},
+		input.ImageColumn("image", api.Uint8, data.HWC, 1, 1, 1), {Name: "label", Type: api.Int32},
 	}}
 	upload := func(name string, label int32) error {
 		_, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
@@ -84,7 +84,7 @@ func TestUploadsShareABudget(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
 	e := reopen(t, dir, Config{MaxUploadBytes: 1000})
-	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, pixels.HWC, 10, 10, 1)}}
+	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 10, 10, 1)}}
 	open := func(name string) api.Upload {
 		u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"`+name+`"}`, in)
 		if err != nil {

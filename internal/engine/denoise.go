@@ -11,7 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // denoising is an open Denoise exchange.
@@ -20,7 +20,7 @@ type denoising struct {
 	model *catalog.Model
 	on    *kernels.Model
 	in    api.Schema
-	from  pixels.Layout
+	from  data.Layout
 	sigma bool // the rows give sigma, else g
 }
 
@@ -143,14 +143,14 @@ func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Even
 		return err
 	}
 	net := batch.Network{On: d.on, Weights: d.model.Weights()}
-	denoised, flow, raw, err := d.e.batcher.Denoise(ctx, net, pixels.ToHWC(x, d.from, h, w, c), g, labels)
+	denoised, flow, raw, err := d.e.batcher.Denoise(ctx, net, data.ToHWC(x, d.from, h, w, c), g, labels)
 	if err != nil {
 		return err
 	}
 	cols := make([]any, 3)
 	for k, v := range [][]float32{denoised, flow, raw} {
 		out := make([]float32, len(v))
-		pixels.Reorder(out, v, pixels.HWC, d.from, h, w, c)
+		data.Reorder(out, v, data.HWC, d.from, h, w, c)
 		cols[k] = out
 	}
 	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: cols}, Meta: api.Done(int64(in.Rows), -1)})

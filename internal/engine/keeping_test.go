@@ -14,7 +14,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // faultyDisk refuses what is to be written below a folder while it is full. It takes renames and deletions.
@@ -52,7 +52,7 @@ func TestTrainStepIsDurable(t *testing.T) {
 		t.Errorf("after three steps and a kill it is %v at step %v", info["state"], info["step"])
 	}
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, pixels.CHW, 8, 8, 1),
+		input.ImageColumn("image", api.Uint8, data.CHW, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	for i, end := range []func(x *api.Exchange) error{

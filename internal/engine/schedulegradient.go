@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // gradient is an open ScheduleGradient exchange. It adds up the gradient with respect to the knots' ln g over all rows.
@@ -24,7 +24,7 @@ type gradient struct {
 	on    *kernels.Model
 	sched catalog.Schedule
 	in    api.Schema
-	from  pixels.Layout
+	from  data.Layout
 
 	mu    sync.Mutex
 	rows  int
@@ -102,7 +102,7 @@ func (x *gradient) answer(ctx context.Context, in api.Batch, emit func(api.Event
 		if err := input.Finite(name, v, size); err != nil {
 			return err
 		}
-		images[name] = pixels.ToHWC(v, x.from, h, w, c)
+		images[name] = data.ToHWC(v, x.from, h, w, c)
 	}
 	labels, err := input.Int32s(x.in, in, "label", 0)
 	if err != nil {

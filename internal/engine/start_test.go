@@ -17,7 +17,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // startFile returns the start of a schedule, read from its file.
@@ -100,7 +100,7 @@ func TestSampleStartsFromTheFile(t *testing.T) {
 				copy(latents[i*64:], xi)
 			}
 			in := api.Schema{Columns: []api.Column{
-				{Name: "label", Type: api.Int32}, input.ImageColumn("latent", api.Float32, pixels.HWC, 8, 8, 1),
+				{Name: "label", Type: api.Int32}, input.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1),
 			}}
 			x, err := openExchange(t.Context(), e, "Sample", fmt.Sprintf(
 				`{"model":"tiny","dtype":"float32","solver":"ipndm","nfe":4,"schedule":%q,"start":"standard"}`, q.name), in)

@@ -8,7 +8,6 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/train/data"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // A step on the bytes that the run itself would draw next is the run's own step, bit for bit.
@@ -23,7 +22,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 		im.Labels[i] = int32(i % 3)
 	}
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, pixels.HWC, 8, 8, 1),
+		input.ImageColumn("image", api.Uint8, data.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	if _, err := put(e, `{"op":"PutDataset","name":"noise"}`, in,

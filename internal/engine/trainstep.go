@@ -10,7 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // prepareTrainStep takes steps of the run's own batches.
@@ -75,7 +75,7 @@ type stepping struct {
 	r       *runs.Run
 	in      api.Schema
 	image   api.Column
-	from    pixels.Layout
+	from    data.Layout
 	h, w, c int
 	steps   int64
 
@@ -195,10 +195,10 @@ func (s *stepping) answer(ctx context.Context, in api.Batch, emit func(api.Event
 	switch v := in.Cols[s.in.Index("image")].(type) {
 	case []float32:
 		images = make([]float32, len(v)) // of our own: a step may overwrite them
-		pixels.Reorder(images, v, s.from, pixels.HWC, s.h, s.w, s.c)
+		data.Reorder(images, v, s.from, data.HWC, s.h, s.w, s.c)
 	case []uint8:
 		images = make([]float32, len(v))
-		pixels.Convert(images, v, s.from, pixels.HWC, s.h, s.w, s.c, pixels.FromUint8)
+		data.Convert(images, v, s.from, data.HWC, s.h, s.w, s.c, data.FromUint8)
 	}
 	labels, err := input.Int32s(s.in, in, "label", 0)
 	if err != nil {

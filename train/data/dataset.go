@@ -2,12 +2,13 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/anisoflight/anisoflight/base/normalization"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Tolerance is by how much a float image may leave [−1, 1].
@@ -49,7 +50,7 @@ func (d *Dataset) checkValues() error {
 // newDataset is New without the values of the images, which may be many.
 func newDataset(im Images) (*Dataset, error) {
 	if im.Layout == "" {
-		im.Layout = pixels.HWC
+		im.Layout = HWC
 	}
 	d := &Dataset{images: im}
 	d.hash = sync.OnceValue(d.computeHash)
@@ -83,7 +84,7 @@ func (d *Dataset) checkForm() error {
 	switch {
 	case im.Height <= 0 || im.Width <= 0 || im.Channels <= 0:
 		return failf(-1, "images must have positive sizes, got %d×%d pixels in %d channels", im.Height, im.Width, im.Channels)
-	case im.Layout != pixels.HWC && im.Layout != pixels.CHW:
+	case im.Layout != HWC && im.Layout != CHW:
 		return failf(-1, "layout must be HWC or CHW, got %q", im.Layout)
 	case im.Normalization != nil && im.Uint8 != nil:
 		return failf(-1, "mean and scale are those of float32; bytes are images in [−1, 1]")
@@ -154,7 +155,7 @@ func (d *Dataset) check(row int, x []float32, channel func(i int) int) error {
 
 // channel returns the channel of value i of an image in its layout.
 func (d *Dataset) channel(i int) int {
-	if d.images.Layout == pixels.CHW {
+	if d.images.Layout == CHW {
 		return i / (d.images.Height * d.images.Width)
 	}
 	return i % d.images.Channels
@@ -196,11 +197,11 @@ func (d *Dataset) Channels() int { return d.images.Channels }
 func (d *Dataset) Pixels() int { return d.images.Height * d.images.Width * d.images.Channels }
 
 // Layout returns the order of the axes that the images were given in.
-func (d *Dataset) Layout() pixels.Layout { return d.images.Layout }
+func (d *Dataset) Layout() Layout { return d.images.Layout }
 
 // Shape returns the shape of one image in its layout.
 func (d *Dataset) Shape() []int {
-	if d.images.Layout == pixels.CHW {
+	if d.images.Layout == CHW {
 		return []int{d.Channels(), d.Height(), d.Width()}
 	}
 	return []int{d.Height(), d.Width(), d.Channels()}
@@ -243,10 +244,10 @@ func rows[E uint8 | float32](d *Dataset, values []E, from, to int) (out []E, err
 // Form is what all images of a data set have in common.
 type Form struct {
 	Height, Width, Channels int
-	Layout                  pixels.Layout // default HWC
-	Float                   bool          // float32 instead of uint8
-	Labels                  bool          // images come with labels
-	Unbounded               bool          // floats may leave [−1, 1]
+	Layout                  Layout // default HWC
+	Float                   bool   // float32 instead of uint8
+	Labels                  bool   // images come with labels
+	Unbounded               bool   // floats may leave [−1, 1]
 
 	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
 	Normalization *normalization.Affine
@@ -278,7 +279,7 @@ const (
 // both are row-major in Layout's order, one image after the other.
 type Images struct {
 	Height, Width, Channels int
-	Layout                  pixels.Layout // default HWC
+	Layout                  Layout // default HWC
 	Uint8                   []uint8
 	Float32                 []float32 // in [−1, 1], or in units of their own with a Normalization
 	Labels                  []int32   // one per image, −1 for none; nil where there are none at all
@@ -286,4 +287,35 @@ type Images struct {
 	Unbounded bool
 	// Normalization maps floats in units of their own to those that a network sees; nil for images in [−1, 1].
 	Normalization *normalization.Affine
+}
+
+// Error says what is wrong with images, and where.
+type Error struct {
+	File  string // at fault; empty where the images came from no file
+	Entry string // of the file: an image of an archive, an array, a column; may be empty
+	Row   int    // image at fault, counted from 0; −1 where none is to blame
+	Msg   string
+	Err   error // the cause; may be nil
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string {
+	var s strings.Builder
+	s.WriteString("data: ")
+	for _, place := range []string{e.File, e.Entry} {
+		if place != "" {
+			s.WriteString(place + ": ")
+		}
+	}
+	if e.Row >= 0 {
+		fmt.Fprintf(&s, "row %d: ", e.Row)
+	}
+	return s.String() + e.Msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func failf(row int, format string, args ...any) error {
+	return &Error{Row: row, Msg: fmt.Sprintf(format, args...)}
 }

@@ -6,9 +6,8 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
-
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 func mustNew(tb testing.TB, im Images) *Dataset {
@@ -25,7 +24,7 @@ func TestImage(t *testing.T) {
 		Height: 1, Width: 2, Channels: 2, Uint8: []uint8{0, 255, 51, 102, 1, 2, 3, 4},
 		Labels: []int32{1, -1},
 	})
-	chw := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Layout: pixels.CHW, Float32: []float32{-1, -0.6, 1, -0.2}})
+	chw := mustNew(t, Images{Height: 1, Width: 2, Channels: 2, Layout: CHW, Float32: []float32{-1, -0.6, 1, -0.2}})
 	got := make([]float32, 4)
 	for _, c := range []struct {
 		name string
@@ -89,7 +88,7 @@ func TestSaveLoad(t *testing.T) {
 	dir := t.TempDir()
 	for name, d := range map[string]*Dataset{
 		"floats": mustNew(t, Images{
-			Height: 1, Width: 3, Channels: 2, Layout: pixels.CHW,
+			Height: 1, Width: 3, Channels: 2, Layout: CHW,
 			Float32: []float32{-1, 0, 1, 0.5, 0.25, 0, 0, 0, -1, -1, 1, 1}, Labels: []int32{3, -1},
 		}),
 		"bytes": mustNew(t, Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 255}}),
@@ -114,5 +113,44 @@ func TestSaveLoad(t *testing.T) {
 	}
 	if _, err := Load(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
+	}
+}
+
+// Equal data sets have equal hashes, and whatever differs changes it.
+func TestHash(t *testing.T) {
+	base := Images{Height: 2, Width: 2, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5, 6, 7}, Labels: []int32{0, 1}}
+	hash := func(change func(*Images)) string {
+		im := base
+		im.Uint8, im.Labels = slices.Clone(base.Uint8), slices.Clone(base.Labels)
+		change(&im)
+		d, err := New(im)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := d.Hash()
+		if again := d.Hash(); again != first {
+			t.Errorf("the hash changes from %s to %s", first, again)
+		}
+		return first
+	}
+	seen := map[string]string{}
+	for name, change := range map[string]func(*Images){
+		"the same":  func(*Images) {},
+		"a pixel":   func(im *Images) { im.Uint8[7]++ },
+		"a label":   func(im *Images) { im.Labels[1] = 2 },
+		"no labels": func(im *Images) { im.Labels = nil },
+		"layout":    func(im *Images) { im.Layout = CHW },
+		"shape":     func(im *Images) { im.Width, im.Height = 4, 1 },
+		"type":      func(im *Images) { im.Uint8, im.Float32 = nil, make([]float32, 8) },
+		"a float":   func(im *Images) { im.Uint8, im.Float32 = nil, []float32{7: 0.5} },
+	} {
+		h := hash(change)
+		if other, twice := seen[h]; twice || len(h) != 64 {
+			t.Errorf("%s hashes as %s does: %s", name, other, h)
+		}
+		seen[h] = name
+	}
+	if _, known := seen[hash(func(*Images) {})]; !known {
+		t.Error("equal data sets hash differently")
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/base/normalization"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // field is two images of 1×2 pixels in two channels: temperatures and winds, CHW.
 func field() Images {
 	return Images{
-		Height: 1, Width: 2, Channels: 2, Layout: pixels.CHW,
+		Height: 1, Width: 2, Channels: 2, Layout: CHW,
 		Float32: []float32{280, 296, -1, 0, 264, 248, 3, 2}, Labels: []int32{0, 1},
 		Normalization: &normalization.Affine{Mean: []float64{272, 1}, Scale: []float64{16, 2}},
 	}
@@ -82,7 +81,7 @@ func TestUnder(t *testing.T) {
 func TestMeasured(t *testing.T) {
 	im := field()
 	form := Form{
-		Height: 1, Width: 2, Channels: 2, Layout: pixels.CHW, Float: true, Labels: true,
+		Height: 1, Width: 2, Channels: 2, Layout: CHW, Float: true, Labels: true,
 		MeasureMean: true, MeasureScale: true,
 	}
 	store := func(form Form, pieces ...int) *Dataset {

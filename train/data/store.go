@@ -16,13 +16,12 @@ import (
 
 	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 type storeHead struct {
-	Format  string        `json:"format"`
-	Version int           `json:"version"`
-	Layout  pixels.Layout `json:"layout"`
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Layout  Layout `json:"layout"`
 
 	Unbounded bool   `json:"unbounded,omitempty"`
 	Hash      string `json:"hash,omitempty"` // as Dataset.Hash gives it; its writer has checked the values
@@ -109,7 +108,7 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 }
 
 // mapImages maps a file of images, [n, H, W, C] or [n, C, H, W].
-func mapImages(path string, layout pixels.Layout) (Images, *mapped, error) {
+func mapImages(path string, layout Layout) (Images, *mapped, error) {
 	fail := func(format string, args ...any) (Images, *mapped, error) {
 		return Images{}, nil, &Error{File: imagesFile, Row: -1, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -126,7 +125,7 @@ func mapImages(path string, layout pixels.Layout) (Images, *mapped, error) {
 		return fail("images of shape %v; they have four axes", shape)
 	}
 	im := Images{Layout: layout, Height: shape[1], Width: shape[2], Channels: shape[3]}
-	if layout == pixels.CHW {
+	if layout == CHW {
 		im.Channels, im.Height, im.Width = shape[1], shape[2], shape[3]
 	}
 	n, err := product(shape)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // Writer stores a data set as its images come, without keeping them: it may be larger than
@@ -34,7 +33,7 @@ type Writer struct {
 // more pass over them in Commit. A form that no images can have is an *[Error].
 func Create(dir string, form Form, n int) (*Writer, error) {
 	if form.Layout == "" {
-		form.Layout = pixels.HWC
+		form.Layout = HWC
 	}
 	like := &Dataset{images: Images{
 		Height: form.Height, Width: form.Width, Channels: form.Channels, Layout: form.Layout,

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
-
-	"github.com/anisoflight/anisoflight/train/data/pixels"
 )
 
 // TestWriter: images that come one by one make the data set, with its hash, that they make
@@ -21,7 +19,7 @@ func TestWriter(t *testing.T) {
 			Height: 2, Width: 3, Channels: 1, Uint8: []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
 			Labels: []int32{4, -1},
 		},
-		"floats":    {Height: 2, Width: 1, Channels: 1, Layout: pixels.CHW, Float32: []float32{0.5, -1, 1, 0.25}},
+		"floats":    {Height: 2, Width: 1, Channels: 1, Layout: CHW, Float32: []float32{0.5, -1, 1, 0.25}},
 		"unbounded": {Height: 1, Width: 1, Channels: 1, Unbounded: true, Float32: []float32{3, -7}, Labels: []int32{0, 2}},
 	} {
 		want := mustNew(t, im)

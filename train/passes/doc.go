@@ -13,7 +13,7 @@
 // network and the data. Sample number k has the same image and noise whatever it is
 // measured at, so that two passes of one seed are paired.
 //
-// The package may import kernels, schedule, train/data, train/setting, train/stats and
+// The package may import kernels, schedule, train/data, train/setting and
 // the standard library; package train imports it, never the other way round. Begin with
 // evaluate.go, then meter.go.
 package passes

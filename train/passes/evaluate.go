@@ -8,7 +8,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
-	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // EvaluateSettings says how finely a network is measured along a schedule.
@@ -50,7 +49,7 @@ func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 		labels = []int{-1}
 	}
 	var out []EvaluationRow
-	err := along(ctx, m, w, d, s, set, func(row int, at, residual []float64) {
+	err := sampleAlong(ctx, m, w, d, s, set, func(row int, at, residual []float64) {
 		rows := partRows(s, row, m.J(), set, at, residual)
 		for i := range rows {
 			rows[i].Label = int32(labels[row])
@@ -67,10 +66,10 @@ func (set EvaluateSettings) resolved() EvaluateSettings {
 	return set
 }
 
-// along measures the residuals |P_j r|² of every row of s at Points·Samples stratified
+// sampleAlong measures the residuals |P_j r|² of every row of s at Points·Samples stratified
 // times and hands them over row by row, both flat [samples*J]: the weights ω_j, and the
 // residuals.
-func along(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
+func sampleAlong(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings, take func(row int, weight, residual []float64),
 ) error {
 	if s.J() != m.J() && s.J() != 1 {
@@ -118,10 +117,132 @@ func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, we
 			}
 			t := s.T() * (float64(p) + 0.5) / float64(set.Points)
 			v, _ := s.At(row, min(j, s.J()-1)).Eval(t)
-			e := EvaluationRow{Subspace: int32(j), T: t, Sigma: math.Sqrt(v), Loss: stats.Mean(loss)}
-			e.Residual, e.Stderr = stats.MeanStderr(part)
+			e := EvaluationRow{Subspace: int32(j), T: t, Sigma: math.Sqrt(v), Loss: Mean(loss)}
+			e.Residual, e.Stderr = MeanStderr(part)
 			rows = append(rows, e)
 		}
 	}
 	return rows
+}
+
+// Comparison holds the energies of several schedules under one network.
+type Comparison struct {
+	samples [][]float64 // [schedule][sample]: T² Σ_j ω_j |P_j r|²
+}
+
+// Compare evaluates schedules on the same images, noise and places in [0, 1]. Those of
+// one subspace may stand beside those of the model's. Classes of a schedule per class
+// count alike.
+func Compare(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, schedules []*schedule.Schedule,
+	set EvaluateSettings,
+) (*Comparison, error) {
+	set = set.resolved()
+	c := &Comparison{samples: make([][]float64, len(schedules))}
+	for i, s := range schedules {
+		total := make([]float64, set.Points*set.Samples)
+		scale := s.T() * s.T() / float64(s.Rows())
+		err := sampleAlong(ctx, m, w, d, s, set, func(_ int, weight, residual []float64) {
+			for k, r := range residual {
+				total[k/m.J()] += scale * weight[k] * r
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		c.samples[i] = total
+	}
+	return c, nil
+}
+
+// Energy returns the energy of a schedule, E = T²·(mean loss), and its standard error.
+func (c *Comparison) Energy(i int) (energy, stderr float64) {
+	return StratifiedMean(c.samples[i])
+}
+
+// Difference returns the energy of schedule i less that of k, and its standard error:
+// that of the differences sample by sample, in which most of the noise cancels.
+func (c *Comparison) Difference(i, k int) (difference, stderr float64) {
+	d := make([]float64, len(c.samples[i]))
+	for s := range d {
+		d[s] = c.samples[i][s] - c.samples[k][s]
+	}
+	return StratifiedMean(d)
+}
+
+// EnergySettings says on how many images Energies measures a schedule.
+type EnergySettings struct {
+	Samples int
+	C       float64                   // of the loss weight
+	Seed    uint64                    // of images, noise and times
+	Weight  func(label int32) float64 // of a class
+}
+
+// Energies returns the energy T² Σ_j ω_j |P_j r|² of a schedule under a network, sample by
+// sample: of images as the data set has them, each with the row of its class, at stratified
+// times. The energies of two schedules are paired; see [StratifiedMean].
+func Energies(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
+	set EnergySettings,
+) ([]float64, error) {
+	n, j := set.Samples, m.J()
+	meter := newMeter(m, w, d, nil, set.Seed, min(n, 128))
+	g, gdot, scale := make([]float64, n*j), make([]float64, n*j), make([]float64, n)
+	for i := range n {
+		label := d.Label(meter.image(uint64(i)))
+		row, err := s.Row(int(label))
+		if err != nil {
+			return nil, err
+		}
+		s.Eval(row, meter.time(i, n, s.T()), g[i*j:(i+1)*j], gdot[i*j:(i+1)*j])
+		scale[i] = s.T() * s.T() * set.Weight(label)
+	}
+	residual, err := meter.residuals(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	energy := make([]float64, n)
+	for i, v := range residual {
+		energy[i/j] += scale[i/j] * schedule.Omega(g[i], gdot[i], set.C) * v
+	}
+	return energy, nil
+}
+
+// Mean returns the mean of x, summed in order.
+func Mean(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// MeanStderr returns the mean of independent samples x and its standard error; 0 for a
+// single one.
+func MeanStderr(x []float64) (mean, stderr float64) {
+	mean = Mean(x)
+	if len(x) < 2 {
+		return mean, 0
+	}
+	var sum float64
+	for _, v := range x {
+		sum += (v - mean) * (v - mean)
+	}
+	n := float64(len(x))
+	return mean, math.Sqrt(sum / (n - 1) / n)
+}
+
+// StratifiedMean returns the mean of samples of which each has a stratum of its own,
+// neighbours in order, and the standard error by the differences d within pairs of
+// neighbours,
+//
+//	√Σd² / n,
+//
+// the method of collapsed strata (Cochran, Sampling Techniques, 5A.12). What changes
+// from one stratum to the next makes it a little too large.
+func StratifiedMean(x []float64) (mean, stderr float64) {
+	var squares float64
+	for i := 0; i+1 < len(x); i += 2 {
+		d := x[i+1] - x[i]
+		squares += d * d
+	}
+	return Mean(x), math.Sqrt(squares) / float64(len(x))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	normal "github.com/anisoflight/anisoflight/schedule/solver/gaussian"
-	"github.com/anisoflight/anisoflight/train/stats"
 )
 
 // gainSamples is how many samples a gain is the mean of, at least: neighbouring noise levels
@@ -82,7 +81,7 @@ func measureGains(ctx context.Context, meter *meter, set GeodesicSettings) ([]sc
 	}
 	out := make([]schedule.Sample, len(levels))
 	for p, sigma := range levels {
-		value, stderr := stats.MeanStderr(parts[p])
+		value, stderr := MeanStderr(parts[p])
 		out[p] = schedule.ResidualSample(sigma, value, stderr, set.C)
 	}
 	return out, row, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // Want checks the columns of an input: every one of required is there, nothing but required and optional is, and
@@ -174,8 +174,8 @@ func Images() (out []api.Column) {
 }
 
 // ImageColumn describes a column of images of h×w pixels in c channels.
-func ImageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Column {
-	if l == pixels.CHW {
+func ImageColumn(name string, t api.Type, l data.Layout, h, w, c int) api.Column {
+	if l == data.CHW {
 		return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{c, h, w}, DimNames: []string{"C", "H", "W"}}
 	}
 	return api.Column{Name: name, Type: t, Kind: api.Tensor, Shape: []int{h, w, c}, DimNames: []string{"H", "W", "C"}}
@@ -183,7 +183,7 @@ func ImageColumn(name string, t api.Type, l pixels.Layout, h, w, c int) api.Colu
 
 // ImageLayout reads the layout of an input off its dim_names, or, where it has none, off its shape: HWC when the last
 // size is at most 4. It returns the sizes too.
-func ImageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
+func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	if col.Kind != api.Tensor || len(col.Shape) != 3 {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q must be a fixed_shape_tensor of three axes, got %s",
 			col.Name, Given(col))
@@ -191,28 +191,28 @@ func ImageLayout(col api.Column) (l pixels.Layout, h, w, c int, err error) {
 	s := col.Shape
 	switch {
 	case slices.Equal(col.DimNames, []string{"H", "W", "C"}):
-		l = pixels.HWC
+		l = data.HWC
 	case slices.Equal(col.DimNames, []string{"C", "H", "W"}):
-		l = pixels.CHW
+		l = data.CHW
 	case len(col.DimNames) > 0:
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q has dim_names %v", col.Name, col.DimNames).
 			WithHint("Known: [H W C] and [C H W].")
 	case s[2] <= 4:
-		l = pixels.HWC
+		l = data.HWC
 	default:
-		l = pixels.CHW
+		l = data.CHW
 	}
 	if slices.Contains(s, 0) {
 		return "", 0, 0, 0, api.Errorf(api.BadTensor, "Column %q has an empty shape %v", col.Name, s)
 	}
-	if l == pixels.HWC {
+	if l == data.HWC {
 		return l, s[0], s[1], s[2], nil
 	}
 	return l, s[1], s[2], s[0], nil
 }
 
 // Fits checks that a column holds images of the model's size and returns their layout.
-func Fits(m *catalog.Model, col api.Column) (pixels.Layout, error) {
+func Fits(m *catalog.Model, col api.Column) (data.Layout, error) {
 	l, h, w, c, err := ImageLayout(col)
 	if err != nil {
 		return "", err

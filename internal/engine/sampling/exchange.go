@@ -7,7 +7,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/reply"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // Exchange samples from the caller's own latents.
@@ -52,7 +52,7 @@ func (k *Sampler) Exchange(req api.Sample, in api.Schema) (*api.Exchange, error)
 			if err := input.Finite("latent", latents, col.Len()); err != nil {
 				return err
 			}
-			latents = pixels.ToHWC(latents, from, s.h, s.w, s.c)
+			latents = data.ToHWC(latents, from, s.h, s.w, s.c)
 			err = s.runLatents(ctx, received, labels, latents, emit)
 			received += batch.Rows
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // Sampler draws samples with the models of a catalogue.
@@ -89,7 +89,7 @@ func (s *sampling) prepare() (err error) {
 			{Name: "label", Type: api.Int32},
 			{Name: "step", Type: api.Int32},
 			{Name: "nfe", Type: api.Int32},
-			input.ImageColumn("sample", t, pixels.Layout(s.req.Layout), s.h, s.w, s.c),
+			input.ImageColumn("sample", t, data.Layout(s.req.Layout), s.h, s.w, s.c),
 		},
 		Metadata: reply.OfModel(s.model, "Sample", s.resolved()),
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/reply"
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // sampleWriter collects rows and sends them in batches of about the requested size; previews leave at once.
@@ -94,23 +94,23 @@ func (s *sampling) batch(rows []batch.Row, images []float32, step, nfe int32) *a
 	col := s.schema.Columns[len(s.schema.Columns)-1]
 	return &api.Batch{Rows: n, Cols: []any{
 		index, seed, label, steps, nfes,
-		imageValues(images, col.Type, pixels.Layout(s.req.Layout), s.h, s.w, s.c, s.model.Shape.Normalization),
+		imageValues(images, col.Type, data.Layout(s.req.Layout), s.h, s.w, s.c, s.model.Shape.Normalization),
 	}}
 }
 
 // imageValues turns images on the device's side, float32 HWC, into a column of the requested type and layout, of
 // floats in the units that normalization maps from.
-func imageValues(images []float32, t api.Type, l pixels.Layout, h, w, c int, n *normalization.Affine) any {
+func imageValues(images []float32, t api.Type, l data.Layout, h, w, c int, n *normalization.Affine) any {
 	if t == api.Float32 {
 		out := make([]float32, len(images))
 		if n != nil {
 			images = slices.Clone(images) // the trajectory goes on with them
 			n.Back(images)
 		}
-		pixels.Reorder(out, images, pixels.HWC, l, h, w, c)
+		data.Reorder(out, images, data.HWC, l, h, w, c)
 		return out
 	}
 	out := make([]uint8, len(images))
-	pixels.Convert(out, images, pixels.HWC, l, h, w, c, pixels.ToUint8)
+	data.Convert(out, images, data.HWC, l, h, w, c, data.ToUint8)
 	return out
 }

@@ -1,4 +1,4 @@
-package pixels_test
+package data_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/train/data/pixels"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // golden holds what the Python client is held to as well.
@@ -26,12 +26,12 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for v := range 256 {
-		if got := pixels.FromUint8(uint8(v)); got != want.Floats[v] {
+		if got := data.FromUint8(uint8(v)); got != want.Floats[v] {
 			t.Errorf("byte %d is %v, want %v", v, got, want.Floats[v])
 		}
 	}
 	for _, q := range want.Bytes {
-		if got := pixels.ToUint8(float32(q[0])); got != uint8(q[1]) {
+		if got := data.ToUint8(float32(q[0])); got != uint8(q[1]) {
 			t.Errorf("%v is byte %d, want %v", q[0], got, q[1])
 		}
 	}
@@ -41,13 +41,13 @@ func TestGolden(t *testing.T) {
 // beyond the range is clamped, and ties go to even.
 func TestThereAndBack(t *testing.T) {
 	for v := range 256 {
-		if got := pixels.ToUint8(pixels.FromUint8(uint8(v))); int(got) != v {
+		if got := data.ToUint8(data.FromUint8(uint8(v))); int(got) != v {
 			t.Errorf("byte %d comes back as %d", v, got)
 		}
 	}
 	inf := float32(math.Inf(1))
 	for x, want := range map[float32]uint8{float32(math.NaN()): 0, -inf: 0, inf: 255, -3: 0, 3: 255, 0: 128, 0.2: 153} {
-		if got := pixels.ToUint8(x); got != want {
+		if got := data.ToUint8(x); got != want {
 			t.Errorf("%v is byte %d, want %d", x, got, want)
 		}
 	}
@@ -59,18 +59,18 @@ func TestLayouts(t *testing.T) {
 	hwc := []uint8{0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15, 20, 30, 21, 31, 22, 32, 23, 33, 24, 34, 25, 35}
 	chw := []uint8{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 30, 31, 32, 33, 34, 35}
 	got := make([]uint8, len(hwc))
-	pixels.Reorder(got, hwc, pixels.HWC, pixels.CHW, 2, 3, 2)
+	data.Reorder(got, hwc, data.HWC, data.CHW, 2, 3, 2)
 	if !slices.Equal(got, chw) {
 		t.Errorf("channels first: %v", got)
 	}
-	if back := pixels.ToHWC(chw, pixels.CHW, 2, 3, 2); !slices.Equal(back, hwc) {
+	if back := data.ToHWC(chw, data.CHW, 2, 3, 2); !slices.Equal(back, hwc) {
 		t.Errorf("channels last again: %v", back)
 	}
-	for layout, src := range map[pixels.Layout][]uint8{pixels.HWC: hwc, pixels.CHW: chw} {
+	for layout, src := range map[data.Layout][]uint8{data.HWC: hwc, data.CHW: chw} {
 		floats := make([]float32, len(src))
-		pixels.Convert(floats, src, layout, pixels.HWC, 2, 3, 2, pixels.FromUint8)
+		data.Convert(floats, src, layout, data.HWC, 2, 3, 2, data.FromUint8)
 		for i, v := range hwc {
-			if floats[i] != pixels.FromUint8(v) {
+			if floats[i] != data.FromUint8(v) {
 				t.Errorf("%s as floats: value %d is %v", layout, i, floats[i])
 			}
 		}
@@ -79,7 +79,7 @@ func TestLayouts(t *testing.T) {
 
 func TestMirror(t *testing.T) {
 	image := []int{0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15} // 2×3 pixels in 2 channels
-	pixels.Mirror(image, 3, 2)
+	data.Mirror(image, 3, 2)
 	if want := []int{2, 12, 1, 11, 0, 10, 5, 15, 4, 14, 3, 13}; !slices.Equal(image, want) {
 		t.Errorf("%v, want %v", image, want)
 	}
