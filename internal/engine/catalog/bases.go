@@ -3,8 +3,6 @@ package catalog
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/base/suggest"
@@ -12,7 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
-	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // What the names of stored bases end in: a basis is a folder; older programs have stored a file.
@@ -20,48 +17,6 @@ const (
 	BasisFolderSuffix = ".basis"
 	BasisFileSuffix   = ".safetensors"
 )
-
-// storedBasis is a basis with what is known of its files.
-type storedBasis struct {
-	*basis.Basis
-	files api.Integrity
-}
-
-func (c *Catalog) basisFolder(name string) string {
-	return filepath.Join(c.folders.Bases, name+BasisFolderSuffix)
-}
-
-// basisFile is the place of a basis that an older program has stored.
-func (c *Catalog) basisFile(name string) string {
-	return filepath.Join(c.folders.Bases, name+BasisFileSuffix)
-}
-
-// scanBases reads the stored bases. Where a crash has left both a file and a folder, the folder counts.
-func (c *Catalog) scanBases() {
-	for _, name := range StoredNames(c.folders.Bases, BasisFileSuffix) {
-		if exists(c.basisFolder(name)) {
-			continue
-		}
-		file, err := os.ReadFile(c.basisFile(name))
-		var b *basis.Basis
-		if err == nil {
-			b, err = checkpoint.DecodeBasis(file)
-		}
-		if err != nil {
-			c.leaveOut(basisKind, name, err)
-			continue
-		}
-		c.bases[name] = storedBasis{b, api.Integrity{State: api.Unverified}}
-	}
-	for _, name := range StoredNames(c.folders.Bases, BasisFolderSuffix) {
-		b, err := checkpoint.LoadBasis(c.basisFolder(name))
-		if err != nil {
-			c.leaveOut(basisKind, name, err)
-			continue
-		}
-		c.bases[name] = storedBasis{b, ReadWhole(c.basisFolder(name))}
-	}
-}
 
 // basisKey names the bases that a formula gives.
 type basisKey struct {
@@ -164,10 +119,10 @@ func CheckCuts(name string, cuts []int) error {
 func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	b, ok := c.bases[name]
+	b, ok := c.bases.items[name]
 	switch {
 	case ok:
-		return b.Basis, nil
+		return b.value, nil
 	case c.broken.find(basisKind, name) != nil:
 		return nil, c.broken.find(basisKind, name)
 	case !StoredByName(name):
@@ -175,7 +130,7 @@ func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
 	return nil, api.NotFound(api.BasisNotFound, "basis", name,
-		append(basis.Names(basis.Definition.ByFormula), slices.Sorted(maps.Keys(c.bases))...))
+		append(basis.Names(basis.Definition.ByFormula), slices.Sorted(maps.Keys(c.bases.items))...))
 }
 
 // DescribeBasis says what lists say about a basis.
@@ -188,9 +143,9 @@ func (c *Catalog) BasisInfos() []api.BasisInfo {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	infos := []api.BasisInfo{}
-	for _, name := range slices.Sorted(maps.Keys(c.bases)) {
-		info := DescribeBasis(name, c.bases[name].Basis)
-		info.Integrity = c.bases[name].files
+	for _, name := range slices.Sorted(maps.Keys(c.bases.items)) {
+		info := DescribeBasis(name, c.bases.items[name].value)
+		info.Integrity = c.bases.items[name].files
 		infos = append(infos, info)
 	}
 	c.broken.each(basisKind, func(name string, of api.Integrity) {
@@ -206,18 +161,7 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 	if err := c.FreeBasis(name, replace); err != nil {
 		return err
 	}
-	folder := c.basisFolder(name)
-	if err := checkpoint.SaveBasis(folder, b, true); err != nil {
-		return err
-	}
-	if err := atomicdir.Remove(c.basisFile(name)); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bases[name] = storedBasis{b, ReadWhole(folder)}
-	c.broken.mended(basisKind, name)
-	return nil
+	return c.bases.put(name, b, func(folder string) error { return checkpoint.SaveBasis(folder, b, true) })
 }
 
 // FreeBasis checks that a basis may be stored under name.
@@ -227,7 +171,7 @@ func (c *Catalog) FreeBasis(name string, replace bool) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if _, taken := c.bases[name]; (taken || c.broken.find(basisKind, name) != nil) && !replace {
+	if c.bases.taken(name) && !replace {
 		return NameTaken("basis", name)
 	}
 	return nil
@@ -240,15 +184,5 @@ func (c *Catalog) DeleteBasis(name string) error {
 	if _, err := c.Basis(name); err != nil && api.ErrorOf(err).Code != api.Damaged {
 		return err
 	}
-	if err := atomicdir.Remove(c.basisFile(name)); err != nil { // first: where it is left, it would be the basis
-		return err
-	}
-	if err := atomicdir.Remove(c.basisFolder(name)); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.bases, name)
-	c.broken.mended(basisKind, name)
-	return nil
+	return c.bases.remove(name)
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
 // Config configures a catalogue.
@@ -33,8 +36,8 @@ type Catalog struct {
 	mu        sync.RWMutex // guards the maps; held for moments only, and taken after changes
 	models    map[string]*Model
 	versions  map[string]int // of models, by name
-	schedules map[string]Schedule
-	bases     map[string]storedBasis
+	schedules shelf[Schedule]
+	bases     shelf[*basis.Basis]
 	broken    broken
 	made      map[basisKey]*basis.Basis
 	datasets  map[string]dataset // those that have been opened
@@ -50,4 +53,58 @@ func (c *Catalog) Folders() Folders { return c.folders }
 func (c *Catalog) Signed(s *schedule.Schedule, p schedule.Provenance) *schedule.Schedule {
 	p.Program, p.Created = c.cfg.Program, time.Now().UTC().Truncate(time.Second)
 	return s.WithProvenance(p)
+}
+
+// Open reads the folder. What cannot be read is logged and left out; it never keeps the rest from being served.
+func Open(ctx context.Context, cfg Config) (*Catalog, error) {
+	folders, err := makeFolders(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{
+		cfg: cfg, log: cfg.Logger, folders: folders,
+		models: map[string]*Model{}, versions: map[string]int{}, broken: broken{},
+		made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
+	}
+	c.schedules = shelf[Schedule]{
+		catalog: c, kind: scheduleKind, dir: folders.Schedules, suffix: ScheduleFolderSuffix, fileSuffix: ScheduleFileSuffix,
+		load: func(name, folder string) (Schedule, error) {
+			parts, err := checkpoint.LoadSchedule(folder)
+			if err != nil {
+				return Schedule{}, err
+			}
+			return NewSchedule(name, parts)
+		},
+		decode: func(name string, file []byte) (Schedule, error) {
+			s, err := checkpoint.DecodeSchedule(file)
+			return Schedule{Schedule: s, Name: name}, err
+		},
+		items: map[string]item[Schedule]{},
+	}
+	c.bases = shelf[*basis.Basis]{
+		catalog: c, kind: basisKind, dir: folders.Bases, suffix: BasisFolderSuffix, fileSuffix: BasisFileSuffix,
+		load:   func(_, folder string) (*basis.Basis, error) { return checkpoint.LoadBasis(folder) },
+		decode: func(_ string, file []byte) (*basis.Basis, error) { return checkpoint.DecodeBasis(file) },
+		items:  map[string]item[*basis.Basis]{},
+	}
+	for _, folder := range append(folders.all(), cfg.Dir) {
+		if err := atomicdir.Sweep(folder); err != nil {
+			c.log.Warn("leftovers of an earlier crash stay", "error", err)
+		}
+	}
+	c.hashes.read(folders)
+	for _, scan := range []func(){c.bases.scan, c.schedules.scan, c.scanModels} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		scan()
+	}
+	return c, nil
+}
+
+// Close releases the models.
+func (c *Catalog) Close() {
+	for _, m := range c.Models() {
+		_, _ = c.dropModel(m.Name)
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
 // Folders are the places of everything stored:
@@ -123,4 +125,29 @@ func StoredNames(folder, suffix string) []string {
 		}
 	}
 	return names
+}
+
+// CheckReserved returns an error for the names of built-in schedules and bases, which nothing stored may take.
+func CheckReserved(name string) error {
+	reserved := append([]string{"edm"}, basis.Names(nil)...)
+	if slices.Contains(reserved, name) {
+		return api.Errorf(api.BadRequest, "name must not be one of the reserved names %s, got %q",
+			strings.Join(reserved, " "), name)
+	}
+	return nil
+}
+
+// NameTaken returns the error of a name that is in use.
+func NameTaken(what, name string) error {
+	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).
+		WithHint("Choose another name, or set replace.")
+}
+
+// withoutPath strips the paths that file errors carry: clients need not know where the server keeps things.
+func withoutPath(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }

@@ -98,7 +98,7 @@ func (c *Catalog) resolve(asked string) (folder, path string, err error) {
 	case Missing(err):
 		return "", "", api.Errorf(api.ModelNotFound, "There is no model folder %q", asked)
 	case err != nil:
-		return "", "", api.Errorf(api.BadModel, "The path %q is not a model folder: %w", asked, notes(err))
+		return "", "", api.Errorf(api.BadModel, "The path %q is not a model folder: %w", asked, withoutPath(err))
 	}
 	path, err = c.relative(folder)
 	return folder, path, err
@@ -134,7 +134,7 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 		return Damaged("model folder", req.Path, err)
 	}
 	if err != nil {
-		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, notes(err))
+		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, withoutPath(err))
 	}
 	c.installModel(m)
 	return nil
@@ -295,7 +295,7 @@ func (c *Catalog) nameFree(name, path string) error {
 		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).
 			WithHint("Choose another name, or UnloadModel first.")
 	}
-	if _, taken := c.schedules[name]; taken || c.broken.find(scheduleKind, name) != nil {
+	if c.schedules.taken(name) {
 		return api.Errorf(api.NameTaken, "A schedule is called %q, and a model's name means its own schedule", name).
 			WithHint("Choose another name.")
 	}

@@ -1,0 +1,113 @@
+package catalog
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
+)
+
+func open(t *testing.T, dir string) *Catalog {
+	t.Helper()
+	c, err := Open(t.Context(), Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func wantCode(t *testing.T, what string, err error, want api.Code) {
+	t.Helper()
+	if err == nil || api.ErrorOf(err).Code != want {
+		t.Errorf("%s: %v, want the code %s", what, err, want)
+	}
+}
+
+// plane returns a basis of two subspaces of 1×2 images whose first vector is (x, y).
+func plane(t *testing.T, x, y float64) *basis.Basis {
+	t.Helper()
+	b, err := basis.Clusters(1, 2, [][]int{{basis.Shared}}, [][][]float64{{{x, y}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What is stored keeps its name until it is deleted or replaced, also over a restart, and a folder counts where an
+// older program has left a file.
+func TestShelf(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	file, err := checkpoint.EncodeBasis(plane(t, 1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.folders.Bases, "old.safetensors"), file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c = open(t, dir)
+	first := func(name string) float64 {
+		b, err := c.Basis(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := b.Vectors(basis.Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v[0]
+	}
+	if v := first("old"); v != 1 {
+		t.Errorf("the basis of an older program begins with %v", v)
+	}
+	wantCode(t, "a name that is taken", c.StoreBasis("old", plane(t, 0, 1), false), api.NameTaken)
+	wantCode(t, "a reserved name", c.StoreBasis("dct", plane(t, 0, 1), true), api.BadRequest)
+	if err := c.StoreBasis("old", plane(t, 0, 1), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.folders.Bases, "old.safetensors"), file, 0o644); err != nil { // as after a crash
+		t.Fatal(err)
+	}
+	if c = open(t, dir); first("old") != 0 || len(c.BasisInfos()) != 1 {
+		t.Errorf("after a restart it begins with %v", first("old"))
+	}
+	if err := c.DeleteBasis("old"); err != nil {
+		t.Fatal(err)
+	}
+	c = open(t, dir)
+	_, err = c.Basis("old")
+	wantCode(t, "a deleted basis", err, api.BasisNotFound)
+}
+
+// A damaged schedule is named, keeps its name, and can be deleted.
+func TestDamagedSchedule(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	s, err := EDM(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StoreSchedule(Schedule{Schedule: c.Signed(s, schedule.Provenance{Kind: "edm"}), Name: "s"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.schedules.folder("s"), "schedule.json"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c = open(t, dir)
+	_, err = c.ScheduleNamed(api.ScheduleRef{Name: "s"})
+	wantCode(t, "a damaged schedule", err, api.Damaged)
+	wantCode(t, "its name", c.FreeSchedule("s", false), api.NameTaken)
+	if infos := c.ScheduleInfos(); len(infos) != 1 || infos[0].Integrity.State != api.IsDamaged {
+		t.Errorf("it is listed as %+v", infos)
+	}
+	if err := c.DeleteSchedule("s"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.ScheduleNamed(api.ScheduleRef{Name: "s"})
+	wantCode(t, "a deleted schedule", err, api.ScheduleNotFound)
+}
