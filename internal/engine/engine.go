@@ -104,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Device != nil && e.device.opens != nil {
 		e.device.opens(cfg.Device)
 	}
-	e.uploads.Limit = 2 * cfg.MaxUploadBytes
+	e.uploads.Upload, e.uploads.Together = cfg.MaxUploadBytes, 2*cfg.MaxUploadBytes
 	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
 	e.catalog, err = catalog.Open(ctx, catalog.Config{

@@ -136,14 +136,14 @@ func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schem
 }
 
 func upload[R any, P request[R]](
-	f func(c *catalog.Catalog, limit int64, req R, in api.Schema) (api.Upload, error),
+	f func(c *catalog.Catalog, budget *uploads.Budget, req R, in api.Schema) (api.Upload, error),
 ) doUpload {
 	return func(e *Engine, req api.Request, in api.Schema) (api.Upload, error) {
 		r, err := given[R, P](req)
 		if err != nil {
 			return nil, err
 		}
-		return f(e.catalog, e.cfg.MaxUploadBytes, r, in)
+		return f(e.catalog, &e.uploads, r, in)
 	}
 }
 
@@ -246,7 +246,7 @@ func (e *Engine) Put(_ context.Context, call api.Call, in api.Schema) (api.Uploa
 	if err != nil {
 		return nil, explain.Error(err)
 	}
-	return explained{e.uploads.Within(u, in)}, nil
+	return explained{u}, nil
 }
 
 // explained is an upload whose errors are the contract's.

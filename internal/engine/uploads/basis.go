@@ -14,15 +14,14 @@ type basisUpload struct {
 	catalog *catalog.Catalog
 	req     api.PutBasis
 	in      api.Schema
-	quota   quota
 	h, w    int
 	rows    int64
 	vectors map[int][][]float64
 }
 
 // Basis opens the upload of a basis.
-func Basis(c *catalog.Catalog, limit int64, req api.PutBasis, in api.Schema) (api.Upload, error) {
-	u := &basisUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}, vectors: map[int][][]float64{}}
+func Basis(c *catalog.Catalog, budget *Budget, req api.PutBasis, in api.Schema) (api.Upload, error) {
+	u := &basisUpload{catalog: c, req: req, in: in, vectors: map[int][][]float64{}}
 	err := input.Want(in, []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "vector", Type: api.Float64, Kind: api.Tensor},
@@ -36,14 +35,11 @@ func Basis(c *catalog.Catalog, limit int64, req api.PutBasis, in api.Schema) (ap
 			WithHint("Its shape is [H, W], its dim_names [\"H\",\"W\"].")
 	}
 	u.h, u.w = v.Shape[0], v.Shape[1]
-	return announce(u, req.Rows), c.FreeBasis(u.req.Name, u.req.Replace)
+	return budget.bound(u, in, req.Rows, budget.Upload, basisCost), c.FreeBasis(u.req.Name, u.req.Replace)
 }
 
 // Write implements api.Upload.
 func (u *basisUpload) Write(b api.Batch) error {
-	if err := u.quota.take(u.in, b); err != nil {
-		return err
-	}
 	n := u.h * u.w
 	values := api.ColumnOf[float64](u.in, b, "vector")
 	if err := input.Finite("vector", values, n); err != nil {
@@ -78,7 +74,5 @@ func (u *basisUpload) Commit() (int64, error) {
 // Abort implements api.Upload.
 func (u *basisUpload) Abort() {}
 
-// basisCost is how many bytes of memory the upload takes for each one on the wire.
+// basisCost is the number of bytes of memory that the upload takes for each one on the wire.
 const basisCost = 3
-
-func (*basisUpload) cost() int64 { return basisCost }

@@ -6,29 +6,62 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 )
 
-// taken is an upload that takes whatever comes, at three bytes for one.
-type taken struct{}
+// sink is an upload that takes whatever comes.
+type sink struct{}
 
-func (taken) Write(api.Batch) error  { return nil }
-func (taken) Commit() (int64, error) { return 0, nil }
-func (taken) Abort()                 {}
-func (taken) cost() int64            { return 3 }
+func (sink) Write(api.Batch) error  { return nil }
+func (sink) Commit() (int64, error) { return 0, nil }
+func (sink) Abort()                 {}
 
-// TestAnnouncedUploadsCostWhatOthersDo: a client that says how many rows will come takes as much memory as one that
-// does not.
-func TestAnnouncedUploadsCostWhatOthersDo(t *testing.T) {
-	in := api.Schema{Columns: []api.Column{{Name: "x", Type: api.Float64}}}
-	for name, u := range map[string]api.Upload{"any number": announce(taken{}, 0), "announced": announce(taken{}, 4)} {
-		budget := &Budget{Limit: 100}
-		w := budget.Within(u, in)
-		if err := w.Write(api.Batch{Rows: 4}); err != nil || budget.Held() != 4*8*3 {
-			t.Errorf("%s: holds %d, %v", name, budget.Held(), err)
-		}
-		if err := w.Write(api.Batch{Rows: 2}); api.ErrorOf(err) == nil || api.ErrorOf(err).Code != api.Busy {
-			t.Errorf("%s: %v, want BUSY", name, err)
-		}
-		if w.Abort(); budget.Held() != 0 {
-			t.Errorf("%s: still holds %d", name, budget.Held())
+var numbers = api.Schema{Columns: []api.Column{{Name: "x", Type: api.Float64}}}
+
+// TestBudget: uploads hold bytes of the budget until they end.
+func TestBudget(t *testing.T) {
+	budget := &Budget{Upload: 64, Together: 100}
+	first, second := budget.bound(sink{}, numbers, 0, 64, 3), budget.bound(sink{}, numbers, 0, 16, 1)
+	for _, step := range []struct {
+		upload api.Upload
+		rows   int
+		code   api.Code
+		held   int64
+	}{
+		{first, 4, "", 96},
+		{second, 1, api.Busy, 96},
+		{first, 1, api.Busy, 96},
+	} {
+		err := step.upload.Write(api.Batch{Rows: step.rows})
+		if codeOf(err) != step.code || budget.Held() != step.held {
+			t.Errorf("%d rows: %v, and %d bytes are held; want %q and %d", step.rows, err, budget.Held(), step.code, step.held)
 		}
 	}
+	if first.Abort(); budget.Held() != 0 {
+		t.Errorf("%d bytes are held by none", budget.Held())
+	}
+	if err := second.Write(api.Batch{Rows: 3}); codeOf(err) != api.TooLarge {
+		t.Errorf("24 bytes of 16: %v", err)
+	}
+	if _, err := second.Commit(); err != nil || budget.Held() != 0 {
+		t.Errorf("%v; %d bytes are held by none", err, budget.Held())
+	}
+}
+
+// TestAnnouncedRows: an upload of another number of rows than its client has announced is refused.
+func TestAnnouncedRows(t *testing.T) {
+	for rows, want := range map[int]api.Code{3: api.BadRequest, 4: "", 5: api.BadRequest} {
+		u := (&Budget{Together: 100}).bound(sink{}, numbers, 4, 100, 1)
+		err := u.Write(api.Batch{Rows: rows})
+		if err == nil {
+			_, err = u.Commit()
+		}
+		if codeOf(err) != want {
+			t.Errorf("%d rows of 4: %v, want %q", rows, err, want)
+		}
+	}
+}
+
+func codeOf(err error) api.Code {
+	if e := api.ErrorOf(err); e != nil {
+		return e.Code
+	}
+	return ""
 }

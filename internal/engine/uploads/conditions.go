@@ -15,7 +15,6 @@ type conditionsUpload struct {
 	catalog *catalog.Catalog
 	req     api.PutConditions
 	in      api.Schema
-	quota   quota
 	have    graphnet.Conditions
 	size    int // values of a condition
 	version int
@@ -23,14 +22,13 @@ type conditionsUpload struct {
 }
 
 // Conditions opens the upload of a table of conditions.
-func Conditions(c *catalog.Catalog, limit int64, req api.PutConditions, in api.Schema) (api.Upload, error) {
+func Conditions(c *catalog.Catalog, budget *Budget, req api.PutConditions, in api.Schema) (api.Upload, error) {
 	m, err := c.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
 	u := &conditionsUpload{
-		catalog: c, req: req, in: in, quota: quota{limit: limit / conditionsCost}, version: m.Version,
-		rows: map[int32][]float32{},
+		catalog: c, req: req, in: in, version: m.Version, rows: map[int32][]float32{},
 	}
 	net, ok := m.Net.(*graphnet.Net)
 	if ok {
@@ -56,14 +54,11 @@ func Conditions(c *catalog.Catalog, limit int64, req api.PutConditions, in api.S
 			col.Shape, req.Model, u.have.Shape)
 	}
 	u.size = col.Len()
-	return announce(u, req.Rows), nil
+	return budget.bound(u, in, req.Rows, budget.Upload/conditionsCost, conditionsCost), nil
 }
 
 // Write implements api.Upload.
 func (u *conditionsUpload) Write(b api.Batch) error {
-	if err := u.quota.take(u.in, b); err != nil {
-		return err
-	}
 	labels, err := input.Int32s(u.in, b, "label", int64(len(u.rows))) // each row has another label
 	if err != nil {
 		return err
@@ -127,7 +122,7 @@ func (u *conditionsUpload) Commit() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	changed, err := u.into(stored, labels)
+	changed, err := u.withTable(stored, labels)
 	if err != nil {
 		return 0, err
 	}
@@ -137,8 +132,8 @@ func (u *conditionsUpload) Commit() (int64, error) {
 	return int64(len(u.rows)), nil
 }
 
-// into returns a model with the table.
-func (u *conditionsUpload) into(stored *checkpoint.Model, labels int) (*checkpoint.Model, error) {
+// withTable returns a model with the table.
+func (u *conditionsUpload) withTable(stored *checkpoint.Model, labels int) (*checkpoint.Model, error) {
 	net, ok := stored.Net.(*graphnet.Net)
 	if !ok {
 		return nil, api.Errorf(api.BadRequest, "The model %q takes no conditions", u.req.Model)
@@ -182,8 +177,6 @@ func (u *conditionsUpload) into(stored *checkpoint.Model, labels int) (*checkpoi
 // Abort implements api.Upload.
 func (u *conditionsUpload) Abort() { u.rows = nil }
 
-// conditionsCost is how many bytes of memory the upload takes for each one on the wire:
-// the rows, the table and what is written.
+// conditionsCost is the number of bytes of memory that the upload takes for each one on the wire: the rows, the table
+// and what is written.
 const conditionsCost = 4
-
-func (*conditionsUpload) cost() int64 { return conditionsCost }

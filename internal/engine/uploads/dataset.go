@@ -16,17 +16,16 @@ type datasetUpload struct {
 	catalog *catalog.Catalog
 	req     api.PutDataset
 	in      api.Schema
-	quota   quota
 	w       *data.Writer
 }
 
 // Dataset opens the upload of a data set.
-func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema) (api.Upload, error) {
+func Dataset(c *catalog.Catalog, budget *Budget, req api.PutDataset, in api.Schema) (api.Upload, error) {
 	in, err := shaped(in, req.Shape)
 	if err != nil {
 		return nil, err
 	}
-	u := &datasetUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}}
+	u := &datasetUpload{catalog: c, req: req, in: in}
 	optional := []api.Column{{Name: "label", Type: api.Int32}, {Name: "index", Type: api.Int64}} // as a data set is read
 	if err := input.Want(in, input.Images(), optional); err != nil {
 		return nil, err
@@ -39,8 +38,8 @@ func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema)
 	if err := c.FreeDataset(u.req.Name, u.req.Replace); err != nil {
 		return nil, err
 	}
-	if api.Times(req.Rows, in.RowBytes()) > limit { // before a byte comes
-		return nil, u.quota.exceeded()
+	if api.Times(req.Rows, in.RowBytes()) > budget.Upload { // before a byte comes
+		return nil, exceeded(budget.Upload)
 	}
 	form := data.Form{ // a measured scale alone is about the measured mean
 		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
@@ -50,7 +49,7 @@ func Dataset(c *catalog.Catalog, limit int64, req api.PutDataset, in api.Schema)
 		return nil, err
 	}
 	u.w, err = c.CreateDataset(u.req.Name, form, int(req.Rows))
-	return announce(u, req.Rows), err
+	return budget.bound(u, in, req.Rows, budget.Upload, 1), err
 }
 
 // shaped returns the schema with images that come as lists as tensors of the request's shape.
@@ -110,9 +109,6 @@ func declared(req api.PutDataset, in api.Schema, form data.Form) (*normalization
 
 // Write implements api.Upload. Bad values are refused as they arrive, not after gigabytes more.
 func (u *datasetUpload) Write(b api.Batch) error {
-	if err := u.quota.take(u.in, b); err != nil {
-		return err
-	}
 	var labels []int32
 	if u.in.Index("label") >= 0 {
 		var err error

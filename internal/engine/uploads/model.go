@@ -19,7 +19,6 @@ type modelUpload struct {
 	catalog *catalog.Catalog
 	req     api.PutModel
 	in      api.Schema
-	quota   quota
 	rows    int64
 	config  []byte
 	weights int64                   // bytes that are still to come
@@ -27,8 +26,8 @@ type modelUpload struct {
 }
 
 // Model opens the upload of a model.
-func Model(c *catalog.Catalog, limit int64, req api.PutModel, in api.Schema) (api.Upload, error) {
-	u := &modelUpload{catalog: c, req: req, in: in, quota: quota{limit: limit}, weights: req.WeightsBytes}
+func Model(c *catalog.Catalog, budget *Budget, req api.PutModel, in api.Schema) (api.Upload, error) {
+	u := &modelUpload{catalog: c, req: req, in: in, weights: req.WeightsBytes}
 	if err := input.Want(in, []api.Column{{Name: "bytes", Type: api.Uint8, Kind: api.Tensor}}, nil); err != nil {
 		return nil, err
 	}
@@ -38,17 +37,14 @@ func Model(c *catalog.Catalog, limit int64, req api.PutModel, in api.Schema) (ap
 	if req.ConfigBytes > maxConfig {
 		return nil, api.Errorf(api.TooLarge, "config_bytes must be at most %d, got %d", maxConfig, req.ConfigBytes)
 	}
-	if req.WeightsBytes > limit-req.ConfigBytes { // before a byte comes
-		return nil, u.quota.exceeded()
+	if req.WeightsBytes > budget.Upload-req.ConfigBytes { // before a byte comes
+		return nil, exceeded(budget.Upload)
 	}
-	return announce(u, req.Rows), c.FreeModel(req.Name, req.Replace)
+	return budget.bound(u, in, req.Rows, budget.Upload, modelCost), c.FreeModel(req.Name, req.Replace)
 }
 
 // Write implements api.Upload.
 func (u *modelUpload) Write(b api.Batch) error {
-	if err := u.quota.take(u.in, b); err != nil {
-		return err
-	}
 	if u.rows += int64(b.Rows); u.rows > u.want() {
 		return u.mismatch()
 	}
@@ -112,5 +108,3 @@ func (u *modelUpload) Abort() {
 // modelCost is the number of bytes that the upload takes for each one on the wire: the file, and the values of a tensor,
 // which may be all of the file.
 const modelCost = 2
-
-func (*modelUpload) cost() int64 { return modelCost }

@@ -13,7 +13,6 @@ type scheduleUpload struct {
 	catalog *catalog.Catalog
 	req     api.PutSchedule
 	in      api.Schema
-	quota   quota
 	rows    []schedule.TableRow
 
 	family schedule.Family
@@ -21,9 +20,8 @@ type scheduleUpload struct {
 }
 
 // Schedule opens the upload of a schedule.
-func Schedule(c *catalog.Catalog, limit int64, req api.PutSchedule, in api.Schema) (api.Upload, error) {
-	// What a table takes while it is checked is within the limit.
-	u := &scheduleUpload{catalog: c, req: req, in: in, quota: quota{limit: limit / scheduleCost}}
+func Schedule(c *catalog.Catalog, budget *Budget, req api.PutSchedule, in api.Schema) (api.Upload, error) {
+	u := &scheduleUpload{catalog: c, req: req, in: in}
 	want := []api.Column{
 		{Name: "label", Type: api.Int32},
 		{Name: "subspace", Type: api.Int32},
@@ -36,7 +34,9 @@ func Schedule(c *catalog.Catalog, limit int64, req api.PutSchedule, in api.Schem
 	if err := u.chooseBasis(); err != nil {
 		return nil, err
 	}
-	return announce(u, req.Rows), c.FreeSchedule(u.req.Name, u.req.Replace)
+	// What a table takes while it is checked is within the limit.
+	limit := budget.Upload / scheduleCost
+	return budget.bound(u, in, req.Rows, limit, scheduleCost), c.FreeSchedule(u.req.Name, u.req.Replace)
 }
 
 // chooseBasis checks the basis. What a formula gives is checked against the images when the schedule meets a model, and
@@ -59,9 +59,6 @@ func (u *scheduleUpload) chooseBasis() error {
 
 // Write implements api.Upload.
 func (u *scheduleUpload) Write(b api.Batch) error {
-	if err := u.quota.take(u.in, b); err != nil {
-		return err
-	}
 	label, err := input.Int32s(u.in, b, "label", int64(len(u.rows)))
 	if err != nil {
 		return err
@@ -94,7 +91,5 @@ func (u *scheduleUpload) Commit() (int64, error) {
 // Abort implements api.Upload.
 func (u *scheduleUpload) Abort() {}
 
-// scheduleCost is how many bytes of memory the upload takes for each one on the wire.
+// scheduleCost is the number of bytes of memory that the upload takes for each one on the wire.
 const scheduleCost = 10
-
-func (*scheduleUpload) cost() int64 { return scheduleCost }
