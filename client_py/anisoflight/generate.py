@@ -9,20 +9,25 @@ draws other noise for it. Files that are there stay, so that the same command go
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .client import connect
 from .errors import AnisoflightError, BadRequestError
-from .fid.generate import generate
 from .fid.sources import ServerSamples
+from .images import png
 from .wire.calls import DEFAULT_LOCATION
+from .wire.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .images import Pixels
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -65,6 +70,54 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
         options["schedule"] = args.schedule
     churn = {name: getattr(args, name) for name in ("S_churn", "S_min", "S_max", "S_noise")}
     return options | {name: value for name, value in churn.items() if value is not None}
+
+
+def png_path(folder: Path, seed: int, subdirs: bool) -> Path:
+    """FOLDER/000042.png, or with subdirs FOLDER/000000/000042.png: a folder for every thousand seeds.
+
+    >>> from pathlib import Path
+    >>> png_path(Path("out"), 1234, True).as_posix()
+    'out/001000/001234.png'
+    """
+    inside = folder / f"{seed - seed % 1000:06d}" if subdirs else folder
+    return inside / f"{seed:06d}.png"
+
+
+def generate(sources: Sequence[ServerSamples], folder: Path, subdirs: bool, chunk: int, progress: bool) -> int:
+    """Write the samples of all sources; files that are there stay. Returns how many were written.
+
+    A file is whole or not there.
+    """
+    total = sum(source.count for source in sources)
+    written = 0
+    with (
+        Progress(total=total, desc="generate", unit="image", disable=not progress) as bar,
+        ThreadPoolExecutor() as pool,
+    ):
+        for source in sources:
+            for start in range(0, source.count, chunk):
+                stop = min(start + chunk, source.count)
+                paths = [png_path(folder, source.first + i, subdirs) for i in range(start, stop)]
+                if all(path.exists() for path in paths):
+                    bar.update(len(paths))
+                    continue
+                place = 0
+                for images in source.read(start, stop):
+                    some = paths[place : place + len(images)]
+                    written += sum(pool.map(_write, some, images))
+                    place += len(images)
+                    bar.update(len(images))
+    return written
+
+
+def _write(path: Path, image: Pixels) -> bool:
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(png(image))
+    part.replace(path)
+    return True
 
 
 def parser() -> argparse.ArgumentParser:

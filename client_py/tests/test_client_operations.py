@@ -23,12 +23,6 @@ from anisoflight.wire.tensors import table_of, tensor_column
 from anisoflight.wire.transport import Connection, command
 
 
-def test_connect_reaches_the_same_server(client: LocalClient) -> None:
-    with anisoflight.connect(client.location) as other:
-        assert other.info()["version"] == client.info()["version"]
-        assert "digits" in other.models().index
-
-
 def test_lists_are_frames_indexed_by_name(client: Client) -> None:
     assert client.models().loc["digits", "label_dim"] == 10
     assert client.datasets().loc["blocks", "rows"] == 64
@@ -58,19 +52,6 @@ def test_images_of_one_batch_are_a_view(client: Client) -> None:
     values = samples.table["sample"].chunk(0).storage.flatten().buffers()[1]
     assert samples.images.__array_interface__["data"][0] >= values.address
     assert samples.images.base is not None
-
-
-def test_many_batches_are_joined(client: Client) -> None:
-    whole = client.sample("digits", n=60, steps=2, dtype="float32")
-    parts = client.sample("digits", n=60, steps=2, dtype="float32", batch_bytes=2048)
-    assert parts.table["sample"].num_chunks > 1
-    np.testing.assert_allclose(parts.images, whole.images, rtol=0, atol=1e-4)
-
-
-def test_previews_are_apart(client: Client) -> None:
-    samples = client.sample("digits", n=2, steps=4, every=2)
-    assert len(samples) == 2
-    assert samples.previews.num_rows >= 2
 
 
 def test_datasets_round_trip(client: Client) -> None:
@@ -117,12 +98,6 @@ def test_an_interrupted_upload_is_not_stored(client: LocalClient) -> None:
     time.sleep(0.5)
     assert "half" not in client.datasets().index
     connection.close()
-
-
-def test_bad_images_are_value_errors(client: Client) -> None:
-    with pytest.raises(ValueError, match="BAD_TENSOR"):
-        client.put_dataset("bad", np.full((2, 8, 8, 1), np.nan, np.float32))
-    assert "bad" not in client.datasets().index
 
 
 def test_a_schedule_is_a_frame_a_plot_and_sigmas(client: Client) -> None:
@@ -214,17 +189,6 @@ def test_metrics_of_a_run_at_work_do_not_wait_for_its_end(client: Client) -> Non
     run.cancel()
     with pytest.raises(anisoflight.RunNotRunnableError):
         run.step()
-
-
-def test_errors_are_what_python_users_expect(client: Client) -> None:
-    with pytest.raises(KeyError) as missing:
-        client.sample("nobody", n=1, steps=1)
-    assert isinstance(missing.value, anisoflight.NotFoundError)
-    assert missing.value.code == "MODEL_NOT_FOUND"
-    with pytest.raises(ValueError, match="temperature"):
-        client.table("Sample", {"model": "digits", "n": 1, "steps": 1, "temperature": 2})
-    with pytest.raises(anisoflight.TooLargeError):
-        client.sample("digits", n=10**12, steps=1)
 
 
 GEODESIC = "'long', 'geodesic', model='digits', dataset='blocks'"

@@ -36,25 +36,6 @@ def test_the_linter_finds_nothing() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_what_is_copied_exists_and_its_go_is_ours(instructions: list[tuple[str, str]]) -> None:
-    for text in said(instructions, "COPY"):
-        if not text.startswith("--from"):
-            assert all((ROOT / source).exists() for source in text.split()[:-1]), text
-    go = next(text.partition("=")[2] for text in said(instructions, "ARG") if text.startswith("GO="))
-    assert f"\ngo {go}." in (ROOT / "go.mod").read_text(encoding="utf-8")
-    flags = re.search(r"^export GOFLAGS := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert flags
-    assert any(flags[1] in text for text in said(instructions, "ENV"))
-
-
-def test_nothing_of_it_runs_as_root(instructions: list[tuple[str, str]]) -> None:
-    names = [name for name, _ in instructions]
-    (user,) = said(instructions, "USER")
-    assert int(user.partition(":")[0]) >= 1000
-    assert names.index("USER") < names.index("VOLUME") < names.index("ENTRYPOINT")
-    assert "RUN" not in names[names.index("USER") :]
-
-
 def test_its_command_serves(instructions: list[tuple[str, str]], tmp_path: Path) -> None:
     """The entry point, its arguments and settings, with a folder of one's own for /data and any free port."""
     (entry,), (command,) = (said(instructions, word) for word in ("ENTRYPOINT", "CMD"))

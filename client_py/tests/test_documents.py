@@ -347,15 +347,6 @@ PROGRAMS = {
 }
 
 
-def test_the_reserved_names_are_listed(place: Place) -> None:
-    page = (ROOT / "docs/wire.md").read_text(encoding="utf-8")
-    (listed,) = re.findall(r"one of the reserved names[^:]*: ([^.]*)\.", page)
-    with pytest.raises(anisoflight.BadRequestError) as caught:
-        place.client.put_schedule("edm", {"t": [0, 400], "g": [1e-9, 400]})
-    (names,) = re.findall(r"reserved names ([^,]*),", caught.value.message)
-    assert re.findall(r"`([^`]*)`", listed) == names.split()
-
-
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_json_is_json(document: str) -> None:
     for block in blocks(document):
@@ -376,15 +367,6 @@ def test_go_is_compiled(document: str) -> None:
             )
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_drawings_name_what_exists(document: str) -> None:
-    """Packages in a drawing of the code, such as kernels/unet."""
-    for block in blocks(document):
-        if block.language == "text":
-            for name in re.findall(r"\b(?:internal|flight|kernels|schedule|train|client_py)/[a-z_/]+", block.code):
-                assert (ROOT / name).exists(), f"{block.place}: {name} does not exist"
-
-
 @pytest.mark.parametrize(
     "document", [*DOCUMENTS, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("client_py/notebooks/*.ipynb"))]
 )
@@ -403,18 +385,3 @@ def test_links_lead_somewhere(document: str) -> None:
         assert target.exists(), f"{document}: {link}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{document}: {link} has no such heading"
-
-
-def test_the_notebook_target_installs_what_it_opens() -> None:
-    """Its packages are pinned, each as in the other files, and among them is what runs a notebook and draws in it."""
-    pins: dict[str, str] = {}
-    for name in ("requirements.txt", "requirements-dev.txt", "requirements-notebook.txt"):
-        lines = (ROOT / "client_py" / name).read_text(encoding="utf-8").splitlines()
-        for line in (line for line in lines if not line.startswith("#")):
-            package, version = line.partition(";")[0].strip().split("==")
-            assert pins.setdefault(package.lower(), version) == version, f"{name}: {line}, elsewhere {pins[package]}"
-    assert {"jupyterlab", "ipykernel", "ipywidgets", "matplotlib", "scikit-learn"} <= pins.keys()
-    command = ["make", "-n", "-B", "notebook"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert done.index("-r client_py/requirements-notebook.txt") < done.index("-m jupyterlab client_py/notebooks")
-    assert "make notebook" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
 from anisoflight.fid.features.onnxfile import OnnxFeatures
 from anisoflight.fid.features.preparation import Preparation, declared
-from anisoflight.fid.files import Files
 from anisoflight.fid.reference import Reference
+from anisoflight.fid.sources import Files
 from anisoflight.images import to_float
 from anisoflight.moments import Moments
 

@@ -14,9 +14,9 @@ from test_data_hostile import bomb
 from anisoflight.data import open_source
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
-from anisoflight.fid.files import Files
 from anisoflight.fid.measure import Pace, Pass
 from anisoflight.fid.reference import Reference, load_reference
+from anisoflight.fid.sources import Files
 from anisoflight.images import png
 from anisoflight.moments import Moments
 

@@ -222,27 +222,6 @@ def test_many_samples_cost_what_is_read(victim: Victim) -> None:
         assert wire.within(20, lambda: victim.metrics()["anisoflight_calls_active"] == 0)
 
 
-@pytest.mark.parametrize(
-    "path", ["../../secret", "/etc", "link", "two/../../../secret", "..", ".", "\0", "two\0/..", "C:\\x"]
-)
-def test_paths(victim: Victim, path: str) -> None:
-    body = json.dumps({"name": "stolen", "path": path}).encode()
-    assert victim.code(lambda c, o: list(c.do_action(fl.Action("LoadModel", body), o))) in (
-        "BAD_MODEL",
-        "MODEL_NOT_FOUND",
-    )
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", "", "\u202e", "a" * 65, "edm"])
-def test_names(victim: Victim, name: str) -> None:
-    for path in (["datasets", name], [name, "x"], ["datasets", "..", name], []):
-        to = fl.FlightDescriptor.for_path(*path)
-        assert victim.code(lambda c, o, to=to: upload(c, o, wire.table(image=image((1, 2, 2, 1))), to)) in (
-            "BAD_REQUEST",
-            "OP_NOT_FOUND",
-        )
-
-
 def test_strangers_cost_nothing(victim: Victim) -> None:
     """Without a token, 64 KiB are read: bodies of 300 KB once took 3 s each, and four of 400 MB 4.9 GB."""
     key = b'{"' + b"k" * 150_000 + b'":[0' + b",0" * 75_000 + b"]}"
@@ -262,15 +241,6 @@ def test_strangers_cost_nothing(victim: Victim) -> None:
 def test_long_keys_cost_what_they_weigh(victim: Victim) -> None:
     body = b'{"' + b"k" * 3_000_000 + b'":[0' + b",0" * 1_500_000 + b"]}"
     assert victim.code(lambda c, o: list(c.do_action(fl.Action("ListModels", body), o))) == "BAD_REQUEST"
-
-
-def test_errors_quote_little(victim: Victim) -> None:
-    """What was sent is cut to 80 characters: a status beyond 8 KB would reach no client of gRPC's C++."""
-    name = "ä" * 1_000_000
-    for op, request_ in (("Sample", {"model": name, "n": 1, "nfe": 1}), ("EvaluateSchedule", {"schedule": name})):
-        with victim.connect() as client, pytest.raises(wire.FAILURES) as caught:
-            client.do_get(wire.ticket(op, request_), victim.options()).read_all()
-        assert 0 < str(caught.value).count("ä") <= 2 * 80  # pyarrow says it twice
 
 
 @pytest.mark.parametrize("label", [2**31 - 1, 2**20])

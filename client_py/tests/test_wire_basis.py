@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
-import pytest
 import wire
 
 
@@ -58,88 +57,6 @@ def test_principal_components_are_numpys(flight: fl.FlightClient, dataset: str) 
     listed = wire.entries(wire.act(flight, "ListBases"))
     assert listed["pca-all"]["k"] == 7
     assert listed["pca-own"]["per_class"]
-
-
-def test_few_images_leave_the_rest_to_low_frequencies(flight: fl.FlightClient, dataset: str) -> None:
-    """Six images of a class vary in five dimensions; the default k is 16."""
-    make(flight, name="pca-few", kind="pca_per_class", dataset=dataset)
-    for v in vectors(flight, basis="pca-few").values():
-        assert v.shape == (16, 64)
-        np.testing.assert_allclose(v @ v.T, np.eye(16), atol=1e-9)
-        flat = np.full(64, 1 / 8)
-        np.testing.assert_allclose(v.T @ (v @ flat), flat, atol=1e-9)
-
-
-def test_haar_is_the_mean_of_blocks(flight: fl.FlightClient, dataset: str) -> None:
-    assert make(flight, name="blocks-2", kind="haar", dataset=dataset)["k"] == 16
-    v = vectors(flight, basis="blocks-2")[-1]
-    x = np.random.default_rng(1).normal(size=(8, 8))
-    means = x.reshape(4, 2, 4, 2).mean((1, 3))
-    np.testing.assert_allclose((v.T @ (v @ x.ravel())).reshape(8, 8), np.kron(means, np.ones((2, 2))), atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("request_", "code", "says"),
-    [
-        ({"kind": "pca", "k": 64}, "BAD_REQUEST", "64"),
-        ({"kind": "pca", "k": 0}, "BAD_REQUEST", "k"),
-        ({"kind": "haar", "k": 8}, "BAD_REQUEST", "8"),
-        ({"kind": "wavelet"}, "BAD_REQUEST", "wavelet"),
-        ({"kind": "pca", "clusters": [[0, 1]]}, "BAD_REQUEST", "clusters"),
-        ({"kind": "pca_per_class", "clusters": [[0, 10]]}, "BAD_REQUEST", "10"),
-        ({"kind": "pca", "dataset": "nothing"}, "DATASET_NOT_FOUND", "nothing"),
-        ({"kind": "pca", "name": "dct"}, "BAD_REQUEST", "dct"),
-    ],
-)
-def test_what_cannot_be_made_is_refused(
-    flight: fl.FlightClient, dataset: str, request_: dict[str, Any], code: str, says: str
-) -> None:
-    with pytest.raises(wire.FAILURES, match=rf"(?s)\[{code}\].*{says}"):
-        make(flight, **{"name": "refused", "dataset": dataset, **request_})
-    assert "refused" not in wire.entries(wire.act(flight, "ListBases"))
-
-
-def test_a_class_without_images_is_refused(flight: fl.FlightClient, model: str) -> None:
-    images = np.random.default_rng(0).integers(0, 255, (12, 8, 8, 1), np.uint8)
-    rows = wire.table(image=wire.tensor(images), label=wire.int32([0, 1, 3] * 4))
-    wire.put(flight, fl.FlightDescriptor.for_path("datasets", "gap"), rows)
-    family = {"basis": "pca_per_class"}
-    run = {"name": "gap", "stage": "anisotropic", "dataset": "gap", "model": model, "family": family}
-    for call in (
-        lambda: make(flight, name="gap", kind="pca_per_class", dataset="gap"),
-        lambda: wire.act(flight, "CreateRun", run),
-    ):
-        with pytest.raises(wire.FAILURES, match="class 2 of"):
-            call()
-
-
-@pytest.mark.parametrize(
-    "family", [{"basis": "pca_per_class", "per_class": True, "k": 5}, {"basis": "dct", "cuts": [2, 4]}]
-)
-def test_a_family_trains_and_samples(flight: fl.FlightClient, model: str, dataset: str, family: dict[str, Any]) -> None:
-    name = "family-" + family["basis"]
-    frozen = {"batch": 16, "T": 100, "knots": 6, "train_network": False, "estimator": "explicit"}
-    wire.act(
-        flight,
-        "CreateRun",
-        {"name": name, "stage": "anisotropic", "dataset": dataset, "model": model, "family": family, **frozen},
-    )
-    rows = wire.act_rows(flight, "TrainStep", {"run": name, "steps": 2})
-    assert np.isfinite(wire.numbers(rows["loss"])).all()
-    wire.act(flight, "SaveModel", {"run": name, "name": name})
-    own = wire.entries(wire.act(flight, "ListSchedules"))[name]
-    assert own["basis"] == family["basis"]
-    assert own["J"] == len(family.get("cuts", [1])) + 1
-    request = {"model": name, "labels": [3, 1, 4], "steps": 2, "dtype": "float32"}
-    first = wire.get(flight, "Sample", request).table["sample"]
-    assert np.isfinite(wire.numbers(first)).all()
-    wire.act(flight, "LoadModel", {"name": f"{name}-again", "path": name})
-    assert wire.get(flight, "Sample", {**request, "model": f"{name}-again"}).table["sample"].equals(first)
-    if "cuts" not in family:
-        x, labels = planes(flight, dataset)
-        own_vectors = vectors(flight, schedule=name)
-        np.testing.assert_allclose(own_vectors[3].T @ own_vectors[3], components(x[labels == 3], 5), atol=1e-5)
-        assert wire.code(lambda: wire.get(flight, "Sample", {**request, "labels": [-1]})) == "BAD_REQUEST"
 
 
 def test_a_class_is_split_by_its_own_basis(flight: fl.FlightClient, model: str, dataset: str) -> None:

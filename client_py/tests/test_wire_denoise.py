@@ -40,31 +40,6 @@ def test_outputs_obey_the_preconditioning(flight: fl.FlightClient) -> None:
     np.testing.assert_allclose(s * flow, D - x, atol=2e-5 * (1 + np.abs(x).max()))
 
 
-def test_equal_variances_are_one_sigma(flight: fl.FlightClient) -> None:
-    x = images(3)
-    one = denoise(flight, x, sigma=pa.array([0.5, 1.0, 2.0])).table
-    g = pa.FixedSizeListArray.from_arrays(pa.array([0.25, 0.25, 1.0, 1.0, 4.0, 4.0]), 2)
-    both = denoise(flight, x, g=g, basis="dct", k=16).table
-    for name in ("denoised", "flow", "raw"):
-        np.testing.assert_allclose(wire.numbers(both[name]), wire.numbers(one[name]), rtol=0, atol=5e-6)
-
-
-def test_subspaces_have_variances_of_their_own(flight: fl.FlightClient) -> None:
-    """x − D + M^{1/2} flow = 0 with M = Σ g_j P_j, P_1 the DCT band max(u, v) < 4."""
-    x = images(2)
-    g = np.array([[4.0, 0.25], [0.04, 1.0]])
-    rows = pa.FixedSizeListArray.from_arrays(pa.array(g.reshape(-1)), 2)
-    table = denoise(flight, x, g=rows, basis="dct", k=16).table
-    D, flow = (wire.numbers(table[name])[..., 0].astype(float) for name in ("denoised", "flow"))
-    u, n = np.arange(4)[:, None], np.arange(8)[None, :]
-    A = np.sqrt(2 / 8) * np.cos(np.pi * (2 * n + 1) * u / 16)
-    A[0] /= np.sqrt(2)
-    Q = A.T @ A
-    low = Q @ flow @ Q
-    root = np.sqrt(g)[:, :, None, None]
-    np.testing.assert_allclose(D - x[..., 0], root[:, 0] * low + root[:, 1] * (flow - low), atol=2e-5)
-
-
 def test_replies_keep_order_batches_and_layout(flight: fl.FlightClient) -> None:
     x = images(7)
     sigma = pa.array(np.linspace(0.1, 2, 7))
@@ -77,21 +52,3 @@ def test_replies_keep_order_batches_and_layout(flight: fl.FlightClient) -> None:
     np.testing.assert_allclose(
         np.moveaxis(wire.numbers(chw.table["raw"]), 1, 3), wire.numbers(whole.table["raw"]), rtol=0, atol=1e-6
     )
-
-
-def test_layout_without_names_is_read_off_the_sizes(flight: fl.FlightClient) -> None:
-    x = images(2)
-    sigma = pa.array([1.0, 1.0])
-    named = wire.numbers(denoise(flight, x, sigma=sigma).table["raw"])
-    bare = denoise(flight, x, "", sigma=sigma).table["raw"]
-    np.testing.assert_array_equal(wire.numbers(bare), named)
-    chw = denoise(flight, np.ascontiguousarray(np.moveaxis(x, 3, 1)), "", sigma=sigma).table["raw"]
-    np.testing.assert_allclose(np.moveaxis(wire.numbers(chw), 1, 3), named, rtol=0, atol=1e-6)
-
-
-def test_labels_change_the_output(flight: fl.FlightClient) -> None:
-    x, sigma = images(2), pa.array([1.0, 1.0])
-    x[1] = x[0]
-    rows = wire.table(x=wire.tensor(x), label=wire.int32([1, -1]), sigma=sigma)
-    raw = wire.numbers(wire.exchange(flight, "Denoise", {"model": "digits"}, rows.to_batches()).table["raw"])
-    assert np.abs(raw[0] - raw[1]).max() > 0

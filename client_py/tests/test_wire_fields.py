@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 import wire
@@ -82,72 +81,6 @@ def test_sixteen_channels(flight: fl.FlightClient) -> None:
     np.testing.assert_array_equal(wire.numbers(wire.get(flight, "Dataset", {"dataset": "latents"}).table["image"]), x)
     listed = {info["name"]: info for info in wire.act(flight, "ListDatasets")[0]["datasets"]}
     assert listed["latents"]["normalization"] == {"mean": [5] * 16, "scale": [6] * 16}
-
-
-def test_samples_have_the_units_of_the_fields(flight: fl.FlightClient, trained: str) -> None:
-    info = wire.act(flight, "DescribeModel", {"model": trained})[0]
-    assert (info["img_resolution"], info["img_width"], info["img_channels"]) == (4, 8, 2)
-    assert info["normalization"] == {"mean": MEAN, "scale": SCALE} == info["config"]["normalization"]
-    reply = wire.get(flight, "Sample", {"model": trained, "n": 3, "steps": 4, "every": 2})
-    assert reply.schema.field("sample").type.value_type == pa.float32()
-    metadata = {key.decode(): value.decode() for key, value in reply.schema.metadata.items()}
-    assert json.loads(metadata["request"])["dtype"] == "float32"
-    assert json.loads(metadata["normalization"]) == {"mean": MEAN, "scale": SCALE}
-    x = wire.numbers(reply.table["sample"])
-    assert x.shape == (9, 4, 8, 2)
-    assert np.abs((x.mean((0, 1, 2)) - MEAN) / SCALE).max() < 1
-    # The reply is what a loop outside gets from the denoiser, which sees (x − mean)/scale.
-    plan = wire.act(flight, "PlanSampler", {"model": trained, "steps": 2, "solver": "euler"})[0]
-    latents = np.random.default_rng(1).standard_normal((2, 4, 8, 2)).astype(np.float32)
-    rows = wire.table(latent=wire.tensor(latents), label=wire.int32([-1, -1])).to_batches()
-    drawn = wire.exchange(flight, "Sample", {"model": trained, "steps": 2, "solver": "euler"}, rows).table
-    state = plan["init"][0] * latents
-    for stage in plan["stages"]:
-        sigma = pa.array(np.full(2, np.sqrt(stage["g"][0])))
-        rows = wire.table(x=wire.tensor(state), label=wire.int32([-1, -1]), sigma=sigma).to_batches()
-        flow = wire.numbers(wire.exchange(flight, "Denoise", {"model": trained}, rows).table["flow"])
-        state = (stage["alpha"][0] * state + stage["beta"][0][0] * flow).astype(np.float32)
-    np.testing.assert_allclose(wire.numbers(drawn["sample"]), state * SCALE + MEAN, rtol=0, atol=2e-3)
-
-
-def test_bytes_are_refused(flight: fl.FlightClient, trained: str) -> None:
-    request = {"model": trained, "n": 1, "steps": 2, "dtype": "uint8"}
-    assert wire.code(lambda: wire.get(flight, "Sample", request)) == "BAD_REQUEST"
-    image = wire.tensor(np.zeros((2, 4, 8, 2), np.uint8))
-    command = wire.command({"op": "PutDataset", "name": "bytes", "scale": 2})
-    assert wire.code(lambda: wire.put(flight, command, wire.table(image=image))) == "BAD_REQUEST"
-
-
-@pytest.mark.parametrize(
-    ("units", "values", "code"),
-    [
-        ({}, 288, "BAD_TENSOR"),
-        ({"scale": "measured"}, 288, "BAD_TENSOR"),
-        ({"scale": 1}, np.nan, "BAD_TENSOR"),
-        ({"scale": [1, 2, 3]}, 1, "BAD_REQUEST"),
-        ({"scale": -1}, 1, "BAD_REQUEST"),
-        ({"mean": 1e400}, 1, "BAD_REQUEST"),
-        ({"mean": "mine"}, 1, "BAD_REQUEST"),
-    ],
-)
-def test_what_is_no_field(flight: fl.FlightClient, units: dict[str, object], values: float, code: str) -> None:
-    rows = wire.table(image=wire.tensor(np.full((2, 4, 8, 2), values, np.float32)))
-    body = json.dumps({"op": "PutDataset", "name": "refused", **units}).replace("Infinity", "1e400")
-    descriptor = fl.FlightDescriptor.for_command(body.encode())
-    assert wire.code(lambda: wire.put(flight, descriptor, rows)) == code
-    assert wire.code(lambda: wire.get(flight, "Dataset", {"dataset": "refused"})) == "DATASET_NOT_FOUND"
-
-
-def test_the_normal_law_of_fields(client: anisoflight.Client, field: str) -> None:
-    """A mixture of one component is the fields' own normal law; sampled to the end it has their moments."""
-    client.put_dataset("law", fields(500, 7), scale="measured", replace=True)
-    client.make_mixture("law", "law", covariance="full", replace=True)
-    real, drawn = fields(500, 7).reshape(500, -1), client.sample("law", n=500, steps=18, grid="edm").images
-    deviation = real.std(0)
-    error = (drawn.reshape(500, -1).mean(0) - real.mean(0)) / deviation
-    assert np.abs(error).max() < 5 / np.sqrt(500)
-    ratio = drawn.reshape(500, -1).std(0) / deviation
-    assert np.abs(ratio - 1).max() < 5 / np.sqrt(1000)
 
 
 def test_the_package(client: anisoflight.Client, field: str, trained: str) -> None:

@@ -66,19 +66,6 @@ def test_a_mixture_of_a_data_set_samples_its_classes(flight: fl.FlightClient, da
         assert block.mean() > 200 > image.mean()
 
 
-def test_refusals(flight: fl.FlightClient, plane: str, dataset: str) -> None:
-    def make(**request: object) -> str:
-        return wire.code(lambda: wire.act(flight, "MakeModel", {"name": "refused", **request}))
-
-    assert make() == "BAD_REQUEST"
-    assert make(dataset="nowhere") == "DATASET_NOT_FOUND"
-    assert make(dataset=dataset, covariance="nowhere") == "BASIS_NOT_FOUND"
-    assert make(means=[[0, 0]], covariances=[[[1, 2], [2, 1]]]) == "BAD_REQUEST"  # not positive definite
-    assert make(means=[[0, 0]], covariances=[[[1, 0], [0, 1]]], shape=[2, 2, 1]) == "BAD_REQUEST"
-    run = {"name": "of-plane", "stage": "isotropic", "dataset": "drawn-of-plane", "model": plane}
-    assert wire.code(lambda: wire.act(flight, "CreateRun", run)) == "BAD_REQUEST"  # train_network must be false
-
-
 def test_the_bench_is_exact(flight: fl.FlightClient, dataset: str) -> None:
     """Euler's method on every DCT direction by hand: x ↦ a ξ + b m, W2² = Σ (|a| − √λ)² + (b − 1)² m²."""
     images = wire.numbers(wire.get(flight, "Dataset", {"dataset": dataset}).table["image"])[..., 0] / 127.5 - 1

@@ -139,17 +139,6 @@ def test_the_other_handshake_is_refused(guarded: Guarded, server: anisoflight.Lo
         assert b"[UNIMPLEMENTED] A handshake needs the header" in done.stdout
 
 
-def test_scopes(guarded: Guarded) -> None:
-    read, options = guarded.connect("read")
-    list(read.do_action(fl.Action("ListModels", b""), options))
-    assert wire.code(lambda: list(read.do_action(fl.Action("DeleteModel", b'{"model":"x"}'), options))) == "SCOPE"
-    assert wire.code(lambda: read.do_get(wire.ticket("Sample", {"model": "x"}), options).read_all()) == "SCOPE"
-    admin, options = guarded.connect("admin")
-    assert wire.code(lambda: list(admin.do_action(fl.Action("ListModels", b""), options))) == "SCOPE"
-    gone = wire.code(lambda: list(admin.do_action(fl.Action("DeleteModel", b'{"model":"x"}'), options)))
-    assert gone == "MODEL_NOT_FOUND"
-
-
 def test_the_package_over_tls(guarded: Guarded) -> None:
     token = guarded.tokens[",".join(SCOPES)]
     images = np.arange(5 * 16, dtype=np.uint8).reshape(5, 4, 4, 1)
@@ -204,11 +193,6 @@ def test_commands_in_python_reach_a_guarded_server(mutual: tuple[Path, list[str]
     rows = (folder / "fid" / "cifar10-twin.jsonl").read_text(encoding="utf-8").splitlines()
     methods = ("EDM", "EDM, uniform in t", "isotropic", "isotropic, EDM's grid", "isotropic, EDM's grid, midpoint")
     assert [json.loads(row)["method"] for row in rows] == [method for method in methods for _ in range(2)]
-
-
-def test_a_plain_connection_is_not_served(guarded: Guarded) -> None:
-    with fl.FlightClient(guarded.location.replace("grpc+tls", "grpc")) as client, pytest.raises(wire.FAILURES):
-        wire.act(client, "ServerInfo")
 
 
 def test_a_revoked_token(guarded: Guarded) -> None:

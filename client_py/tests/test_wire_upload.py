@@ -69,11 +69,6 @@ def test_a_part_of_a_dataset(flight: fl.FlightClient, dataset: str) -> None:
     assert wire.get(flight, "Dataset", {"dataset": dataset, "offset": 1000}).table.num_rows == 0
 
 
-def test_labels_are_optional(flight: fl.FlightClient) -> None:
-    put(flight, "unlabelled", {"image": wire.tensor(pixels(3, 8, 8, 1))})
-    assert read(flight, "unlabelled")["label"].to_pylist() == [-1, -1, -1]
-
-
 def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
     array = pixels(2000, 16, 16, 3)
     rows = wire.table(image=wire.tensor(array)).to_batches(max_chunksize=130)
@@ -84,32 +79,13 @@ def test_many_batches_are_one_dataset(flight: fl.FlightClient) -> None:
     assert max(batch.nbytes for batch in reply.batches) <= 3.5 * 2**20
 
 
-def test_an_identity_permutation_is_none(flight: fl.FlightClient) -> None:
-    array = pixels(2, 8, 6, 3)
-    put(flight, "identity", {"image": wire.tensor(array, permutation=[0, 1, 2])})
-    table = read(flight, "identity")
-    np.testing.assert_array_equal(wire.numbers(table["image"]), array)
-
-
 def test_the_layout_of_nameless_tensors(flight: fl.FlightClient) -> None:
     put(flight, "nameless", {"image": wire.tensor(pixels(2, 3, 8, 8), "")})
     assert wire.entries(wire.act(flight, "ListDatasets"))["nameless"]
     np.testing.assert_array_equal(wire.numbers(read(flight, "nameless")["image"]), pixels(2, 3, 8, 8))
 
 
-def test_a_taken_name(flight: fl.FlightClient) -> None:
-    columns = {"image": wire.tensor(pixels(2, 8, 8, 1))}
-    put(flight, "taken", columns)
-    assert wire.code(lambda: put(flight, "taken", columns)) == "NAME_TAKEN"
-    path = fl.FlightDescriptor.for_path("datasets", "taken")
-    assert wire.code(lambda: wire.put(flight, path, wire.table(**columns))) == "NAME_TAKEN"
-    assert put(flight, "taken", {"image": wire.tensor(pixels(7, 8, 8, 1))}, replace=True) == {"rows": 7}
-    assert read(flight, "taken").num_rows == 7
-    wire.act(flight, "DeleteDataset", {"dataset": "taken"})
-    assert is_absent(flight, "taken")
-
-
-@pytest.mark.parametrize("name", ["", "A", "a b", "../x", ".x", "x" * 65, "ä", "none", "edm", "dct", "pca", "haar"])
+@pytest.mark.parametrize("name", ["", "A", "../x", "x" * 65, "edm"])
 def test_names_have_a_form(flight: fl.FlightClient, name: str) -> None:
     assert wire.code(lambda: put(flight, name, {"image": wire.tensor(pixels(1, 8, 8, 1))})) == "BAD_REQUEST"
 
@@ -132,24 +108,15 @@ def with_null(column: pa.Array) -> pa.Array:
 GOOD = wire.tensor(pixels(4, 8, 8, 1))
 BAD: dict[str, dict[str, Any]] = {
     "NaN": {"image": with_value(np.nan)},
-    "infinite": {"image": with_value(np.inf)},
     "above one": {"image": with_value(1.001)},
-    "below minus one": {"image": with_value(-1.001)},
     "float64": {"image": wire.tensor(np.zeros((4, 8, 8, 1)))},
-    "int8": {"image": wire.tensor(np.zeros((4, 8, 8, 1), np.int8))},
     "not a tensor": {"image": pa.array([1, 2, 3, 4], pa.uint8())},
     "a list": {"image": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(256, np.uint8)), 64)},
-    "two dimensions": {"image": wire.tensor(pixels(4, 8, 8), "HW")},
     "other names": {"image": wire.tensor(pixels(4, 8, 8, 1), "WHC")},
     "permuted": {"image": wire.tensor(pixels(4, 1, 8, 8), "CHW", permutation=[1, 2, 0])},
-    "swapped": {"image": wire.tensor(pixels(4, 8, 8, 1), "HWC", permutation=[1, 0, 2])},
     "null image": {"image": with_null(GOOD)},
     "null label": {"image": GOOD, "label": with_null(wire.int32([0, 1, 2, 3]))},
-    "float labels": {"image": GOOD, "label": pa.array([0.0, 1, 2, 3])},
-    "bool labels": {"image": GOOD, "label": pa.array([True, False, True, False])},
     "words for labels": {"image": GOOD, "label": pa.array(["a", "b", "c", "d"])},
-    "labels in lists": {"image": GOOD, "label": pa.array([[0], [1], [2], [3]], pa.list_(pa.int32(), 1))},
-    "words for index": {"image": GOOD, "index": pa.array(["a", "b", "c", "d"])},
     "label below -1": {"image": GOOD, "label": wire.int32([0, 1, 2, -2])},
     "no image": {"label": wire.int32([0])},
     "another column": {"image": GOOD, "colour": wire.int32([0, 1, 2, 3])},
@@ -169,12 +136,8 @@ def test_labels_are_integers_of_any_type(flight: fl.FlightClient, kind: str) -> 
     ("kind", "value"),
     [
         (pa.int64(), 2**32),
-        (pa.int64(), 2**32 - 1),
-        (pa.int64(), -(2**31) - 1),
-        (pa.int64(), -2),
         (pa.uint64(), 2**64 - 1),
         (pa.uint32(), 2**31),
-        (pa.int8(), -2),
         (pa.int32(), 2**20),
     ],
 )
@@ -249,8 +212,6 @@ def test_lists_are_images_of_the_requests_shape(flight: fl.FlightClient, shape: 
             {},
             'Column "image" must be fixed_shape_tensor<uint8|float32>[H,W,C], got fixed_shape_tensor<float64>[8,8,1]',
         ),
-        (wire.tensor(np.zeros((4, 8, 8, 1), np.int8)), {}, "got fixed_shape_tensor<int8>[8,8,1]"),
-        (pa.array([b"png"] * 4), {}, "shape in the request, got binary"),
         (GOOD, {"shape": [8, 4, 2]}, 'Column "image" must have the shape [8 4 2] of the request, got fixed_shape'),
         (
             GOOD.storage,
@@ -258,7 +219,6 @@ def test_lists_are_images_of_the_requests_shape(flight: fl.FlightClient, shape: 
             'Column "image" must have the shape [8 8 3] of the request, got fixed_size',
         ),
         (GOOD.storage, {"shape": [64]}, "[BAD_REQUEST] shape must be [H, W, C] or [C, H, W]"),
-        (GOOD.storage, {"shape": [8, 8, -1]}, "[BAD_REQUEST] shape must be"),
         (GOOD.storage, {"shape": [2**32, 2**32, 1]}, "[BAD_REQUEST] shape must be"),
     ],
 )
@@ -301,19 +261,6 @@ def test_nullable_columns_without_nulls_are_welcome(flight: fl.FlightClient) -> 
     assert read(flight, "nullable").num_rows == 4
 
 
-def test_no_rows_are_no_dataset(flight: fl.FlightClient) -> None:
-    schema = pa.schema([pa.field("image", GOOD.type)])
-    writer, answers = flight.do_put(wire.command({"op": "PutDataset", "name": "bad"}), schema)
-    writer.done_writing()
-
-    def end() -> None:
-        answers.read()
-        writer.close()
-
-    assert wire.code(end) in ("BAD_TENSOR", "BAD_REQUEST")
-    assert is_absent(flight, "bad")
-
-
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
@@ -328,12 +275,6 @@ def test_no_rows_are_no_dataset(flight: fl.FlightClient) -> None:
 )
 def test_bad_commands(flight: fl.FlightClient, request_: dict[str, Any], code: str) -> None:
     assert wire.code(lambda: wire.put(flight, wire.command(request_), wire.table(image=GOOD))) == code
-
-
-@pytest.mark.parametrize("path", [("datasets",), ("models", "x"), ("datasets", "x", "y"), ()])
-def test_bad_paths(flight: fl.FlightClient, path: tuple[str, ...]) -> None:
-    descriptor = fl.FlightDescriptor.for_path(*path)
-    assert wire.code(lambda: wire.put(flight, descriptor, wire.table(image=GOOD))) in ("BAD_REQUEST", "OP_NOT_FOUND")
 
 
 def test_a_stream_cut_by_its_deadline_stores_nothing(flight: fl.FlightClient) -> None:
@@ -366,33 +307,6 @@ def test_a_stream_cut_by_the_clients_death_stores_nothing(
     subprocess.run([sys.executable, "-c", program], check=False, timeout=20)
     time.sleep(0.3)
     assert is_absent(flight, "killed")
-
-
-def test_bases_are_checked(flight: fl.FlightClient) -> None:
-    rows = np.eye(64)[:3].reshape(3, 8, 8)
-    label = wire.int32([-1, -1, -1])
-    descriptor = wire.command({"op": "PutBasis", "name": "corner"})
-    table = wire.table(label=label, vector=wire.tensor(rows, "HW"))
-    assert wire.put(flight, descriptor, table) == {"rows": 3}
-    assert wire.code(lambda: wire.put(flight, descriptor, table)) == "NAME_TAKEN"
-    skewed = rows.copy()
-    skewed[0, 0, 1] = 0.1
-    other = wire.command({"op": "PutBasis", "name": "skewed"})
-    bad = wire.table(label=label, vector=wire.tensor(skewed, "HW"))
-    assert wire.code(lambda: wire.put(flight, other, bad)) == "BAD_SCHEDULE"
-    t, g = pa.array([0.0, 4, 0, 4]), pa.array([1e-3, 1, 1e-3, 1])
-    paths = wire.table(label=wire.int32([-1] * 4), subspace=wire.int32([0, 0, 1, 1]), t=t, g=g)
-    command = {"op": "PutSchedule", "name": "on-corner", "basis": "corner", "k": 3}
-    assert wire.put(flight, wire.command(command), paths) == {"rows": 4}
-    missing = wire.command({**command, "name": "nowhere", "basis": "missing"})
-    assert wire.code(lambda: wire.put(flight, missing, paths)) == "BASIS_NOT_FOUND"
-
-
-def test_the_server_is_none_the_worse(flight: fl.FlightClient) -> None:
-    """After all of the above, it still stores and answers."""
-    put(flight, "afterwards", {"image": GOOD})
-    assert read(flight, "afterwards").num_rows == 4
-    assert json.dumps(wire.act(flight, "ServerInfo")[0])
 
 
 def test_an_upload_that_is_cut_off_is_not_taken_for_the_whole(flight: fl.FlightClient) -> None:

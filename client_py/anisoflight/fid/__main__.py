@@ -1,4 +1,4 @@
-"""``python -m anisoflight.fid``: reference statistics, FID of samples, and folders of PNG files."""
+"""``python -m anisoflight.fid``: reference statistics, and FID of samples."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ EXAMPLES = {
     "    --seeds 0-49999,50000-99999,100000-149999 --ref cifar10.npz --features inception.pkl --trust\n"
     "    --benchmark cifar10 --method pca --out results.jsonl",
     "merge": "python -m anisoflight.fid merge shard-*.npz --out results.jsonl",
-    "generate": "python -m anisoflight.fid generate --model cifar10 --steps 18 --grid edm --second-point endpoint\n"
-    "    --seeds 0-49999 --subdirs --outdir images",
 }
 EPILOG = "features: a network's file (.pkl of EDM with --trust, .pt, .torchscript, .onnx), or for small images, and\n"
 EPILOG += "not FID: pixels, pca-N, classifier. docs/fid.md explains every number."
@@ -34,7 +32,6 @@ def parser() -> argparse.ArgumentParser:
     _ref(_command(commands_of, "ref", "reference statistics of real images, as EDM's npz {mu, sigma}", commands.ref))
     _calc(_command(commands_of, "calc", "distances of samples, or of images in files, to a reference", commands.calc))
     _merge(_command(commands_of, "merge", "rows of results from the shards of calc --shard", commands.merge_shards))
-    _generate(_command(commands_of, "generate", "samples as PNG files in EDM's naming", commands.write_images))
     return root
 
 
@@ -97,13 +94,6 @@ def _merge(command: argparse.ArgumentParser) -> None:
     said = "the reference (default: the file that the shards name)"
     command.add_argument("--ref", metavar="NPZ", type=path_of, help=said)
     command.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
-
-
-def _generate(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--model", required=True, help="samples of this model")
-    _sampling(command)
-    command.add_argument("--outdir", metavar="DIR", type=path_of, required=True)
-    command.add_argument("--subdirs", action="store_true", help="a folder for every thousand seeds")
 
 
 def _images(group: argparse._MutuallyExclusiveGroup) -> None:

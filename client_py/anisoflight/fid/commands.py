@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..compare.bench import half_range
 from ..compare.comparison import label
 from ..program import connected
 from .errors import FidError
 from .features import Loading, for_calc, for_reference
-from .files import Files
-from .generate import generate
 from .measure import Pace, Pass, remove_empty
 from .measurement import Job, Measurement, state_folder, versions
-from .ranges import blocks_of, numbers_of
+from .published import NFES
 from .reference import Reference, load_reference
 from .shards import Work, merge, share_of, write_shard
-from .sources import ServerDataset, ServerSamples, server_versions
-from .summary import summary
+from .sources import Files, ServerDataset, ServerSamples, server_versions
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -102,20 +105,6 @@ def ref(args: Namespace) -> None:
     print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
 
 
-def write_images(args: Namespace) -> None:
-    """Write samples as PNG files."""
-    asked = _asked(args)
-    if len(asked) != 1:
-        raise FidError("generate takes one number of evaluations or steps", "BAD_REQUEST")
-    client = connected(args)
-    sources = [
-        ServerSamples(client, args.model, block.first, block.count, {**_options(args), **asked[0]}, args.class_label)
-        for block in blocks_of(args.seeds)
-    ]
-    written = generate(sources, args.outdir, args.subdirs, args.checkpoint, not args.quiet)
-    print(f"{args.outdir}: {written} images written, {sum(source.count for source in sources) - written} were there")
-
-
 def _jobs(args: Namespace, benchmark: str) -> list[Job]:
     if args.images is not None:
         return [Job(Files(args.images), args.method or args.images.name, benchmark)]
@@ -183,3 +172,85 @@ def option_of(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise ValueError(f"{text!r} is no NAME=VALUE")
     return name, value_of(value)
+
+
+_BLOCK = re.compile(r"(\d+)-(\d+)")
+
+
+@dataclass(frozen=True, order=True)
+class Block:
+    """Seeds first … last."""
+
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Blocks of seeds: each is measured by itself.
+
+    >>> [block.count for block in blocks_of("0-49999,50000-99999")]
+    [50000, 50000]
+    """
+    blocks = []
+    for part in text.split(","):
+        match = _BLOCK.fullmatch(part.strip())
+        if match is None or int(match[1]) >= int(match[2]):
+            raise FidError(f"--seeds: {part!r} is no block of seeds such as 0-49999", "BAD_REQUEST")
+        blocks.append(Block(int(match[1]), int(match[2])))
+    for one, other in pairwise(sorted(blocks)):
+        if other.first <= one.last:
+            raise FidError(f"--seeds: blocks {one} and {other} share seeds", "BAD_REQUEST")
+    return blocks
+
+
+def numbers_of(text: str, flag: str) -> list[int]:
+    """Positive whole numbers, or the name of one of the paper's data sets for its list.
+
+    >>> numbers_of("9,35", "--nfe"), numbers_of("cifar10", "--nfe")
+    ([9, 35], [9, 11, 13, 15, 17, 35, 59, 79])
+    """
+    if text in NFES:
+        return list(NFES[text])
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = [0]
+    if min(found) < 1:
+        named = f", or one of {', '.join(NFES)}" if flag == "--nfe" else ""
+        raise FidError(f"{flag}: {text!r} is no list of positive numbers such as 9,35{named}", "BAD_REQUEST")
+    return list(dict.fromkeys(found))
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each number of evaluations: over its blocks of seeds the mean, the least, and half the range."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(f"{row['method']}" + (f", NFE {row['nfe']}" if row["nfe"] else ""), []).append(row)
+    lines = []
+    for name, group in groups.items():
+        kind = "FID" if group[0]["comparable"] else f"Fréchet distance on {group[0]['features']['name']}"
+        parts = [f"{kind} {spread([row['frechet'] for row in group])}"]
+        for metric in ("precision", "recall", "density", "coverage"):
+            if metric in group[0]:
+                parts.append(f"{metric} {np.mean([row[metric] for row in group]):.4f}")
+        notes = dict.fromkeys(note for row in group for note in row["notes"])
+        lines.append(f"{name}: {', '.join(parts)}" + "".join(f" ({note})" for note in notes))
+    return lines
+
+
+def spread(values: list[float]) -> str:
+    """One value, or the least of several with their mean ± half their range.
+
+    >>> spread([2.5]), spread([1.0, 2.0])
+    ('2.500', '1.000 of 2 (1.500 ± 0.500)')
+    """
+    if len(values) == 1:
+        return f"{values[0]:.3f}"
+    return f"{min(values):.3f} of {len(values)} ({np.mean(values):.3f} ± {half_range(values):.3f})"

@@ -1,12 +1,15 @@
-"""Images to statistics: one pass over a source, kept on the disk at every checkpoint, so that it can go on later."""
+"""Images to statistics: one pass over a source, kept on the disk at every checkpoint, so that it can go on later.
+
+A pass consists of stretches. A stretch depends on the source, the features and its own bounds alone. Passes fold
+stretches in order, so that their result does not depend on who has looked at which.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +19,113 @@ from ..moments import RunningMoments
 from ..wire.progress import Progress
 from .errors import FidError
 from .reference import save_arrays
-from .stretch import Stretch, bounds, look
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..images import Pixels
     from .features import Features
     from .sources import Source
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The images start … start + n − 1 of a source, through features."""
+
+    start: int
+    features: np.ndarray[Any, Any]
+    """[n, D] float64, or float32 where that holds them exactly, as a network's."""
+    hashes: np.ndarray[Any, Any]
+    """[n, 32] uint8: SHA-256 of each image's pixels."""
+    shape: tuple[int, ...]
+    """Of one image [H, W, C]."""
+    evaluations: tuple[int, ...]
+    """NFE that the server counted; none of images that are no samples."""
+    seconds: float
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.features)
+
+    def arrays(self) -> dict[str, Any]:
+        """Everything, as arrays for a file."""
+        return {
+            "features": self.features,
+            "hashes": self.hashes,
+            "shape": np.array(self.shape, np.int64),
+            "evaluations": np.array(self.evaluations, np.int64),
+            "seconds": np.float64(self.seconds),
+        }
+
+    @classmethod
+    def restored(cls, start: int, arrays: Mapping[str, Any]) -> Stretch:
+        """What `arrays` gave."""
+        shape = tuple(int(size) for size in arrays["shape"])
+        evaluations = tuple(int(nfe) for nfe in arrays["evaluations"])
+        return cls(start, arrays["features"], arrays["hashes"], shape, evaluations, float(arrays["seconds"]))
+
+
+def bounds(first: int, count: int, length: int) -> list[tuple[int, int]]:
+    """Stretches that are left of a source of which `first` images have been seen; they begin at multiples of length.
+
+    >>> bounds(0, 5, 2), bounds(3, 5, 2)
+    ([(0, 2), (2, 4), (4, 5)], [(3, 4), (4, 5)])
+    """
+    stops = [*range(first - first % length + length, count, length), count]
+    return list(zip([first, *stops[:-1]], stops, strict=True)) if first < count else []
+
+
+def look(
+    source: Source, features: Features, start: int, stop: int, batch: int, tick: Callable[[int], object] | None = None
+) -> Stretch:
+    """Look at images start … stop − 1, `batch` at a time; `tick` hears how many are done."""
+    began = time.perf_counter()
+    found: list[np.ndarray[Any, Any]] = []
+    hashes: list[bytes] = []
+    shape: tuple[int, ...] = ()
+    for images in rebatched(source.read(start, stop), batch):
+        shape = shape or images.shape[1:]
+        if images.shape[1:] != shape:
+            raise FidError(f"images of {images.shape[1:]} among images of {shape}", "BAD_IMAGES")
+        hashes += [hashlib.sha256(image.tobytes()).digest() for image in np.ascontiguousarray(images)]
+        found.append(features(images))
+        if tick is not None:
+            tick(len(images))
+    if len(hashes) != stop - start:
+        raise FidError(f"{len(hashes)} images came where {stop - start} were asked for", "BAD_IMAGES")
+    evaluations = tuple(sorted(getattr(source, "evaluations", ())))
+    digests = np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, 32)
+    seconds = time.perf_counter() - began
+    return Stretch(start, _narrow(np.concatenate(found)), digests, shape, evaluations, seconds)
+
+
+def _narrow(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers as float32 where none of them changes by that."""
+    with np.errstate(over="ignore"):
+        narrow = features.astype(np.float32)
+    return narrow if np.array_equal(narrow, features) else features
+
+
+def rebatched(parts: Iterable[Pixels], size: int) -> Iterator[Pixels]:
+    """The same images, `size` at a time; the last may be fewer.
+
+    >>> [len(batch) for batch in rebatched([np.zeros((3, 2, 2, 1)), np.zeros((4, 2, 2, 1))], 2)]
+    [2, 2, 2, 1]
+    """
+    held: list[Pixels] = []
+    count = 0
+    for part in parts:
+        held.append(part)
+        count += len(part)
+        if count < size:
+            continue
+        joined = np.concatenate(held)
+        whole = count - count % size
+        yield from (joined[start : start + size] for start in range(0, whole, size))
+        held, count = [joined[whole:]], count - whole
+    if count:
+        yield np.concatenate(held)
+
 
 Looks = Callable[[Sequence[tuple[int, int]], Callable[[int], object]], Iterator[Stretch]]
 """Who looks at the images: gives the stretches of those bounds in order, and tells the second how many are done."""
@@ -80,50 +183,6 @@ class Pace:
     progress: bool = True
 
 
-class Expected:
-    """How long a pass over images takes, once some of them have been timed.
-
-    >>> clock = iter([0.0, 1.5, 4.0])
-    >>> expected = Expected(50_000, lambda: next(clock))
-    >>> [expected.after(64, {9}) for _ in range(4)]
-    [None, None, '50,000 images, 9 evaluations each, about 26 minutes', None]
-    """
-
-    _TIMED = 2.0  # seconds; the first batch is not among them: it waits for programs to be compiled
-
-    def __init__(self, count: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._count, self._clock = count, clock
-        self._done, self._from = 0, (0, 0.0)
-        self._said = False
-
-    def after(self, images: int, evaluations: Iterable[int] = ()) -> str | None:
-        """What to say when `images` more have been seen: how much there is to do, once, else None."""
-        if self._said:
-            return None
-        self._done += images
-        now = self._clock()
-        if self._done == images:
-            self._from = images, now
-        first, began = self._from
-        if now - began < self._TIMED:
-            return None
-        self._said = True
-        left = (now - began) / (self._done - first) * (self._count - self._done)
-        each = "".join(f", {nfe} evaluations each" for nfe in sorted(evaluations)[-1:])
-        return f"{self._count:,} images{each}, about {_duration(left)}"
-
-
-def _duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    >>> _duration(48), _duration(1580), _duration(9000)
-    ('48 seconds', '26 minutes', '2.5 hours')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
-
-
 class Pass:
     """One pass over a source. Its state lies in `folder` until `discard`."""
 
@@ -150,16 +209,8 @@ class Pass:
             for rest in self._folder.glob("rows-*"):  # of a pass that another version began
                 rest.unlink()
         bar = Progress(total=count, initial=first, desc=title, unit="image", disable=not self.pace.progress)
-        expected = Expected(count - first)
-
-        def tick(done: int) -> None:
-            bar.update(done)
-            line = expected.after(done, getattr(self.source, "evaluations", ()))
-            if line and self.pace.progress:
-                bar.write(f"{title}: {line}", file=sys.stderr)
-
         with bar:
-            for stretch in self._looks(bounds(first, count, self.pace.checkpoint), tick):
+            for stretch in self._looks(bounds(first, count, self.pace.checkpoint), bar.update):
                 self._keep(stretch)
         if self.seen.running.count != count:
             raise FidError(f"{self.seen.running.count} images came where {count} were asked for", "BAD_IMAGES")

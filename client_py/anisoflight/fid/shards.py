@@ -22,10 +22,9 @@ import numpy as np
 from ..files.locks import exclusive
 from ..wire.progress import Progress
 from .errors import FidError
-from .measure import Pace
+from .measure import Pace, Stretch, bounds, look
 from .measurement import Job, Measurement, require_enough
 from .reference import Reference, load_reference, save_arrays
-from .stretch import Stretch, bounds, look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..fid.measure import bounds
 from ..fid.measurement import Job, require_enough
 from ..fid.shards import Elsewhere
-from ..fid.stretch import bounds
 from .sampling import Fleet
 
 if TYPE_CHECKING:

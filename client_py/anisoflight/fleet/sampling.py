@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
-    from ..fid.stretch import Stretch
+    from ..fid.measure import Stretch
     from .workers import Sampled, Setup
 
 Unit = tuple[int, int, int]

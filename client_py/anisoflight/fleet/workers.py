@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AnisoflightError, UnavailableError
 from ..fid.errors import FidError
 from ..fid.features import Loading, for_calc
+from ..fid.measure import Stretch, look
 from ..fid.sources import ServerSamples, server_versions
-from ..fid.stretch import Stretch, look
 from ..files.temporary import TemporaryFolder
 from ..serve import serve
 from .folders import bring, publish

@@ -6,18 +6,62 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import FidError
 from . import builtin, onnxfile, torchfile
-from .base import Features, Loading
 
 if TYPE_CHECKING:
+    from ...images import Pixels
+    from ...moments import Matrix
     from ..reference import Reference
     from ..sources import Source
 
 __all__ = ["Features", "Loading", "for_calc", "for_reference"]
+
+
+class Features(Protocol):
+    """Images to features, with a name and a hash to tell what was measured."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all that its features depend on beside the image."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Features per image."""
+        ...
+
+    @property
+    def published(self) -> bool:
+        """Whether a Fréchet distance on them is an FID, comparable with published ones."""
+        ...
+
+    def __call__(self, images: Pixels) -> Matrix:
+        """Features [n, dimension], float64, of uint8 images [n, H, W, C]."""
+        ...
+
+    def arrays(self) -> dict[str, Any]:
+        """What a reference file keeps so that the features can be made again from it; nothing, of a network's file."""
+        ...
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a network's file is run."""
+
+    device: str = "auto"
+    """Of torch and onnxruntime: auto, cpu, cuda, cuda:1."""
+    trust: bool = False
+    """Whether a pickle, which executes code of its own, may be loaded."""
 
 
 def for_reference(name: str, source: Source, loading: Loading, progress: bool = False) -> Features:

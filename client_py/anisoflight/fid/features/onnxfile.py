@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ...images import Pixels
     from ...moments import Matrix
-    from .base import Loading
+    from . import Loading
     from .preparation import Preparation
 
 

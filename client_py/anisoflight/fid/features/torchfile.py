@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...images import Pixels
     from ...moments import Matrix
-    from .base import Loading
+    from . import Loading
     from .preparation import Preparation
 
 INCEPTION_DIMENSION = 2048
