@@ -10,7 +10,6 @@ import pyarrow.flight as fl
 import pytest
 
 import anisoflight
-from anisoflight.errors import AnisoflightError
 
 MEANS = np.array([[0.8, -0.2], [-0.5, 0.6]])
 VARIANCES = np.array([0.05, 0.2])
