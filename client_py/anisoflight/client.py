@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .compare import comparison
+from .compare.comparison import compare
 from .html import table, titled
 from .operations.datasets import Datasets
 from .operations.measurements import Measurements
@@ -14,15 +14,6 @@ from .operations.schedules import Schedules
 from .operations.training import Training
 from .wire.calls import DEFAULT_LOCATION
 from .wire.retry import RETRY
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pandas as pd
-
-    from .compare.comparison import Choice
-    from .compare.metrics import Features
 
 _LISTED = 8  # names of a kind that a notebook shows
 
@@ -80,66 +71,7 @@ class Client(Models, Sampling, Schedules, Datasets, Training, Measurements):
         """Every action of the server with a sentence on what it does."""
         return self._connection.operations()
 
-    def compare(
-        self,
-        model: str,
-        *,
-        solvers: Sequence[Choice],
-        nfe: Sequence[int],
-        schedules: Sequence[Choice | None] = (None,),
-        grids: Sequence[Choice] = ("schedule",),
-        seeds: int | Sequence[int] = 3,
-        samples: int = 2000,
-        probes: int = 256,
-        reference: str | npt.ArrayLike | None = None,
-        features: Features | int = 40,
-        guidance: float | None = None,
-        guidance_interval: tuple[float, float] | None = None,
-        guide: str | None = None,
-        progress: bool = True,
-    ) -> pd.DataFrame:
-        """Measure every solver on every grid of every schedule (None: the model's own) at every number of evaluations.
-
-        One row each: schedule, grid, solver, nfe (asked for), evaluations (counted), and
-
-        - ode_error: 100 × the rms distance per pixel of `probes` samples to the converged solution of the same path
-          from the same latents (60 steps of Heun's method on EDM's grid). Paths of other schedules are other maps: an
-          isotropic and an anisotropic row cannot be compared by it, their Fréchet distances can.
-        - frechet, frechet_min, frechet_max, frechet_spread (half the range): the Fréchet distance of `samples` images
-          to the reference, the name of a data set or images in [−1, 1], over `seeds`; every row draws the same
-          latents. features is a function images [N, H, W, C] → [N, D], or how many leading principal components of
-          the reference's pixels are looked at. NaN without a reference.
-        - seconds per 1000 samples; code and message of what a solver cannot do, such as too few evaluations, with NaN
-          elsewhere.
-
-        With `guidance`, as in `sample`, every row and the converged solution are guided: nfe counts the sampler's
-        evaluations, `evaluations` those of both networks.
-
-        Solvers, grids and schedules are names, or mappings as Sample takes them. `anisoflight.plot_comparison` draws
-        the table.
-
-        >>> table = client.compare("digits", solvers=["ab", {"solver": "heun", "second_point": "endpoint"}], nfe=[3, 5],
-        ...                        probes=8, progress=False)
-        >>> table["solver"].tolist(), table["evaluations"].tolist()
-        (['ab', 'ab', 'heun endpoint', 'heun endpoint'], [3, 5, 3, 5])
-        """
-        return comparison.compare(
-            self,
-            model,
-            solvers=solvers,
-            nfe=nfe,
-            schedules=schedules,
-            grids=grids,
-            seeds=seeds,
-            samples=samples,
-            probes=probes,
-            reference=reference,
-            features=features,
-            guidance=guidance,
-            guidance_interval=guidance_interval,
-            guide=guide,
-            progress=progress,
-        )
+    compare = compare
 
 
 def _some(names: list[str]) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .files.schedules import read_start, read_with_basis, write_with_basis
-from .subspaces import Subspaces
-from .subspaces.coordinates import Coordinates
+from .subspaces import Coordinates, Subspaces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .errors import UnavailableError
-from .html import curve, table, titled
+from .html import figure, table, titled
 from .wire import notes
 from .wire.progress import Bar, followed
 from .wire.tensors import to_numpy
@@ -33,6 +33,15 @@ def _costs(info: dict[str, Any]) -> dict[str, str]:
     if seconds := info.get("step_seconds"):
         known["speed"] = f"{seconds:.2g} s a step"
     return known
+
+
+def _draw_loss(ax: Any, rows: pd.DataFrame) -> None:
+    """The loss of every step, and its mean over the last twentieth of them."""
+    mean = rows["loss"].rolling(max(1, len(rows) // 20), min_periods=1).mean()
+    ax.plot(rows["step"], rows["loss"], alpha=0.35, label="loss")
+    ax.plot(rows["step"], mean, color="C0", label="mean")
+    ax.set(xlabel="step", ylabel="loss")
+    ax.legend(frameon=False)
 
 
 class Run:
@@ -63,7 +72,7 @@ class Run:
         said = table({"state": info["state"], **chosen, **_costs(info), **seen})
         if not len(rows):
             return titled(self, said)
-        return titled(self, said + curve(rows["step"], {"loss": rows["loss"]}, "step", "loss", smooth=True))
+        return titled(self, said + figure(lambda ax: _draw_loss(ax, rows)))
 
     @property
     def info(self) -> dict[str, Any]:

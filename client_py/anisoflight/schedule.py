@@ -11,7 +11,7 @@ import numpy as np
 from .curve import Curve, sigma_text
 from .errors import BadRequestError, NotFoundError
 from .files.schedules import FORMULAS, write_with_basis
-from .html import curve, table, titled
+from .html import figure, table, titled
 from .start import Start
 from .wire.calls import frame_of
 
@@ -185,16 +185,15 @@ class Schedule:
         return ax
 
     def _repr_html_(self) -> str:
-        """The noise levels over time, a line for each label and subspace, for notebooks."""
+        """The noise variances over time, a line for each label and subspace, for notebooks."""
         frame = self.evaluate(points=65)
-        lines = {_called(*key): rows["g"] ** 0.5 for key, rows in frame.groupby(["label", "subspace"])}
-        first = frame.loc[(frame["label"] == frame["label"][0]) & (frame["subspace"] == frame["subspace"][0])]
         levels = f"{frame['sigma'].max():.4g} … {frame['sigma'].min():.2g}"
         kinds = {"subspaces": frame["subspace"].nunique(), "classes": (frame["label"].unique() >= 0).sum() or "all"}
         facts = {"T": f"{frame['t'].max():.6g}", "σ": levels, **kinds}
-        return titled(self, table(facts) + curve(first["t"], lines, "t", "σ", log=True))
 
+        def draw(ax: Any) -> None:
+            from .figures import variances
 
-def _called(label: Any, subspace: Any) -> str:
-    """What a line of a figure is called."""
-    return f"subspace {subspace}" + ("" if label < 0 else f", class {label}")
+            variances(frame, ax)
+
+        return titled(self, table(facts) + figure(draw))

@@ -296,9 +296,9 @@ def test_what_notebooks_show(client: LocalClient) -> None:
     )
     pages = {
         "client": (client._repr_html_(), ["digits", "blocks", "for-model", "xla"]),
-        "run": (run._repr_html_(), ["pretrain", "paused", "loss, mean", 'aria-label="loss over step"']),
-        "schedule": (client.schedule("edm")._repr_html_(), ["80 …", "6400", 'aria-label="σ over t"']),
-        "two": (client.schedule("misuse-pair")._repr_html_(), ["subspace 0", "subspace 1"]),
+        "run": (run._repr_html_(), ["pretrain", "paused", "<svg"]),
+        "schedule": (client.schedule("edm")._repr_html_(), ["80 …", "6400", "<svg"]),
+        "two": (client.schedule("misuse-pair")._repr_html_(), ["<th>subspaces</th>", "<td>2</td>"]),
     }
     for page, words in pages.values():
         assert all(word in page for word in words), page
@@ -307,10 +307,6 @@ def test_what_notebooks_show(client: LocalClient) -> None:
     assert parameters > 1000
     assert re.match(rf"Run\('for-model', 'paused', {parameters:,} parameters[,)]", repr(run))
     assert repr(client.schedule("edm")) == "Schedule('edm')"
-    (polyline,) = re.findall(r'points="([^"]*)"', pages["schedule"][0])
-    heights = [float(point.split(",")[1]) for point in polyline.split()]
-    assert heights == sorted(heights, reverse=True)  # σ rises with t
-    assert heights[-1] == 10
     lists = [(client.runs(), "state", "created"), (client.models(), "parameters", "hash")]
     for listed, shown, kept in [*lists, (client.schedules(), "T", "provenance")]:
         printed = repr(listed)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,8 @@ import pytest
 from test_data_transforms import picture
 
 import anisoflight
-from anisoflight.data.__main__ import EXAMPLES, main, parser
+from anisoflight.data.__main__ import main
 from anisoflight.images import png
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -111,17 +107,6 @@ def test_wrong_usage(arguments: str, says: str, capsys: pytest.CaptureFixture[st
         main(arguments.split())
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
-
-
-def test_examples_can_be_typed() -> None:
-    """Every command of the documentation is one that the parser takes."""
-    text = "\n".join([*EXAMPLES.values(), ""]).replace("\\\n", "")
-    for document in ("docs/data.md", "README.md", "client_py/README.md"):
-        text += (REPOSITORY / document).read_text(encoding="utf-8")
-    commands = re.findall(r"^ *(?:anisoflight data|python -m anisoflight\.data) (.*)$", text, re.MULTILINE)
-    assert len(commands) > 9
-    for command in commands:
-        parser().parse_args(shlex.split(command, comments=True))
 
 
 def test_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,9 @@ other and are never held all at once. Begin with `opening`; formats are the modu
 """
 
 from .conversion import Conversion
-from .errors import DataError
 from .inspection import inspect
 from .opening import open_source
-from .source import Item, Source
+from .source import DataError, Item, Source
 from .targets import upload, write_folder, write_zip
 from .transforms import TRANSFORMS
 

@@ -11,9 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import DataError
 from .pictures import channels_last
-from .source import Item, Source
+from .source import DataError, Item, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

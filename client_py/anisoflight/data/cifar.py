@@ -15,9 +15,8 @@ from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
 from .arrays import rows
-from .errors import DataError
 from .pictures import read_at_most
-from .source import Item, Source
+from .source import DataError, Item, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from ..wire.progress import Progress
-from .errors import DataError
 from .pictures import Picture, checked
+from .source import DataError
 from .transforms import check, transformed
 
 if TYPE_CHECKING:

@@ -1,21 +1,25 @@
-"""Encoded images in a folder, or in a zip as StyleGAN and EDM have them; a zip of arrays is an .npz."""
+"""Encoded images with their labels, in a folder or in a zip as StyleGAN and EDM have them, or an .npz."""
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import arrays
-from .errors import DataError
-from .labels import FILE, MAX_BYTES, labels_of
 from .pictures import MAX_ENCODED, Picture, decoded, is_image, read_at_most
-from .source import Item, Source
+from .source import DataError, Item, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+FILE = "dataset.json"
+_MAX_LIST = 1 << 28
+_SPLITS = {"train", "test", "val", "valid", "validation"}
+
 
 # zipfile raises RuntimeError of an encrypted entry, its NotImplementedError of an unknown compression.
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OSError)
@@ -97,10 +101,10 @@ def _encoded(
     listed = None
     if FILE in files:
         try:
-            listed = read(FILE, MAX_BYTES)
+            listed = read(FILE, _MAX_LIST)
         except ZIP_ERRORS as error:
             raise DataError(path, FILE, error) from error
-    labels, classes = labels_of(path, names, listed, rule)
+    labels, classes = labels_by_name(path, names, listed, rule)
 
     def picture(name: str) -> Picture:
         try:
@@ -113,3 +117,73 @@ def _encoded(
             yield Item(name, -1 if labels is None else labels[i], lambda name=name: picture(name))
 
     return Source(path, form, len(names), labels is not None, items, classes, close)
+
+
+def labels_by_name(
+    path: Path, names: Sequence[str], listed: bytes | None, rule: str
+) -> tuple[list[int] | None, Sequence[str]]:
+    """Labels of images, None where there are none, and the names of classes; `listed` is dataset.json, if it is there.
+
+    >>> labels_by_name(folder, ["cat/1.png", "dog/2.png"], None, "auto")
+    ([0, 1], ['cat', 'dog'])
+    """
+    if rule == "none":
+        return None, ()
+    if rule == "folder":
+        return _by_folder(path, names, lambda name: PurePosixPath(name).parent.name)
+    if listed is not None:
+        return _by_list(path, names, listed), ()
+    if rule == "listed":
+        return None, ()
+    top = {name.partition("/")[0] for name in names if "/" in name}
+    if len(top) > 1 and {name.lower() for name in top} <= _SPLITS:
+        one = "train" if "train" in top else min(top)
+        raise DataError(
+            path,
+            "",
+            f"has the folders {', '.join(sorted(top))}, which are parts of a dataset and no classes; --under {one} "
+            f'(under="{one}" in Python) reads one of them, --labels folder or none reads all',
+        )
+    return _by_folder(path, names, lambda name: name.partition("/")[0] if "/" in name else "")
+
+
+def _by_folder(
+    path: Path, names: Sequence[str], folder: Callable[[str], str]
+) -> tuple[list[int] | None, Sequence[str]]:
+    """Classes are numbered in the order of their names; one folder is no class."""
+    classes = sorted({folder(name) for name in names})
+    if len(classes) < 2:
+        return None, ()
+    if not classes[0]:
+        name = next(name for name in names if not folder(name))
+        raise DataError(path, name, "lies beside folders, which are classes: it has no label; --labels none drops all")
+    numbers = {name: number for number, name in enumerate(classes)}
+    return [numbers[folder(name)] for name in names], classes
+
+
+def _by_list(path: Path, names: Sequence[str], listed: bytes) -> list[int] | None:
+    """{"labels": [["00000/img00000000.png", 6], …]}; null is no labels."""
+
+    def fail(reason: str) -> DataError:
+        return DataError(path, FILE, reason)
+
+    try:
+        said: Any = json.loads(listed)
+        pairs = said["labels"] or []
+        known = dict(pairs)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise fail(f'is not {{"labels": [[name, label], …]}}: {error}') from None
+    if not pairs:
+        return None
+    for name, label in pairs:
+        if not isinstance(name, str) or type(label) is not int or not 0 <= label < 1 << 31:
+            raise fail(f"gives {str(name)[:100]} the label {str(label)[:40]!r}; labels are whole numbers from 0")
+    if len(known) < len(pairs):
+        twice = next(name for i, (name, _) in enumerate(pairs) if name in {n for n, _ in pairs[:i]})
+        raise fail(f"gives {twice} two labels")
+    for name in names:
+        if name not in known:
+            raise DataError(path, name, f"has no label in {FILE}, which has {len(known)} for {len(names)} images")
+    if missing := known.keys() - set(names):
+        raise fail(f"has a label for {min(missing)!r}, which is not there")
+    return [known[name] for name in names]

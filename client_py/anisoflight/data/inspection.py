@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .conversion import each
-from .errors import DataError
 from .pictures import checked
+from .source import DataError
 
 if TYPE_CHECKING:
     from .source import Source

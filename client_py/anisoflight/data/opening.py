@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from . import arrays, cifar, files, tables
-from .errors import DataError
+from .source import DataError
 
 if TYPE_CHECKING:
     from .source import Source

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 
 from ..wire.tensors import to_numpy
 from .arrays import labels_of, rows
-from .errors import DataError
 from .pictures import MAX_ENCODED, channels_last, decoded
-from .source import Item, Source
+from .source import DataError, Item, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

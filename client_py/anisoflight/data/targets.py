@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..serve import serve
-from .errors import DataError
-from .labels import FILE
+from .files import FILE
 from .pictures import Picture, image_of
+from .source import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

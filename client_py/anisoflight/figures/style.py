@@ -9,12 +9,10 @@ from cycler import cycler
 from matplotlib import pyplot
 from matplotlib.colors import LinearSegmentedColormap
 
-from .. import html
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = (*html.COLOURS, "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette (2008), which readers with any colour vision can tell apart."""
 
 _CLASSES = (*COLOURS, "#882255", "#999933", "#332288")  # and three of Tol's muted ones (2021), which go with them
