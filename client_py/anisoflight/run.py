@@ -181,13 +181,13 @@ class Run:
                 error.code,
             ) from error
         except KeyboardInterrupt:
-            rows = self._taken(before["step"]) if "steps" in request else self.metrics()
+            rows = self._rows_after(before["step"]) if "steps" in request else self.metrics()
             last = f" after step {rows['step'].iloc[-1]}" if len(rows) else ""
             print(f"run {self.name} was interrupted{last}; {kept}", file=sys.stderr)
             rows.attrs["interrupted"] = True
             return rows
 
-    def _taken(self, before: int) -> pd.DataFrame:
+    def _rows_after(self, before: int) -> pd.DataFrame:
         """The rows after step `before`, with those of the steps that a server takes until it hears of an interrupt."""
         end = time.monotonic() + _PATIENCE
         while self.state == "running" and time.monotonic() < end:

@@ -181,10 +181,10 @@ class ImageTable(Sequence[Array]):
         return json.loads(self.metadata.get("notes", "[]"))
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{html.escape(line)}</p>" for line in [repr(self), *self._taken(), *self.notes])
+        said = "".join(f"<p>{html.escape(line)}</p>" for line in [repr(self), *self._settings_used(), *self.notes])
         return said + self._html(64, None)
 
-    def _taken(self) -> list[str]:
+    def _settings_used(self) -> list[str]:
         """Lines on how the images were made."""
         return []
 
@@ -225,7 +225,7 @@ class Samples(ImageTable):
     def _arrays(self) -> dict[str, Array]:
         return {**super()._arrays(), "seeds": self.seeds}
 
-    def _taken(self) -> list[str]:
+    def _settings_used(self) -> list[str]:
         request = json.loads(self.metadata.get("request", "{}"))
         if not request:
             return []

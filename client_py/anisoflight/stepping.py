@@ -101,7 +101,7 @@ class Stepper:
         if labels is not None:
             self.set_labels(labels)
         self.reset()
-        return self._joined(noise, lambda part: part.start(part.of(noise)))
+        return self._joined(noise, lambda part: part.start(part.select(noise)))
 
     @property
     def starts(self) -> list[float]:
@@ -133,9 +133,11 @@ class Stepper:
                 return (normal or _normal)(like)
             if not noise:
                 noise.append((normal or _normal)(x))
-            return part.of(noise[0])
+            return part.select(noise[0])
 
-        following = self._joined(x, lambda part: part.step(part.of(output), part.of(x), lambda like: drawn(part, like)))
+        following = self._joined(
+            x, lambda part: part.step(part.select(output), part.select(x), lambda like: drawn(part, like))
+        )
         self.denoised = self._joined(x, lambda part: part.denoised)
         return following
 
@@ -179,7 +181,7 @@ class _Part:
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
 
-    def of(self, images: Any) -> Any:
+    def select(self, images: Any) -> Any:
         """The images of the part."""
         return images if self.rows is None else images[self.rows.tolist()]
 

@@ -111,7 +111,7 @@ def complete(given: Mapping[str, Any], extra: tuple[str, ...] = ()) -> dict[str,
             raise UnsupportedNetworkError(
                 f"the network was made with the argument {clip(name)}, which EDM's {kind} does not have"
             )
-    config = {name: _plain(name, given.get(name, default)) for name, default in defaults.items()}
+    config = {name: _as_json(name, given.get(name, default)) for name, default in defaults.items()}
     for name in ("img_resolution", "img_channels"):
         if config[name] is None:
             raise BadCheckpointError(f"the network's configuration lacks {name}")
@@ -197,10 +197,10 @@ def _given(network: Module) -> dict[str, Any]:
     return given
 
 
-def _plain(name: str, value: Any) -> Any:
+def _as_json(name: str, value: Any) -> Any:
     """A value as JSON has it: a number, a text, true or false, or a list of numbers; infinity as "inf"."""
     if isinstance(value, list | tuple) and len(value) <= 64 and all(type(item) in (int, float) for item in value):
-        return [_plain(name, item) for item in value]
+        return [_as_json(name, item) for item in value]
     if value is None or type(value) in (bool, str):
         return value
     if type(value) is int and abs(value) < 2**53:

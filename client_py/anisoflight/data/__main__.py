@@ -165,10 +165,10 @@ def _convert(args: argparse.Namespace) -> None:
             write_zip(out, images)
         else:
             write_folder(out, images)
-        _told(args, out, images)
+        _print_result(args, out, images)
 
 
-def _told(args: argparse.Namespace, out: object, images: Conversion) -> None:
+def _print_result(args: argparse.Namespace, out: object, images: Conversion) -> None:
     """Print what came of a conversion."""
     assert images.shape is not None
     height, width, channels = images.shape

@@ -31,10 +31,10 @@ def rows(images: Array, labels: Array | None, name: str, first: int = 0) -> Iter
     """Items of images [n, H, W, C], of which the first has the number `first`; each keeps its own memory alone."""
     for i, image in enumerate(images):
         label = -1 if labels is None else int(labels[i])
-        yield Item(f"{name} row {first + i}", label, lambda image=image: _plain(image))
+        yield Item(f"{name} row {first + i}", label, lambda image=image: _own_memory(image))
 
 
-def _plain(image: Array) -> Array:
+def _own_memory(image: Array) -> Array:
     """An image of its own memory; floats of other widths as float32."""
     return np.ascontiguousarray(image, np.uint8 if image.dtype == np.uint8 else np.float32)
 

@@ -61,7 +61,7 @@ def _calc_with_ray(args: Namespace, reference: Reference, features: Features, be
     options, blocks = _options(args), blocks_of(args.seeds)
     wanted = [
         (Sampled(args.model, block.first, block.count, {**options, **asked}, args.class_label), asked)
-        for asked in _asked(args)
+        for asked in _evaluations(args)
         for block in blocks
     ]
     known = Reference(reference.moments, reference.provenance, reference.parameters)  # actors need no rows
@@ -115,7 +115,7 @@ def _jobs(args: Namespace, benchmark: str) -> list[Job]:
     options = _options(args)
     named = _method(args, options)
     jobs = []
-    for asked in _asked(args):
+    for asked in _evaluations(args):
         for block in blocks_of(args.seeds):
             source = ServerSamples(client, args.model, block.first, block.count, {**options, **asked}, args.class_label)
             jobs.append(Job(source, args.method or named, benchmark, asked, server))
@@ -128,7 +128,7 @@ def _method(args: Namespace, options: dict[str, Any]) -> str:
     return label(args.schedule or args.model) + (f", {_solver(said)}" if said else "")
 
 
-def _asked(args: Namespace) -> list[dict[str, int]]:
+def _evaluations(args: Namespace) -> list[dict[str, int]]:
     if (args.nfe is None) == (args.steps is None):
         raise FidError("say --nfe or --steps, one of them", "BAD_REQUEST")
     name = "nfe" if args.nfe is not None else "steps"

@@ -50,7 +50,7 @@ class Sampled:
     options: Mapping[str, Any] = field(default_factory=dict)
     label: int | None = None
 
-    def on(self, client: LocalClient) -> ServerSamples:
+    def source(self, client: LocalClient) -> ServerSamples:
         return ServerSamples(client, self.model, self.first, self.count, self.options, self.label)
 
 
@@ -79,13 +79,13 @@ class Worker:
     def described(self, jobs: list[Sampled]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """What the jobs' images depend on, and the versions of the server."""
         client = self._serving()
-        return [job.on(client).identity() for job in jobs], server_versions(client)
+        return [job.source(client).identity() for job in jobs], server_versions(client)
 
     def look(self, job: Sampled, identity: dict[str, Any], start: int, stop: int, batch: int) -> Stretch:
         """Look at a stretch. A server that has died meanwhile is replaced, and the stretch begun anew."""
         for left in reversed(range(STARTS)):
             try:
-                source = job.on(self._serving())
+                source = job.source(self._serving())
                 if (found := source.identity()) != identity:
                     raise FidError(f"this worker would sample {found}, not {identity}", "BAD_IMAGES")
                 return look(source, self._features, start, stop, batch)

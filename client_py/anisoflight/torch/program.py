@@ -212,17 +212,17 @@ def _last(needed: Container[Any], graph: Any, patterns: Sequence[str]) -> set[An
         if node.op != "call_function" or node not in needed:
             continue
         for path, _ in (node.meta.get("nn_module_stack") or {}).values():
-            if any(fnmatch.fnmatchcase(_plain(path), pattern) for pattern in patterns):
+            if any(fnmatch.fnmatchcase(_module_path(path), pattern) for pattern in patterns):
                 found[path] = node
     return set(found.values())
 
 
 def _module(node: Any) -> str:
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    return _plain(stack[-1][0]) if stack else ""
+    return _module_path(stack[-1][0]) if stack else ""
 
 
-def _plain(path: str) -> str:
+def _module_path(path: str) -> str:
     path = path.removeprefix("L['self'].").removeprefix("L['self']")
     return "" if path == PREFIX.rstrip(".") else path.removeprefix(PREFIX)
 

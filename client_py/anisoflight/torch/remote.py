@@ -57,7 +57,7 @@ def remote(
     subspaces = _subspaces(client, options)
     count = subspaces_of(options)
     if isinstance(denoise, Denoiser):
-        denoise = denoise.on(subspaces)
+        denoise = denoise.in_subspaces(subspaces)
     device = device if device is not None else getattr(denoise, "device", "cpu")
 
     answer = _Answers(denoise, fetch, shape, labelled, subspaces, count, probes, microbatch, device, dtype)
@@ -238,7 +238,7 @@ class Denoiser:
         parameter = next(iter(own.parameters()), None) if isinstance(ask, torch.nn.Module) else None
         self.device = "cpu" if parameter is None else parameter.device
 
-    def on(self, subspaces: Subspaces) -> Denoiser:
+    def in_subspaces(self, subspaces: Subspaces) -> Denoiser:
         """The same in the subspaces of a basis."""
         out = copy.copy(self)
         out._subspaces = subspaces

@@ -173,10 +173,10 @@ def command(request: Mapping[str, Any]) -> fl.FlightDescriptor:
 
 
 def _encode(request: Mapping[str, Any]) -> bytes:
-    return json.dumps(request, separators=(",", ":"), default=_plain).encode()
+    return json.dumps(request, separators=(",", ":"), default=_python_numbers).encode()
 
 
-def _plain(value: Any) -> Any:
+def _python_numbers(value: Any) -> Any:
     """The numbers of numpy as Python's."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
