@@ -246,11 +246,8 @@ def fitting(shards: Sequence[Shard]) -> list[Shard]:
     first = shards[0]
     found: dict[int, Shard] = {}
     for shard in shards:
-        if differing := [name for name in first.plan if shard.plan.get(name) != first.plan[name]]:
-            raise FidError(
-                f"{shard.path} is of another measurement than {first.path}: they differ in {', '.join(differing)}",
-                "BAD_SHARD",
-            )
+        if difference := _difference(first.plan, shard.plan):
+            raise FidError(f"{shard.path} is of another measurement than {first.path}: {difference}", "BAD_SHARD")
         if shard.share.count != first.share.count:
             raise FidError(
                 f"{shard.path} is shard {shard.share} and {first.path} shard {first.share}: of two divisions",
@@ -264,6 +261,22 @@ def fitting(shards: Sequence[Shard]) -> list[Shard]:
         named = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")
         raise FidError(f"{len(missing)} of {count} shards missing: {named}", "BAD_SHARD")
     return [found[index] for index in range(count)]
+
+
+def _difference(one: Any, other: Any, where: str = "") -> str:
+    """The first place at which two plans differ, and how; empty where they do not."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return next((d for name in one if (d := _difference(one[name], other[name], f"{where}.{name}"))), "")
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return next(
+            (d for i, pair in enumerate(zip(one, other, strict=True)) if (d := _difference(*pair, f"{where}[{i}]"))), ""
+        )
+    return "" if one == other else f"{where.removeprefix('.')} is {_short(other)}, not {_short(one)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _versions(shards: Sequence[Shard]) -> dict[str, Any]:
