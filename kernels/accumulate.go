@@ -18,7 +18,7 @@ func (t *Trainer) stepInParts(ctx context.Context, in StepInput, n int) (StepOut
 	if in.Part == 0 || in.Part > n {
 		in.Part = n
 	}
-	alone := Replicas{of: []*Trainer{t}}
+	alone := Replicas{trainers: []*Trainer{t}}
 	return alone.inParts(ctx, in, n)
 }
 

@@ -148,7 +148,7 @@ func (t *Trainer) StateMemory(tb testing.TB) (at []*float32) {
 func (t *Trainer) LoseState() { releaseAll(t.state) }
 
 // LoseShare makes the next step fail on one device, in moving its state.
-func (r *Replicas) LoseShare(k int) { r.of[k].state[1].Release() }
+func (r *Replicas) LoseShare(k int) { r.trainers[k].state[1].Release() }
 
 // At returns the trainer of one device.
-func (r *Replicas) At(k int) *Trainer { return r.of[k] }
+func (r *Replicas) At(k int) *Trainer { return r.trainers[k] }

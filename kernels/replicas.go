@@ -29,8 +29,8 @@ import (
 // Of several processes with M devices, device k of process i is device iM + k above, and [collective.Across] adds up.
 // Every process takes the same steps, each with the whole batch.
 type Replicas struct {
-	of   []*Trainer
-	lost bool
+	trainers []*Trainer
+	lost     bool
 
 	world  *processes.World // nil: this process alone
 	across *collective.Across
@@ -42,22 +42,22 @@ type Replicas struct {
 func (m *Model) NewReplicas(devices []*device.Device, cfg TrainerConfig, init [][]float32) (*Replicas, error) {
 	r := &Replicas{}
 	for k, dev := range devices {
-		on, err := m, error(nil)
+		model, err := m, error(nil)
 		if k > 0 {
-			on, err = NewModelAt(m.at, dev, m.net, m.Basis())
+			model, err = NewModelAt(m.at, dev, m.net, m.Basis())
 		}
 		var t *Trainer
 		if err == nil {
-			t, err = on.NewTrainer(cfg, init)
+			t, err = model.NewTrainer(cfg, init)
 		}
 		if err != nil {
-			if k > 0 && on != nil {
-				on.Close()
+			if k > 0 && model != nil {
+				model.Close()
 			}
 			r.Close()
 			return nil, err
 		}
-		r.of = append(r.of, t)
+		r.trainers = append(r.trainers, t)
 	}
 	return r, nil
 }
@@ -66,20 +66,20 @@ func (m *Model) NewReplicas(devices []*device.Device, cfg TrainerConfig, init []
 func (r *Replicas) Join(w *processes.World) { r.world, r.across = w, &collective.Across{World: w} }
 
 // Len returns the number of devices of all processes.
-func (r *Replicas) Len() int { return len(r.of) * r.world.Size() }
+func (r *Replicas) Len() int { return len(r.trainers) * r.world.Size() }
 
 // Mode is [Trainer.Mode].
-func (r *Replicas) Mode() Mode { return r.of[0].Mode() }
+func (r *Replicas) Mode() Mode { return r.trainers[0].Mode() }
 
 // Count is [Trainer.Count].
-func (r *Replicas) Count() int64 { return r.of[0].Count() }
+func (r *Replicas) Count() int64 { return r.trainers[0].Count() }
 
 // Export is [Trainer.Export].
 func (r *Replicas) Export(ctx context.Context) (*TrainerState, error) {
 	if r.lost {
 		return nil, ErrStateLost
 	}
-	return r.of[0].Export(ctx)
+	return r.trainers[0].Export(ctx)
 }
 
 // Average is [Trainer.Average].
@@ -87,7 +87,7 @@ func (r *Replicas) Average() ([][]float32, error) {
 	if r.lost {
 		return nil, ErrStateLost
 	}
-	return r.of[0].Average()
+	return r.trainers[0].Average()
 }
 
 // Publish is [Trainer.Publish], on the first device.
@@ -95,13 +95,13 @@ func (r *Replicas) Publish(ctx context.Context) (*Weights, error) {
 	if r.lost {
 		return nil, ErrStateLost
 	}
-	return r.of[0].Publish(ctx)
+	return r.trainers[0].Publish(ctx)
 }
 
 // Restore is [Trainer.Restore] on every device. Where one of them fails after the first has its new state, the state is
 // lost.
 func (r *Replicas) Restore(s *TrainerState) error {
-	for k, t := range r.of {
+	for k, t := range r.trainers {
 		if err := t.Restore(s); err != nil {
 			r.lost = r.lost || k > 0
 			return err
@@ -113,7 +113,7 @@ func (r *Replicas) Restore(s *TrainerState) error {
 
 // Close frees the memory of all devices. It may be called twice.
 func (r *Replicas) Close() {
-	for k, t := range r.of {
+	for k, t := range r.trainers {
 		if t.done {
 			continue
 		}
@@ -127,11 +127,11 @@ func (r *Replicas) Close() {
 // Step is [Trainer.Step] on all devices together. Once it has begun to move the states, one that fails loses them all.
 // Of several processes a step that has begun is not interrupted, and a process that cannot take it ends the others'.
 func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
-	first := r.of[0]
+	first := r.trainers[0]
 	if r.lost && !first.done {
 		return StepOutput{}, r.agree(ctx, 0, ErrStateLost)
 	}
-	if len(r.of) == 1 && r.world == nil {
+	if len(r.trainers) == 1 && r.world == nil {
 		return first.Step(ctx, in)
 	}
 	n, err := first.checkStep(in)
@@ -145,7 +145,7 @@ func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 	if err != nil {
 		return StepOutput{}, err
 	}
-	for _, t := range r.of {
+	for _, t := range r.trainers {
 		t.flops = 0
 	}
 	var out StepOutput
@@ -153,7 +153,7 @@ func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 		out, err = r.whole(ctx, in)
 	} else {
 		out, err = r.inParts(ctx, in, n)
-		for _, t := range r.of {
+		for _, t := range r.trainers {
 			out.FLOPs += t.flops
 		}
 	}
@@ -165,7 +165,7 @@ func (r *Replicas) Step(ctx context.Context, in StepInput) (StepOutput, error) {
 
 // agree returns err, where there is one, after it has told the other processes; or that one of them cannot go on.
 func (r *Replicas) agree(ctx context.Context, digest uint64, err error) error {
-	if r.world == nil || r.of[0].done {
+	if r.world == nil || r.trainers[0].done {
 		return err
 	}
 	return r.world.Agree(ctx, digest, err)
@@ -185,20 +185,20 @@ func (r *Replicas) digest(in StepInput) uint64 {
 		return sum
 	}
 	return uint64(hash(in.Images))<<32 | uint64(hash(in.Labels, in.G, in.Omega, in.NetworkG, in.Seed, in.Step, in.LR,
-		in.EMABeta, in.Clip, r.last, r.Count(), int64(in.Part), int64(len(r.of))))
+		in.EMABeta, in.Clip, r.last, r.Count(), int64(in.Part), int64(len(r.trainers))))
 }
 
 // whole takes a step of one part on every device. A frozen network has nothing to keep the same: the first estimates.
 func (r *Replicas) whole(ctx context.Context, in StepInput) (StepOutput, error) {
-	if !r.of[0].cfg.TrainNetwork {
-		return r.of[0].Step(ctx, in)
+	if !r.trainers[0].cfg.TrainNetwork {
+		return r.trainers[0].Step(ctx, in)
 	}
 	if in.NetworkG == nil { // compiled while ctx can still end it
-		if _, err := r.of[0].program(ctx, len(in.Images)/r.of[0].model.Pixels()); err != nil {
+		if _, err := r.trainers[0].program(ctx, len(in.Images)/r.trainers[0].model.Pixels()); err != nil {
 			return StepOutput{}, err
 		}
 	}
-	outs := make([]StepOutput, len(r.of))
+	outs := make([]StepOutput, len(r.trainers))
 	err := r.move(ctx, func(ctx context.Context, k int, t *Trainer) (norm float64, err error) {
 		outs[k], err = t.Step(ctx, in)
 		return outs[k].GradNorm, err
@@ -209,7 +209,7 @@ func (r *Replicas) whole(ctx context.Context, in StepInput) (StepOutput, error) 
 // inParts takes a step on a batch in parts: gradients are summed, then one optimiser step is taken on their mean over
 // all n images. The last part is filled up with images of weight zero, so that one program serves all.
 func (r *Replicas) inParts(ctx context.Context, in StepInput, n int) (StepOutput, error) {
-	first, devices := r.of[0], len(r.of)
+	first, devices := r.trainers[0], len(r.trainers)
 	m, size := first.model, in.Part
 	parts := (n + size - 1) / size
 	shares := make([]*share, devices)
@@ -273,7 +273,7 @@ func (r *Replicas) gather(ctx context.Context, terms []Terms, each, all int) (fl
 	if r.world == nil {
 		return 0, nil
 	}
-	kinds := termsOf(r.of[0].cfg.Mode)
+	kinds := termsOf(r.trainers[0].cfg.Mode)
 	values := make([]float64, len(kinds)*all+1)
 	for i := range values {
 		values[i] = math.Copysign(0, -1) // which changes nothing that it is added to, not even a zero
@@ -287,14 +287,14 @@ func (r *Replicas) gather(ctx context.Context, terms []Terms, each, all int) (fl
 		}
 	}
 	places(func(own *[]float64, at []float64) { copy(at, *own) })
-	for _, t := range r.of {
+	for _, t := range r.trainers {
 		values[len(kinds)*all] += float64(t.flops)
 	}
 	if err := processes.Sum(ctx, r.world, values); err != nil {
 		return 0, err
 	}
 	places(func(own *[]float64, at []float64) { *own = at })
-	for _, t := range r.of {
+	for _, t := range r.trainers {
 		t.flops = 0
 	}
 	return int64(values[len(kinds)*all]), nil
@@ -323,7 +323,7 @@ func (r *Replicas) sum(ctx context.Context, shares []*share, last bool) error {
 			continue
 		}
 		s.sum.Release()
-		if s.sum, err = r.of[k].model.zeros(ctx); err != nil {
+		if s.sum, err = r.trainers[k].model.zeros(ctx); err != nil {
 			return err
 		}
 	}
@@ -337,16 +337,16 @@ func (r *Replicas) move(ctx context.Context, do func(ctx context.Context, k int,
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(r.of) > 1 {
+	if len(r.trainers) > 1 {
 		ctx = context.WithoutCancel(ctx)
 	}
-	norms, count := make([]float64, len(r.of)), r.Count()
+	norms, count := make([]float64, len(r.trainers)), r.Count()
 	err := r.each(func(k int, t *Trainer) (err error) {
 		norms[k], err = do(ctx, k, t)
 		return err
 	})
 	if err != nil {
-		for _, t := range r.of {
+		for _, t := range r.trainers {
 			r.lost = r.lost || t.lost || t.count != count || !t.state[0].Live()
 		}
 		return err
@@ -363,9 +363,9 @@ func (r *Replicas) move(ctx context.Context, do func(ctx context.Context, k int,
 
 // each calls do for every device at once, and waits for all.
 func (r *Replicas) each(do func(k int, t *Trainer) error) error {
-	errs := make([]error, len(r.of))
+	errs := make([]error, len(r.trainers))
 	var all sync.WaitGroup
-	for k, t := range r.of {
+	for k, t := range r.trainers {
 		all.Go(func() { errs[k] = safely.Do(func() error { return do(k, t) }) })
 	}
 	all.Wait()

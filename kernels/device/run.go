@@ -93,20 +93,20 @@ func (p *Program) adopt(out []backends.Buffer) ([]*Buffer, error) {
 			}
 			return nil, &ProgramError{Key: p.key, Phase: "run", Err: fmt.Errorf("output %d: %w", i, err)}
 		}
-		on := p.dev
+		owner := p.dev
 		if p.share > 0 {
-			on = p.dev.devices[i]
+			owner = p.dev.devices[i]
 		}
-		res[i] = newBuffer(on, raw, shape)
+		res[i] = newBuffer(owner, raw, shape)
 	}
 	return res, nil
 }
 
 func execute(key string, exec backends.Executable, in []backends.Buffer, donate []bool,
-	on backends.DeviceNum,
+	ordinal backends.DeviceNum,
 ) (out []backends.Buffer, err error) {
 	defer recovered(key, "run", &err)
-	out, err = exec.Execute(in, donate, on)
+	out, err = exec.Execute(in, donate, ordinal)
 	if err != nil {
 		return nil, &ProgramError{Key: key, Phase: "run", Err: err}
 	}

@@ -48,7 +48,7 @@ func (d *Device) start(h host) error {
 	d.report.Candidates = found
 	var refused []Candidate
 	for i := range found {
-		err := d.try(&found[i])
+		err := d.tryCandidate(&found[i])
 		switch {
 		case err != nil && only:
 			return err
@@ -72,8 +72,8 @@ func (d *Device) start(h host) error {
 	return d.startGo()
 }
 
-// try opens one candidate, unless the search has set a reason against it, and notes in it what came of that.
-func (d *Device) try(c *Candidate) error {
+// tryCandidate opens one candidate, unless the search has set a reason against it, and notes in it what came of that.
+func (d *Device) tryCandidate(c *Candidate) error {
 	if c.Reason != "" {
 		return nil
 	}

@@ -28,8 +28,8 @@ func Sum(ctx context.Context, x []*device.Buffer) ([]*device.Buffer, error) {
 	shape := shapes.Make(x[0].DType(), x[0].Dims()...)
 	p, err := x[0].Device().Program(ctx, fmt.Sprintf("sum over %d %s", len(x), shape),
 		func(g *graph.Graph) []*graph.Node {
-			own := graph.Parameter(g, device.Donated("x"), shape)
-			return []*graph.Node{g.Distributed().AllReduceOne(own, backends.ReduceOpSum)}
+			x := graph.Parameter(g, device.Donated("x"), shape)
+			return []*graph.Node{g.Distributed().AllReduceOne(x, backends.ReduceOpSum)}
 		}, device.Together(len(x)))
 	if err != nil {
 		return nil, err
