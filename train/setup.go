@@ -123,8 +123,8 @@ func (s setup) run(dev *device.Device, world *processes.World, resumed bool) (r 
 	cfg := s.cfg
 	cfg.Precision = string(m.Precision())
 	if ratios := s.flow.Spec().Ratios; cfg.RatioEmbedding && ratios != s.basis.J()-1 {
-		return nil, setting.Errorf("ratio_embedding", "must be off for a network of %d log-ratios and a family of %d subspaces",
-			ratios, s.basis.J())
+		return nil, setting.Errorf("ratio_embedding",
+			"must be off for a network of %d log-ratios and a family of %d subspaces", ratios, s.basis.J())
 	}
 	memory, err := cfg.fitDevices(m, world.Size(), !resumed)
 	if err != nil {

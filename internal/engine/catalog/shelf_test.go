@@ -70,7 +70,8 @@ func TestShelf(t *testing.T) {
 	if err := c.StoreBasis("old", plane(t, 0, 1), true); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(c.folders.Bases, "old.safetensors"), file, 0o644); err != nil { // as after a crash
+	// As after a crash:
+	if err := os.WriteFile(filepath.Join(c.folders.Bases, "old.safetensors"), file, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if c = open(t, dir); first("old") != 0 || len(c.BasisInfos()) != 1 {
@@ -92,7 +93,8 @@ func TestDamagedSchedule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.StoreSchedule(Schedule{Schedule: c.Signed(s, schedule.Provenance{Kind: "edm"}), Name: "s"}, false); err != nil {
+	signed := c.Signed(s, schedule.Provenance{Kind: "edm"})
+	if err := c.StoreSchedule(Schedule{Schedule: signed, Name: "s"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(c.schedules.folder("s"), "schedule.json"), nil, 0o644); err != nil {

@@ -34,8 +34,8 @@ func (r *Run) learned(s *schedule.Schedule, cfg train.Config) *schedule.Schedule
 const mostEnergies = 50
 
 // Energies estimates the energy of a run's schedule at its beginning and at its end: the means over the first and the
-// last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil for a shorter
-// run.
+// last tenth of its steps, at most 50 and at least 2, of the energy of each step's own batch. Both are nil for a
+// shorter run.
 func Energies(rows []train.Row) (before, after *schedule.Estimate) {
 	var all []float64
 	for _, row := range rows {

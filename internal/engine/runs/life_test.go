@@ -384,7 +384,8 @@ func TestBackgroundStepsYield(t *testing.T) {
 	}
 }
 
-// A server that ends says so to whoever waits for a run that has not begun, stores what was stepped, and starts nothing.
+// A server that ends says so to whoever waits for a run that has not begun. It stores what was stepped, and starts
+// nothing.
 func TestRest(t *testing.T) {
 	s, r := made(t, slowly)
 	waiting, err := s.place(t.Context(), api.CreateRun{Name: "waiting"}, &fake{}, nil)

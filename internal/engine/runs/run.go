@@ -191,7 +191,7 @@ func (r *Run) Describe() api.RunInfo {
 	return info
 }
 
-// warn keeps a warning in a field of the status, where everybody reads it, and has it told to whoever uses the run next.
+// warn keeps a warning in a field of the status, where everybody reads it, and tells it to whoever uses the run next.
 func (r *Run) warn(field *string, text string) {
 	*field = text
 	r.untold = append(r.untold, text)

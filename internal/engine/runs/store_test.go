@@ -162,7 +162,7 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 	}
 }
 
-// A TrainStep, a new run and a run in place of another answer STORAGE on a full disk, and what was there is there still.
+// A TrainStep, a new run and a run in place of another answer STORAGE on a full disk, and what was there stays.
 func TestFullDiskIsStorage(t *testing.T) {
 	s, r := made(t, nil)
 	full := faultyDisk(t, s.root())

@@ -131,7 +131,8 @@ func (r *Run) takeStep(ctx context.Context, inSlot func(context.Context, func() 
 	})
 }
 
-// advance takes a step on images or, if they are nil, on the run's own next batch. One after which the run stops counts, too.
+// advance takes a step on images or, if they are nil, on the run's own next batch. One after which the run stops
+// counts, too.
 func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (row train.Row, err error) {
 	err = safely.Do(func() error {
 		if images == nil {
