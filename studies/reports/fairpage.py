@@ -198,9 +198,7 @@ _SEEN = {FD: "FD on 40 principal components", EDGES: "edge FD on random convolut
 SHOWN = {
     BASELINE: "plain network, iPNDM-4 (the baseline)",
     ("plain", "AB3, learned"): "plain network, learned isotropic schedule, AB3",
-    ("plain", "2M, nodes J = 1, refined"): "plain network, refined isotropic nodes, 2M (NFE 5 alone)",
     ("anisotropic", "AB3, learned J = 2"): "anisotropic network, learned J = 2, AB3",
-    ("anisotropic", "2M, nodes J = 2, refined"): "anisotropic network, refined nodes J = 2, 2M (NFE 5 alone)",
 }
 
 
