@@ -54,6 +54,14 @@ func open(t *testing.T) *Engine {
 	return reopen(t, dir, Config{})
 }
 
+// openXLA is open on XLA, for tests that evaluate the network so often that compiling it pays.
+func openXLA(t *testing.T) *Engine {
+	t.Helper()
+	dir := t.TempDir()
+	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
+	return reopen(t, dir, Config{Device: devicetest.Open(t)})
+}
+
 // reopen returns an engine on dir.
 func reopen(t testing.TB, dir string, cfg Config) *Engine {
 	t.Helper()

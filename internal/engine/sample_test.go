@@ -328,7 +328,7 @@ func TestPreviewsAreDenoised(t *testing.T) {
 
 // Parts of a request are, one after the other, its very bytes: index, seed, label and pixels.
 func TestPartsAreTheWhole(t *testing.T) {
-	e := open(t)
+	e := openXLA(t)
 	labels := make([]int32, 150)
 	for i := range labels {
 		labels[i] = int32(i % 3)

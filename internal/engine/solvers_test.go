@@ -17,7 +17,7 @@ func solversOfAnySchedule() []string {
 // Every solver integrates the same flow from the same latents, so with enough steps all end at one place: a history of
 // the wrong quantity, or coefficients meant for another, would not.
 func TestSolversAgreeWhenConverged(t *testing.T) {
-	e := open(t)
+	e := openXLA(t)
 	request := func(solver string, steps int) []float32 {
 		return column[float32](get(t, e, "Sample", fmt.Sprintf(
 			`{"model":"tiny","labels":[0,1],"seed":5,"solver":%q,"steps":%d,"grid":"edm","dtype":"float32"}`, solver,

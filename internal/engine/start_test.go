@@ -243,7 +243,7 @@ func TestStartIsStored(t *testing.T) {
 
 // Nodes from the start have no price of the start to pay.
 func TestSchedulesAreMadeFromTheStart(t *testing.T) {
-	e := open(t)
+	e := openXLA(t)
 	putSmooth(t, e, "smooth", 48)
 	const nodes = `"kind":"gaussian","dataset":"smooth","solver":"dpmpp2m","nfe":4,"T":25`
 	noise := makeGaussian(t, e, `{"name":"noise",`+nodes+`}`)
