@@ -196,14 +196,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_over_its_base(folder: Path) -> None:
-    """Mappings are merged, lists replaced."""
-    (folder / "mine.yaml").write_text(GOOD + "fid: {nfe: [7]}\nnetwork: {config: {dropout: 0.2}}\n")
+    """Mappings are merged, lists replaced; 1e-4 is a number."""
+    mine = "fid: {nfe: [7]}\nnetwork: {config: {dropout: 0.2}}\n"
+    (folder / "mine.yaml").write_text(GOOD.replace("isotropic", "isotropic, lr: 1e-4") + mine)
     (recipe,) = load([folder / "mine.yaml"])
     assert recipe.fid.nfe == [7]
     assert recipe.fid.solver == "heun"
     assert recipe.network.config["dropout"] == 0.2
     assert recipe.network.config["channel_mult"] == [2, 2, 2]
     assert recipe.train["batch"] == 256
+    assert recipe.train["lr"] == 1e-4
 
 
 UNCONDITIONAL = "base: base.yaml\nnetwork: {config: {label_dim: 0}}\n"
