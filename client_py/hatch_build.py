@@ -1,8 +1,8 @@
 """Puts the server into the wheel: with ``ANISOFLIGHT_WHEEL_BINARY=FILE`` the wheel is one for a platform.
 
 The program becomes the command ``anisoflight``, as it is, without a script of Python before it. The wheel depends on
-the XLA plugin and the allocator that requirements.txt pins, and its tag is the oldest manylinux whose glibc has what the program asks
-for. Without the variable, as in an editable installation, the wheel is of Python alone.
+the XLA plugin and the allocator that requirements.txt pins. Its tag is the oldest manylinux whose glibc has what the
+program asks for. Without the variable, as in an editable installation, the wheel is of Python alone.
 """
 
 from __future__ import annotations
