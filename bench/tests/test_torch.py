@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 
-from bench_torch import compiled, measure, report
-from bench_torch.network import SongUNet
-from bench_torch.programs import Inputs, Programs
-from bench_torch.session import Session
+torch = pytest.importorskip("torch")  # `make test-integration` has it
+
+from bench_torch import compiled, measure, report  # noqa: E402
+from bench_torch.network import SongUNet  # noqa: E402
+from bench_torch.programs import Inputs, Programs  # noqa: E402
+from bench_torch.session import Session  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
