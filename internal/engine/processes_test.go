@@ -21,7 +21,7 @@ func followed(t *testing.T, change func(*runs.Following),
 	job, dir := processestest.New(2), t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
 	e := reopen(t, dir, Config{World: job.World(0), Version: "test"})
-	f := runs.Following{Dir: dir, Run: "r", Version: "test", Device: devicetest.Open(t), World: job.World(1)}
+	f := runs.Following{Dir: dir, Run: "r", Version: "test", Device: devicetest.Fast(t), World: job.World(1)}
 	if change != nil {
 		change(&f)
 	}
