@@ -236,7 +236,8 @@ def python(place: Place, where: str, words: list[str]) -> None:
         return
     module, arguments = words[2], words[3:]
     if module in ("venv", "anisoflight.torch") or module.startswith("bench_torch"):  # PyTorch is in another environment
-        assert module == "venv" or (ROOT / "bench" / module.partition(".")[0]).is_dir()
+        folder = "bench" if module.startswith("bench_torch") else "client_py"
+        assert module == "venv" or (ROOT / folder / module.partition(".")[0]).is_dir()
         return
     if module == "anisoflight.fid":
         fid_parser().parse_args(arguments)
