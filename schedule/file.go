@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+
+	"github.com/anisoflight/anisoflight/base/jsonerror"
 )
 
 const (
@@ -99,7 +101,7 @@ func Decode(r io.Reader) (*Schedule, error) {
 	dec.DisallowUnknownFields()
 	var f file
 	if err := dec.Decode(&f); err != nil {
-		return nil, failf(-1, "not a schedule file: %v", err)
+		return nil, failf(-1, "not a schedule file: %s", jsonerror.Text(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, failf(-1, "not a schedule file: more than one JSON value")

@@ -35,7 +35,7 @@ def test_mistakes(client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[
     for arguments, said in (
         (["--network", "nobody"], 'No model is called "nobody"'),
         (["--network", "digits", "--schedule", "edm", "--rho", "5"], "--rho must be left out with --schedule"),
-        (["--network", "digits", "--solver", "vp"], "solver must be one of heun, euler"),
+        (["--network", "digits", "--solver", "vp"], "solver must be one of ab, deis"),
     ):
         assert main([*given, *arguments]) == 1
         assert said in capsys.readouterr().err

@@ -188,7 +188,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "1073741824 bytes a request; ask for fewer",
     ),
     "too few evaluations": ("client.sample('digits', n=1, nfe=1)", "nfe must be at least 2, one step of heun"),
-    "another program's solver": ("client.sample('digits', n=1, steps=2, solver='dpm++')", "one of heun, euler.*dpm"),
+    "another program's solver": ("client.sample('digits', n=1, steps=2, solver='dpm++')", "one of ab, deis.*dpm"),
     "no such class": ("client.sample('digits', labels=[10], steps=2)", "The classes are 0 … 9, and -1 is none"),
     "a negative seed": ("client.sample('digits', n=1, steps=2, seed=-1)", "seed must lie in 0 … 2⁶⁴ − 1, got -1"),
     "latents of another size": ("client.sample('digits', latents=x[:, :4, :4], steps=2)", "4×4 pixels.*have 8×8"),

@@ -1,14 +1,13 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/base/jsonerror"
 )
 
 // Error is an error of the contract. Its text is
@@ -27,7 +26,7 @@ type Error struct {
 // cause. Quoted words in it are cut to 80 characters, since a client may have sent them, and all of it to 1,000.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: strings.TrimSuffix(readable(inJSON(wrapped)), "."), cause: errors.Unwrap(wrapped)}
+	return &Error{Code: code, Message: strings.TrimSuffix(readable(jsonerror.Text(wrapped)), "."), cause: errors.Unwrap(wrapped)}
 }
 
 // WithHint returns a copy of e that tells what to do, cut as Errorf cuts its sentence.
@@ -198,25 +197,6 @@ var quote = regexp.MustCompile(`"(?:[^"\\]|\\.){0,80}"|"((?:[^"\\]|\\.){80})(?:[
 
 // packages are the names that Go's packages put before their errors, and what its runtime says.
 var packages = regexp.MustCompile(`(^|\s)(?:json|proto|wire|arrow(?:/\w+)?): |runtime error: .*`)
-
-// inJSON returns an error's text with the words of JSON for those that encoding/json has for Go's types.
-func inJSON(err error) string {
-	text := err.Error()
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return text
-	}
-	t := wrong.Type
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	want := wanted(t)
-	if isNumber(t) && t.Kind() != reflect.Float64 {
-		want = "a whole number"
-	}
-	got, _, _ := strings.Cut(wrong.Value, " ")
-	return strings.Replace(text, wrong.Error(), cmp.Or(wrong.Field, "it")+" must be "+want+", got "+got, 1)
-}
 
 // readable returns an error's text in words that a client knows, and cuts its quoted words and the whole.
 func readable(text string) string {

@@ -15,6 +15,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/anisoflight/anisoflight/base/jsonerror"
 )
 
 // rawValue is a JSON value that readJSON has checked.
@@ -53,7 +55,7 @@ func decodeNull(d *jsontext.Decoder, at place, dst any) error {
 	if kind, _ := d.StackIndex(d.StackDepth()); kind == '{' {
 		return nil
 	}
-	return wrongJSON(at.within(d.StackPointer()), wanted(reflect.TypeOf(dst).Elem()), rawValue("null"))
+	return wrongJSON(at.within(d.StackPointer()), jsonerror.Wanted(reflect.TypeOf(dst).Elem()), rawValue("null"))
 }
 
 // digits is what a uint64 may be as text.
@@ -97,21 +99,6 @@ func decodeRaw(d *jsontext.Decoder, at place, dst *json.RawMessage) error {
 	return nil
 }
 
-// wanted returns the words for the JSON of a Go type.
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	}
-	return "a number"
-}
-
 // explain returns the error of the contract for one of Unmarshal.
 func explain(err error, v rawValue, at place) error {
 	var own *Error
@@ -134,7 +121,7 @@ func explain(err error, v rawValue, at place) error {
 			strings.Join(fieldNames(wrong.GoType), ", "))
 	case !isNumber(wrong.GoType), wrong.JSONKind != '0' && wrong.GoType.Kind() != reflect.Uint64,
 		wrong.JSONKind != '0' && !digits.Match(value):
-		return wrongJSON(at, wanted(wrong.GoType), value)
+		return wrongJSON(at, jsonerror.Wanted(wrong.GoType), value)
 	case wrong.GoType.Kind() == reflect.Float64:
 		return Errorf(BadRequest, "%s must be a number in range, got %s", at, describe(value))
 	}

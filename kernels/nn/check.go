@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/base/jsonerror"
 )
 
 // Check compares a state dict, one tensor at a time, with a network's. Make one
@@ -139,7 +141,7 @@ func DecodeConfig(data []byte, what string, to any) error {
 	case errors.As(err, &section):
 		return section
 	}
-	return ConfigErrorf("", "must be one JSON object of %s: %s", what, strings.TrimPrefix(err.Error(), "json: "))
+	return ConfigErrorf("", "must be one JSON object of %s: %s", what, strings.TrimPrefix(jsonerror.Text(err), "json: "))
 }
 
 // StateError says which tensor of a state dict does not fit the network, and why.
