@@ -77,8 +77,8 @@ func expect(t *testing.T, what string, got, want []float64, tol float64) {
 	fixtures.Check(t, what, got, want, fixtures.Tolerance{RelMax: tol, RelL2: tol})
 }
 
-// model64 returns a float64 model with weights. It is on the pure-Go device, which has nothing to compile: the tests that
-// use it are about the mathematics.
+// model64 returns a float64 model with weights. It is on the pure-Go device, which has nothing to compile: the tests
+// that use it are about the mathematics.
 func model64(t *testing.T, net kernels.Network, b *basis.Basis, values [][]float32) (*kernels.Model, *kernels.Weights) {
 	t.Helper()
 	return modelOn(t, devicetest.PureGo(t), kernels.Float64, net, b, values)

@@ -118,8 +118,8 @@ func distance(got, want []float64) float64 {
 }
 
 // TestPrecisionOfEvaluation compares outputs with float32's. bfloat16 keeps 8 bits, so its results are off by about a
-// hundredth, but not by nothing. The denoised image, of which the network is only a part, is off by less. TF32 is float32
-// except on NVIDIA GPUs.
+// hundredth, but not by nothing. The denoised image, of which the network is only a part, is off by less. TF32 is
+// float32 except on NVIDIA GPUs.
 func TestPrecisionOfEvaluation(t *testing.T) {
 	t.Parallel()
 	in := smallBatch(4)
@@ -130,10 +130,15 @@ func TestPrecisionOfEvaluation(t *testing.T) {
 		low, high [3]float64 // distances of D, flow and F
 	}{
 		{"one pass", onePass{}, kernels.TF32, [3]float64{}, [3]float64{1e-5, 1e-5, 1e-5}},
-		{"SongUNet", smallNet(t, unet.SongUNet), kernels.BFloat16, [3]float64{1e-5, 1e-4, 1e-4}, [3]float64{2e-2, 2e-2, 2e-2}},
+		{
+			"SongUNet", smallNet(t, unet.SongUNet), kernels.BFloat16,
+			[3]float64{1e-5, 1e-4, 1e-4},
+			[3]float64{2e-2, 2e-2, 2e-2},
+		},
 		{
 			"DhariwalUNet", smallNet(t, unet.DhariwalUNet), kernels.BFloat16,
-			[3]float64{1e-5, 1e-4, 1e-4}, [3]float64{2e-2, 2e-2, 2e-2},
+			[3]float64{1e-5, 1e-4, 1e-4},
+			[3]float64{2e-2, 2e-2, 2e-2},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

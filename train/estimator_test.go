@@ -183,8 +183,8 @@ func distance(a, b [][]float64) float64 {
 // normalBound returns what a normal variable exceeds in size with probability p.
 func normalBound(p float64) float64 { return -distuv.UnitNormal.Quantile(p / 2) }
 
-// TestTheEstimatorIsTheGradient: every mode, with every law of probes, against finite differences of the loss; and every
-// term left out, scaled, of the wrong sign or the wrong power of g, and a probe whose E zzᵀ is 1.2 I, is found.
+// TestTheEstimatorIsTheGradient: every mode, with every law of probes, against finite differences of the loss; and
+// every term left out, scaled, of the wrong sign or the wrong power of g, and a probe whose E zzᵀ is 1.2 I, is found.
 func TestTheEstimatorIsTheGradient(t *testing.T) {
 	const weight, explicit, implicit1, implicit2, implicit3 = 0, 1, 2, 3, 4
 	scaled := func(index int, by func(g, gdot float64) float64) func([]kernels.Part, []float64, []float64) {

@@ -26,7 +26,8 @@ type Error struct {
 // cause. Quoted words in it are cut to 80 characters, since a client may have sent them, and all of it to 1,000.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: strings.TrimSuffix(readable(jsonerror.Text(wrapped)), "."), cause: errors.Unwrap(wrapped)}
+	sentence := strings.TrimSuffix(readable(jsonerror.Text(wrapped)), ".")
+	return &Error{Code: code, Message: sentence, cause: errors.Unwrap(wrapped)}
 }
 
 // WithHint returns a copy of e that tells what to do, cut as Errorf cuts its sentence.

@@ -14,7 +14,8 @@ func TestDataGoesThroughTheFoldersServer(t *testing.T) {
 	convert := func(name string) {
 		t.Helper()
 		status, said, stderr := call(t, "data", "convert", in, "--name", name, "--data", dir, "--quiet", "--labels", "none")
-		if want := filepath.Join(dir, "datasets", name) + ": 3 images of 8×8 pixels in 3 channels, without labels\n"; status != 0 || said != want {
+		want := filepath.Join(dir, "datasets", name) + ": 3 images of 8×8 pixels in 3 channels, without labels\n"
+		if status != 0 || said != want {
 			t.Fatalf("status %d, said %q, want %q\n%s", status, said, want, stderr)
 		}
 	}

@@ -97,15 +97,6 @@ func TestTypoMakesNoFolder(t *testing.T) {
 	}
 }
 
-// repository returns the folder of this module, wherever the test works.
-func repository(t *testing.T) string {
-	t.Helper()
-	return filepath.Join(start, "../..")
-}
-
-// start is where the tests began.
-var start, _ = os.Getwd()
-
 // The file that a command would write is tried before anything is done for it.
 func TestOutIsTriedFirst(t *testing.T) {
 	dir := t.TempDir()

@@ -13,13 +13,13 @@ import (
 // allocatorFile is the library of the wheel cmeel-mimalloc, from site-packages.
 const allocatorFile = "cmeel.prefix/lib/libmimalloc.so.3"
 
-// allocatorDelay makes mimalloc keep freed memory for ten seconds. After its default of one second a server that is busy
-// with something else between two runs would map the memory again.
+// allocatorDelay makes mimalloc keep freed memory for ten seconds. After its default of one second a server that is
+// busy with something else between two runs would map the memory again.
 const allocatorDelay, allocatorDelayMS = "MIMALLOC_PURGE_DELAY", "10000"
 
-// PreloadAllocator makes mimalloc this process's allocator if the wheel cmeel-mimalloc is installed next to a plugin and
-// LD_PRELOAD is not set: it replaces the process by a new one of the same command line, with LD_PRELOAD set. So call it
-// before anything else.
+// PreloadAllocator makes mimalloc this process's allocator if the wheel cmeel-mimalloc is installed next to a plugin
+// and LD_PRELOAD is not set: it replaces the process by a new one of the same command line, with LD_PRELOAD set. So
+// call it before anything else.
 //
 // XLA for CPU allocates the temporaries of a program as one block in every run. glibc maps and unmaps such a block,
 // which takes about a tenth of the processor time.

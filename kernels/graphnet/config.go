@@ -58,7 +58,8 @@ func (c Config) check() error {
 	case c.ImgChannels < 1 || c.ImgChannels > maxSize:
 		return bad("img_channels", "must be an integer from 1 to %d, got %d", maxSize, c.ImgChannels)
 	case h*w > maxElements/c.ImgChannels:
-		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels", maxElements, h, w,
+		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels",
+			maxElements, h, w,
 			c.ImgChannels)
 	case c.LabelDim < 0 || c.LabelDim > maxLabels:
 		return bad("label_dim", "must be an integer from 0 to %d, got %d", maxLabels, c.LabelDim)

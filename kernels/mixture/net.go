@@ -210,7 +210,8 @@ func (c Config) Validate() error {
 	case h < 1 || w < 1 || c.ImgChannels < 1:
 		return bad("img_resolution", "must be sizes of at least 1, got %d×%d pixels in %d channels", h, w, c.ImgChannels)
 	case h > maxPixels || w > maxPixels || c.ImgChannels > maxPixels || h*w > maxPixels || h*w*c.ImgChannels > maxPixels:
-		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels", maxPixels, h,
+		return bad("img_resolution", "must be that of images of up to %d values, got %d×%d pixels in %d channels",
+			maxPixels, h,
 			w, c.ImgChannels)
 	case n == 0:
 		return bad("components", "must be one or more, got none")

@@ -123,8 +123,8 @@ func ConfigErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// DecodeConfig decodes one JSON object strictly: unknown fields and text after it are a *[ConfigError] of no field. what
-// says what the fields are of.
+// DecodeConfig decodes one JSON object strictly: unknown fields and text after it are a *[ConfigError] of no field.
+// what says what the fields are of.
 func DecodeConfig(data []byte, what string, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

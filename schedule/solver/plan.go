@@ -128,7 +128,8 @@ func (m Method) nodes(s Settings, sch *schedule.Schedule, row int) ([][]float64,
 // assemble makes the stages of the links of every part.
 func (p *Plan) assemble(s Settings, chains [][]link) error {
 	for i, first := range chains[0] {
-		st := Stage{Time: first.t, Step: first.step, Alpha: make([]float64, len(chains)), Beta: make([][]float64, len(chains))}
+		st := Stage{Time: first.t, Step: first.step}
+		st.Alpha, st.Beta = make([]float64, len(chains)), make([][]float64, len(chains))
 		for j := range p.Init {
 			st.G = append(st.G, chains[j][i].g)
 		}

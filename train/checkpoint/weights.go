@@ -13,8 +13,8 @@ import (
 
 // ReadWeights reads the weights of the model folder dir, whose network is net, one tensor at a time: take gets the
 // values of the i-th parameter, in PyTorch's layout, and may keep them. It is not called for optional parameters that
-// the file lacks, and again for all if the folder is replaced meanwhile. The result is the Hash of the model. Errors are
-// those of [LoadModel].
+// the file lacks, and again for all if the folder is replaced meanwhile. The result is the Hash of the model. Errors
+// are those of [LoadModel].
 func ReadWeights(dir string, net kernels.Architecture, take func(i int, values []float32)) (string, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (string, error) {
 		hash, faults := scanWeights(folder, net, take)
@@ -72,8 +72,8 @@ func first(faults []error) error {
 	return faults[0]
 }
 
-// ModelWriter writes a model folder whose weights come piece by piece, and checks them on their way to the disk. It ends
-// with the first call of Commit or Abort.
+// ModelWriter writes a model folder whose weights come piece by piece, and checks them on their way to the disk. It
+// ends with the first call of Commit or Abort.
 type ModelWriter struct {
 	net     kernels.Architecture
 	folder  *atomicdir.Folder

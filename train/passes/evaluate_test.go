@@ -159,6 +159,7 @@ func TestCompareIsPaired(t *testing.T) {
 		t.Errorf("standard error %v paired, %v alone", paired, alone)
 	}
 }
+
 func TestMeans(t *testing.T) {
 	x := []float64{1, 3, 2, 6}
 	mean, stderr := MeanStderr(x)

@@ -13,7 +13,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// drawn returns sample i of the request and draws its latent: from its seed, with its label, drawn too if none is given.
+// drawn returns sample i of the request and draws its latent: from its seed, with its label, drawn too if none is
+// given.
 func (s *sampling) drawn(i int, x []float32) batch.Row {
 	seed := s.req.Seed + uint64(i) // modulo 2⁶⁴, as the contract says
 	r := batch.Row{Index: int64(s.req.Offset + i), Seed: seed, Label: -1}

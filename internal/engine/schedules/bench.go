@@ -193,7 +193,9 @@ func (b *Bench) Run(ctx context.Context, emit func(api.Event) error) error {
 }
 
 // law returns the Gaussian of a class, or of all data (−1), with sampling started where the schedule starts.
-func (b *Bench) law(ctx context.Context, s benched, label int, report func(done, total int)) (*gaussian.Spectrum, error) {
+func (b *Bench) law(
+	ctx context.Context, s benched, label int, report func(done, total int),
+) (*gaussian.Spectrum, error) {
 	law := b.spectra[label]
 	if law == nil {
 		var err error

@@ -56,9 +56,11 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	return made, nil
 }
 
-// startSchedule makes the schedule with the paths of another, cut off where the request says, that starts from the law of a
-// data set. It needs no device.
-func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progress func(api.Meta)) (*newSchedule, error) {
+// startSchedule makes the schedule with the paths of another, cut off where the request says, that starts from the law
+// of a data set. It needs no device.
+func (k *Maker) startSchedule(
+	ctx context.Context, req api.StartSchedule, progress func(api.Meta),
+) (*newSchedule, error) {
 	named, err := k.Catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ type Maker struct {
 // Make makes a schedule and stores it.
 func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
 	target := req.Of.Stored()
-	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil { // before the work; storeSchedule asks again
+	// Before the work; storeSchedule asks again.
+	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil {
 		return nil, err
 	}
 	origin, err := k.origin(req.Of)

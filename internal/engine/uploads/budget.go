@@ -54,8 +54,8 @@ func (u *bounded) Write(b api.Batch) error {
 	return u.Upload.Write(b)
 }
 
-// Commit implements api.Upload. A stream that a client's exception cuts off ends as a whole one does: only the number of
-// rows that was announced tells the two apart.
+// Commit implements api.Upload. A stream that a client's exception cuts off ends as a whole one does: only the number
+// of rows that was announced tells the two apart.
 func (u *bounded) Commit() (int64, error) {
 	defer u.giveBack()
 	if u.want != 0 && u.rows != u.want {

@@ -105,6 +105,6 @@ func (u *modelUpload) Abort() {
 	}
 }
 
-// modelCost is the number of bytes that the upload takes for each one on the wire: the file, and the values of a tensor,
-// which may be all of the file.
+// modelCost is the number of bytes that the upload takes for each one on the wire: the file, and the values of a
+// tensor, which may be all of the file.
 const modelCost = 2

@@ -125,7 +125,8 @@ func convolution(ctx context.Context, dev *device.Device) (string, error) {
 			}
 		}
 	})
-	got, err := evaluate(ctx, dev, "convolution", func(in []*graph.Node) *graph.Node { return convolve(in[0], in[1]) }, x, w)
+	convolution := func(in []*graph.Node) *graph.Node { return convolve(in[0], in[1]) }
+	got, err := evaluate(ctx, dev, "convolution", convolution, x, w)
 	return compare(got, want, 1e-4, "float32 3×3 on 8×8×128", err)
 }
 
@@ -162,8 +163,9 @@ func eachTap(f func(from, tap, to int)) {
 	}
 }
 
-// secondDerivative differentiates through a convolution twice, as the schedule's gradient does. With f(x) = Σ (x ∗ w)³/6
-// the gradient of ⟨∇f, z⟩ is the Hessian of f times z, which central differences of the first derivative approximate:
+// secondDerivative differentiates through a convolution twice, as the schedule's gradient does. With f(x) = Σ (x ∗
+// w)³/6 the gradient of ⟨∇f, z⟩ is the Hessian of f times z, which central differences of the first derivative
+// approximate:
 //
 //	H z ≈ (∇f(x + δz) − ∇f(x − δz)) / 2δ
 func secondDerivative(ctx context.Context, dev *device.Device) (string, error) {

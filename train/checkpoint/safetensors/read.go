@@ -58,8 +58,8 @@ func ReadHeader(path string) (*File, error) {
 	return describe(file, info.Size())
 }
 
-// Scan yields the tensors of a file of size bytes, in the order of their bytes, reading each
-// when its turn comes; its Data is overwritten by the next. What is wrong with the file is a [*FormatError], and ends it.
+// Scan yields the tensors of a file of size bytes, in the order of their bytes, reading each when its turn comes; its
+// Data is overwritten by the next. What is wrong with the file is a [*FormatError], and ends it.
 func Scan(r io.Reader, size int64) iter.Seq2[Tensor, error] {
 	return func(yield func(Tensor, error) bool) {
 		f, err := describe(r, size)

@@ -12,9 +12,9 @@
 // The wrappers need to know which plugin they belong to and C has no closures, so
 // there are four of each, one per loaded plugin.
 //
-// A third wrapper, around PJRT_Client_Compile, does what [Plugin.Configure] asks for: it looks a program up in the cache
-// on disk, rewrites it for XLA's CPU compiler, and writes the precision of its products, which go-xla leaves to the
-// plugin. In every program it marks the parameters whose memory outputs may take over ([DonorPrefix]).
+// A third wrapper, around PJRT_Client_Compile, does what [Plugin.Configure] asks for: it looks a program up in the
+// cache on disk, rewrites it for XLA's CPU compiler, and writes the precision of its products, which go-xla leaves to
+// the plugin. In every program it marks the parameters whose memory outputs may take over ([DonorPrefix]).
 //
 // A fourth, around PJRT_Client_Create, blocks signals while the plugin starts its
 // threads, which inherit that.

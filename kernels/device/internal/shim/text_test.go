@@ -28,8 +28,8 @@ func TestDonorsAreMarked(t *testing.T) {
 func TestProductsAreExactUnlessAllowed(t *testing.T) {
 	body := ` {
   func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
-    %0 = "stablehlo.dot_general"(%a, %a) {precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
-`
+    %0 = "stablehlo.dot_general"(%a, %a) {precision_config = [` +
+		"#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}\n"
 	exact := string(withExactProducts([]byte("module @main" + body)))
 	if n := strings.Count(exact, "#stablehlo<precision HIGHEST>"); n != 2 || strings.Contains(exact, "DEFAULT") {
 		t.Errorf("got %s", exact)
