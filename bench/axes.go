@@ -244,7 +244,8 @@ func (w *workload) requests(ctx context.Context, c *client.Client) (map[string]f
 	return map[string]func(context.Context) error{
 		sampleRequest: func(ctx context.Context) error {
 			_, err := sample(ctx, c, api.Sample{
-				Model: servedModel, Labels: labels, NFE: w.nfe, Schedule: api.ScheduleRef{Name: "paths"}, Output: api.Output{DType: "float32"},
+				Model: servedModel, Labels: labels, NFE: w.nfe, Schedule: api.ScheduleRef{Name: "paths"},
+				Output: api.Output{DType: "float32"},
 			}, w.batch)
 			return err
 		},
