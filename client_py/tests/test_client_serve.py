@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wire import NETWORK
+from wire import NETWORK, within
 
 from anisoflight import ServerStartError, UnavailableError, connect, serve
 from anisoflight.files.temporary import TemporaryFolder
@@ -201,6 +201,7 @@ time.sleep(60)
         assert not ended(child)
     finally:
         os.kill(child, signal.SIGKILL)
+    assert within(10, lambda: ended(child))  # it held the folder's lock
     (left,) = tmp_path.glob("anisoflight-*")  # where its socket was
     os.utime(left, (0, 0))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
