@@ -27,23 +27,23 @@ type Run struct {
 
 	commands chan command
 	snapshot atomic.Pointer[snapshot]
-	turn     chan struct{} // one token, for whoever is about to take a step: a run uses one slot of the device at most
+	turn     chan struct{} // one token, for the one who is about to take a step: a run uses one slot of the device at most
 	ended    chan struct{} // closed when the owner has ended
 
 	// The owner's alone.
-	training training // nil until it is first needed and after the end
-	status   status
-	next     *status // what the status becomes once the state is stored; nil: it stays what it is
-	files    api.Integrity
-	step     int64
-	kimg     float64
-	rows     []train.Row // shared with training; never written to again
-	rowsRead bool        // rows begins with the run's first step
-	untold   []string    // warnings that nobody has been told
-	stepping int         // TrainStep requests under way
-	work     *work       // in the background; nil while there is none
-	keeper   keeper
-	retired  bool // deleted, replaced or closed: the owner ends
+	training   training // nil until it is first needed and after the end
+	status     status
+	next       *status // what the status becomes once the state is stored; nil: it stays what it is
+	files      api.Integrity
+	step       int64
+	kimg       float64
+	rows       []train.Row // shared with training; never written to again
+	rowsRead   bool        // rows begins with the run's first step
+	unreported []string    // warnings that no reply has had
+	stepping   int         // TrainStep requests under way
+	work       *work       // in the background; nil while there is none
+	keeper     keeper
+	retired    bool // deleted, replaced or closed: the owner ends
 }
 
 // training is what a run steps: a [*train.Run].
@@ -191,21 +191,21 @@ func (r *Run) Describe() api.RunInfo {
 	return info
 }
 
-// warn keeps a warning in a field of the status, where everybody reads it, and tells it to whoever uses the run next.
+// warn keeps a warning in a field of the status, where everybody reads it, and reports it in the next reply about the run.
 func (r *Run) warn(field *string, text string) {
 	*field = text
-	r.untold = append(r.untold, text)
+	r.unreported = append(r.unreported, text)
 }
 
-// tell returns the warnings that nobody has been told.
+// tell returns the warnings that no reply has had.
 func (r *Run) tell() string {
-	text := strings.Join(r.untold, " ")
-	r.untold = nil
+	text := strings.Join(r.unreported, " ")
+	r.unreported = nil
 	return text
 }
 
-// Warning returns what whoever saves the run's network is to be told, else "": the warnings that nobody has been told,
-// and that the averaged network still holds much of what it started from, if so.
+// Warning returns the warnings for the reply that saves the run's network: those that no reply has had, and that the
+// averaged network still holds much of what it started from. It is empty if there are none.
 func (r *Run) Warning(ctx context.Context) string {
 	var text string
 	if err := r.do(ctx, func() error { text = r.tell(); return nil }); err != nil {

@@ -46,7 +46,7 @@ type Runs struct {
 	storeEvery time.Duration
 	joined     atomic.Bool // the other processes have followed a run
 
-	changes sync.Mutex // held by whoever creates or deletes a run
+	changes sync.Mutex // held while a run is created or deleted
 
 	mu   sync.RWMutex // guards the map
 	runs map[string]*Run
@@ -87,7 +87,7 @@ func (s *Runs) stored(name string) *Run {
 	r.keeper.status, _ = st.encode()
 	r.files = api.Integrity{State: api.Unchecked}
 	if fell {
-		r.untold = []string{st.Restored}
+		r.unreported = []string{st.Restored}
 	}
 	r.begin()
 	return r

@@ -19,13 +19,13 @@ type work struct {
 	ended chan struct{} // closed when the run is at rest again
 }
 
-// Why training in the background is told to stop.
+// Why training in the background has to stop.
 var (
 	errPause  = errors.New("paused")
 	errCancel = errors.New("cancelled")
 )
 
-// errEnding is the answer to whoever wants to train while the server ends.
+// errEnding is the answer to requests to train while the server ends.
 func errEnding() error { return api.Errorf(api.Draining, "The server is shutting down") }
 
 // Start trains a run in the background.
