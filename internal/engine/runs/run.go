@@ -27,7 +27,7 @@ type Run struct {
 
 	commands chan command
 	snapshot atomic.Pointer[snapshot]
-	turn     chan struct{} // one token, for the one who is about to take a step: a run uses one slot of the device at most
+	turn     chan struct{} // held for a step, so that a run uses one slot of the device at most
 	ended    chan struct{} // closed when the owner has ended
 
 	// The owner's alone.
@@ -191,7 +191,7 @@ func (r *Run) Describe() api.RunInfo {
 	return info
 }
 
-// warn keeps a warning in a field of the status, where everybody reads it, and reports it in the next reply about the run.
+// warn keeps a warning in a field of the status and reports it in the next reply about the run.
 func (r *Run) warn(field *string, text string) {
 	*field = text
 	r.unreported = append(r.unreported, text)
