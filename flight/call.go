@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/anisoflight/anisoflight/base/safely"
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 )
 
 // begin counts a call in, unless the server drains or its caller has too many.

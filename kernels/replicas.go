@@ -9,7 +9,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/device/collective"
 	"github.com/anisoflight/anisoflight/kernels/processes"

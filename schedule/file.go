@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/anisoflight/anisoflight/base/jsonerror"
+	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
 )
 
 const (

@@ -3,7 +3,7 @@ package schedule
 import (
 	"math"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
 // The constants of EDM's noise grid (Karras et al., arXiv:2206.00364, table 1).

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

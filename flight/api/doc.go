@@ -2,7 +2,7 @@
 // read, the columns of every stream, and the error codes they can rely on.
 //
 // The service, the engine and the Go client share it, so a field exists in one place. Of this module it imports
-// base and schedule/solver, whose register says which solvers there are.
+// internal/base and schedule/solver, whose register says which solvers there are.
 //
 // Every request is one JSON object; Message.Decode reads it strictly: what is refused is an *Error
 // with code BAD_REQUEST that names the field. A size that is well formed but larger than any server could serve is

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/jsonerror"
+	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
 )
 
 // Error is an error of the contract. Its text is

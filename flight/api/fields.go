@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
 //go:generate go run github.com/anisoflight/anisoflight/internal/apigen

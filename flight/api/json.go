@@ -16,7 +16,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/anisoflight/anisoflight/base/jsonerror"
+	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
 )
 
 // rawValue is a JSON value that readJSON has checked.

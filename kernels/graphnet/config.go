@@ -8,7 +8,7 @@ import (
 
 	lib "github.com/gomlx/gomlx/pkg/core/dtypes"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"

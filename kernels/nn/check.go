@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/jsonerror"
+	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
 )
 
 // Check compares a state dict, one tensor at a time, with a network's. Make one

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 

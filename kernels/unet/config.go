@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 	"github.com/anisoflight/anisoflight/schedule"

@@ -8,8 +8,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"

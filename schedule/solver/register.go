@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 

@@ -17,7 +17,7 @@
 // orthonormal vectors with one variance for the rest. A Start has one law for all images
 // and, where it is per class, one for each class.
 //
-// The package imports schedule/basis, base/normalization, gonum's matrices and the
+// The package imports schedule/basis, internal/base/normalization, gonum's matrices and the
 // standard library: no device, no tensors. Everything is deterministic and float64. Begin with law.go; measure.go
 // estimates, root.go draws.
 package start

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
 )
 
 // What a law keeps of the data's covariance.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
 )
 
 // Tolerance is by how much a float image may leave [−1, 1].

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
 )
 
 // field is two images of 1×2 pixels in two channels: temperatures and winds, CHW.

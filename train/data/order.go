@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 )
 

@@ -9,7 +9,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/anisoflight/anisoflight/base/normalization"
+	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 

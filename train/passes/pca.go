@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/base/safely"
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/setting"
 )

@@ -1,14 +1,14 @@
 // Package setting checks the settings of runs and of passes over data: one form of
 // error, and defaults for what is left at zero.
 //
-// Of this module it imports base/suggest only.
+// Of this module it imports internal/base/suggest only.
 package setting
 
 import (
 	"fmt"
 	"math"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
 // Error says which field of a configuration cannot be used, and what to do.

@@ -8,7 +8,7 @@
 // engine knows the defaults. Secrets are never printed.
 //
 // It knows no command, no server and no device. Of this module it imports flight/api, for the errors of the
-// contract, and base/suggest.
+// contract, and internal/base/suggest.
 //
 // Begin reading at option.go, then settings.go and spec.go; completion.go is what shells ask.
 package command

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/base/suggest"
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
