@@ -16,8 +16,8 @@ import (
 // DoAction does an operation. What moves tables answers with Arrow IPC streams, each complete in itself; everything
 // else with JSON objects.
 func (s *service) DoAction(_ *flight.Action, to flight.FlightService_DoActionServer) error {
-	send := func(body [][]byte) error { return transportErrorOrNil(to.SendMsg(&wire.Result{Body: body})) }
-	asked := askedOf(to.Context())
+	send := func(body [][]byte) error { return transportError(to.SendMsg(&wire.Result{Body: body})) }
+	asked := callOf(to.Context()).request
 	if asked.Op.Rows {
 		return s.rowsAction(to.Context(), asked, send)
 	}

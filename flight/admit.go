@@ -2,7 +2,10 @@ package flight
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -10,68 +13,131 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 )
 
-// admit finds out who calls before anything of the call is read, and refuses whoever may not call at all.
+const (
+	flightService = "/arrow.flight.protocol.FlightService/"
+	doPut         = flightService + "DoPut"
+	doExchange    = flightService + "DoExchange"
+
+	// The calls that need no token: health checks, Handshake, which answers how to send one, and DoAction, which needs one
+	// for every action except openAction.
+	healthCheck = "/grpc.health.v1.Health/Check"
+	healthWatch = "/grpc.health.v1.Health/Watch"
+	handshake   = flightService + "Handshake"
+	doAction    = flightService + "DoAction"
+	openAction  = "ServerInfo"
+)
+
+// maxRequestBytes bounds the JSON of a request. A request is held for jsonFactor times its bytes, which is what reading
+// it may take.
+const (
+	maxRequestBytes = 16 << 20
+	jsonFactor      = 32
+)
+
+// admit finds out who calls before anything of the call is read, and refuses whoever may not call at all. It runs in the
+// connection's goroutine.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
-	var who *caller
-	err := recovered(s.log, func() (err error) { // it runs in the connection's goroutine
-		who, err = s.identify(ctx, info.Header)
-		return err
-	})
-	if err == nil && who.Principal == nil && info.FullMethodName != doAction && info.FullMethodName != handshake {
+	c := s.newCall(info.FullMethodName)
+	err := recovered(s.log, func() error { return c.identify(ctx, info.Header) })
+	if err == nil && c.principal == nil && c.method != doAction && c.method != handshake {
 		err = errNoToken()
 	}
-	if err != nil && info.FullMethodName != healthCheck && info.FullMethodName != healthWatch {
-		return ctx, s.refuse(ctx, info.FullMethodName, err)
+	if err != nil && c.method != healthCheck && c.method != healthWatch {
+		return ctx, c.finish(err)
 	}
-	return context.WithValue(ctx, callerKey{}, who), nil
+	return context.WithValue(ctx, callKey{}, c), nil
 }
 
 // identify finds the principal of a call: that of its token, or on servers without tokens everyone, by the
-// certificate's name or else by the connection. A wrong token is an error even where none is needed.
-func (s *Server) identify(ctx context.Context, header metadata.MD) (*caller, error) {
-	who := &caller{key: connectionOf(ctx)}
-	if s.cfg.Tokens == nil {
+// certificate's name or else by the connection. A wrong token is an error even if none is needed.
+func (c *call) identify(ctx context.Context, header metadata.MD) error {
+	tokens := c.server.cfg.Tokens
+	if tokens == nil {
+		c.caller = connectionOf(ctx)
 		if name := certificateName(ctx); name != "" {
-			who.key = "certificate " + name
+			c.caller = "certificate " + name
 		}
-		who.Principal = auth.Anyone(who.key)
-		return who, nil
+		c.principal = &auth.Principal{Name: c.caller, Scopes: api.Scopes}
+		return nil
 	}
-	who.key = noToken
-	token, given, err := tokenOf(header)
-	if err != nil || !given {
-		return who, err
+	c.caller = noToken
+	token, err := tokenOf(header)
+	if err != nil || token == nil {
+		return err
 	}
-	if who.Principal = s.cfg.Tokens().Find(token); who.Principal == nil {
-		return who, api.Errorf(api.NoToken, "The token is not known").
+	if c.principal = tokens().Find(*token); c.principal == nil {
+		return api.Errorf(api.NoToken, "The token is not known").
 			WithHint("Ask for a new one, or remove it from the headers.")
 	}
-	who.key = "token " + who.Name
-	return who, nil
+	c.caller = "token " + c.principal.Name
+	return nil
 }
 
-// tokenOf reads the header authorization: the token, or a user of any name whose password it is.
-func tokenOf(header metadata.MD) (token string, given bool, err error) {
+// tokenOf reads the header authorization: the token, or a user of any name whose password it is; nil without the header.
+func tokenOf(header metadata.MD) (*string, error) {
 	values := header.Get("authorization")
-	switch len(values) {
-	case 0:
-		return "", false, nil
-	case 1:
-		scheme, token, ok := strings.Cut(values[0], " ")
-		if ok && strings.EqualFold(scheme, "Bearer") {
-			return token, true, nil
-		}
+	if len(values) == 0 {
+		return nil, nil
+	}
+	if scheme, token, ok := strings.Cut(values[0], " "); ok && len(values) == 1 && strings.EqualFold(scheme, "Bearer") {
+		return &token, nil
 	}
 	if token, ok := passwordOf(header); ok {
-		return token, true, nil
+		return &token, nil
 	}
-	return "", true, api.Errorf(api.NoToken, "The header authorization is not understood").
+	return nil, api.Errorf(api.NoToken, "The header authorization is not understood").
 		WithHint("Send \"authorization: Bearer TOKEN\" once.")
+}
+
+// passwordOf reads a header authorization of the scheme Basic: base64 of user:password.
+func passwordOf(header metadata.MD) (password string, ok bool) {
+	values := header.Get("authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, text, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return "", false
+	}
+	pair, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "=")) // arrow-go does not pad
+	if err != nil {
+		return "", false
+	}
+	_, password, ok = strings.Cut(string(pair), ":")
+	return password, ok
+}
+
+// anyToken is what a server without tokens, which takes every token, answers to a handshake.
+const anyToken = "none"
+
+// Handshake answers the header "authorization: Basic ..." with the header that the client sends from then on,
+// "authorization: Bearer TOKEN". The password is the token, which admit has checked.
+func (s *service) Handshake(stream flight.FlightService_HandshakeServer) error {
+	header, _ := metadata.FromIncomingContext(stream.Context())
+	token, basic := passwordOf(header)
+	if !basic {
+		return api.Errorf(api.Unimplemented, "A handshake needs the header \"authorization: Basic ...\"").
+			WithHint("Give any user, with the token as the password, or send \"authorization: Bearer TOKEN\" with every call.")
+	}
+	if s.server.cfg.Tokens == nil {
+		token = anyToken
+	}
+	if err := stream.SetHeader(metadata.Pairs("authorization", "Bearer "+token)); err != nil {
+		return err
+	}
+	for { // pyarrow takes a stream that ends before its own side for broken
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
+			return transportError(stream.Send(&flight.HandshakeResponse{}))
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 func errNoToken() error {
@@ -93,25 +159,38 @@ func certificateName(ctx context.Context) string {
 
 // authorize reads the first message of a call: which operation it wants, whether its caller may have it, and then what
 // is asked of it. Messages of no type of Flight's are refused. Those of a handshake ask for nothing.
-func (c *call) authorize(req any) error {
-	if _, ok := req.(*flight.HandshakeRequest); ok {
-		return nil
-	}
+func (c *call) authorize(ctx context.Context, req any) error {
 	w, err := c.wanted(req)
 	c.op = w.name
 	switch {
 	case err != nil:
 		return err
-	case c.who.Principal == nil && (w.way != api.ByAction || w.name != openAction):
+	case w.way == 0 && c.method == handshake:
+		return nil
+	case c.principal == nil && (w.way != api.ByAction || w.name != openAction):
 		return errNoToken()
-	case w.way == 0: // what is stored, and ListActions
+	case c.principal == nil && len(w.body) > noTokenBytes:
+		return api.Errorf(api.TooLarge, "A request without a token may have %d bytes, got %d", noTokenBytes, len(w.body))
+	}
+	if err := c.hold(ctx, jsonFactor*int64(proto.Size(req.(proto.Message)))); err != nil {
+		return err
+	}
+	if w.way == 0 { // what is stored, and ListActions
 		return c.mayHave(api.ReadScope)
 	}
-	op, err := c.server.table.Find(w.way, w.name)
+	if w.way != api.ByAction {
+		if w.message, err = api.ReadMessage(w.body); err != nil {
+			return err
+		}
+		if c.op, err = w.message.Op(); err != nil {
+			return err
+		}
+	}
+	op, err := c.server.table.Find(w.way, c.op)
 	if err != nil {
 		return err
 	}
-	if w.name != openAction {
+	if op.Name != openAction {
 		if err := c.mayHave(op.Scope); err != nil {
 			return err
 		}
@@ -121,28 +200,28 @@ func (c *call) authorize(req any) error {
 			return err
 		}
 	}
-	if c.asked, err = op.Call(w.message); err != nil || !op.Watches || c.cancel == nil {
+	if c.request, err = op.Call(w.message); err != nil || !op.Watches || c.cancel == nil {
 		return err
 	}
-	return c.server.watch(c)
+	return c.watch()
 }
 
 func (c *call) mayHave(need api.Scope) error {
-	if c.who.May(need) {
+	if c.principal.May(need) {
 		return nil
 	}
-	return api.Errorf(api.ScopeMissing, "The token of %q lacks the scope %s", c.who.Name, need)
+	return api.Errorf(api.ScopeMissing, "The token of %q lacks the scope %s", c.principal.Name, need)
 }
 
 // wanted is what the first message of a call wants.
 type wanted struct {
 	way     api.Way // 0: no operation
-	name    string
+	name    string  // of an action; other requests hold it
 	body    []byte
-	message api.Message // the body, read; not yet of an action, whose name stands outside
+	message api.Message
 }
 
-// wanted finds the operation that a message names.
+// wanted finds the request that a message holds.
 func (c *call) wanted(req any) (w wanted, err error) {
 	switch r := req.(type) {
 	case *flight.Action:
@@ -150,27 +229,17 @@ func (c *call) wanted(req any) (w wanted, err error) {
 	case *flight.Ticket:
 		w = wanted{way: api.ByGet, body: r.GetTicket()}
 	case *flight.FlightDescriptor:
-		if r.GetType() == flight.DescriptorPATH {
-			return w, nil
+		if r.GetType() != flight.DescriptorPATH {
+			w = wanted{way: api.ByGet, body: r.GetCmd()}
 		}
-		w = wanted{way: api.ByGet, body: r.GetCmd()}
 	case *flight.FlightData:
-		if w, err = streamed(c.method, r.GetFlightDescriptor()); err != nil {
-			return w, err
-		}
-	case *flight.Criteria, *flight.Empty:
-		return w, nil
+		w, err = streamed(c.method, r.GetFlightDescriptor())
+	case *flight.Criteria, *flight.Empty, *flight.HandshakeRequest:
 	default:
-		return w, api.Errorf(api.OpNotFound, "The call is not served")
+		err = api.Errorf(api.OpNotFound, "The call is not served")
 	}
-	if most := c.server.cfg.MaxRequestBytes; len(w.body) > most {
-		return w, api.Errorf(api.TooLarge, "The request has more than %d bytes", most)
-	}
-	if w.way == api.ByAction {
-		return w, nil
-	}
-	if w.message, err = api.ReadMessage(w.body); err == nil {
-		w.name, err = w.message.Op()
+	if err == nil && len(w.body) > maxRequestBytes {
+		err = api.Errorf(api.TooLarge, "The request has more than %d bytes", maxRequestBytes)
 	}
 	return w, err
 }

@@ -1,8 +1,6 @@
 package flight
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"log/slog"
 
 	"google.golang.org/grpc/codes"
@@ -41,11 +39,4 @@ func toStatus(log *slog.Logger, id string, err error) error {
 		return status.Errorf(codes.Internal, "[%s] request %s", api.Internal, id)
 	}
 	return status.Error(code, e.Error())
-}
-
-// newID makes a request's id.
-func newID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

@@ -17,13 +17,12 @@ import (
 // bytes, so a client may write everything before it reads. Once the exchange has failed, by running beyond that bound
 // for one, what the client still writes is read and forgotten, so that it comes to read why.
 func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error {
-	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes),
-		func(bytes int) { giveRoom(stream.Context(), bytes) })
+	in, err := s.openSource(stream.Context(), stream)
 	if err != nil {
 		in.close()
 		return err
 	}
-	x, err := s.server.engine.Exchange(stream.Context(), askedOf(stream.Context()), in.schema)
+	x, err := s.server.engine.Exchange(stream.Context(), callOf(stream.Context()).request, in.schema)
 	if err != nil {
 		in.close()
 		return err
@@ -38,28 +37,19 @@ func (s *service) DoExchange(stream flight.FlightService_DoExchangeServer) error
 	out.waits = x.Waits
 	q := newQueue(x.Out, s.server.cfg.MaxQueueBytes, s.server.cfg.Patience)
 	var end map[string]any
-	err = s.server.run(stream.Context(), out, q, x.Close, func(ctx context.Context,
-		emit func(api.Event) error,
-	) (err error) {
-		batches := s.receive(ctx, in, x.Window)
+	work := func(ctx context.Context, emit func(api.Event) error) (err error) {
+		reading, stop := context.WithCancel(ctx)
+		defer stop()
+		batches := s.receive(reading, in, x.Window)
 		if x.Begin != nil {
-			err = x.Begin(ctx, emit)
+			if err := x.Begin(ctx, emit); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			go discard(ctx, batches)
-			return err
-		}
-		if end, err = answerAll(ctx, batches, x, emit); err != nil {
-			go func() {
-				_ = recovered(s.server.log, func() error {
-					discard(ctx, batches)
-					return nil
-				})
-			}()
-		}
+		end, err = answerAll(ctx, batches, x, emit)
 		return err
-	})
-	if err != nil {
+	}
+	if err := s.server.run(stream.Context(), out, q, x.Close, work); err != nil {
 		return err
 	}
 	return out.end(end)
@@ -71,51 +61,38 @@ type received struct {
 	err   error // io.EOF at the end
 }
 
-// receive reads batches ahead of the work, and past the first that is refused. Its goroutine ends with the stream or
-// ctx.
-func (s *service) receive(ctx context.Context, in *source, ahead int) <-chan received {
+// receive reads batches ahead of the work. Once the work has ended, or a batch is refused, it reads and forgets the rest
+// of the stream, so that a client which writes everything before it reads comes to hear why.
+func (s *service) receive(work context.Context, in *source, ahead int) <-chan received {
 	batches := make(chan received, max(1, ahead))
-	go func() {
-		defer in.close()
+	forward := func() error {
 		for {
-			var r received
-			r.err = recovered(s.server.log, func() (err error) {
-				r.batch, err = in.next()
-				return err
-			})
+			batch, err := in.next()
 			select {
-			case batches <- r:
-			case <-ctx.Done():
-				return
+			case batches <- received{batch, err}:
+			case <-work.Done():
+				return nil
 			}
-			if r.err != nil {
-				_ = recovered(s.server.log, func() error {
-					in.from.skip()
-					return nil
-				})
-				return
+			if err != nil {
+				return nil
 			}
 		}
+	}
+	go func() {
+		defer in.close()
+		if err := recovered(s.server.log, forward); err != nil {
+			select {
+			case batches <- received{err: err}:
+			case <-work.Done():
+			}
+		}
+		_ = recovered(s.server.log, func() error { in.from.skip(); return nil })
 	}()
 	return batches
 }
 
-// discard forgets what follows, until the client or ctx ends.
-func discard(ctx context.Context, batches <-chan received) {
-	for {
-		select {
-		case r := <-batches:
-			if r.err != nil {
-				return
-			}
-			r.batch.recycle()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// answerAll answers batch after batch and gives what the operation says at the end.
+// answerAll answers batch after batch and returns what the operation says at the end. The client gets a reply to each
+// batch, also to one without rows.
 func answerAll(
 	ctx context.Context, batches <-chan received, x *api.Exchange, emit func(api.Event) error,
 ) (map[string]any, error) {
@@ -128,37 +105,30 @@ func answerAll(
 			return nil, ctx.Err()
 		}
 		switch {
-		case errors.Is(r.err, io.EOF):
-			if x.End == nil {
-				return nil, nil
-			}
+		case errors.Is(r.err, io.EOF) && x.End != nil:
 			return x.End(ctx)
+		case errors.Is(r.err, io.EOF):
+			return nil, nil
 		case r.err != nil:
 			return nil, r.err
 		}
 		done += int64(r.batch.Rows)
-		if err := answer(ctx, r.batch.Batch, done, x, emit); err != nil {
-			return nil, err
+		replied := false
+		if r.batch.Rows > 0 {
+			err := x.Do(ctx, r.batch.Batch, func(e api.Event) error {
+				replied = replied || e.Batch != nil
+				return emit(e)
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		if !replied {
+			none := columns.Empty(x.Out)
+			if err := emit(api.Event{Batch: &none, Meta: api.Done(done, -1)}); err != nil {
+				return nil, err
+			}
 		}
 		r.batch.recycle()
 	}
-}
-
-// answer answers one batch. The client gets a reply to each, also to one without rows.
-func answer(ctx context.Context, in api.Batch, done int64, x *api.Exchange, emit func(api.Event) error) error {
-	replied := false
-	if in.Rows > 0 {
-		err := x.Do(ctx, in, func(e api.Event) error {
-			replied = replied || e.Batch != nil
-			return emit(e)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if replied {
-		return nil
-	}
-	none := columns.Empty(x.Out)
-	return emit(api.Event{Batch: &none, Meta: api.Done(done, -1)})
 }

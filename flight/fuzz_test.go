@@ -109,9 +109,10 @@ func FuzzUpload(f *testing.F) {
 			{FlightDescriptor: &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(command)}, DataHeader: schema},
 			{DataHeader: batch, DataBody: body},
 		}
-		c := s.server.newCall(t.Context(), flightService+"DoPut")
-		c.who = &caller{Principal: auth.Anyone("fuzz")}
-		err := c.authorize(messages[0])
+		c := s.server.newCall(doPut)
+		c.principal = &auth.Principal{Name: "fuzz", Scopes: api.Scopes}
+		defer c.releaseAll()
+		err := c.authorize(t.Context(), messages[0])
 		if err == nil {
 			_, err = s.receiveUpload(&upload{ctx: c.context(t.Context()), messages: messages})
 		}

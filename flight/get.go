@@ -11,7 +11,7 @@ const getQueueBytes = 8 << 20
 
 // DoGet runs the operation that the ticket names and streams its rows.
 func (s *service) DoGet(_ *flight.Ticket, to flight.FlightService_DoGetServer) error {
-	job, err := s.server.engine.Prepare(to.Context(), askedOf(to.Context()))
+	job, err := s.server.engine.Prepare(to.Context(), callOf(to.Context()).request)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,10 @@
 package flight
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +26,7 @@ func (s *service) GetFlightInfo(ctx context.Context, d *flight.FlightDescriptor)
 		}
 		return flightInfo(d, f)
 	}
-	job, err := s.server.engine.Prepare(ctx, askedOf(ctx))
+	job, err := s.server.engine.Prepare(ctx, callOf(ctx).request)
 	if err != nil {
 		return nil, err
 	}
@@ -110,4 +113,36 @@ func (s *service) stored(ctx context.Context, path []string) (api.Flight, error)
 			WithHint("Paths are [kind, name], and kinds models schedules bases datasets runs.")
 	}
 	return api.Flight{}, api.Errorf(notFound[path[0]], "Nothing is called %q among the %s", path[1], path[0])
+}
+
+// partsPerPeer is how many endpoints a request has for each peer, where it is large enough: more than one, so that a
+// peer that is faster, or left alone, finds more to do.
+const partsPerPeer = 4
+
+// endpoints divides a request into parts, in order, each of which every peer gives. The peer named first differs from
+// part to part, so that clients which take the first one of each use them all; one that finds it gone takes the next.
+func endpoints(cmd []byte, job *api.Job, peers []string) ([]*flight.FlightEndpoint, error) {
+	var fields map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(cmd))
+	decoder.UseNumber() // seeds are larger than a float64 holds
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, err
+	}
+	parts := partsPerPeer * len(peers)
+	size := max(1, (job.Samples+parts*api.PartSize-1)/(parts*api.PartSize)) * api.PartSize
+	var all []*flight.FlightEndpoint
+	for first := 0; first < job.Samples; first += size {
+		maps.Copy(fields, job.Part(first, min(size, job.Samples-first)))
+		maps.DeleteFunc(fields, func(_ string, value any) bool { return value == nil })
+		ticket, err := json.Marshal(fields)
+		if err != nil {
+			return nil, err
+		}
+		e := &flight.FlightEndpoint{Ticket: &flight.Ticket{Ticket: ticket}}
+		for i := range peers {
+			e.Location = append(e.Location, &flight.Location{Uri: peers[(len(all)+i)%len(peers)]})
+		}
+		all = append(all, e)
+	}
+	return all, nil
 }

@@ -2,16 +2,61 @@ package flight
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/stats"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
+
+// traffic hears of connections and messages from gRPC. It numbers the connections, so that callers without a name can
+// be told apart, and counts the bytes of each call.
+type traffic struct{ last, open atomic.Int64 }
+
+type connectionKey struct{}
+
+// connectionOf returns the name of a context's connection.
+func connectionOf(ctx context.Context) string {
+	name, _ := ctx.Value(connectionKey{}).(string)
+	return name
+}
+
+// TagConn implements stats.Handler.
+func (t *traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return context.WithValue(ctx, connectionKey{}, "connection "+strconv.FormatInt(t.last.Add(1), 10))
+}
+
+// HandleConn implements stats.Handler.
+func (t *traffic) HandleConn(_ context.Context, s stats.ConnStats) {
+	switch s.(type) {
+	case *stats.ConnBegin:
+		t.open.Add(1)
+	case *stats.ConnEnd:
+		t.open.Add(-1)
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (t *traffic) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (t *traffic) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	c := callOf(ctx)
+	if c == nil {
+		return
+	}
+	switch s := s.(type) {
+	case *stats.InPayload:
+		c.in.Add(int64(s.WireLength))
+	case *stats.OutPayload:
+		c.out.Add(int64(s.WireLength))
+	}
+}
 
 // meters count what the server does, for Prometheus. Calls are counted when they end.
 type meters struct {
@@ -23,46 +68,29 @@ type meters struct {
 
 // newMeters makes the meters of a server and registers them, unless at is nil, with what the engine tells of itself.
 func newMeters(s *Server, at prometheus.Registerer) *meters {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "anisoflight_" + name, Help: help}, labels)
+	}
 	m := &meters{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "anisoflight_calls_total",
-			Help: "Calls that have ended, by the code of the contract, OK if all went well.",
-		}, []string{"method", "operation", "code"}),
+		calls: counter("calls_total", "Calls that have ended, by the code of the contract, OK if all went well.",
+			"method", "operation", "code"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "anisoflight_call_seconds",
-			Help: "Time from a call's beginning to its end.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+			Name: "anisoflight_call_seconds", Help: "Time from a call's beginning to its end.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
 		}, []string{"method", "operation"}),
-		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "anisoflight_rows_total",
-			Help: "Rows given by operations, or stored by uploads.",
-		}, []string{"operation"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "anisoflight_bytes_total",
-			Help: "Bytes of messages on the wire.",
-		}, []string{"operation", "direction"}),
+		rows:  counter("rows_total", "Rows given by operations, or stored by uploads.", "operation"),
+		bytes: counter("bytes_total", "Bytes of messages on the wire.", "operation", "direction"),
 	}
-	if at == nil {
-		return m
+	if at != nil {
+		at.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &state{s})
 	}
-	gauge := func(name, help string, f func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
-	}
-	at.MustRegister(m.calls, m.seconds, m.rows, m.bytes, &engineMeters{s.engine, s.log},
-		gauge("anisoflight_calls_active", "Calls under way.", func() float64 { return float64(s.underWay()) }),
-		gauge("anisoflight_connections", "Open connections.", func() float64 { return float64(s.traffic.open.Load()) }),
-		gauge("anisoflight_draining", "1 while the server shuts down.", func() float64 {
-			if s.draining.Load() {
-				return 1
-			}
-			return 0
-		}))
 	return m
 }
 
 // count counts a call that has ended with err. Names that clients make up are not counted apart.
 func (m *meters) count(c *call, err error, took time.Duration) {
-	method, isFlight := strings.CutPrefix(c.method, flightService)
 	op, code := c.op, "OK"
+	method, isFlight := strings.CutPrefix(c.method, flightService)
 	if !isFlight || !slices.Contains(methods, method) {
 		method = "other"
 	}
@@ -77,148 +105,95 @@ func (m *meters) count(c *call, err error, took time.Duration) {
 	if rows := c.rows.Load(); rows > 0 {
 		m.rows.WithLabelValues(op).Add(float64(rows))
 	}
-	in, out := bytesOf(c.ctx)
-	m.bytes.WithLabelValues(op, "in").Add(float64(in))
-	m.bytes.WithLabelValues(op, "out").Add(float64(out))
+	m.bytes.WithLabelValues(op, "in").Add(float64(c.in.Load()))
+	m.bytes.WithLabelValues(op, "out").Add(float64(c.out.Load()))
 }
 
-// engineMeters tell what the engine says of itself when Prometheus asks.
-type engineMeters struct {
-	engine Engine
-	log    *slog.Logger
+// methods are Flight's calls.
+var methods = []string{
+	"Handshake", "ListFlights", "GetFlightInfo", "PollFlightInfo", "GetSchema", "DoGet", "DoPut", "DoExchange", "DoAction",
+	"ListActions",
 }
 
-// engineValues are the metrics of an engine's ServerInfo.
-var engineValues = []struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(api.ServerInfo) float64
-}{
-	{
-		describe("requests_active", "Operations under way."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.ActiveRequests) },
-	},
-	{
-		describe("device_waiting", "Requests and runs that wait for a slot of the device."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.Waiting) },
-	},
-	{
-		describe("device_turns_total", "Slots of the device given: evaluations of networks and training steps."),
-		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Turns) },
-	},
-	{
-		describe("device_joined_total", "Evaluations that were made in the batch of another request for the same network."),
-		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.Joined) },
-	},
-	{
-		describe("device_bytes", "Bytes in buffers on the device."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.DeviceBytes) },
-	},
-	{
-		describe("train_steps_total", "Training steps taken."), prometheus.CounterValue,
-		func(i api.ServerInfo) float64 { return float64(i.TrainSteps) },
-	},
-	{
-		describe("compiled_total", "Programs compiled, or read from the cache on disk."), prometheus.CounterValue,
-		func(i api.ServerInfo) float64 { return float64(i.Compiled) },
-	},
-	{
-		describe("programs_from_disk_total", "Of the programs compiled, those read from the cache on disk."),
-		prometheus.CounterValue, func(i api.ServerInfo) float64 { return float64(i.FromDisk) },
-	},
-	{
-		describe("warm_up_pending", "Batches of the configured models for which nothing has been compiled ahead yet."),
-		prometheus.GaugeValue, func(i api.ServerInfo) float64 {
-			if i.Warming == nil {
-				return 0
-			}
-			return float64(i.Warming.Total - i.Warming.Done)
-		},
-	},
-	{
-		describe("compile_seconds_total", "Time spent in compiling."), prometheus.CounterValue,
-		func(i api.ServerInfo) float64 { return i.CompileS },
-	},
-	{
-		describe("matmul_peak_flops",
-			"FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured."),
-		prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return i.PeakGFLOPS * 1e9 },
-	},
-	{
-		describe("models", "Models served."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.Models) },
-	},
-	{
-		describe("runs_running", "Runs that train in the background."), prometheus.GaugeValue,
-		func(i api.ServerInfo) float64 { return float64(i.RunningRuns) },
-	},
-}
+// state tells how the server is, and what its engine says of itself, when Prometheus asks.
+type state struct{ *Server }
 
-// deviceBytes has one metric for each of several devices.
-var deviceBytes = describe("device_buffer_bytes", "Bytes in buffers on each device.", "device")
-
-// workValues are the metrics of each kind of program that the device runs.
-var workValues = []struct {
-	desc  *prometheus.Desc
-	value func(api.Work) float64
-}{
-	{
-		describe("program_runs_total", "Runs of compiled programs.", "kind"),
-		func(w api.Work) float64 { return float64(w.Runs) },
-	},
-	{
-		describe("program_flops_total", "Floating-point operations of convolutions and matrix products.", "kind"),
-		func(w api.Work) float64 { return w.GFLOP * 1e9 },
-	},
-	{
-		describe("program_seconds_total", "Time that runs took; runs side by side count each.", "kind"),
-		func(w api.Work) float64 { return w.Seconds },
-	},
-}
-
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("anisoflight_"+name, help, labels, nil)
-}
-
-// Describe implements prometheus.Collector.
-func (e *engineMeters) Describe(out chan<- *prometheus.Desc) {
-	for _, v := range engineValues {
-		out <- v.desc
-	}
-	for _, v := range workValues {
-		out <- v.desc
-	}
-	out <- deviceBytes
-}
+// Describe implements prometheus.Collector: Collect says all.
+func (s *state) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector. Prometheus calls it in a goroutine of its own.
-func (e *engineMeters) Collect(out chan<- prometheus.Metric) {
-	_ = recovered(e.log, func() error {
-		e.collect(out)
+func (s *state) Collect(out chan<- prometheus.Metric) {
+	emit := func(kind prometheus.ValueType) func(string, string, float64, ...string) {
+		return func(name, help string, value float64, label ...string) {
+			var names, values []string
+			if len(label) == 2 {
+				names, values = label[:1], label[1:]
+			}
+			desc := prometheus.NewDesc("anisoflight_"+name, help, names, nil)
+			out <- prometheus.MustNewConstMetric(desc, kind, value, values...)
+		}
+	}
+	gauge, counter := emit(prometheus.GaugeValue), emit(prometheus.CounterValue)
+	_ = recovered(s.log, func() error {
+		s.mu.Lock()
+		draining := 0.0
+		if s.draining {
+			draining = 1
+		}
+		s.mu.Unlock()
+		gauge("calls_active", "Calls under way.", float64(s.underWay()))
+		gauge("connections", "Open connections.", float64(s.traffic.open.Load()))
+		gauge("draining", "1 while the server shuts down.", draining)
+		if info, ok := s.info(); ok {
+			collect(info, gauge, counter)
+		}
 		return nil
 	})
 }
 
-func (e *engineMeters) collect(out chan<- prometheus.Metric) {
-	call, err := e.engine.Operations().Call(api.ByAction, openAction, nil)
+// info returns what the engine says of itself.
+func (s *state) info() (info api.ServerInfo, ok bool) {
+	call, err := s.table.Call(api.ByAction, openAction, nil)
 	if err != nil {
-		return
+		return info, false
 	}
-	reply, err := e.engine.Action(context.Background(), call, nil)
-	info, ok := reply.(api.ServerInfo)
-	if err != nil || !ok {
-		return
+	reply, err := s.engine.Action(context.Background(), call, nil)
+	info, ok = reply.(api.ServerInfo)
+	return info, ok && err == nil
+}
+
+// collect gives the metrics of an engine's ServerInfo.
+func collect(i api.ServerInfo, gauge, counter func(name, help string, value float64, label ...string)) {
+	gauge("requests_active", "Operations under way.", float64(i.ActiveRequests))
+	gauge("device_waiting", "Requests and runs that wait for a slot of the device.", float64(i.Waiting))
+	counter("device_turns_total", "Slots of the device given: evaluations of networks and training steps.",
+		float64(i.Turns))
+	counter("device_joined_total",
+		"Evaluations that were made in the batch of another request for the same network.", float64(i.Joined))
+	gauge("device_bytes", "Bytes in buffers on the device.", float64(i.DeviceBytes))
+	for k, device := range i.BytesByDevice {
+		gauge("device_buffer_bytes", "Bytes in buffers on each device.", float64(device.Buffers), "device", strconv.Itoa(k))
 	}
-	for _, v := range engineValues {
-		out <- prometheus.MustNewConstMetric(v.desc, v.kind, v.value(info))
+	counter("train_steps_total", "Training steps taken.", float64(i.TrainSteps))
+	counter("compiled_total", "Programs compiled, or read from the cache on disk.", float64(i.Compiled))
+	counter("programs_from_disk_total", "Of the programs compiled, those read from the cache on disk.",
+		float64(i.FromDisk))
+	counter("compile_seconds_total", "Time spent in compiling.", i.CompileS)
+	pending := 0
+	if i.Warming != nil {
+		pending = i.Warming.Total - i.Warming.Done
 	}
-	for k, of := range info.BytesByDevice {
-		out <- prometheus.MustNewConstMetric(deviceBytes, prometheus.GaugeValue, float64(of.Buffers), strconv.Itoa(k))
-	}
-	for kind, work := range info.Work {
-		for _, v := range workValues {
-			out <- prometheus.MustNewConstMetric(v.desc, prometheus.CounterValue, v.value(work), kind)
-		}
+	gauge("warm_up_pending", "Batches of the configured models for which nothing has been compiled ahead yet.",
+		float64(pending))
+	gauge("matmul_peak_flops",
+		"FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured.",
+		i.PeakGFLOPS*1e9)
+	gauge("models", "Models served.", float64(i.Models))
+	gauge("runs_running", "Runs that train in the background.", float64(i.RunningRuns))
+	for kind, work := range i.Work {
+		counter("program_runs_total", "Runs of compiled programs.", float64(work.Runs), "kind", kind)
+		counter("program_flops_total", "Floating-point operations of convolutions and matrix products.", work.GFLOP*1e9,
+			"kind", kind)
+		counter("program_seconds_total", "Time that runs took; runs side by side count each.", work.Seconds, "kind", kind)
 	}
 }

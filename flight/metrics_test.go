@@ -68,9 +68,9 @@ func (informed) Operations() api.Table { return api.Operations() }
 
 // TestMetricsOfWork: what the engine says of its programs, by kind.
 func TestMetricsOfWork(t *testing.T) {
-	at := &engineMeters{engine: informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
+	at := &state{New(informed{info: api.ServerInfo{PeakGFLOPS: 50, Work: map[string]api.Work{
 		"step": {Runs: 3, GFLOP: 6, Seconds: 0.5}, "evaluate": {Runs: 1, GFLOP: 1, Seconds: 0.25},
-	}}}}
+	}}}, Config{})}
 	want := `
 # HELP anisoflight_matmul_peak_flops FLOP/s of a large matrix product on the device in the server's precision; 0 before it is measured.
 # TYPE anisoflight_matmul_peak_flops gauge

@@ -1,7 +1,6 @@
 package flight
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -28,18 +27,17 @@ func (s *service) DoPut(stream flight.FlightService_DoPutServer) error {
 	if err != nil {
 		return err
 	}
-	return transportErrorOrNil(stream.Send(&flight.PutResult{AppMetadata: text}))
+	return transportError(stream.Send(&flight.PutResult{AppMetadata: text}))
 }
 
 // receiveUpload stores the table that the stream brings, whole or not at all.
 func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows int64, err error) {
-	in, err := openSource(stream, int64(s.server.cfg.MaxMessageBytes),
-		func(bytes int) { giveRoom(stream.Context(), bytes) })
+	in, err := s.openSource(stream.Context(), stream)
 	defer in.close()
 	if err != nil {
 		return 0, err
 	}
-	upload, err := s.server.engine.Put(stream.Context(), askedOf(stream.Context()), in.schema)
+	upload, err := s.server.engine.Put(stream.Context(), callOf(stream.Context()).request, in.schema)
 	if err != nil {
 		return 0, err
 	}
@@ -66,30 +64,17 @@ func (s *service) receiveUpload(stream flight.FlightService_DoPutServer) (rows i
 		return 0, err
 	}
 	rows, err = upload.Commit()
-	countRows(stream.Context(), int(rows))
+	callOf(stream.Context()).rows.Add(rows)
 	committed = err == nil
 	return rows, err
 }
 
 // drain reads and forgets what a client still sends, until it ends, goes away, or patience does.
 func (s *Server) drain(from flight.FlightService_DoPutServer) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = recovered(s.log, func() error {
-			(&receiver{from: from, give: func(bytes int) { giveRoom(from.Context(), bytes) }}).skip()
-			return nil
-		})
-	}()
+	rest := receiver{from: from, call: callOf(from.Context())}
+	skip := func() error { rest.skip(); return nil }
 	select {
-	case <-ended:
+	case <-finished(func() { _ = recovered(s.log, skip) }):
 	case <-time.After(s.cfg.Patience): // the call's end stops the reading
 	}
-}
-
-func transportErrorOrNil(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return transportError(err)
 }

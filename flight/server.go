@@ -1,13 +1,13 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -28,13 +28,10 @@ import (
 // Config configures a server. The zero value of each field means its default.
 type Config struct {
 	MaxMessageBytes int // a message received; default 256 MiB
-	MaxRequestBytes int // the JSON of a request; default 16 MiB
 	// MaxReceivedBytes are the bytes that all messages received and requests being read may take, of every call
 	// together; beyond it they wait, for Patience at most, then BUSY. Default 1 GiB, or four messages.
 	MaxReceivedBytes int64
-	MaxHeaderBytes   int           // the headers of a call; default 16 KiB
 	MaxQueueBytes    int64         // replies of one exchange that its client has not read; default 256 MiB
-	MaxStreams       int           // calls under way on one connection, beyond which its client waits; default 256
 	MaxCalls         int           // calls under way of one caller, beyond which BUSY; default 128
 	Heartbeat        time.Duration // the longest silence of a stream; default 400 ms
 	Patience         time.Duration // how long a full queue, or a refused upload, waits for its client; default 30 s
@@ -53,40 +50,39 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxMessageBytes <= 0 {
-		c.MaxMessageBytes = 256 << 20
-	}
-	if c.MaxRequestBytes <= 0 {
-		c.MaxRequestBytes = 16 << 20
-	}
-	if c.MaxReceivedBytes <= 0 {
-		c.MaxReceivedBytes = max(1<<30, 4*int64(c.MaxMessageBytes))
-	}
-	if c.MaxHeaderBytes <= 0 {
-		c.MaxHeaderBytes = 16 << 10
-	}
-	if c.MaxStreams <= 0 {
-		c.MaxStreams = 256
-	}
-	if c.MaxCalls <= 0 {
-		c.MaxCalls = 128
-	}
-	if c.MaxQueueBytes <= 0 {
-		c.MaxQueueBytes = 256 << 20
-	}
-	if c.Heartbeat <= 0 {
-		c.Heartbeat = 400 * time.Millisecond
-	}
-	if c.Patience <= 0 {
-		c.Patience = 30 * time.Second
-	}
-	if c.Stall <= 0 {
-		c.Stall = 2 * time.Minute
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.MaxMessageBytes = positive(c.MaxMessageBytes, 256<<20)
+	c.MaxReceivedBytes = positive(c.MaxReceivedBytes, max(1<<30, 4*int64(c.MaxMessageBytes)))
+	c.MaxQueueBytes = positive(c.MaxQueueBytes, 256<<20)
+	c.MaxCalls = positive(c.MaxCalls, 128)
+	c.Heartbeat = positive(c.Heartbeat, 400*time.Millisecond)
+	c.Patience = positive(c.Patience, 30*time.Second)
+	c.Stall = positive(c.Stall, 2*time.Minute)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
+}
+
+// positive returns x, or the default if x is not positive.
+func positive[N int | int64 | time.Duration](x, byDefault N) N {
+	if x > 0 {
+		return x
+	}
+	return byDefault
+}
+
+// Engine does the work of the service. Requests come to it decoded, each of an operation of its table.
+type Engine interface {
+	// Operations returns what the engine can do: api.Operations, or a table of its own.
+	Operations() api.Table
+	// Prepare checks and prices an operation that gives rows.
+	Prepare(ctx context.Context, call api.Call) (*api.Job, error)
+	// Exchange opens an operation that takes rows of the schema in.
+	Exchange(ctx context.Context, call api.Call, in api.Schema) (*api.Exchange, error)
+	// Action does an operation that speaks JSON. Long ones call progress, which may be nil, now and then.
+	Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error)
+	// Put opens an upload.
+	Put(ctx context.Context, call api.Call, in api.Schema) (api.Upload, error)
+	// List names everything stored.
+	List(ctx context.Context) []api.Flight
 }
 
 // Server serves an engine over Arrow Flight, and gRPC's health service beside it.
@@ -100,43 +96,48 @@ type Server struct {
 	traffic traffic
 	meters  *meters
 
-	room     *semaphore.Weighted // in bytes of messages received
-	works    sync.WaitGroup      // the goroutines that work
-	draining atomic.Bool
+	budget *semaphore.Weighted // in bytes of messages received
+	works  sync.WaitGroup      // the goroutines that work
+	calls  sync.WaitGroup      // those under way
+
 	mu       sync.Mutex
+	draining bool
 	active   map[string]int // calls under way, by caller
-	watching map[string]int // of calls that watch, which are not active
-	idle     chan struct{}  // closed when a draining server has no calls left
 
 	cutoff context.Context // ends when calls under way are to be cut off
 	cut    context.CancelFunc
-	last   context.Context // ends when those that watch are
-	unsee  context.CancelFunc
+	// watchers ends when the calls that watch are to be cut off
+	watchers    context.Context
+	cutWatchers context.CancelFunc
 }
+
+// Limits of gRPC.
+const (
+	maxHeaderBytes = 16 << 10 // of a call; beyond it the call fails
+	maxStreams     = 256      // calls under way on one connection; others wait
+)
 
 // New makes a server of an engine. Serve starts it.
 func New(e Engine, cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: e, table: e.Operations(), health: health.NewServer(),
-		room: semaphore.NewWeighted(cfg.MaxReceivedBytes), active: map[string]int{},
-		watching: map[string]int{}, idle: make(chan struct{}),
+		budget: semaphore.NewWeighted(cfg.MaxReceivedBytes), active: map[string]int{},
 	}
 	s.meters = newMeters(s, cfg.Metrics)
 	s.cutoff, s.cut = context.WithCancel(context.Background())
-	s.last, s.unsee = context.WithCancel(s.cutoff)
+	s.watchers, s.cutWatchers = context.WithCancel(s.cutoff)
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.Codec{}),
-		// of calls with one message, which gRPC itself reads; those of streams are read in receive.go
-		grpc.MaxRecvMsgSize(2 * cfg.MaxRequestBytes),
+		grpc.MaxRecvMsgSize(cfg.MaxMessageBytes + maxRequestBytes), // what lies between, its reader refuses
 		grpc.MaxSendMsgSize(1<<31 - 1),
 		grpc.InitialWindowSize(4 << 20), // a batch or two may travel before the reader asks for more
 		grpc.InitialConnWindowSize(8 << 20),
 		grpc.WriteBufferSize(wire.WriteBuffer), // shared, so that idle connections hold none
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.MaxHeaderListSize(uint32(cfg.MaxHeaderBytes)),
-		grpc.MaxConcurrentStreams(uint32(cfg.MaxStreams)),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(10 * time.Second), // until a connection has shaken hands
 		grpc.StatsHandler(&s.traffic),
 		grpc.InTapHandle(s.admit),
@@ -173,31 +174,34 @@ const lastAnswers = time.Second
 // returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.draining.Swap(true) && len(s.active) == 0 {
-		close(s.idle)
-	}
+	s.draining = true
 	s.mu.Unlock()
-	s.unsee()
+	s.cutWatchers()
 	s.health.Shutdown()
 	defer s.works.Wait()
 	defer s.grpc.Stop() // also what GracefulStop would wait for without end, such as watchers of the health
 	var err error
 	select {
-	case <-s.idle:
+	case <-finished(s.calls.Wait):
 	case <-ctx.Done():
 		err = ctx.Err()
 		s.cut()
 	}
-	sent := make(chan struct{}) // the last answers
-	go func() {
-		defer close(sent)
-		s.grpc.GracefulStop()
-	}()
 	select {
-	case <-sent:
+	case <-finished(s.grpc.GracefulStop):
 	case <-time.After(lastAnswers):
 	}
 	return err
+}
+
+// finished runs f and returns a channel that is closed at its end.
+func finished(f func()) <-chan struct{} {
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		f()
+	}()
+	return end
 }
 
 // Stop cuts off every request and waits until their work has ended.
@@ -206,3 +210,28 @@ func (s *Server) Stop() {
 	s.grpc.Stop()
 	s.works.Wait()
 }
+
+// service implements Flight's calls.
+type service struct {
+	flight.BaseFlightServer
+	server *Server
+}
+
+// PollFlightInfo is not served: GetFlightInfo answers at once.
+func (s *service) PollFlightInfo(context.Context, *flight.FlightDescriptor) (*flight.PollInfo, error) {
+	return nil, api.Errorf(api.Unimplemented, "PollFlightInfo is not served here").WithHint("Call GetFlightInfo.")
+}
+
+// Sizes of messages and of the results of actions.
+const (
+	maxResultBytes = 3584 << 10 // 3.5 MiB: what a Go client takes by default, with room to spare
+	framingBytes   = 16 << 10   // of that, for the description of a message
+)
+
+// rowsPerMessage returns how many rows of a schema fit into a message: 3.5 MiB, or more at the client's wish.
+func rowsPerMessage(s api.Schema, wish int64) int {
+	return rowsWithin(s, max(wish, maxResultBytes-framingBytes))
+}
+
+// rowsWithin returns how many rows fit into so many bytes, at least one.
+func rowsWithin(s api.Schema, bytes int64) int { return int(max(1, bytes/max(1, s.RowBytes()))) }

@@ -28,7 +28,11 @@ func TestShutdownDrains(t *testing.T) {
 	eventually(t, "start", time.Second, func() bool { return s.fake.working.Load() == 1 })
 	shut := make(chan error, 1)
 	go func() { shut <- s.Shutdown(t.Context()) }()
-	eventually(t, "draining", time.Second, func() bool { return s.draining.Load() })
+	eventually(t, "draining", time.Second, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.draining
+	})
 
 	wantStatus(t, "get", s.get(t.Context(), t, `{"op":"Sample","rows":1}`).err, codes.Unavailable, "[DRAINING] ")
 	_, err := s.act(t, "ListModels", "")

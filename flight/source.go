@@ -25,28 +25,28 @@ type source struct {
 	schema api.Schema
 }
 
-// openSource reads up to the schema. No message may have, or claim, more bytes than limit. give is told of the bytes of
-// batches that are no longer needed.
-func openSource(from flight.DataStreamReader, limit int64, give func(bytes int)) (*source, error) {
-	s := &source{from: &receiver{from: from, limit: limit, give: give}, mem: wire.NewAllocator(limit)}
+// openSource reads up to the schema. No message may have, or claim, more bytes than Config.MaxMessageBytes.
+func (s *service) openSource(ctx context.Context, from flight.DataStreamReader) (*source, error) {
+	limit := int64(s.server.cfg.MaxMessageBytes)
+	in := &source{from: &receiver{from: from, limit: limit, call: callOf(ctx)}, mem: wire.NewAllocator(limit)}
 	var err error
-	if s.reader, err = flight.NewRecordReader(s.from, ipc.WithAllocator(s.mem)); err != nil {
-		return s, s.explain(err)
+	if in.reader, err = flight.NewRecordReader(in.from, ipc.WithAllocator(in.mem)); err != nil {
+		return in, in.explain(err)
 	}
-	s.schema = columns.FromArrow(s.reader.Schema())
-	return s, nil
+	in.schema = columns.FromArrow(in.reader.Schema())
+	return in, nil
 }
 
 // arrival is a batch that a client sent.
 type arrival struct {
 	api.Batch
 	body []byte // the message's, in which the batch lies
-	give func(bytes int)
+	call *call
 }
 
 // recycle returns the batch's memory. A batch that is not recycled stays valid.
 func (a arrival) recycle() {
-	a.give(len(a.body))
+	a.call.release(int64(len(a.body)))
 	wire.Recycle(a.body)
 }
 
@@ -54,7 +54,7 @@ func (a arrival) recycle() {
 func (s *source) next() (arrival, error) {
 	if s.reader.Next() {
 		batch, err := columns.Batch(s.schema, s.reader.RecordBatch())
-		return arrival{batch, s.from.body, s.from.give}, err
+		return arrival{batch, s.from.body, s.from.call}, err
 	}
 	if err := s.reader.Err(); err != nil {
 		return arrival{}, s.explain(err)
@@ -101,7 +101,7 @@ type receiver struct {
 	body  []byte // the latest message's
 	ended bool   // by the client, cleanly
 	err   error  // the connection's, or the first message's that was refused
-	give  func(bytes int)
+	call  *call
 }
 
 // Recv implements flight.DataStreamReader.
@@ -117,7 +117,7 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 			return nil, r.err
 		}
 		if len(data.GetDataHeader()) == 0 {
-			r.give(len(data.GetDataBody()))
+			r.call.release(int64(len(data.GetDataBody())))
 			continue
 		}
 		if n := int64(len(data.GetDataBody())); n > r.limit {
@@ -133,26 +133,26 @@ func (r *receiver) Recv() (*flight.FlightData, error) {
 	}
 }
 
-// skip reads and forgets everything up to the end of the stream, what is too large to be read as well.
+// skip reads and forgets everything up to the end of the stream.
 func (r *receiver) skip() {
 	for {
 		data, err := r.from.Recv()
-		var refused *api.Error
-		switch {
-		case err == nil:
-			r.give(len(data.GetDataBody()))
-			wire.Recycle(data.GetDataBody())
-		case !errors.As(err, &refused) || refused.Code != api.TooLarge:
+		if err != nil {
 			return
 		}
+		r.call.release(int64(len(data.GetDataBody())))
+		wire.Recycle(data.GetDataBody())
 	}
 }
 
-// transportError makes an error of gRPC's transport one of the context or of the contract: a connection that is gone is
-// a cancelled request.
+// transportError makes an error of gRPC's transport, if it is one, an error of the context or of the contract: a
+// connection that is gone is a cancelled request.
 func transportError(err error) error {
 	var known *api.Error
-	if errors.As(err, &known) {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &known):
 		return known
 	}
 	switch status.Code(err) {

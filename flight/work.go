@@ -63,7 +63,7 @@ func (s *Server) forward(ctx context.Context, to sink, q *queue) error {
 				return nil
 			}
 			if e.Batch != nil {
-				countRows(ctx, e.Batch.Rows)
+				callOf(ctx).rows.Add(int64(e.Batch.Rows))
 			}
 			err := to.event(e)
 			q.sent(e)

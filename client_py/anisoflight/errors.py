@@ -151,6 +151,8 @@ def from_arrow(error: BaseException) -> AnisoflightError:
             "or give connect another location",
             "UNAVAILABLE",
         )
+    if "message larger than max" in text or "decompression larger than max" in text:  # gRPC's own words
+        return TooLargeError("a message is larger than the server takes; send smaller batches", "TOO_LARGE")
     if text == "FlightClient is closed":
         return UnavailableError("this client is closed; connect once more", "UNAVAILABLE")
     for kind, target, code in _UNCODED:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -62,21 +63,7 @@ func Done(done, total int64) Meta {
 // MakeColumn returns an empty flat slice for n rows of c.
 func MakeColumn(c Column, n int) any {
 	n *= c.Len()
-	switch c.Type {
-	case Uint8:
-		return make([]uint8, n)
-	case Int32:
-		return make([]int32, n)
-	case Int64:
-		return make([]int64, n)
-	case Uint64:
-		return make([]uint64, n)
-	case Float32:
-		return make([]float32, n)
-	case Float64:
-		return make([]float64, n)
-	}
-	panic(fmt.Sprintf("api: column %q has no type", c.Name))
+	return reflect.MakeSlice(types[c.Type].slice, n, n).Interface()
 }
 
 // ColumnOf returns the numbers of the named column. It panics if the schema has no such column or the batch holds
@@ -107,19 +94,40 @@ const (
 	Float64
 )
 
-var (
-	typeNames = map[Type]string{
-		Uint8: "uint8", Int32: "int32", Int64: "int64", Uint64: "uint64", Float32: "float32",
-		Float64: "float64",
+// types describes each Type: Arrow's name is that of its kind in Go.
+var types = map[Type]struct {
+	kind  reflect.Kind
+	slice reflect.Type
+	size  int
+}{
+	Uint8:   {reflect.Uint8, reflect.TypeFor[[]uint8](), 1},
+	Int32:   {reflect.Int32, reflect.TypeFor[[]int32](), 4},
+	Int64:   {reflect.Int64, reflect.TypeFor[[]int64](), 8},
+	Uint64:  {reflect.Uint64, reflect.TypeFor[[]uint64](), 8},
+	Float32: {reflect.Float32, reflect.TypeFor[[]float32](), 4},
+	Float64: {reflect.Float64, reflect.TypeFor[[]float64](), 8},
+}
+
+// TypeOf returns the type whose numbers are of a kind in Go, 0 if none is.
+func TypeOf(kind reflect.Kind) Type {
+	for t, described := range types {
+		if described.kind == kind {
+			return t
+		}
 	}
-	typeSizes = map[Type]int{Uint8: 1, Int32: 4, Int64: 8, Uint64: 8, Float32: 4, Float64: 8}
-)
+	return 0
+}
 
 // String returns Arrow's name of t.
-func (t Type) String() string { return typeNames[t] }
+func (t Type) String() string {
+	if t == 0 {
+		return ""
+	}
+	return types[t].kind.String()
+}
 
 // Size returns the bytes of one number.
-func (t Type) Size() int { return typeSizes[t] }
+func (t Type) Size() int { return types[t].size }
 
 // Kind reports how a column's numbers are grouped into rows.
 type Kind uint8

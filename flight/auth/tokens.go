@@ -27,9 +27,6 @@ type Principal struct {
 // May reports whether the principal has a scope.
 func (p *Principal) May(s api.Scope) bool { return slices.Contains(p.Scopes, s) }
 
-// Anyone is a principal with all scopes, for servers without tokens.
-func Anyone(name string) *Principal { return &Principal{Name: name, Scopes: api.Scopes} }
-
 // Tokens are the tokens that a server knows.
 type Tokens struct{ entries []entry }
 

@@ -28,6 +28,8 @@ func explain(ctx context.Context, err error) error {
 		return ctx.Err()
 	case code == codes.Canceled:
 		return context.Canceled
+	case code == codes.ResourceExhausted: // gRPC's own refusal of a message
+		return api.Errorf(api.TooLarge, "A message is too large: %w", err).WithHint("Send smaller batches.")
 	case code == codes.DeadlineExceeded:
 		return context.DeadlineExceeded
 	}

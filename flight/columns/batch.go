@@ -2,6 +2,7 @@ package columns
 
 import (
 	"fmt"
+	"reflect"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -17,20 +18,7 @@ func Rows(s api.Schema, b api.Batch, from, to int) api.Batch {
 	out := api.Batch{Rows: to - from, Cols: make([]any, len(b.Cols))}
 	for i, flat := range b.Cols {
 		n := s.Columns[i].Len()
-		switch v := flat.(type) {
-		case []uint8:
-			out.Cols[i] = v[from*n : to*n]
-		case []int32:
-			out.Cols[i] = v[from*n : to*n]
-		case []int64:
-			out.Cols[i] = v[from*n : to*n]
-		case []uint64:
-			out.Cols[i] = v[from*n : to*n]
-		case []float32:
-			out.Cols[i] = v[from*n : to*n]
-		case []float64:
-			out.Cols[i] = v[from*n : to*n]
-		}
+		out.Cols[i] = reflect.ValueOf(flat).Slice(from*n, to*n).Interface()
 	}
 	return out
 }
@@ -48,20 +36,7 @@ func Empty(s api.Schema) api.Batch {
 func Append(dst *api.Batch, b api.Batch) {
 	dst.Rows += b.Rows
 	for i, flat := range b.Cols {
-		switch v := flat.(type) {
-		case []uint8:
-			dst.Cols[i] = append(dst.Cols[i].([]uint8), v...)
-		case []int32:
-			dst.Cols[i] = append(dst.Cols[i].([]int32), v...)
-		case []int64:
-			dst.Cols[i] = append(dst.Cols[i].([]int64), v...)
-		case []uint64:
-			dst.Cols[i] = append(dst.Cols[i].([]uint64), v...)
-		case []float32:
-			dst.Cols[i] = append(dst.Cols[i].([]float32), v...)
-		case []float64:
-			dst.Cols[i] = append(dst.Cols[i].([]float64), v...)
-		}
+		dst.Cols[i] = reflect.AppendSlice(reflect.ValueOf(dst.Cols[i]), reflect.ValueOf(flat)).Interface()
 	}
 }
 
@@ -88,33 +63,15 @@ func Record(as *arrow.Schema, s api.Schema, b api.Batch) (arrow.RecordBatch, err
 	return array.NewRecordBatch(as, columns, int64(b.Rows)), nil
 }
 
-// flatBytes looks at a column's numbers as bytes.
+// flatBytes looks at a column's numbers as bytes, in the machine's order, which is Arrow's on every machine that runs
+// this.
 func flatBytes(flat any) (typ api.Type, numbers int, b []byte) {
-	switch v := flat.(type) {
-	case []uint8:
-		return api.Uint8, len(v), v
-	case []int32:
-		return api.Int32, len(v), bytesOf(v)
-	case []int64:
-		return api.Int64, len(v), bytesOf(v)
-	case []uint64:
-		return api.Uint64, len(v), bytesOf(v)
-	case []float32:
-		return api.Float32, len(v), bytesOf(v)
-	case []float64:
-		return api.Float64, len(v), bytesOf(v)
+	v := reflect.ValueOf(flat)
+	if v.Kind() != reflect.Slice {
+		return 0, 0, nil
 	}
-	return 0, 0, nil
-}
-
-type number interface {
-	uint8 | int32 | int64 | uint64 | float32 | float64
-}
-
-// bytesOf looks at numbers as bytes, in the machine's order, which is Arrow's on every machine that runs this.
-func bytesOf[N number](v []N) []byte {
-	var n N
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(n)))
+	typ = api.TypeOf(v.Type().Elem().Kind())
+	return typ, v.Len(), unsafe.Slice((*byte)(v.UnsafePointer()), v.Len()*typ.Size())
 }
 
 // Batch looks at a received record as a batch of schema s, without copying more than integers that are widened. A

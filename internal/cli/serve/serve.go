@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/anisoflight/anisoflight/flight"
 	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
@@ -219,7 +221,7 @@ func listen(ctx context.Context, e command.Env, secure bool) (net.Listener, erro
 	if !flight.Local(listener.Addr()) && e.Text("tokens")+e.Text("client_ca") == "" {
 		e.Log.Warn("whoever reaches this address may do everything: neither --tokens nor --client-ca is given")
 	}
-	return flight.Bounded(listener, int(e.Whole("max_connections"))), nil
+	return netutil.LimitListener(listener, int(e.Whole("max_connections"))), nil
 }
 
 // holdSignals keeps signals from ending the process by themselves; letKill ends that for all but SIGHUP, which a
