@@ -20,9 +20,9 @@ var doctorSpec = command.Spec{
 the rest was not used, and runs a few small programs whose results are known. Its
 exit status is 1 if a check fails.
 
-Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN,
-PJRT_PLUGIN_LIBRARY_PATH, the Python environment that holds this program, the project's
-.venv, the active Python's site-packages.`,
+Plugins are looked for in this order: --device, ANISOFLIGHT_PLUGIN, the Python environment
+that holds this program, the project's .venv, the active environment (VIRTUAL_ENV or
+CONDA_PREFIX).`,
 	Example: `  anisoflight doctor
   anisoflight doctor --device go
   anisoflight doctor --devices all

@@ -45,7 +45,7 @@ func PreloadAllocator() error {
 
 // findAllocator returns mimalloc's library next to the best plugin that has one; empty if there is none.
 func findAllocator(h host) string {
-	candidates, _ := search(Config{}.withDefaults(h.env), h)
+	candidates, _ := search(Config{Plugin: h.env("ANISOFLIGHT_PLUGIN")}, h)
 	for _, c := range candidates {
 		library := filepath.Join(filepath.Dir(filepath.Dir(c.Path)), allocatorFile)
 		if _, err := os.Stat(library); err == nil && !strings.ContainsAny(library, " :") { // which separate libraries

@@ -2,10 +2,14 @@
 
 package device
 
-import "github.com/anisoflight/anisoflight/kernels/device/internal/shim"
+import (
+	"github.com/gomlx/gomlx/backends"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
+)
 
 // openXLA answers the reason why this build has no plugins.
-func openXLA(path string, _ Kind, _ Config) (opened, error) {
+func openXLA(path string, _ Kind, _ Config) (backends.Backend, *shim.Plugin, error) {
 	_, err := shim.Load(path)
-	return opened{}, err
+	return nil, nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/gomlx/go-xla/pkg/pjrt"
+	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/backends/xla"
 
 	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
@@ -19,7 +20,7 @@ func init() {
 }
 
 // openXLA starts a client of a verified plugin.
-func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
+func openXLA(path string, kind Kind, cfg Config) (b backends.Backend, plugin *shim.Plugin, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the client does not start: %v", r)
@@ -30,35 +31,30 @@ func openXLA(path string, kind Kind, cfg Config) (o opened, err error) {
 	if kind == CUDA {
 		pointXLAToCUDA(path)
 	}
-	plugin, err := shim.Load(path)
-	if err != nil {
-		return opened{}, err
+	if plugin, err = shim.Load(path); err != nil {
+		return nil, nil, err
 	}
 	name, options := plugin.Name, pjrt.NamedValuesMap{}
 	if kind == CUDA {
 		options["preallocate"] = cfg.Preallocate
 		options["memory_fraction"] = float32(cfg.MemoryFraction)
-		if gpus := cfg.gpus(); gpus != nil {
-			options["visible_devices"] = gpus
+		if cfg.gpus != nil {
+			options["visible_devices"] = cfg.gpus
 		}
 	} else {
 		name += ",shared_buffers"
-		options["cpu_device_count"] = int64(cfg.hostDevices())
+		options["cpu_device_count"] = int64(max(cfg.asked, 1))
 	}
 	x, err := newClient(name, options)
 	if err != nil {
-		return opened{}, fmt.Errorf("the client does not start: %w", err)
+		return nil, nil, fmt.Errorf("the client does not start: %w", err)
 	}
 	plugin.Configure(shim.Settings{
 		Cache:         programCache(path, x, cfg),
 		ExactProducts: kind == CUDA,
 		RewriteForCPU: kind == CPU,
 	})
-	return opened{
-		backend:  x,
-		version:  fmt.Sprintf("%d.%d", plugin.Major, plugin.Minor),
-		fromDisk: plugin.FromDisk, rewritten: plugin.Rewritten,
-	}, nil
+	return x, plugin, nil
 }
 
 // newClient starts a client. XLA for CPU has as many threads as NPROC says. Left to itself it counts the processors

@@ -1,13 +1,19 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gomlx/gomlx/backends"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/diskcache"
 )
 
 // Config says which backend to open. The zero value searches for the best one.
@@ -68,98 +74,88 @@ type Config struct {
 	// Logger receives the one line about the slow fallback. Default slog.Default().
 	Logger *slog.Logger
 
-	source string // where Plugin comes from
+	source string  // where Plugin comes from
+	gpus   []int64 // that the backend shall show; nil is all
+	asked  int     // devices; 0 is all
 }
 
-// withDefaults fills in what the caller has left open, from the environment or
-// from the defaults above.
-func (c Config) withDefaults(env func(string) string) Config {
-	if c.Programs <= 0 {
-		c.Programs = 128
-	}
-	if c.MemoryFraction == 0 {
-		c.MemoryFraction = 0.75
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+// resolved fills in what the caller has left open, from the environment or from the defaults above, and refuses what no
+// backend can be opened with.
+func (c Config) resolved(env func(string) string) (Config, error) {
+	c.Programs = cmp.Or(max(c.Programs, 0), 128)
+	c.MemoryFraction = cmp.Or(c.MemoryFraction, 0.75)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.source = "configuration"
 	if c.Plugin == "" {
 		c.Plugin, c.source = env("ANISOFLIGHT_PLUGIN"), "ANISOFLIGHT_PLUGIN"
 	}
-	if c.ProgramCache == "" {
-		c.ProgramCache = env("ANISOFLIGHT_PROGRAM_CACHE")
-	}
-	return c
-}
-
-// check refuses what no backend can be opened with.
-func (c Config) check() error {
+	c.ProgramCache = cmp.Or(c.ProgramCache, env("ANISOFLIGHT_PROGRAM_CACHE"))
 	switch {
 	case !(c.MemoryFraction > 0 && c.MemoryFraction <= 1):
-		return fmt.Errorf("the device's share of memory must lie above 0 and be at most 1, got %g", c.MemoryFraction)
+		return c, fmt.Errorf("the device's share of memory must lie above 0 and be at most 1, got %g", c.MemoryFraction)
 	case c.Index < 0:
-		return fmt.Errorf("the device's index must not be negative, got %d", c.Index)
+		return c, fmt.Errorf("the device's index must not be negative, got %d", c.Index)
 	case c.Index > 0 && c.Devices != "":
-		return fmt.Errorf("the device's index must be left out beside devices, got %d beside %q", c.Index, c.Devices)
+		return c, fmt.Errorf("the device's index must be left out beside devices, got %d beside %q", c.Index, c.Devices)
 	case c.MemoryLimit < 0:
-		return fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
+		return c, fmt.Errorf("the device's memory limit must be a number of bytes, or 0 for what there is, got %d",
 			c.MemoryLimit)
 	}
-	_, _, err := c.devices()
-	return err
+	var err error
+	c.gpus, c.asked, err = c.devices()
+	return c, err
 }
-
-// allDevices asks for every device that there is.
-const allDevices = "all"
 
 // mostDevices bounds what is asked of a backend.
 const mostDevices = 64
 
-// devices returns the GPUs that Devices lists, or how many devices it asks for; 0 is all.
-func (c Config) devices() (list []int64, n int, err error) {
-	wrong := fmt.Errorf("devices must be all, a number from 1 to %d, or a list of different GPUs such as 0,2, got %q",
-		mostDevices, c.Devices)
-	switch {
-	case c.Devices == "":
-		return nil, 1, nil
-	case c.Devices == allDevices:
+// devices returns the GPUs that the backend shall show, nil for all, and how many devices are asked for; 0 is all.
+func (c Config) devices() (gpus []int64, n int, err error) {
+	switch c.Devices {
+	case "":
+		return []int64{int64(c.Index)}, 1, nil
+	case "all":
 		return nil, 0, nil
 	}
+	wrong := fmt.Errorf("devices must be all, a number from 1 to %d, or a list of different GPUs such as 0,2, got %q",
+		mostDevices, c.Devices)
 	for part := range strings.SplitSeq(c.Devices, ",") {
-		at, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
-		if err != nil || slices.Contains(list, int64(at)) {
+		gpu, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
+		if err != nil || slices.Contains(gpus, int64(gpu)) {
 			return nil, 0, wrong
 		}
-		list = append(list, int64(at))
+		gpus = append(gpus, int64(gpu))
 	}
-	if strings.Contains(c.Devices, ",") {
-		return list, len(list), nil
+	if c.listed() {
+		return gpus, len(gpus), nil
 	}
-	if n = int(list[0]); n < 1 || n > mostDevices {
+	if n = int(gpus[0]); n < 1 || n > mostDevices {
 		return nil, 0, wrong
 	}
-	return nil, n, nil
-}
-
-// gpus lists the GPUs that the backend shall show; nil is all.
-func (c Config) gpus() []int64 {
-	list, n, _ := c.devices()
-	switch {
-	case c.Devices == "":
-		return []int64{int64(c.Index)}
-	case list == nil && n > 0:
-		for k := range n {
-			list = append(list, int64(k))
-		}
+	gpus = nil
+	for k := range n {
+		gpus = append(gpus, int64(k))
 	}
-	return list
+	return gpus, n, nil
 }
 
-// hostDevices is how many devices XLA for CPU shall show.
-func (c Config) hostDevices() int {
-	_, n, _ := c.devices()
-	return max(n, 1)
+// listed reports whether Devices is a list of GPUs.
+func (c Config) listed() bool { return strings.Contains(c.Devices, ",") }
+
+// count returns how many of a backend's devices are used.
+func (c Config) count(name string, shown int) (int, error) {
+	n := cmp.Or(c.asked, shown)
+	cuda := name == "xla:"+string(CUDA)
+	switch {
+	case c.Index > 0 && !cuda:
+		return n, fmt.Errorf("device index %d: it counts GPUs, and %s runs the programs", c.Index, name)
+	case c.listed() && !cuda:
+		return n, fmt.Errorf("devices must be all or a number where %s runs the programs, got %q: a list counts GPUs", name,
+			c.Devices)
+	case n > shown:
+		return n, fmt.Errorf("devices must be at most the %d of %s, got %q", shown, name, c.Devices)
+	}
+	return n, nil
 }
 
 // threadsOfXLA is the environment's name for how many threads XLA for CPU shall have.
@@ -174,21 +170,53 @@ func threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// count returns how many of a backend's devices are used.
-func (c Config) count(name string, shown int) (int, error) {
-	list, n, err := c.devices()
-	if n == 0 {
-		n = shown
+// programDir is the folder of compiled programs; empty if they are not kept.
+func (c Config) programDir() string {
+	switch c.ProgramCache {
+	case "off":
+		return ""
+	case "":
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		return filepath.Join(dir, "anisoflight", "programs")
 	}
-	cuda := name == "xla:"+string(CUDA)
-	switch {
-	case c.Index > 0 && !cuda:
-		err = fmt.Errorf("device index %d: it counts GPUs, and %s runs the programs", c.Index, name)
-	case list != nil && !cuda:
-		err = fmt.Errorf("devices must be all or a number where %s runs the programs, got %q: a list counts GPUs", name,
-			c.Devices)
-	case n > shown:
-		err = fmt.Errorf("devices must be at most the %d of %s, got %q", shown, name, c.Devices)
+	return absolute(c.ProgramCache)
+}
+
+// programCacheBytes bounds the cache of compiled programs on disk.
+const programCacheBytes = 1 << 30
+
+// programCache opens the cache for a plugin's programs; nil if they are not kept. A compiled program depends, besides
+// its text and options, on the compiler and its flags, the processor, whose instructions it uses, and the threads that
+// it divides loops among.
+func programCache(path string, b backends.Backend, cfg Config) *diskcache.Store {
+	dir := cfg.programDir()
+	info, err := os.Stat(path)
+	if dir == "" || err != nil {
+		return nil
 	}
-	return n, err
+	return diskcache.Open(dir, programCacheBytes,
+		fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()),
+		os.Getenv("XLA_FLAGS"),
+		fmt.Sprint(b.DeviceDescription(0)),
+		runtime.GOARCH, fmt.Sprint("threads ", max(threads(), cfg.asked)), processor())
+}
+
+// processor reports what instructions the processor has, as Linux describes it.
+func processor() string {
+	file, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(file), "\n\n")
+	var lines []string
+	for line := range strings.Lines(first) {
+		switch name, _, _ := strings.Cut(line, ":"); strings.TrimSpace(name) {
+		case "vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part":
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,43 +38,29 @@ const unfused = 1.25
 //   - Everything else is computed where it is read, and constants are.
 //   - A buffer lives until its last reader, through what is computed on the way there.
 func estimateMemory(outputs []*graph.Node) Memory {
-	l := newLiveness(outputs)
-	m := l.borders()
-	release := make([]int64, len(l.order)) // bytes, by the last reader
+	order := byTurn(reachable(outputs))
+	output := map[*graph.Node]bool{}
+	for _, node := range outputs {
+		output[node] = true
+	}
+	m := borders(order, output)
+	stored := storedNodes(order)
+	ending := map[*graph.Node]int64{} // bytes of buffers, by their last reader
+	for node, reader := range lastReaders(order, stored, output) {
+		if !output[node] {
+			ending[reader] += bytesOf(node)
+		}
+	}
 	var live int64
-	for i, node := range l.order {
-		if l.stored[i] && !l.output[node] {
+	for _, node := range order {
+		if stored[node] && !output[node] {
 			live += bytesOf(node)
-			release[l.last[i]] += bytesOf(node)
 		}
 		m.Temporary = max(m.Temporary, live)
-		live -= release[i]
+		live -= ending[node]
 	}
 	m.Temporary = int64(unfused * float64(m.Temporary))
 	return m
-}
-
-// liveness says which nodes have buffers, and until when.
-type liveness struct {
-	order  []*graph.Node
-	at     map[*graph.Node]int // places in order
-	output map[*graph.Node]bool
-	stored []bool
-	last   []int // of a stored node: the place of its last reader
-}
-
-func newLiveness(outputs []*graph.Node) *liveness {
-	l := &liveness{order: byTurn(reachable(outputs)), at: map[*graph.Node]int{}, output: map[*graph.Node]bool{}}
-	for i, node := range l.order {
-		l.at[node] = i
-	}
-	for _, node := range outputs {
-		l.output[node] = true
-	}
-	l.stored, l.last = make([]bool, len(l.order)), make([]int, len(l.order))
-	l.store()
-	l.follow()
-	return l
 }
 
 // byTurn sorts nodes by the length of the longest way to each.
@@ -88,11 +75,11 @@ func byTurn(order []*graph.Node) []*graph.Node {
 	return order
 }
 
-// borders counts what lies outside the temporaries. An output may take over the memory
-// of a donated parameter of its size.
-func (l *liveness) borders() (m Memory) {
+// borders counts what lies outside the temporaries. An output may take over the memory of a donated parameter of its
+// size.
+func borders(order []*graph.Node, output map[*graph.Node]bool) (m Memory) {
 	donated := map[int64]int{} // parameters, by size
-	for _, node := range l.order {
+	for _, node := range order {
 		if node.Type() == graph.NodeTypeParameter {
 			m.Arguments += bytesOf(node)
 			if strings.HasPrefix(node.GetParameterName(), shim.DonorPrefix) {
@@ -100,7 +87,7 @@ func (l *liveness) borders() (m Memory) {
 			}
 		}
 	}
-	for node := range l.output {
+	for node := range output {
 		size := bytesOf(node)
 		m.Outputs += size
 		if donated[size] > 0 {
@@ -111,57 +98,50 @@ func (l *liveness) borders() (m Memory) {
 	return m
 }
 
-// store chooses the nodes that have buffers.
-func (l *liveness) store() {
-	for i, node := range l.order {
+// storedNodes returns the nodes that have buffers.
+func storedNodes(order []*graph.Node) map[*graph.Node]bool {
+	stored := map[*graph.Node]bool{}
+	for _, node := range order {
 		switch node.Type() {
 		case graph.NodeTypeConvGeneral, graph.NodeTypeDot, graph.NodeTypeDotGeneral:
-			l.stored[i] = true
+			stored[node] = true
 			for _, in := range node.Inputs() {
-				l.storeOrigin(in)
+				// What has the values of another under its own shape has its buffer.
+				for in.Type() == graph.NodeTypeReshape || in.Type() == graph.NodeTypeIdentity {
+					in = in.Inputs()[0]
+				}
+				if in.Type() != graph.NodeTypeParameter && in.Type() != graph.NodeTypeConstant {
+					stored[in] = true
+				}
 			}
 		case graph.NodeTypeReduceSum, graph.NodeTypeReduceMax, graph.NodeTypeReduceMin, graph.NodeTypeSplitNode:
-			l.stored[i] = true
+			stored[node] = true
 		}
 	}
+	return stored
 }
 
-// storeOrigin gives a buffer to the node whose values another shows under its own
-// shape. Arguments have theirs already.
-func (l *liveness) storeOrigin(node *graph.Node) {
-	for node.Type() == graph.NodeTypeReshape || node.Type() == graph.NodeTypeIdentity {
-		node = node.Inputs()[0]
-	}
-	switch node.Type() {
-	case graph.NodeTypeParameter, graph.NodeTypeConstant:
-	default:
-		l.stored[l.at[node]] = true
-	}
-}
-
-// follow finds the last readers. What a node without a buffer reads is read where that
-// node is.
-func (l *liveness) follow() {
-	through := make([]map[int]bool, len(l.order)) // the stored nodes that a node reads, directly or not
-	for i, node := range l.order {
-		through[i] = map[int]bool{}
+// lastReaders finds the last reader of each stored node. What a node without a buffer reads is read where that node is.
+func lastReaders(order []*graph.Node, stored, output map[*graph.Node]bool) map[*graph.Node]*graph.Node {
+	last := map[*graph.Node]*graph.Node{}
+	reads := map[*graph.Node]map[*graph.Node]bool{} // the stored nodes that a node reads, directly or not
+	for _, node := range order {
+		reads[node] = map[*graph.Node]bool{}
 		for _, in := range node.Inputs() {
-			k := l.at[in]
-			if l.stored[k] {
-				through[i][k] = true
+			if stored[in] {
+				reads[node][in] = true
 				continue
 			}
-			for stored := range through[k] {
-				through[i][stored] = true
-			}
+			maps.Copy(reads[node], reads[in])
 		}
-		if l.stored[i] || l.output[node] {
-			l.last[i] = i
-			for stored := range through[i] {
-				l.last[stored] = i
+		if stored[node] || output[node] {
+			last[node] = node
+			for in := range reads[node] {
+				last[in] = node
 			}
 		}
 	}
+	return last
 }
 
 // bytesOf is the size of a node's value. Those of a node with several are read through

@@ -1,13 +1,16 @@
 package device
 
 import (
-	"path/filepath"
+	"errors"
+	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/backends/simplego"
+
+	"github.com/anisoflight/anisoflight/kernels/device/internal/shim"
 )
 
 // Device is one device of an open backend, with the compiled programs that all its devices share. It is safe for
@@ -30,16 +33,15 @@ type client struct {
 	backend     backends.Backend
 	programs    *cache
 	report      Report
-	fromDisk    func() int64
-	rewritten   func() int64
-	hostVisible bool // buffers can be viewed in place
-	pureGo      bool // the backend is gomlx's simplego
+	plugin      *shim.Plugin // nil: the backend is gomlx's simplego
+	before      [2]int64     // the plugin's counts when this client began
+	hostVisible bool         // buffers can be viewed in place
 
 	mu      sync.Mutex
 	closing bool           // guarded by mu
 	inside  sync.WaitGroup // calls that use the backend; added to under mu
 
-	work workbook
+	work map[string]Work // by kind; guarded by mu
 
 	// together is held by a run on several devices: two of them, begun in one order here and in the other there, would
 	// wait for each other for ever. On the host every other run shares it: XLA for CPU has a thread for each part of a
@@ -50,11 +52,126 @@ type client struct {
 	peak     atomic.Uint64 // FLOP/s as float64 bits; 0 before it is measured
 }
 
+// Open finds a backend and starts it. It never downloads anything. If [Config.Plugin] or ANISOFLIGHT_PLUGIN names a
+// file, that file is used or Open fails with a [*PluginError]. A search that finds nothing usable ends with the pure-Go
+// backend and one warning. Of several devices Open returns the first; see [Device.Peers].
+func Open(cfg Config) (*Device, error) {
+	h := thisHost()
+	cfg, err := cfg.resolved(h.env)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{client: &client{cfg: cfg, work: map[string]Work{}}}
+	d.report = Report{GPU: h.gpu, Plugins: shim.Available, Allocator: findAllocator(h)}
+	if err := d.start(h); err != nil {
+		return nil, err
+	}
+	for i := range d.backend.NumDevices() {
+		d.report.Devices = append(d.report.Devices, fmt.Sprint(d.backend.DeviceDescription(backends.DeviceNum(i))))
+	}
+	if d.report.Used, err = cfg.count(d.Name(), d.backend.NumDevices()); err == nil {
+		d.programs, err = newCache(cfg.Programs, d.enter, d.leave)
+	}
+	if err != nil {
+		d.backend.Finalize()
+		return nil, err
+	}
+	d.devices = []*Device{d}
+	for k := 1; k < d.report.Used; k++ {
+		d.devices = append(d.devices, &Device{client: d.client, ordinal: backends.DeviceNum(k)})
+	}
+	return d, nil
+}
+
+// start opens the first backend that works.
+func (d *Device) start(h host) error {
+	if d.cfg.Plugin == "go" {
+		return d.startGo()
+	}
+	found, named := search(d.cfg, h)
+	d.report.Candidates = found
+	reason := "no plugin found; run `make build`, or see `anisoflight doctor`"
+	var refused []*Candidate
+	for i := range found {
+		c := &found[i]
+		if c.Reason != "" { // of no use on this machine
+			continue
+		}
+		wrong := d.startXLA(*c)
+		if wrong == nil {
+			c.Used = true
+			for _, better := range refused {
+				d.cfg.Logger.Warn("plugin not used", "path", better.Path, "reason", better.Reason)
+			}
+			return nil
+		}
+		if named {
+			return wrong
+		}
+		c.Reason = wrong.reason()
+		reason = c.Path + ": " + c.Reason
+		refused = append(refused, c)
+	}
+	if d.cfg.Plugin == string(CUDA) {
+		return &PluginError{Path: "cuda", Source: d.cfg.source, Reason: noCUDA(found)}
+	}
+	d.cfg.Logger.Warn("using the pure-Go backend, about 20 times slower than XLA", "reason", reason)
+	return d.startGo()
+}
+
+func (d *Device) startXLA(c Candidate) *PluginError {
+	err := verify(c.Path)
+	if err == nil {
+		d.backend, d.plugin, err = openXLA(c.Path, c.Kind, d.cfg)
+	}
+	if err != nil {
+		var refused *PluginError
+		if !errors.As(err, &refused) {
+			refused = &PluginError{Path: c.Path, Reason: err.Error()}
+		}
+		refused.Source = c.Source
+		return refused
+	}
+	d.hostVisible = c.Kind == CPU
+	d.before = [2]int64{d.plugin.FromDisk(), d.plugin.Rewritten()}
+	d.report.Name = "xla:" + string(c.Kind)
+	d.report.Plugin, d.report.APIVersion = c.Path, fmt.Sprintf("%d.%d", d.plugin.Major, d.plugin.Minor)
+	d.report.ProgramCache = d.cfg.programDir()
+	if c.Kind == CUDA {
+		d.report.Memory = &MemoryShare{Fraction: d.cfg.MemoryFraction, Preallocate: d.cfg.Preallocate}
+	}
+	return nil
+}
+
+func (d *Device) startGo() error {
+	// Its default mode of parallel operations deadlocks on two cores.
+	b, err := simplego.New("ops_sequential")
+	if err != nil {
+		return fmt.Errorf("pure-Go backend: %w", err)
+	}
+	d.backend, d.hostVisible = b, true
+	d.report.Name = "go"
+	return nil
+}
+
+func noCUDA(found []Candidate) string {
+	for _, c := range found {
+		if c.Kind == CUDA && c.Reason != "" {
+			return fmt.Sprintf("no CUDA plugin can be used; %s: %s", c.Path, c.Reason)
+		}
+	}
+	return "no CUDA plugin found; install one with `.venv/bin/pip install jax-cuda13-pjrt`, or choose \"cpu\""
+}
+
 // Name says what runs the programs: "xla:cpu", "xla:cuda" or "go".
 func (d *Device) Name() string { return d.report.Name }
 
 // Report reports what was found when the device was opened, and why the rest was not used.
-func (d *Device) Report() Report { return d.report.clone() }
+func (d *Device) Report() Report {
+	r := d.report
+	r.Devices, r.Candidates = slices.Clone(r.Devices), slices.Clone(r.Candidates)
+	return r
+}
 
 // Peers returns the devices in use, in order; each is one of its own peers.
 func (d *Device) Peers() []*Device { return slices.Clone(d.devices) }
@@ -65,7 +182,9 @@ func (d *Device) Ordinal() int { return int(d.ordinal) }
 // Stats returns the counters of the programs of all devices, and of this one's buffers.
 func (d *Device) Stats() Stats {
 	s := d.programs.snapshot()
-	s.FromDisk, s.Rewritten = d.fromDisk(), d.rewritten()
+	if d.plugin != nil {
+		s.FromDisk, s.Rewritten = d.plugin.FromDisk()-d.before[0], d.plugin.Rewritten()-d.before[1]
+	}
 	s.BufferBytes = d.held.Load()
 	s.BytesUp, s.BytesDown = d.up.Load(), d.down.Load()
 	return s
@@ -103,12 +222,6 @@ func (d *Device) enter() error {
 }
 
 func (d *Device) leave() { d.inside.Done() }
-
-// Work returns what each kind of program has done; a kind is the first word of a
-// program's key.
-func (d *Device) Work() map[string]Work {
-	return d.work.snapshot()
-}
 
 // Kind is what a plugin computes on.
 type Kind string
@@ -152,28 +265,4 @@ type Candidate struct {
 	Used   bool   `json:"used"`
 	// why it was not used; empty if it was, and if a better one was used before its turn
 	Reason string `json:"reason,omitempty"`
-}
-
-func (r Report) clone() Report {
-	r.Devices = slices.Clone(r.Devices)
-	r.Candidates = slices.Clone(r.Candidates)
-	return r
-}
-
-// kindOf guesses from a plugin's file name and its folder, which is what its
-// client options depend on.
-func kindOf(path string) Kind {
-	name := strings.ToLower(filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
-	if strings.Contains(name, "cuda") || strings.Contains(name, "nvidia") || strings.Contains(name, "gpu") {
-		return CUDA
-	}
-	return CPU
-}
-
-// opened is a client of a plugin.
-type opened struct {
-	backend   backends.Backend
-	version   string       // of the plugin's PJRT API
-	rewritten func() int64 // places in programs that have another form than the graph library wrote
-	fromDisk  func() int64 // programs that this process has read from disk instead of compiling them
 }

@@ -15,12 +15,10 @@
 //
 // # Backend
 //
-// XLA through a PJRT plugin, a shared library that is looked for in this order:
-// [Config.Plugin], the environment (ANISOFLIGHT_PLUGIN, then the directories of
-// PJRT_PLUGIN_LIBRARY_PATH), the environment whose bin holds this program, the
-// project's .venv, the active Python's site-packages. A CUDA plugin goes before a CPU plugin when the machine has an
-// NVIDIA GPU. Without any plugin, or in a build without cgo, programs run on
-// the pure-Go backend, about 20 times slower, and one warning says so. Nothing is
+// XLA through a PJRT plugin, a shared library that is looked for in this order: [Config.Plugin], ANISOFLIGHT_PLUGIN,
+// the Python environment whose bin holds this program, the project's .venv, the active environment (VIRTUAL_ENV,
+// CONDA_PREFIX). A CUDA plugin goes before a CPU plugin when the machine has an NVIDIA GPU. Without any plugin, or in a
+// build without cgo, programs run on the pure-Go backend, about 20 times slower, and one warning says so. Nothing is
 // ever downloaded. [Device.Report] tells what was found and why the rest was not used.
 //
 // # Several devices
@@ -30,9 +28,8 @@
 //
 // # Invariants
 //
-//   - No input crashes the process: plugin files are verified before they are
-//     loaded, unknown ones are tried in a child process first, and panics of
-//     graph building, compiling and running become errors here, once.
+//   - Plugin files are verified before they are loaded. Panics of graph building, compiling and running become errors
+//     here, once.
 //   - A buffer is live, donated or released; only a live one reaches the backend.
 //     Any other use is [ErrDonated] or [ErrReleased].
 //   - One compilation per key at a time, whoever asks; an executable in use is
@@ -53,7 +50,6 @@
 //
 // # Where to begin
 //
-// start.go (Open), then search.go and verify.go for the way to a
-// plugin, program.go, run.go and buffer.go for the way of a tensor, cost.go for what a program
-// takes before it is compiled.
+// device.go (Open), then plugin.go for the way to a plugin, program.go, run.go and buffer.go for the way of a tensor,
+// cost.go for what a program takes before it is compiled.
 package device

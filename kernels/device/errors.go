@@ -25,14 +25,15 @@ type PluginError struct {
 }
 
 func (e *PluginError) Error() string {
-	s := fmt.Sprintf("plugin %s: %s", e.Path, e.Reason)
-	if e.Source != "" {
-		s = fmt.Sprintf("plugin %s (from %s): %s", e.Path, e.Source, e.Reason)
+	return fmt.Sprintf("plugin %s (from %s): %s", e.Path, e.Source, e.reason())
+}
+
+// reason returns what is wrong, with its cause.
+func (e *PluginError) reason() string {
+	if e.Err == nil {
+		return e.Reason
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
+	return e.Reason + ": " + e.Err.Error()
 }
 
 func (e *PluginError) Unwrap() error { return e.Err }

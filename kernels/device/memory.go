@@ -106,8 +106,8 @@ func field(path, name string) (int64, bool) {
 func (d *Device) gpuMemory() (bytes int64, ok bool) {
 	d.gpuOnce.Do(func() {
 		index := int(d.ordinal)
-		if gpus := d.cfg.gpus(); gpus != nil {
-			index = int(gpus[d.ordinal])
+		if d.cfg.gpus != nil {
+			index = int(d.cfg.gpus[d.ordinal])
 		}
 		d.gpuBytes = nvidiaMemory(visibleGPU(os.Getenv("CUDA_VISIBLE_DEVICES"), index))
 	})

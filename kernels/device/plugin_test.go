@@ -74,10 +74,8 @@ func copyHead(t *testing.T, from, to string, n, size int64) string {
 	return to
 }
 
-// Every one of these files would kill the process, or worse not, if it were
-// simply loaded.
+// Many of these files would kill the process, or worse not, if they were simply loaded.
 func TestBadPluginIsAnError(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir, xla := t.TempDir(), xlaPath(t)
 	info, err := os.Stat(xla)
 	if err != nil {
@@ -101,19 +99,11 @@ func TestBadPluginIsAnError(t *testing.T) {
 		"a null table": {library(t, at("null.so"), "void *GetPjrtApi(void) { return 0; }"), "null pointer"},
 		"an old table": {library(t, at("old.so"),
 			"static long api[8] = {64}; void *GetPjrtApi(void) { return api; }"), "older"},
-		"a table of null functions": {library(t, at("zerotable.so"),
-			"static long api[200] = {1600}; void *GetPjrtApi(void) { return api; }"), "kills the process"},
-		"a crash at loading": {library(t, at("crash.so"),
-			"__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 1; } "+
-				"void *GetPjrtApi(void) { return 0; }"), "kills the process"},
-		"an abort with a message": {library(t, at("abort.so"),
-			"#include <stdio.h>\n#include <stdlib.h>\nvoid *GetPjrtApi(void) { fputs(\"Fatal: wrong driver\\n\", stderr); "+
-				"abort(); }"), "wrong driver"},
 		"a missing dependency": {library(t, at("undefined.so"),
 			"extern int nowhere; int *p = &nowhere; void *GetPjrtApi(void) { return p; }"), "dynamic loader refuses"},
-		"the pinned wheel, cut short": {
-			copyHead(t, xla, at("fastatomstruct_xla_cpu/libpjrt_cpu.so"), 8<<20, 8<<20),
-			"cut short",
+		"another file in the place of the pinned one": {
+			library(t, at("fastatomstruct_xla_cpu/libpjrt_cpu.so"), "void *GetPjrtApi(void) { return 0; }"),
+			"pip install",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,66 +119,15 @@ func TestBadPluginIsAnError(t *testing.T) {
 	}
 }
 
-// A damaged copy of the pinned plugin is whole as an ELF file, so only its
-// checksum tells.
-func TestDamagedPinnedPluginIsAnError(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	path := filepath.Join(t.TempDir(), "fastatomstruct_xla_cpu", "libpjrt_cpu.so")
-	library(t, path, "void *GetPjrtApi(void) { return 0; }")
-	if _, err := device.Open(device.Config{Plugin: path}); err == nil || !strings.Contains(err.Error(), "pip install") {
-		t.Errorf("wrong size: error %v, want the command that reinstalls the wheel", err)
-	}
-	if err := os.Truncate(path, 273768800); err != nil { // the right size, sparse
-		t.Fatal(err)
-	}
-	if _, err := device.Open(device.Config{Plugin: path}); err == nil || !strings.Contains(err.Error(), "checksum") {
-		t.Errorf("wrong bytes: error %v, want one about the checksum", err)
-	}
-}
-
-// A plugin that is not pinned is tried in a child process and then works here.
-func TestUnpinnedPluginWorks(t *testing.T) {
-	cache := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", cache)
-	path := filepath.Join(t.TempDir(), "pjrt_c_api_cpu_plugin.so")
-	if err := os.Symlink(xlaPath(t), path); err != nil {
-		t.Fatal(err)
-	}
-	dev := open(t, device.Config{Plugin: path})
-	if dev.Name() != "xla:cpu" {
-		t.Errorf("opened %s, want xla:cpu", dev.Name())
-	}
-	if dev.Report().Plugin != path {
-		t.Errorf("plugin is %s, want %s", dev.Report().Plugin, path)
-	}
-	remembered, err := filepath.Glob(filepath.Join(cache, "anisoflight", "plugins", "*"))
-	if err != nil || len(remembered) != 1 {
-		t.Errorf("%d verdicts remembered (%v), want 1", len(remembered), err)
-	}
-}
-
-// XLA aborts the process on a flag that it does not know.
-func TestUnknownXLAFlagIsAnError(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	path := xlaPath(t)
-	t.Setenv("XLA_FLAGS", "--xla_no_such_flag=1")
-	_, err := device.Open(device.Config{Plugin: path})
-	if err == nil || !strings.Contains(err.Error(), "xla_no_such_flag") {
-		t.Errorf("error %v, want one that names the flag", err)
-	}
-}
-
 // What the search finds but cannot use is passed over; the report says why and
 // one warning tells of the slow fallback.
 func TestFallback(t *testing.T) {
 	project := t.TempDir()
 	bad := write(t, filepath.Join(project, ".venv/lib/python3.11/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"),
 		"nothing")
-	t.Setenv("PATH", "")
 	t.Setenv("VIRTUAL_ENV", "")
 	t.Setenv("CONDA_PREFIX", "")
 	t.Setenv("ANISOFLIGHT_PLUGIN", "")
-	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "")
 	var log strings.Builder
 	dev := open(t, device.Config{ProjectDir: project, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if dev.Name() != "go" {

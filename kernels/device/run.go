@@ -9,24 +9,31 @@ import (
 	"github.com/gomlx/gomlx/backends"
 )
 
-// Run executes the program and returns its outputs, new buffers that the caller
-// releases. It blocks the goroutine until the device is done; ctx is looked at
-// while the program is being compiled and before it starts, not while it runs.
+// Run executes the program and returns its outputs, new buffers that the caller releases. It blocks the goroutine until
+// the device is done. ctx is looked at while the program is being compiled and before it starts, not while it runs.
 //
-// Arguments that do not fit give an [*ArgumentError] (which wraps [ErrDonated] or
-// [ErrReleased] for dead buffers) and leave every buffer as it was. A failure of
-// the run itself is a [*ProgramError]; donated buffers are lost.
+// A program made with [Together] takes one argument of device 0, 1, …, and gives one output of each. Such runs go one
+// after the other, so that no two can wait for each other.
+//
+// Arguments that do not fit give an [*ArgumentError] (which wraps [ErrDonated] or [ErrReleased] for dead buffers) and
+// leave every buffer as it was. A failure of the run itself is a [*ProgramError]; donated buffers are lost.
 func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
-	if err := p.dev.enter(); err != nil {
+	d := p.dev
+	if err := d.enter(); err != nil {
 		return nil, err
 	}
-	defer p.dev.leave()
+	defer d.leave()
 	exe, err := p.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer exe.release()
-	if err := fit(p.key, p.dev, exe.inputs, args); err != nil {
+	if p.share > 0 {
+		err = p.fitTogether(exe, args)
+	} else {
+		err = fit(p.key, d, exe.inputs, args)
+	}
+	if err != nil {
 		return nil, err
 	}
 	unlock, err := lock(p.key, args)
@@ -34,13 +41,16 @@ func (p *Program) Run(ctx context.Context, args ...Arg) ([]*Buffer, error) {
 		return nil, err
 	}
 	defer unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-
-	if d := p.dev; d.hostVisible && len(d.devices) > 1 {
+	switch {
+	case p.share > 0:
+		d.together.Lock()
+		defer d.together.Unlock()
+	case d.hostVisible && len(d.devices) > 1:
 		d.together.RLock()
 		defer d.together.RUnlock()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	out, err := p.launch(exe, args)
 	if err != nil {
@@ -59,7 +69,7 @@ func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error)
 	began := time.Now()
 	out, err := execute(p.key, exe.exec, in, donate, p.dev.ordinal)
 	if err == nil {
-		p.dev.work.add(p.key, p.flops, time.Since(began))
+		p.dev.count(p.key, p.flops, time.Since(began))
 	}
 	for i, a := range args {
 		if !a.donate {
@@ -69,7 +79,7 @@ func (p *Program) launch(exe *executable, args []Arg) ([]backends.Buffer, error)
 		a.buf.dev.held.Add(-int64(a.buf.shape.Memory()))
 		// XLA leaves the husks of a failed run's donations to us. The pure-Go
 		// backend may have handed the memory on: that is the collector's.
-		if err != nil && !p.dev.pureGo {
+		if err != nil && p.dev.plugin != nil {
 			p.dev.free(in[i])
 		}
 	}
@@ -114,44 +124,9 @@ func execute(key string, exec backends.Executable, in []backends.Buffer, donate 
 }
 
 // Together makes a program that runs on the first n devices of its device's backend at once, where it may compute with
-// values of the others: see graph.Graph.Distributed. It has one parameter and one output.
+// values of the others: see graph.Graph.Distributed. It has one parameter and one output. More outputs than one go-xla
+// would read past the end of the first device's list (TestOutputsOfSeveralDevices).
 func Together(n int) ProgramOption { return func(p *Program) { p.share = n } }
-
-// RunTogether is [Program.Run] of a program made with [Together]: args are those of device 0, 1, …, and so are the
-// outputs. Such runs go one after the other, so that no two can wait for each other.
-//
-// One output is what go-xla can return of several devices: it reads all of them past the end of the first device's
-// list, behind which the lists of the others lie only as long as each has one entry (TestOutputsOfSeveralDevices).
-func (p *Program) RunTogether(ctx context.Context, args ...Arg) ([]*Buffer, error) {
-	d := p.dev
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	exe, err := p.acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer exe.release()
-	if err := p.fitTogether(exe, args); err != nil {
-		return nil, err
-	}
-	unlock, err := lock(p.key, args)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	d.together.Lock()
-	defer d.together.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	out, err := p.launch(exe, args)
-	if err != nil {
-		return nil, err
-	}
-	return p.adopt(out)
-}
 
 // fitTogether compares the arguments, one of each device, with the program's parameter.
 func (p *Program) fitTogether(exe *executable, args []Arg) error {

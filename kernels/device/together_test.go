@@ -30,7 +30,7 @@ func TestOutputsOfSeveralDevices(t *testing.T) {
 	for k := range args {
 		args[k] = device.Use(upload(t, devices[k], []float32{float32(k), 10, 100}, 3))
 	}
-	out, err := make3("twice on three", 1).RunTogether(t.Context(), args...)
+	out, err := make3("twice on three", 1).Run(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +40,11 @@ func TestOutputsOfSeveralDevices(t *testing.T) {
 		}
 		b.Release()
 	}
-	_, err = make3("twice and thrice on three", 2).RunTogether(t.Context(), args...)
+	_, err = make3("twice and thrice on three", 2).Run(t.Context(), args...)
 	if err == nil || !strings.Contains(err.Error(), "one output") {
 		t.Errorf("two outputs: %v", err)
 	}
-	if _, err = make3("twice on three", 1).RunTogether(t.Context(), args[:2]...); err == nil {
+	if _, err = make3("twice on three", 1).Run(t.Context(), args[:2]...); err == nil {
 		t.Error("two arguments for three devices are taken")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -21,30 +20,23 @@ type Work struct {
 	Seconds float64 // that the runs took; runs side by side count each
 }
 
-type workbook struct {
-	mu    sync.Mutex
-	kinds map[string]Work
+// Work returns what each kind of program has done; a kind is the first word of a program's key.
+func (d *Device) Work() map[string]Work {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.work)
 }
 
-// add counts a run of the program of that key.
-func (b *workbook) add(key string, flops int64, took time.Duration) {
+// count notes a run of the program of that key.
+func (d *Device) count(key string, flops int64, took time.Duration) {
 	kind, _, _ := strings.Cut(key, " ")
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.kinds == nil {
-		b.kinds = map[string]Work{}
-	}
-	w := b.kinds[kind]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := d.work[kind]
 	w.Runs++
 	w.FLOPs += flops
 	w.Seconds += took.Seconds()
-	b.kinds[kind] = w
-}
-
-func (b *workbook) snapshot() map[string]Work {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.kinds)
+	d.work[kind] = w
 }
 
 // The products that MatmulPeak times: their size is doubled until one takes long

@@ -38,7 +38,7 @@ func Sum(ctx context.Context, x []*device.Buffer) ([]*device.Buffer, error) {
 	for k, b := range x {
 		args[k] = device.Donate(b)
 	}
-	return p.RunTogether(ctx, args...)
+	return p.Run(ctx, args...)
 }
 
 // Across adds up buffers of several devices of several processes, by way of the host.

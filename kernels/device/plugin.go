@@ -1,0 +1,239 @@
+package device
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Where wheels put their plugins inside site-packages, better ones first.
+var wheels = []string{
+	"jax_plugins/xla_cuda13/xla_cuda_plugin.so",
+	"jax_plugins/xla_cuda12/xla_cuda_plugin.so",
+	pinnedFile,
+	"*/libpjrt_cpu*.so",
+	"*/pjrt_c_api_cpu_plugin*.so",
+}
+
+// The plugin of the wheel that `make build` installs: XLA for CPU, PJRT API 0.106, Linux on amd64.
+const (
+	pinnedWheel = "fastatomstruct-xla-cpu==2026.6.23"
+	pinnedFile  = "fastatomstruct_xla_cpu/libpjrt_cpu.so"
+	pinnedSize  = 273768800
+)
+
+// search lists the plugins to try, best first. Those that are of no use on this machine have their reason already.
+// named is true if the user chose one file: then no other may take its place.
+func search(cfg Config, h host) (found []Candidate, named bool) {
+	want := cfg.Plugin
+	if want != "" && want != string(CPU) && want != string(CUDA) {
+		return []Candidate{{Path: absolute(want), Source: cfg.source, Kind: kindOf(want)}}, true
+	}
+	environment := func(dir, source string) {
+		if dir == "" {
+			return
+		}
+		for _, wheel := range wheels {
+			files, _ := filepath.Glob(filepath.Join(literal(dir), "lib", "python3*", "site-packages", wheel))
+			for _, path := range files {
+				path = absolute(path)
+				if !slices.ContainsFunc(found, func(c Candidate) bool { return c.Path == path }) {
+					found = append(found, Candidate{Path: path, Source: source, Kind: kindOf(path)})
+				}
+			}
+		}
+	}
+	projects := []string{cfg.ProjectDir}
+	if cfg.ProjectDir == "" {
+		projects = parents(h.workDir)
+		if h.executable != "" {
+			home := filepath.Dir(filepath.Dir(h.executable))
+			environment(home, "installed beside this program")
+			projects = append([]string{home}, projects...)
+		}
+	}
+	for _, dir := range projects {
+		environment(filepath.Join(dir, ".venv"), "project .venv")
+	}
+	environment(h.env("VIRTUAL_ENV"), "VIRTUAL_ENV")
+	environment(h.env("CONDA_PREFIX"), "CONDA_PREFIX")
+	for i := range found {
+		c := &found[i]
+		switch {
+		case want != "" && c.Kind != Kind(want):
+			c.Reason = "not asked for: the backend is set to " + want
+		case c.Kind == CUDA && !h.gpu:
+			c.Reason = "this machine shows no NVIDIA GPU (no /dev/nvidia0)"
+		}
+	}
+	// A GPU goes before everything else; otherwise the order of the search stands.
+	slices.SortStableFunc(found, func(a, b Candidate) int { return rank(a) - rank(b) })
+	return found, false
+}
+
+func rank(c Candidate) int {
+	if c.Kind == CUDA && c.Reason == "" {
+		return 0
+	}
+	return 1
+}
+
+// absolute returns the path itself if the working directory is unknown.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// parents lists a folder and those above it.
+func parents(dir string) (out []string) {
+	for ; dir != ""; dir = filepath.Dir(dir) {
+		out = append(out, dir)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return out
+}
+
+// literal escapes a path for use in a glob pattern.
+func literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// kindOf guesses from a plugin's file name and its folder, which is what its client options depend on.
+func kindOf(path string) Kind {
+	name := strings.ToLower(filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
+	for _, word := range []string{"cuda", "nvidia", "gpu"} {
+		if strings.Contains(name, word) {
+			return CUDA
+		}
+	}
+	return CPU
+}
+
+// host is what the search needs to know of the machine and the process. Tests make their own.
+type host struct {
+	env        func(string) string
+	executable string // path of the running binary, symlinks resolved; may be empty
+	workDir    string
+	gpu        bool
+}
+
+func thisHost() host {
+	h := host{env: os.Getenv, gpu: nvidiaGPU("/")}
+	if exe, err := os.Executable(); err == nil {
+		if resolved, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = resolved
+		}
+		h.executable = exe
+	}
+	h.workDir, _ = os.Getwd()
+	return h
+}
+
+// nvidiaGPU looks for a GPU's device file, or for the driver's list of GPUs if the device files are made on first use.
+func nvidiaGPU(root string) bool {
+	for _, pattern := range []string{"dev/nvidia[0-9]*", "proc/driver/nvidia/gpus/*"} {
+		if found, _ := filepath.Glob(filepath.Join(root, pattern)); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// verify returns an error unless a file is a whole shared library for this machine that exports GetPjrtApi, and has the
+// size of the pinned wheel's if it has its name. A library that passes may still end the process that loads it.
+func verify(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &PluginError{Path: path, Reason: "there is no such file"}
+	case err != nil:
+		return &PluginError{Path: path, Reason: "it cannot be read", Err: err}
+	case !info.Mode().IsRegular():
+		return &PluginError{Path: path, Reason: "it is not a regular file; give the shared library itself"}
+	}
+	if err := wholeELF(path, uint64(info.Size())); err != nil {
+		return &PluginError{Path: path, Reason: "it is not a usable shared library", Err: err}
+	}
+	if strings.HasSuffix(path, "/"+pinnedFile) && info.Size() != pinnedSize {
+		return &PluginError{Path: path, Reason: fmt.Sprintf("it has %d bytes, the pinned wheel's has %d; reinstall it with "+
+			"`pip install --force-reinstall %s`", info.Size(), pinnedSize, pinnedWheel)}
+	}
+	return nil
+}
+
+// wholeELF checks what the dynamic loader takes on trust. The loader maps segments without looking at the file's
+// length, and reading a page behind the end kills the process.
+func wholeELF(path string, size uint64) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // debug/elf promises no defence against hostile files
+			err = fmt.Errorf("damaged ELF headers: %v", r)
+		}
+	}()
+	f, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("not an ELF library, or cut short: %w", err)
+	}
+	defer f.Close()
+	if f.Type != elf.ET_DYN {
+		return fmt.Errorf("ELF file is %v, not a shared library", f.Type)
+	}
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	if m, ok := machines[runtime.GOARCH]; ok && f.Machine != m {
+		return fmt.Errorf("built for %v, this process is %s", f.Machine, runtime.GOARCH)
+	}
+	for _, p := range f.Progs {
+		if p.Filesz > 0 && (p.Off > size || p.Filesz > size-p.Off) {
+			return fmt.Errorf("cut short: a segment ends at byte %d of %d", p.Off+p.Filesz, size)
+		}
+	}
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL && (s.Offset > size || s.FileSize > size-s.Offset) {
+			return fmt.Errorf("cut short: section %s ends at byte %d of %d", s.Name, s.Offset+s.FileSize, size)
+		}
+	}
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return fmt.Errorf("no table of exported symbols: %w", err)
+	}
+	if !slices.ContainsFunc(symbols, func(s elf.Symbol) bool {
+		return s.Name == "GetPjrtApi" && s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC
+	}) {
+		return errors.New("it does not export GetPjrtApi, so it is no PJRT plugin")
+	}
+	return nil
+}
+
+// cudaDataDirs are the folders beside a wheel's plugin, from site-packages, that hold CUDA's device library
+// (nvvm/libdevice) and assembler for XLA's compiler.
+var cudaDataDirs = []string{"nvidia/cu13", "nvidia/cuda_nvcc", "nvidia/cu12"}
+
+// pointXLAToCUDA tells XLA where the CUDA wheels beside the plugin, in site-packages/jax_plugins/xla_cudaNN/, have put
+// what its compiler needs. XLA itself searches /usr/local/cuda and the working directory. The user's own flag stands.
+// XLA reads XLA_FLAGS once, when the first client starts.
+func pointXLAToCUDA(plugin string) {
+	const flag = "--xla_gpu_cuda_data_dir="
+	given := os.Getenv("XLA_FLAGS")
+	if strings.Contains(given, flag) {
+		return
+	}
+	site := filepath.Dir(filepath.Dir(filepath.Dir(plugin)))
+	for _, dir := range cudaDataDirs {
+		dir = filepath.Join(site, dir)
+		if strings.ContainsAny(dir, " \t\n") { // XLA_FLAGS has no quoting to rely on
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(dir, "nvvm", "libdevice")); err == nil && info.IsDir() {
+			_ = os.Setenv("XLA_FLAGS", strings.TrimSpace(given+" "+flag+dir))
+			return
+		}
+	}
+}
