@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 )
 
 // One Gaussian N(0, ¼ I) in two pixels, whose denoiser is D(x) = ¼/(¼+g) x: one
@@ -18,7 +18,7 @@ func Example() {
 		panic(err)
 	}
 	defer dev.Close()
-	gauss, err := mixture.New(mixture.Settings{
+	gauss, err := mixturetest.New(mixturetest.Settings{
 		Height: 1, Width: 2, Channels: 1,
 		Weights: []float64{1}, Means: [][]float64{{0, 0}}, Covs: [][]float64{{0.25, 0, 0, 0.25}},
 	}, nil)

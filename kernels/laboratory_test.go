@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -43,7 +43,7 @@ func newLaboratory(t *testing.T, seed uint64, samples int, stretch, shift float6
 	if err != nil {
 		t.Fatal(err)
 	}
-	mix, err := mixture.New(mixture.Settings{
+	mix, err := mixturetest.New(mixturetest.Settings{
 		Height: 2, Width: 2, Channels: 1,
 		Weights: []float64{0.6, 0.4},
 		Means:   [][]float64{{0.8, 0.2, -0.5, 0.6}, {-0.7, 0.4, 0.9, -0.3}},

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/fixtures"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -31,7 +31,7 @@ func loadMixture(t *testing.T) *mixtureCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mix, err := mixture.New(mixture.Settings{
+	mix, err := mixturetest.New(mixturetest.Settings{
 		Height: 4, Width: 4, Channels: 1,
 		Weights: c.F64("pi"), Means: rows(c.F64("mu"), 3), Covs: rows(c.F64("cov"), 3),
 	}, b)

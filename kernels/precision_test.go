@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/unet"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -291,7 +291,7 @@ func TestPrecisionNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	mix, err := mixture.New(mixture.Settings{
+	mix, err := mixturetest.New(mixturetest.Settings{
 		Height: 1, Width: 1, Channels: 1, Weights: []float64{1}, Means: [][]float64{{0}}, Covs: [][]float64{{1}},
 	}, nil)
 	if err != nil {

@@ -3,10 +3,10 @@ package train_test
 import (
 	"context"
 
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
@@ -45,7 +45,7 @@ func newLaboratory(dev *device.Device, samples int) (*laboratory, error) {
 	if err != nil {
 		return nil, err
 	}
-	mix, err := mixture.New(mixture.Settings{
+	mix, err := mixturetest.New(mixturetest.Settings{
 		Height: 2, Width: 2, Channels: 1,
 		Weights: []float64{0.6, 0.4},
 		Means:   [][]float64{{0.8, 0.2, -0.5, 0.6}, {-0.7, 0.4, 0.9, -0.3}},
@@ -70,7 +70,7 @@ func newLaboratory(dev *device.Device, samples int) (*laboratory, error) {
 }
 
 // draw makes the images: as the mixture has them, and 1.6 times as large and shifted.
-func (l *laboratory) draw(mix *mixture.Mixture) {
+func (l *laboratory) draw(mix *mixturetest.Mixture) {
 	var drawn uint64
 	next := func() uint64 { drawn++; return latent.Uint64(seed, streamImage, drawn) }
 	normal := func(dst []float64) {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -20,12 +20,12 @@ import (
 // start is far above.
 func TestDescentAgainstTheOracle(t *testing.T) {
 	const T, g0 = 400.0, 1e-6
-	set := mixture.Settings{
+	set := mixturetest.Settings{
 		Height: 1, Width: 2, Channels: 1, Weights: []float64{0.5, 0.3, 0.2},
 		Means: [][]float64{{0.5, 0.2}, {-0.5, 0.3}, {0.1, -0.6}},
 		Covs:  [][]float64{{0.02, 0.005, 0.005, 0.004}, {0.003, 0, 0, 0.02}, {0.008, -0.004, -0.004, 0.006}},
 	}
-	net, err := mixture.New(set, nil)
+	net, err := mixturetest.New(set, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

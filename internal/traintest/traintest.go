@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -53,7 +53,7 @@ func gaussianOn(tb testing.TB, b, noise *basis.Basis, variances []float64, n int
 			}
 		}
 	}
-	net, err := mixture.New(mixture.Settings{
+	net, err := mixturetest.New(mixturetest.Settings{
 		Height: b.H(), Width: b.W(), Channels: 1, Weights: []float64{1},
 		Means: [][]float64{make([]float64, d)}, Covs: [][]float64{cov},
 	}, noise)

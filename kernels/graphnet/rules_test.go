@@ -12,7 +12,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/kernels/internal/gradcheck"
+	"github.com/anisoflight/anisoflight/internal/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 

@@ -1,20 +1,14 @@
-// Package mixture is the laboratory's ground truth: a Gaussian mixture whose
-// flow is known in closed form, as a network without parameters.
+// Package mixture is the laboratory's ground truth: a Gaussian mixture whose flow is known in closed form.
 //
-// For p_0 = Σ_i π_i N(μ_i, Σ_i) the noisy density is p_t = Σ_i π_i N(μ_i, S_i),
-// S_i = Σ_i + M with M = Σ_j g_j P_j, and
+// For p_0 = Σ_i π_i N(μ_i, Σ_i) the noisy density is p_t = Σ_i π_i N(μ_i, S_i), S_i = Σ_i + M with M = Σ_j g_j P_j, and
 //
 //	flow(x) = M^{1/2} ∇ log p_t(x) = M^{1/2} Σ_i ρ_i(x) S_i^{-1}(μ_i − x),
 //	ρ_i(x) ∝ π_i |S_i|^{-1/2} exp( −½ (x−μ_i)ᵀ S_i^{-1} (x−μ_i) ).
 //
-// A [Mixture] is that with constants, a [Net] with parameters: what a model folder
-// holds, with classes, and of any image size where the covariances commute with the
-// noise.
+// The optimal network is at hand, so estimators can be compared with finite differences of the loss, and solvers with
+// the exact solution. A [Net] is what a model folder holds, with classes; its images may have any size if the
+// covariances commute with the noise.
 //
-// The optimal network is at hand, so estimators can be compared with finite
-// differences of the loss, and solvers with the exact solution.
-//
-// It imports kernels, kernels/nn, schedule/basis and gonum. A [Mixture] and a [Net] are immutable. Begin with
-// mixture.go, which explains how S_i^{-1} is differentiated; net.go and principal.go are the stored form, law.go makes
-// it.
+// It imports kernels, kernels/nn, schedule/basis and gonum. A [Net] is immutable. Begin with net.go and principal.go;
+// dense.go explains how S_i^{-1} is differentiated, law.go makes a mixture of images.
 package mixture

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/mixture"
 	"github.com/anisoflight/anisoflight/kernels/nn"
@@ -15,8 +16,8 @@ import (
 
 // built returns the settings as a net with parameters, and the settings as they are
 // after the rounding of these to float32.
-func built(t *testing.T, s mixture.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32,
-	mixture.Settings,
+func built(t *testing.T, s mixturetest.Settings, labelled bool, blocks [][]float64) (*mixture.Net, [][]float32,
+	mixturetest.Settings,
 ) {
 	t.Helper()
 	c := mixture.Config{ImgResolution: kernels.Resolution{Height: s.Height, Width: s.Width}, ImgChannels: s.Channels}
@@ -108,7 +109,7 @@ func TestNetIsTheMixture(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			constant, err := mixture.New(same, c.b)
+			constant, err := mixturetest.New(same, c.b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,12 +133,12 @@ func TestNetOfClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, g := []float64{0.3, -0.2, 0.5, 0.1}, []float64{0.7}
-	for label, part := range []mixture.Settings{
+	for label, part := range []mixturetest.Settings{
 		{Height: 2, Width: 2, Channels: 1, Weights: []float64{1}, Means: s.Means[:1], Covs: s.Covs[:1]},
 		{Height: 2, Width: 2, Channels: 1, Weights: []float64{1}, Means: s.Means[1:], Covs: s.Covs[1:]},
 		s,
 	} {
-		one, err := mixture.New(part, nil)
+		one, err := mixturetest.New(part, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ const maxDense = 64
 //	ln ρ_i = ln π_i − ½ Σ_a y_a²/(λ_a + g_a) + ln(λ_a + g_a) + const,
 //
 // which is exact in any precision and costs two products with U. Other covariances
-// need S^{-1}, as in [Mixture].
+// need S^{-1}, see [Solve].
 type principal struct {
 	net    *Net
 	spec   kernels.Spec
@@ -63,7 +63,7 @@ func (n *Net) On(values [][]float32, b *basis.Basis) (kernels.Network, error) {
 					"bases per class, need covariances made of the basis' own blocks", outside, axis, maxDense)
 			}
 			p.member = nil
-			if p.dense, err = projectors(b, c.ImgChannels); err != nil {
+			if p.dense, err = Projectors(b, c.ImgChannels); err != nil {
 				return nil, err
 			}
 		}
@@ -149,7 +149,7 @@ func (p *principal) Flow(s *nn.Scope, x, g, label *graph.Node) *graph.Node {
 	} else {
 		scaled := graph.Mul(axes, graph.InsertAxes(variances, 2))
 		cov := graph.DotGeneral(axes, []int{1}, []int{0}, scaled, []int{1}, []int{0}) // Uᵀ diag(λ) U, [n, d, d]
-		density, parts = solve(diff, g, cov, p.dense)
+		density, parts = Solve(diff, g, cov, p.dense)
 	}
 	density = graph.Add(density, p.prior(density, label))
 	resp := graph.Reshape(graph.Softmax(density, 1), batch, n, 1) // ρ_i

@@ -11,8 +11,8 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
+	"github.com/anisoflight/anisoflight/internal/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/internal/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 

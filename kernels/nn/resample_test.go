@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/internal/devicetest"
-	"github.com/anisoflight/anisoflight/kernels/internal/gradcheck"
+	"github.com/anisoflight/anisoflight/internal/gradcheck"
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
