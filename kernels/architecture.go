@@ -103,7 +103,7 @@ func (r *Resolution) UnmarshalJSON(b []byte) error {
 	}
 	var both []int
 	if err := json.Unmarshal(b, &both); err != nil || len(both) != 2 {
-		return errors.New("img_resolution is a number of pixels, or [height, width]")
+		return errors.New("must be a number of pixels, or [height, width]")
 	}
 	*r = Resolution{both[0], both[1]}
 	return nil

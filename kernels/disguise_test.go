@@ -1,9 +1,9 @@
 package kernels_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gomlx/gomlx/pkg/core/graph"
@@ -26,10 +26,10 @@ func uniformTable() []float64 {
 	return out
 }
 
-// parametrizations lists one of every kind.
-func parametrizations(t *testing.T) []*parametrization.Parametrization {
+// parametrizations lists one of every kind, by name.
+func parametrizations(t *testing.T) map[string]*parametrization.Parametrization {
 	t.Helper()
-	var out []*parametrization.Parametrization
+	out := map[string]*parametrization.Parametrization{}
 	for _, c := range []parametrization.Config{
 		{Kind: parametrization.EDM, SigmaData: 0.7},
 		{Kind: parametrization.VP},
@@ -47,7 +47,11 @@ func parametrizations(t *testing.T) []*parametrization.Parametrization {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, p)
+		name := c.Kind
+		if c.ToData {
+			name += " to data"
+		}
+		out[name] = p
 	}
 	return out
 }
@@ -57,7 +61,8 @@ func parametrizations(t *testing.T) []*parametrization.Parametrization {
 // pixels and in the rest.
 type disguise struct {
 	kernels.FlowNetwork
-	as *parametrization.Parametrization
+	as     *parametrization.Parametrization
+	toData bool
 }
 
 // Flow hides that of the mixture, which makes the disguise a RawNetwork alone.
@@ -104,7 +109,7 @@ func (n disguise) logSigma(c *graph.Node) *graph.Node {
 		return graph.MulScalar(graph.Log(graph.Expm1(beta)), 0.5)
 	case parametrization.Flow:
 		t := graph.MulScalar(c, 1.0/1000)
-		if n.as.Label(1) < 1 { // to data, from 0 to 1
+		if n.toData { // from 0 to 1
 			return graph.Log(graph.AddScalar(graph.Reciprocal(c), -1))
 		}
 		return graph.Neg(graph.Log(graph.AddScalar(graph.Reciprocal(t), -1)))
@@ -122,10 +127,10 @@ func TestEstimatorInEveryParametrization(t *testing.T) {
 	g, gdot := plain.levels(plain.theta)
 	want := plain.terms(t, kernels.Full, g, gdot)
 	explicit := plain.terms(t, kernels.Explicit, g, gdot)
-	for _, as := range parametrizations(t) {
-		t.Run(fmt.Sprintf("%s %g", as.Kind(), as.Label(1)), func(t *testing.T) {
+	for name, as := range parametrizations(t) {
+		t.Run(name, func(t *testing.T) {
 			l := *plain
-			net := disguise{plain.m.Network().(kernels.FlowNetwork), as}
+			net := disguise{plain.m.Network().(kernels.FlowNetwork), as, strings.HasSuffix(name, "to data")}
 			l.m, l.w = model64(t, net, plain.m.Basis(), nil)
 
 			_, a, b := l.terms(t, kernels.Backprop, g, gdot).Assemble(g, gdot, labC)
@@ -151,8 +156,8 @@ func TestEstimatorInEveryParametrization(t *testing.T) {
 // TestBackpropInEveryParametrization: as TestBackpropIsAutodiff, on a network of no law at all.
 func TestBackpropInEveryParametrization(t *testing.T) {
 	t.Parallel()
-	for _, as := range parametrizations(t) {
-		t.Run(fmt.Sprintf("%s %g", as.Kind(), as.Label(1)), func(t *testing.T) {
+	for name, as := range parametrizations(t) {
+		t.Run(name, func(t *testing.T) {
 			net := toy{ratios: 2, as: as}
 			m, w := model64(t, net, toyBasis(t, 3), net.values(1))
 			in := toyBatch(3, 4, 3)

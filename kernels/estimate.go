@@ -23,23 +23,9 @@ type EstimateInput struct {
 	Labels []int32   // [B], −1 for none; nil for all −1
 }
 
-// EstimateInput64 is EstimateInput with images in float64, for models of that
-// precision.
-type EstimateInput64 struct {
-	Mode           Mode
-	X0, Eps, Probe []float64
-	G, Omega       []float64
-	Labels         []int32
-}
-
 // Estimate computes the terms of the schedule's gradient, per sample and
 // subspace. Dropout is off.
 func (m *Model) Estimate(ctx context.Context, w *Weights, in EstimateInput) (*Terms, error) {
-	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
-}
-
-// Estimate64 is Estimate for images in float64.
-func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) (*Terms, error) {
 	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
 }
 

@@ -14,6 +14,19 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/subspace"
 )
 
+// EstimateInput64 is EstimateInput with images in float64, for models of that precision.
+type EstimateInput64 struct {
+	Mode           Mode
+	X0, Eps, Probe []float64
+	G, Omega       []float64
+	Labels         []int32
+}
+
+// Estimate64 is Estimate for images in float64.
+func (m *Model) Estimate64(ctx context.Context, w *Weights, in EstimateInput64) (*Terms, error) {
+	return estimate(ctx, m, w, in.Mode, in.X0, in.Eps, in.Probe, in.G, in.Omega, in.Labels)
+}
+
 // Noise returns the ε that a training step draws.
 func (m *Model) Noise(seed uint64, step int64, batch int) ([]float64, error) {
 	return m.drawn("noise", seed, step, batch, func(r *generator, shape shapes.Shape) *Node { return r.normal(shape) })

@@ -115,3 +115,8 @@ func estimate64(t *testing.T, m *kernels.Model, w *kernels.Weights, in kernels.E
 	}
 	return terms
 }
+
+// explicitWeight is the part of A that comes from the weight ω itself.
+func explicitWeight(terms *kernels.Terms, g, gdot []float64, c float64) []float64 {
+	return terms.Parts(omegas(g, gdot, c), g, gdot, c)[0].A
+}

@@ -216,7 +216,7 @@ func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
 		}
 	}
 	for name, wrong := range map[string]func(a, b []float64){
-		"without the weight's term": minus(full.ExplicitWeight(g, gdot, labC)),
+		"without the weight's term": minus(explicitWeight(full, g, gdot, labC)),
 		"without explicit x":        minus(full.ExplicitX),
 		"without implicit 1":        minus(full.Implicit1),
 		"without implicit 2":        minus(full.Implicit2),
@@ -225,7 +225,7 @@ func TestEstimatorAgainstFiniteDifferences(t *testing.T) {
 		"trace doubled":             scaled(full.Implicit1, func(int) float64 { return 2 }),
 		"transport by g^{+1/2}":     scaled(full.Implicit2, func(i int) float64 { return g[i] }),
 		"implicit 3 by g^{-1/2}":    scaled(full.Implicit3, func(i int) float64 { return math.Sqrt(g[i]) }),
-		"weight without 1/(c+g)": scaled(full.ExplicitWeight(g, gdot, labC), func(i int) float64 {
+		"weight without 1/(c+g)": scaled(explicitWeight(full, g, gdot, labC), func(i int) float64 {
 			return (1 / g[i]) / (1/g[i] + 1/(labC+g[i]))
 		}),
 		"subspaces exchanged": func(a, _ []float64) {

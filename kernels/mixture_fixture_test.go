@@ -67,7 +67,7 @@ func TestMixtureFixture(t *testing.T) {
 		in.Omega = omegas(c.g, c.gdot, weight)
 		in.Mode = kernels.Full
 		full := estimate64(t, c.m, c.w, in)
-		expect(t, name+" explicit W", full.ExplicitWeight(c.g, c.gdot, weight), c.F64(name+"_A_explicit_W"), 1e-9)
+		expect(t, name+" explicit W", explicitWeight(full, c.g, c.gdot, weight), c.F64(name+"_A_explicit_W"), 1e-9)
 		expect(t, name+" explicit x", full.ExplicitX, c.F64(name+"_A_explicit_x"), 1e-9)
 		expect(t, name+" implicit 1", full.Implicit1, c.F64(name+"_A_implicit_1"), 1e-9)
 		expect(t, name+" implicit 2", full.Implicit2, c.F64(name+"_A_implicit_2"), 1e-9)

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"github.com/anisoflight/anisoflight/kernels/device"
+	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // Terms are the parts of the loss and of its derivative with respect to g_j,
@@ -29,13 +30,12 @@ type Terms struct {
 //	A     [B*J]  d loss / d g_j
 //	B     [B*J]  d loss / d ġ_j = 2 ω_j |P_j r|² / ġ_j
 //
-// so that d_θ loss = Σ_j A_j d_θ g_j + B_j d_θ ġ_j. The weights ω that the terms
-// were computed with must be those of g, gdot and c. It panics if the lengths of
-// g, gdot and the terms differ.
+// so that d_θ loss = Σ_j A_j d_θ g_j + B_j d_θ ġ_j. The terms must have been computed with these weights ω.
 func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
-	w := t.omegas(g, gdot, c)
+	w := make([]float64, len(g))
 	loss = make([]float64, len(g)/t.J)
 	for i, n2 := range t.Residual {
+		w[i] = schedule.Omega(g[i], gdot[i], c)
 		loss[i/t.J] += w[i] * n2
 	}
 	parts := t.Parts(w, g, gdot, c)
@@ -48,36 +48,11 @@ func (t *Terms) Assemble(g, gdot []float64, c float64) (loss, A, B []float64) {
 	return loss, A, B
 }
 
-// ExplicitWeight returns the part of A that comes from the weight ω_j itself,
-//
-//	−ω_j (1/g_j + 1/(c+g_j)) |P_j r|²,
-//
-// the only part that the device does not compute.
-func (t *Terms) ExplicitWeight(g, gdot []float64, c float64) []float64 {
-	return t.Parts(t.omegas(g, gdot, c), g, gdot, c)[0].A
-}
-
-// omegas returns the weights of the trajectory loss.
-func (t *Terms) omegas(g, gdot []float64, c float64) []float64 {
-	if len(g) != len(t.Residual) || len(gdot) != len(g) {
-		panic("kernels: g, gdot and the terms have different lengths")
-	}
-	w := make([]float64, len(g))
-	for i := range w {
-		w[i] = omega(g[i], gdot[i], c)
-	}
-	return w
-}
-
-// omega is the weight ġ²/(g(c+g)) of the trajectory loss.
-func omega(g, gdot, c float64) float64 { return gdot * gdot / (g * (c + g)) }
-
 // PartNames names the terms of the loss's derivative by the schedule, in the order
 // in which reports list them. No mode has all of them.
 var PartNames = [...]string{"weight", "explicit", "implicit1", "implicit2", "implicit3", "backprop"}
 
-// Part is what one term adds to A and B of [Terms.Assemble]: the derivative by the
-// schedule is the sum of its parts.
+// Part is what one term adds to A and B of [Terms.Assemble].
 type Part struct {
 	Index int       // in PartNames
 	A     []float64 // [B*J]

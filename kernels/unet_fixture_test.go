@@ -226,7 +226,7 @@ func TestEstimatorFixture(t *testing.T) {
 					t.Errorf("auto resolved to %s for a network that does not see the ratio", full.Mode)
 				}
 				parts := map[string][]float64{
-					"explicit_W": full.ExplicitWeight(g, gdot, weight), "explicit_x": full.ExplicitX,
+					"explicit_W": explicitWeight(full, g, gdot, weight), "explicit_x": full.ExplicitX,
 					"implicit_1": full.Implicit1, "implicit_2": full.Implicit2, "implicit_3": full.Implicit3,
 				}
 				// The case states no tolerance for single terms; they are bounded by

@@ -7,7 +7,8 @@ import (
 	"io"
 
 	"github.com/anisoflight/anisoflight/internal/cli/command"
-	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
@@ -48,8 +49,12 @@ func runModelCheck(_ context.Context, e command.Env) error {
 	report := modelReport{Faults: []modelFault{}}
 	if net != nil {
 		report.Type, report.Parameters, report.Config = net.Shape().Type, net.ParamCount(), net
-		if u, ok := net.(*unet.Net); ok {
-			report.FLOPs = u.FLOPs()
+		if raw, ok := net.(kernels.RawNetwork); ok {
+			flops, err := evaluationFLOPs(raw)
+			if err != nil {
+				return err
+			}
+			report.FLOPs = flops
 		}
 	}
 	for _, err := range faults {
@@ -65,6 +70,21 @@ func runModelCheck(_ context.Context, e command.Env) error {
 		err = fmt.Errorf("%s cannot be served", e.Args[0])
 	}
 	return err
+}
+
+// evaluationFLOPs counts the operations of an evaluation of one image.
+func evaluationFLOPs(net kernels.Network) (int64, error) {
+	dev, err := device.Open(device.Config{Plugin: "go"})
+	if err != nil {
+		return 0, err
+	}
+	defer dev.Close()
+	m, err := kernels.NewModel(dev, net, nil)
+	if err != nil {
+		return 0, err
+	}
+	cost, err := m.EvaluateCost(1)
+	return cost.FLOPs, err
 }
 
 func (r modelReport) print(w io.Writer) error {

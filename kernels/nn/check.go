@@ -1,17 +1,20 @@
 package nn
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
 )
 
 // Check compares a state dict, one tensor at a time, with a network's. Make one
@@ -123,25 +126,55 @@ func ConfigErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// DecodeConfig decodes one JSON object strictly: unknown fields and text after it are a *[ConfigError] of no field.
-// what says what the fields are of.
+// DecodeConfig sets the fields of a struct to those of one JSON object, strictly: unknown and repeated fields, values of
+// another type and text after the object are a *[ConfigError]. what says what the fields are of.
 func DecodeConfig(data []byte, what string, to any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(to)
-	if err == nil {
-		if _, rest := dec.Token(); !errors.Is(rest, io.EOF) {
-			err = errors.New("there is text after it")
-		}
-	}
+	err := jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true))
 	var section *ConfigError
+	var syntax *jsontext.SyntacticError
+	var wrong *jsonv2.SemanticError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &section):
 		return section
+	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
+		return ConfigErrorf(fieldAt(syntax.JSONPointer), "is given twice; keep one")
+	case !errors.As(err, &wrong) || wrong.JSONPointer == "":
+		return ConfigErrorf("", "must be one JSON object of %s: %s", what, strings.TrimPrefix(err.Error(), "jsontext: "))
+	case errors.Is(err, jsonv2.ErrUnknownName):
+		reason := "unknown field; "
+		if ask := suggest.DidYouMean(wrong.JSONPointer.LastToken(), fieldNames(to)); ask != "" {
+			reason += ask + " "
+		}
+		return ConfigErrorf(fieldAt(wrong.JSONPointer), "%sdocs/checkpoints.md lists the fields", reason)
 	}
-	return ConfigErrorf("", "must be one JSON object of %s: %s", what, strings.TrimPrefix(jsonerror.Text(err), "json: "))
+	if _, own := reflect.New(wrong.GoType).Interface().(json.Unmarshaler); own {
+		return ConfigErrorf(fieldAt(wrong.JSONPointer), "%v", wrong.Err)
+	}
+	must, got := jsonerror.Wanted(wrong.GoType), wrong.JSONKind.String()
+	if wrong.GoType.Kind() == reflect.Int {
+		must = "an integer"
+	}
+	if wrong.JSONValue != nil {
+		got = string(wrong.JSONValue)
+	}
+	return ConfigErrorf(fieldAt(wrong.JSONPointer), "must be %s, got %.40s", must, got)
+}
+
+// fieldAt names a field as a.b.
+func fieldAt(p jsontext.Pointer) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
+}
+
+// fieldNames lists the names that JSON has for the fields of a pointer's struct.
+func fieldNames(to any) (names []string) {
+	t := reflect.TypeOf(to).Elem()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 // StateError says which tensor of a state dict does not fit the network, and why.

@@ -59,7 +59,7 @@ func Parse(section []byte) (*Parametrization, error) {
 	if err := nn.DecodeConfig(section, "the field kind and what that kind takes", &c); err != nil {
 		var wrong *nn.ConfigError
 		if errors.As(err, &wrong) {
-			wrong.Field = Section
+			wrong.Field = strings.TrimSuffix(Section+"."+wrong.Field, ".")
 		}
 		return nil, err
 	}

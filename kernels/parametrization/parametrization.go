@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"sort"
 
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -94,67 +93,6 @@ func (p *Parametrization) Key() string {
 		panic(fmt.Sprintf("parametrization: %v", err)) // all numbers are finite
 	}
 	return fmt.Sprintf("%s %x", p.cfg.Kind, sha256.Sum256(text))
-}
-
-// Values are the numbers of one noise level, in float64.
-type Values struct{ In, Skip, Out, Keep float64 }
-
-// At returns the numbers at noise variance g.
-func (p *Parametrization) At(g float64) Values {
-	root := math.Sqrt(g)
-	unit := 1 / math.Sqrt(1+g)
-	switch p.cfg.Kind {
-	case VP, Epsilon:
-		return Values{In: unit, Out: -1, Keep: 1}
-	case VE:
-		return Values{In: 1, Out: 1, Keep: 1}
-	case V:
-		return Values{In: unit, Skip: -root / (1 + g), Out: -unit, Keep: 1 / (1 + g)}
-	case X0:
-		return Values{In: unit, Skip: -1 / root, Out: 1 / root}
-	case Flow:
-		v := Values{In: 1 / (1 + root), Skip: -1 / (1 + root), Out: -1 / (1 + root), Keep: 1 / (1 + root)}
-		if p.cfg.ToData {
-			v.Out = -v.Out
-		}
-		return v
-	}
-	s := p.cfg.SigmaData * p.cfg.SigmaData
-	norm := math.Sqrt(g + s)
-	return Values{In: 1 / norm, Skip: -root / (g + s), Out: p.cfg.SigmaData / norm, Keep: s / (g + s)}
-}
-
-// Label returns the noise label of the noise level σ.
-func (p *Parametrization) Label(sigma float64) float64 {
-	c := p.cfg
-	switch c.Kind {
-	case VP:
-		log := math.Log1p(sigma * sigma)
-		return (c.Steps - 1) * 2 * log / (math.Sqrt(c.BetaMin*c.BetaMin+2*c.BetaD*log) + c.BetaMin)
-	case VE:
-		return math.Log(sigma / 2)
-	case Epsilon, V, X0:
-		return p.table.at(math.Log(sigma))
-	case Flow:
-		if c.ToData {
-			return c.Steps / (1 + sigma)
-		}
-		return c.Steps * sigma / (1 + sigma)
-	}
-	return math.Log(sigma) / 4
-}
-
-// at interpolates the label at ln σ.
-func (t table) at(log float64) float64 {
-	n := len(t.logs)
-	k := sort.Search(n, func(i int) bool { return t.logs[i] > log }) // the first above
-	switch k {
-	case 0:
-		return t.labels[0]
-	case n:
-		return t.labels[n-1]
-	}
-	return t.labels[k-1] + t.slope(k-1)*(log-t.logs[k-1])
 }
 
 // slope returns that of the piece that begins at knot k.

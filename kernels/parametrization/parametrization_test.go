@@ -1,7 +1,6 @@
 package parametrization_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -65,9 +64,15 @@ func near(t *testing.T, what string, got, want, tol float64) {
 // what.
 func TestPublishedFormulas(t *testing.T) {
 	const x, f = 0.7, -1.9 // the noisy image and the network's output
+	levels := []float64{1e-3, 0.03, 0.5, 1, 14.6, 80, 3000}
+	g := make([]float64, len(levels))
+	for i, sigma := range levels {
+		g[i] = sigma * sigma
+	}
 	for name, c := range each() {
 		p := of(t, c)
-		for _, sigma := range []float64{1e-3, 0.03, 0.5, 1, 14.6, 80, 3000} {
+		v := run(t, dtypes.Float64, g, name, func(g *graph.Node) []*graph.Node { return coefficients(p, g) })
+		for i, sigma := range levels {
 			var d, in float64
 			alpha := 1 / math.Sqrt(1+sigma*sigma) // √ᾱ
 			switch c.Kind {
@@ -92,39 +97,53 @@ func TestPublishedFormulas(t *testing.T) {
 				in = 1 / (1 + sigma)
 				d = (1-time)*x - time*velocity
 			}
-			v := p.At(sigma * sigma)
-			near(t, name+" input", v.In, in, 1e-14)
-			near(t, name+" denoised", v.Keep*x+sigma*v.Out*f, d, 1e-12)
-			near(t, name+" flow", sigma*(v.Skip*x+v.Out*f), d-x, 1e-9)
+			near(t, name+" input", v[0][i], in, 1e-13)
+			near(t, name+" denoised", v[3][i]*x+sigma*v[2][i]*f, d, 1e-12)
+			near(t, name+" flow", sigma*(v[1][i]*x+v[2][i]*f), d-x, 1e-9)
+			near(t, name+" in √g", v[4][i], in*sigma, 1e-13)
 		}
 	}
+}
+
+// coefficients appends in, skip, out, keep and in √g.
+func coefficients(p *parametrization.Parametrization, g *graph.Node) []*graph.Node {
+	c := p.Coefficients(g)
+	return []*graph.Node{c.In, c.Skip, c.Out, c.Keep, c.Mix}
 }
 
 // TestLabels: noise labels as published.
 func TestLabels(t *testing.T) {
 	all := each()
-	near(t, "edm", of(t, all["edm"]).Label(3), math.Log(3)/4, 1e-14)
-	near(t, "ve", of(t, all["ve"]).Label(3), math.Log(1.5), 1e-14)
-	near(t, "flow", of(t, all["flow"]).Label(3), 750, 1e-14)
-	near(t, "to data", of(t, all["to data"]).Label(3), 0.25, 1e-14)
-	vp := of(t, all["vp"])
-	for _, u := range []float64{1e-5, 0.01, 0.5, 1} {
-		sigma := math.Sqrt(math.Expm1(0.5*19.9*u*u + 0.1*u))
-		near(t, "vp", vp.Label(sigma), 999*u, 1e-9)
-	}
-	epsilon := of(t, all["epsilon"])
-	for i, a := range all["epsilon"].AlphasCumprod {
-		near(t, "epsilon", epsilon.Label(math.Sqrt((1-a)/a)), float64(i), 1e-10)
-	}
 	a := all["epsilon"].AlphasCumprod
-	between := math.Sqrt(math.Sqrt((1 - a[3]) / a[3] * (1 - a[4]) / a[4]))
-	near(t, "halfway in ln σ", epsilon.Label(between), 3.5, 1e-10)
-	near(t, "below the table", epsilon.Label(1e-9), 0, 0)
-	near(t, "above the table", epsilon.Label(1e9), 999, 0)
-	own := of(t, parametrization.Config{
+	level := func(a float64) float64 { return math.Sqrt((1 - a) / a) }
+	vp := func(u float64) float64 { return math.Sqrt(math.Expm1(0.5*19.9*u*u + 0.1*u)) }
+	all["own labels"] = parametrization.Config{
 		Kind: parametrization.Epsilon, AlphasCumprod: []float64{0.9, 0.5}, Timesteps: []float64{7, 3},
-	})
-	near(t, "labels of one's own", own.Label(1), 3, 1e-14)
+	}
+	for name, c := range map[string]struct{ sigma, want []float64 }{
+		"edm":     {[]float64{3}, []float64{math.Log(3) / 4}},
+		"ve":      {[]float64{3}, []float64{math.Log(1.5)}},
+		"flow":    {[]float64{3}, []float64{750}},
+		"to data": {[]float64{3}, []float64{0.25}},
+		"vp":      {[]float64{vp(1e-5), vp(0.01), vp(0.5), vp(1)}, []float64{999e-5, 9.99, 499.5, 999}},
+		"epsilon": { // at knots, halfway in ln σ, and outside the table
+			[]float64{level(a[0]), level(a[7]), level(a[999]), math.Sqrt(level(a[3]) * level(a[4])), 1e-9, 1e9},
+			[]float64{0, 7, 999, 3.5, 0, 999},
+		},
+		"own labels": {[]float64{1, 1e-9}, []float64{3, 7}},
+	} {
+		p := of(t, all[name])
+		logs := make([]float64, len(c.sigma))
+		for i, sigma := range c.sigma {
+			logs[i] = math.Log(sigma)
+		}
+		got := run(t, dtypes.Float64, logs, name, func(l *graph.Node) []*graph.Node { return []*graph.Node{p.Noise(l)} })[0]
+		for i, want := range c.want {
+			if !(math.Abs(got[i]-want) <= 1e-9*math.Max(1, want)) {
+				t.Errorf("%s at σ = %g: label %.15g, want %.15g", name, c.sigma[i], got[i], want)
+			}
+		}
+	}
 }
 
 // TestRanges: the noise levels that a kind's constants tell, and what is left of them.
@@ -153,42 +172,32 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// run runs a graph on one vector.
-func run(t *testing.T, dtype dtypes.DType, values any, n int, key string,
+// run runs a graph on one vector, which is rounded to the type.
+func run(t *testing.T, dtype dtypes.DType, values []float64, key string,
 	build func(x *graph.Node) []*graph.Node,
 ) [][]float64 {
 	t.Helper()
 	autodiff.Install()
-	dev, ctx := devicetest.Open(t), context.Background()
-	p, err := dev.Program(ctx, t.Name()+key+dtype.String(), func(g *graph.Graph) []*graph.Node {
-		out := build(graph.Parameter(g, "x", shapes.Make(dtype, n)))
-		for i := range out {
-			out[i] = graph.ConvertDType(out[i], dtypes.Float64)
-		}
-		return out
+	dev, n := devicetest.Open(t), len(values)
+	p, err := dev.Program(t.Context(), t.Name()+key+dtype.String(), func(g *graph.Graph) []*graph.Node {
+		return build(graph.Parameter(g, "x", shapes.Make(dtype, n)))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var x *device.Buffer
-	switch values := values.(type) {
-	case []float64:
-		x, err = dev.Upload(values, n)
-	case []float32:
-		x, err = dev.Upload(values, n)
-	}
+	x, err := device.UploadAs(dev, dtype, values, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Release()
-	bufs, err := p.Run(ctx, device.Use(x))
+	bufs, err := p.Run(t.Context(), device.Use(x))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out [][]float64
 	for _, b := range bufs {
 		v := make([]float64, n)
-		if err := b.Read(v); err != nil {
+		if err := device.Download(b, v); err != nil {
 			t.Fatal(err)
 		}
 		b.Release()
@@ -197,84 +206,58 @@ func run(t *testing.T, dtype dtypes.DType, values any, n int, key string,
 	return out
 }
 
-var sigmas = []float64{3.2e-5, 0.002, 0.03, 0.31, 0.5, 1.02, 3.7, 14.6, 80, 990}
-
-// TestGraphIsTheHostsFormula: the functions and their derivatives, in float64 to rounding and in float32 to a few units
-// in the last place wherever the derivative is not a difference itself.
-func TestGraphIsTheHostsFormula(t *testing.T) {
-	n := len(sigmas)
-	g64, g32 := make([]float64, n), make([]float32, n)
-	for i, s := range sigmas {
-		g32[i] = float32(s * s)
-		g64[i] = float64(g32[i])
+// TestDerivatives: those of the coefficients by g and of the label by ln σ agree with central differences in float64,
+// and in float32 with float64 to a few units in the last place wherever the derivative is not a difference itself.
+func TestDerivatives(t *testing.T) {
+	sigmas := []float64{3.2e-5, 0.002, 0.03, 0.31, 0.5, 1.02, 3.7, 14.6, 80, 990}
+	var g, logs []float64 // each level, then twice and once a step below and above it
+	steps := []float64{0, -2, -1, 1, 2}
+	const h, hLog = 1e-4, 1e-5 // relative to g; within every piece of the tables
+	for _, s := range sigmas {
+		level, log := float64(float32(s*s)), float64(float32(math.Log(s)))
+		for _, k := range steps {
+			g, logs = append(g, level*(1+k*h)), append(logs, log+k*hLog)
+		}
 	}
+	differentiated := func(values []*graph.Node, by *graph.Node) []*graph.Node {
+		for _, v := range values[:len(values):len(values)] {
+			values = append(values, graph.Gradient(graph.ReduceAllSum(v), by)[0])
+		}
+		return values
+	}
+	slope := func(v []float64, h float64) float64 { return (v[1] - 8*v[2] + 8*v[3] - v[4]) / (12 * h) }
 	for name, c := range each() {
 		p := of(t, c)
-		build := func(g *graph.Node) []*graph.Node {
-			c := p.Coefficients(g)
-			out := []*graph.Node{c.In, c.Skip, c.Out, c.Keep, c.Mix}
-			for _, v := range out[:5:5] {
-				out = append(out, graph.Gradient(graph.ReduceAllSum(v), g)[0])
-			}
-			return out
-		}
-		at := func(g float64) [5]float64 {
-			v := p.At(g)
-			return [5]float64{v.In, v.Skip, v.Out, v.Keep, v.In * math.Sqrt(g)}
-		}
-		wide := run(t, dtypes.Float64, g64, n, name, build)
-		narrow := run(t, dtypes.Float32, g32, n, name, build)
-		for i, g := range g64 {
-			h := 1e-4 * g
-			here, a, b, c, d := at(g), at(g-2*h), at(g-h), at(g+h), at(g+2*h)
-			for k, what := range []string{"in", "skip", "out", "keep", "in √g"} {
-				near(t, name+" "+what, wide[k][i], here[k], 1e-13)
-				near(t, name+" float32 "+what, narrow[k][i], here[k], 1e-6)
-				slope := (a[k] - 8*b[k] + 8*c[k] - d[k]) / (12 * h)
-				if !(math.Abs(wide[5+k][i]-slope) <= 1e-9*math.Max(math.Abs(slope), math.Abs(here[k]/g))) {
-					t.Errorf("%s %s' at g = %g: %g, want %g", name, what, g, wide[5+k][i], slope)
+		build := func(g *graph.Node) []*graph.Node { return differentiated(coefficients(p, g), g) }
+		wide, narrow := run(t, dtypes.Float64, g, name, build), run(t, dtypes.Float32, g, name, build)
+		for k, what := range []string{"in", "skip", "out", "keep", "in √g"} {
+			for i := 0; i < len(g); i += len(steps) {
+				value, got := wide[k][i], wide[5+k][i]
+				near(t, name+" float32 "+what, narrow[k][i], value, 1e-6)
+				want := slope(wide[k][i:], h*g[i])
+				if !(math.Abs(got-want) <= 1e-9*math.Max(math.Abs(want), math.Abs(value/g[i]))) {
+					t.Errorf("%s %s' at g = %g: %g, want %g", name, what, g[i], got, want)
 				}
-				scale := math.Abs(wide[5+k][i])
+				scale := math.Abs(got)
 				if what == "skip" { // changes sign
-					scale = math.Max(scale, math.Abs(here[k]/g))
+					scale = math.Max(scale, math.Abs(value/g[i]))
 				}
-				if !(math.Abs(narrow[5+k][i]-wide[5+k][i]) <= 2e-6*scale) {
-					t.Errorf("%s %s' at g = %g in float32: %g, want %g", name, what, g, narrow[5+k][i], wide[5+k][i])
+				if !(math.Abs(narrow[5+k][i]-got) <= 2e-6*scale) {
+					t.Errorf("%s %s' at g = %g in float32: %g, want %g", name, what, g[i], narrow[5+k][i], got)
 				}
 			}
 		}
-	}
-}
-
-// TestGraphsLabel: the label and its derivative by ln σ.
-func TestGraphsLabel(t *testing.T) {
-	n := len(sigmas)
-	l64, l32 := make([]float64, n), make([]float32, n)
-	for i, s := range sigmas {
-		l32[i] = float32(math.Log(s))
-		l64[i] = float64(l32[i])
-	}
-	for name, c := range each() {
-		p := of(t, c)
-		build := func(l *graph.Node) []*graph.Node {
-			v := p.Noise(l)
-			return []*graph.Node{v, graph.Gradient(graph.ReduceAllSum(v), l)[0]}
-		}
-		wide := run(t, dtypes.Float64, l64, n, name, build)
-		narrow := run(t, dtypes.Float32, l32, n, name, build)
-		for i, l := range l64 {
-			at := func(l float64) float64 { return p.Label(math.Exp(l)) }
-			const h = 1e-5 // far within every piece of the tables, whose knots are none of the noise levels
-			scale := math.Max(math.Abs(at(l)), 1)
-			slope := (at(l+h) - at(l-h)) / (2 * h)
-			if !(math.Abs(wide[0][i]-at(l)) <= 1e-12*scale) {
-				t.Errorf("%s label at %g: %g, want %g", name, l, wide[0][i], at(l))
+		label := func(l *graph.Node) []*graph.Node { return differentiated([]*graph.Node{p.Noise(l)}, l) }
+		wide = run(t, dtypes.Float64, logs, name+" label", label)
+		narrow = run(t, dtypes.Float32, logs, name+" label", label)
+		for i := 0; i < len(logs); i += len(steps) {
+			value, want := wide[0][i], slope(wide[0][i:], hLog)
+			scale := math.Max(math.Abs(value), 1)
+			if !(math.Abs(wide[1][i]-want) <= 1e-6*math.Max(math.Abs(want), scale)) {
+				t.Errorf("%s label' at %g: %g, want %g", name, logs[i], wide[1][i], want)
 			}
-			if !(math.Abs(wide[1][i]-slope) <= 1e-6*math.Max(math.Abs(slope), scale)) {
-				t.Errorf("%s label' at %g: %g, want %g", name, l, wide[1][i], slope)
-			}
-			if !(math.Abs(narrow[0][i]-wide[0][i]) <= 1e-5*scale) {
-				t.Errorf("%s label at %g in float32: %g, want %g", name, l, narrow[0][i], wide[0][i])
+			if !(math.Abs(narrow[0][i]-value) <= 1e-5*scale) {
+				t.Errorf("%s label at %g in float32: %g, want %g", name, logs[i], narrow[0][i], value)
 			}
 		}
 	}

@@ -2,12 +2,14 @@ package unet
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/nn"
 	"github.com/anisoflight/anisoflight/kernels/parametrization"
 	"github.com/anisoflight/anisoflight/schedule"
 )
@@ -82,6 +84,23 @@ func Defaults(modelType string) Config {
 	return c
 }
 
+// ParseConfig decodes a config.json: one JSON object with the fields of [Config], EDM's defaults where a field is absent
+// (model_type too: DhariwalUNet). What cannot be used is a *[nn.ConfigError].
+func ParseConfig(data []byte) (Config, error) {
+	head := struct {
+		ModelType string `json:"model_type"`
+	}{DhariwalUNet}
+	_ = json.Unmarshal(data, &head) // the strict reading below says what is wrong
+	c := Defaults(head.ModelType)
+	if err := nn.DecodeConfig(data, `EDM's arguments, with infinity as "inf"`, &c); err != nil {
+		return Config{}, err
+	}
+	if _, err := New(c); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
 // MarshalJSON writes what ParseConfig reads.
 func (c Config) MarshalJSON() ([]byte, error) {
 	type plain Config
@@ -131,5 +150,8 @@ func (e *Extended) UnmarshalJSON(b []byte) error {
 		*e = Extended(math.Inf(-1))
 		return nil
 	}
-	return json.Unmarshal(b, (*float64)(e))
+	if json.Unmarshal(b, (*float64)(e)) != nil {
+		return errors.New(`must be a number or "inf"`)
+	}
+	return nil
 }

@@ -15,5 +15,5 @@
 //
 // May import: kernels, kernels/nn, kernels/autodiff, schedule/basis and the graph library. A Net holds no
 // values and is immutable. Begin reading at [New]; the two families are built in
-// layout.go from the steps in step.go and the block in block.go.
+// layout.go from the block in block.go.
 package unet

@@ -5,11 +5,39 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gomlx/gomlx/pkg/core/graph"
+
 	"github.com/anisoflight/anisoflight/kernels/nn"
 )
 
 // prefix of every name in EDM's state dicts: the network is EDMPrecond's .model.
 const prefix = "model."
+
+// walk is what the steps of a network hand on to each other.
+type walk struct {
+	scope   *nn.Scope
+	dropout float64
+	x       *graph.Node   // the image on its way
+	emb     *graph.Node   // [B, E], the embedded conditions
+	skips   []*graph.Node // from the encoder to the decoder, last in first out
+	aux     *graph.Node   // NCSN++'s input pyramid
+	out     *graph.Node   // the output, summed up over the decoder's levels
+}
+
+func (w *walk) push() { w.skips = append(w.skips, w.x) }
+
+func (w *walk) pop() *graph.Node {
+	last := len(w.skips) - 1
+	x := w.skips[last]
+	w.skips = w.skips[:last]
+	return x
+}
+
+// step is one module of the encoder or decoder, in the state dict's order.
+type step struct {
+	entries []nn.Entry
+	apply   func(w *walk)
+}
 
 // layout lays out the steps both families share: an encoder that halves the
 // resolution level by level, a decoder that doubles it again, and skips between
@@ -18,11 +46,14 @@ type layout struct {
 	cfg      Config
 	family   *family
 	steps    []step
+	blocks   []block
 	channels int   // of the image so far
 	skips    []int // channels of the skips
 }
 
-func (l *layout) add(steps ...step) { l.steps = append(l.steps, steps...) }
+func (l *layout) add(entries []nn.Entry, apply func(w *walk)) {
+	l.steps = append(l.steps, step{entries, apply})
+}
 
 // name is "model.enc.16x16_block0" for part "enc", level 0 of 16 pixels and "block0". Of images that are not square
 // the height counts, as in PhysicsNeMo's.
@@ -31,23 +62,37 @@ func (l *layout) name(part string, lv int, module string) string {
 	return fmt.Sprintf("%s%s.%dx%d_%s", prefix, part, res, res, module)
 }
 
-// block returns the next block and takes its output for the image.
-func (l *layout) block(name string, in, out int, dir direction, attend bool) block {
-	l.channels = out
-	return block{name: name, in: in, out: out, dir: dir, attend: attend, family: l.family}
+// block adds a block from in to out channels, between what comes before and after it.
+func (l *layout) block(name string, in, out int, dir direction, attend bool, before, after func(w *walk)) {
+	b := block{name: name, in: in, out: out, dir: dir, attend: attend, family: l.family}
+	l.blocks, l.channels = append(l.blocks, b), out
+	l.add(b.entries(), func(w *walk) {
+		before(w)
+		w.x = b.apply(w.scope, w.x, w.emb, w.dropout)
+		after(w)
+	})
 }
+
+func nothing(*walk) {}
+
+// joinSkip puts the latest skip next to the image's channels.
+func joinSkip(w *walk) { w.x = graph.Concatenate([]*graph.Node{w.x, w.pop()}, 3) }
 
 // enter begins a level of the encoder: the first convolution, to out channels,
 // on level 0 and a halving block below.
 func (l *layout) enter(lv, out int) {
 	if lv == 0 {
-		l.add(first{conv{Conv2D: nn.Conv2D{
+		first := conv{Conv2D: nn.Conv2D{
 			Name: l.name("enc", 0, "conv"), In: l.cfg.ImgChannels, Out: out, Kernel: 3,
 			Init: l.family.initial,
-		}}})
+		}}
+		l.add(first.entries(), func(w *walk) {
+			w.x = first.apply(w.scope, w.x)
+			w.push()
+		})
 		l.channels = out
 	} else {
-		l.add(encode{l.block(l.name("enc", lv, "down"), l.channels, l.channels, down, false)})
+		l.block(l.name("enc", lv, "down"), l.channels, l.channels, down, false, nothing, (*walk).push)
 	}
 	l.skips = append(l.skips, l.channels)
 }
@@ -56,7 +101,7 @@ func (l *layout) enter(lv, out int) {
 func (l *layout) encode(lv int, attend bool) {
 	out := l.cfg.ModelChannels * l.cfg.ChannelMult[lv]
 	for i := range l.cfg.NumBlocks {
-		l.add(encode{l.block(l.name("enc", lv, fmt.Sprintf("block%d", i)), l.channels, out, level, attend)})
+		l.block(l.name("enc", lv, fmt.Sprintf("block%d", i)), l.channels, out, level, attend, nothing, (*walk).push)
 		l.skips = append(l.skips, out)
 	}
 }
@@ -65,24 +110,24 @@ func (l *layout) encode(lv int, attend bool) {
 // one above, then one block per skip. attend says which of those have attention.
 func (l *layout) decode(lv int, attend func(i int) bool) {
 	if lv == len(l.cfg.ChannelMult)-1 {
-		l.add(decode{l.block(l.name("dec", lv, "in0"), l.channels, l.channels, level, true)},
-			decode{l.block(l.name("dec", lv, "in1"), l.channels, l.channels, level, false)})
+		l.block(l.name("dec", lv, "in0"), l.channels, l.channels, level, true, nothing, nothing)
+		l.block(l.name("dec", lv, "in1"), l.channels, l.channels, level, false, nothing, nothing)
 	} else {
-		l.add(decode{l.block(l.name("dec", lv, "up"), l.channels, l.channels, up, false)})
+		l.block(l.name("dec", lv, "up"), l.channels, l.channels, up, false, nothing, nothing)
 	}
 	out := l.cfg.ModelChannels * l.cfg.ChannelMult[lv]
 	for i := range l.cfg.NumBlocks + 1 {
 		last := len(l.skips) - 1
 		in := l.channels + l.skips[last]
 		l.skips = l.skips[:last]
-		l.add(join{l.block(l.name("dec", lv, fmt.Sprintf("block%d", i)), in, out, level, attend(i))})
+		l.block(l.name("dec", lv, fmt.Sprintf("block%d", i)), in, out, level, attend(i), joinSkip, nothing)
 	}
 }
 
 // buildSong lays out SongUNet (Song et al., arXiv 2011.13456, as EDM has it). Its
 // arguments cover DDPM++ (positional, standard, standard, [1, 1]) and NCSN++
 // (fourier, residual, standard, [1, 3, 3, 1]).
-func buildSong(c Config) (embedder, []step) {
+func buildSong(c Config) (embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	initial := nn.Init{Mode: nn.XavierUniform, Weight: 1}
 	l := &layout{cfg: c, family: &family{
@@ -108,7 +153,7 @@ func buildSong(c Config) (embedder, []step) {
 			l.emit(lv)
 		}
 	}
-	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l.steps
+	return newEmbedder(c, c.ModelChannels*c.ChannelMultNoise, width, initial, initial, initial), l
 }
 
 // pyramid adds what the encoder's type does to a level with the halved input, of
@@ -117,16 +162,26 @@ func (l *layout) pyramid(lv, channels int) int {
 	f := l.family
 	switch l.cfg.EncoderType {
 	case "skip":
-		l.add(shrink{conv{nn.Conv2D{Name: l.name("enc", lv, "aux_down"), In: channels, Out: channels}, down, f.filter}},
-			addSkip{conv{Conv2D: nn.Conv2D{
-				Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1,
-				Init: f.initial,
-			}}})
-	case "residual":
-		l.add(addResidual{conv{nn.Conv2D{
-			Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3,
-			Init: f.initial,
-		}, down, f.filter}})
+		shrink := conv{nn.Conv2D{Name: l.name("enc", lv, "aux_down"), In: channels, Out: channels}, down, f.filter}
+		l.add(shrink.entries(), func(w *walk) { w.aux = shrink.apply(w.scope, w.aux) })
+		toImage := conv{Conv2D: nn.Conv2D{
+			Name: l.name("enc", lv, "aux_skip"), In: channels, Out: l.channels, Kernel: 1, Init: f.initial,
+		}}
+		l.add(toImage.entries(), func(w *walk) {
+			w.pop()
+			w.x = graph.Add(w.x, toImage.apply(w.scope, w.aux))
+			w.push()
+		})
+	case "residual": // the sum is the pyramid from there on
+		residual := conv{nn.Conv2D{
+			Name: l.name("enc", lv, "aux_residual"), In: channels, Out: l.channels, Kernel: 3, Init: f.initial,
+		}, down, f.filter}
+		l.add(residual.entries(), func(w *walk) {
+			w.pop()
+			w.x = graph.MulScalar(graph.Add(w.x, residual.applyFused(w.scope, w.aux)), math.Sqrt(0.5))
+			w.aux = w.x
+			w.push()
+		})
 		return l.channels
 	}
 	return channels
@@ -136,18 +191,29 @@ func (l *layout) pyramid(lv, channels int) int {
 func (l *layout) emit(lv int) {
 	c, f := l.cfg, l.family
 	if c.DecoderType == "skip" && lv < len(c.ChannelMult)-1 {
-		l.add(grow{conv{nn.Conv2D{Name: l.name("dec", lv, "aux_up"), In: c.ImgChannels, Out: c.ImgChannels}, up, f.filter}})
+		grow := conv{nn.Conv2D{Name: l.name("dec", lv, "aux_up"), In: c.ImgChannels, Out: c.ImgChannels}, up, f.filter}
+		l.add(grow.entries(), func(w *walk) { w.out = grow.apply(w.scope, w.out) })
 	}
-	l.add(emit{
-		nn.GroupNorm{Name: l.name("dec", lv, "aux_norm"), Channels: l.channels, Eps: f.eps},
-		nn.Conv2D{Name: l.name("dec", lv, "aux_conv"), In: l.channels, Out: c.ImgChannels, Kernel: 3, Init: f.initialLast},
+	l.output(l.name("dec", lv, "aux_norm"), l.name("dec", lv, "aux_conv"))
+}
+
+// output adds conv(silu(norm(x))) to the network's output.
+func (l *layout) output(normName, convName string) {
+	norm := nn.GroupNorm{Name: normName, Channels: l.channels, Eps: l.family.eps}
+	last := nn.Conv2D{Name: convName, In: l.channels, Out: l.cfg.ImgChannels, Kernel: 3, Init: l.family.initialLast}
+	l.add(nn.Entries(slices.Concat(norm.Params(), last.Params())), func(w *walk) {
+		y := last.Apply(w.scope, nn.SiLU(norm.Apply(w.scope, w.x)))
+		if w.out != nil {
+			y = graph.Add(w.out, y)
+		}
+		w.out = y
 	})
 }
 
 // buildDhariwal lays out DhariwalUNet, the ADM network (Dhariwal and Nichol,
 // arXiv 2105.05233, as EDM has it): adaptive group norm, attention with 64
 // channels a head in every block of a listed resolution, unscaled skips.
-func buildDhariwal(c Config) (embedder, []step) {
+func buildDhariwal(c Config) (embedder, *layout) {
 	width := c.ModelChannels * c.ChannelMultEmb
 	third := math.Sqrt(1. / 3)
 	initial := nn.Init{Mode: nn.KaimingUniform, Weight: third, Bias: third}
@@ -166,10 +232,7 @@ func buildDhariwal(c Config) (embedder, []step) {
 		listed := slices.Contains(c.AttnResolutions, c.ImgResolution.Height>>lv)
 		l.decode(lv, func(int) bool { return listed })
 	}
-	l.add(emit{
-		nn.GroupNorm{Name: prefix + "out_norm", Channels: l.channels, Eps: l.family.eps},
-		nn.Conv2D{Name: prefix + "out_conv", In: l.channels, Out: c.ImgChannels, Kernel: 3, Init: zero},
-	})
+	l.output(prefix+"out_norm", prefix+"out_conv")
 	label := nn.Init{Mode: nn.KaimingNormal, Weight: math.Sqrt(float64(c.LabelDim))}
-	return newEmbedder(c, c.ModelChannels, width, initial, label, zero), l.steps
+	return newEmbedder(c, c.ModelChannels, width, initial, label, zero), l
 }

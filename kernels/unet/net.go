@@ -33,24 +33,20 @@ func New(cfg Config) (*Net, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	n := &Net{cfg: cfg}
+	build := buildDhariwal
 	if cfg.ModelType == SongUNet {
-		n.embed, n.steps = buildSong(cfg)
-	} else {
-		n.embed, n.steps = buildDhariwal(cfg)
+		build = buildSong
 	}
-	n.Layout = n.embed.entries()
+	embed, l := build(cfg)
+	n := &Net{Layout: embed.entries(), cfg: cfg, embed: embed, steps: l.steps}
 	for _, st := range n.steps {
-		n.Layout = append(n.Layout, st.entries()...)
+		n.Layout = append(n.Layout, st.entries...)
 	}
-	if err := n.checkSizes(); err != nil {
-		return nil, err
-	}
-	return n, nil
+	return n, n.checkSizes(l.blocks)
 }
 
 // checkSizes refuses what only the finished layout shows.
-func (n *Net) checkSizes() error {
+func (n *Net) checkSizes(blocks []block) error {
 	total := 0
 	for _, e := range n.Layout {
 		if total += e.Size(); total > maxParams {
@@ -65,18 +61,7 @@ func (n *Net) checkSizes() error {
 			}
 		}
 	}
-	for _, st := range n.steps {
-		var b block
-		switch st := st.(type) {
-		case encode:
-			b = st.block
-		case decode:
-			b = st.block
-		case join:
-			b = st.block
-		default:
-			continue
-		}
+	for _, b := range blocks {
 		if h := b.heads(); h > 0 && b.out%h != 0 {
 			return nn.ConfigErrorf("model_channels",
 				"%s would split %d channels into %d heads; choose a multiple of 64", b.name, b.out, h)
@@ -208,12 +193,5 @@ func (n *Net) WithRatios(ratios int) (kernels.Trainable, error) {
 func (n *Net) Normalized(a *normalization.Affine) kernels.Architecture {
 	m := *n
 	m.cfg.Normalization = a.Clone()
-	return &m
-}
-
-// WithDropout returns the same network with another rate of dropout in training.
-func (n *Net) WithDropout(rate float64) *Net {
-	m := *n
-	m.cfg.Dropout = rate
 	return &m
 }
