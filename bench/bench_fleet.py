@@ -18,8 +18,7 @@ import anisoflight
 from anisoflight.compare.bench import half_range
 from anisoflight.fid.__main__ import main
 from anisoflight.files.cells import rows_of
-from anisoflight.fleet import calc as fleet_calc
-from anisoflight.fleet.sampling import Fleet
+from anisoflight.fleet import sampling
 
 NETWORK = {"img_resolution": 16, "img_channels": 3, "model_channels": 32, "channel_mult": [1, 2], "num_blocks": 1}
 
@@ -29,7 +28,7 @@ def quiet(*arguments: object) -> None:
         assert main([str(argument) for argument in arguments]) == 0
 
 
-class Started(Fleet):
+class Started(sampling.Fleet):
     """Actors whose server and program are there before the clock starts."""
 
     began = 0.0
@@ -37,13 +36,13 @@ class Started(Fleet):
     def expect(self, *arguments: object) -> None:
         import ray  # pyright: ignore[reportMissingImports]
 
-        ray.get([worker.ready.remote() for worker in self.workers])
+        ray.get([worker.processes.remote() for worker in self.workers])
         Started.began = time.perf_counter()
         super().expect(*arguments)  # pyright: ignore[reportArgumentType]
 
 
 def run(count: int, stretch: int, repeats: int) -> None:
-    fleet_calc.Fleet = Started
+    sampling.Fleet = Started
     seconds: dict[str, list[float]] = {}
     distances = set()
     with tempfile.TemporaryDirectory() as name:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,10 +51,6 @@ class RunningMoments:
         self._pending = np.zeros((0, dimension))
 
     @property
-    def dimension(self) -> int:
-        return len(self._mean)
-
-    @property
     def count(self) -> int:
         """Rows seen."""
         return self._count + len(self._pending)
@@ -63,8 +58,8 @@ class RunningMoments:
     def update(self, features: ArrayLike) -> None:
         """Take rows [n, D]; a row that is not finite or of another width is a ValueError."""
         rows = np.asarray(features, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise ValueError(f"features must be rows of {self.dimension}, got the shape {rows.shape}")
+        if rows.ndim != 2 or rows.shape[1] != len(self._mean):
+            raise ValueError(f"features must be rows of {len(self._mean)}, got the shape {rows.shape}")
         if not np.isfinite(rows).all():
             bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise ValueError(f"the features of row {self.count + bad} are not finite")
@@ -91,18 +86,6 @@ class RunningMoments:
         scatter = self._scatter + centred.T @ centred
         scatter += np.outer(away, away * (self._count * len(block) / total))
         return total, self._mean + away * (len(block) / total), scatter
-
-    def state(self) -> dict[str, Any]:
-        """Everything, as arrays: `restored` goes on from it to the same bits."""
-        return {"count": self._count, "mean": self._mean, "scatter": self._scatter, "pending": self._pending}
-
-    @classmethod
-    def restored(cls, state: dict[str, Any]) -> RunningMoments:
-        """What `state` gave."""
-        running = cls(len(state["mean"]))
-        running._count = int(state["count"])
-        running._mean, running._scatter, running._pending = state["mean"], state["scatter"], state["pending"]
-        return running
 
 
 def frechet_distance(a: Moments, b: Moments) -> float:

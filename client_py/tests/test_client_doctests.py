@@ -12,14 +12,13 @@ import pytest
 
 import anisoflight
 from anisoflight import compare, convert, data, fid, figures, files, operations, wire
-from anisoflight.fid import features
 
 ELSEWHERE = ("anisoflight.anemoi", "anisoflight.diffusers", "anisoflight.physicsnemo")
 """These need packages that `make test-integration` has; it runs their examples."""
 
 MODULES = [
     name
-    for package in (anisoflight, compare, convert, data, fid, features, figures, files, operations, wire)
+    for package in (anisoflight, compare, convert, data, fid, figures, files, operations, wire)
     for _, name, is_package in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     if not is_package and not name.endswith("__main__") and name not in ELSEWHERE
 ]

@@ -6,7 +6,6 @@ import json
 import pickle
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,8 +16,7 @@ import pytest
 from anisoflight.compare.metrics import principal_features
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Loading, for_calc, for_reference
-from anisoflight.fid.features.onnxfile import OnnxFeatures
-from anisoflight.fid.features.preparation import Preparation, declared
+from anisoflight.fid.preparation import declared
 from anisoflight.fid.reference import Reference
 from anisoflight.fid.sources import Files
 from anisoflight.images import to_float
@@ -105,7 +103,9 @@ def written(path: Path, module: object) -> str:
 
 def reference_of(features: Any, rows: np.ndarray | None = None) -> Reference:
     found = features(IMAGES) if rows is None else rows
-    return Reference(Moments.of(found), {"features": {"name": features.name, "hash": features.hash}}, features.arrays())
+    return Reference(
+        Moments.of(found), {"features": {"name": features.name, "hash": features.hash}}, features.parameters
+    )
 
 
 @pytest.mark.usefixtures("torch")
@@ -193,19 +193,18 @@ def test_onnx_is_fed_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)
     path = tmp_path / "dino.onnx"
     path.write_bytes(b"network")
+    with pytest.raises(FidError, match=r"dino.onnx takes tensor\(float\) n×8×6×3 and was given .*: INVALID_ARGUMENT$"):
+        for_reference(str(path), UNREAD, Loading())  # a black image, channels first
+    (tmp_path / "dino.onnx.json").write_text('{"layout": "NHWC"}')
     plain = for_reference(str(path), UNREAD, Loading())
+    assert plain.dimension == 3  # by an image of the size that it fixes
     said = {"name": "dino", "size": [8, 6], "range": [0, 1], "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
     (tmp_path / "dino.onnx.json").write_text(json.dumps({**said, "layout": "NHWC", "published": False}))
     features = for_reference(str(path), UNREAD, Loading())
     assert features.hash != plain.hash  # the declaration counts
-    assert isinstance(features, OnnxFeatures)
     features(np.full((2, 4, 4, 3), 51, np.uint8))
     assert (fed[-1].shape, fed[-1].dtype) == ((2, 8, 6, 3), np.float32)
     np.testing.assert_allclose(fed[-1][0, 0, 0], (0.2 - np.array([0.5, 0.4, 0.3])) / [0.2, 0.3, 0.4], rtol=1e-6)
-    assert replace(features, preparation=Preparation(layout="NHWC")).dimension == 3  # by an image of the size it fixes
-    message = r"dino takes tensor\(float\) n×8×6×3 and was given float32 1×3×8×6: INVALID_ARGUMENT$"
-    with pytest.raises(FidError, match=message):
-        replace(features, preparation=replace(features.preparation, layout="NCHW"))(IMAGES[:1])
     with pytest.raises(FidError, match="onnxruntime offers no CUDA here"):
         for_reference(str(path), UNREAD, Loading(device="cuda"))
 

@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 from anisoflight.fid.errors import FidError
-from anisoflight.fid.features import Loading, for_calc, for_reference
-from anisoflight.fid.measure import Pace, Pass
+from anisoflight.fid.features import Features, Loading, for_calc, for_reference
+from anisoflight.fid.measure import Pace, Seen, looks_here, see
 from anisoflight.fid.reference import Reference, load_reference
 from anisoflight.fid.sources import Files
 from anisoflight.images import png
 from anisoflight.moments import Moments
 
 QUIET = Pace(batch=7, checkpoint=11, progress=False)
+
+
+def seen(source: Files, features: Features, folder: Path, pace: Pace = QUIET) -> Seen:
+    return see(looks_here(source, features, pace.batch), source.count, features.dimension, folder, pace, "", True)
 
 
 @pytest.fixture
@@ -56,10 +60,11 @@ def test_all_containers_hold_the_same_images(tmp_path: Path, images: np.ndarray)
         source = Files(path)
         assert source.count == 30
         np.testing.assert_array_equal(np.concatenate(list(source.read(4, 29))), images[4:29])
-        digests.add(Pass(source, features, tmp_path / f"state{i}", QUIET, False).run("").digest)
+        digests.add(seen(source, features, tmp_path / f"state{i}").digest)
     assert len(digests) == 1
-    one = Pass(Files(paths[0]), features, tmp_path / "again", Pace(30, 30, False), False).run("")
-    assert digests == {one.digest}  # whatever the batches
+    assert digests == {
+        seen(Files(paths[0]), features, tmp_path / "again", Pace(30, 30, False)).digest
+    }  # whatever the batches
 
 
 def test_labels_come_with_the_container(tmp_path: Path, images: np.ndarray) -> None:
@@ -112,10 +117,10 @@ def test_edm_references_are_read(tmp_path: Path) -> None:
 def test_references_are_written_for_edm_to_read(tmp_path: Path, images: np.ndarray) -> None:
     source = Files(npz_of(tmp_path / "n.npz", images))
     features = for_reference("pca-4", source, Loading())
-    going = Pass(source, features, tmp_path / "state", QUIET, True)
-    moments = going.run("").running.moments()
+    found = seen(source, features, tmp_path / "state")
+    moments = found.running.moments()
     provenance = {"features": {"name": features.name, "hash": features.hash}}
-    Reference(moments, provenance, features.arrays(), going.rows()).save(tmp_path / "r.npz")
+    Reference(moments, provenance, features.parameters, found.rows()).save(tmp_path / "r.npz")
     with np.load(tmp_path / "r.npz") as file:  # as EDM's fid.py reads it
         ref = dict(file)
     assert (ref["mu"].shape, ref["sigma"].shape, ref["mu"].dtype) == ((4,), (4, 4), np.float64)

@@ -43,15 +43,6 @@ def test_the_size_of_batches_moves_no_bit() -> None:
         assert other.cov.tobytes() == first.cov.tobytes()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 256, 700, 1500])
-def test_what_is_restored_goes_on_to_the_same_bits(cut: int) -> None:
-    features = rows(1500, 5)
-    running = RunningMoments.restored(streamed(features[:cut], [50]).state())
-    assert running.count == cut
-    running.update(features[cut:])
-    assert running.moments().cov.tobytes() == streamed(features, [64]).moments().cov.tobytes()
-
-
 def test_rows_that_cannot_be_taken() -> None:
     running = RunningMoments(3)
     running.update(np.zeros((4, 3)))

@@ -112,10 +112,10 @@ def test_an_incomplete_set_is_refused(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--solver", "euler"], "rows[0].source.sample is"),
-        (["--method", "digits", "--seeds", "3-62,100-148"], "rows[1].source.seeds is"),
-        (["--checkpoint", "10"], "stretch is 10, not 20"),
-        (["--shard", "1/2"], "of two divisions"),
+        (["--solver", "euler"], "of another measurement than"),
+        (["--method", "digits", "--seeds", "3-62,100-148"], "with other rows"),
+        (["--checkpoint", "10"], "with other stretch"),
+        (["--shard", "1/2"], "is one of 2 shards"),
     ],
 )
 def test_a_foreign_shard_is_refused(

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import json
+import re
+import shutil
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from ..program import add_server, ended, exit_with, path_of
+from ..compare.comparison import label
+from ..program import add_server, connected, ended, exit_with, path_of
 from ..wire.calls import DEFAULT_LOCATION
-from . import commands
-from .measure import Pace
-from .measurement import METRICS
+from .errors import FidError
+from .features import Loading, for_calc, for_reference
+from .measure import Pace, looks_here, see
+from .measurement import METRICS, Job, Measurement, remove_empty, state_folder, versions
+from .published import NFES
+from .reference import Reference, load_reference
+from .shards import merge, share_of, write_shard
+from .sources import Files, ServerDataset, ServerSamples, server_versions
+from .table import METRICS as COLUMNS
+from .table import markdown, sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .sources import Source
+
+    Samples = list[tuple[partial[ServerSamples], dict[str, int]]]
 
 EXAMPLES = {
     "ref": "python -m anisoflight.fid ref --dataset cifar10 --features inception.pkl --trust --out cifar10.npz",
@@ -23,39 +40,38 @@ EXAMPLES = {
 }
 EPILOG = "features: a network's file (.pkl of EDM with --trust, .pt, .torchscript, .onnx), or for small images, and\n"
 EPILOG += "not FID: pixels, pca-N, classifier. docs/fid.md explains every number."
+_BLOCK = re.compile(r"(\d+)-(\d+)")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     root = argparse.ArgumentParser(prog="python -m anisoflight.fid", description=__doc__)
-    commands_of = root.add_subparsers(metavar="COMMAND", required=True)
-    _ref(_command(commands_of, "ref", "reference statistics of real images, as EDM's npz {mu, sigma}", commands.ref))
-    _calc(_command(commands_of, "calc", "distances of samples, or of images in files, to a reference", commands.calc))
-    _merge(_command(commands_of, "merge", "rows of results from the shards of calc --shard", commands.merge_shards))
+    commands = root.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, about: str, run: object) -> argparse.ArgumentParser:
+        text = f"example:\n    {EXAMPLES[name]}" + ("" if name == "merge" else f"\n\n{EPILOG}")
+        style = argparse.RawDescriptionHelpFormatter
+        made = commands.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
+        made.set_defaults(run=run)
+        made.add_argument("--quiet", action="store_true", help="no progress bars")
+        if name != "merge":
+            add_server(made.add_argument_group("server"), DEFAULT_LOCATION, "location (default %(default)s)")
+            said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
+            made.add_argument("--checkpoint", type=_positive, metavar="N", default=Pace.checkpoint, help=said)
+        return made
+
+    _ref(command("ref", "reference statistics of real images, as EDM's npz {mu, sigma}", ref))
+    _calc(command("calc", "distances of samples, or of images in files, to a reference", calc))
+    made = command("merge", "rows of results from the shards of calc --shard", merge_shards)
+    made.add_argument("shards", metavar="SHARD", nargs="+", type=path_of, help="files of calc --shard, all of them")
+    said = "the reference (default: the file that the shards name)"
+    made.add_argument("--ref", metavar="NPZ", type=path_of, help=said)
+    made.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
     return root
 
 
-def _command(group: argparse._SubParsersAction, name: str, about: str, run: object) -> argparse.ArgumentParser:
-    text = f"example:\n    {EXAMPLES[name]}" + (f"\n\n{EPILOG}" if name in ("ref", "calc") else "")
-    style = argparse.RawDescriptionHelpFormatter
-    command = group.add_parser(name, help=about, description=about, epilog=text, formatter_class=style)
-    command.set_defaults(run=run)
-    if name == "merge":
-        command.add_argument("--quiet", action="store_true", help="no progress bars")
-        return command
-    server = command.add_argument_group("server")
-    add_server(server, DEFAULT_LOCATION, "location (default %(default)s)")
-    pace = command.add_argument_group("pace")
-    count = {"type": _positive, "metavar": "N"}
-    said = "images between two checkpoints, of a request to the server, and of a stretch (default %(default)s)"
-    pace.add_argument("--checkpoint", **count, default=Pace.checkpoint, help=said)
-    pace.add_argument("--quiet", action="store_true", help="no progress bars")
-    return command
-
-
 def _ref(command: argparse.ArgumentParser) -> None:
-    source = command.add_mutually_exclusive_group(required=True)
-    _images(source)
+    _images(command.add_mutually_exclusive_group(required=True))
     _features(command, required=True)
     command.add_argument("--rows", action="store_true", help="keep the features too, for other metrics")
     command.add_argument("--out", metavar="NPZ", type=path_of, required=True, help="the reference")
@@ -65,7 +81,19 @@ def _calc(command: argparse.ArgumentParser) -> None:
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--model", help="samples of this model")
     _images(source)
-    _sampling(command)
+    drawn = command.add_argument_group("sampling (what is left out takes the server's default)")
+    drawn.add_argument("--seeds", metavar="A-B[,C-D…]", default="0-49999", help="blocks of seeds (default %(default)s)")
+    drawn.add_argument("--nfe", metavar="LIST", help="evaluations, 9,35, or the paper's list for a data set: cifar10 …")
+    drawn.add_argument("--steps", metavar="LIST", help="solver steps, 5,18, instead")
+    drawn.add_argument("--schedule", type=value_of, help='a name, or JSON such as {"edm": {"T": 400}}')
+    drawn.add_argument("--solver")
+    drawn.add_argument("--order", type=_positive)
+    drawn.add_argument("--second-point", choices=("midpoint", "endpoint"), help="of heun; published FIDs: endpoint")
+    drawn.add_argument("--grid", type=value_of, help="a name, or JSON")
+    option: dict[str, Any] = {"metavar": "NAME=VALUE", "type": option_of, "action": "append", "default": []}
+    drawn.add_argument("--option", **option, help="any other option of Sample, its value JSON or a name: S_churn=40")
+    said = "the class of all samples, −1 none (default: drawn by the server)"
+    drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
     _features(command, required=False)
     measured = command.add_argument_group("what is measured")
     measured.add_argument("--ref", metavar="NPZ", type=path_of, required=True, help="the reference")
@@ -83,17 +111,10 @@ def _calc(command: argparse.ArgumentParser) -> None:
     said = "the cluster (default: what RAY_ADDRESS names, else one of this machine alone)"
     shared.add_argument("--ray-address", metavar="URL", help=said)
     shared.add_argument("--ray-cpus", metavar="X", type=float, default=1, help="CPUs of an actor (default 1)")
-    said = "GPUs of an actor (default: 1 where the cluster has any, else 0)"
+    said = "GPUs of an actor (default: 1 if the cluster has any, else 0)"
     shared.add_argument("--ray-gpus", metavar="X", type=float, help=said)
     said = "data folder of the models, by the same path on every node (default %(default)s)"
     shared.add_argument("--data", metavar="DIR", type=path_of, default=path_of("data"), help=said)
-
-
-def _merge(command: argparse.ArgumentParser) -> None:
-    command.add_argument("shards", metavar="SHARD", nargs="+", type=path_of, help="files of calc --shard, all of them")
-    said = "the reference (default: the file that the shards name)"
-    command.add_argument("--ref", metavar="NPZ", type=path_of, help=said)
-    command.add_argument("--out", metavar="JSONL", type=path_of, required=True, help="rows of results")
 
 
 def _images(group: argparse._MutuallyExclusiveGroup) -> None:
@@ -101,29 +122,10 @@ def _images(group: argparse._MutuallyExclusiveGroup) -> None:
     group.add_argument("--images", metavar="PATH", type=path_of, help="images of a folder, a .zip or an .npz")
 
 
-def _sampling(command: argparse.ArgumentParser) -> None:
-    drawn = command.add_argument_group("sampling (what is left out takes the server's default)")
-    drawn.add_argument("--seeds", metavar="A-B[,C-D…]", default="0-49999", help="blocks of seeds (default %(default)s)")
-    drawn.add_argument("--nfe", metavar="LIST", help="evaluations, 9,35, or the paper's list for a data set: cifar10 …")
-    drawn.add_argument("--steps", metavar="LIST", help="solver steps, 5,18, instead")
-    drawn.add_argument("--schedule", type=commands.value_of, help='a name, or JSON such as {"edm": {"T": 400}}')
-    drawn.add_argument("--solver")
-    drawn.add_argument("--order", type=_positive)
-    drawn.add_argument("--second-point", choices=("midpoint", "endpoint"), help="of heun; published FIDs: endpoint")
-    drawn.add_argument("--grid", type=commands.value_of, help="a name, or JSON")
-    said = "any other option of Sample, its value JSON or a name: S_churn=40"
-    drawn.add_argument(
-        "--option", metavar="NAME=VALUE", type=commands.option_of, action="append", default=[], help=said
-    )
-    said = "the class of all samples, −1 none (default: drawn by the server)"
-    drawn.add_argument("--class", metavar="N", dest="class_label", type=int, help=said)
-
-
 def _features(command: argparse.ArgumentParser, required: bool) -> None:
     seen = command.add_argument_group("features")
-    said = "a network's file, or pixels, pca-N, classifier" + (
-        "" if required else " (default: the reference's built-in)"
-    )
+    said = "a network's file, or pixels, pca-N, classifier"
+    said += "" if required else " (default: the reference's built-in)"
     seen.add_argument("--features", required=required, help=said)
     seen.add_argument("--trust", action="store_true", help="load a pickle, which executes code that it holds")
     seen.add_argument("--device", default="auto", help="of the network: auto, cpu, cuda, cuda:1 (default auto)")
@@ -141,6 +143,160 @@ def _metrics(text: str) -> tuple[str, ...]:
     if unknown := [name for name in asked if name not in METRICS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(METRICS)}")
     return tuple(name for name in METRICS if name in asked or name == "fid")
+
+
+def ref(args: argparse.Namespace) -> None:
+    """Make a reference of a server's data set, or of images in files."""
+    ((source, _),), _ = _opened(args, [])
+    pace, identity = _pace(args), source.identity()
+    features = for_reference(args.features, source, Loading(args.device, args.trust), not args.quiet)
+    folder = state_folder(args.out, {"source": identity, "features": features.hash, "rows": args.rows})
+    looks = looks_here(source, features, pace.batch)
+    seen = see(looks, source.count, features.dimension, folder, pace, "reference", args.rows)
+    provenance = {
+        "source": identity,
+        "count": source.count,
+        "shape": list(seen.shape),
+        "images": seen.digest.hex(),
+        "features": {name: value for name, value in features.facts.items() if name != "dimension"},
+        "versions": versions(),
+    }
+    rows = seen.rows() if args.rows else None
+    Reference(seen.running.moments(), provenance, features.parameters, rows).save(args.out)
+    shutil.rmtree(folder, ignore_errors=True)
+    remove_empty(folder.parent)
+    print(f"{args.out}: {features.dimension} features ({features.name}) of {source.count} images")
+
+
+def calc(args: argparse.Namespace) -> None:
+    """Measure every number of evaluations on every block of seeds, or the images of a file or a data set once."""
+    reference = load_reference(args.ref, rows=len(args.metrics) > 1)
+    loading, pace = Loading(args.device, args.trust), _pace(args)
+    features = for_calc(args.features, reference, loading)
+    measurement = Measurement(args.out, reference, features, args.metrics, args.allow_fewer, pace)
+    samples, name = _samples(args) if args.model else ([], args.dataset or args.images.name)
+    benchmark = args.benchmark or reference.provenance.get("source", {}).get("dataset") or args.ref.stem
+    job = partial(Job, method=args.method or name, benchmark=benchmark)
+    if args.ray:
+        from ..fleet.sampling import Fleet, Setup
+
+        if not samples or args.shard is not None:
+            raise FidError("--ray is for samples, of --model, and goes without --shard", "BAD_REQUEST")
+        known = Reference(reference.moments, reference.provenance, reference.parameters)  # actors need no rows
+        setup = Setup(args.data.resolve(), args.model, known, args.features, loading, pace.batch)
+        with Fleet(setup, args.ray, args.ray_address, args.ray_cpus, args.ray_gpus) as fleet:
+            show(fleet.rows(measurement, job, samples))
+        return
+    sources, server = _opened(args, samples)
+    jobs = [
+        job(source.identity(), source.count, looks_here(source, features, pace.batch), asked=asked, versions=server)
+        for source, asked in sources
+    ]
+    if args.shard is None:
+        show(measurement.rows(jobs))
+    else:
+        count = write_shard(measurement, jobs, share_of(args.shard), args.ref.resolve())
+        print(f"{args.out}: shard {args.shard}, {count} images")
+
+
+def merge_shards(args: argparse.Namespace) -> None:
+    """Fold the shards of a measurement into its rows."""
+    show(merge(args.shards, args.out, args.ref, not args.quiet))
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Print rows as tables, one for each metric."""
+    for metric in COLUMNS:
+        if metric in rows[0]:
+            print(markdown(sections(rows, metric), "both" if metric == "frechet" else "mean"))
+
+
+def _samples(args: argparse.Namespace) -> tuple[Samples, str]:
+    """What is sampled, each with its {"nfe": …} or {"steps": …}, once there is a server; and what rows are called."""
+    named = {name: getattr(args, name) for name in ("schedule", "solver", "order", "second_point", "grid")}
+    options = {**{name: value for name, value in named.items() if value is not None}, **dict(args.option)}
+    if (args.nfe is None) == (args.steps is None):
+        raise FidError("say --nfe or --steps, one of them", "BAD_REQUEST")
+    unit = "nfe" if args.nfe is not None else "steps"
+    sources = []
+    for number in numbers_of(getattr(args, unit), f"--{unit}"):
+        for first, last in blocks_of(args.seeds):
+            drawn = {"first": first, "count": last - first + 1, "options": {**options, unit: number}}
+            sources.append((partial(ServerSamples, model=args.model, **drawn, label=args.class_label), {unit: number}))
+    solver = {name: value for name, value in options.items() if name != "schedule"}
+    name = label(args.schedule or args.model)
+    return sources, name + (f", {label({'solver': 'heun', **solver})}" if solver else "")
+
+
+def _opened(args: argparse.Namespace, samples: Samples) -> tuple[list[tuple[Source, dict[str, int]]], dict[str, str]]:
+    """What is measured, and the versions of the server that has it."""
+    if args.images is not None:
+        return [(Files(args.images), {})], {}
+    client = connected(args)
+    sources: list[tuple[Source, dict[str, int]]] = [(source(client), asked) for source, asked in samples]
+    return sources or [(ServerDataset(client, args.dataset), {})], server_versions(client)
+
+
+def _pace(args: argparse.Namespace) -> Pace:
+    return Pace(args.batch, args.checkpoint, not args.quiet)
+
+
+def value_of(text: str) -> Any:
+    """JSON if it is that, else the text: a name.
+
+    >>> value_of('{"edm": {"T": 400}}'), value_of("edm")
+    ({'edm': {'T': 400}}, 'edm')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """NAME=VALUE of Sample's options.
+
+    >>> option_of("S_churn=40")
+    ('S_churn', 40)
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is no NAME=VALUE")
+    return name, value_of(value)
+
+
+def blocks_of(text: str) -> list[tuple[int, int]]:
+    """Blocks of seeds, first and last: each is measured by itself.
+
+    >>> blocks_of("0-49999,50000-99999")
+    [(0, 49999), (50000, 99999)]
+    """
+    blocks = []
+    for part in text.split(","):
+        match = _BLOCK.fullmatch(part.strip())
+        if match is None or int(match[1]) >= int(match[2]):
+            raise FidError(f"--seeds: {part!r} is no block of seeds such as 0-49999", "BAD_REQUEST")
+        blocks.append((int(match[1]), int(match[2])))
+    for one, other in pairwise(sorted(blocks)):
+        if other[0] <= one[1]:
+            said = f"blocks {one[0]}-{one[1]} and {other[0]}-{other[1]} share seeds"
+            raise FidError(f"--seeds: {said}", "BAD_REQUEST")
+    return blocks
+
+
+def numbers_of(text: str, flag: str) -> list[int]:
+    """Positive whole numbers, or the name of one of the paper's data sets for its list.
+
+    >>> numbers_of("9,35", "--nfe"), numbers_of("cifar10", "--nfe")
+    ([9, 35], [9, 11, 13, 15, 17, 35, 59, 79])
+    """
+    if text in NFES:
+        return list(NFES[text])
+    parts = text.split(",")
+    if not all(part.strip().isdigit() and int(part) for part in parts):
+        named = f", or one of {', '.join(NFES)}" if flag == "--nfe" else ""
+        raise FidError(f"{flag}: {text!r} is no list of positive numbers such as 9,35{named}", "BAD_REQUEST")
+    return list(dict.fromkeys(map(int, parts)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
 import platform
+import shutil
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +23,12 @@ from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
 from .errors import FidError
-from .measure import Looks, Pace, Pass, Seen, remove_empty, state_file
+from .measure import Bounds, Looks, Pace, Seen, bounds, see, stretch_file
 from .neighbours import Neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .features import Features
     from .reference import Reference
-    from .sources import Source
 
 FULL = 50_000
 """Samples of a published FID."""
@@ -36,155 +37,154 @@ METRICS = ("fid", "precision-recall", "density-coverage")
 
 @dataclass(frozen=True)
 class Job:
-    """One row: a source, and what the row is called."""
+    """One row: images, and what the row is called."""
 
-    source: Source
+    source: Mapping[str, Any]
+    """All that the images depend on, as JSON: two sources of the same identity hold the same images."""
+    count: int
+    looks: Looks = field(repr=False)
     method: str
     benchmark: str
     asked: Mapping[str, Any] = field(default_factory=dict)
     """{"nfe": …} or {"steps": …} of samples; nothing of other images."""
     versions: Mapping[str, Any] = field(default_factory=dict)
     """Of the server."""
-    looks: Looks | None = None
-    """Who looks at the images; None: this process."""
 
     @property
     def title(self) -> str:
         asked = "".join(f", {name} {value}" for name, value in self.asked.items())
-        seeds = self.source.identity().get("seeds")
+        seeds = self.source.get("seeds")
         return f"{self.method}{asked}" + (f", seeds {seeds}" if seeds else "")
 
 
+@dataclass(frozen=True)
 class Measurement:
     """Rows against one reference, kept in a JSON-lines file: what is there is not measured again.
 
     Programs that measure the same row into the same file at once wait for each other: one measures it.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        reference: Reference,
-        features: Features,
-        metrics: tuple[str, ...] = ("fid",),
-        *,
-        allow_fewer: bool = False,
-        pace: Pace | None = None,
-    ) -> None:
-        self._out, self._cells = out, Cells(out)
-        self._reference, self._features, self._metrics = reference, features, metrics
-        self._allow_fewer, self._pace = allow_fewer, pace or Pace()
-        self._neighbours: Neighbours | None = None
-        if len(metrics) > 1 and reference.rows is None:
-            raise FidError(
-                f"{metrics[1]} needs the reference's features themselves: make it with ref --rows", "BAD_REFERENCE"
-            )
+    out: Path
+    reference: Reference
+    features: Features
+    metrics: tuple[str, ...] = ("fid",)
+    allow_fewer: bool = False
+    pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        if len(self.metrics) > 1 and self.reference.rows is None:
+            said = "needs the reference's features themselves: make it with ref --rows"
+            raise FidError(f"{self.metrics[1]} {said}", "BAD_REFERENCE")
 
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         """The rows of jobs, each measured unless it has been; FidError of fewer than 50,000 images comes first."""
-        require_enough(jobs, self._allow_fewer)
+        self.require_enough(jobs)
         return [self._row(job) for job in jobs]
 
-    def left(self, job: Job) -> int | None:
-        """How many images of a job have been seen; None where its row is there."""
+    def missing(self, job: Job) -> list[Bounds]:
+        """The stretches of a job that nobody has looked at."""
         key = self._key(job)
         if key in self._cells:
-            return None
-        state = state_file(state_folder(self._out, key))
-        return Seen.load(state).running.count if state.exists() else 0
+            return []
+        folder = state_folder(self.out, key)
+        stretches = bounds(job.count, self.pace.checkpoint)
+        return [stretch for stretch in stretches if not stretch_file(folder, stretch).exists()]
+
+    def require_enough(self, jobs: Sequence[Job]) -> None:
+        """FidError of the first job that has fewer than 50,000 images, unless that is allowed."""
+        for job in jobs:
+            if job.count < FULL and not self.allow_fewer:
+                raise FidError(
+                    f"{job.title}: {job.count} images; FID is of {FULL}, and of fewer it is larger. "
+                    "--allow-fewer measures them and marks the row",
+                    "TOO_FEW",
+                )
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return Cells(self.out)
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        assert self.reference.rows is not None
+        return Neighbours(self.reference.rows, self.pace.progress)
 
     def _key(self, job: Job) -> dict[str, Any]:
         return {
-            "source": job.source.identity(),
+            "source": job.source,
             "asked": dict(job.asked),
-            "metrics": self._metrics,
-            "features": self._features.hash,
-            "reference": self._reference.hash,
+            "metrics": self.metrics,
+            "features": self.features.hash,
+            "reference": self.reference.hash,
         }
 
     def _row(self, job: Job) -> dict[str, Any]:
         key = self._key(job)
-        folder = state_folder(self._out, key)
+        folder = state_folder(self.out, key)
 
         def waiting() -> None:
             Progress.write(f"{job.title}: another program measures this row; waiting for it")
 
         with exclusive(folder.with_suffix(".lock"), waiting):
-            going = Pass(job.source, self._features, folder, self._pace, len(self._metrics) > 1, job.looks)
-            row = self._cells.measured(key, lambda: self._measured(job, going))
-            going.discard()  # only now that the row is on the disk
+            row = self._cells.measured(key, lambda: self._measured(job, folder))
+            shutil.rmtree(folder, ignore_errors=True)  # only now that the row is on the disk
         remove_empty(folder.parent)
         return row
 
-    def _measured(self, job: Job, going: Pass) -> dict[str, Any]:
+    def _measured(self, job: Job, folder: Path) -> dict[str, Any]:
         began = time.perf_counter()
-        seen = going.run(job.title)
-        found = {"frechet": frechet_distance(seen.running.moments(), self._reference.moments)}
-        found |= self._looked_around(going)
-        seconds = {"images": seen.seconds, "last_run": time.perf_counter() - began}
+        more = len(self.metrics) > 1
+        seen = see(job.looks, job.count, self.features.dimension, folder, self.pace, job.title, more)
+        found = {"frechet": frechet_distance(seen.running.moments(), self.reference.moments)}
+        if "precision-recall" in self.metrics:
+            found |= self._neighbours.precision_recall(seen.rows())
+        if "density-coverage" in self.metrics:
+            found |= self._neighbours.density_coverage(seen.rows())
+        notes = []
+        if job.count < FULL:
+            notes.append(f"{job.count} images, fewer than {FULL}")
+        if not self.features.published:
+            notes.append(f"features {self.features.name}, not the Inception network of FID")
         return {
-            **self._named(job, sorted(seen.evaluations)),
+            "benchmark": job.benchmark,
+            "method": job.method,
+            "nfe": _evaluations(job, seen),
+            "asked": dict(job.asked),
+            "seeds": job.source.get("seeds"),
+            "count": job.count,
             **found,
-            **self._judged(job),
-            "features": {name: getattr(self._features, name) for name in ("name", "hash", "dimension", "published")},
-            "reference": {"hash": self._reference.hash, **self._reference.provenance},
-            "source": job.source.identity(),
+            "comparable": not notes,
+            "notes": notes,
+            "features": self.features.facts,
+            "reference": {"hash": self.reference.hash, **self.reference.provenance},
+            "source": job.source,
             "images": seen.digest.hex(),
-            "seconds": seconds,
+            "seconds": {"images": seen.seconds, "last_run": time.perf_counter() - began},
             "versions": {**versions(), **job.versions},
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
 
-    def _named(self, job: Job, evaluations: list[int]) -> dict[str, Any]:
-        """NFE is what the server counted; a list where images differ in it."""
-        nfe = evaluations[0] if len(evaluations) == 1 else evaluations or None
-        asked = dict(job.asked)
-        if "nfe" in asked and nfe != asked["nfe"]:
-            Progress.write(
-                f"{job.title}: the solver took {nfe} evaluations; its steps come no nearer to {asked['nfe']}"
-            )
-        row = {"benchmark": job.benchmark, "method": job.method, "nfe": nfe, "asked": asked}
-        return {**row, "seeds": job.source.identity().get("seeds"), "count": job.source.count}
 
-    def _judged(self, job: Job) -> dict[str, Any]:
-        """Whether the row may stand beside published FIDs, and why not."""
-        notes = []
-        if job.source.count < FULL:
-            notes.append(f"{job.source.count} images, fewer than {FULL}")
-        if not self._features.published:
-            notes.append(f"features {self._features.name}, not the Inception network of FID")
-        return {"comparable": not notes, "notes": notes}
-
-    def _looked_around(self, going: Pass) -> dict[str, float]:
-        found: dict[str, float] = {}
-        if len(self._metrics) == 1:
-            return found
-        if self._neighbours is None:
-            assert self._reference.rows is not None
-            self._neighbours = Neighbours(self._reference.rows, self._pace.progress)
-        rows = going.rows()
-        if "precision-recall" in self._metrics:
-            found |= self._neighbours.precision_recall(rows)
-        if "density-coverage" in self._metrics:
-            found |= self._neighbours.density_coverage(rows)
-        return found
-
-
-def require_enough(jobs: Sequence[Job], allow_fewer: bool) -> None:
-    """FidError of the first job that has fewer than 50,000 images, unless that is allowed."""
-    for job in jobs:
-        if job.source.count < FULL and not allow_fewer:
-            raise FidError(
-                f"{job.title}: {job.source.count} images; FID is of {FULL}, and of fewer it is larger. "
-                "--allow-fewer measures them and marks the row",
-                "TOO_FEW",
-            )
+def _evaluations(job: Job, seen: Seen) -> int | list[int] | None:
+    """NFE is what the server counted; a list if images differ in it."""
+    counted = sorted(seen.evaluations)
+    nfe = counted[0] if len(counted) == 1 else counted or None
+    if nfe != job.asked.get("nfe", nfe):
+        said = f"the solver took {nfe} evaluations; its steps come no nearer to {job.asked['nfe']}"
+        Progress.write(f"{job.title}: {said}")
+    return nfe
 
 
 def state_folder(out: Path, key: dict[str, Any]) -> Path:
-    """Where the state of what that key says lies while it is measured, beside its results."""
+    """Where the stretches of what that key says are kept while it is measured, beside its results."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     return out.with_name(out.name + ".state") / name
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder of states if it holds none any more."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def versions() -> dict[str, str]:

@@ -12,12 +12,13 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..moments import Matrix, Moments
+from ..moments import Moments
 from .errors import FidError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Reference:
     moments: Moments
     provenance: dict[str, Any] = field(default_factory=dict)
     """Empty of a file by other hands."""
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     """Of built-in features."""
     rows: np.ndarray[Any, Any] | None = None
 
@@ -44,56 +45,46 @@ class Reference:
     @property
     def hash(self) -> str:
         """SHA-256 of mu and sigma."""
-        digest = hashlib.sha256(self.moments.mean.tobytes())
-        digest.update(self.moments.cov.tobytes())
-        return digest.hexdigest()
+        return hashlib.sha256(self.moments.mean.tobytes() + self.moments.cov.tobytes()).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the file; a reader sees the old one or the whole new one."""
         entries: dict[str, Any] = {"mu": self.moments.mean, "sigma": self.moments.cov}
         entries["provenance"] = np.array(json.dumps(self.provenance))
         entries |= {_PREFIX + name: value for name, value in self.parameters.items()}
-        if self.rows is not None:
-            entries["rows"] = self.rows
-        save_arrays(path, entries)
+        save_arrays(path, entries if self.rows is None else {**entries, "rows": self.rows})
 
 
 def load_reference(path: Path, *, rows: bool = False) -> Reference:
     """Read a reference file, EDM's or one written here; the features themselves only with `rows`."""
-    if not path.exists():
-        raise FidError(f"there is no reference at {path}; python -m anisoflight.fid ref makes one", "BAD_REFERENCE")
     entry = ""
     try:
         with np.load(path, allow_pickle=False) as file:
             found: dict[str, Any] = {}
-            if missing := [name for name in ("mu", "sigma") if name not in file]:
-                held = ", ".join(file.files)
-                raise FidError(
-                    f"{path}: no entry {missing[0]}; a reference has mu and sigma, not {held}", "BAD_REFERENCE"
-                )
             for entry in file.files:
                 if entry != "rows" or rows:
                     found[entry] = file[entry]
-            mean, cov = _checked(path, found["mu"], found["sigma"])
-            provenance = json.loads(str(found.get("provenance", "{}")))
-            parameters = {name.removeprefix(_PREFIX): found[name] for name in found if name.startswith(_PREFIX)}
-            return Reference(Moments(mean, cov), provenance, parameters, found.get("rows"))
+        provenance = json.loads(str(found.get("provenance", "{}")))
+    except FileNotFoundError:
+        said = f"there is no reference at {path}; python -m anisoflight.fid ref makes one"
+        raise FidError(said, "BAD_REFERENCE") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, TypeError, AttributeError) as error:
-        if isinstance(error, FidError):
-            raise
         where = f"{path}, entry {entry}" if entry else str(path)
         raise FidError(f"{where}: not a whole npz ({error})", "BAD_REFERENCE") from error
-
-
-def _checked(path: Path, mean: Matrix, cov: Matrix) -> tuple[Matrix, Matrix]:
-    for name, value in {"mu": mean, "sigma": cov}.items():
-        if value.dtype.kind != "f" or not np.isfinite(value).all():
+    for name in ("mu", "sigma"):
+        if name not in found:
+            said = f"no entry {name}; a reference has mu and sigma, not {', '.join(found)}"
+            raise FidError(f"{path}: {said}", "BAD_REFERENCE")
+        if found[name].dtype.kind != "f" or not np.isfinite(found[name]).all():
             raise FidError(f"{path}, entry {name}: not finite floating-point numbers", "BAD_REFERENCE")
+    mean, cov = found["mu"], found["sigma"]
     if mean.ndim != 1 or cov.shape != (len(mean), len(mean)):
         raise FidError(f"{path}: mu {mean.shape} and sigma {cov.shape} are not [D] and [D, D]", "BAD_REFERENCE")
     if not np.allclose(cov, cov.T, rtol=0, atol=1e-6 * np.abs(cov).max()):
         raise FidError(f"{path}, entry sigma: a covariance is symmetric", "BAD_REFERENCE")
-    return mean.astype(np.float64), cov.astype(np.float64)
+    parameters = {name.removeprefix(_PREFIX): found[name] for name in found if name.startswith(_PREFIX)}
+    moments = Moments(mean.astype(np.float64), cov.astype(np.float64))
+    return Reference(moments, provenance, parameters, found.get("rows"))
 
 
 def save_arrays(path: Path, entries: dict[str, Any]) -> None:

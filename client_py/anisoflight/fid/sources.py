@@ -29,26 +29,25 @@ if TYPE_CHECKING:
     from ..data import Item
     from ..wire.transport import Message
 
+Array = np.ndarray[Any, Any]
+
 _BATCH = 256  # images of files that are handed out at a time
 
 
 class Source(Protocol):
     """Images that can be counted and read."""
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        ...
+    count: int
 
     def identity(self) -> dict[str, Any]:
-        """All that the images depend on, as JSON: two sources of the same identity hold the same images."""
+        """All that the images depend on, as JSON."""
         ...
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         """Images start … stop−1 in order, in batches of any size [n, H, W, C]."""
         ...
 
-    def labels(self) -> np.ndarray[Any, Any] | None:
+    def labels(self) -> Array | None:
         """The images' classes [count], where they are known before the images."""
         ...
 
@@ -78,13 +77,13 @@ class ServerSamples:
         if described.get("normalization"):
             raise _fields(f"model {self.model!r}")
         self.weights = described["hash"]
-        guide = self.options.get("guide")
-        self.guiding = {"guide": self.client.describe_model(guide)["hash"]} if guide else {}
 
     def identity(self) -> dict[str, Any]:
         seeds = f"{self.first}-{self.first + self.count - 1}"
         known = {"model": self.model, "weights": self.weights, "schedule": self._schedule(), "seeds": seeds}
-        return {**known, **self.guiding, "sample": dict(self.options), "class": self.label}
+        if guide := self.options.get("guide"):
+            known["guide"] = self.client.describe_model(guide)["hash"]
+        return {**known, "sample": dict(self.options), "class": self.label}
 
     def _schedule(self) -> dict[str, Any]:
         named = self.options.get("schedule")
@@ -109,15 +108,13 @@ class ServerSamples:
         else:
             request["labels"] = [self.label] * (stop - start)
         for message in self.client.stream("Sample", request):
-            if weights := (message.batch.schema.metadata or {}).get(b"weights"):
-                self._unchanged(weights.decode())
+            weights = (message.batch.schema.metadata or {}).get(b"weights", b"").decode()
+            if weights not in ("", self.weights):
+                said = f"model {self.model!r} was replaced while its samples were drawn; start again"
+                raise FidError(said, "BAD_IMAGES")
             if message.batch.num_rows:
                 self.evaluations.update(np.unique(to_numpy(message.batch["nfe"])).tolist())
                 yield to_numpy(message.batch["sample"])
-
-    def _unchanged(self, weights: str) -> None:
-        if weights != self.weights:
-            raise FidError(f"model {self.model!r} was replaced while its samples were drawn; start again", "BAD_IMAGES")
 
 
 @dataclass
@@ -140,9 +137,8 @@ class ServerDataset:
         """The name, and the hash of images and labels that tells one data set of that name from another."""
         return {"dataset": self.name, "count": self.count, "hash": self.hash}
 
-    def labels(self) -> np.ndarray[Any, Any] | None:
-        found = [to_numpy(message.batch["label"]) for message in self._messages(0, self.count)]
-        labels = np.concatenate(found)
+    def labels(self) -> Array | None:
+        labels = np.concatenate([to_numpy(message.batch["label"]) for message in self._messages(0, self.count)])
         return labels if (labels >= 0).all() else None
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
@@ -156,21 +152,8 @@ class ServerDataset:
         return (message for message in self.client.stream("Dataset", request) if message.batch.num_rows)
 
 
-@contextmanager
-def _named(path: Path, entry: str = "") -> Iterator[None]:
-    """Failures to read path, or an entry of it, as errors that name both."""
-    try:
-        yield
-    except DataError as error:
-        raise FidError(str(error.message), "BAD_IMAGES") from error
-    except (ValueError, OSError) as error:
-        if isinstance(error, FidError):
-            raise
-        raise FidError(DataError(path, entry, error).message, "BAD_IMAGES") from error
-
-
 class Files:
-    """Images at a path, all of one shape; labels where a file lists them."""
+    """Images at a path, all of one shape; labels if a file lists them."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -189,7 +172,7 @@ class Files:
         stats = [(self.path / name).stat() for name in (names[0], names[-1])]
         return {**known, "ends": [(stat.st_size, stat.st_mtime_ns) for stat in stats]}
 
-    def labels(self) -> np.ndarray[Any, Any] | None:
+    def labels(self) -> Array | None:
         if not self._source.labelled:
             return None
         with _named(self.path):
@@ -205,8 +188,8 @@ class Files:
                 for item in batch:
                     images.append(self._pixels(item))
                     if images[-1].shape != shape:
-                        sizes = f"is {_size(images[-1].shape)}, where {first.name} is {_size(shape)}"
-                        raise DataError(self.path, item.name, sizes)
+                        sizes = ["×".join(map(str, size)) for size in (images[-1].shape, shape)]
+                        raise DataError(self.path, item.name, f"is {sizes[0]}, where {first.name} is {sizes[1]}")
                 yield np.stack(images)
 
     def _pixels(self, item: Item) -> Pixels:
@@ -217,8 +200,16 @@ class Files:
             return pixels
 
 
-def _size(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape))
+@contextmanager
+def _named(path: Path, entry: str = "") -> Iterator[None]:
+    """Failures to read path, or an entry of it, as errors that name both."""
+    try:
+        yield
+    except FidError:
+        raise
+    except (ValueError, OSError) as error:
+        named = error if isinstance(error, DataError) else DataError(path, entry, error)
+        raise FidError(named.message, "BAD_IMAGES") from error
 
 
 def server_versions(client: Client) -> dict[str, str]:

@@ -19,45 +19,47 @@ from ..files.cells import rows_of
 from .published import NFES, PUBLISHED, TITLES
 
 METRICS = ("frechet", "precision", "recall", "density", "coverage")
+SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
+SOURCE += "the least of three runs of 50,000 samples."
+_HOW = {"min": "the least", "mean": "mean ± half the range", "both": "the least (mean ± half the range)"}
+_MARKS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
 class Cell:
     """One method at one NFE."""
 
-    values: tuple[float, ...]
+    values: Sequence[float]
     """One of each block of seeds; of published numbers the least of three runs alone."""
     count: int
     """Images of the smallest block."""
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     """Why it is not comparable with published FIDs."""
 
-    @property
-    def least(self) -> float:
-        return min(self.values)
+    def value(self, statistic: str) -> float:
+        return float(np.mean(self.values)) if statistic == "mean" else min(self.values)
 
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.values))
-
-    @property
-    def spread(self) -> float:
-        """Half the range."""
-        return half_range(self.values)
+    def text(self, statistic: str) -> str:
+        if len(self.values) == 1:
+            return _digits(self.values[0])
+        around = f"{_digits(self.value('mean'))} ± {_digits(half_range(self.values))}"
+        return {"min": _digits(min(self.values)), "mean": around, "both": f"{_digits(min(self.values))} ({around})"}[
+            statistic
+        ]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Line:
     """One method."""
 
     method: str
     latex: str
-    origin: str
-    """measured or published."""
+    measured: bool
     cells: dict[int, Cell]
+    """By NFE; of files, which have none, in column 0."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Section:
     """One table: a benchmark, seen through one set of features, against one reference."""
 
@@ -65,118 +67,118 @@ class Section:
     benchmark: str
     metric: str
     """As it is printed: FID only of features that published ones are of."""
-    columns: list[int]
     lines: list[Line]
 
     @property
+    def columns(self) -> list[int]:
+        return sorted({nfe for line in self.lines for nfe in line.cells})
+
+    def texts(self, statistic: str, bold: str, mark: str) -> list[list[str]]:
+        """The cells of every line, and its best; in bold the best measured one of a column that has several."""
+        better = max if self.metric in METRICS else min
+        notes = self.notes()
+        rows = []
+        for line in self.lines:
+            best = better(line.cells.values(), key=lambda cell: cell.value(statistic))
+            rows.append([*(line.cells.get(nfe) for nfe in self.columns), best])
+        for column in range(len(self.columns) + 1):
+            rivals = [
+                row[column].value(statistic)
+                for line, row in zip(self.lines, rows, strict=True)
+                if line.measured and row[column]
+            ]
+            for line, row in zip(self.lines, rows, strict=True):
+                if (cell := row[column]) is None:
+                    row[column] = "–"
+                    continue
+                first = line.measured and len(rivals) > 1 and cell.value(statistic) == better(rivals)
+                marks = ",".join(_MARKS[notes.index(note)] for note in cell.notes)
+                shown = (bold if first else "{}").format(cell.text(statistic))
+                row[column] = shown + (mark.format(marks) if marks else "")
+        return rows
+
     def notes(self) -> list[str]:
         """Every reason why a cell is not comparable, in order of appearance; marks are their places."""
         found = (note for line in self.lines for cell in line.cells.values() for note in cell.notes)
         return list(dict.fromkeys(found))
 
-    @property
-    def blocks(self) -> list[int]:
-        """How many blocks of seeds the measured cells have."""
-        measured = [line for line in self.lines if line.origin == "measured"]
-        return sorted({len(cell.values) for line in measured for cell in line.cells.values()})
-
-    @property
-    def better(self) -> Callable[..., Any]:
-        """min of distances, max of the others."""
-        return max if self.metric in METRICS else min
+    def captions(self, statistic: str, mark: str) -> list[str]:
+        """What stands below the table."""
+        told = []
+        blocks = sorted(len(cell.values) for line in self.lines if line.measured for cell in line.cells.values())
+        if blocks:
+            number = "–".join(map(str, dict.fromkeys((blocks[0], blocks[-1]))))
+            told.append(f"{self.metric}: {_HOW[statistic]} of {number} block{'s' * (number != '1')} of seeds.")
+        if not all(line.measured for line in self.lines):
+            told.append(SOURCE)
+        marked = (f"{mark.format(letter)} {note}." for letter, note in zip(_MARKS, self.notes(), strict=False))
+        return [" ".join(told), *marked]
 
 
 def sections(rows: Iterable[dict[str, Any]], metric: str = "frechet", published: bool = False) -> list[Section]:
-    """Rows of results as tables, in order of appearance; rows without NFE, of files, stand in column 0.
+    """Rows of results as tables, in order of appearance.
 
-    Rows that were seen through different features, or compared to different references, stand in different tables. Of
-    rows of the same images the last counts.
+    Rows that were seen through different features, or compared to different references, are in different tables. If
+    the same images were measured twice, the last row counts.
     """
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for row in {_images(row): row for row in rows}.values():
+    groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for row in rows:
         if metric in row:
             which = (row["benchmark"], row["features"]["hash"], row["reference"]["hash"])
-            groups.setdefault(which, []).append(row)
-    return [_section(group, metric, published) for group in groups.values()]
-
-
-def _images(row: dict[str, Any]) -> str:
-    """What tells images that were looked at in a certain way from all others."""
-    parts = [row["source"], row["asked"], row["features"]["hash"], row["reference"]["hash"]]
-    return json.dumps(parts, sort_keys=True)
+            images = json.dumps([row["source"], row["asked"]], sort_keys=True)
+            groups.setdefault(which, {})[images] = row
+    return [_section(list(group.values()), metric, published) for group in groups.values()]
 
 
 def _section(rows: list[dict[str, Any]], metric: str, published: bool) -> Section:
-    benchmark = rows[0]["benchmark"]
-    features, reference = rows[0]["features"]["name"], rows[0]["reference"]["hash"]
+    benchmark, features = rows[0]["benchmark"], rows[0]["features"]
+    title = f"{TITLES.get(benchmark, benchmark)}: {features['name']}, reference {rows[0]['reference']['hash'][:8]}"
     lines = _measured(rows, metric)
-    if published and metric == "frechet":
-        lines = _beside(lines, benchmark)
-    columns = sorted({nfe for line in lines for nfe in line.cells})
-    title = f"{TITLES.get(benchmark, benchmark)}: {features}, reference {reference[:8]}"
     if metric == "frechet":
-        metric = "FID" if rows[0]["features"]["published"] else "Fréchet distance"
-    return Section(title, benchmark, metric, columns, lines)
+        lines = _beside(lines, benchmark) if published else lines
+        metric = "FID" if features["published"] else "Fréchet distance"
+    return Section(title, benchmark, metric, lines)
 
 
 def _measured(rows: list[dict[str, Any]], metric: str) -> list[Line]:
     """Blocks of seeds join in a cell; rows of one name and NFE that differ in more get lines of their own."""
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
-        nfe = row["nfe"] or 0
-        nfe = max(nfe) if isinstance(nfe, list) else nfe
+        nfe = max(row["nfe"]) if isinstance(row["nfe"], list) else row["nfe"] or 0
         for number in itertools.count(1):
             name = row["method"] if number == 1 else f"{row['method']} ({number})"
-            cell = found.setdefault(name, {}).setdefault(nfe, [])
-            if not cell or _settings(cell[0]) == _settings(row):
-                cell.append(row)
+            group = found.setdefault(name, {}).setdefault(nfe, [])
+            if not group or {**group[0]["source"], "seeds": 0} == {**row["source"], "seeds": 0}:
+                group.append(row)
                 break
-    lines = []
-    for method, by_nfe in found.items():
-        cells = {}
-        for nfe, group in by_nfe.items():
-            notes = tuple(dict.fromkeys(note for row in group for note in row["notes"]))
-            cells[nfe] = Cell(tuple(row[metric] for row in group), min(row["count"] for row in group), notes)
-        lines.append(Line(method, "", "measured", cells))
-    return lines
 
+    def cell(group: list[dict[str, Any]]) -> Cell:
+        notes = list(dict.fromkeys(note for row in group for note in row["notes"]))
+        return Cell([row[metric] for row in group], min(row["count"] for row in group), notes)
 
-def _settings(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row["source"].items() if name != "seeds"}
+    return [Line(name, "", True, {nfe: cell(group) for nfe, group in by.items()}) for name, by in found.items()]
 
 
 def _beside(lines: list[Line], benchmark: str) -> list[Line]:
     """Every published line directly below the measured one of its method; the others in the paper's order."""
-    theirs = [
-        Line(row.method, row.latex, "published", {nfe: Cell((fid,), 50_000) for nfe, fid in row.fid.items()})
-        for row in PUBLISHED
-        if row.benchmark == benchmark
-    ]
-    order = [line.method for line in theirs]
-    ours = [line for line in lines if line.method not in order]
     paired = []
-    for line in theirs:
-        paired += [Line(own.method, line.latex, own.origin, own.cells) for own in lines if own.method == line.method]
-        paired.append(line)
-    return paired + ours
-
-
-SOURCE = "Published: Variational Trajectory Optimization of Anisotropic Diffusion Schedules, table 1; "
-SOURCE += "the least of three runs of 50,000 samples."
-_MARKS = "abcdefghijklmnopqrstuvwxyz"
+    for row in PUBLISHED:
+        if row.benchmark == benchmark:
+            paired += [Line(own.method, row.latex, True, own.cells) for own in lines if own.method == row.method]
+            paired.append(Line(row.method, row.latex, False, {nfe: Cell([x], 50_000) for nfe, x in row.fid.items()}))
+    return paired + [line for line in lines if line.method not in {other.method for other in paired}]
 
 
 def markdown(sections: Sequence[Section], statistic: str) -> str:
     """One table each, the least measured value of a column in bold, and footnotes."""
     parts = []
     for section in sections:
-        head = ["method", *(_column(nfe) for nfe in section.columns), f"best {section.metric}"]
-        rows = [head, ["---"] * len(head)]
-        rows += [[_name(line), *_cells(section, line, statistic, "**{}**", "<sup>{}</sup>")] for line in section.lines]
+        head = ["method", *map(_column, section.columns), f"best {section.metric}"]
+        names = [line.method + ("" if line.measured else " (published)") for line in section.lines]
+        texts = section.texts(statistic, "**{}**", "<sup>{}</sup>")
+        rows = [head, ["---"] * len(head), *([name, *cells] for name, cells in zip(names, texts, strict=True))]
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        notes = [f"<sup>{_MARKS[i]}</sup> {note}." for i, note in enumerate(section.notes)]
-        below = "  \n".join([_caption(section, statistic), *notes])
-        parts.append(f"### {section.title}\n\n{table}\n\n{below}")
+        parts.append(f"### {section.title}\n\n{table}\n\n" + "  \n".join(section.captions(statistic, "<sup>{}</sup>")))
     return "\n\n".join(parts) + "\n"
 
 
@@ -187,14 +189,14 @@ def comma_separated(sections: Sequence[Section], _statistic: str) -> str:
             "benchmark": section.benchmark,
             "table": section.title,
             "method": line.method,
-            "origin": line.origin,
+            "origin": "measured" if line.measured else "published",
             "metric": section.metric,
             "nfe": nfe or "",
-            "blocks": len(cell.values) if line.origin == "measured" else 3,
+            "blocks": len(cell.values) if line.measured else 3,
             "count": cell.count,
-            "min": cell.least,
-            "mean": cell.mean if line.origin == "measured" else None,
-            "spread": cell.spread if line.origin == "measured" else None,
+            "min": cell.value("min"),
+            "mean": cell.value("mean") if line.measured else None,
+            "spread": half_range(cell.values) if line.measured else None,
             "notes": "; ".join(cell.notes),
         }
         for section in sections
@@ -211,17 +213,19 @@ def latex(sections: Sequence[Section], statistic: str) -> str:
     footnotes = []
     for section in sections:
         pad = [""] * (widest - len(section.columns))
+
+        def row(name: str, cells: Sequence[str], pad: list[str] = pad) -> str:
+            return " & ".join([name, *cells[:-1], *pad, cells[-1]]) + r" \\"
+
         lines.append(rf"\multicolumn{{{widest + 2}}}{{c}}{{\textbf{{{_escaped(section.title)}}}}} \\")
-        heads = [_column(nfe) for nfe in section.columns]
-        lines += [r"\midrule", _row(["Method", *heads, *pad, f"Best {section.metric}"]), r"\midrule"]
-        for line in section.lines:
-            texts = _cells(section, line, statistic, r"\textbf{{{}}}", r"\textsuperscript{{{}}}")
-            *cells, best = (text.replace("±", r"$\pm$") for text in texts)
-            name = (line.latex or _escaped(line.method)) + ("" if line.origin == "measured" else " (published)")
-            lines.append(_row([name, *cells, *pad, best]))
+        head = row("Method", [*map(_column, section.columns), f"Best {section.metric}"])
+        lines += [r"\midrule", head, r"\midrule"]
+        texts = section.texts(statistic, r"\textbf{{{}}}", r"\textsuperscript{{{}}}")
+        for line, cells in zip(section.lines, texts, strict=True):
+            name = (line.latex or _escaped(line.method)) + ("" if line.measured else " (published)")
+            lines.append(row(name, [text.replace("±", r"$\pm$") for text in cells]))
         lines.append(r"\midrule")
-        footnotes.append(_caption(section, statistic))
-        footnotes += [f"{_MARKS[i]}: {note}." for i, note in enumerate(section.notes)]
+        footnotes += section.captions(statistic, "{}:")
     lines[-1:] = [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines + [f"% {note}" for note in dict.fromkeys(footnotes)]) + "\n"
 
@@ -231,40 +235,6 @@ FORMS: dict[str, Callable[[Sequence[Section], str], str]] = {
     "csv": comma_separated,
     "latex": latex,
 }
-
-
-def _cells(section: Section, line: Line, statistic: str, bold: str, mark: str) -> list[str]:
-    """The texts of a line: a cell for every column, and its best."""
-    measured = [other for other in section.lines if other.origin == "measured"]
-
-    def text(cell: Cell, rivals: Sequence[Cell]) -> str:
-        first = section.better(_value(rival, statistic) for rival in [cell, *rivals])
-        chosen = line.origin == "measured" and len(rivals) > 1 and _value(cell, statistic) == first
-        shown = bold.format(_number(cell, statistic)) if chosen else _number(cell, statistic)
-        marks = ",".join(_MARKS[section.notes.index(note)] for note in cell.notes)
-        return shown + mark.format(marks) if marks else shown
-
-    def best(of: Line) -> Cell:
-        return section.better(of.cells.values(), key=lambda cell: _value(cell, statistic))
-
-    texts = []
-    for nfe in section.columns:
-        rivals = [other.cells[nfe] for other in measured if nfe in other.cells]
-        texts.append(text(line.cells[nfe], rivals) if nfe in line.cells else "–")
-    return [*texts, text(best(line), [best(other) for other in measured])]
-
-
-def _value(cell: Cell, statistic: str) -> float:
-    return cell.mean if statistic == "mean" else cell.least
-
-
-def _number(cell: Cell, statistic: str) -> str:
-    around = f"{_digits(cell.mean)} ± {_digits(cell.spread)}" if len(cell.values) > 1 else _digits(cell.mean)
-    if statistic == "mean":
-        return around
-    if statistic == "both" and len(cell.values) > 1:
-        return f"{_digits(cell.least)} ({around})"
-    return _digits(cell.least)
 
 
 def _digits(value: float) -> str:
@@ -278,25 +248,6 @@ def _digits(value: float) -> str:
 
 def _column(nfe: int) -> str:
     return f"nfe {nfe}" if nfe else "images"
-
-
-def _name(line: Line) -> str:
-    return line.method if line.origin == "measured" else f"{line.method} (published)"
-
-
-def _caption(section: Section, statistic: str) -> str:
-    told = []
-    if section.blocks:
-        number = "–".join(str(count) for count in dict.fromkeys((section.blocks[0], section.blocks[-1])))
-        how = {"min": "the least", "mean": "mean ± half the range", "both": "the least (mean ± half the range)"}
-        told.append(f"{section.metric}: {how[statistic]} of {number} block{'s' * (number != '1')} of seeds.")
-    if any(line.origin == "published" for line in section.lines):
-        told.append(SOURCE)
-    return " ".join(told)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
 
 
 def _escaped(text: str) -> str:
@@ -320,14 +271,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--metric", choices=METRICS, default="frechet", help="default frechet, FID on its own features")
     said = "of several blocks of seeds: min (as EDM and the paper report FID), mean (± half the range), or both "
     said += "(default min of distances, mean of the others)"
-    parser.add_argument("--statistic", choices=("min", "mean", "both"), help=said)
+    parser.add_argument("--statistic", choices=_HOW, help=said)
     parser.add_argument("--out", metavar="FILE", type=Path, help="write there (default: print)")
     args = parser.parse_args(arguments)
     if not args.results and not args.published:
         parser.error("name at least one file of results, or --published")
     try:
         rows = [row for path in args.results for row in rows_of(path)]
-        found = sections(rows, args.metric, args.published) if args.results else whole()
+        found = sections(rows, args.metric, args.published)
+        if not args.results:
+            found = [Section(TITLES[name], name, "FID", _beside([], name)) for name in NFES]
         text = FORMS[args.form](found, args.statistic or ("min" if args.metric == "frechet" else "mean"))
         if args.out is None:
             print(text, end="")
@@ -337,11 +290,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def whole() -> list[Section]:
-    """The published table."""
-    return [Section(TITLES[name], name, "FID", list(NFES[name]), _beside([], name)) for name in TITLES]
 
 
 if __name__ == "__main__":

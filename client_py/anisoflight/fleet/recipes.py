@@ -21,7 +21,7 @@ from ..files.locks import exclusive
 from ..files.temporary import TemporaryFolder
 from ..recipe.stages import MEASURES, Stage, after
 from ..serve import find_binary, serve
-from .folders import bring, entries, publish
+from .folders import bring
 from .sampling import joined
 
 if TYPE_CHECKING:
@@ -139,9 +139,7 @@ def _make(stage: Stage, words: list[str], place: Cluster) -> str:
         else:
             words = [_moved(word, place.data, own) for word in words]
         told = _run(words, place)
-        for kind in (*KINDS, "runs"):
-            for entry in entries(own / kind):
-                publish(entry, place.data / kind / entry.name, own)
+        bring(own, place.data, (*KINDS, "runs"))
         shutil.rmtree(own)
     return told
 

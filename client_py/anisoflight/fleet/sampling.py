@@ -1,45 +1,95 @@
-"""Actors of Ray that look at stretches side by side; what comes back is put in order again.
+"""Actors of Ray that look at stretches side by side, for ``python -m anisoflight.fid calc --ray``.
 
-Ray starts the actors, replaces one whose process or node is lost, and gives it its calls again; an actor replaces its
-own server (`workers`). Here are only the order, and how much is under way.
+Each actor has a server of its own and the features. Ray starts the actors, replaces one whose process or node is lost,
+and gives it its calls again. An actor whose server has ended ends itself, and so is replaced, too.
 """
 
 from __future__ import annotations
 
+import os
 from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AnisoflightError
+from ..errors import AnisoflightError, UnavailableError
 from ..fid.errors import FidError, needs
-from .workers import Worker
+from ..fid.features import Loading, for_calc
+from ..fid.measure import Bounds, Stretch, look
+from ..fid.measurement import Job, Measurement
+from ..fid.sources import ServerSamples, server_versions
+from ..files.temporary import TemporaryFolder
+from ..serve import serve
+from .folders import bring, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from functools import partial
     from typing import Self
 
-    from ..fid.measure import Stretch
-    from .workers import Sampled, Setup
+    from ..fid.measure import Looks
+    from ..fid.reference import Reference
 
-Unit = tuple[int, int, int]
-"""Row, and the bounds of a stretch of its images."""
+    Samples = partial[ServerSamples]
+    """Samples of a model, once there is a server."""
+    Unit = tuple[int, int, int]
+    """Row, and the bounds of a stretch of its images."""
 
-_RETRIES = 4  # of a call whose actor was lost, by Ray
-_LOST = 3  # of a stretch that Ray gives up
+_RETRIES = 4  # of a call whose actor was lost
 _AHEAD = 4  # stretches under way or not yet folded, for each actor
 
 
-def ray_module() -> Any:
-    """Ray, or the error that says how to get it."""
-    try:
-        import ray  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise needs("ray", "--ray") from None
-    return ray
+@dataclass(frozen=True)
+class Setup:
+    """What an actor is made from; the folder and the features' file are the same path on every node."""
+
+    data: Path
+    model: str
+    reference: Reference
+    features: str | None
+    loading: Loading
+    batch: int
+
+
+class Worker:
+    """What an actor does, without a word of Ray: a server on a folder of its own that has the model, and features."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._features, self._batch = for_calc(setup.features, setup.reference, setup.loading), setup.batch
+        self._folder = TemporaryFolder()
+        data = self._folder.path / "data"
+        data.mkdir()
+        publish(setup.data / "models" / setup.model, data / "models" / setup.model, data)
+        bring(setup.data, data, ("schedules", "bases"))
+        self._client = serve(data=data)
+
+    def described(self, samples: list[Samples]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """What the images depend on, and the versions of the server."""
+        return [source(self._client).identity() for source in samples], server_versions(self._client)
+
+    def look(self, samples: Samples, identity: dict[str, Any], start: int, stop: int) -> Stretch:
+        """Look at a stretch."""
+        try:
+            source = samples(self._client)
+            if (found := source.identity()) != identity:
+                raise FidError(f"this actor would sample {found}, not {identity}", "BAD_IMAGES")
+            return look(source, self._features, start, stop, self._batch)
+        except AnisoflightError as error:
+            if isinstance(error, UnavailableError) or self._client.server.process.poll() is not None:
+                os._exit(1)  # Ray starts another, and gives it this call
+            raise
+
+    def processes(self) -> tuple[int, int]:
+        """The ids of this process and of its server."""
+        return os.getpid(), self._client.server.process.pid
 
 
 def joined(address: str | None) -> Any:
     """Ray, connected to the cluster at that address, or that of RAY_ADDRESS, else to one of this machine alone."""
-    ray = ray_module()
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise needs("ray", "--ray") from None
     if not ray.is_initialized():
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="warning")
     return ray
@@ -49,22 +99,17 @@ class Fleet:
     """`size` actors that look at stretches. Leaving the context ends them and their servers."""
 
     def __init__(
-        self, size: int, setup: Setup, *, address: str | None = None, cpus: float = 1, gpus: float | None = None
+        self, setup: Setup, size: int, address: str | None, cpus: float = 1, gpus: float | None = None
     ) -> None:
+        if not (setup.data / "models" / setup.model).is_dir():
+            raise FidError(f"there is no model {setup.model!r} in {setup.data}", "BAD_REQUEST")
         self._ray = ray = joined(address)
         if gpus is None:
             gpus = 1 if ray.cluster_resources().get("GPU") else 0
         actor = ray.remote(num_cpus=cpus, num_gpus=gpus, max_restarts=-1, max_task_retries=_RETRIES)(Worker)
         self._setup = ray.put(setup)  # kept: an actor that is replaced is made from it again
         self.workers = [actor.remote(self._setup) for _ in range(size)]
-        self._starting = {worker.ready.remote(): worker for worker in self.workers}
-        self._load: dict[Any, int] = {}  # calls under way of each actor that is up
-        self._todo: deque[Unit] = deque()
-        self._sent: dict[Unit, tuple[Any, Any]] = {}  # the promise of a stretch, and its actor
-        self._running: dict[Any, Any] = {}  # promises that have not come, and their actors
-        self._lost: dict[Unit, int] = {}
-        self._jobs: list[tuple[Sampled, dict[str, Any]]] = []
-        self._batch = 0
+        self._found: Iterator[tuple[Unit, Stretch]] = iter(())
 
     def __enter__(self) -> Self:
         return self
@@ -73,75 +118,48 @@ class Fleet:
         for worker in self.workers:
             self._ray.kill(worker)
 
-    def described(self, jobs: list[Sampled]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """What the jobs' images depend on, and the versions of the server, of the first actor that is up."""
-        while not self._load:
-            self._wait()
-        return self._get(next(iter(self._load)).described.remote(jobs))
+    def rows(
+        self, measurement: Measurement, job: Callable[..., Job], samples: Sequence[tuple[Samples, dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """The rows of samples, each with its {"nfe": …} or {"steps": …}, as one run has them."""
+        counts = [source.keywords["count"] for source, _ in samples]
+        measurement.require_enough([job({}, count, self._looks(0)) for count in counts])
+        described = self.workers[0].described.remote([source for source, _ in samples])
+        identities, versions = self._get(described)
+        jobs = [
+            job(identity, counts[row], self._looks(row), asked=samples[row][1], versions=versions)
+            for row, identity in enumerate(identities)
+        ]
+        units = [(row, *stretch) for row, job in enumerate(jobs) for stretch in measurement.missing(job)]
+        self.expect([source for source, _ in samples], identities, units)
+        return measurement.rows(jobs)
 
-    def expect(
-        self, jobs: Sequence[Sampled], identities: Sequence[dict[str, Any]], units: Iterable[Unit], batch: int
-    ) -> None:
-        """Begin with units of the jobs, in the order in which they will be asked for."""
-        self._jobs, self._batch = list(zip(jobs, identities, strict=True)), batch
-        self._todo = deque(units)
+    def expect(self, samples: Sequence[Samples], identities: Sequence[dict[str, Any]], units: Sequence[Unit]) -> None:
+        """Begin with units, in the order in which they will be asked for, dealt to the actors in turn."""
+        sent: deque[tuple[Unit, Any]] = deque()
 
-    def looks(self, row: int) -> Callable[[Sequence[tuple[int, int]], Callable[[int], object]], Iterator[Stretch]]:
-        """The stretches of a row, as a `Pass` takes them."""
+        def found() -> Iterator[tuple[Unit, Stretch]]:
+            for place, (row, start, stop) in enumerate(units):
+                worker = self.workers[place % len(self.workers)]
+                sent.append(((row, start, stop), worker.look.remote(samples[row], identities[row], start, stop)))
+                if len(sent) == _AHEAD * len(self.workers):
+                    yield received(*sent.popleft())
+            while sent:
+                yield received(*sent.popleft())
 
-        def give(stretches: Sequence[tuple[int, int]], tick: Callable[[int], object]) -> Iterator[Stretch]:
+        def received(unit: Unit, promise: Any) -> tuple[Unit, Stretch]:
+            return unit, self._get(promise)
+
+        self._found = found()
+
+    def _looks(self, row: int) -> Looks:
+        def give(stretches: Sequence[Bounds], tick: Callable[[int], object]) -> Iterator[Stretch]:
             for start, stop in stretches:
-                stretch = self._take((row, start, stop))
+                # Not always the next: another program may have done a part of the row meanwhile.
+                yield next(stretch for unit, stretch in self._found if unit == (row, start, stop))
                 tick(stop - start)
-                yield stretch
 
         return give
-
-    def _take(self, unit: Unit) -> Stretch:
-        errors = self._ray.exceptions
-        while True:
-            while unit not in self._sent or self._sent[unit][0] in self._running:
-                if unit not in self._sent and self._load:  # not the next: another program has done a part of the row
-                    if unit in self._todo:
-                        self._todo.remove(unit)
-                    self._send(unit)
-                self._fill()
-                self._wait()
-            self._fill()
-            promise, _ = self._sent.pop(unit)
-            try:
-                return self._get(promise)
-            except (errors.RayActorError, errors.ObjectLostError) as error:
-                self._lost[unit] = self._lost.get(unit, 0) + 1
-                if self._lost[unit] >= _LOST:
-                    raise FidError(
-                        f"images {unit[1]} to {unit[2] - 1} were lost too often: {error}", "FLEET"
-                    ) from error
-
-    def _fill(self) -> None:
-        while self._todo and self._load and len(self._sent) < _AHEAD * len(self._load):
-            self._send(self._todo.popleft())
-
-    def _send(self, unit: Unit) -> None:
-        row, start, stop = unit
-        worker = min(self._load, key=self._load.__getitem__)
-        promise = worker.look.remote(*self._jobs[row], start, stop, self._batch)
-        self._load[worker] += 1
-        self._sent[unit], self._running[promise] = (promise, worker), worker
-
-    def _wait(self) -> None:
-        """Wait a moment for anything to come, or for an actor to be up."""
-        came, _ = self._ray.wait([*self._running, *self._starting], num_returns=1, timeout=1)
-        for promise in came:
-            if promise in self._starting:
-                worker = self._starting.pop(promise)
-                try:
-                    self._get(promise)
-                except self._ray.exceptions.RayError as error:
-                    raise FidError(f"an actor could not start: {error}", "FLEET") from error
-                self._load[worker] = 0
-            else:
-                self._load[self._running.pop(promise)] -= 1
 
     def _get(self, promise: Any) -> Any:
         try:
@@ -150,3 +168,5 @@ class Fleet:
             if isinstance(error.cause, AnisoflightError):
                 raise error.cause from None
             raise
+        except self._ray.exceptions.RayError as error:
+            raise FidError(f"an actor was lost too often, or cannot start: {error}", "FLEET") from error
