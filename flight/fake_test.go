@@ -208,12 +208,13 @@ func (f *fakeEngine) Action(ctx context.Context, call api.Call, progress func(ap
 	return map[string]string{"name": call.Op.Name}, fail(req.Fail)
 }
 
-func (f *fakeEngine) Put(_ context.Context, call api.Call, in api.Schema) (api.Upload, error) {
+func (f *fakeEngine) Put(_ context.Context, call api.Call, in api.Schema) (*api.Upload, error) {
 	req := *call.Request.(*fakeRequest)
 	if in.Index("label") < 0 {
 		return nil, api.Errorf(api.BadTensor, "Column \"label\" is missing")
 	}
-	return &fakeUpload{f: f, name: req.Name, in: in, fail: req.Fail}, nil
+	u := &fakeUpload{f: f, name: req.Name, in: in, fail: req.Fail}
+	return &api.Upload{Write: u.Write, Commit: u.Commit, Abort: u.Abort}, nil
 }
 
 type fakeUpload struct {

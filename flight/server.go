@@ -80,7 +80,7 @@ type Engine interface {
 	// Action does an operation that speaks JSON. Long ones call progress, which may be nil, now and then.
 	Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error)
 	// Put opens an upload.
-	Put(ctx context.Context, call api.Call, in api.Schema) (api.Upload, error)
+	Put(ctx context.Context, call api.Call, in api.Schema) (*api.Upload, error)
 	// List names everything stored.
 	List(ctx context.Context) []api.Flight
 }

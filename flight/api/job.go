@@ -45,13 +45,13 @@ type Exchange struct {
 }
 
 // Upload receives a table. Nothing is stored before Commit; after it, or Abort, the upload is over.
-type Upload interface {
+type Upload struct {
 	// Write takes one batch of the schema that the upload was opened with. It does not keep the batch's memory.
-	Write(Batch) error
+	Write func(Batch) error
 	// Commit checks the whole, stores it and returns the number of its rows.
-	Commit() (rows int64, err error)
+	Commit func() (rows int64, err error)
 	// Abort forgets everything received.
-	Abort()
+	Abort func()
 }
 
 type clientKey struct{}

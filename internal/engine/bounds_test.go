@@ -7,7 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/alloctest"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestLargeLabelsAreRefused(t *testing.T) {
 	e := open(t)
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, data.HWC, 1, 1, 1), {Name: "label", Type: api.Int32},
+		tables.ImageColumn("image", api.Uint8, data.HWC, 1, 1, 1), {Name: "label", Type: api.Int32},
 	}}
 	upload := func(name string, label int32) error {
 		_, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
@@ -84,8 +84,8 @@ func TestUploadsShareABudget(t *testing.T) {
 	dir := t.TempDir()
 	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
 	e := reopen(t, dir, Config{MaxUploadBytes: 1000})
-	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 10, 10, 1)}}
-	open := func(name string) api.Upload {
+	in := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 10, 10, 1)}}
+	open := func(name string) *api.Upload {
 		u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"`+name+`"}`, in)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestUploadsShareABudget(t *testing.T) {
 	}
 	rows := func(n int) api.Batch { return api.Batch{Rows: n, Cols: []any{slices.Repeat([]uint8{1}, 100*n)}} }
 	a, b, c := open("a"), open("b"), open("c")
-	for _, u := range []api.Upload{a, b} {
+	for _, u := range []*api.Upload{a, b} {
 		if err := u.Write(rows(9)); err != nil {
 			t.Fatal(err)
 		}

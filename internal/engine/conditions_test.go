@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -48,7 +48,7 @@ func tableModel(t *testing.T, e *Engine, name, tail string, labels int) {
 func rawOf(t *testing.T, e *Engine, model string, labels ...int32) []float32 {
 	t.Helper()
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("x", api.Float32, data.HWC, 2, 2, 1),
+		tables.ImageColumn("x", api.Float32, data.HWC, 2, 2, 1),
 		{Name: "label", Type: api.Int32},
 		{Name: "sigma", Type: api.Float64},
 	}}
@@ -159,7 +159,7 @@ func TestConditionsKeepAModelsOwnSchedules(t *testing.T) {
 	e := open(t)
 	tableModel(t, e, "prompts", "", 2)
 	images := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Float32, data.HWC, 2, 2, 1), {Name: "label", Type: api.Int32},
+		tables.ImageColumn("image", api.Float32, data.HWC, 2, 2, 1), {Name: "label", Type: api.Int32},
 	}}
 	batch := api.Batch{Rows: 2, Cols: []any{make([]float32, 8), []int32{0, 1}}}
 	if _, err := put(e, `{"op":"PutDataset","name":"two"}`, images, batch); err != nil {

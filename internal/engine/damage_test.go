@@ -10,8 +10,8 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/fsck"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -426,7 +426,7 @@ func TestResumeOnOtherImages(t *testing.T) {
 	}
 	e = reopen(t, dir, Config{})
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
+		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
 	}}
 	other := api.Batch{Rows: 24, Cols: []any{make([]float32, 24*64), make([]int32, 24)}}
 	if _, err := put(e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other); err != nil {
@@ -472,7 +472,7 @@ func TestDeleteModelOfAlias(t *testing.T) {
 // TestAnnouncedRows: an upload of another number of rows than was announced stores nothing.
 func TestAnnouncedRows(t *testing.T) {
 	e := open(t)
-	image := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 1, 2, 1)}}
+	image := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 1, 2, 1)}}
 	one := api.Batch{Rows: 1, Cols: []any{make([]uint8, 2)}}
 	for command, c := range map[string]struct {
 		in      api.Schema

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -17,7 +17,7 @@ import (
 func putImages(t *testing.T, e *Engine, name string, n int) []float32 {
 	t.Helper()
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1),
+		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	x, labels := noise(n, 77), make([]int32, n)
@@ -52,7 +52,7 @@ func TestDatasetComesBackAsItWent(t *testing.T) {
 		}
 	}
 	// Bytes in the other layout, without labels.
-	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.CHW, 2, 3, 3)}}
+	in := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.CHW, 2, 3, 3)}}
 	u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"bytes"}`, in)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestDatasetComesBackAsItWent(t *testing.T) {
 func TestDatasetUploadRejects(t *testing.T) {
 	e := open(t)
 	putImages(t, e, "noise", 3)
-	image, label := input.ImageColumn("image", api.Float32, data.HWC, 1, 2, 1),
+	image, label := tables.ImageColumn("image", api.Float32, data.HWC, 1, 2, 1),
 		api.Column{Name: "label", Type: api.Int32}
 	in := api.Schema{Columns: []api.Column{image, label}}
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
@@ -102,7 +102,7 @@ func TestDatasetUploadRejects(t *testing.T) {
 	}
 	for name, columns := range map[string][]api.Column{
 		"no image": {label},
-		"float64":  {input.ImageColumn("image", api.Float64, data.HWC, 1, 2, 1)},
+		"float64":  {tables.ImageColumn("image", api.Float64, data.HWC, 1, 2, 1)},
 		"scalar":   {{Name: "image", Type: api.Float32}},
 		"label":    {image, {Name: "label", Type: api.Float64}},
 		"more":     {image, {Name: "weight", Type: api.Float32}},
@@ -174,7 +174,7 @@ func TestDatasetsAppear(t *testing.T) {
 // TestUploadsDoNotLieAbout: an upload that ends early leaves nothing behind.
 func TestUploadsDoNotLieAbout(t *testing.T) {
 	e := open(t)
-	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 2, 2, 1)}}
+	in := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 2, 2, 1)}}
 	u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"half"}`, in)
 	if err != nil {
 		t.Fatal(err)

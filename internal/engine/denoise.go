@@ -7,151 +7,113 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
-	"github.com/anisoflight/anisoflight/internal/engine/reply"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// denoising is an open Denoise exchange.
-type denoising struct {
-	e     *Engine
-	model *catalog.Model
-	on    *kernels.Model
-	in    api.Schema
-	from  data.Layout
-	sigma bool // the rows give sigma, else g
-}
-
-// exchangeDenoise evaluates a model on the caller's noisy images.
-func (e *Engine) exchangeDenoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
+// denoise evaluates a model on the caller's noisy images.
+func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*api.Exchange, error) {
 	m, err := e.catalog.Model(req.Model)
 	if err != nil {
 		return nil, err
 	}
-	d := &denoising{e: e, model: m, in: in, sigma: in.Index("sigma") >= 0}
-	if err := d.prepare(req); err != nil {
+	bySigma := in.Index("sigma") >= 0 // else the rows give g
+	network, err := e.networkFor(req, m, bySigma)
+	if err != nil {
 		return nil, err
 	}
-	x := in.Columns[in.Index("x")]
-	h, w, c := m.ImageSize()
-	out := api.Schema{Metadata: reply.OfModel(m, "Denoise", req)}
-	for _, name := range []string{"denoised", "flow", "raw"} {
-		out.Columns = append(out.Columns, input.ImageColumn(name, api.Float32, d.from, h, w, c))
+	level := api.Column{Name: "sigma", Type: api.Float64}
+	if !bySigma {
+		level = api.Column{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{network.J()}}
 	}
-	if len(x.DimNames) == 0 {
-		for i := range out.Columns {
-			out.Columns[i].DimNames = nil
+	images, err := tables.NewImages(m, in, []string{"x"}, level)
+	if err != nil {
+		return nil, err
+	}
+	h, w, c := m.ImageSize()
+	out := api.Schema{Metadata: tables.OfModel(m, "Denoise", req)}
+	for _, name := range []string{"denoised", "flow", "raw"} {
+		column := tables.ImageColumn(name, api.Float32, images.Layout, h, w, c)
+		if len(in.Columns[in.Index("x")].DimNames) == 0 {
+			column.DimNames = nil
 		}
+		out.Columns = append(out.Columns, column)
 	}
 	if err := m.Hold(); err != nil {
 		return nil, err
 	}
-	return &api.Exchange{Out: out, Window: reply.Window, Close: m.Release, Do: d.answer}, nil
-}
-
-// prepare chooses the basis and checks the columns.
-func (d *denoising) prepare(req api.Denoise) (err error) {
-	h, w, _ := d.model.ImageSize()
-	switch {
-	case req.Basis != "":
-		b, err := d.e.catalog.BasisFor(schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}, h, w, nil, d.model)
+	answer := func(ctx context.Context, b api.Batch, emit func(api.Event) error) error {
+		x, err := images.Read(b, "x")
 		if err != nil {
 			return err
 		}
-		if d.on, err = d.model.On(b); err != nil {
+		labels, err := images.Labels(b, 0)
+		if err != nil {
 			return err
 		}
-	case d.sigma: // one noise level needs no basis
-		if d.on, err = d.model.Plain(); err != nil {
+		g, err := variances(m, level.Name, api.ColumnOf[float64](in, b, level.Name), network.J())
+		if err != nil {
 			return err
 		}
-	default:
-		if _, d.on, err = d.e.catalog.ScheduleOn(api.ScheduleRef{}, d.model); err != nil {
+		net := batch.Network{On: network, Weights: m.Weights()}
+		denoised, flow, raw, err := e.batcher.Denoise(ctx, net, x, g, labels)
+		if err != nil {
 			return err
 		}
+		cols := make([]any, 3)
+		for k, v := range [][]float32{denoised, flow, raw} {
+			column := make([]float32, len(v))
+			data.Reorder(column, v, data.HWC, images.Layout, h, w, c)
+			cols[k] = column
+		}
+		return emit(api.Event{Batch: &api.Batch{Rows: b.Rows, Cols: cols}, Meta: api.Done(int64(b.Rows), -1)})
 	}
-	level := api.Column{Name: "sigma", Type: api.Float64}
-	if !d.sigma {
-		level = api.Column{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{d.on.J()}}
-	}
-	err = input.Want(d.in, []api.Column{
-		{Name: "x", Type: api.Float32, Kind: api.Tensor},
-		{Name: "label", Type: api.Int32},
-		level,
-	}, nil)
-	if err != nil {
-		return err
-	}
-	d.from, err = input.Fits(d.model, d.in.Columns[d.in.Index("x")])
-	return err
+	return &api.Exchange{Out: out, Window: tables.Window, Close: m.Release, Do: answer}, nil
 }
 
-// levels returns the noise variances [B·J] of a batch.
-func (d *denoising) levels(b api.Batch) ([]float64, error) {
-	name, j := "g", d.on.J()
-	if d.sigma {
-		name, j = "sigma", 1
+// networkFor returns the programs of a model for the basis of a request.
+func (e *Engine) networkFor(req api.Denoise, m *catalog.Model, bySigma bool) (*kernels.Model, error) {
+	switch {
+	case req.Basis != "":
+		h, w, _ := m.ImageSize()
+		b, err := e.catalog.BasisFor(schedule.Family{Basis: req.Basis, K: req.K, Cuts: req.Cuts}, h, w, nil, m)
+		if err != nil {
+			return nil, err
+		}
+		return m.NetworkOn(b)
+	case bySigma: // one noise level needs no basis
+		return m.IsotropicNetwork()
 	}
-	levels := api.ColumnOf[float64](d.in, b, name)
-	for i, v := range levels {
+	_, network, err := e.catalog.ScheduleAndNetwork(api.ScheduleRef{}, m)
+	return network, err
+}
+
+// variances returns the noise variances [B·J] of a column sigma [B], or g [B·J].
+func variances(m *catalog.Model, column string, values []float64, j int) ([]float64, error) {
+	var out []float64
+	perRow, repeats := j, 1
+	if column == "sigma" {
+		perRow, repeats = 1, j
+	}
+	for i, v := range values {
 		if !(v > 0) || math.IsInf(v, 1) {
-			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", name, v, i/j).
+			return nil, api.Errorf(api.BadTensor, "Column %q holds %v in row %d", column, v, i/perRow).
 				WithHint("A noise level is positive and finite.")
 		}
-		variance := v
-		if d.sigma {
-			variance = v * v
+		if column == "sigma" {
+			v *= v
 		}
-		if known := d.model.Shape.Range; !known.Holds(variance) {
+		if known := m.Shape.Range; !known.Holds(v) {
 			lo, hi := known.Ends()
 			return nil, api.Errorf(api.BadRequest,
 				"Column %q asks for noise level %.6g in row %d, outside of %.6g … %.6g, those that "+
-					"the model %q was trained on", name, math.Sqrt(variance), i/j, lo, hi, d.model.Name)
+					"the model %q was trained on", column, math.Sqrt(v), i/perRow, lo, hi, m.Name)
+		}
+		for range repeats {
+			out = append(out, v)
 		}
 	}
-	if !d.sigma {
-		return levels, nil
-	}
-	g := make([]float64, 0, len(levels)*d.on.J())
-	for _, sigma := range levels {
-		for range d.on.J() {
-			g = append(g, sigma*sigma)
-		}
-	}
-	return g, nil
-}
-
-// answer evaluates one batch.
-func (d *denoising) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
-	x := api.ColumnOf[float32](d.in, in, "x")
-	labels, err := input.Int32s(d.in, in, "label", 0)
-	if err != nil {
-		return err
-	}
-	h, w, c := d.model.ImageSize()
-	size := h * w * c
-	if err := input.Finite("x", x, size); err != nil {
-		return err
-	}
-	if err := input.CheckLabels(labels, d.model.Shape.Labels); err != nil {
-		return err
-	}
-	g, err := d.levels(in)
-	if err != nil {
-		return err
-	}
-	net := batch.Network{On: d.on, Weights: d.model.Weights()}
-	denoised, flow, raw, err := d.e.batcher.Denoise(ctx, net, data.ToHWC(x, d.from, h, w, c), g, labels)
-	if err != nil {
-		return err
-	}
-	cols := make([]any, 3)
-	for k, v := range [][]float32{denoised, flow, raw} {
-		out := make([]float32, len(v))
-		data.Reorder(out, v, data.HWC, d.from, h, w, c)
-		cols[k] = out
-	}
-	return emit(api.Event{Batch: &api.Batch{Rows: in.Rows, Cols: cols}, Meta: api.Done(int64(in.Rows), -1)})
+	return out, nil
 }

@@ -20,7 +20,7 @@ func held(t *testing.T, e *Engine) (bytes []int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range reply.(api.ServerInfo).BytesByDevice {
+	for _, d := range reply.BytesByDevice {
 		bytes = append(bytes, d.Buffers)
 	}
 	return bytes

@@ -1,16 +1,14 @@
-// Package engine is the server without its transport: the operations of the contract on one data folder, one file each.
+// Package engine is the server without its transport: the operations of the contract on one data folder.
 //
 //	operations.go  who does which operation; the ways in, which map errors and count what is under way
 //	catalog        what is stored: models, schedules, bases, data sets
 //	runs           the life of training runs
 //	batch          the fair queue for the device, dynamic batching, trajectories
-//	sampling       requests for samples: plans, where they start, rows
-//	guides         the second network of guided samples
+//	sampling       requests for samples: plans, where they start, their guides, rows
 //	schedules      making, benching and tabulating schedules; their files
 //	remote         schedules for networks that clients evaluate
-//	uploads        what clients send: data sets, bases, schedules
-//	input          checks of the tables that requests bring
-//	reply          what all replies have in common: metadata, price, batches
+//	uploads        what clients send: models, conditions, data sets, bases, schedules
+//	tables         checks of the tables that requests bring; metadata, price and batches of replies
 //	explain        errors of the floors below as codes of the contract
 //
 // An operation is prepared before it runs: Prepare checks the request, finds what it names, and prices the reply, so

@@ -7,10 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/reply"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/engine/uploads"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -87,8 +85,9 @@ type Engine struct {
 	runs     *runs.Runs
 	active   atomic.Int64 // operations under way
 	watching atomic.Int64 // of operations that watch, which are not active
-	uploads  uploads.Budget
-	warming  *warming // nil: none
+	uploads  uploads.Uploads
+	handlers map[string]handler // by operation
+	warming  *warming           // nil: none
 }
 
 // Open reads the folder and makes ready to serve it. What cannot be read is logged and left out; it never keeps the
@@ -104,7 +103,6 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Device != nil && e.device.opens != nil {
 		e.device.opens(cfg.Device)
 	}
-	e.uploads.Upload, e.uploads.Together = cfg.MaxUploadBytes, 2*cfg.MaxUploadBytes
 	e.batcher = batch.New(e.queue, cfg.Apart)
 	var err error
 	e.catalog, err = catalog.Open(ctx, catalog.Config{
@@ -116,19 +114,16 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.runs = runs.Open(runs.Config{
 		Catalog: e.catalog, Queue: e.queue, Device: e.device.get, Precision: cfg.Precision,
-		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version,
+		Logger: cfg.Logger, World: cfg.World, Version: cfg.Version, StepIdle: cfg.StepIdle, MaxBytes: cfg.MaxBytes,
 	})
+	e.uploads.Catalog, e.uploads.MaxBytes = e.catalog, cfg.MaxUploadBytes
+	e.handlers = e.newHandlers()
 	e.warm()
 	return e, nil
 }
 
 // Joined returns how many evaluations were made in the slot of another request.
 func (e *Engine) Joined() uint64 { return e.batcher.Joined() }
-
-// price returns the bytes of so many rows of a schema, or TOO_LARGE where a reply may not have them.
-func (e *Engine) price(s api.Schema, rows int64) (int64, error) {
-	return reply.Price(e.cfg.MaxBytes, s, rows)
-}
 
 // Rest stores the runs at once, and starts none from then on: it is for a server that is told to end, before it waits
 // for the requests under way.

@@ -182,7 +182,7 @@ func openExchange(ctx context.Context, e *Engine, op, body string, in api.Schema
 }
 
 // openUpload decodes a command and opens its upload.
-func openUpload(ctx context.Context, e *Engine, command string, in api.Schema) (api.Upload, error) {
+func openUpload(ctx context.Context, e *Engine, command string, in api.Schema) (*api.Upload, error) {
 	m, err := api.ReadMessage([]byte(command))
 	if err != nil {
 		return nil, err

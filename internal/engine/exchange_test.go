@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -23,7 +23,7 @@ func TestDenoise(t *testing.T) {
 	in := api.Schema{Columns: []api.Column{
 		{Name: "sigma", Type: api.Float64},
 		{Name: "label", Type: api.Int32},
-		input.ImageColumn("x", api.Float32, data.CHW, 8, 8, 1),
+		tables.ImageColumn("x", api.Float32, data.CHW, 8, 8, 1),
 	}}
 	x, err := openExchange(t.Context(), e, "Denoise", `{"model":"tiny"}`, in)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestDenoiseByVariances(t *testing.T) {
 	e := open(t)
 	open := func(body string, j int) (*api.Exchange, api.Schema, error) {
 		in := api.Schema{Columns: []api.Column{
-			input.ImageColumn("x", api.Float32, data.HWC, 8, 8, 1),
+			tables.ImageColumn("x", api.Float32, data.HWC, 8, 8, 1),
 			{Name: "label", Type: api.Int32},
 			{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{j}},
 		}}
@@ -108,9 +108,9 @@ func TestScheduleGradient(t *testing.T) {
 	e := open(t)
 	act(t, e, "MakeSchedule", `{"name":"s","kind":"log-linear","T":100,"knots":6}`)
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1),
-		input.ImageColumn("noise", api.Float32, data.HWC, 8, 8, 1),
-		input.ImageColumn("probe", api.Float32, data.HWC, 8, 8, 1),
+		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1),
+		tables.ImageColumn("noise", api.Float32, data.HWC, 8, 8, 1),
+		tables.ImageColumn("probe", api.Float32, data.HWC, 8, 8, 1),
 		{Name: "t", Type: api.Float64},
 		{Name: "label", Type: api.Int32},
 	}}
@@ -166,7 +166,7 @@ func TestScheduleGradient(t *testing.T) {
 	}
 	late := api.Batch{Rows: 1, Cols: []any{noise(1, 1), noise(1, 2), noise(1, 3), []float64{101}, []int32{0}}}
 	wantCode(t, "t beyond T", x.Do(t.Context(), late, got.add), api.BadTensor)
-	in.Columns[1] = input.ImageColumn("noise", api.Float32, data.CHW, 8, 8, 1)
+	in.Columns[1] = tables.ImageColumn("noise", api.Float32, data.CHW, 8, 8, 1)
 	_, err = openExchange(t.Context(), e, "ScheduleGradient", `{"schedule":"s","model":"tiny"}`, in)
 	wantCode(t, "layouts differ", err, api.BadTensor)
 }

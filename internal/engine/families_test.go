@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -192,7 +192,7 @@ func TestFamilyOfBands(t *testing.T) {
 	}
 	get(t, again, "EvaluateModel", `{"model":"bands","dataset":"noise","points":2,"samples":2}`)
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("x", api.Float32, data.HWC, 8, 8, 1),
+		tables.ImageColumn("x", api.Float32, data.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 		{Name: "g", Type: api.Float64, Kind: api.List, Shape: []int{3}},
 	}}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -17,7 +17,7 @@ import (
 const fieldNet = `{"model_type":"SongUNet","img_resolution":[4,8],"img_channels":2,"model_channels":8,` +
 	`"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
 
-var fieldSchema = api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, data.HWC, 4, 8, 2)}}
+var fieldSchema = api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Float32, data.HWC, 4, 8, 2)}}
 
 // fieldUnits are those of a temperature and of a wind.
 var fieldUnits = &normalization.Affine{Mean: []float64{288, -3}, Scale: []float64{24, 9}}
@@ -149,7 +149,7 @@ func TestTrainStepOnTheCallersFields(t *testing.T) {
 		t.Errorf("losses %v", loss)
 	}
 	bytes := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, data.HWC, 4, 8, 2), {Name: "label", Type: api.Int32},
+		tables.ImageColumn("image", api.Uint8, data.HWC, 4, 8, 2), {Name: "label", Type: api.Int32},
 	}}
 	_, err := openExchange(t.Context(), e, "TrainStep", `{"run":"field"}`, bytes)
 	wantCode(t, "bytes", err, api.BadTensor)
@@ -218,7 +218,7 @@ func TestFieldsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, c.says)
 		}
 	}
-	bytes := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 4, 8, 2)}}
+	bytes := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 4, 8, 2)}}
 	_, err := put(e, `{"op":"PutDataset","name":"x","scale":3}`, bytes)
 	wantCode(t, "bytes with a scale", err, api.BadRequest)
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -33,7 +33,7 @@ func putSmoothOf(t *testing.T, e *Engine, name string, n, size int) {
 		}
 		smooth[i] = float32(math.Tanh(float64(smooth[i]) / 3))
 	}
-	in := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Float32, data.HWC, size, size, 1)}}
+	in := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Float32, data.HWC, size, size, 1)}}
 	if rows, err := put(e, `{"op":"PutDataset","name":"`+name+`"}`, in,
 		api.Batch{Rows: n, Cols: []any{smooth}}); err != nil || rows != int64(n) {
 		t.Fatalf("%d rows, %v", rows, err)
@@ -129,12 +129,12 @@ func TestGaussianScheduleSamples(t *testing.T) {
 func TestGaussianScheduleErrors(t *testing.T) {
 	e := open(t)
 	putSmooth(t, e, "smooth", 8)
-	flat := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 1, 2, 1)}}
+	flat := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 1, 2, 1)}}
 	if _, err := put(e, `{"op":"PutDataset","name":"flat"}`, flat,
 		api.Batch{Rows: 2, Cols: []any{[]uint8{1, 2, 1, 2}}}); err != nil {
 		t.Fatal(err)
 	}
-	wide := api.Schema{Columns: []api.Column{input.ImageColumn("image", api.Uint8, data.HWC, 1, 5000, 1)}}
+	wide := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 1, 5000, 1)}}
 	if _, err := put(e, `{"op":"PutDataset","name":"wide"}`, wide,
 		api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // serverInfo says how the server is. It does not open the device.
-func (e *Engine) serverInfo(context.Context, api.Empty) (any, error) {
+func (e *Engine) serverInfo(context.Context, api.Empty) (api.ServerInfo, error) {
 	inUse, _ := process.Resident()
 	info := api.ServerInfo{
 		Version: e.cfg.Version, Precision: string(e.cfg.Precision),
@@ -31,7 +31,7 @@ func (e *Engine) serverInfo(context.Context, api.Empty) (any, error) {
 	}
 	if dev := e.device.opened(); dev != nil {
 		if err := describeDevice(&info, dev); err != nil {
-			return nil, err
+			return info, err
 		}
 	}
 	return info, nil

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -52,7 +52,7 @@ func TestTrainStepIsDurable(t *testing.T) {
 		t.Errorf("after three steps and a kill it is %v at step %v", info["state"], info["step"])
 	}
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, data.CHW, 8, 8, 1),
+		tables.ImageColumn("image", api.Uint8, data.CHW, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	for i, end := range []func(x *api.Exchange) error{

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -172,8 +171,9 @@ func TestServerInfo(t *testing.T) {
 
 // Every operation of the contract is served in exactly the ways that it lists, and nothing else is.
 func TestOperationsAreAllServed(t *testing.T) {
+	e := open(t)
 	for _, op := range api.Operations() {
-		h := handlers[op.Name]
+		h := e.handlers[op.Name]
 		for way, served := range map[api.Way]bool{
 			api.ByAction: h.action != nil || h.job != nil && op.By(api.ByAction), api.ByGet: h.job != nil,
 			api.ByExchange: h.exchange != nil, api.ByPut: h.upload != nil,
@@ -186,39 +186,33 @@ func TestOperationsAreAllServed(t *testing.T) {
 			t.Errorf("%s gives rows: %v, listed: %v", op.Name, h.job != nil, op.Rows)
 		}
 	}
-	for name := range handlers {
+	for name := range e.handlers {
 		if api.Operations().Named(name) == nil {
 			t.Errorf("%s is served and not listed", name)
 		}
 	}
 }
 
-// Every handler takes the requests that its operation makes.
+// Every handler takes the requests that its operation makes: else the assertion of their type panics.
 func TestHandlersTakeTheirRequests(t *testing.T) {
 	e := open(t)
-	for name, h := range handlers {
+	for name, h := range e.handlers {
 		req := api.Operations().Named(name).New()
 		req.SetDefaults()
 		if r, ok := req.(*api.RemoteSchedule); ok { // handlers see requests that are valid
 			r.Shape = []int{1, 1, 1}
 		}
-		errs := map[string]error{}
 		if h.action != nil && name != "MakeSchedule" { // which has a request for each kind
-			_, errs["action"] = h.action(e, t.Context(), req, func(api.Meta) {})
+			_, _ = h.action(t.Context(), req, func(api.Meta) {})
 		}
 		if h.job != nil {
-			_, errs["job"] = h.job(e, t.Context(), req)
+			_, _ = h.job(t.Context(), req)
 		}
 		if h.exchange != nil {
-			_, errs["exchange"] = h.exchange(e, t.Context(), req, api.Schema{})
+			_, _ = h.exchange(t.Context(), req, api.Schema{})
 		}
 		if h.upload != nil {
-			_, errs["upload"] = h.upload(e, req, api.Schema{})
-		}
-		for way, err := range errs {
-			if err != nil && strings.Contains(err.Error(), "engine: a request of type") {
-				t.Errorf("%s as %s: %v", name, way, err)
-			}
+			_, _ = h.upload(t.Context(), req, api.Schema{})
 		}
 	}
 }

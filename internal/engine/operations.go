@@ -2,84 +2,91 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
-	"github.com/anisoflight/anisoflight/internal/engine/uploads"
+	"github.com/anisoflight/anisoflight/internal/engine/remote"
+	"github.com/anisoflight/anisoflight/internal/engine/sampling"
+	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/kernels/device"
 )
 
 // handler does one operation, by each of the ways that the contract's table lists for it.
 type handler struct {
-	action   doAction // that speaks JSON
-	job      doJob
-	exchange doExchange
-	upload   doUpload
+	action   func(ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) // that speaks JSON
+	job      func(ctx context.Context, req api.Request) (*api.Job, error)
+	exchange func(ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error)
+	upload   func(ctx context.Context, req api.Request, in api.Schema) (*api.Upload, error)
 }
 
-type (
-	doAction   func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error)
-	doJob      func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error)
-	doExchange func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error)
-	doUpload   func(e *Engine, req api.Request, in api.Schema) (api.Upload, error)
-)
+// newHandlers returns the operations by their names: the functions of the rooms.
+func (e *Engine) newHandlers() map[string]handler {
+	c, r, u := e.catalog, e.runs, &e.uploads
+	s := &sampling.Sampler{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
+	k := &schedules.Maker{Catalog: c, Batcher: e.batcher, Queue: e.queue, MaxBytes: e.cfg.MaxBytes}
+	return map[string]handler{
+		"Sample":           {job: job(s.Prepare), exchange: taking(s.Exchange)},
+		"EvaluateSchedule": {job: job(k.Evaluate)},
+		"TrainStep":        {job: job(r.TrainSteps), exchange: taking(r.TrainOn)},
+		"WatchRun":         {job: job(r.Watch)},
+		"Denoise":          {exchange: taking(e.denoise)},
+		"ScheduleGradient": {exchange: taking(e.scheduleGradient)},
+		"RemoteSchedule": {exchange: taking(func(_ context.Context, req api.RemoteSchedule, in api.Schema,
+		) (*api.Exchange, error) {
+			return remote.Open(c, req, in)
+		})},
+		"EvaluateModel": {job: job(e.evaluateModel)},
+		"Predict":       {job: job(e.predict)},
+		"BenchSchedule": {job: job(k.Bench)},
+		"Dataset":       {job: job(e.readDataset)},
+		"Basis":         {job: job(e.readBasis)},
+		"Model":         {job: job(e.readModel)},
 
-// handlers are the operations by their names.
-var handlers = map[string]handler{
-	"Sample":           {job: job((*Engine).prepareSample), exchange: exchange((*Engine).exchangeSample)},
-	"EvaluateSchedule": {job: job((*Engine).prepareEvaluateSchedule)},
-	"TrainStep":        {job: job((*Engine).prepareTrainStep), exchange: exchange((*Engine).exchangeTrainStep)},
-	"WatchRun":         {job: job((*Engine).prepareWatchRun)},
-	"Denoise":          {exchange: exchange((*Engine).exchangeDenoise)},
-	"ScheduleGradient": {exchange: exchange((*Engine).exchangeScheduleGradient)},
-	"RemoteSchedule":   {exchange: exchange((*Engine).exchangeRemoteSchedule)},
-	"EvaluateModel":    {job: job((*Engine).prepareEvaluateModel)},
-	"Predict":          {job: job((*Engine).preparePredict)},
-	"BenchSchedule":    {job: job((*Engine).prepareBenchSchedule)},
-	"Dataset":          {job: job((*Engine).prepareDataset)},
-	"Basis":            {job: job((*Engine).prepareBasis)},
+		"PutModel":      {upload: taking(u.Model)},
+		"PutConditions": {upload: taking(u.Conditions)},
+		"PutDataset":    {upload: taking(u.Dataset)},
+		"PutSchedule":   {upload: taking(u.Schedule)},
+		"PutBasis":      {upload: taking(u.Basis)},
 
-	"Model": {job: job((*Engine).prepareModel)},
-
-	"PutModel":      {upload: upload(uploads.Model)},
-	"PutConditions": {upload: upload(uploads.Conditions)},
-	"PutDataset":    {upload: upload(uploads.Dataset)},
-	"PutSchedule":   {upload: upload(uploads.Schedule)},
-	"PutBasis":      {upload: upload(uploads.Basis)},
-
-	"ServerInfo":       {action: ask((*Engine).serverInfo)},
-	"ListModels":       {action: ask((*Engine).listModels)},
-	"DescribeModel":    {action: ask((*Engine).describeModel)},
-	"LoadModel":        {action: ask((*Engine).loadModel)},
-	"UnloadModel":      {action: ask((*Engine).unloadModel)},
-	"DeleteModel":      {action: ask((*Engine).deleteModel)},
-	"MakeModel":        {action: action((*Engine).makeModel)},
-	"ListSchedules":    {action: ask((*Engine).listSchedules)},
-	"MakeSchedule":     {action: action((*Engine).makeSchedule)},
-	"ExportSchedule":   {action: ask((*Engine).exportSchedule)},
-	"ExportStart":      {action: ask((*Engine).exportStart)},
-	"ExportStatistics": {action: ask((*Engine).exportStatistics)},
-	"PlanSampler":      {action: ask((*Engine).planSampler)},
-	"ImportSchedule":   {action: ask((*Engine).importSchedule)},
-	"DeleteSchedule":   {action: ask((*Engine).deleteSchedule)},
-	"ListBases":        {action: ask((*Engine).listBases)},
-	"MakeBasis":        {action: action((*Engine).makeBasis)},
-	"DeleteBasis":      {action: ask((*Engine).deleteBasis)},
-	"ListDatasets":     {action: ask((*Engine).listDatasets)},
-	"MakeDataset":      {action: action((*Engine).makeDataset)},
-	"DeleteDataset":    {action: ask((*Engine).deleteDataset)},
-	"ListRuns":         {action: ask((*Engine).listRuns)},
-	"GetRun":           {action: ask((*Engine).getRun)},
-	"CreateRun":        {action: action((*Engine).createRun)},
-	"StartRun":         {action: ask((*Engine).startRun)},
-	"PauseRun":         {action: ask((*Engine).pauseRun)},
-	"CancelRun":        {action: ask((*Engine).cancelRun)},
-	"DeleteRun":        {action: ask((*Engine).deleteRun)},
-	"SaveModel":        {action: ask((*Engine).saveModel)},
+		"ServerInfo": ask(e.serverInfo),
+		"ListModels": list("models", c.ModelInfos),
+		"DescribeModel": ask(func(_ context.Context, r api.ModelName) (api.ModelInfo, error) {
+			return c.DescribeModel(r.Model)
+		}),
+		"LoadModel": ask(func(_ context.Context, r api.LoadModel) (api.ModelInfo, error) {
+			if err := c.LoadModel(r); err != nil {
+				return api.ModelInfo{}, err
+			}
+			return c.DescribeModel(r.Name)
+		}),
+		"UnloadModel":      done(func(_ context.Context, r api.ModelName) error { return c.UnloadModel(r.Model) }),
+		"DeleteModel":      done(func(_ context.Context, r api.ModelName) error { return c.DeleteModel(r.Model) }),
+		"MakeModel":        action(e.makeModel),
+		"ListSchedules":    list("schedules", c.ScheduleInfos),
+		"MakeSchedule":     action(k.Make),
+		"ExportSchedule":   ask(k.Export),
+		"ExportStart":      ask(k.ExportStart),
+		"ExportStatistics": ask(k.ExportStatistics),
+		"PlanSampler":      ask(s.Plan),
+		"ImportSchedule":   ask(k.Import),
+		"DeleteSchedule":   done(func(_ context.Context, r api.ScheduleName) error { return c.DeleteSchedule(r.Schedule) }),
+		"ListBases":        list("bases", c.BasisInfos),
+		"MakeBasis":        action(e.makeBasis),
+		"DeleteBasis":      done(func(_ context.Context, r api.BasisName) error { return c.DeleteBasis(r.Basis) }),
+		"ListDatasets":     list("datasets", c.DatasetInfos),
+		"MakeDataset":      action(e.makeDataset),
+		"DeleteDataset":    done(func(_ context.Context, r api.DatasetName) error { return c.DeleteDataset(r.Dataset) }),
+		"ListRuns":         list("runs", r.Infos),
+		"GetRun":           ask(r.Get),
+		"CreateRun":        action(r.Create),
+		"StartRun":         ask(r.Start),
+		"PauseRun":         ask(r.Pause),
+		"CancelRun":        ask(r.Cancel),
+		"DeleteRun":        done(r.Delete),
+		"SaveModel":        ask(r.SaveModel),
+	}
 }
 
 // request is a pointer to a request of type R.
@@ -88,68 +95,41 @@ type request[R any] interface {
 	api.Request
 }
 
-// given returns the request of a call as what the operation takes.
-func given[R any, P request[R]](req api.Request) (R, error) {
-	p, ok := req.(P)
-	if !ok {
-		var none R
-		return none, fmt.Errorf("engine: a request of type %T, want %T", req, p)
-	}
-	return *p, nil
-}
-
-func action[R any, P request[R]](f func(*Engine, context.Context, R, func(api.Meta)) (any, error)) doAction {
-	return func(e *Engine, ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) {
-		r, err := given[R, P](req)
-		if err != nil {
-			return nil, err
-		}
-		return f(e, ctx, r, progress)
-	}
+func action[R, Out any, P request[R]](f func(context.Context, R, func(api.Meta)) (Out, error)) handler {
+	return handler{action: func(ctx context.Context, req api.Request, progress func(api.Meta)) (any, error) {
+		return f(ctx, *req.(P), progress)
+	}}
 }
 
 // ask is an action without progress.
-func ask[R any, P request[R]](f func(*Engine, context.Context, R) (any, error)) doAction {
-	return action[R, P](func(e *Engine, ctx context.Context, req R, _ func(api.Meta)) (any, error) {
-		return f(e, ctx, req)
-	})
+func ask[R, Out any, P request[R]](f func(context.Context, R) (Out, error)) handler {
+	return action[R, Out, P](func(ctx context.Context, req R, _ func(api.Meta)) (Out, error) { return f(ctx, req) })
 }
 
-func job[R any, P request[R]](f func(*Engine, context.Context, R) (*api.Job, error)) doJob {
-	return func(e *Engine, ctx context.Context, req api.Request) (*api.Job, error) {
-		r, err := given[R, P](req)
-		if err != nil {
-			return nil, err
-		}
-		return f(e, ctx, r)
-	}
+// done is an action whose reply only says of what it is done: it is the request.
+func done[R any, P request[R]](f func(context.Context, R) error) handler {
+	return ask[R, R, P](func(ctx context.Context, req R) (R, error) { return req, f(ctx, req) })
 }
 
-func exchange[R any, P request[R]](f func(*Engine, context.Context, R, api.Schema) (*api.Exchange, error)) doExchange {
-	return func(e *Engine, ctx context.Context, req api.Request, in api.Schema) (*api.Exchange, error) {
-		r, err := given[R, P](req)
-		if err != nil {
-			return nil, err
-		}
-		return f(e, ctx, r, in)
-	}
+// list is an action that lists what is stored, under a key.
+func list[I any](key string, infos func() []I) handler {
+	return ask(func(context.Context, api.Empty) (map[string][]I, error) { return map[string][]I{key: infos()}, nil })
 }
 
-func upload[R any, P request[R]](
-	f func(c *catalog.Catalog, budget *uploads.Budget, req R, in api.Schema) (api.Upload, error),
-) doUpload {
-	return func(e *Engine, req api.Request, in api.Schema) (api.Upload, error) {
-		r, err := given[R, P](req)
-		if err != nil {
-			return nil, err
-		}
-		return f(e.catalog, &e.uploads, r, in)
-	}
+func job[R any, P request[R]](f func(context.Context, R) (*api.Job, error),
+) func(context.Context, api.Request) (*api.Job, error) {
+	return func(ctx context.Context, req api.Request) (*api.Job, error) { return f(ctx, *req.(P)) }
+}
+
+// taking is an operation that takes rows: an exchange or an upload.
+func taking[R, Out any, P request[R]](f func(context.Context, R, api.Schema) (*Out, error),
+) func(context.Context, api.Request, api.Schema) (*Out, error) {
+	return func(ctx context.Context, req api.Request, in api.Schema) (*Out, error) { return f(ctx, *req.(P), in) }
 }
 
 // handlerOf returns what does an operation by a way, chosen by has.
-func handlerOf(call api.Call, way api.Way, has func(handler) bool) (handler, error) {
-	h, known := handlers[call.Op.Name]
+func (e *Engine) handlerOf(call api.Call, way api.Way, has func(handler) bool) (handler, error) {
+	h, known := e.handlers[call.Op.Name]
 	if !known || !has(h) {
 		return h, api.Errorf(api.OpNotFound, "There is no %s %q", way, call.Op.Name)
 	}
@@ -162,7 +142,7 @@ func (e *Engine) Operations() api.Table { return api.Operations() }
 // Action does an operation that speaks JSON and returns the object to reply with. Long ones call progress, which may be
 // nil, now and then.
 func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Meta)) (any, error) {
-	h, err := handlerOf(call, api.ByAction, func(h handler) bool { return h.action != nil })
+	h, err := e.handlerOf(call, api.ByAction, func(h handler) bool { return h.action != nil })
 	if err != nil {
 		return nil, err
 	}
@@ -176,17 +156,17 @@ func (e *Engine) Action(ctx context.Context, call api.Call, progress func(api.Me
 		}
 		defer leave()
 	}
-	reply, err := h.action(e, ctx, call.Request, progress)
+	reply, err := h.action(ctx, call.Request, progress)
 	return reply, explain.Error(err)
 }
 
 // Prepare checks and prices an operation that gives rows. The context bounds the preparation alone.
 func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
-	h, err := handlerOf(call, api.ByGet, func(h handler) bool { return h.job != nil })
+	h, err := e.handlerOf(call, api.ByGet, func(h handler) bool { return h.job != nil })
 	if err != nil {
 		return nil, err
 	}
-	job, err := h.job(e, ctx, call.Request)
+	job, err := h.job(ctx, call.Request)
 	if err != nil {
 		return nil, explain.Error(err)
 	}
@@ -205,7 +185,7 @@ func (e *Engine) Prepare(ctx context.Context, call api.Call) (*api.Job, error) {
 
 // Exchange opens an operation that takes rows of the schema in.
 func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*api.Exchange, error) {
-	h, err := handlerOf(call, api.ByExchange, func(h handler) bool { return h.exchange != nil })
+	h, err := e.handlerOf(call, api.ByExchange, func(h handler) bool { return h.exchange != nil })
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +193,7 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 	if err != nil {
 		return nil, err
 	}
-	x, err := h.exchange(e, ctx, call.Request, in)
+	x, err := h.exchange(ctx, call.Request, in)
 	if err != nil {
 		leave()
 		return nil, explain.Error(err)
@@ -237,28 +217,22 @@ func (e *Engine) Exchange(ctx context.Context, call api.Call, in api.Schema) (*a
 }
 
 // Put opens an upload.
-func (e *Engine) Put(_ context.Context, call api.Call, in api.Schema) (api.Upload, error) {
-	h, err := handlerOf(call, api.ByPut, func(h handler) bool { return h.upload != nil })
+func (e *Engine) Put(ctx context.Context, call api.Call, in api.Schema) (*api.Upload, error) {
+	h, err := e.handlerOf(call, api.ByPut, func(h handler) bool { return h.upload != nil })
 	if err != nil {
 		return nil, err
 	}
-	u, err := h.upload(e, call.Request, in)
+	u, err := h.upload(ctx, call.Request, in)
 	if err != nil {
 		return nil, explain.Error(err)
 	}
-	return explained{u}, nil
-}
-
-// explained is an upload whose errors are the contract's.
-type explained struct{ api.Upload }
-
-// Write implements api.Upload.
-func (u explained) Write(b api.Batch) error { return explain.Error(u.Upload.Write(b)) }
-
-// Commit implements api.Upload.
-func (u explained) Commit() (int64, error) {
-	rows, err := u.Upload.Commit()
-	return rows, explain.Error(err)
+	write, commit := u.Write, u.Commit
+	u.Write = func(b api.Batch) error { return explain.Error(write(b)) }
+	u.Commit = func() (int64, error) {
+		rows, err := commit()
+		return rows, explain.Error(err)
+	}
+	return u, nil
 }
 
 // enter admits an operation, or says that there are too many. The caller calls leave when it ends. Those that watch are

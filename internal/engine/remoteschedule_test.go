@@ -136,7 +136,7 @@ func TestRemoteLearning(t *testing.T) {
 		}
 	}
 	a.answer(white{0.25, 64}, 1)
-	first := a.last.Meta["row"].(map[string]float64)["energy"]
+	first := a.last.Meta["row"].(map[string]any)["energy"].(float64)
 	a.answer(white{0.25, 64}, -1)
 	last := a.last
 	if last.Meta["event"] != "stored" || last.Meta["steps"] != int64(80) || last.Batch != nil {

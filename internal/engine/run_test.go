@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -242,7 +242,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	e := open(t)
 	newRun(t, e, "r", "")
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, data.CHW, 8, 8, 1),
+		tables.ImageColumn("image", api.Uint8, data.CHW, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
@@ -265,7 +265,7 @@ func TestTrainStepOnTheCallersImages(t *testing.T) {
 	}
 	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`,
 		api.Schema{Columns: []api.Column{
-			input.ImageColumn("image", api.Uint8, data.CHW, 8, 9, 1),
+			tables.ImageColumn("image", api.Uint8, data.CHW, 8, 9, 1),
 			{Name: "label", Type: api.Int32},
 		}})
 	wantCode(t, "size", err, api.BadTensor)
@@ -282,7 +282,7 @@ func TestSilentTrainStepExchangeLetsGo(t *testing.T) {
 	e := reopen(t, dir, Config{StepIdle: 50 * time.Millisecond})
 	newRun(t, e, "r", "")
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
+		tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1), {Name: "label", Type: api.Int32},
 	}}
 	x, err := openExchange(t.Context(), e, "TrainStep", `{"run":"r"}`, in)
 	if err != nil {

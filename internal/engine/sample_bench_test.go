@@ -81,7 +81,7 @@ func bareEvaluations(b *testing.B, e *Engine, nfe, n int) func() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	on, err := m.Plain()
+	on, err := m.IsotropicNetwork()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -173,7 +173,7 @@ func TestSampleExchange(t *testing.T) {
 	e := open(t)
 	ref := get(t, e, "Sample", `{"model":"tiny","labels":[2,0,1],"seed":9,"steps":2,"dtype":"float32"}`)
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("latent", api.Float32, data.CHW, 8, 8, 1),
+		tables.ImageColumn("latent", api.Float32, data.CHW, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	x, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","seed":9,"steps":2,"dtype":"float32"}`, in)
@@ -212,11 +212,11 @@ func TestSampleExchange(t *testing.T) {
 func TestExchangeRejectsColumns(t *testing.T) {
 	e := open(t)
 	label := api.Column{Name: "label", Type: api.Int32}
-	ok := input.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1)
+	ok := tables.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1)
 	for name, in := range map[string][]api.Column{
 		"missing": {ok},
-		"dtype":   {input.ImageColumn("latent", api.Uint8, data.HWC, 8, 8, 1), label},
-		"size":    {input.ImageColumn("latent", api.Float32, data.HWC, 8, 9, 1), label},
+		"dtype":   {tables.ImageColumn("latent", api.Uint8, data.HWC, 8, 8, 1), label},
+		"size":    {tables.ImageColumn("latent", api.Float32, data.HWC, 8, 9, 1), label},
 		"rank":    {{Name: "latent", Type: api.Float32, Kind: api.Tensor, Shape: []int{64}}, label},
 		"scalar":  {{Name: "latent", Type: api.Float32}, label},
 		"dims": {{

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/start"
@@ -100,7 +100,7 @@ func TestSampleStartsFromTheFile(t *testing.T) {
 				copy(latents[i*64:], xi)
 			}
 			in := api.Schema{Columns: []api.Column{
-				{Name: "label", Type: api.Int32}, input.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1),
+				{Name: "label", Type: api.Int32}, tables.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1),
 			}}
 			x, err := openExchange(t.Context(), e, "Sample", fmt.Sprintf(
 				`{"model":"tiny","dtype":"float32","solver":"ipndm","nfe":4,"schedule":%q,"start":"standard"}`, q.name), in)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -22,7 +22,7 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 		im.Labels[i] = int32(i % 3)
 	}
 	in := api.Schema{Columns: []api.Column{
-		input.ImageColumn("image", api.Uint8, data.HWC, 8, 8, 1),
+		tables.ImageColumn("image", api.Uint8, data.HWC, 8, 8, 1),
 		{Name: "label", Type: api.Int32},
 	}}
 	if _, err := put(e, `{"op":"PutDataset","name":"noise"}`, in,

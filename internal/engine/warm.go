@@ -93,7 +93,7 @@ func (e *Engine) warmOne(ctx context.Context, what string, batch int) error {
 	if sched != "" {
 		ref = api.ScheduleRef{Name: sched, T: api.DefaultT}
 	}
-	_, on, err := e.catalog.ScheduleOn(ref, m)
+	_, network, err := e.catalog.ScheduleAndNetwork(ref, m)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *Engine) warmOne(ctx context.Context, what string, batch int) error {
 		return err
 	}
 	defer m.Release()
-	return on.Warm(ctx, batch, solver.MaxHistory)
+	return network.Warm(ctx, batch, solver.MaxHistory)
 }
 
 // idle waits until nobody waits for the device; false where ctx ends first.

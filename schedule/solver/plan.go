@@ -39,6 +39,14 @@ type Plan struct {
 	T []float64
 }
 
+// Steps returns the number of solver steps.
+func (p *Plan) Steps() (n int) {
+	for _, stage := range p.Stages {
+		n = max(n, stage.Step+1)
+	}
+	return n
+}
+
 // Coordinates are the values of an image in the frequencies of the DCT and, at each frequency, in axes of the channels.
 type Coordinates struct {
 	H, W, C int

@@ -2,14 +2,11 @@ package catalog
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/suggest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // What the names of stored bases end in: a basis is a folder; older programs have stored a file.
@@ -47,12 +44,12 @@ func (c *Catalog) BasisFor(f schedule.Family, h, w int, own *basis.Basis, m *Mod
 	return b, nil
 }
 
-// Formula returns a family's basis where its name and numbers determine it.
+// Formula returns a family's basis if its name and numbers determine it.
 func (c *Catalog) Formula(f schedule.Family, h, w int) (*basis.Basis, bool, error) {
 	key := basisKey{fmt.Sprint(f.Basis, f.K, f.Cuts), h, w}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b, ok := c.made[key]; ok {
+	if b, ok := c.formulas[key]; ok {
 		return b, true, nil
 	}
 	b, ok, err := basis.Formula(f.Basis, h, w, f.K, f.Cuts)
@@ -61,7 +58,7 @@ func (c *Catalog) Formula(f schedule.Family, h, w int) (*basis.Basis, bool, erro
 			WithHint("For dct k is a perfect square and cuts increase; for haar k is H·W/4, or a quarter of that and so on.")
 	}
 	if ok {
-		c.made[key] = b
+		c.formulas[key] = b
 	}
 	return b, ok, nil
 }
@@ -75,15 +72,15 @@ func (c *Catalog) basisKnown(name string, m *Model) (*basis.Basis, error) {
 	return b, err
 }
 
-// BasisClasses returns the labels that have vectors of the basis of a schedule for m, which may be nil; nil where all
+// BasisClasses returns the labels that have vectors of the basis of a schedule for m, which may be nil; nil if all
 // classes share them.
 func (c *Catalog) BasisClasses(s Schedule, m *Model) []int {
-	b := s.Basis
-	if b == nil {
-		var err error
-		if b, err = c.basisKnown(s.Family().Basis, m); err != nil {
-			return nil
-		}
+	if s.Basis != nil {
+		return s.Basis.Classes()
+	}
+	b, err := c.basisKnown(s.Family().Basis, m)
+	if err != nil {
+		return nil
 	}
 	return b.Classes()
 }
@@ -95,9 +92,6 @@ func StoredByName(name string) bool {
 	return !known
 }
 
-// Made keeps the bases that MakeBasis makes.
-func Made(d basis.Definition) bool { return d.Made }
-
 // BasisKind returns the definition of one of the bases that keep keeps; field is the request's.
 func BasisKind(field, name string, keep func(basis.Definition) bool) (basis.Definition, error) {
 	d, ok := basis.Lookup(name)
@@ -107,30 +101,22 @@ func BasisKind(field, name string, keep func(basis.Definition) bool) (basis.Defi
 	return d, nil
 }
 
-// CheckCuts returns an error where cuts are given for a basis that takes none.
-func CheckCuts(name string, cuts []int) error {
-	if d, _ := basis.Lookup(name); cuts != nil && !d.Cuts {
-		return api.Errorf(api.BadRequest, "cuts must be left out for basis %q; only %s takes it", name, basis.Nested())
-	}
-	return nil
-}
-
 // Basis returns a stored basis.
 func (c *Catalog) Basis(name string) (*basis.Basis, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	b, ok := c.bases.items[name]
-	switch {
-	case ok:
-		return b.value, nil
-	case c.broken.find(basisKind, name) != nil:
-		return nil, c.broken.find(basisKind, name)
-	case !StoredByName(name):
+	if b, ok := c.bases.items[name]; ok {
+		return b, nil
+	}
+	if err := c.bases.damage(name); err != nil {
+		return nil, err
+	}
+	if !StoredByName(name) {
 		return nil, api.Errorf(api.BadRequest, "The basis %q is made of images, and there are none here", name).
 			WithHint("CreateRun makes it of the run's data set; MakeBasis stores one under a name, to be used by that name.")
 	}
 	return nil, api.NotFound(api.BasisNotFound, "basis", name,
-		append(basis.Names(basis.Definition.ByFormula), slices.Sorted(maps.Keys(c.bases.items))...))
+		append(basis.Names(basis.Definition.ByFormula), c.bases.names()...))
 }
 
 // DescribeBasis says what lists say about a basis.
@@ -140,18 +126,13 @@ func DescribeBasis(name string, b *basis.Basis) api.BasisInfo {
 
 // BasisInfos describes the stored bases.
 func (c *Catalog) BasisInfos() []api.BasisInfo {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	infos := []api.BasisInfo{}
-	for _, name := range slices.Sorted(maps.Keys(c.bases.items)) {
-		info := DescribeBasis(name, c.bases.items[name].value)
-		info.Integrity = c.bases.items[name].files
-		infos = append(infos, info)
-	}
-	c.broken.each(basisKind, func(name string, of api.Integrity) {
-		infos = append(infos, api.BasisInfo{Name: name, Integrity: of})
+	return infos(&c.bases.shelf, func(name string, b *basis.Basis) api.BasisInfo {
+		info := DescribeBasis(name, b)
+		info.Integrity = ReadWhole(c.bases.folder(name))
+		return info
+	}, func(name string, files api.Integrity) api.BasisInfo {
+		return api.BasisInfo{Name: name, Integrity: files}
 	})
-	return infos
 }
 
 // StoreBasis writes a new basis.
@@ -161,20 +142,14 @@ func (c *Catalog) StoreBasis(name string, b *basis.Basis, replace bool) error {
 	if err := c.FreeBasis(name, replace); err != nil {
 		return err
 	}
-	return c.bases.put(name, b, func(folder string) error { return checkpoint.SaveBasis(folder, b, true) })
+	return c.bases.put(name, b)
 }
 
 // FreeBasis checks that a basis may be stored under name.
 func (c *Catalog) FreeBasis(name string, replace bool) error {
-	if err := CheckReserved(name); err != nil {
-		return err
-	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.bases.taken(name) && !replace {
-		return NameTaken("basis", name)
-	}
-	return nil
+	return free("basis", name, c.bases.taken(name), replace)
 }
 
 // DeleteBasis deletes a basis. Schedules, runs and models keep the copy that they took.

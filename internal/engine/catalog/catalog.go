@@ -4,8 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -19,7 +21,7 @@ type Config struct {
 	Dir       string                         // holds models/ schedules/ bases/ datasets/ runs/; created if missing
 	Program   string                         // that signs new schedules, such as "anisoflight 1.2"
 	Precision kernels.Precision              // of models that name none
-	Device    func() (*device.Device, error) // the device, opened where it is first needed
+	Device    func() (*device.Device, error) // the device, opened when it is first needed
 	// bytes of weights that may be loaded at a time; 0: what the device's memory allows
 	ModelBytes int64
 	Logger     *slog.Logger
@@ -34,16 +36,14 @@ type Catalog struct {
 	changes sync.Mutex // held by whoever changes what is stored, from the check of a name to its use
 
 	mu        sync.RWMutex // guards the maps; held for moments only, and taken after changes
-	models    map[string]*Model
+	models    shelf[*Model]
 	versions  map[string]int // of models, by name
-	schedules shelf[Schedule]
-	bases     shelf[*basis.Basis]
-	broken    broken
-	made      map[basisKey]*basis.Basis
-	datasets  map[string]dataset // those that have been opened
+	schedules folders[Schedule]
+	bases     folders[*basis.Basis]
+	formulas  map[basisKey]*basis.Basis // bases by formula
+	datasets  map[string]dataset        // those that have been opened
 
-	loaded residents
-	hashes hashes
+	loaded atomic.Int64 // bytes of the weights on the device
 }
 
 // Folders returns the places of what is stored.
@@ -57,17 +57,18 @@ func (c *Catalog) Signed(s *schedule.Schedule, p schedule.Provenance) *schedule.
 
 // Open reads the folder. What cannot be read is logged and left out; it never keeps the rest from being served.
 func Open(ctx context.Context, cfg Config) (*Catalog, error) {
-	folders, err := makeFolders(cfg.Dir)
+	places, err := makeFolders(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	c := &Catalog{
-		cfg: cfg, log: cfg.Logger, folders: folders,
-		models: map[string]*Model{}, versions: map[string]int{}, broken: broken{},
-		made: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
+		cfg: cfg, log: cfg.Logger, folders: places, versions: map[string]int{},
+		formulas: map[basisKey]*basis.Basis{}, datasets: map[string]dataset{},
 	}
-	c.schedules = shelf[Schedule]{
-		catalog: c, kind: scheduleKind, dir: folders.Schedules, suffix: ScheduleFolderSuffix, fileSuffix: ScheduleFileSuffix,
+	c.models = newShelf[*Model]("model", &c.mu)
+	c.schedules = folders[Schedule]{
+		shelf: newShelf[Schedule]("schedule", &c.mu),
+		dir:   places.Schedules, suffix: ScheduleFolderSuffix, fileSuffix: ScheduleFileSuffix,
 		load: func(name, folder string) (Schedule, error) {
 			parts, err := checkpoint.LoadSchedule(folder)
 			if err != nil {
@@ -77,27 +78,27 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 		},
 		decode: func(name string, file []byte) (Schedule, error) {
 			s, err := checkpoint.DecodeSchedule(file)
-			return Schedule{Schedule: s, Name: name}, err
+			return Schedule{Parts: Parts{Schedule: s}, Name: name}, err
 		},
-		items: map[string]item[Schedule]{},
+		save: func(folder string, s Schedule) error { return checkpoint.SaveSchedule(folder, s.Parts) },
 	}
-	c.bases = shelf[*basis.Basis]{
-		catalog: c, kind: basisKind, dir: folders.Bases, suffix: BasisFolderSuffix, fileSuffix: BasisFileSuffix,
+	c.bases = folders[*basis.Basis]{
+		shelf: newShelf[*basis.Basis]("basis", &c.mu),
+		dir:   places.Bases, suffix: BasisFolderSuffix, fileSuffix: BasisFileSuffix,
 		load:   func(_, folder string) (*basis.Basis, error) { return checkpoint.LoadBasis(folder) },
 		decode: func(_ string, file []byte) (*basis.Basis, error) { return checkpoint.DecodeBasis(file) },
-		items:  map[string]item[*basis.Basis]{},
+		save:   func(folder string, b *basis.Basis) error { return checkpoint.SaveBasis(folder, b, true) },
 	}
-	for _, folder := range append(folders.all(), cfg.Dir) {
+	for _, folder := range append(places.all(), cfg.Dir) {
 		if err := atomicdir.Sweep(folder); err != nil {
 			c.log.Warn("leftovers of an earlier crash stay", "error", err)
 		}
 	}
-	c.hashes.read(folders)
-	for _, scan := range []func(){c.bases.scan, c.schedules.scan, c.scanModels} {
+	for _, scan := range []func(*slog.Logger){c.bases.scan, c.schedules.scan, c.scanModels} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		scan()
+		scan(c.log)
 	}
 	return c, nil
 }
@@ -105,6 +106,23 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 // Close releases the models.
 func (c *Catalog) Close() {
 	for _, m := range c.Models() {
-		_, _ = c.dropModel(m.Name)
+		_ = c.dropModel(m.Name)
 	}
+}
+
+// free checks that a name may be used for something new, and is not taken unless that is to be replaced.
+func free(kind, name string, taken, replace bool) error {
+	if err := CheckReserved(name); err != nil {
+		return err
+	}
+	if taken && !replace {
+		return NameTaken(kind, name)
+	}
+	return nil
+}
+
+// NameTaken returns the error of a name that is in use.
+func NameTaken(what, name string) error {
+	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).
+		WithHint("Choose another name, or set replace.")
 }

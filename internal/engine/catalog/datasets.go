@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -27,19 +26,15 @@ func (c *Catalog) Dataset(name string) (*data.Dataset, error) {
 	})
 }
 
-// openDataset opens a stored data set, anew unless it is open already and keep keeps it.
+// openDataset opens a stored data set, again unless it is open already and keep keeps it.
 func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data.Dataset, error) {
-	var head os.FileInfo
-	err := fs.ErrNotExist
-	if api.CheckName("dataset", name) == nil { // else it may lead anywhere
-		head, err = os.Stat(data.Head(c.datasetPath(name)))
-	}
-	if Missing(err) && api.CheckName("dataset", name) == nil && exists(c.datasetPath(name)) {
-		gone := &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"}
-		return nil, Damaged(string(datasetKind), name, gone)
-	}
-	if Missing(err) {
+	if api.CheckName("dataset", name) != nil || !exists(c.datasetPath(name)) { // such a name may lead anywhere
 		return nil, api.NotFound(api.DatasetNotFound, "data set", name, c.datasetNames())
+	}
+	head, err := os.Stat(data.Head(c.datasetPath(name)))
+	if Missing(err) {
+		gone := &atomicdir.DamageError{File: filepath.Base(data.Head("")), Msg: "is missing"}
+		return nil, Damaged("data set", name, gone)
 	}
 	if err != nil {
 		return nil, err
@@ -53,7 +48,7 @@ func (c *Catalog) openDataset(name string, keep func(*data.Dataset) bool) (*data
 	}
 	d, err := data.Load(c.datasetPath(name))
 	if err != nil {
-		return nil, Damaged(string(datasetKind), name, err)
+		return nil, Damaged("data set", name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +86,7 @@ func datasetIntegrity(name string, d *data.Dataset) api.Integrity {
 	done, damage := d.Checked()
 	switch {
 	case damage != nil:
-		return damagedBy(Damaged(string(datasetKind), name, damage))
+		return damagedBy(Damaged("data set", name, damage))
 	case done:
 		return api.Integrity{State: api.Checked}
 	case d.Verifiable():
@@ -123,13 +118,7 @@ func ImageType(d *data.Dataset) api.Type {
 
 // FreeDataset checks that a data set may be stored under name.
 func (c *Catalog) FreeDataset(name string, replace bool) error {
-	if err := CheckReserved(name); err != nil {
-		return err
-	}
-	if exists(c.datasetPath(name)) && !replace {
-		return NameTaken("dataset", name)
-	}
-	return nil
+	return free("dataset", name, exists(c.datasetPath(name)), replace)
 }
 
 // CreateDataset begins to write a data set of n images, 0 if that is not known, which gets its place by PlaceDataset.

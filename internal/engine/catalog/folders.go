@@ -96,7 +96,7 @@ func inside(root, path string) (string, error) {
 // below reports whether path lies strictly under root; both are absolute and free of symbolic links.
 func below(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
-	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // Missing reports whether err says that a file is not there.
@@ -137,12 +137,6 @@ func CheckReserved(name string) error {
 	return nil
 }
 
-// NameTaken returns the error of a name that is in use.
-func NameTaken(what, name string) error {
-	return api.Errorf(api.NameTaken, "A %s is already called %q", what, name).
-		WithHint("Choose another name, or set replace.")
-}
-
 // withoutPath strips the paths that file errors carry: clients need not know where the server keeps things.
 func withoutPath(err error) error {
 	var path *os.PathError
@@ -150,4 +144,17 @@ func withoutPath(err error) error {
 		return path.Err
 	}
 	return err
+}
+
+// BytesIn returns the bytes of the files in a folder, or of a file, as far as there are any.
+func BytesIn(path string) (n int64) {
+	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			if info, err := entry.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
 }

@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/kernels"
@@ -26,10 +29,11 @@ type Model struct {
 	Schedule *schedule.Schedule // nil: samples with edm
 	Basis    *basis.Basis       // of its schedule; nil where the family's name is enough
 
-	catalog *Catalog
-	folder  string
-	asked   kernels.Precision             // that it was loaded for
-	files   atomic.Pointer[api.Integrity] // nil: the weights have not been read
+	catalog   *Catalog
+	folder    string
+	precision kernels.Precision             // that it was loaded for
+	files     atomic.Pointer[api.Integrity] // nil: the weights have not been read
+	used      atomic.Int64                  // when it was last held, by the clock
 
 	mu      sync.Mutex
 	holders int              // 0: gone
@@ -49,7 +53,7 @@ func (m *Model) Precision() kernels.Precision {
 	if m.analytic() {
 		return kernels.Float32
 	}
-	return m.asked
+	return m.precision
 }
 
 // bytes are those of the weights on the device.
@@ -69,7 +73,7 @@ func (m *Model) Hold() error {
 		}
 	}
 	m.holders++
-	m.catalog.loaded.use(m)
+	m.used.Store(time.Now().UnixNano())
 	return nil
 }
 
@@ -182,16 +186,43 @@ func (m *Model) load() error {
 	if err := m.catalog.makeRoom(m.bytes()); err != nil {
 		return err
 	}
-	on, err := m.plain()
+	network, err := m.isotropicNetwork()
 	if err != nil {
 		return err
 	}
 	if m.analytic() {
-		m.weights, err = on.Upload(m.values)
+		m.weights, err = network.Upload(m.values)
 	} else {
-		m.weights, err = m.upload(on)
+		m.weights, err = m.upload(network)
+	}
+	if err == nil {
+		m.catalog.loaded.Add(m.bytes())
 	}
 	return err
+}
+
+// makeRoom unloads models that nobody holds, the least recently used first, until so many bytes of weights fit. If
+// memory has no bound of its own, as much again is kept for the programs.
+func (c *Catalog) makeRoom(bytes int64) error {
+	dev, err := c.cfg.Device()
+	if err != nil {
+		return err
+	}
+	short := func() bool {
+		if c.cfg.ModelBytes > 0 {
+			return c.loaded.Load()+bytes > c.cfg.ModelBytes
+		}
+		available, known := dev.Available()
+		return known && available < 2*bytes
+	}
+	models := c.Models()
+	slices.SortFunc(models, func(a, b *Model) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
+	for _, m := range models {
+		if short() && m.unload() {
+			c.log.Info("model unloaded, since memory is short", "model", m.Name)
+		}
+	}
+	return nil
 }
 
 // unload frees the weights where nobody holds them. It does not wait for those who use the model.
@@ -208,9 +239,11 @@ func (m *Model) unload() bool {
 }
 
 func (m *Model) free() {
-	m.catalog.loaded.forget(m)
-	m.weights.Release()
-	m.weights = nil
+	if m.weights != nil {
+		m.catalog.loaded.Add(-m.bytes())
+		m.weights.Release()
+		m.weights = nil
+	}
 }
 
 // check reads the values once, of which the description has looked at the shapes alone.
@@ -227,30 +260,30 @@ func (m *Model) check() error {
 // mostBases bounds the bases a model is prepared for at a time: uploaded bases come and go.
 const mostBases = 16
 
-// On returns the programs of the model's network for a basis.
-func (m *Model) On(b *basis.Basis) (*kernels.Model, error) {
+// NetworkOn returns the programs of the model's network for a basis.
+func (m *Model) NetworkOn(b *basis.Basis) (*kernels.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.on(b)
+	return m.network(b)
 }
 
-// Plain returns the programs of the model's network on the whole image space.
-func (m *Model) Plain() (*kernels.Model, error) {
+// IsotropicNetwork returns the programs of the model's network for noise of one level in the whole image space.
+func (m *Model) IsotropicNetwork() (*kernels.Model, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.plain()
+	return m.isotropicNetwork()
 }
 
-// plain is Plain. The caller holds mu, as for on.
-func (m *Model) plain() (*kernels.Model, error) {
+// isotropicNetwork is IsotropicNetwork. The caller holds mu, as for network.
+func (m *Model) isotropicNetwork() (*kernels.Model, error) {
 	b, err := m.catalog.BasisFor(schedule.Family{Basis: "none"}, m.Shape.Height, m.Shape.Width, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	return m.on(b)
+	return m.network(b)
 }
 
-func (m *Model) on(b *basis.Basis) (*kernels.Model, error) {
+func (m *Model) network(b *basis.Basis) (*kernels.Model, error) {
 	if m.holders == 0 {
 		return nil, m.gone()
 	}
@@ -271,7 +304,7 @@ func (m *Model) on(b *basis.Basis) (*kernels.Model, error) {
 		return nil, api.Errorf(api.BadRequest, "The model %q cannot have noise in the subspaces of that basis: %w", m.Name,
 			err)
 	}
-	k, err := kernels.NewModelAt(m.asked, dev, net, b)
+	k, err := kernels.NewModelAt(m.precision, dev, net, b)
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +349,7 @@ func (m *Model) Describe() api.ModelInfo {
 		info.Width = m.Shape.Width
 	}
 	if m.Schedule != nil {
-		own := DescribeSchedule("model", Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis})
+		own := DescribeSchedule("model", Schedule{Parts: Parts{Schedule: m.Schedule, Basis: m.Basis}, Name: m.Name})
 		info.Schedule = &own
 	}
 	return info

@@ -3,10 +3,9 @@ package catalog
 import (
 	"errors"
 	"io/fs"
-	"maps"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -20,57 +19,48 @@ import (
 func (c *Catalog) Model(name string) (*Model, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	m, ok := c.models[name]
-	if err := c.broken.find(modelKind, name); err != nil && !ok {
+	if m := c.models.items[name]; m != nil {
+		return m, nil
+	}
+	if err := c.models.damage(name); err != nil {
 		return nil, err
 	}
-	if !ok {
-		e := api.NotFound(api.ModelNotFound, "model", name, slices.Sorted(maps.Keys(c.models)))
-		return nil, e.WithHint("%s LoadModel serves a folder that has appeared meanwhile.", e.Hint)
-	}
-	return m, nil
+	e := api.NotFound(api.ModelNotFound, "model", name, c.models.names())
+	return nil, e.WithHint("%s LoadModel serves a folder that has appeared meanwhile.", e.Hint)
 }
 
-// ScheduleFor finds the schedule that a request means for a model, the model's own where it names none. EDM's is that
-// over the model's noise levels.
-func (c *Catalog) ScheduleFor(ref api.ScheduleRef, m *Model) (s Schedule, err error) {
-	switch {
-	case ref.Name == "edm" && ref.T != api.DefaultT:
-		s, err = m.edm(ref.T)
-	case ref.Name == "edm":
-		s, err = m.edm(0)
-	case ref.Given():
-		s, err = c.ScheduleNamed(ref)
-	default:
-		s, err = m.OwnSchedule()
+// DescribeModel describes a model with its configuration.
+func (c *Catalog) DescribeModel(name string) (api.ModelInfo, error) {
+	m, err := c.Model(name)
+	if err != nil {
+		return api.ModelInfo{}, err
 	}
-	if err == nil {
-		err = m.CheckRange(s)
-	}
-	return s, err
+	info := m.Describe()
+	info.Config = m.Net
+	return info, nil
 }
 
-// ScheduleOn is ScheduleFor with the programs of the model's network for that schedule's basis.
-func (c *Catalog) ScheduleOn(ref api.ScheduleRef, m *Model) (s Schedule, on *kernels.Model, err error) {
-	if s, err = c.ScheduleFor(ref, m); err != nil {
-		return s, nil, err
+// Models lists the models that are served, sorted by name.
+func (c *Catalog) Models() []*Model {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var models []*Model
+	for _, name := range c.models.names() {
+		models = append(models, c.models.items[name])
 	}
-	h, w, _ := m.ImageSize()
-	family := s.Family()
-	var b *basis.Basis
-	if b, err = c.BasisFor(family, h, w, s.Basis, m); err != nil {
-		return s, nil, err
-	}
-	if b.J() != s.J() {
-		return s, nil, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis %q splits images into %d",
-			s.Name, s.J(), family.Basis, b.J())
-	}
-	on, err = m.On(b)
-	return s, on, err
+	return models
+}
+
+// ModelInfos describes the models, those that cannot be served included.
+func (c *Catalog) ModelInfos() []api.ModelInfo {
+	return infos(&c.models, func(_ string, m *Model) api.ModelInfo { return m.Describe() },
+		func(name string, files api.Integrity) api.ModelInfo {
+			return api.ModelInfo{Name: name, Path: name, Integrity: files}
+		})
 }
 
 // scanModels describes every model folder. A broken one is logged and left out.
-func (c *Catalog) scanModels() {
+func (c *Catalog) scanModels(log *slog.Logger) {
 	for _, name := range StoredNames(c.folders.Models, "") {
 		folder, path, err := c.resolve(name)
 		var m *Model
@@ -78,17 +68,17 @@ func (c *Catalog) scanModels() {
 			err = c.nameFree(name, path)
 		}
 		if err == nil {
-			m, err = c.describe(name, folder, path, c.cfg.Precision)
+			m, err = c.described(name, folder, path, c.cfg.Precision)
 		}
-		if err != nil {
-			c.leaveOut(modelKind, name, err)
-			continue
+		if err == nil {
+			c.install(m)
+		} else {
+			c.models.found(log, name, nil, err)
 		}
-		c.installModel(m)
 	}
 }
 
-// resolve finds a model folder by its path below the models folder.
+// resolve finds a model folder by its path below the models folder, and that path free of symbolic links.
 func (c *Catalog) resolve(asked string) (folder, path string, err error) {
 	folder, err = inside(c.folders.Models, asked)
 	switch {
@@ -100,11 +90,15 @@ func (c *Catalog) resolve(asked string) (folder, path string, err error) {
 	case err != nil:
 		return "", "", api.Errorf(api.BadModel, "The path %q is not a model folder: %w", asked, withoutPath(err))
 	}
-	path, err = c.relative(folder)
-	return folder, path, err
+	root, err := filepath.EvalSymlinks(c.folders.Models)
+	if err != nil {
+		return "", "", err
+	}
+	path, err = filepath.Rel(root, folder)
+	return folder, filepath.ToSlash(path), err
 }
 
-// LoadModel serves the folder req.Path under req.Name. Doing so again changes nothing but the precision.
+// LoadModel serves the folder req.Path under req.Name. Doing so again changes nothing except the precision.
 func (c *Catalog) LoadModel(req api.LoadModel) error {
 	folder, path, err := c.resolve(req.Path)
 	if err != nil {
@@ -118,14 +112,14 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 	if err := c.nameFree(req.Name, path); err != nil {
 		return err
 	}
-	at, loaded := c.precisionOf(req.Name, path)
-	if wanted := kernels.Precision(req.Precision); wanted != "" && wanted != at {
-		at, loaded = wanted, false
+	precision, served := c.precisionOf(req.Name, path)
+	if asked := kernels.Precision(req.Precision); asked != "" && asked != precision {
+		precision, served = asked, false
 	}
-	if loaded {
+	if served {
 		return nil
 	}
-	m, err := c.describe(req.Name, folder, path, at)
+	m, err := c.described(req.Name, folder, path, precision)
 	if err == nil {
 		err = m.check()
 	}
@@ -136,31 +130,41 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 	if err != nil {
 		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, withoutPath(err))
 	}
-	c.installModel(m)
+	c.install(m)
 	return nil
 }
 
-// describe reads what a model folder says of its model, to be computed at a precision.
-func (c *Catalog) describe(name, folder, path string, at kernels.Precision) (*Model, error) {
+// described returns the model that a folder describes, to be computed at a precision.
+func (c *Catalog) described(name, folder, path string, precision kernels.Precision) (*Model, error) {
 	stored, err := checkpoint.DescribeModel(folder)
 	if err != nil {
 		return nil, err
 	}
 	if stored.Hash == "" { // there is no manifest
-		if stored.Hash, err = c.hashes.of(folder); err != nil {
+		if stored.Hash, err = checkpoint.HashWeights(folder); err != nil {
 			return nil, err
 		}
 	}
-	return c.newModel(name, folder, path, at, stored), nil
+	return c.newModel(name, folder, path, precision, stored), nil
 }
 
-func (c *Catalog) newModel(name, folder, path string, at kernels.Precision, stored *checkpoint.Model) *Model {
+func (c *Catalog) newModel(name, folder, path string, precision kernels.Precision, stored *checkpoint.Model) *Model {
 	return &Model{
 		Name: name, Path: path, Hash: stored.Hash, Net: stored.Net, Shape: stored.Net.Shape(), Schedule: stored.Schedule,
 		Basis:   stored.Basis,
-		catalog: c, folder: folder, asked: at, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
+		catalog: c, folder: folder, precision: precision, holders: 1, kernels: map[*basis.Basis]*kernels.Model{},
 	}
 }
+
+// installOwn serves a folder of the models folder that was just written.
+func (c *Catalog) installOwn(name string, precision kernels.Precision, stored *checkpoint.Model) *Model {
+	m := c.newModel(name, c.modelFolder(name), name, precision, stored)
+	m.note(ReadWhole(m.folder))
+	c.install(m)
+	return m
+}
+
+func (c *Catalog) modelFolder(name string) string { return filepath.Join(c.folders.Models, name) }
 
 // SaveModel writes a model folder and serves it.
 func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model) (*Model, error) {
@@ -169,26 +173,23 @@ func (c *Catalog) SaveModel(name string, replace bool, stored *checkpoint.Model)
 	if err := c.FreeModel(name, replace); err != nil {
 		return nil, err
 	}
-	folder := filepath.Join(c.folders.Models, name)
-	if err := checkpoint.SaveModel(folder, stored, replace); err != nil {
+	if err := checkpoint.SaveModel(c.modelFolder(name), stored, replace); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, NameTaken("model folder", name)
 		}
 		return nil, err
 	}
-	at, _ := c.precisionOf(name, name)
-	m, err := c.describe(name, folder, name, at)
+	written, err := checkpoint.DescribeModel(c.modelFolder(name))
 	if err != nil {
 		return nil, err
 	}
-	m.note(ReadWhole(folder))
-	c.installModel(m)
-	return m, nil
+	precision, _ := c.precisionOf(name, name)
+	return c.installOwn(name, precision, written), nil
 }
 
 // CreateModel begins to write a model folder of files that come piece by piece, which gets its place by PlaceModel.
 func (c *Catalog) CreateModel(name string, config []byte, weightsBytes int64) (*checkpoint.ModelWriter, error) {
-	return checkpoint.CreateModel(filepath.Join(c.folders.Models, name), config, weightsBytes)
+	return checkpoint.CreateModel(c.modelFolder(name), config, weightsBytes)
 }
 
 // PlaceModel gives a new model folder its name and serves it.
@@ -203,11 +204,8 @@ func (c *Catalog) PlaceModel(name string, w *checkpoint.ModelWriter, replace boo
 	if err != nil {
 		return err
 	}
-	at, _ := c.precisionOf(name, name)
-	folder := filepath.Join(c.folders.Models, name)
-	m := c.newModel(name, folder, name, at, stored)
-	m.note(ReadWhole(folder))
-	c.installModel(m)
+	precision, _ := c.precisionOf(name, name)
+	c.installOwn(name, precision, stored)
 	return nil
 }
 
@@ -216,10 +214,8 @@ func (c *Catalog) FreeModel(name string, replace bool) error {
 	if err := c.nameFree(name, name); err != nil {
 		return err
 	}
-	if !replace && (c.isLoaded(name, name) || exists(filepath.Join(c.folders.Models, name))) {
-		return NameTaken("model", name)
-	}
-	return nil
+	_, served := c.precisionOf(name, name)
+	return free("model", name, served || exists(c.modelFolder(name)), replace)
 }
 
 // renameModel gives a model and its folder the name of another, whose place it takes. The caller holds changes.
@@ -234,48 +230,26 @@ func (c *Catalog) renameModel(from, name string) error {
 	if err := c.FreeModel(name, true); err != nil {
 		return err
 	}
-	at, served := c.precisionOf(name, name)
+	precision, served := c.precisionOf(name, name)
 	if !served {
-		at = m.asked
+		precision = m.precision
 	}
-	folder := filepath.Join(c.folders.Models, name)
-	if err := atomicdir.Swap(folder, m.folder); err != nil {
+	if err := atomicdir.Swap(c.modelFolder(name), m.folder); err != nil {
 		return err
 	}
-	renamed := c.newModel(name, folder, name, at,
-		&checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis})
-	renamed.note(ReadWhole(folder))
-	c.installModel(renamed)
-	if _, err := c.dropModel(from); err != nil {
+	c.installOwn(name, precision, &checkpoint.Model{Net: m.Net, Hash: m.Hash, Schedule: m.Schedule, Basis: m.Basis})
+	if err := c.dropModel(from); err != nil {
 		return err
 	}
 	return atomicdir.Remove(m.folder) // of the model that was called so
 }
 
-// relative returns a folder's path below the models folder, free of symbolic links.
-func (c *Catalog) relative(folder string) (string, error) {
-	root, err := filepath.EvalSymlinks(c.folders.Models)
-	if err != nil {
-		return "", err
-	}
-	path, err := filepath.Rel(root, folder)
-	return filepath.ToSlash(path), err
-}
-
-// isLoaded reports whether name means the model of that folder already.
-func (c *Catalog) isLoaded(name, path string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	m := c.models[name]
-	return m != nil && m.Path == path
-}
-
 // precisionOf returns that of the model of a folder if name means it already, else that of models that name none.
-func (c *Catalog) precisionOf(name, path string) (at kernels.Precision, loaded bool) {
+func (c *Catalog) precisionOf(name, path string) (precision kernels.Precision, served bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if m := c.models[name]; m != nil && m.Path == path {
-		return m.asked, true
+	if m := c.models.items[name]; m != nil && m.Path == path {
+		return m.precision, true
 	}
 	return c.cfg.Precision, false
 }
@@ -287,11 +261,11 @@ func (c *Catalog) nameFree(name, path string) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.broken.find(modelKind, name) != nil && path != name {
+	if c.models.broken[name] != nil && path != name {
 		return api.Errorf(api.NameTaken, "The model %q is the folder of that name, which is damaged", name).
 			WithHint("Choose another name, or DeleteModel first.")
 	}
-	if m := c.models[name]; m != nil && m.Path != path {
+	if m := c.models.items[name]; m != nil && m.Path != path {
 		return api.Errorf(api.NameTaken, "The model %q is the folder %q", name, m.Path).
 			WithHint("Choose another name, or UnloadModel first.")
 	}
@@ -302,15 +276,14 @@ func (c *Catalog) nameFree(name, path string) error {
 	return nil
 }
 
-// installModel puts m into the catalogue in place of what had its name. The caller holds changes.
-func (c *Catalog) installModel(m *Model) {
+// install puts m into the catalogue in place of what had its name. The caller holds changes.
+func (c *Catalog) install(m *Model) {
 	c.mu.Lock()
-	old := c.models[m.Name]
 	c.versions[m.Name]++
 	m.Version = c.versions[m.Name]
-	c.models[m.Name] = m
-	c.broken.mended(modelKind, m.Name)
+	old := c.models.items[m.Name]
 	c.mu.Unlock()
+	c.models.set(m.Name, m)
 	if old != nil {
 		old.Release()
 	}
@@ -320,20 +293,17 @@ func (c *Catalog) installModel(m *Model) {
 func (c *Catalog) UnloadModel(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
-	_, err := c.dropModel(name)
-	return err
+	return c.dropModel(name)
 }
 
-func (c *Catalog) dropModel(name string) (*Model, error) {
+func (c *Catalog) dropModel(name string) error {
 	m, err := c.Model(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.mu.Lock()
-	delete(c.models, name)
-	c.mu.Unlock()
+	c.models.drop(name)
 	m.Release()
-	return m, nil
+	return nil
 }
 
 // DeleteModel stops serving a model and deletes its folder, which is no other model's.
@@ -341,8 +311,9 @@ func (c *Catalog) DeleteModel(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	path := name // of a folder that cannot be served
-	link, _ := os.Readlink(filepath.Join(c.folders.Models, name))
-	switch m, err := c.Model(name); {
+	link, _ := os.Readlink(c.modelFolder(name))
+	m, err := c.Model(name)
+	switch {
 	case err == nil && link != "": // the link goes, and not what it leads to
 	case err == nil:
 		if path = m.Path; !c.ownFolder(m) {
@@ -352,16 +323,12 @@ func (c *Catalog) DeleteModel(name string) error {
 	case api.ErrorOf(err).Code != api.Damaged:
 		return err
 	}
-	if err := atomicdir.Remove(filepath.Join(c.folders.Models, filepath.FromSlash(path))); err != nil {
+	if err := atomicdir.Remove(c.modelFolder(filepath.FromSlash(path))); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.broken.mended(modelKind, name)
-	served := c.models[name] != nil
-	c.mu.Unlock()
-	if served {
-		_, err := c.dropModel(name)
-		return err
+	c.models.drop(name)
+	if m != nil {
+		m.Release()
 	}
 	return nil
 }
@@ -377,29 +344,4 @@ func (c *Catalog) ownFolder(m *Model) bool {
 		}
 	}
 	return true
-}
-
-// ModelInfos describes the models, those that cannot be served included.
-func (c *Catalog) ModelInfos() []api.ModelInfo {
-	infos := []api.ModelInfo{}
-	for _, m := range c.Models() {
-		infos = append(infos, m.Describe())
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	c.broken.each(modelKind, func(name string, of api.Integrity) {
-		infos = append(infos, api.ModelInfo{Name: name, Path: name, Integrity: of})
-	})
-	return infos
-}
-
-// Models lists the models that are served, sorted by name.
-func (c *Catalog) Models() []*Model {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	var models []*Model
-	for _, name := range slices.Sorted(maps.Keys(c.models)) {
-		models = append(models, c.models[name])
-	}
-	return models
 }

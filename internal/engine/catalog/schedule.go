@@ -6,8 +6,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -25,38 +23,28 @@ func EDMFrom(T, g0 float64) (*schedule.Schedule, error) {
 	return schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, T, g0)
 }
 
-// Schedule is a schedule with where it came from.
+// Parts are a schedule and what travels with it.
+type Parts = checkpoint.Schedule
+
+// Schedule is a schedule with what travels with it, under a name.
 type Schedule struct {
-	*schedule.Schedule
-	Name  string
-	Basis *basis.Basis // that travels with it; nil where its family's name is enough
-	Start *Start       // law of the data that sampling starts from; nil for noise alone
-	// Statistics are those of a denoiser, for the solver local; nil where there are none.
-	Statistics *Statistics
-	Fitted     *solver.Fitted // coefficients of the solver fitted; nil for none
+	Parts
+	Name                      string
+	startHash, statisticsHash string // SHA-256 of the files of Start and Statistics; empty if there are none
 }
 
 // NewSchedule returns a schedule with what travels with it, under a name.
-func NewSchedule(name string, of checkpoint.Schedule) (Schedule, error) {
-	s := Schedule{Schedule: of.Schedule, Name: name, Basis: of.Basis, Fitted: of.Fitted}
-	var err error
-	if s.Start, err = hashedStart(of.Start); err != nil {
-		return s, err
-	}
-	s.Statistics, err = hashedStatistics(of.Statistics)
-	return s, err
-}
-
-// Stored returns what NewSchedule was given.
-func (s Schedule) Stored() checkpoint.Schedule {
-	of := checkpoint.Schedule{Schedule: s.Schedule, Basis: s.Basis, Fitted: s.Fitted}
+func NewSchedule(name string, parts Parts) (s Schedule, err error) {
+	s = Schedule{Parts: parts, Name: name}
 	if s.Start != nil {
-		of.Start = s.Start.Start
+		if s.startHash, err = checkpoint.StartFile.Hash(s.Start); err != nil {
+			return s, err
+		}
 	}
 	if s.Statistics != nil {
-		of.Statistics = s.Statistics.Statistics
+		s.statisticsHash, err = checkpoint.StatisticsFile.Hash(s.Statistics)
 	}
-	return of
+	return s, err
 }
 
 // DescribeSchedule says what lists say about s.
@@ -64,10 +52,7 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	family := s.Family()
 	info := api.ScheduleInfo{
 		Name: s.Name, Source: source, T: s.T(), J: s.J(), PerClass: family.PerClass,
-		Basis: family.Basis, K: family.K, Cuts: family.Cuts,
-	}
-	for _, label := range s.Labels() {
-		info.Labels = append(info.Labels, int32(label))
+		Basis: family.Basis, K: family.K, Cuts: family.Cuts, Labels: int32s(s.Labels()),
 	}
 	if p := s.Provenance(); p != nil {
 		if p.Few != nil && json.Unmarshal(p.Few, &info.Few) != nil {
@@ -79,14 +64,14 @@ func DescribeSchedule(source string, s Schedule) api.ScheduleInfo {
 	if of := s.Sampler(); of != nil {
 		info.Sampler = &api.ScheduleSampler{Solver: of.Solver, Order: of.Order, NFE: of.NFE}
 	}
-	info.Start, info.Statistics = s.Start.Describe(), s.Statistics.Describe()
+	info.Start, info.Statistics = s.StartInfo(), s.statisticsInfo()
 	return info
 }
 
 // OwnSchedule returns the schedule that the model's name means.
 func (m *Model) OwnSchedule() (Schedule, error) {
 	if m.Schedule != nil {
-		return Schedule{Schedule: m.Schedule, Name: m.Name, Basis: m.Basis}, nil
+		return Schedule{Parts: Parts{Schedule: m.Schedule, Basis: m.Basis}, Name: m.Name}, nil
 	}
 	return m.edm(0)
 }
@@ -97,43 +82,43 @@ func (m *Model) edm(T float64) (Schedule, error) {
 		T = m.Shape.Range.T()
 	}
 	s, err := EDMFrom(T, m.Shape.Range.G0())
-	return Schedule{Schedule: s, Name: "edm"}, err
+	return Schedule{Parts: Parts{Schedule: s}, Name: "edm"}, err
 }
 
-// Start is the law of the data that sampling along a schedule starts from, with the SHA-256 of its file.
-type Start struct {
-	*start.Start
-	Hash string
-}
-
-// hashedStart returns a start with its hash, nil for nil.
-func hashedStart(s *start.Start) (*Start, error) {
-	if s == nil {
-		return nil, nil
-	}
-	hash, err := checkpoint.StartFile.Hash(s)
-	return &Start{Start: s, Hash: hash}, err
-}
-
-// Describe says what lists say about a start, nil for noise alone.
-func (s *Start) Describe() *api.StartInfo {
-	if s == nil {
+// StartInfo says what lists say about the schedule's start, nil for noise alone.
+func (s Schedule) StartInfo() *api.StartInfo {
+	if s.Start == nil {
 		return nil
 	}
-	set, all := s.Settings(), s.Law(start.Shared)
-	info := &api.StartInfo{
+	set, all := s.Start.Settings(), s.Start.Law(start.Shared)
+	return &api.StartInfo{
 		Covariance: set.Covariance, Rank: set.Rank, Cuts: set.Cuts, PerClass: set.PerClass, Shrinkage: set.Shrinkage,
-		Images: all.Images, Variance: all.TotalVariance(), Hash: s.Hash,
+		Images: all.Images, Variance: all.TotalVariance(), Hash: s.startHash, Labels: int32s(s.Start.Labels()),
 	}
-	for _, label := range s.Labels() {
-		info.Labels = append(info.Labels, int32(label))
+}
+
+// statisticsInfo says what lists say about the schedule's statistics, nil for none.
+func (s Schedule) statisticsInfo() *api.StatisticsInfo {
+	if s.Statistics == nil {
+		return nil
 	}
-	return info
+	sigma := s.Statistics.Sigma()
+	return &api.StatisticsInfo{
+		Points: len(sigma), SigmaMin: sigma[0], SigmaMax: sigma[len(sigma)-1], Hash: s.statisticsHash,
+		Labels: int32s(s.Statistics.Labels()),
+	}
+}
+
+func int32s(labels []int) (out []int32) {
+	for _, label := range labels {
+		out = append(out, int32(label))
+	}
+	return out
 }
 
 // StartFor returns the start that a request means by its field start, standard, matched or neither: nil for noise
 // alone.
-func (s Schedule) StartFor(field string) (*Start, error) {
+func (s Schedule) StartFor(field string) (*start.Start, error) {
 	if field == api.StartMatched && s.Start == nil {
 		return nil, api.Errorf(api.BadRequest,
 			"start must not be matched on the schedule %q, which carries no law of the data",
@@ -143,34 +128,6 @@ func (s Schedule) StartFor(field string) (*Start, error) {
 		return nil, nil
 	}
 	return s.Start, nil
-}
-
-// Statistics are those of the denoiser that a schedule was made with, with the SHA-256 of their file.
-type Statistics struct {
-	*local.Statistics
-	Hash string
-}
-
-// hashedStatistics returns statistics with their hash, nil for nil.
-func hashedStatistics(s *local.Statistics) (*Statistics, error) {
-	if s == nil {
-		return nil, nil
-	}
-	hash, err := checkpoint.StatisticsFile.Hash(s)
-	return &Statistics{Statistics: s, Hash: hash}, err
-}
-
-// Describe says what lists say about statistics, nil for none.
-func (s *Statistics) Describe() *api.StatisticsInfo {
-	if s == nil {
-		return nil
-	}
-	sigma := s.Sigma()
-	info := &api.StatisticsInfo{Points: len(sigma), SigmaMin: sigma[0], SigmaMax: sigma[len(sigma)-1], Hash: s.Hash}
-	for _, label := range s.Labels() {
-		info.Labels = append(info.Labels, int32(label))
-	}
-	return info
 }
 
 // CheckStatistics refuses statistics of other rows than the schedule's.
@@ -185,7 +142,7 @@ func (s Schedule) CheckStatistics() error {
 // Complete returns settings with what the schedule carries for solvers by coordinate.
 func (s Schedule) Complete(set solver.Settings) solver.Settings {
 	if s.Statistics != nil {
-		set.Statistics, set.Fitted = s.Statistics.Statistics, s.Fitted
+		set.Statistics, set.Fitted = s.Statistics, s.Fitted
 	}
 	return set
 }
@@ -208,4 +165,12 @@ func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, e
 			s.Name, own.H, own.W, own.C, h, w, c).WithHint("Make a schedule of the model itself.")
 	}
 	return p, nil
+}
+
+// DescribeEnergies says what is known about the paths of a geodesic.
+func DescribeEnergies(reports []schedule.Report) (out []api.Energy) {
+	for _, r := range reports {
+		out = append(out, api.Energy{Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound, BoundStderr: r.BoundStderr})
+	}
+	return out
 }

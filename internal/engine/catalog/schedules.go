@@ -1,17 +1,15 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/kernels"
 )
 
-// What the names of stored schedules end in: a schedule is a folder; older programs have stored a file where nothing
-// goes with it.
+// What the names of stored schedules end in: a schedule is a folder; older programs have stored a file if nothing goes
+// with it.
 const (
 	ScheduleFolderSuffix = ".schedule"
 	ScheduleFileSuffix   = ".json"
@@ -22,73 +20,105 @@ const (
 func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	if ref.Name == "edm" {
 		s, err := EDM(ref.T)
-		return Schedule{Schedule: s, Name: "edm"}, err
+		return Schedule{Parts: Parts{Schedule: s}, Name: "edm"}, err
 	}
 	c.mu.RLock()
-	s, stored := c.schedules.items[ref.Name]
-	m := c.models[ref.Name]
-	damage := cmp.Or(c.broken.find(scheduleKind, ref.Name), c.broken.find(modelKind, ref.Name))
-	c.mu.RUnlock()
-	switch {
-	case stored:
-		return s.value, nil
-	case m != nil:
+	defer c.mu.RUnlock()
+	if s, stored := c.schedules.items[ref.Name]; stored {
+		return s, nil
+	}
+	if m := c.models.items[ref.Name]; m != nil {
 		return m.OwnSchedule()
-	case damage != nil:
-		return Schedule{}, damage
+	}
+	if err := cmp.Or(c.schedules.damage(ref.Name), c.models.damage(ref.Name)); err != nil {
+		return Schedule{}, err
 	}
 	return Schedule{}, api.NotFound(api.ScheduleNotFound, "schedule", ref.Name, c.scheduleNames())
 }
 
-// ModelOf returns the model that a schedule belongs to or was made for; nil where there is none, or it is not here with
+// scheduleNames lists what a request may call a schedule. The caller holds mu.
+func (c *Catalog) scheduleNames() []string {
+	names := slices.Concat([]string{"edm"}, c.schedules.names(), c.models.names())
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ModelOf returns the model that a schedule belongs to or was made for; nil if there is none, or it is not here with
 // the same weights.
 func (c *Catalog) ModelOf(ref api.ScheduleRef) *Model {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s, stored := c.schedules.items[ref.Name]
 	if !stored {
-		return c.models[ref.Name]
+		return c.models.items[ref.Name]
 	}
-	p := s.value.Provenance()
+	p := s.Provenance()
 	if p == nil || p.Model == nil {
 		return nil
 	}
-	m := c.models[p.Model.Name]
+	m := c.models.items[p.Model.Name]
 	if m == nil || p.Model.Hash != "" && p.Model.Hash != m.Hash {
 		return nil
 	}
 	return m
 }
 
-// scheduleNames lists what a request may call a schedule.
-func (c *Catalog) scheduleNames() []string {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	names := slices.AppendSeq([]string{"edm"}, maps.Keys(c.schedules.items))
-	return slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(c.models)))))
+// ScheduleFor finds the schedule that a request means for a model, the model's own if it names none. EDM's is that over
+// the model's noise levels.
+func (c *Catalog) ScheduleFor(ref api.ScheduleRef, m *Model) (s Schedule, err error) {
+	switch {
+	case ref.Name == "edm" && ref.T != api.DefaultT:
+		s, err = m.edm(ref.T)
+	case ref.Name == "edm":
+		s, err = m.edm(0)
+	case ref.Given():
+		s, err = c.ScheduleNamed(ref)
+	default:
+		s, err = m.OwnSchedule()
+	}
+	if err == nil {
+		err = m.CheckRange(s)
+	}
+	return s, err
+}
+
+// ScheduleAndNetwork is ScheduleFor with the programs of the model's network for that schedule's basis.
+func (c *Catalog) ScheduleAndNetwork(ref api.ScheduleRef, m *Model) (Schedule, *kernels.Model, error) {
+	s, err := c.ScheduleFor(ref, m)
+	if err != nil {
+		return s, nil, err
+	}
+	h, w, _ := m.ImageSize()
+	family := s.Family()
+	b, err := c.BasisFor(family, h, w, s.Basis, m)
+	if err != nil {
+		return s, nil, err
+	}
+	if b.J() != s.J() {
+		return s, nil, api.Errorf(api.BadRequest, "The schedule %q has %d subspaces, its basis %q splits images into %d",
+			s.Name, s.J(), family.Basis, b.J())
+	}
+	network, err := m.NetworkOn(b)
+	return s, network, err
 }
 
 // ScheduleInfos describes the schedules, those of models included.
 func (c *Catalog) ScheduleInfos() []api.ScheduleInfo {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	infos := []api.ScheduleInfo{}
-	for _, s := range c.schedules.items {
-		info := DescribeSchedule("schedule", s.value)
-		info.Integrity = s.files
-		infos = append(infos, info)
-	}
-	for name, m := range c.models {
+	all := infos(&c.schedules.shelf, func(name string, s Schedule) api.ScheduleInfo {
+		info := DescribeSchedule("schedule", s)
+		info.Integrity = ReadWhole(c.schedules.folder(name))
+		return info
+	}, func(name string, files api.Integrity) api.ScheduleInfo {
+		return api.ScheduleInfo{Name: name, Source: "schedule", Integrity: files}
+	})
+	for _, m := range c.Models() {
 		if s, err := m.OwnSchedule(); err == nil {
-			s.Name = name
-			infos = append(infos, DescribeSchedule("model", s))
+			s.Name = m.Name
+			all = append(all, DescribeSchedule("model", s))
 		}
 	}
-	c.broken.each(scheduleKind, func(name string, of api.Integrity) {
-		infos = append(infos, api.ScheduleInfo{Name: name, Source: "schedule", Integrity: of})
-	})
-	slices.SortFunc(infos, func(a, b api.ScheduleInfo) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
-	return infos
+	slices.SortFunc(all, func(a, b api.ScheduleInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // StoreSchedule writes a new schedule with what travels with it. Models' names are taken, too: they mean the models'
@@ -99,24 +129,18 @@ func (c *Catalog) StoreSchedule(s Schedule, replace bool) error {
 	if err := c.FreeSchedule(s.Name, replace); err != nil {
 		return err
 	}
-	return c.schedules.put(s.Name, s, func(folder string) error { return checkpoint.SaveSchedule(folder, s.Stored()) })
+	return c.schedules.put(s.Name, s)
 }
 
 // FreeSchedule checks that a schedule may be stored under name.
 func (c *Catalog) FreeSchedule(name string, replace bool) error {
-	if err := CheckReserved(name); err != nil {
-		return err
-	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if _, model := c.models[name]; model {
+	if c.models.items[name] != nil {
 		return api.Errorf(api.NameTaken, "A model is called %q, and its name means its own schedule", name).
 			WithHint("Choose another name.")
 	}
-	if c.schedules.taken(name) && !replace {
-		return NameTaken("schedule", name)
-	}
-	return nil
+	return free("schedule", name, c.schedules.taken(name), replace)
 }
 
 // DeleteSchedule deletes a stored schedule.
@@ -124,15 +148,14 @@ func (c *Catalog) DeleteSchedule(name string) error {
 	c.changes.Lock()
 	defer c.changes.Unlock()
 	c.mu.RLock()
-	stored := c.schedules.taken(name)
-	_, model := c.models[name]
+	stored, model, names := c.schedules.taken(name), c.models.items[name] != nil, c.scheduleNames()
 	c.mu.RUnlock()
 	switch {
 	case model && !stored:
 		return api.Errorf(api.BadRequest, "The schedule %q belongs to the model of that name", name).
 			WithHint("It goes with DeleteModel.")
 	case !stored:
-		return api.NotFound(api.ScheduleNotFound, "schedule", name, c.scheduleNames())
+		return api.NotFound(api.ScheduleNotFound, "schedule", name, names)
 	}
 	return c.schedules.remove(name)
 }

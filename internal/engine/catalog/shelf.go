@@ -2,41 +2,107 @@ package catalog
 
 import (
 	"errors"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
-// shelf holds the stored things of one kind. Each is a folder, NAME and suffix; older programs have stored a file, NAME
-// and fileSuffix.
+// shelf holds the stored things of one kind by their names.
 type shelf[T any] struct {
-	catalog            *Catalog
-	kind               kind
-	dir                string
-	suffix, fileSuffix string
+	kind   string        // in messages
+	mu     *sync.RWMutex // of the catalogue; guards the maps
+	items  map[string]T
+	broken map[string]*api.Error // why something cannot be used; it keeps its name until it is deleted or replaced
+}
+
+func newShelf[T any](kind string, mu *sync.RWMutex) shelf[T] {
+	return shelf[T]{kind: kind, mu: mu, items: map[string]T{}, broken: map[string]*api.Error{}}
+}
+
+// taken reports whether a name is in use. The caller holds mu.
+func (s *shelf[T]) taken(name string) bool {
+	_, ok := s.items[name]
+	return ok || s.broken[name] != nil
+}
+
+// damage returns the error of something that cannot be used, nil if there is none. The caller holds mu.
+func (s *shelf[T]) damage(name string) error {
+	if err := s.broken[name]; err != nil {
+		return err
+	}
+	return nil
+}
+
+// set puts a value in the place of what has its name.
+func (s *shelf[T]) set(name string, value T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.items[name] = value
+	delete(s.broken, name)
+}
+
+// drop forgets what has a name.
+func (s *shelf[T]) drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.items, name)
+	delete(s.broken, name)
+}
+
+// found takes what was read of a name when the folder was opened.
+func (s *shelf[T]) found(log *slog.Logger, name string, value T, err error) {
+	if err == nil {
+		s.set(name, value)
+		return
+	}
+	log.Warn("damaged, and left out", "what", s.kind, "name", name, "error", err)
+	s.broken[name] = Damaged(s.kind, name, err)
+}
+
+// names lists the names in use, sorted. The caller holds mu.
+func (s *shelf[T]) names() []string {
+	return slices.Sorted(maps.Keys(s.items))
+}
+
+// infos describes what is stored by name, and after it what cannot be used.
+func infos[T, I any](
+	s *shelf[T], describe func(name string, value T) I, damaged func(name string, files api.Integrity) I,
+) []I {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := []I{}
+	for _, name := range s.names() {
+		out = append(out, describe(name, s.items[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.broken)) {
+		out = append(out, damaged(name, damagedBy(s.broken[name])))
+	}
+	return out
+}
+
+// folders are the places of a shelf's things. Each is a folder, NAME and suffix; older programs have stored a file,
+// NAME and fileSuffix.
+type folders[T any] struct {
+	shelf[T]
+	dir, suffix, fileSuffix string
 
 	load   func(name, folder string) (T, error)
 	decode func(name string, file []byte) (T, error)
-
-	items map[string]item[T] // guarded by the catalogue's mu
+	save   func(folder string, value T) error
 }
 
-// item is something stored, with what is known of its files.
-type item[T any] struct {
-	value T
-	files api.Integrity
-}
+func (s *folders[T]) folder(name string) string { return filepath.Join(s.dir, name+s.suffix) }
 
-func (s *shelf[T]) folder(name string) string { return filepath.Join(s.dir, name+s.suffix) }
-
-func (s *shelf[T]) file(name string) string { return filepath.Join(s.dir, name+s.fileSuffix) }
+func (s *folders[T]) file(name string) string { return filepath.Join(s.dir, name+s.fileSuffix) }
 
 // scan reads what is stored. If a crash has left both a file and a folder, the folder counts.
-func (s *shelf[T]) scan() {
+func (s *folders[T]) scan(log *slog.Logger) {
 	for _, name := range StoredNames(s.dir, s.fileSuffix) {
 		if exists(s.folder(name)) {
 			continue
@@ -46,109 +112,46 @@ func (s *shelf[T]) scan() {
 		if err == nil {
 			value, err = s.decode(name, file)
 		}
-		s.found(name, item[T]{value, api.Integrity{State: api.Unverified}}, err)
+		s.found(log, name, value, err)
 	}
 	for _, name := range StoredNames(s.dir, s.suffix) {
 		value, err := s.load(name, s.folder(name))
-		s.found(name, item[T]{value, ReadWhole(s.folder(name))}, err)
+		s.found(log, name, value, err)
 	}
 }
 
-func (s *shelf[T]) found(name string, thing item[T], err error) {
-	if err != nil {
-		s.catalog.leaveOut(s.kind, name, err)
-		return
-	}
-	s.items[name] = thing
-}
-
-// taken reports whether a name is in use, be it by something that cannot be read. The caller holds mu.
-func (s *shelf[T]) taken(name string) bool {
-	_, ok := s.items[name]
-	return ok || s.catalog.broken.find(s.kind, name) != nil
-}
-
-// put stores a value, which save writes as a folder, in place of what has its name. The caller holds changes.
-func (s *shelf[T]) put(name string, value T, save func(folder string) error) error {
-	if err := save(s.folder(name)); err != nil {
+// put stores a value in place of what has its name. The caller holds the catalogue's changes.
+func (s *folders[T]) put(name string, value T) error {
+	if err := s.save(s.folder(name), value); err != nil {
 		return err
 	}
 	if err := atomicdir.Remove(s.file(name)); err != nil {
 		return err
 	}
-	s.catalog.mu.Lock()
-	defer s.catalog.mu.Unlock()
-	s.items[name] = item[T]{value, ReadWhole(s.folder(name))}
-	s.catalog.broken.mended(s.kind, name)
+	s.set(name, value)
 	return nil
 }
 
-// remove deletes what has a name. The caller holds changes.
-func (s *shelf[T]) remove(name string) error {
+// remove deletes what has a name. The caller holds the catalogue's changes.
+func (s *folders[T]) remove(name string) error {
 	if err := atomicdir.Remove(s.file(name)); err != nil { // first: if it were left, it would take the folder's place
 		return err
 	}
 	if err := atomicdir.Remove(s.folder(name)); err != nil {
 		return err
 	}
-	s.catalog.mu.Lock()
-	defer s.catalog.mu.Unlock()
-	delete(s.items, name)
-	s.catalog.broken.mended(s.kind, name)
+	s.drop(name)
 	return nil
 }
 
-// kind is what something stored is called in messages.
-type kind string
-
-const (
-	modelKind    kind = "model"
-	scheduleKind kind = "schedule"
-	basisKind    kind = "basis"
-	datasetKind  kind = "data set"
-)
-
-// broken is what lies in the folder and cannot be used, with the reason, by kind and name. It keeps its name until it
-// is deleted or replaced. The catalogue's mu guards it.
-type broken map[kind]map[string]*api.Error
-
 // Damaged returns the error of something stored that cannot be used.
-func Damaged(k, name string, err error) *api.Error {
+func Damaged(kind, name string, err error) *api.Error {
 	text := withoutPath(err).Error()
 	var damage *atomicdir.DamageError
 	if errors.As(err, &damage) {
 		text = damage.File + " " + damage.Msg
 	}
-	return api.Errorf(api.Damaged, "The %s %q is damaged: %s", k, name, text).WithHint("%s", api.DamageHint)
-}
-
-// leaveOut notes that something stored cannot be used.
-func (c *Catalog) leaveOut(k kind, name string, err error) {
-	c.log.Warn("damaged, and left out", "what", k, "name", name, "error", err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken[k] == nil {
-		c.broken[k] = map[string]*api.Error{}
-	}
-	c.broken[k][name] = Damaged(string(k), name, err)
-}
-
-// mended takes back that something cannot be used. The caller holds mu.
-func (b broken) mended(k kind, name string) { delete(b[k], name) }
-
-// find returns the error of something that cannot be used, nil where there is none. The caller holds mu.
-func (b broken) find(k kind, name string) error {
-	if err, ok := b[k][name]; ok {
-		return err
-	}
-	return nil
-}
-
-// each calls do for all things of a kind that cannot be used, by name. The caller holds mu.
-func (b broken) each(k kind, do func(name string, of api.Integrity)) {
-	for _, name := range slices.Sorted(maps.Keys(b[k])) {
-		do(name, damagedBy(b[k][name]))
-	}
+	return api.Errorf(api.Damaged, "The %s %q is damaged: %s", kind, name, text).WithHint("%s", api.DamageHint)
 }
 
 func damagedBy(err *api.Error) api.Integrity {

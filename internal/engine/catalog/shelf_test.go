@@ -94,7 +94,7 @@ func TestDamagedSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	signed := c.Signed(s, schedule.Provenance{Kind: "edm"})
-	if err := c.StoreSchedule(Schedule{Schedule: signed, Name: "s"}, false); err != nil {
+	if err := c.StoreSchedule(Schedule{Parts: Parts{Schedule: signed}, Name: "s"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(c.schedules.folder("s"), "schedule.json"), nil, 0o644); err != nil {

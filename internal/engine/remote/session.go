@@ -1,3 +1,14 @@
+// Package remote makes schedules for networks that stay with a client.
+//
+// A session is one exchange. The server asks: which samples, at which noise levels and weights. The client evaluates
+// its network there and answers with the per-sample terms of package kernels, 2J numbers in and a few per subspace out,
+// as a device would. All else is train's: a Remote learns by the terms, passes.AskGeodesic measures by them. So there
+// is one trainer, and a second source of what it consumes.
+//
+// Invariants: one question is unanswered at a time; an answer that cannot be is refused before anything moves; whatever
+// ends the exchange, the steps taken are stored.
+//
+// It imports catalog, tables, runs (for what a schedule says of its making) and train. Begin reading with Open.
 package remote
 
 import (
@@ -5,28 +16,25 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
-// Session asks a client for the terms of its network, and works with the answers in a goroutine of its own, from Begin
-// to Close.
-type Session struct {
-	req  api.RemoteSchedule
-	work *work
-	in   api.Schema
-
+// session asks a client for the terms of its network, and works with the answers in a goroutine of its own.
+type session struct {
+	maker
+	in        api.Schema
 	questions chan question
 	answers   chan *kernels.Terms
 	pending   *question     // not yet answered
-	done      chan struct{} // closed when the work has ended; result and err are then set
+	ended     chan struct{} // closed when the work has ended; err is then set
 	stop      context.CancelFunc
-	result    *result
 	err       error
 }
 
@@ -36,49 +44,52 @@ type question struct {
 	meta api.Meta
 }
 
-// errLeft ends the work where the client has no more answers.
+// errLeft ends the work if the client has no more answers.
 var errLeft = errors.New("remote: the client has left")
 
-// Open checks a request, and the columns of the answers.
-func Open(c *catalog.Catalog, req api.RemoteSchedule, in api.Schema) (*Session, error) {
-	if err := c.FreeSchedule(req.Name, req.Replace); err != nil { // before the work; asked again when it is stored
+// questionBytes is more than a question has: it travels as one message.
+const questionBytes = 32 << 20
+
+// Open checks a request and the columns of the answers, and makes a schedule for a network that the client evaluates.
+func Open(c *catalog.Catalog, req api.RemoteSchedule, in api.Schema) (*api.Exchange, error) {
+	if err := c.FreeSchedule(req.Name, req.Replace); err != nil { // before the work; checked again when it is stored
 		return nil, err
 	}
-	s := &Session{
-		req: req, in: in, questions: make(chan question), answers: make(chan *kernels.Terms),
-		done: make(chan struct{}),
+	s := &session{
+		in: in, questions: make(chan question), answers: make(chan *kernels.Terms), ended: make(chan struct{}),
 	}
-	var err error
-	if s.work, err = newWork(c, req, s); err != nil {
+	if err := s.prepare(c, req, s); err != nil {
 		return nil, err
 	}
-	return s, input.Want(in, s.columns(), nil)
-}
-
-// J returns the number of subspaces.
-func (s *Session) J() int { return s.work.j }
-
-// Mode returns the estimator's mode; LossOnly where residuals alone are asked for.
-func (s *Session) Mode() kernels.Mode { return s.work.mode }
-
-// Questions describes the columns of a question.
-func (s *Session) Questions() []api.Column {
 	perSubspace := func(name string) api.Column {
-		return api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.work.j}}
+		return api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.j}}
 	}
-	return []api.Column{
-		{Name: "image", Type: api.Int64},
-		{Name: "label", Type: api.Int32},
-		{Name: "noise", Type: api.Uint64},
-		{Name: "t", Type: api.Float64},
-		perSubspace("g"), perSubspace("omega"),
+	var columns []api.Column
+	for _, name := range namesOf(s.mode) {
+		columns = append(columns, perSubspace(name))
 	}
+	if err := tables.Want(in, columns, nil); err != nil {
+		return nil, err
+	}
+	out := api.Schema{
+		Columns: []api.Column{
+			{Name: "image", Type: api.Int64},
+			{Name: "label", Type: api.Int32},
+			{Name: "noise", Type: api.Uint64},
+			{Name: "t", Type: api.Float64},
+			perSubspace("g"), perSubspace("omega"),
+		},
+		Metadata: tables.Metadata("RemoteSchedule", req, "subspaces", strconv.Itoa(s.j), "estimator", string(s.mode)),
+	}
+	return &api.Exchange{
+		Out: out, Window: 1, BatchBytes: questionBytes, Begin: s.begin, Do: s.answer, End: s.end, Close: s.close,
+	}, nil
 }
 
 // term is a column of an answer, and where its values go.
 type term struct {
-	name string
-	of   func(*kernels.Terms) *[]float64
+	name   string
+	values func(*kernels.Terms) *[]float64
 }
 
 // termsOf returns the columns of an answer.
@@ -109,19 +120,10 @@ func namesOf(mode kernels.Mode) (names []string) {
 	return names
 }
 
-// columns describes an answer.
-func (s *Session) columns() []api.Column {
-	var out []api.Column
-	for _, name := range namesOf(s.work.mode) {
-		out = append(out, api.Column{Name: name, Type: api.Float64, Kind: api.List, Shape: []int{s.work.j}})
-	}
-	return out
-}
-
 // Ask implements passes.Asker. It is called by the work.
-func (s *Session) Ask(ctx context.Context, q passes.Question) (*kernels.Terms, error) {
+func (s *session) Ask(ctx context.Context, q passes.Question) (*kernels.Terms, error) {
 	select {
-	case s.questions <- question{q, s.work.says()}:
+	case s.questions <- question{q, s.status()}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -136,41 +138,42 @@ func (s *Session) Ask(ctx context.Context, q passes.Question) (*kernels.Terms, e
 	}
 }
 
-// Begin starts the work and emits the first question.
-func (s *Session) Begin(ctx context.Context, emit func(api.Event) error) error {
+// begin starts the work and emits the first question.
+func (s *session) begin(ctx context.Context, emit func(api.Event) error) error {
 	var working context.Context
 	working, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		defer close(s.done)
-		s.err = safely.Do(func() (err error) {
-			s.result, err = s.work.run(working)
-			return err
-		})
+		defer close(s.ended)
+		s.err = safely.Do(func() error { return s.work(working) })
 	}()
 	return s.next(ctx, emit)
 }
 
 // next emits the next question, or says that all is done.
-func (s *Session) next(ctx context.Context, emit func(api.Event) error) error {
+func (s *session) next(ctx context.Context, emit func(api.Event) error) error {
 	select {
 	case q := <-s.questions:
 		s.pending = &q
 		batch := &api.Batch{Rows: len(q.Images), Cols: []any{q.Images, q.Labels, q.Noise, q.T, q.G, q.Omega}}
-		meta := q.meta
-		meta["terms"] = namesOf(q.Mode)
-		return emit(api.Event{Batch: batch, Meta: meta})
-	case <-s.done:
+		q.meta["terms"] = namesOf(q.Mode)
+		return emit(api.Event{Batch: batch, Meta: q.meta})
+	case <-s.ended:
 		if s.err != nil {
 			return s.err
 		}
-		return emit(api.Event{Meta: s.result.stored()})
+		meta := api.Meta(s.result())
+		meta["event"] = "stored"
+		if s.row != nil {
+			meta["row"] = s.row
+		}
+		return emit(api.Event{Meta: meta})
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Answer takes the client's answer to the question that is open, and emits the next.
-func (s *Session) Answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
+// answer takes the client's answer to the question that is open, and emits the next.
+func (s *session) answer(ctx context.Context, in api.Batch, emit func(api.Event) error) error {
 	if s.pending == nil {
 		return api.Errorf(api.BadRequest, "The schedule %q is stored, and nothing is asked", s.req.Name).
 			WithHint("End the stream when a reply says stored.")
@@ -182,7 +185,7 @@ func (s *Session) Answer(ctx context.Context, in api.Batch, emit func(api.Event)
 	s.pending = nil
 	select {
 	case s.answers <- answer:
-	case <-s.done:
+	case <-s.ended:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -190,7 +193,7 @@ func (s *Session) Answer(ctx context.Context, in api.Batch, emit func(api.Event)
 }
 
 // read checks an answer.
-func (s *Session) read(in api.Batch) (*kernels.Terms, error) {
+func (s *session) read(in api.Batch) (*kernels.Terms, error) {
 	q := s.pending
 	if in.Rows != len(q.Images) {
 		return nil, api.Errorf(api.BadTensor, "The answer has %d rows, the question %d", in.Rows, len(q.Images)).
@@ -199,10 +202,10 @@ func (s *Session) read(in api.Batch) (*kernels.Terms, error) {
 	out := &kernels.Terms{Mode: q.Mode, J: q.J}
 	for _, t := range termsOf(q.Mode) { // of a measurement the residual alone
 		values := slices.Clone(api.ColumnOf[float64](s.in, in, t.name)) // the batch's memory is lent
-		if err := input.Finite(t.name, values, q.J); err != nil {
+		if err := tables.Finite(t.name, values, q.J); err != nil {
 			return nil, err
 		}
-		*t.of(out) = values
+		*t.values(out) = values
 	}
 	for i, v := range out.Residual {
 		if v < 0 || v > math.MaxFloat32 {
@@ -213,25 +216,25 @@ func (s *Session) read(in api.Batch) (*kernels.Terms, error) {
 	return out, nil
 }
 
-// End is the end of a client that sends no more: what it has answered is worked in, and stored.
-func (s *Session) End(ctx context.Context) (map[string]any, error) {
+// end is the end of a client that sends no more: what it has answered is worked in, and stored.
+func (s *session) end(ctx context.Context) (map[string]any, error) {
 	close(s.answers)
 	select {
-	case <-s.done:
+	case <-s.ended:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.result.describe(), nil
+	return s.result(), nil
 }
 
-// Close ends the work, however the exchange ended, once what it has learned is stored.
-func (s *Session) Close() {
+// close ends the work, however the exchange ended, once what it has learned is stored.
+func (s *session) close() {
 	if s.stop == nil {
 		return
 	}
 	s.stop()
-	<-s.done
+	<-s.ended
 }

@@ -22,52 +22,51 @@ import (
 )
 
 // Create makes a run. What its configuration names must be there and fit.
-func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (*Run, error) {
+func (s *Runs) Create(ctx context.Context, req api.CreateRun, progress func(api.Meta)) (info api.RunInfo, err error) {
 	cfg, err := ReadConfig(req.Config)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if cfg.Precision == "" {
 		cfg.Precision = string(s.cfg.Precision)
 	}
 	if err := s.free(req); err != nil { // before the work, and again below
-		return nil, err
+		return info, err
 	}
 	src, err := s.sources(ctx, cfg, progress)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	if err := s.free(req); err != nil {
-		return nil, err
+		return info, err
 	}
 	fresh, err := train.New(cfg, src)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	r, err := s.place(ctx, req, fresh, creationNotes(fresh.Config(), src))
 	if err != nil {
 		fresh.Close()
-		return nil, err
+		return info, err
 	}
-	return r, nil
+	return r.describe(), nil
 }
 
 // place stores a new run, whose folder appears whole in place of the one that it replaces, and lists it.
 func (s *Runs) place(ctx context.Context, req api.CreateRun, fresh training, notes []string) (*Run, error) {
-	cfg := fresh.Config()
-	config, err := json.Marshal(cfg)
+	r := s.newRun(req.Name)
+	r.status = status{
+		State: Created, Created: time.Now().UTC(), Memory: memoryOf(fresh), Parameters: fresh.ParamCount(),
+		Notes: notes,
+	}
+	r.cfg, r.training, r.rowsRead, r.files = fresh.Config(), fresh, true, api.Integrity{State: api.Checked}
+	state, err := fresh.State(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := s.newRun(req.Name, status{
-		State: Created, Created: time.Now().UTC(), Memory: memoryOf(fresh), Parameters: fresh.ParamCount(),
-		Notes: notes,
-	}, cfg, config)
-	r.training, r.rowsRead, r.files = fresh, true, api.Integrity{State: api.Checked}
-	state, err := fresh.State(ctx)
-	if err != nil {
+	if r.config, err = json.Marshal(r.cfg); err != nil {
 		return nil, err
 	}
 	if r.keeper.status, err = r.status.encode(); err != nil {
@@ -116,14 +115,7 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 	if cfg, err = resolved(cfg); err != nil {
 		return src, err
 	}
-	src.World = s.cfg.World
-	if src.Device, err = s.cfg.Device(); err != nil {
-		return src, err
-	}
-	if src.Dataset, err = s.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
-		return src, err
-	}
-	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+	if src, err = s.images(ctx, cfg); err != nil {
 		return src, err
 	}
 	if cfg.Model != "" {
@@ -153,6 +145,18 @@ func (s *Runs) sources(ctx context.Context, cfg train.Config, progress func(api.
 	}
 	src.Basis, err = s.familyBasis(ctx, cfg, src, progress)
 	return src, err
+}
+
+// images finds the data set that a configuration names, and what it is trained on.
+func (s *Runs) images(ctx context.Context, cfg train.Config) (src train.Sources, err error) {
+	src.World = s.cfg.World
+	if src.Device, err = s.cfg.Device(); err != nil {
+		return src, err
+	}
+	if src.Dataset, err = s.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
+		return src, err
+	}
+	return src, src.Dataset.Check(ctx) // before a step holds the device
 }
 
 // familyBasis finds the basis of a run's family, or makes it of the run's data set. What a formula gives needs none;
@@ -196,7 +200,7 @@ func resolved(cfg train.Config) (train.Config, error) {
 	return cfg.Resolve()
 }
 
-// networkOf returns a run's network; nil where it cannot be told, which is said where the run is made.
+// networkOf returns a run's network; nil if it cannot be told, which is said when the run is made.
 func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
 	if src.Model != nil {
 		return src.Model.Net
@@ -208,7 +212,7 @@ func networkOf(cfg train.Config, src train.Sources) kernels.Architecture {
 	return net
 }
 
-// classesOf is the number of classes that a run's network knows, 0 where it cannot be told.
+// classesOf is the number of classes that a run's network knows, 0 if it cannot be told.
 func classesOf(cfg train.Config, src train.Sources) int {
 	if net := networkOf(cfg, src); net != nil {
 		return net.Shape().Labels

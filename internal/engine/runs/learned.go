@@ -10,7 +10,8 @@ import (
 
 // learned returns the schedule of a run in the stage it is at, with where it came from. A schedule that the stage does
 // not train, or has not yet, keeps what it had.
-func (r *Run) learned(s *schedule.Schedule, cfg train.Config) *schedule.Schedule {
+func (r *Run) learned(s *schedule.Schedule) *schedule.Schedule {
+	cfg := r.cfg
 	if s == nil || cfg.Stage == train.Pretrain || len(r.rows) == 0 {
 		return s
 	}
@@ -61,20 +62,6 @@ func estimate(values []float64) *schedule.Estimate {
 		square += (v - mean) * (v - mean)
 	}
 	return &schedule.Estimate{Value: mean, Stderr: math.Sqrt(square / (n - 1) / n)}
-}
-
-// MadeFor returns a schedule that a run has learned with its network, as the schedule of the model that the network is
-// saved as. The hash of that is added when it is written.
-func MadeFor(s *schedule.Schedule, model string) *schedule.Schedule {
-	if s == nil {
-		return nil
-	}
-	p := s.Provenance()
-	if p == nil || p.Kind != "learned" || p.Model != nil && p.Model.Hash != "" { // learned before, with another network
-		return s
-	}
-	p.Model = &schedule.Source{Name: model}
-	return s.WithProvenance(*p)
 }
 
 // noiseWindow is the number of steps over which the schedule's gradient is compared with its standard error.

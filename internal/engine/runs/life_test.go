@@ -204,13 +204,13 @@ func TestLifeCycle(t *testing.T) {
 	wantCode(t, "TrainStep of a running run", trainStep(t.Context(), r, 1, ignore), api.RunNotRunnable)
 	_, err := s.Start(t.Context(), api.StartRun{Run: "r"})
 	wantCode(t, "StartRun of a running run", err, api.RunNotRunnable)
-	wantCode(t, "DeleteRun of a running run", s.Delete(t.Context(), "r"), api.RunNotRunnable)
+	wantCode(t, "DeleteRun of a running run", s.Delete(t.Context(), api.RunName{Run: "r"}), api.RunNotRunnable)
 	if _, err := r.Model(t.Context()); err != nil || r.Info().State != Running {
 		t.Errorf("after its model is read the run is %s, %v", r.Info().State, err)
 	}
 	watched := make(chan []int64)
 	go func() { watched <- watch(t, r, 1) }()
-	if _, err := s.Pause(t.Context(), "r"); err != nil {
+	if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	steps, info := <-watched, r.Info() // watching ends when the run rests
@@ -222,14 +222,14 @@ func TestLifeCycle(t *testing.T) {
 			t.Fatalf("row %d is step %d", i, step)
 		}
 	}
-	if _, err := s.Cancel(t.Context(), "r"); err != nil {
+	if _, err := s.Cancel(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Start(t.Context(), api.StartRun{Run: "r"})
 	wantCode(t, "StartRun of a cancelled run", err, api.RunNotRunnable)
-	_, err = s.Pause(t.Context(), "r")
+	_, err = s.Pause(t.Context(), api.RunName{Run: "r"})
 	wantCode(t, "PauseRun of a cancelled run", err, api.RunNotRunnable)
-	if err := s.Delete(t.Context(), "r"); err != nil {
+	if err := s.Delete(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(r.folder); err == nil {
@@ -264,7 +264,7 @@ func TestCancelEndsTrainStep(t *testing.T) {
 	}
 	_, err := s.Start(t.Context(), api.StartRun{Run: "r"})
 	wantCode(t, "StartRun", err, api.RunNotRunnable)
-	if _, err := s.Cancel(t.Context(), "r"); err != nil {
+	if _, err := s.Cancel(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, "TrainStep", <-ended, api.RunNotRunnable)
@@ -280,7 +280,7 @@ func TestPausedMeansStartable(t *testing.T) {
 		<-ctx.Done()
 		waitFor(t, func() bool { return r.Info().State == Paused })
 		start(t, s, 1000)
-		if _, err := s.Pause(t.Context(), "r"); err != nil {
+		if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -379,7 +379,7 @@ func TestBackgroundStepsYield(t *testing.T) {
 	if _, err := r.Model(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Pause(t.Context(), "r"); err != nil {
+	if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -416,13 +416,13 @@ func TestCommandsAtOnce(t *testing.T) {
 		group.Go(func() { _ = trainStep(t.Context(), r, 20, ignore) })
 		group.Go(func() {
 			_, _ = s.Start(t.Context(), api.StartRun{Run: "r", Kimg: 1000})
-			_, _ = s.Pause(t.Context(), "r")
+			_, _ = s.Pause(t.Context(), api.RunName{Run: "r"})
 		})
 		group.Go(func() { _, _ = r.Model(t.Context()); _ = r.Warning(t.Context()) })
 		group.Go(func() { _ = r.Watch(t.Context(), 0, true, ignore) })
 	}
 	group.Wait()
-	if _, err := s.Pause(t.Context(), "r"); err != nil {
+	if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	info := r.Info()

@@ -18,12 +18,11 @@ import (
 // Run is one training run. One goroutine, its owner, has everything of it that changes: it carries out commands one
 // after the other and publishes a snapshot after each. All others send commands and read snapshots.
 type Run struct {
-	runs    *Runs
-	name    string
-	folder  string
-	stage   string
-	dataset string
-	config  json.RawMessage // with every default resolved
+	runs   *Runs
+	name   string
+	folder string
+	cfg    train.Config
+	config json.RawMessage // with every default resolved
 
 	commands chan command
 	snapshot atomic.Pointer[snapshot]
@@ -92,12 +91,11 @@ func (r *Run) live() {
 			err := safely.Do(c.do)
 			r.publish()
 			c.done <- err
-		case result := <-r.keeper.written:
+		case result := <-r.keeper.writing:
 			r.stored(result)
 			r.publish()
 		case <-r.due():
-			r.store(nil)
-			r.publish()
+			r.storeBeside()
 		}
 	}
 }
@@ -131,9 +129,6 @@ func (r *Run) publish() {
 // Name returns the run's name.
 func (r *Run) Name() string { return r.name }
 
-// Dataset returns the name of its data set.
-func (r *Run) Dataset() string { return r.dataset }
-
 func (r *Run) notRunnable(what string) *api.Error {
 	return api.Errorf(api.RunNotRunnable, "The run %q is %s", r.name, what)
 }
@@ -161,7 +156,7 @@ func (s *snapshot) state() string {
 func (r *Run) Info() api.RunInfo {
 	s := r.snapshot.Load()
 	info := api.RunInfo{
-		Name: r.name, State: s.state(), Stage: r.stage, Dataset: r.dataset, Step: s.step, Kimg: s.kimg,
+		Name: r.name, State: s.state(), Stage: r.cfg.Stage, Dataset: r.cfg.Dataset, Step: s.step, Kimg: s.kimg,
 		StoredStep: s.storedStep, StoreError: s.storeError,
 		Restored: s.status.Restored, Notes: slices.Clone(s.status.Notes), Integrity: s.files,
 		Target: s.status.Target, Error: s.status.Error, Stopped: s.status.Stopped, Memory: s.status.Memory,
@@ -174,18 +169,24 @@ func (r *Run) Info() api.RunInfo {
 		info.Integrity = api.Integrity{State: api.IsDamaged, Damage: s.status.Error}
 	}
 	if n := len(s.rows); n > 0 {
-		info.Last = map[string]any{}
-		for i, v := range s.rows[n-1].Values() {
-			if !math.IsNaN(v) && !math.IsInf(v, 0) { // JSON has neither
-				info.Last[train.RowColumns[i]] = v
-			}
-		}
+		info.Last = FiniteValues(s.rows[n-1])
 	}
 	return info
 }
 
-// Describe is Info with the configuration.
-func (r *Run) Describe() api.RunInfo {
+// FiniteValues returns the columns of a row that JSON can hold.
+func FiniteValues(row train.Row) map[string]any {
+	out := map[string]any{}
+	for i, v := range row.Values() {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			out[train.RowColumns[i]] = v
+		}
+	}
+	return out
+}
+
+// describe is Info with the configuration.
+func (r *Run) describe() api.RunInfo {
 	info := r.Info()
 	info.Config = r.config
 	return info
@@ -211,11 +212,7 @@ func (r *Run) Warning(ctx context.Context) string {
 	if err := r.do(ctx, func() error { text = r.tell(); return nil }); err != nil {
 		return ""
 	}
-	var cfg train.Config
-	if err := json.Unmarshal(r.config, &cfg); err != nil {
-		return text
-	}
-	return strings.TrimSpace(text + " " + cfg.Stale(r.Info().Kimg))
+	return strings.TrimSpace(text + " " + r.cfg.Stale(r.Info().Kimg))
 }
 
 // stepSeconds returns the median time of the last steps, without a run's first one, which waits for the compiler; 0

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -20,7 +19,6 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/kernels/processes"
-	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
@@ -34,6 +32,8 @@ type Config struct {
 	Logger    *slog.Logger
 	World     *processes.World // that trains the one run which is started; nil: this process alone
 	Version   string           // of the program, which all processes have
+	StepIdle  time.Duration    // how long a TrainStep exchange that sends nothing keeps its run
+	MaxBytes  int64            // that a reply may have
 }
 
 // Runs are the training runs of one folder. Its methods may be called concurrently.
@@ -71,34 +71,24 @@ func (s *Runs) root() string { return s.cfg.Catalog.Folders().Runs }
 
 // stored returns a run as it is on the disk.
 func (s *Runs) stored(name string) *Run {
-	folder := filepath.Join(s.root(), name)
-	if err := atomicdir.Sweep(folder); err != nil {
+	r := s.newRun(name)
+	if err := atomicdir.Sweep(r.folder); err != nil {
 		s.log.Warn("leftovers of an earlier crash stay", "run", name, "error", err)
 	}
-	st, state, cfg, fell, err := s.describe(name, folder)
-	if err != nil {
+	if err := r.read(); err != nil {
 		s.log.Warn("a run is broken", "run", name, "error", err)
-		r := s.newRun(name, status{State: Broken, Error: faultOf(err)}, train.Config{}, nil)
-		r.begin()
-		return r
-	}
-	r := s.newRun(name, st, cfg, state.Config)
-	r.step, r.kimg, r.keeper.step = state.Step, float64(state.Seen)/1000, state.Step
-	r.keeper.status, _ = st.encode()
-	r.files = api.Integrity{State: api.Unchecked}
-	if fell {
-		r.unreported = []string{st.Restored}
+		r = s.newRun(name)
+		r.status = status{State: Broken, Error: faultOf(err)}
 	}
 	r.begin()
 	return r
 }
 
 // newRun returns a run at rest. It works from begin on.
-func (s *Runs) newRun(name string, st status, cfg train.Config, config json.RawMessage) *Run {
+func (s *Runs) newRun(name string) *Run {
 	return &Run{
-		runs: s, name: name, folder: filepath.Join(s.root(), name), stage: cfg.Stage, dataset: cfg.Dataset, config: config,
-		commands: make(chan command), turn: make(chan struct{}, 1), ended: make(chan struct{}), status: st,
-		keeper: keeper{ended: time.Now(), written: make(chan written, 1)},
+		runs: s, name: name, folder: filepath.Join(s.root(), name), commands: make(chan command),
+		turn: make(chan struct{}, 1), ended: make(chan struct{}), keeper: keeper{ended: time.Now()},
 	}
 }
 
@@ -145,10 +135,10 @@ func (s *Runs) isEnding() bool {
 }
 
 // Delete deletes a run and its folder.
-func (s *Runs) Delete(ctx context.Context, name string) error {
+func (s *Runs) Delete(ctx context.Context, req api.RunName) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
-	r, err := s.Named(name)
+	r, err := s.Named(req.Run)
 	if err != nil {
 		return err
 	}
@@ -171,7 +161,7 @@ func (r *Run) replace(ctx context.Context, f func() error) error {
 		if r.work != nil || r.stepping > 0 && r.status.State != Cancelled {
 			return r.notRunnable("at work").WithHint("CancelRun it first.")
 		}
-		r.awaitStores()
+		r.awaitStore()
 		if err := f(); err != nil {
 			return err
 		}
@@ -183,7 +173,7 @@ func (r *Run) replace(ctx context.Context, f func() error) error {
 
 // retire is a run's last command.
 func (r *Run) retire() {
-	r.awaitStores()
+	r.awaitStore()
 	r.retired = true
 	r.closeTraining()
 }

@@ -74,10 +74,10 @@ func hashed(text []byte) (rest []byte, hash string, ok bool) {
 	return append(slices.Clone(text[:at]), '}'), string(text[at+len(hashHead) : len(text)-len(hashTail)]), true
 }
 
-// readStatus reads status.json back, and refuses whatever has not been written by storeStatus; sealed is whether the
-// file carries its hash. A run that was running when its server died goes on from its last stored state.
-func readStatus(path string) (s status, sealed bool, err error) {
-	text, err := os.ReadFile(path)
+// readStatus reads the status.json of a run's folder back; sealed is whether it carries its hash. A run that was running
+// when its server died goes on from its last stored state.
+func readStatus(folder string) (s status, sealed bool, err error) {
+	text, err := os.ReadFile(StatusPath(folder))
 	if err != nil {
 		return s, false, errors.New("status.json cannot be read")
 	}
@@ -90,18 +90,12 @@ func readStatus(path string) (s status, sealed bool, err error) {
 	return s, sealed, nil
 }
 
-// decodeStatus is readStatus of a file's text.
-func decodeStatus(text []byte) (s status, sealed bool, err error) {
+// decodeStatus is readStatus of a file's text. It refuses whatever encode has not written.
+func decodeStatus(text []byte) (_ status, sealed bool, err error) {
 	text, hash, sealed := hashed(text)
 	if sealed && hash != fmt.Sprintf("%x", sha256.Sum256(text)) {
-		return s, sealed, errors.New("it is not what was written: its SHA-256 has changed")
+		return status{}, sealed, errors.New("it is not what was written: its SHA-256 has changed")
 	}
-	s, err = parseStatus(text)
-	return s, sealed, err
-}
-
-// parseStatus reads a status without its hash, strictly.
-func parseStatus(text []byte) (status, error) {
 	var s struct {
 		status
 		Step, Kimg, Config json.RawMessage // of older programs: the state's are true
@@ -109,24 +103,15 @@ func parseStatus(text []byte) (status, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return s.status, err
+		return s.status, sealed, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return s.status, errors.New("there is more than one JSON value")
+		return s.status, sealed, errors.New("there is more than one JSON value")
 	}
 	if known := []string{Created, Running, Paused, Done, Cancelled, Failed}; !slices.Contains(known, s.State) {
-		return s.status, fmt.Errorf("state must be one of %v, got %q", known, s.State)
+		return s.status, sealed, fmt.Errorf("state must be one of %v, got %q", known, s.State)
 	}
-	return s.status, nil
-}
-
-// writeStatus writes the status.json of a run that is not open.
-func writeStatus(folder string, s *status) error {
-	text, err := s.encode()
-	if err != nil {
-		return err
-	}
-	return atomicdir.WriteFile(StatusPath(folder), text)
+	return s.status, sealed, nil
 }
 
 // StatusPath returns the place of the status of the run whose folder is given.
@@ -138,16 +123,16 @@ func StatePath(folder string) string { return filepath.Join(folder, "state") }
 // PreviousPath returns the place of the state before.
 func PreviousPath(folder string) string { return filepath.Join(folder, "previous") }
 
-// CheckStatus reads the status of a run, and returns what is wrong with it; hashed is whether it carries its hash.
-func CheckStatus(folder string) (hashed bool, err error) {
-	_, hashed, err = readStatus(StatusPath(folder))
-	return hashed, err
+// CheckStatus reads the status of a run, and returns what is wrong with it; sealed is whether it carries its hash.
+func CheckStatus(folder string) (sealed bool, err error) {
+	_, sealed, err = readStatus(folder)
+	return sealed, err
 }
 
-// MendStatus writes the status of a run anew: with its hash, where it can be read, else as that of a run which is
-// paused at its stored state. Nobody else writes it meanwhile.
+// MendStatus writes the status of a run anew: with its hash, if it can be read, else as that of a run which is paused
+// at its stored state. Nobody else writes it meanwhile.
 func MendStatus(folder string) error {
-	st, _, err := readStatus(StatusPath(folder))
+	st, _, err := readStatus(folder)
 	if err != nil {
 		state, err := checkpoint.DescribeRun(StatePath(folder))
 		if err != nil {
@@ -160,5 +145,9 @@ func MendStatus(folder string) error {
 			st.Created = info.ModTime().UTC()
 		}
 	}
-	return writeStatus(folder, &st)
+	text, err := st.encode()
+	if err != nil {
+		return err
+	}
+	return atomicdir.WriteFile(StatusPath(folder), text)
 }

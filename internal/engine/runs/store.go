@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"time"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -26,8 +25,8 @@ const (
 	retryWithin = 30 * time.Second
 )
 
-// keeper knows what of a run is stored. It is a part of the owner's state. A store copies the state between two steps
-// and is written beside training. One that fails is tried again, and what it was to store stays in memory.
+// keeper knows what of a run is stored. It is a part of the owner's state. What a store that fails was to store stays
+// in memory, and is tried again.
 type keeper struct {
 	step    int64         // of the stored state
 	status  []byte        // the stored status.json
@@ -36,19 +35,16 @@ type keeper struct {
 	failed  int           // stores since then
 	err     error         // of the last store
 	lost    bool          // the device has lost the state: there is none to store
-	writing bool          // a store is being written
-	written chan written  // its result
-	waiting []func(error) // who waits for a store that has not begun
+	writing chan written  // the result of the store that is written beside the owner; nil if there is none
 }
 
-// written is the result of a store.
+// written is a store: what it writes, and its result.
 type written struct {
-	state   *checkpoint.Run // nil: the status alone
-	status  []byte
-	next    *status // that was stored, if it was not the run's own
-	took    time.Duration
-	err     error
-	waiting []func(error) // for this store
+	state  *checkpoint.Run // nil: the status alone
+	status []byte          // nil: the state alone
+	next   *status         // that is stored, if it is not the run's own
+	took   time.Duration
+	err    error
 }
 
 // interval returns the time from the end of a store to the beginning of the next.
@@ -91,7 +87,7 @@ func (r *Run) statusText() ([]byte, error) {
 
 // due returns the time of the next store that nobody asks for, nil if there is nothing to store.
 func (r *Run) due() <-chan time.Time {
-	if r.keeper.writing {
+	if r.keeper.writing != nil {
 		return nil
 	}
 	if text, err := r.statusText(); !r.ahead() && (err != nil || text == nil) {
@@ -100,65 +96,71 @@ func (r *Run) due() <-chan time.Time {
 	return time.After(time.Until(r.keeper.ended.Add(r.keeper.interval(r.runs.storeEvery))))
 }
 
-// store stores what is not stored yet: the state, if steps have been taken, and the status. It then calls wait, which
-// may be nil, with the error.
-func (r *Run) store(wait func(error)) {
-	if wait != nil {
-		r.keeper.waiting = append(r.keeper.waiting, wait)
-	}
-	if r.keeper.writing { // begun before, and perhaps without the last step
-		return
-	}
-	began := time.Now()
-	result := written{next: r.next, waiting: r.keeper.waiting}
-	r.keeper.waiting = nil
-	result.status, result.err = r.statusText()
-	if result.err == nil && r.ahead() && r.training != nil {
-		result.state, result.err = r.copied()
-	}
-	if result.err != nil || result.state == nil && result.status == nil {
-		r.stored(result)
-		return
-	}
-	r.keeper.writing = true
-	go func() {
-		result.err = safely.Do(func() error { return r.write(result) })
-		result.took = time.Since(began)
-		r.keeper.written <- result
-	}()
+// store stores what is not stored yet.
+func (r *Run) store() error {
+	r.awaitStore()
+	w := r.write(r.unstored())
+	r.stored(w)
+	return w.err
 }
 
-// copied returns a copy of the state.
-func (r *Run) copied() (state *checkpoint.Run, err error) {
-	err = safely.Do(func() error {
-		if state, err = r.training.State(context.Background()); err != nil {
+// storeBeside is store while the owner goes on.
+func (r *Run) storeBeside() {
+	w, result := r.unstored(), make(chan written, 1)
+	r.keeper.writing = result
+	go func() { result <- r.write(w) }()
+}
+
+// awaitStore waits until nothing of the run is being stored.
+func (r *Run) awaitStore() {
+	if r.keeper.writing != nil {
+		r.stored(<-r.keeper.writing)
+	}
+}
+
+// unstored returns what is not stored yet: a copy of the state, if steps have been taken, and the status.
+func (r *Run) unstored() written {
+	w := written{next: r.next}
+	if w.status, w.err = r.statusText(); w.err != nil || !r.ahead() || r.training == nil {
+		return w
+	}
+	w.err = safely.Do(func() (err error) {
+		if w.state, err = r.training.State(context.Background()); err != nil {
 			r.keeper.lost = true // of the device: what it held is gone
 			return err
 		}
-		state.Schedule = r.learned(state.Schedule, r.training.Config())
+		w.state.Schedule = r.learned(w.state.Schedule)
 		return nil
 	})
-	return state, err
+	return w
 }
 
-// write writes a store to the disk. It runs beside the owner.
-func (r *Run) write(w written) error {
-	if w.state != nil {
-		if err := checkpoint.SaveRun(StatePath(r.folder), PreviousPath(r.folder), w.state); err != nil {
-			return err
+// write writes a store to the disk.
+func (r *Run) write(w written) written {
+	if w.err != nil {
+		return w
+	}
+	began := time.Now()
+	w.err = safely.Do(func() error {
+		if w.state != nil {
+			if err := checkpoint.SaveRun(StatePath(r.folder), PreviousPath(r.folder), w.state); err != nil {
+				return err
+			}
 		}
-	}
-	if w.status == nil {
-		return nil
-	}
-	return atomicdir.WriteFile(StatusPath(r.folder), w.status)
+		if w.status == nil {
+			return nil
+		}
+		return atomicdir.WriteFile(StatusPath(r.folder), w.status)
+	})
+	w.took = time.Since(began)
+	return w
 }
 
 // stored notes the result of a store. A run in the background that cannot be stored pauses, and so does one that was to
 // end.
 func (r *Run) stored(w written) {
 	k := &r.keeper
-	k.writing, k.ended, k.err = false, time.Now(), w.err
+	k.writing, k.ended, k.err = nil, time.Now(), w.err
 	if w.err == nil {
 		k.failed = 0
 		if w.state != nil {
@@ -179,18 +181,11 @@ func (r *Run) stored(w written) {
 		if w.err == nil || k.lost {
 			r.status, r.next = *w.next, nil
 		} else {
-			r.status.State, r.status.Error = Paused, api.ErrorOf(r.notKept(w.err, r.step, k.step)).Message
+			r.status.State, r.status.Error = Paused, api.ErrorOf(r.notKept(w.err)).Message
 		}
 	}
 	if w.err == nil && !r.ahead() && r.status.over() {
 		r.closeTraining()
-	}
-	r.publish() // before those who wait look at it
-	for _, wait := range w.waiting {
-		wait(w.err)
-	}
-	if len(k.waiting) > 0 {
-		r.store(nil)
 	}
 }
 
@@ -203,33 +198,12 @@ func stackOf(err error) string {
 	return ""
 }
 
-// awaitStores waits until nothing of the run is being stored.
-func (r *Run) awaitStores() {
-	for r.keeper.writing {
-		r.stored(<-r.keeper.written)
-	}
-}
-
-// storeStatus writes the status at once. A failure is tried again with the next store.
-func (r *Run) storeStatus() {
-	r.awaitStores()
-	text, err := r.statusText()
-	if err == nil && text != nil {
-		if err = atomicdir.WriteFile(StatusPath(r.folder), text); err == nil {
-			r.keeper.status = text
-		}
-	}
-	if err != nil {
-		r.runs.log.Warn("the status of a run is not stored; it is tried again", "run", r.name, "error", err)
-	}
-}
-
-// keep stores what is not stored yet and returns when that has ended, or ctx.
+// keep stores what is not stored yet, and waits for that until ctx ends.
 func (r *Run) keep(ctx context.Context) error {
 	ended := make(chan error, 1)
-	if err := r.do(ctx, func() error { r.store(func(err error) { ended <- err }); return nil }); err != nil {
-		return err
-	}
+	go func() {
+		ended <- r.do(context.WithoutCancel(ctx), func() error { return r.notKept(r.store()) })
+	}()
 	select {
 	case err := <-ended:
 		return err
@@ -244,7 +218,7 @@ func (r *Run) Store(ctx context.Context) error {
 	if r.isRetired() { // there is nothing to store
 		return nil
 	}
-	return r.unkept(err)
+	return err
 }
 
 // notStored is why a run in the background pauses when it cannot be stored.
@@ -254,49 +228,29 @@ func (e *notStored) Error() string { return "the run could not be stored: " + e.
 
 func (e *notStored) Unwrap() error { return e.err }
 
-// unkept is the answer to a request after which the run could not be stored.
-func (r *Run) unkept(err error) error {
-	s := r.snapshot.Load()
-	return r.notKept(err, s.step, s.storedStep)
-}
-
-func (r *Run) notKept(err error, step, stored int64) error {
+// notKept is the answer to a request after which the run could not be stored.
+func (r *Run) notKept(err error) error {
 	sentence := explain.Disk(err)
 	if err == nil || sentence == "" || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return api.Errorf(api.Storage, "%s: the run %q is kept in memory at step %d, and stored up to step %d", sentence,
-		r.name, step, stored).WithHint("It is tried again by itself; make room, or mend the server's data folder.")
+		r.name, r.step, r.keeper.step).WithHint("It is tried again by itself; make room, or mend the server's data folder.")
 }
 
 // checkRoom checks that the disk has room for two states of the run beside the one that is stored: the next one, and
 // the one before, which is kept.
 func (r *Run) checkRoom() error {
-	size, kept := folderBytes(StatePath(r.folder)), folderBytes(PreviousPath(r.folder))
 	free, err := atomicdir.Free(r.folder)
 	if err != nil {
 		return err
 	}
-	if need := 2*size - kept; free < need {
-		return api.Errorf(api.Storage,
-			"Training needs %s on the disk for states of the run %q, and %s are free; nothing was changed",
-			mib(need), r.name, mib(free)).WithHint("Make room on the server's disk.")
-	}
-	return nil
-}
-
-func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
-
-// folderBytes returns the bytes of the files in a folder, as far as there are any.
-func folderBytes(path string) (n int64) {
-	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return nil
-		}
-		if info, err := entry.Info(); err == nil {
-			n += info.Size()
-		}
+	need := 2*catalog.BytesIn(StatePath(r.folder)) - catalog.BytesIn(PreviousPath(r.folder))
+	if free >= need {
 		return nil
-	})
-	return n
+	}
+	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+	return api.Errorf(api.Storage,
+		"Training needs %s on the disk for states of the run %q, and %s are free; nothing was changed",
+		mib(need), r.name, mib(free)).WithHint("Make room on the server's disk.")
 }

@@ -124,7 +124,7 @@ func TestTrainingGoesOnWhileItIsStored(t *testing.T) {
 		t.Errorf("step %d is said to be stored while it is being written", stored)
 	}
 	close(release)
-	if _, err := s.Pause(t.Context(), "r"); err != nil || r.Info().StoredStep != r.Info().Step {
+	if _, err := s.Pause(t.Context(), api.RunName{Run: "r"}); err != nil || r.Info().StoredStep != r.Info().Step {
 		t.Errorf("it is paused as %+v, %v", r.Info(), err)
 	}
 }
@@ -141,9 +141,9 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 		!strings.Contains(info.Error, "The disk is full") {
 		t.Errorf("on a full disk it is %+v", info)
 	}
-	_, err := s.Pause(t.Context(), "r")
+	_, err := s.Pause(t.Context(), api.RunName{Run: "r"})
 	wantCode(t, "PauseRun", err, api.Storage)
-	_, err = s.Cancel(t.Context(), "r")
+	_, err = s.Cancel(t.Context(), api.RunName{Run: "r"})
 	wantCode(t, "CancelRun", err, api.Storage)
 	if state := r.Info().State; state != Paused {
 		t.Errorf("a cancellation that could not be stored leaves it %s", state)
@@ -180,7 +180,7 @@ func TestFullDiskIsStorage(t *testing.T) {
 	if left, err := os.ReadDir(s.root()); err != nil || len(left) != 1 || left[0].Name() != "r" {
 		t.Errorf("there are %v, %v", left, err)
 	}
-	if err := s.Delete(t.Context(), "r"); err != nil { // which makes room
+	if err := s.Delete(t.Context(), api.RunName{Run: "r"}); err != nil { // which makes room
 		t.Error(err)
 	}
 	full.Store(false)
@@ -234,7 +234,7 @@ func TestCreateRunIsAtomic(t *testing.T) {
 			t.Fatalf("stop %d: %v", stop, err)
 		}
 		after := killed(t, s)
-		info := named(t, after).Describe()
+		info := named(t, after).describe()
 		var cfg struct{ Seed int64 }
 		if err := json.Unmarshal(info.Config, &cfg); err != nil {
 			t.Fatalf("stop %d: %v in %+v", stop, err, info)
@@ -273,7 +273,7 @@ func TestPreviousStateIsKept(t *testing.T) {
 	}
 	var effects atomic.Int64
 	restore := atomicdir.Intercept(func(atomicdir.Effect) error { effects.Add(1); return nil })
-	_, err := s.Pause(t.Context(), "r")
+	_, err := s.Pause(t.Context(), api.RunName{Run: "r"})
 	err = errors.Join(err, s.Close(t.Context()))
 	restore()
 	if n := effects.Load(); n != 0 || err != nil {
@@ -310,7 +310,7 @@ func TestDamagedState(t *testing.T) {
 	s = open(t, dir, nil)
 	r = named(t, s)
 	_, starting := s.Start(t.Context(), api.StartRun{Run: "r"})
-	_, pausing := s.Pause(t.Context(), "r")
+	_, pausing := s.Pause(t.Context(), api.RunName{Run: "r"})
 	_, saving := r.Model(t.Context())
 	for what, err := range map[string]error{
 		"StartRun": starting, "PauseRun": pausing, "SaveModel": saving, "WatchRun": r.History(t.Context()),
@@ -319,7 +319,7 @@ func TestDamagedState(t *testing.T) {
 		wantCode(t, what, err, api.Damaged)
 	}
 	wantCode(t, "CreateRun", s.free(api.CreateRun{Name: "r"}), api.NameTaken)
-	if err := s.Delete(t.Context(), "r"); err != nil {
+	if err := s.Delete(t.Context(), api.RunName{Run: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	create(t, s, nil)

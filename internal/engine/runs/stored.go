@@ -15,36 +15,63 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
-// describe returns what is stored of a run, except the values of its state. A state that is seen to be damaged gives
-// way to the one before.
-func (s *Runs) describe(name, folder string) (
-	st status, state *checkpoint.Run, cfg train.Config, fell bool, err error,
-) {
-	if st, _, err = readStatus(StatusPath(folder)); err != nil {
-		return st, nil, cfg, false, err
+// read reads what is stored of a run, except the values of its state.
+func (r *Run) read() (err error) {
+	if r.status, _, err = readStatus(r.folder); err != nil {
+		return err
 	}
-	if state, err = checkpoint.DescribeRun(StatePath(folder)); isDamage(err) {
-		before, none := FallBack(folder)
-		if none != nil {
-			return st, nil, cfg, false, err
-		}
-		st.Restored, state, fell = s.restored(name, err, before), before, true
-		if err := writeStatus(folder, &st); err != nil {
-			s.log.Error("status of a run is not stored", "run", name, "error", err)
-		}
-	} else if err != nil {
-		return st, nil, cfg, false, err
+	if r.keeper.status, err = r.status.encode(); err != nil {
+		return err
 	}
-	cfg, err = ReadConfig(state.Config)
-	return st, state, cfg, fell, err
+	state, err := checkpoint.DescribeRun(StatePath(r.folder))
+	if err != nil {
+		if state, err = r.fallBack(err); err != nil {
+			return err
+		}
+	}
+	r.config, r.files = state.Config, api.Integrity{State: api.Unchecked}
+	r.step, r.kimg, r.keeper.step = state.Step, float64(state.Seen)/1000, state.Step
+	r.cfg, err = ReadConfig(state.Config)
+	return err
 }
 
-// restored logs and says that a run goes on from the state before its last, which is damaged.
-func (s *Runs) restored(name string, damage error, before *checkpoint.Run) string {
-	s.log.Error("the last state of a run is damaged; it goes on from the one before", "run", name, "error", damage,
-		"step", before.Step)
-	return fmt.Sprintf("The last stored state was damaged (%s); the run goes on from the one before it, of step %d",
-		faultOf(damage), before.Step)
+// load reads the stored state of a run whose training is not open.
+func (r *Run) load() (*checkpoint.Run, error) {
+	r.awaitStore()
+	state, err := checkpoint.LoadRun(StatePath(r.folder))
+	if err != nil {
+		damage := err
+		if state, err = r.fallBack(damage); err != nil {
+			if isDamage(damage) {
+				r.files = api.Integrity{State: api.IsDamaged, Damage: faultOf(damage)}
+			}
+			return nil, err
+		}
+		_ = r.store() // of the status; a failure is tried again
+	}
+	r.files = catalog.ReadWhole(StatePath(r.folder))
+	// Steps that were lost are lost with their rows.
+	r.step, r.kimg, r.keeper.step, r.keeper.lost = state.Step, float64(state.Seen)/1000, state.Step, false
+	r.rows, r.rowsRead = train.StoredRows(state.Rows), true
+	return state, nil
+}
+
+// fallBack returns the state before in the place of one that cannot be read because of its damage, and says so in the
+// status. If there is none it returns the damage.
+func (r *Run) fallBack(damage error) (*checkpoint.Run, error) {
+	if !isDamage(damage) {
+		return nil, damage
+	}
+	before, err := FallBack(r.folder)
+	if err != nil {
+		return nil, damage
+	}
+	r.runs.log.Error("the last state of a run is damaged; it goes on from the one before", "run", r.name,
+		"error", damage, "step", before.Step)
+	r.warn(&r.status.Restored, fmt.Sprintf(
+		"The last stored state was damaged (%s); the run goes on from the one before it, of step %d", faultOf(damage),
+		before.Step))
+	return before, nil
 }
 
 // FallBack puts the state before in the place of a damaged one, which it keeps aside until the next state is stored,
@@ -74,31 +101,6 @@ func faultOf(err error) string {
 	return err.Error()
 }
 
-// load reads the stored state of a run whose training is not open. One that is damaged gives way to the one before, and
-// the run says so from then on.
-func (r *Run) load() (*checkpoint.Run, error) {
-	r.awaitStores()
-	state, err := checkpoint.LoadRun(StatePath(r.folder))
-	if err != nil && !isDamage(err) {
-		return nil, err
-	}
-	if err != nil {
-		before, none := FallBack(r.folder)
-		if none != nil {
-			r.files = api.Integrity{State: api.IsDamaged, Damage: faultOf(err)}
-			return nil, err
-		}
-		r.warn(&r.status.Restored, r.runs.restored(r.name, err, before))
-		r.storeStatus()
-		state = before
-	}
-	r.files = catalog.ReadWhole(StatePath(r.folder))
-	// Steps that were lost are lost with their rows.
-	r.step, r.kimg, r.keeper.step, r.keeper.lost = state.Step, float64(state.Seen)/1000, state.Step, false
-	r.rows, r.rowsRead = train.StoredRows(state.Rows), true
-	return state, nil
-}
-
 // open makes the training ready to step, from its stored state.
 func (r *Run) open(ctx context.Context) error {
 	if r.training != nil && (r.training.Damage() == nil || r.ahead()) {
@@ -124,14 +126,8 @@ func (s *Runs) resumed(ctx context.Context, state *checkpoint.Run) (training, er
 	if err != nil {
 		return nil, err
 	}
-	src := train.Sources{World: s.cfg.World}
-	if src.Device, err = s.cfg.Device(); err != nil {
-		return nil, err
-	}
-	if src.Dataset, err = s.cfg.Catalog.Dataset(cfg.Dataset); err != nil {
-		return nil, err
-	}
-	if err := src.Dataset.Check(ctx); err != nil { // before a step holds the device
+	src, err := s.images(ctx, cfg)
+	if err != nil {
 		return nil, err
 	}
 	return train.Resume(state, src)
@@ -180,7 +176,7 @@ func (r *Run) Model(ctx context.Context) (m *checkpoint.Model, err error) {
 			return err
 		}
 		if m, err = r.training.Model(ctx); err == nil {
-			m.Schedule = r.learned(m.Schedule, r.training.Config())
+			m.Schedule = r.learned(m.Schedule)
 		}
 		return err
 	})

@@ -29,12 +29,13 @@ var (
 func errEnding() error { return api.Errorf(api.Draining, "The server is shutting down") }
 
 // Start trains a run in the background.
-func (s *Runs) Start(ctx context.Context, req api.StartRun) (*Run, error) {
+func (s *Runs) Start(ctx context.Context, req api.StartRun) (info api.RunInfo, err error) {
 	r, err := s.Named(req.Run)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
-	return r, r.do(ctx, func() error { return r.start(ctx, req.Kimg) })
+	err = r.do(ctx, func() error { return r.start(ctx, req.Kimg) })
+	return r.Info(), err
 }
 
 func (r *Run) start(ctx context.Context, target float64) error {
@@ -61,9 +62,9 @@ func (r *Run) start(ctx context.Context, target float64) error {
 		return err
 	}
 	background, stop := context.WithCancelCause(context.Background())
-	r.work = &work{stop: stop, ended: make(chan struct{})}
 	r.status.State, r.status.Error, r.status.Target, r.next = Running, "", target, nil
-	r.storeStatus()
+	_ = r.store() // a failure is tried again
+	r.work = &work{stop: stop, ended: make(chan struct{})}
 	go func() {
 		why := safely.Do(func() error { return r.train(background, target) })
 		_ = r.do(context.Background(), func() error { r.finish(why); return nil }) // it is not retired while it works
@@ -195,12 +196,11 @@ func (r *Run) finish(why error) {
 	next := r.status
 	next.State, next.Error = r.outcome(why)
 	r.next = &next
-	r.store(func(error) {
-		ended := r.work.ended
-		r.work = nil
-		r.publish()
-		close(ended)
-	})
+	_ = r.store() // a failure is tried again
+	ended := r.work.ended
+	r.work = nil
+	r.publish()
+	close(ended)
 }
 
 // outcome says what becomes of a run whose training in the background ends with an error, or with none.
@@ -220,7 +220,7 @@ func (r *Run) outcome(why error) (state, text string) {
 	case errors.Is(why, errCancel):
 		return Cancelled, ""
 	case errors.As(why, &unstored): // the disk may have room later
-		return Paused, api.ErrorOf(r.notKept(unstored.err, r.step, r.keeper.step)).Message
+		return Paused, api.ErrorOf(r.notKept(unstored.err)).Message
 	case errors.As(why, &early): // it has what it was to learn, or can learn no more; StartRun goes on all the same
 		log.Warn("run stopped early", "run", r.name, "reason", why)
 		return Done, ""
@@ -323,46 +323,44 @@ func (r *Run) halt(ctx context.Context, why error) error {
 
 // Pause stops a run after its present step, with its state stored. If that fails the run is paused all the same, and
 // the error says up to where it is stored.
-func (s *Runs) Pause(ctx context.Context, name string) (*Run, error) {
-	r, err := s.Named(name)
+func (s *Runs) Pause(ctx context.Context, req api.RunName) (info api.RunInfo, err error) {
+	r, err := s.Named(req.Run)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if err := r.halt(ctx, errPause); err != nil {
-		return nil, err
+		return info, err
 	}
 	if err := r.readable(); err != nil {
-		return nil, err
+		return info, err
 	}
 	if state := r.snapshot.Load().status.State; state != Created && state != Paused && state != Done {
-		return nil, r.notRunnable(state)
+		return info, r.notRunnable(state)
 	}
-	return r, r.unkept(r.keep(ctx))
+	err = r.keep(ctx)
+	return r.Info(), err
 }
 
 // Cancel ends a run for good, with its state stored. If that fails it is only paused.
-func (s *Runs) Cancel(ctx context.Context, name string) (*Run, error) {
-	r, err := s.Named(name)
+func (s *Runs) Cancel(ctx context.Context, req api.RunName) (info api.RunInfo, err error) {
+	r, err := s.Named(req.Run)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if err := r.halt(ctx, errCancel); err != nil {
-		return nil, err
+		return info, err
 	}
-	var next *status
-	var before string
-	cancel := func() error { // a TrainStep under way ends when it finds the run cancelled
-		if before, next = r.status.State, r.next; before == Created || before == Paused {
-			r.status.State, r.next = Cancelled, nil
+	err = r.do(ctx, func() error { // a TrainStep under way ends when it finds the run cancelled
+		before, next := r.status.State, r.next
+		if before != Created && before != Paused {
+			return nil
+		}
+		r.status.State, r.next = Cancelled, nil
+		if err := r.store(); err != nil {
+			r.status.State, r.next = before, next
+			return r.notKept(err)
 		}
 		return nil
-	}
-	if err := r.do(ctx, cancel); err != nil || before != Created && before != Paused {
-		return r, err
-	}
-	if err := r.keep(ctx); err != nil {
-		_ = r.do(context.WithoutCancel(ctx), func() error { r.status.State, r.next = before, next; return nil })
-		return nil, r.unkept(err)
-	}
-	return r, nil
+	})
+	return r.Info(), err
 }

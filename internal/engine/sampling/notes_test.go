@@ -19,7 +19,7 @@ func notesOn(t *testing.T, asked api.Sample, g ...float64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s = catalog.Schedule{Name: "edm", Schedule: edm}
+		s = catalog.Schedule{Name: "edm", Parts: catalog.Parts{Schedule: edm}}
 	} else {
 		times := make([]float64, len(g))
 		for i := range times {
@@ -29,7 +29,7 @@ func notesOn(t *testing.T, asked api.Sample, g ...float64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s = catalog.Schedule{Name: "path", Schedule: schedule.Isotropic(path)}
+		s = catalog.Schedule{Name: "path", Parts: catalog.Parts{Schedule: schedule.Isotropic(path)}}
 	}
 	set, err := settingsOf(asked).Resolve()
 	if err != nil {

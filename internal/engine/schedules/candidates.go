@@ -9,7 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/starts"
+	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -151,11 +151,9 @@ func (f *fewStepSearch) trajectories() int {
 func (f *fewStepSearch) fittedCandidate(ctx context.Context, around *candidate) (*candidate, error) {
 	n := f.trajectories()
 	c := &candidate{FewTry: around.FewTry, schedule: around.schedule, settings: around.settings}
-	last := 0
 	fit := &fitter{
-		ctx: ctx, run: f.ensemble(c, 3*uint64(f.req.Samples), 2*n), samples: n,
-		report:   func(done, _ int) { f.work.add(done - last); last = done },
-		schedule: catalog.Schedule{Schedule: c.schedule, Statistics: &catalog.Statistics{Statistics: f.statistics}},
+		ctx: ctx, run: f.ensemble(c, 3*uint64(f.req.Samples), 2*n), samples: n, report: f.progress.at,
+		schedule: catalog.Schedule{Parts: catalog.Parts{Schedule: c.schedule, Statistics: f.statistics}},
 	}
 	fit.h, fit.w, fit.c = f.model.ImageSize()
 	coefficients, _, err := fit.all(fit.schedule, c.settings)
@@ -220,7 +218,7 @@ func (f *fewStepSearch) ensemble(c *candidate, offset uint64, n int) *batch.Ense
 	}
 	e.Guide = f.guide
 	if c.Start == api.StartMatched {
-		e.Start = starts.Of(f.start, f.network.On.Basis())
+		e.Start = sampling.StartOf(f.start, f.network.On.Basis())
 	}
 	return e
 }
@@ -233,7 +231,7 @@ func (f *fewStepSearch) draw(ctx context.Context, c *candidate, n int) error {
 	}
 	e := f.ensemble(c, c.first+uint64(c.Samples), n)
 	count := func(_ int, _ []float32, rows int, _ *kernels.Trajectory) error {
-		f.work.add(rows)
+		f.progress.add(rows)
 		return nil
 	}
 	x, err := e.Along(ctx, plansOf(c.settings, c.schedule), count)

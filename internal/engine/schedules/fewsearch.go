@@ -3,6 +3,7 @@ package schedules
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"iter"
 	"math"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/guides"
+	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
@@ -34,12 +35,8 @@ const (
 	// finalCandidates and finalRivals are the numbers of candidates, and of those from noise, that see all samples.
 	finalCandidates = 3
 	finalRivals     = 2
-	// odeErrorLatents is the number of trajectories of the ODE error, convergedEvaluations the number of evaluations of
-	// one that has converged.
-	odeErrorLatents      = 16
-	convergedEvaluations = 128
-	// imagesPerEvaluation is the number of images that are read in about the time of an evaluation.
-	imagesPerEvaluation = 16
+	// odeErrorLatents is the number of trajectories of the ODE error.
+	odeErrorLatents = 16
 	// streamLabels orders the labels of the samples.
 	streamLabels = 0x666577
 )
@@ -60,20 +57,20 @@ type fewStepSearch struct {
 	law        *gaussian.Spectrum // images, with sampling started from their own law
 	references []*frechet.Reference
 	statistics *local.Statistics // of the denoiser, for solvers by coordinate
-	work       work
+	progress   progress
 }
 
 // few makes the schedule of the sampler that does best among the candidates.
-func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.Meta)) (*newSchedule, error) {
+func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Meta)) (*newSchedule, error) {
 	m, d, end, err := k.modelAndImages(req.Model, req.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	isotropic, err := m.Plain()
+	isotropic, err := m.IsotropicNetwork()
 	if err != nil {
 		return nil, err
 	}
-	guide, err := guides.New(k.Catalog, req.Guided, m, isotropic.Basis())
+	guide, err := sampling.NewGuide(k.Catalog, req.Guided, m, isotropic.Basis())
 	if err != nil {
 		return nil, err
 	}
@@ -85,20 +82,31 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, progress func(api.
 	if err := checkMemory(req.Samples, isotropic, 1, maxSampleNumbers); err != nil {
 		return nil, err
 	}
+	origin, err := k.origin(req.Dataset, m)
+	if err != nil {
+		return nil, err
+	}
+	origin.Seed = &req.Seed
 	f := &fewStepSearch{
 		maker: k, req: req, model: m, network: batch.Network{On: isotropic, Weights: m.Weights()}, data: d,
-		guide: guide.Held(),
+		guide: guide.Held(), progress: progress{report: api.Sparsely(report)},
 	}
-	f.work = work{report: api.Sparsely(progress), total: f.allWork()}
 	if err := f.measureImages(ctx); err != nil {
 		return nil, err
 	}
-	if f.asksByCoordinate() {
+	if slices.ContainsFunc(req.Solvers, byCoordinate) {
 		if err := f.measureStatistics(ctx, end); err != nil {
 			return nil, err
 		}
 	}
-	return f.choose(ctx, math.Sqrt(end))
+	made, found, err := f.choose(ctx, math.Sqrt(end))
+	if err != nil {
+		return nil, err
+	}
+	report(api.Progress(1000, 1000))
+	made.origin = origin
+	made.origin.Few, err = json.Marshal(found)
+	return made, err
 }
 
 // asks reports whether the request names a solver.
@@ -108,11 +116,6 @@ func (f *fewStepSearch) asks(name string) bool { return slices.Contains(f.req.So
 func byCoordinate(name string) bool {
 	m, err := solver.MethodNamed(name)
 	return err == nil && m.ByCoordinate
-}
-
-// asksByCoordinate reports whether the request names a solver by coordinate.
-func (f *fewStepSearch) asksByCoordinate() bool {
-	return slices.ContainsFunc(f.req.Solvers, byCoordinate)
 }
 
 // isotropicSolvers returns the requested solvers that use the same coefficients for all frequencies.
@@ -130,8 +133,8 @@ func (f *fewStepSearch) measureImages(ctx context.Context) (err error) {
 		settings = f.req.Start.StartSettings
 	}
 	f.references = make([]*frechet.Reference, 2)
-	f.work.begin(f.data.Len() / imagesPerEvaluation)
-	err = pass(ctx, f.data, f.work.at, startReader(&f.start, f.data, settings),
+	f.progress.begin(shareOfImages, 0)
+	err = pass(ctx, f.data, f.progress.at, startReader(&f.start, f.data, settings),
 		lawReader(&f.images, f.data, -1, gaussian.Measure[float32]),
 		f.featureReader(&f.references[0], frechet.Frequencies), f.featureReader(&f.references[1], frechet.Edges))
 	if err != nil {
@@ -174,14 +177,14 @@ func lawOf(s *gaussian.Spectrum) *start.Law {
 
 // measureStatistics measures the denoiser at noise levels up to √T, in the frequencies of the images' spectrum.
 func (f *fewStepSearch) measureStatistics(ctx context.Context, T float64) error {
-	f.work.begin(passes.DefaultPoints * passes.DefaultSamples)
+	f.progress.begin(shareOfStatistics, 0)
 	nobody := func(api.Event) error { return nil } // the search reports all of its work
 	return f.maker.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
 		f.statistics, err = passes.MeasureStatistics(ctx, f.network.On, f.network.Weights, f.data, passes.GeodesicSettings{
 			T: T, Spectrum: f.images,
 			Progress: func(done, total int) {
 				report(done, total) // which gives way to other requests
-				f.work.at(done, total)
+				f.progress.at(done, total)
 			},
 		})
 		return err
@@ -189,22 +192,22 @@ func (f *fewStepSearch) measureStatistics(ctx context.Context, T float64) error 
 }
 
 // choose measures the candidates from noise levels up to top, and reports on the best.
-func (f *fewStepSearch) choose(ctx context.Context, top float64) (*newSchedule, error) {
+func (f *fewStepSearch) choose(ctx context.Context, top float64) (*newSchedule, *api.Few, error) {
 	fromNoise, err := f.noiseCandidates(top)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	matched, err := f.matchedCandidates(ctx, top)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	local, err := f.localCandidates(top)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ranked, err := f.race(ctx, slices.Concat(fromNoise, matched), local)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	best := ranked[0]
 	rival := ranked[slices.IndexFunc(ranked, (*candidate).fromNoise)]
@@ -213,22 +216,22 @@ func (f *fewStepSearch) choose(ctx context.Context, top float64) (*newSchedule, 
 		found.Tries = append(found.Tries, c.FewTry)
 	}
 	if err := f.judge(ctx, best, rival); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	found.Chosen, found.Against = best.FewTry, rival.FewTry
 	made := newScheduleOf(best.schedule.WithSampler(schedule.Sampler{
 		Solver: best.settings.Solver, Order: best.settings.Order, NFE: best.NFE,
 	}))
-	made.few, made.parts.Statistics, made.parts.Fitted = found, best.settings.Statistics, best.settings.Fitted
+	made.parts.Statistics, made.parts.Fitted = best.settings.Statistics, best.settings.Fitted
 	if best.Start == api.StartMatched {
 		made.parts.Start = f.start
 	}
-	return made, nil
+	return made, found, nil
 }
 
 // judge measures the best candidate and its rival from noise on samples that nothing was chosen by.
 func (f *fewStepSearch) judge(ctx context.Context, best, rival *candidate) (err error) {
-	f.work.begin(f.judgeWork())
+	f.progress.begin(shareOfJudge, 2*f.req.Samples*f.req.NFE)
 	for _, c := range []*candidate{best, rival} {
 		unseen := candidate{FewTry: api.FewTry{Start: c.Start}, schedule: c.schedule, settings: c.settings}
 		unseen.first = uint64(f.req.Samples)
@@ -239,28 +242,27 @@ func (f *fewStepSearch) judge(ctx context.Context, best, rival *candidate) (err 
 	}
 	unseen := f.ensemble(best, 2*uint64(f.req.Samples), odeErrorLatents)
 	best.ODEError, err = gaussian.SolutionError(ctx, best.settings, best.schedule, unseen.Sample)
-	f.work.begin(0)
 	return err
 }
 
 // race measures the isotropic candidates, those of the solver local, and fitted ones around these. It returns them, the
 // best first. All see the first samples; only those that may still win, and the best from noise, see more.
 func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*candidate) ([]*candidate, error) {
-	f.work.begin(f.firstRoundWork())
 	all := slices.Clone(isotropic)
 	if f.asks(solver.LocalName) {
 		all = append(all, local...)
 	}
 	first := f.firstRound()
-	if err := f.measureBest(ctx, all, len(all), 0, first); err != nil {
+	if err := f.measureBest(ctx, all, len(all), 0, first, shareOfFirstRound); err != nil {
 		return nil, err
 	}
-	f.work.begin(f.fitWork())
 	for _, around := range f.fitStarts(local) {
+		f.progress.begin(shareOfFits/maxFits, 0)
 		c, err := f.fittedCandidate(ctx, around)
 		if err != nil {
 			return nil, err
 		}
+		f.progress.begin(0, 0)
 		if err := f.draw(ctx, c, first); err != nil {
 			return nil, err
 		}
@@ -269,25 +271,32 @@ func (f *fewStepSearch) race(ctx context.Context, isotropic, local []*candidate)
 			break // what is fitted from higher noise levels will not win either
 		}
 	}
-	f.work.begin(f.finalWork())
-	if err := f.measureBest(ctx, all, secondRoundCandidates, len(all), f.secondRound()); err != nil {
+	second := min(f.req.Samples, 2*first)
+	if err := f.measureBest(ctx, all, secondRoundCandidates, len(all), second, shareOfMore/2); err != nil {
 		return nil, err
 	}
-	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.req.Samples)
+	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.req.Samples, shareOfMore/2)
 }
 
 // measureBest measures the best n of ranked candidates, and the best rivals from noise, on more samples, and ranks all
 // again.
-func (f *fewStepSearch) measureBest(ctx context.Context, ranked []*candidate, n, rivals, samples int) error {
+func (f *fewStepSearch) measureBest(ctx context.Context, ranked []*candidate, n, rivals, samples, share int) error {
+	var measured []*candidate
+	evaluations := 0
 	for i, c := range ranked {
 		rival := c.fromNoise() && rivals > 0
 		if rival {
 			rivals--
 		}
 		if i < n || rival {
-			if err := f.draw(ctx, c, samples); err != nil {
-				return err
-			}
+			measured = append(measured, c)
+			evaluations += max(0, samples-c.Samples) * f.req.NFE
+		}
+	}
+	f.progress.begin(share, evaluations)
+	for _, c := range measured {
+		if err := f.draw(ctx, c, samples); err != nil {
+			return err
 		}
 	}
 	rank(ranked)
@@ -301,73 +310,42 @@ func rank(all []*candidate) {
 	})
 }
 
-// work counts a search in evaluations of the network. All of its parts are added up before the first begins, so that
-// progress runs once from nothing to all.
-type work struct {
-	report      func(done, total int)
-	done, total int
-	part, begun int // evaluations planned of the part in work, and of those before it
-}
-
-// begin ends the part in work, whether or not it was as long as planned, and begins one of n evaluations.
-func (w *work) begin(n int) {
-	w.begun += w.part
-	w.part = n
-	w.at(0, 1)
-}
-
-// at reports that done of total units of the part in work are done.
-func (w *work) at(done, total int) {
-	w.done = w.begun + int(int64(w.part)*int64(done)/int64(total))
-	w.report(w.done, w.total)
-}
-
-// add reports that n further evaluations of the part in work are done.
-func (w *work) add(n int) {
-	w.done = min(w.done+n, w.begun+w.part)
-	w.report(w.done, w.total)
-}
-
-// allWork is the sum of all parts.
-func (f *fewStepSearch) allWork() int {
-	total := f.data.Len()/imagesPerEvaluation + f.firstRoundWork() + f.finalWork() + f.judgeWork()
-	if f.asksByCoordinate() {
-		total += passes.DefaultPoints*passes.DefaultSamples + f.fitWork()
-	}
-	return total
-}
-
-// firstRound and secondRound are the numbers of samples of a candidate in the rounds before the last.
+// firstRound is the number of samples of a candidate in the first round.
 func (f *fewStepSearch) firstRound() int {
 	return min(f.req.Samples, max(firstRoundSamples, f.req.Samples/8))
 }
-func (f *fewStepSearch) secondRound() int { return min(f.req.Samples, 2*f.firstRound()) }
 
-// firstRoundWork is the most evaluations of all candidates that need no fit.
-func (f *fewStepSearch) firstRoundWork() int {
-	candidates := 2*len(f.isotropicSolvers()) + candidatesPerLevel*(levelHalvings+1)
-	if f.asksByCoordinate() {
-		candidates += levelHalvings
-	}
-	return candidates * f.firstRound() * f.req.NFE
+// The shares of a search's parts in its time, in thousandths.
+const (
+	shareOfImages     = 50
+	shareOfStatistics = 250
+	shareOfFirstRound = 350
+	shareOfFits       = 150
+	shareOfMore       = 150 // half for each round that measures on more samples
+	shareOfJudge      = 50
+)
+
+// progress reports the parts of a search as one whole.
+type progress struct {
+	report             func(done, total int)
+	begun, share       int // thousandths before the part in work, and its own
+	evaluated, planned int // evaluations of it, if they are counted
 }
 
-// fitWork is the most evaluations of the fits and of the candidates that they make.
-func (f *fewStepSearch) fitWork() int {
-	if !f.asks(solver.FittedName) || f.trajectories() < minFitTrajectories {
-		return 0
-	}
-	return maxFits * f.req.NFE * (2*f.trajectories()*(substeps+(f.req.NFE+1)/2) + f.firstRound())
+// begin ends the part in work, whether or not all of it was needed, and begins the next, of some evaluations.
+func (p *progress) begin(share, planned int) {
+	p.begun += p.share
+	p.share, p.evaluated, p.planned = share, 0, max(1, planned)
+	p.at(0, 1)
 }
 
-// finalWork is the most evaluations of the candidates that are measured on more samples.
-func (f *fewStepSearch) finalWork() int {
-	next, rest := f.secondRound()-f.firstRound(), f.req.Samples-f.secondRound()
-	second := secondRoundCandidates + 2*len(f.isotropicSolvers())
-	return (second*next + (finalCandidates+finalRivals)*rest) * f.req.NFE
+// at reports that done of total units of the part in work are done.
+func (p *progress) at(done, total int) {
+	p.report(p.begun+int(int64(p.share)*int64(done)/int64(total)), 1000)
 }
 
-// judgeWork is the number of evaluations of judge.
-func (f *fewStepSearch) judgeWork() int {
-	return 2*f.req.Samples*f.req.NFE + odeErrorLatents*convergedEvaluations
+// add reports that n further evaluations of the part in work are done.
+func (p *progress) add(n int) {
+	p.evaluated = min(p.evaluated+n, p.planned)
+	p.at(p.evaluated, p.planned)
 }

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -11,44 +12,42 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// Export returns the schedule file of a schedule.
-func Export(c *catalog.Catalog, req api.ExportSchedule) (any, error) {
-	s, err := c.ScheduleNamed(req.Schedule)
-	if err != nil {
-		return nil, err
-	}
-	return s.Schedule, nil // which writes itself as the file
+// Export returns a schedule, which writes itself as its file.
+func (k *Maker) Export(_ context.Context, req api.ExportSchedule) (*schedule.Schedule, error) {
+	s, err := k.Catalog.ScheduleNamed(req.Schedule)
+	return s.Schedule, err
 }
 
 // Import stores what a schedule file holds, with its provenance.
-func Import(c *catalog.Catalog, req api.ImportSchedule) (any, error) {
+func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.ScheduleInfo, err error) {
+	c := k.Catalog
 	s, err := schedule.Decode(bytes.NewReader(req.File))
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	s, b, err := onBasis(c, s, req.Basis)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if s.Provenance() == nil {
 		s = c.Signed(s, schedule.Provenance{Kind: "upload"})
 	}
-	parts := checkpoint.Schedule{Schedule: s, Basis: b}
+	parts := catalog.Parts{Schedule: s, Basis: b}
 	if parts.Start, err = decoded("start", req.Start, checkpoint.StartFile); err != nil {
-		return nil, err
+		return info, err
 	}
 	if parts.Statistics, err = decoded("statistics", req.Statistics, checkpoint.StatisticsFile); err != nil {
-		return nil, err
+		return info, err
 	}
 	stored, err := catalog.NewSchedule(req.Name, parts)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if err := stored.CheckStatistics(); err != nil {
-		return nil, err
+		return info, err
 	}
 	if err := c.StoreSchedule(stored, req.Replace); err != nil {
-		return nil, err
+		return info, err
 	}
 	return catalog.DescribeSchedule("schedule", stored), nil
 }
@@ -70,42 +69,41 @@ func decoded[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
 }
 
 // ExportStatistics returns the statistics of a schedule as their file.
-func ExportStatistics(c *catalog.Catalog, req api.ExportPart) (any, error) {
-	s, err := c.ScheduleNamed(req.Schedule)
+func (k *Maker) ExportStatistics(_ context.Context, req api.ExportPart) (part api.SchedulePart, err error) {
+	s, err := k.Catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
-		return nil, err
+		return part, err
 	}
 	if s.Statistics == nil {
-		return nil, api.Errorf(api.BadRequest, "The schedule %q carries no statistics", s.Name).
+		return part, api.Errorf(api.BadRequest, "The schedule %q carries no statistics", s.Name).
 			WithHint("Make one that does with MakeSchedule of kind geodesic and statistics.")
 	}
-	return exported(s, s.Statistics.Statistics, s.Statistics.Hash, checkpoint.StatisticsFile)
+	return exported(s, s.Statistics, checkpoint.StatisticsFile)
 }
 
 // ExportStart returns the start of a schedule as its file.
-func ExportStart(c *catalog.Catalog, req api.ExportPart) (any, error) {
-	s, err := c.ScheduleNamed(req.Schedule)
+func (k *Maker) ExportStart(_ context.Context, req api.ExportPart) (part api.SchedulePart, err error) {
+	s, err := k.Catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
-		return nil, err
+		return part, err
 	}
-	from, err := s.StartFor(api.StartMatched)
-	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "The schedule %q carries no start", s.Name).
+	if s.Start == nil {
+		return part, api.Errorf(api.BadRequest, "The schedule %q carries no start", s.Name).
 			WithHint("Make one that does with MakeSchedule of kind start.")
 	}
-	return exported(s, from.Start, from.Hash, checkpoint.StartFile)
+	return exported(s, s.Start, checkpoint.StartFile)
 }
 
-func exported[T any](s catalog.Schedule, part *T, hash string, as checkpoint.Sidecar[T]) (any, error) {
-	file, err := as.Encode(part)
-	if err != nil {
-		return nil, err
+func exported[T any](s catalog.Schedule, v *T, as checkpoint.Sidecar[T]) (part api.SchedulePart, err error) {
+	if part.File, err = as.Encode(v); err != nil {
+		return part, err
 	}
-	if len(file) > api.MaxPart {
-		return nil, api.Errorf(api.TooLarge, "%s of %q has %d bytes, a reply at most %d", as.Name(), s.Name, len(file),
-			api.MaxPart).WithHint("Copy it from the schedule's folder.")
+	if len(part.File) > api.MaxPart {
+		return part, api.Errorf(api.TooLarge, "%s of %q has %d bytes, a reply at most %d", as.Name(), s.Name,
+			len(part.File), api.MaxPart).WithHint("Copy it from the schedule's folder.")
 	}
-	return api.SchedulePart{Hash: hash, File: file}, nil
+	part.Hash, err = as.Hash(v)
+	return part, err
 }
 
 // onBasis returns an imported schedule on the stored basis of this name, or of its family's own if the name is empty,

@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -24,7 +25,11 @@ const maxFitNumbers = 1 << 28
 
 // fit makes the schedule that carries coefficients fitted to a model's own trajectories.
 func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.Meta)) (*newSchedule, error) {
-	m, named, on, err := k.modelAndSchedule(req.Model, req.Schedule)
+	m, err := k.Catalog.Model(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	named, network, err := k.Catalog.ScheduleAndNetwork(req.Schedule, m)
 	if err != nil {
 		return nil, err
 	}
@@ -32,16 +37,26 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 		return nil, api.Errorf(api.BadRequest, "The schedule %q must carry statistics that all classes share", named.Name).
 			WithHint("Make one of kind geodesic with statistics, and without per_class.")
 	}
-	if err := checkMemory(3*req.Samples, on, 3*(req.NFE+1), maxFitNumbers); err != nil {
+	if err := checkMemory(3*req.Samples, network, 3*(req.NFE+1), maxFitNumbers); err != nil {
 		return nil, err
 	}
 	if err := m.Hold(); err != nil {
 		return nil, err
 	}
 	defer m.Release()
-	f := &fitter{ctx: ctx, schedule: named, samples: req.Samples, report: api.Sparsely(progress)}
-	if f.run, err = k.ensemble(m, on, nil, named, req.Seed, 3*req.Samples); err != nil {
+	made := &newSchedule{parts: named.Parts}
+	if made.origin, err = k.origin("", m); err != nil {
 		return nil, err
+	}
+	made.origin.Seed = &req.Seed
+	f := &fitter{ctx: ctx, schedule: named, samples: req.Samples, report: api.Sparsely(progress)}
+	f.run = k.Batcher.Ensemble(batch.Network{On: network, Weights: m.Weights()}, m.Shape.Labels, req.Seed, 3*req.Samples)
+	start, err := sampling.NewStart(named, "", m, network.Basis())
+	if err != nil {
+		return nil, err
+	}
+	if start != nil {
+		f.run.Start = start
 	}
 	f.h, f.w, f.c = m.ImageSize()
 	if req.Grid, f.schedule, err = m.OnLevels(req.Grid, named); err != nil {
@@ -49,20 +64,13 @@ func (k *Maker) fit(ctx context.Context, req api.FitSchedule, progress func(api.
 	}
 	base := f.schedule
 	if f.isotropic = req.Isotropic; f.isotropic {
-		base.Statistics = &catalog.Statistics{Statistics: named.Statistics.WithoutGain()}
+		base.Statistics = named.Statistics.WithoutGain()
 	}
-	set := solver.Settings{Solver: solver.LocalName, Order: req.Order, NFE: req.NFE, LowerOrderFinal: req.LowerOrderFinal}
-	set.Grid = solver.Grid{
-		Kind: req.Grid.Kind, SigmaMin: req.Grid.SigmaMin, SigmaMax: req.Grid.SigmaMax, Rho: req.Grid.Rho,
-		Table: req.Grid.Table,
-	}
-	fitted, report, err := f.all(base, set)
-	if err != nil {
-		return nil, err
-	}
-	made := withPaths(named, named.Schedule)
-	made.parts.Fitted, made.fit = fitted, report
-	return made, nil
+	made.parts.Fitted, made.fit, err = f.all(base, solver.Settings{
+		Solver: solver.LocalName, Order: req.Order, NFE: req.NFE, LowerOrderFinal: req.LowerOrderFinal,
+		Grid: solver.Grid(req.Grid),
+	})
+	return made, err
 }
 
 // fitter is one fit: the first of its samples are fitted to, as many choose the ridge, and those after them, if there

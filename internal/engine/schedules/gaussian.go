@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
@@ -43,12 +42,15 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	if _, err := sampler.Resolve(); err != nil { // before the work
 		return nil, err
 	}
+	made := &newSchedule{}
+	if made.origin, err = k.origin(req.Dataset, nil); err != nil {
+		return nil, err
+	}
 	report := api.Sparsely(progress)
 	law, err := measured(ctx, d, -1, report, gaussian.Measure[float32])
 	if err != nil {
 		return nil, err
 	}
-	made := &newSchedule{}
 	if req.Start != nil {
 		if made.parts.Start, err = measureStart(ctx, req.Dataset, d, req.Start.StartSettings, report); err != nil {
 			return nil, err
@@ -81,9 +83,7 @@ func benchOf(
 	if err != nil {
 		return nil, err
 	}
-	// The same path in each subspace is the isotropic schedule, seen by subspace.
-	paths := slices.Repeat([]*schedule.Path{edm.At(0, 0)}, b.J())
-	split, err := schedule.New(nodes.Schedule.Family(), nil, [][]*schedule.Path{paths})
+	split, err := inSubspaces(edm, nodes.Schedule.Family(), b.J())
 	if err != nil {
 		return nil, err
 	}

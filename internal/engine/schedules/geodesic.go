@@ -24,10 +24,15 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	on, err := m.On(b)
+	network, err := m.NetworkOn(b)
 	if err != nil {
 		return nil, err
 	}
+	made := &newSchedule{}
+	if made.origin, err = k.origin(req.Dataset, m); err != nil {
+		return nil, err
+	}
+	made.origin.Seed = &req.Seed
 	if !catalog.StoredByName(family.Basis) {
 		b = nil // its name is enough
 	} else {
@@ -45,27 +50,38 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	emit := func(ev api.Event) error { progress(ev.Meta); return nil }
 	err = k.Queue.Run(ctx, emit, func(ctx context.Context, report func(done, total int)) (err error) {
 		set.Progress = report
-		g, err = passes.MakeGeodesic(ctx, on, m.Weights(), d, set)
+		g, err = passes.MakeGeodesic(ctx, network, m.Weights(), d, set)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	made := newScheduleOf(g.Schedule)
-	made.parts.Basis, made.parts.Statistics, made.energies = b, g.Statistics, g.Reports
+	made.parts = catalog.Parts{Schedule: g.Schedule, Basis: b, Statistics: g.Statistics}
+	made.energies = catalog.DescribeEnergies(g.Reports)
 	return made, nil
 }
 
 // startSchedule makes the schedule with the paths of another, cut off where the request says, that starts from the law
 // of a data set. It needs no device.
-func (k *Maker) startSchedule(
-	ctx context.Context, req api.StartSchedule, progress func(api.Meta),
-) (*newSchedule, error) {
+func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progress func(api.Meta),
+) (made *newSchedule, err error) {
+	m := k.Catalog.ModelOf(req.Schedule)
+	if req.Model != "" {
+		if m, err = k.Catalog.Model(req.Model); err != nil {
+			return nil, err
+		}
+	}
+	made = &newSchedule{}
+	if made.origin, err = k.origin(req.Dataset, m); err != nil {
+		return nil, err
+	}
+	made.origin.Schedule = req.Schedule.Name
 	named, err := k.Catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	made := withPaths(named, named.Schedule)
+	made.parts = named.Parts
+	made.parts.Fitted = nil
 	if len(req.SigmaMax) > 0 {
 		if made.parts.Schedule, err = named.Truncated(req.SigmaMax); err != nil {
 			return nil, api.Errorf(api.BadRequest, "%w", err)

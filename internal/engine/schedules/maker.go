@@ -3,37 +3,41 @@ package schedules
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/guides"
-	"github.com/anisoflight/anisoflight/internal/engine/starts"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Maker makes schedules.
+// Maker makes schedules, benches and tabulates them, and reads and writes their files.
 type Maker struct {
-	Catalog *catalog.Catalog
-	Batcher *batch.Batcher
-	Queue   *batch.Queue
+	Catalog  *catalog.Catalog
+	Batcher  *batch.Batcher
+	Queue    *batch.Queue
+	MaxBytes int64 // that a reply may have
+}
+
+// newSchedule is a schedule that was made, and what is known about it.
+type newSchedule struct {
+	parts    catalog.Parts
+	origin   schedule.Provenance
+	fit      *api.Fit
+	energies []api.Energy
+	bench    *api.Bench
 }
 
 // Make makes a schedule and stores it.
-func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (any, error) {
+func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (info api.ScheduleInfo, err error) {
 	target := req.Of.Stored()
-	// Before the work; storeSchedule asks again.
+	// Before the work; StoreSchedule checks again.
 	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil {
-		return nil, err
-	}
-	origin, err := k.origin(req.Of)
-	if err != nil {
-		return nil, err
+		return info, err
 	}
 	var made *newSchedule
 	switch kind := req.Of.(type) {
@@ -53,33 +57,69 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		made, err = scheduleByFormula(*kind)
 	}
 	if err != nil {
-		return nil, err
+		return info, err
 	}
-	if origin.EnergyBefore, origin.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
-		return nil, err
+	made.origin.Kind = req.Of.Kind()
+	if made.origin.EnergyBefore, made.origin.EnergyAfter, err = gain(made.parts.Schedule); err != nil {
+		return info, err
 	}
-	if made.few != nil {
-		if origin.Few, err = json.Marshal(made.few); err != nil {
-			return nil, err
-		}
-	}
-	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, origin)
+	made.parts.Schedule = k.Catalog.Signed(made.parts.Schedule, made.origin)
 	stored, err := catalog.NewSchedule(target.Name, made.parts)
 	if err != nil {
-		return nil, err
+		return info, err
 	}
 	if err := k.Catalog.StoreSchedule(stored, target.Replace); err != nil {
-		return nil, err
+		return info, err
 	}
-	info := catalog.DescribeSchedule("schedule", stored)
-	info.Bench, info.Fit = made.bench, made.fit
-	for _, r := range made.energies {
-		info.Energies = append(info.Energies, api.Energy{
-			Energy: r.Energy, Stderr: r.EnergyStderr, Bound: r.Bound,
-			BoundStderr: r.BoundStderr,
-		})
-	}
+	info = catalog.DescribeSchedule("schedule", stored)
+	info.Bench, info.Fit, info.Energies = made.bench, made.fit, made.energies
 	return info, nil
+}
+
+// origin says what a schedule will be made of: the data set and the model as they are now, each of which may be left
+// out.
+func (k *Maker) origin(dataset string, m *catalog.Model) (p schedule.Provenance, err error) {
+	if dataset != "" {
+		d, err := k.Catalog.Dataset(dataset)
+		if err != nil {
+			return p, err
+		}
+		p.Dataset = &schedule.Source{Name: dataset, Hash: d.Hash()}
+	}
+	if m != nil {
+		p.Model = &schedule.Source{Name: m.Name, Hash: m.Hash}
+	}
+	return p, nil
+}
+
+// gain returns the energy of EDM's schedule and of s itself under the densities that s stores, as means over its rows;
+// nil if it stores none.
+func gain(s *schedule.Schedule) (before, after *schedule.Estimate, err error) {
+	densities := s.Energy()
+	if densities == nil {
+		return nil, nil, nil
+	}
+	theta, err := schedule.InitialTheta("edm", schedule.DefaultKnots, s.T(), s.At(0, 0).G0())
+	if err != nil {
+		return nil, nil, err
+	}
+	edm := slices.Repeat([]*schedule.Path{theta.Path(s.T(), s.At(0, 0).G0())}, s.J())
+	before, after = &schedule.Estimate{}, &schedule.Estimate{}
+	n := float64(s.Rows())
+	add := func(e *schedule.Estimate, paths []*schedule.Path, f []*schedule.Density) {
+		energy, stderr := schedule.Energy(paths, f)
+		e.Value += energy / n
+		e.Stderr = math.Hypot(e.Stderr, stderr/n)
+	}
+	for row, f := range densities {
+		paths := make([]*schedule.Path, s.J())
+		for j := range paths {
+			paths[j] = s.At(row, j)
+		}
+		add(before, edm, f)
+		add(after, paths, f)
+	}
+	return before, after, nil
 }
 
 // scheduleOfWeight makes an isotropic schedule shared by all classes.
@@ -117,16 +157,6 @@ func (k *Maker) modelAndImages(model, dataset string) (m *catalog.Model, d *data
 	return m, d, own.T(), nil
 }
 
-// modelAndSchedule returns a model, and the schedule of a request on it.
-func (k *Maker) modelAndSchedule(model string, ref api.ScheduleRef,
-) (m *catalog.Model, named catalog.Schedule, on *kernels.Model, err error) {
-	if m, err = k.Catalog.Model(model); err != nil {
-		return nil, named, nil, err
-	}
-	named, on, err = k.Catalog.ScheduleOn(ref, m)
-	return m, named, on, err
-}
-
 // checkMemory bounds the numbers of trajectories, each of some images.
 func checkMemory(trajectories int, on *kernels.Model, images int, most int64) error {
 	if api.Times(api.Times(int64(trajectories), int64(on.Pixels())), int64(images)) > most {
@@ -136,38 +166,9 @@ func checkMemory(trajectories int, on *kernels.Model, images int, most int64) er
 	return nil
 }
 
-// newSchedule is a schedule that was made, and what is known about it.
-type newSchedule struct {
-	parts    checkpoint.Schedule
-	fit      *api.Fit
-	energies []schedule.Report
-	bench    *api.Bench
-	few      *api.Few
-}
-
-// withPaths returns a schedule with other paths and all else that a schedule holds except fitted coefficients.
-func withPaths(named catalog.Schedule, s *schedule.Schedule) *newSchedule {
-	parts := named.Stored()
-	parts.Schedule, parts.Fitted = s, nil
-	return &newSchedule{parts: parts}
-}
-
 // newScheduleOf returns a schedule that carries nothing else.
 func newScheduleOf(s *schedule.Schedule) *newSchedule {
-	return &newSchedule{parts: checkpoint.Schedule{Schedule: s}}
-}
-
-// ensemble returns n latents of a model and its guide, whose weights are held, that start as those of a schedule do.
-func (k *Maker) ensemble(m *catalog.Model, on *kernels.Model, by *guides.Guide, named catalog.Schedule, seed uint64,
-	n int,
-) (*batch.Ensemble, error) {
-	e := k.Batcher.Ensemble(batch.Network{On: on, Weights: m.Weights()}, m.Shape.Labels, seed, n)
-	e.Guide = by.Held()
-	from, err := starts.New(named, "", m, on.Basis())
-	if from != nil {
-		e.Start = from
-	}
-	return e, err
+	return &newSchedule{parts: catalog.Parts{Schedule: s}}
 }
 
 // plansOf makes the plans of a schedule's rows, each once; statistics are of the schedule's labels.

@@ -7,12 +7,11 @@ import (
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/reply"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
-var scheduleColumns = []api.Column{
+var tableColumns = []api.Column{
 	{Name: "label", Type: api.Int32},
 	{Name: "subspace", Type: api.Int32},
 	{Name: "t", Type: api.Float64},
@@ -21,59 +20,97 @@ var scheduleColumns = []api.Column{
 	{Name: "sigma", Type: api.Float64},
 }
 
-// Table is a schedule to be tabulated.
-type Table struct {
-	Schema api.Schema
-	Rows   int64
-
-	schedule *schedule.Schedule
-	labels   []int32
-	grid     points
-}
-
-// NewTable checks a request for the table of a schedule.
-func NewTable(c *catalog.Catalog, req api.EvaluateSchedule) (*Table, error) {
-	s, err := c.ScheduleNamed(req.Schedule)
+// Evaluate tabulates a schedule: at the same times for every path, or at each path's own knots.
+func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job, error) {
+	s, err := k.Catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := labelsOf(req.Labels, s.Schedule)
+	rows, err := rowsOf(s.Schedule, req.Labels)
 	if err != nil {
 		return nil, err
 	}
-	grid, err := gridOf(req, s.Schedule, labels)
-	if err != nil {
-		return nil, err
+	var times []float64 // of all paths; nil: each its own
+	if !req.Knots {
+		if times, err = timesOf(req, s.T()); err != nil {
+			return nil, err
+		}
+	}
+	var size int64
+	timesAt := func(row, j int) []float64 {
+		if req.Knots {
+			tau, _ := s.At(row, j).Knots()
+			return tau
+		}
+		return times
+	}
+	for _, r := range rows {
+		for j := range s.J() {
+			size += int64(len(timesAt(r.row, j)))
+		}
 	}
 	family := s.Family()
-	schema := api.Schema{Columns: scheduleColumns, Metadata: reply.Metadata("EvaluateSchedule", req,
+	schema := api.Schema{Columns: tableColumns, Metadata: tables.Metadata("EvaluateSchedule", req,
 		"schedule", s.Name, "basis", family.Basis, "k", strconv.Itoa(family.K))}
-	return &Table{Schema: schema, Rows: grid.size, schedule: s.Schedule, labels: labels, grid: grid}, nil
+	return tables.Priced(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
+		const most = 40_000 // rows of 40 bytes
+		var done int64
+		out := tables.NewRows(tableColumns)
+		send := func() error {
+			done += int64(out.Len())
+			err := emit(api.Event{Batch: out.Batch(), Meta: api.Done(done, size)})
+			out = tables.NewRows(tableColumns)
+			return err
+		}
+		g, gdot := make([]float64, s.J()), make([]float64, s.J())
+		for _, r := range rows {
+			for j := range s.J() {
+				for _, t := range timesAt(r.row, j) {
+					s.Eval(r.row, t, g, gdot)
+					out.Add([]int{r.label, j}, []float64{t, g[j], gdot[j], math.Sqrt(g[j])})
+					if out.Len() < most {
+						continue
+					}
+					if err := send(); err != nil {
+						return err
+					}
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if out.Len() == 0 {
+			return nil
+		}
+		return send()
+	})
 }
 
-// points are the times at which the paths of a table are evaluated.
-type points struct {
-	times func(row, subspace int) []float64
-	size  int64 // of the whole table
-}
+// labelled is a row of a schedule with its label.
+type labelled struct{ label, row int }
 
-// gridOf finds the times asked for: the same for every path, or each path's own knots.
-func gridOf(req api.EvaluateSchedule, s *schedule.Schedule, labels []int32) (points, error) {
-	if !req.Knots {
-		times, err := timesOf(req, s.T())
-		return points{func(int, int) []float64 { return times }, int64(len(labels)) * int64(s.J()) * int64(len(times))}, err
+// rowsOf lists the rows asked for, in the order of their labels: of a shared schedule the one it has, whatever is
+// asked.
+func rowsOf(s *schedule.Schedule, asked []int32) (out []labelled, err error) {
+	labels := s.Labels()
+	if labels == nil {
+		return []labelled{{-1, 0}}, nil
 	}
-	knots := points{times: func(row, j int) []float64 { tau, _ := s.At(row, j).Knots(); return tau }}
-	for _, label := range labels {
-		row, err := s.Row(int(label))
+	if asked != nil {
+		labels = nil
+		for _, l := range asked {
+			labels = append(labels, int(l))
+		}
+	}
+	for _, label := range slices.Compact(slices.Sorted(slices.Values(labels))) {
+		row, err := s.Row(label)
 		if err != nil {
-			return knots, err
+			return nil, err
 		}
-		for j := range s.J() {
-			knots.size += int64(len(knots.times(row, j)))
-		}
+		out = append(out, labelled{label, row})
 	}
-	return knots, nil
+	return out, nil
 }
 
 // timesOf lists the times asked for, in order.
@@ -96,59 +133,4 @@ func timesOf(req api.EvaluateSchedule, T float64) ([]float64, error) {
 		times[i] = min(times[i], T)
 	}
 	return times, nil
-}
-
-// labelsOf lists the labels of the rows asked for, in order: −1 for a shared schedule, whatever is asked.
-func labelsOf(asked []int32, s *schedule.Schedule) ([]int32, error) {
-	var labels []int32
-	for _, l := range s.Labels() {
-		labels = append(labels, int32(l))
-	}
-	if labels == nil {
-		return []int32{-1}, nil
-	}
-	if asked != nil {
-		labels = asked
-		for _, l := range labels {
-			if _, err := s.Row(int(l)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(labels))), nil
-}
-
-// Run emits the table in batches.
-func (t *Table) Run(ctx context.Context, emit func(api.Event) error) error {
-	const most = 40_000 // rows of 40 bytes
-	s, grid := t.schedule, t.grid
-	var done int64
-	out := reply.NewRows(scheduleColumns)
-	g, gdot := make([]float64, s.J()), make([]float64, s.J())
-	for _, label := range t.labels {
-		row, err := s.Row(int(label))
-		if err != nil {
-			return err
-		}
-		for j := range s.J() {
-			for _, time := range grid.times(row, j) {
-				s.Eval(row, time, g, gdot)
-				out.Add([]int{int(label), j}, []float64{time, g[j], gdot[j], math.Sqrt(g[j])})
-				if out.Len() == most {
-					done += int64(most)
-					if err := emit(api.Event{Batch: out.Batch(), Meta: api.Done(done, grid.size)}); err != nil {
-						return err
-					}
-					out = reply.NewRows(scheduleColumns)
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-				}
-			}
-		}
-	}
-	if out.Len() > 0 {
-		return emit(api.Event{Batch: out.Batch(), Meta: api.Done(grid.size, grid.size)})
-	}
-	return nil
 }

@@ -1,55 +1,69 @@
 package uploads
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 
-	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
-	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/input"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// datasetUpload writes images and labels to the disk as they come: a data set may be larger than memory.
-type datasetUpload struct {
-	catalog *catalog.Catalog
-	req     api.PutDataset
-	in      api.Schema
-	w       *data.Writer
-}
-
-// Dataset opens the upload of a data set.
-func Dataset(c *catalog.Catalog, budget *Budget, req api.PutDataset, in api.Schema) (api.Upload, error) {
+// Dataset opens the upload of a data set, which is written to the disk as it comes: it may be larger than memory.
+func (u *Uploads) Dataset(_ context.Context, req api.PutDataset, in api.Schema) (*api.Upload, error) {
 	in, err := shaped(in, req.Shape)
 	if err != nil {
 		return nil, err
 	}
-	u := &datasetUpload{catalog: c, req: req, in: in}
 	optional := []api.Column{{Name: "label", Type: api.Int32}, {Name: "index", Type: api.Int64}} // as a data set is read
-	if err := input.Want(in, input.Images(), optional); err != nil {
+	if err := tables.Want(in, tables.ImageAlternatives(), optional); err != nil {
 		return nil, err
 	}
-	image := in.Columns[in.Index("image")]
-	l, h, w, channels, err := input.ImageLayout(image)
+	image, hasLabels := in.Columns[in.Index("image")], in.Index("label") >= 0
+	l, h, w, channels, err := tables.ImageLayout(image)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.FreeDataset(u.req.Name, u.req.Replace); err != nil {
+	if err := u.Catalog.FreeDataset(req.Name, req.Replace); err != nil {
 		return nil, err
 	}
-	if api.Times(req.Rows, in.RowBytes()) > budget.Upload { // before a byte comes
-		return nil, exceeded(budget.Upload)
+	if api.Times(req.Rows, in.RowBytes()) > u.MaxBytes { // before a byte comes
+		return nil, exceeded(u.MaxBytes)
 	}
 	form := data.Form{ // a measured scale alone is about the measured mean
-		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: in.Index("label") >= 0,
+		Height: h, Width: w, Channels: channels, Layout: l, Float: image.Type == api.Float32, Labels: hasLabels,
 		MeasureMean: req.Mean.Measured || req.Scale.Measured && !req.Mean.Given(), MeasureScale: req.Scale.Measured,
 	}
 	if form.Normalization, err = declared(req, in, form); err != nil {
 		return nil, err
 	}
-	u.w, err = c.CreateDataset(u.req.Name, form, int(req.Rows))
-	return budget.bound(u, in, req.Rows, budget.Upload, 1), err
+	files, err := u.Catalog.CreateDataset(req.Name, form, int(req.Rows))
+	if err != nil {
+		return nil, err
+	}
+	write := func(b api.Batch) error { // which refuses bad values as they arrive, not after gigabytes more
+		var labels []int32
+		if hasLabels {
+			var err error
+			if labels, err = tables.Int32s(in, b, "label", int64(files.Len())); err != nil {
+				return err
+			}
+		}
+		if v, ok := b.Cols[in.Index("image")].([]float32); ok {
+			return files.Float32(v, labels)
+		}
+		return files.Uint8(api.ColumnOf[uint8](in, b, "image"), labels)
+	}
+	commit := func() (int64, error) {
+		if files.Len() == 0 {
+			files.Abort()
+			return 0, api.Errorf(api.BadTensor, "The data set has no images")
+		}
+		return int64(files.Len()), u.Catalog.PlaceDataset(req.Name, files, req.Replace)
+	}
+	return u.bound(api.Upload{Write: write, Commit: commit, Abort: files.Abort}, in, req.Rows, u.MaxBytes, 1), nil
 }
 
 // shaped returns the schema with images that come as lists as tensors of the request's shape.
@@ -63,14 +77,14 @@ func shaped(in api.Schema, shape []int) (api.Schema, error) {
 	case shape == nil && image.Kind != api.Tensor:
 		return in, api.Errorf(api.BadTensor,
 			"Column \"image\" must be %s, or fixed_size_list with shape in the request, got %s",
-			input.Wanted(input.Images()...), input.Given(image))
+			tables.Wanted(tables.ImageAlternatives()...), tables.Given(image))
 	case shape == nil || image.Kind == api.Tensor && slices.Equal(shape, image.Shape):
 		return in, nil
 	}
 	want := api.Column{Shape: shape}
 	if image.Kind != api.List || image.Len() != want.Len() {
 		return in, api.Errorf(api.BadTensor, "Column \"image\" must have the shape %v of the request, got %s", shape,
-			input.Given(image))
+			tables.Given(image))
 	}
 	in.Columns = slices.Clone(in.Columns)
 	in.Columns[i].Kind, in.Columns[i].Shape = api.Tensor, shape
@@ -106,30 +120,3 @@ func declared(req api.PutDataset, in api.Schema, form data.Form) (*normalization
 	}
 	return n, nil
 }
-
-// Write implements api.Upload. Bad values are refused as they arrive, not after gigabytes more.
-func (u *datasetUpload) Write(b api.Batch) error {
-	var labels []int32
-	if u.in.Index("label") >= 0 {
-		var err error
-		if labels, err = input.Int32s(u.in, b, "label", int64(u.w.Len())); err != nil {
-			return err
-		}
-	}
-	if v, ok := b.Cols[u.in.Index("image")].([]float32); ok {
-		return u.w.Float32(v, labels)
-	}
-	return u.w.Uint8(api.ColumnOf[uint8](u.in, b, "image"), labels)
-}
-
-// Commit implements api.Upload.
-func (u *datasetUpload) Commit() (int64, error) {
-	if u.w.Len() == 0 {
-		u.w.Abort()
-		return 0, api.Errorf(api.BadTensor, "The data set has no images")
-	}
-	return int64(u.w.Len()), u.catalog.PlaceDataset(u.req.Name, u.w, u.req.Replace)
-}
-
-// Abort implements api.Upload.
-func (u *datasetUpload) Abort() { u.w.Abort() }

@@ -7,20 +7,18 @@ import (
 )
 
 // sink is an upload that takes whatever comes.
-type sink struct{}
-
-func (sink) Write(api.Batch) error  { return nil }
-func (sink) Commit() (int64, error) { return 0, nil }
-func (sink) Abort()                 {}
+var sink = api.Upload{
+	Write: func(api.Batch) error { return nil }, Commit: func() (int64, error) { return 0, nil },
+}
 
 var numbers = api.Schema{Columns: []api.Column{{Name: "x", Type: api.Float64}}}
 
 // TestBudget: uploads hold bytes of the budget until they end.
 func TestBudget(t *testing.T) {
-	budget := &Budget{Upload: 64, Together: 100}
-	first, second := budget.bound(sink{}, numbers, 0, 64, 3), budget.bound(sink{}, numbers, 0, 16, 1)
+	budget := &Uploads{MaxBytes: 50}
+	first, second := budget.bound(sink, numbers, 0, 64, 3), budget.bound(sink, numbers, 0, 16, 1)
 	for _, step := range []struct {
-		upload api.Upload
+		upload *api.Upload
 		rows   int
 		code   api.Code
 		held   int64
@@ -48,7 +46,7 @@ func TestBudget(t *testing.T) {
 // TestAnnouncedRows: an upload of another number of rows than its client has announced is refused.
 func TestAnnouncedRows(t *testing.T) {
 	for rows, want := range map[int]api.Code{3: api.BadRequest, 4: "", 5: api.BadRequest} {
-		u := (&Budget{Together: 100}).bound(sink{}, numbers, 4, 100, 1)
+		u := (&Uploads{MaxBytes: 50}).bound(sink, numbers, 4, 100, 1)
 		err := u.Write(api.Batch{Rows: rows})
 		if err == nil {
 			_, err = u.Commit()

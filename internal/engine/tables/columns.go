@@ -1,4 +1,4 @@
-package input
+package tables
 
 import (
 	"math"
@@ -24,7 +24,7 @@ func Want(in api.Schema, required, optional []api.Column) error {
 		want := named(col.Name, required, optional)
 		if len(want) == 0 {
 			return api.Errorf(api.BadTensor, "Column %q is unknown", col.Name).
-				WithHint("The columns are: %s.", names(append(append([]api.Column{}, required...), optional...)))
+				WithHint("The columns are: %s.", names(slices.Concat(required, optional)))
 		}
 		if !slices.ContainsFunc(want, func(w api.Column) bool { return agrees(col, w) }) {
 			return api.Errorf(api.BadTensor, "Column %q must be %s, got %s", col.Name, Wanted(want...), Given(col))
@@ -165,8 +165,8 @@ func CheckLabels(labels []int32, classes int) error {
 	return nil
 }
 
-// Images returns the alternatives of a column "image" that has bytes or floats.
-func Images() (out []api.Column) {
+// ImageAlternatives returns the alternatives of a column "image" that has bytes or floats.
+func ImageAlternatives() (out []api.Column) {
 	for _, t := range []api.Type{api.Uint8, api.Float32} {
 		out = append(out, api.Column{Name: "image", Type: t, Kind: api.Tensor, DimNames: []string{"H", "W", "C"}})
 	}
@@ -211,17 +211,67 @@ func ImageLayout(col api.Column) (l data.Layout, h, w, c int, err error) {
 	return l, s[1], s[2], s[0], nil
 }
 
-// Fits checks that a column holds images of the model's size and returns their layout.
-func Fits(m *catalog.Model, col api.Column) (data.Layout, error) {
+// Fits checks that a column holds images of the size that something has, and returns their layout.
+func Fits(col api.Column, owner string, height, width, channels int) (data.Layout, error) {
 	l, h, w, c, err := ImageLayout(col)
 	if err != nil {
 		return "", err
 	}
-	mh, mw, mc := m.ImageSize()
-	if h != mh || w != mw || c != mc {
+	if h != height || w != width || c != channels {
 		return "", api.Errorf(api.BadTensor,
-			"Column %q holds images of %d×%d pixels in %d channels, the model's have %d×%d in %d",
-			col.Name, h, w, c, mh, mw, mc).WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
+			"Column %q holds images of %d×%d pixels in %d channels, the %s's have %d×%d in %d",
+			col.Name, h, w, c, owner, height, width, channels).
+			WithHint("dim_names tell the order of the axes: [H W C] or [C H W].")
 	}
 	return l, nil
+}
+
+// Images reads the images and the labels that come for a model, in batches of one schema.
+type Images struct {
+	Layout data.Layout // of all images
+	schema api.Schema
+	model  *catalog.Model
+}
+
+// NewImages checks a schema: the named columns hold images of the model's size, and others are as they are wanted.
+func NewImages(m *catalog.Model, in api.Schema, names []string, others ...api.Column) (*Images, error) {
+	want := append([]api.Column{{Name: "label", Type: api.Int32}}, others...)
+	for _, name := range names {
+		want = append(want, api.Column{Name: name, Type: api.Float32, Kind: api.Tensor})
+	}
+	if err := Want(in, want, nil); err != nil {
+		return nil, err
+	}
+	out := &Images{schema: in, model: m}
+	h, w, c := m.ImageSize()
+	for i, name := range names {
+		l, err := Fits(in.Columns[in.Index(name)], "model", h, w, c)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && l != out.Layout {
+			return nil, api.Errorf(api.BadTensor, "Columns %s and %s differ in their layout", names[0], name)
+		}
+		out.Layout = l
+	}
+	return out, nil
+}
+
+// Read returns a column of images as [H, W, C].
+func (m *Images) Read(b api.Batch, name string) ([]float32, error) {
+	h, w, c := m.model.ImageSize()
+	values := api.ColumnOf[float32](m.schema, b, name)
+	if err := Finite(name, values, h*w*c); err != nil {
+		return nil, err
+	}
+	return data.ToHWC(values, m.Layout, h, w, c), nil
+}
+
+// Labels returns the labels of a batch, which the model must know. Errors count rows from first.
+func (m *Images) Labels(b api.Batch, first int64) ([]int32, error) {
+	labels, err := Int32s(m.schema, b, "label", first)
+	if err != nil {
+		return nil, err
+	}
+	return labels, CheckLabels(labels, m.model.Shape.Labels)
 }

@@ -1,4 +1,4 @@
-package reply
+package tables
 
 import "github.com/anisoflight/anisoflight/flight/api"
 
@@ -33,6 +33,12 @@ func (r *Rows) Add(whole []int, numbers []float64) {
 
 // Len returns the number of rows.
 func (r *Rows) Len() int { return len(r.whole[0]) }
+
+// Send emits the rows as the last ones of a reply.
+func (r *Rows) Send(emit func(api.Event) error) error {
+	n := int64(r.Len())
+	return emit(api.Event{Batch: r.Batch(), Meta: api.Done(n, n)})
+}
 
 // Batch returns the rows.
 func (r *Rows) Batch() *api.Batch {

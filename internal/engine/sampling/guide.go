@@ -1,4 +1,4 @@
-package guides
+package sampling
 
 import (
 	"math"
@@ -6,21 +6,20 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// Guide is the network of D₀ in D₀ + s (D₁ − D₀). A nil Guide guides nothing.
+// Guide is the second network of guided samples, D₀ in D₀ + s (D₁ − D₀): the model's own without a label, or another
+// model. A nil Guide guides nothing.
 type Guide struct {
+	mix   batch.Guide // with its weights while they are held
 	model *catalog.Model
-	on    *kernels.Model
-	by    batch.Guide // without the weights
 }
 
-// New finds the guide of a model that a request names, by default the model without labels; nil where none is asked
+// NewGuide finds the guide of a model that a request names, by default the model without labels; nil if none is asked
 // for.
-func New(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (*Guide, error) {
+func NewGuide(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (*Guide, error) {
 	if req.Guidance == 1 {
 		if req.Guide != "" || req.GuidanceInterval != nil {
 			return nil, api.Errorf(api.BadRequest, "guide and guidance_interval have no effect at guidance 1").
@@ -28,9 +27,9 @@ func New(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (
 		}
 		return nil, nil
 	}
-	g := &Guide{model: m, by: batch.Guide{Scale: req.Guidance, To: math.Inf(1)}}
+	g := &Guide{model: m, mix: batch.Guide{Scale: req.Guidance, To: math.Inf(1)}}
 	if req.GuidanceInterval != nil {
-		g.by.From, g.by.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
+		g.mix.From, g.mix.To = req.GuidanceInterval[0], req.GuidanceInterval[1]
 	}
 	switch {
 	case req.Guide == "" && m.Shape.Labels == 0:
@@ -41,23 +40,23 @@ func New(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Basis) (
 		if g.model, err = c.Model(req.Guide); err != nil {
 			return nil, err
 		}
-		of, own := g.model.Shape, m.Shape
-		if of.Height != own.Height || of.Width != own.Width || of.Channels != own.Channels {
+		guide, own := g.model.Shape, m.Shape
+		if guide.Height != own.Height || guide.Width != own.Width || guide.Channels != own.Channels {
 			return nil, api.Errorf(api.BadRequest, "guide must be a model of images %d×%d×%d, got %q of %d×%d×%d",
-				own.Height, own.Width, own.Channels, g.model.Name, of.Height, of.Width, of.Channels)
+				own.Height, own.Width, own.Channels, g.model.Name, guide.Height, guide.Width, guide.Channels)
 		}
-		if of.Labels != 0 && of.Labels != own.Labels {
+		if guide.Labels != 0 && guide.Labels != own.Labels {
 			return nil, api.Errorf(api.BadRequest, "guide must be a model of %d classes or none, got %q of %d", own.Labels,
-				g.model.Name, of.Labels)
+				g.model.Name, guide.Labels)
 		}
-		if !of.Normalization.Equal(own.Normalization) {
+		if !guide.Normalization.Equal(own.Normalization) {
 			return nil, api.Errorf(api.BadRequest, "guide must be a model of data with the normalization %v, got %q with %v",
-				own.Normalization, g.model.Name, of.Normalization)
+				own.Normalization, g.model.Name, guide.Normalization)
 		}
-		g.by.Labels = of.Labels != 0
+		g.mix.Labels = guide.Labels != 0
 	}
 	var err error
-	g.on, err = g.model.On(b)
+	g.mix.Net.On, err = g.model.NetworkOn(b)
 	return g, err
 }
 
@@ -73,26 +72,20 @@ func (g *Guide) Hold(m *catalog.Model) (release func(), err error) {
 		m.Release()
 		return nil, err
 	}
+	g.mix.Net.Weights = g.model.Weights()
 	return func() {
 		g.model.Release()
 		m.Release()
 	}, nil
 }
 
-// Held returns the guide with its weights, which somebody holds.
+// Held returns the guide, which somebody holds, as a batcher takes it; nil for nil.
 func (g *Guide) Held() *batch.Guide {
 	if g == nil {
 		return nil
 	}
-	by := g.by
-	by.Net = batch.Network{On: g.on, Weights: g.model.Weights()}
-	return &by
+	return &g.mix
 }
 
 // Evaluations counts those of both networks in the first n stages of a plan.
-func (g *Guide) Evaluations(p *solver.Plan, n int) int {
-	if g == nil {
-		return n
-	}
-	return g.by.Evaluations(p, n)
-}
+func (g *Guide) Evaluations(p *solver.Plan, n int) int { return g.Held().Evaluations(p, n) }

@@ -1,6 +1,7 @@
-package reply
+package tables
 
 import (
+	"context"
 	"encoding/json"
 	"math/bits"
 	"strconv"
@@ -57,6 +58,35 @@ func Price(limit int64, s api.Schema, rows int64) (int64, error) {
 			WithHint("At most %d bytes a request; ask for fewer rows at a time.", limit)
 	}
 	return int64(lo), nil
+}
+
+// Priced returns the job that sends rows rows under s, or TOO_LARGE if they exceed the limit.
+func Priced(limit int64, s api.Schema, rows int64, run func(context.Context, func(api.Event) error) error,
+) (*api.Job, error) {
+	bytes, err := Price(limit, s, rows)
+	return &api.Job{Schema: s, Rows: rows, Bytes: bytes, Run: run}, err
+}
+
+// SendInBatches emits rows rows under s in batches of the default size; columns makes those of rows from … to−1.
+func SendInBatches(ctx context.Context, s api.Schema, rows int, emit func(api.Event) error,
+	columns func(from, to int) ([]any, error),
+) error {
+	most := RowsPerBatch(s, api.DefaultBatchBytes)
+	for from := 0; from < rows; from += most {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		to := min(from+most, rows)
+		cols, err := columns(from, to)
+		if err != nil {
+			return err
+		}
+		event := api.Event{Batch: &api.Batch{Rows: to - from, Cols: cols}, Meta: api.Done(int64(to), int64(rows))}
+		if err := emit(event); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RowsPerBatch returns how many rows make about so many bytes.

@@ -1,4 +1,4 @@
-package starts
+package sampling
 
 import (
 	"encoding/binary"
@@ -12,9 +12,9 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// Matched draws the states at which samples start. It is safe for concurrent use. The state of a sample depends on its
+// Start draws the states at which samples start from the law of the data that a schedule carries. It is safe for concurrent use. The state of a sample depends on its
 // latent, its label and its plan alone.
-type Matched struct {
+type Start struct {
 	from  *start.Start
 	basis *basis.Basis
 	alike bool // for all labels
@@ -29,9 +29,9 @@ type key struct {
 	noise string
 }
 
-// New returns what starts the samples of a schedule that a request means by its field start, on the images of a model
+// NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a model
 // and with noise in the subspaces of a basis; nil for noise alone.
-func New(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*Matched, error) {
+func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*Start, error) {
 	from, err := s.StartFor(field)
 	if err != nil || from == nil {
 		return nil, err
@@ -47,21 +47,21 @@ func New(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*M
 			"the model %q has %v", s.Name, of, m.Name, own).
 			WithHint("Make one with model %q, or set start to standard.", m.Name)
 	}
-	return Of(from.Start, b), nil
+	return StartOf(from, b), nil
 }
 
-// Of returns what draws from a start, with noise in the subspaces of a basis; nil for nil.
-func Of(from *start.Start, b *basis.Basis) *Matched {
+// StartOf returns what draws from a start, with noise in the subspaces of a basis; nil for nil.
+func StartOf(from *start.Start, b *basis.Basis) *Start {
 	if from == nil {
 		return nil
 	}
-	return &Matched{
+	return &Start{
 		from: from, basis: b, alike: from.Labels() == nil && !b.PerClass(), roots: map[key]*start.Root{},
 	}
 }
 
-// Check returns an error for a plan that the start does not serve. A nil Matched serves all.
-func (m *Matched) Check(label int32, p *solver.Plan) error {
+// Check returns an error for a plan that the start does not serve. A nil Start serves all.
+func (m *Start) Check(label int32, p *solver.Plan) error {
 	if m == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (m *Matched) Check(label int32, p *solver.Plan) error {
 }
 
 // Draw turns a latent into the state at which its plan starts, in place.
-func (m *Matched) Draw(label int32, p *solver.Plan, latent []float32) error {
+func (m *Start) Draw(label int32, p *solver.Plan, latent []float32) error {
 	root, err := m.root(int(label), p)
 	if err == nil {
 		root.DrawFloat32(latent)
@@ -77,7 +77,7 @@ func (m *Matched) Draw(label int32, p *solver.Plan, latent []float32) error {
 	return err
 }
 
-func (m *Matched) root(label int, p *solver.Plan) (*start.Root, error) {
+func (m *Start) root(label int, p *solver.Plan) (*start.Root, error) {
 	if m.alike {
 		label = start.Shared
 	}

@@ -1,0 +1,245 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/runs"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/train"
+	"github.com/anisoflight/anisoflight/train/passes"
+)
+
+// storeEvery is how long steps stay in memory alone.
+const storeEvery = 15 * time.Second
+
+// maker makes a schedule by the answers of a client, and stores it.
+type maker struct {
+	catalog *catalog.Catalog
+	req     api.RemoteSchedule
+	ask     passes.Asker
+	samples passes.Samples
+	j       int          // subspaces
+	mode    kernels.Mode // of the estimator; LossOnly if residuals alone are asked for
+
+	geodesic *passes.GeodesicSettings // of kind geodesic
+	basis    *basis.Basis             // that is stored with a geodesic
+	learner  *train.Remote            // of kind learned
+
+	done, total int64 // samples
+	row         map[string]any
+	stored      time.Time         // when it was stored last, or begun
+	info        *api.ScheduleInfo // nil until something is stored
+	steps       int64
+	complete    bool
+	stopped     string // why it stopped by itself; empty if it did not
+}
+
+// result returns what the end of an exchange says.
+func (w *maker) result() map[string]any {
+	out := map[string]any{"complete": w.complete}
+	if w.info != nil {
+		out["schedule"] = w.info
+	}
+	if w.steps > 0 {
+		out["steps"] = w.steps
+	}
+	if w.stopped != "" {
+		out["stopped"] = w.stopped
+	}
+	return out
+}
+
+// status returns what goes with the next question.
+func (w *maker) status() api.Meta {
+	meta := api.Done(w.done, w.total)
+	if w.row != nil {
+		meta["row"] = w.row
+	}
+	return meta
+}
+
+// prepare checks a request and makes ready for it.
+func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, ask passes.Asker) error {
+	w.catalog, w.req, w.ask, w.stored = c, req, ask, time.Now()
+	w.samples = passes.Samples{
+		Height: req.Shape[0], Width: req.Shape[1], Channels: req.Shape[2], Images: req.Images, Counts: req.Counts,
+		Range: schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax},
+	}
+	if req.Images == 0 {
+		for _, n := range req.Counts {
+			w.samples.Images += n
+		}
+	}
+	if err := w.samples.Check(); err != nil {
+		return err
+	}
+	if req.Kind == "geodesic" {
+		return w.prepareGeodesic()
+	}
+	return w.prepareLearned()
+}
+
+func (w *maker) prepareGeodesic() error {
+	var req api.RemoteGeodesic
+	req.SetDefaults()
+	if err := api.DecodeStruct(w.req.Config, &req); err != nil {
+		return err
+	}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}
+	b, err := w.catalog.BasisFor(family, w.samples.Height, w.samples.Width, nil, nil)
+	if err != nil {
+		return err
+	}
+	if catalog.StoredByName(family.Basis) {
+		family.K, w.basis = b.K(), b
+	}
+	w.j, w.mode = b.J(), kernels.LossOnly
+	w.geodesic = &passes.GeodesicSettings{
+		T: req.T, G0: max(req.G0, w.samples.Range.G0()), C: req.C, Knots: req.Knots, Points: req.Points, Samples: req.Samples,
+		Batch: req.Batch, Seed: req.Seed, Family: family, Progress: w.progress,
+	}
+	return passes.CheckAsked(w.samples, w.j, *w.geodesic)
+}
+
+func (w *maker) prepareLearned() error {
+	var sent map[string]json.RawMessage
+	if err := json.Unmarshal(w.req.Config, &sent); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if !slices.Contains(train.RemoteFields, name) {
+			return api.Errorf(api.BadRequest, "%s is not a field here", name).
+				WithHint("Of a run's fields these apply to a network that the client keeps: %s.",
+					strings.Join(slices.Sorted(slices.Values(train.RemoteFields)), ", "))
+		}
+	}
+	cfg, err := runs.ReadConfig(w.req.Config)
+	if err != nil {
+		return err
+	}
+	var src train.Sources
+	if cfg.Schedule != "" {
+		ref := api.ScheduleRef{Name: cfg.Schedule, T: cfg.T}
+		if ref.T == 0 {
+			ref.T = w.samples.Range.T()
+		}
+		from, err := w.catalog.ScheduleNamed(ref)
+		if err != nil {
+			return err
+		}
+		src.Schedule, src.ScheduleBasis = from.Schedule, from.Basis
+	}
+	if name := cfg.Family.Basis; name != "" && !basis.ByFormula(name) {
+		if src.ScheduleBasis != nil && src.Schedule.Family().Basis == name {
+			src.Basis = src.ScheduleBasis
+		} else {
+			b, err := w.catalog.BasisFor(cfg.Family, w.samples.Height, w.samples.Width, nil, nil)
+			if err != nil {
+				return err
+			}
+			if catalog.StoredByName(name) {
+				src.Basis = b
+			}
+		}
+	}
+	if w.learner, err = train.NewRemote(cfg, w.samples, src, w.ask); err != nil {
+		return err
+	}
+	w.j, w.mode = w.learner.J(), w.learner.Mode()
+	return nil
+}
+
+// progress takes note of how much is measured.
+func (w *maker) progress(done, total int) { w.done, w.total = int64(done), int64(total) }
+
+// work goes on until all is done, the client leaves or ctx ends, and stores what there is: of a geodesic that is not
+// complete, nothing.
+func (w *maker) work(ctx context.Context) error {
+	if w.learner != nil {
+		return w.learn(ctx)
+	}
+	w.total = int64(w.geodesic.Points * w.geodesic.Samples)
+	g, err := passes.AskGeodesic(ctx, w.ask, w.samples, w.j, *w.geodesic)
+	if err != nil {
+		return unlessLeft(err)
+	}
+	w.complete = true
+	if err := w.store(g.Schedule, w.basis, schedule.Provenance{Kind: "geodesic", Seed: &w.geodesic.Seed}); err != nil {
+		return err
+	}
+	w.info.Energies = catalog.DescribeEnergies(g.Reports)
+	return nil
+}
+
+// unlessLeft returns no error if the client has left by itself.
+func unlessLeft(err error) error {
+	if errors.Is(err, errLeft) {
+		return nil
+	}
+	return err
+}
+
+// learn takes the steps. Whatever ends them, those that were taken are stored.
+func (w *maker) learn(ctx context.Context) error {
+	w.total = w.learner.Steps() * int64(w.learner.Config().Batch)
+	err := w.learner.Start(ctx, w.progress)
+	w.done = 0
+	for err == nil && w.steps < w.learner.Steps() && w.stopped == "" {
+		var row train.Row
+		row, err = w.learner.Step(ctx)
+		if row.Step == 0 {
+			break
+		}
+		var lost *train.DivergedError
+		var early *train.StoppedError
+		if errors.As(err, &lost) || errors.As(err, &early) {
+			w.stopped, err = err.Error(), nil
+		}
+		w.steps, w.row = row.Step, runs.FiniteValues(row)
+		w.done += int64(w.learner.Config().Batch)
+		if time.Since(w.stored) > storeEvery && err == nil {
+			err = w.storeLearned()
+		}
+	}
+	if w.steps == 0 {
+		return unlessLeft(err)
+	}
+	w.complete = err == nil
+	return errors.Join(unlessLeft(err), w.storeLearned())
+}
+
+// storeLearned stores the schedule as it stands.
+func (w *maker) storeLearned() error {
+	cfg, rows := w.learner.Config(), w.learner.Rows()
+	last := rows[len(rows)-1]
+	p := schedule.Provenance{Kind: "learned", Stage: cfg.Stage, Steps: last.Step, Kimg: last.Kimg, Seed: &cfg.Seed}
+	p.EnergyBefore, p.EnergyAfter = runs.Energies(rows)
+	s, dense := w.learner.Schedule()
+	return w.store(s, dense, p)
+}
+
+// store stores a schedule under the name that was asked for, from then on in the place of itself.
+func (w *maker) store(s *schedule.Schedule, dense *basis.Basis, p schedule.Provenance) error {
+	parts := catalog.Parts{Schedule: w.catalog.Signed(s, p), Basis: dense}
+	stored := catalog.Schedule{Parts: parts, Name: w.req.Name}
+	if err := w.catalog.StoreSchedule(stored, w.req.Replace || w.info != nil); err != nil {
+		return err
+	}
+	w.stored = time.Now()
+	info := catalog.DescribeSchedule("schedule", stored)
+	w.info = &info
+	return nil
+}

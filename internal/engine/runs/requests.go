@@ -1,0 +1,254 @@
+package runs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/anisoflight/anisoflight/internal/base/safely"
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train/data"
+)
+
+// Infos describes all runs.
+func (s *Runs) Infos() []api.RunInfo {
+	infos := []api.RunInfo{}
+	for _, r := range s.All() {
+		infos = append(infos, r.Info())
+	}
+	return infos
+}
+
+// Get describes a run with its configuration.
+func (s *Runs) Get(_ context.Context, req api.RunName) (api.RunInfo, error) {
+	r, err := s.Named(req.Run)
+	if err != nil {
+		return api.RunInfo{}, err
+	}
+	return r.describe(), nil
+}
+
+// SaveModel writes the averaged network of a run, with its schedule, as models/NAME and serves it. A run at work goes
+// on after the step it is in.
+func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.ModelInfo, err error) {
+	r, err := s.Named(req.Run)
+	if err != nil {
+		return info, err
+	}
+	if err := s.cfg.Catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; checked again below
+		return info, err
+	}
+	learned, err := r.Model(ctx)
+	if err != nil {
+		return info, err
+	}
+	learned.Schedule = madeFor(learned.Schedule, req.Name)
+	made, err := s.cfg.Catalog.SaveModel(req.Name, req.Replace, learned)
+	if err != nil {
+		return info, err
+	}
+	info = made.Describe()
+	info.Warning = r.Warning(ctx)
+	return info, nil
+}
+
+// madeFor returns a schedule that a run has learned with its network, as the schedule of the model that the network is
+// saved as. The hash of that is added when it is written.
+func madeFor(s *schedule.Schedule, model string) *schedule.Schedule {
+	if s == nil {
+		return nil
+	}
+	p := s.Provenance()
+	if p == nil || p.Kind != "learned" || p.Model != nil && p.Model.Hash != "" { // learned before, with another network
+		return s
+	}
+	p.Model = &schedule.Source{Name: model}
+	return s.WithProvenance(*p)
+}
+
+func rowSchema(op string, request any, run string) api.Schema {
+	return api.Schema{Columns: RowColumns(), Metadata: tables.Metadata(op, request, "run", run)}
+}
+
+// WatchSchema describes the rows of a run that is watched.
+func WatchSchema(req api.WatchRun) api.Schema { return rowSchema("WatchRun", req, req.Run) }
+
+// Watch follows a run's rows.
+func (s *Runs) Watch(ctx context.Context, req api.WatchRun) (*api.Job, error) {
+	r, err := s.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.History(ctx); err != nil {
+		return nil, err
+	}
+	return &api.Job{
+		Schema: WatchSchema(req), Rows: -1, Bytes: -1,
+		Run: func(ctx context.Context, emit func(api.Event) error) error {
+			return r.Watch(ctx, req.From, req.NoWait, emit)
+		},
+	}, nil
+}
+
+// TrainSteps takes steps of the run's own batches.
+func (s *Runs) TrainSteps(_ context.Context, req api.TrainStep) (*api.Job, error) {
+	r, err := s.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.MayStep(); err != nil {
+		return nil, err
+	}
+	run := func(ctx context.Context, emit func(api.Event) error) (err error) {
+		if err := r.Begin(); err != nil {
+			return err
+		}
+		defer func() {
+			r.End()
+			if unkept := r.Store(ctx); err == nil {
+				err = unkept
+			}
+		}()
+		for i := range req.Steps {
+			if err := r.TakeStep(ctx, nil, nil, emit, int64(i+1), int64(req.Steps)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return tables.Priced(s.cfg.MaxBytes, rowSchema("TrainStep", req, req.Run), int64(req.Steps), run)
+}
+
+// TrainOn takes one step on each batch that the caller sends.
+func (s *Runs) TrainOn(_ context.Context, req api.TrainStep, in api.Schema) (*api.Exchange, error) {
+	if req.Steps != 1 {
+		return nil, api.Errorf(api.BadRequest, "In an exchange every batch is one step").WithHint("Leave out steps.")
+	}
+	r, err := s.Named(req.Run)
+	if err != nil {
+		return nil, err
+	}
+	hwc, err := s.imagesFor(r, in)
+	if err != nil {
+		return nil, err
+	}
+	hold := &stepHold{run: r, idle: s.cfg.StepIdle}
+	if err := hold.begin(); err != nil {
+		return nil, err
+	}
+	hold.pause()
+	var steps int64
+	return &api.Exchange{
+		Out: rowSchema("TrainStep", req, req.Run), Window: 2,
+		Do: func(ctx context.Context, b api.Batch, emit func(api.Event) error) error {
+			if b.Rows == 0 {
+				return nil
+			}
+			labels, err := tables.Int32s(in, b, "label", 0)
+			if err != nil {
+				return err
+			}
+			if err := hold.begin(); err != nil { // it may have been started or deleted meanwhile
+				return err
+			}
+			defer hold.pause()
+			steps++
+			return r.TakeStep(ctx, hwc(b), labels, emit, steps, -1)
+		},
+		End: func(ctx context.Context) (map[string]any, error) {
+			hold.end()
+			return nil, r.Store(ctx)
+		},
+		Close: func() { // of a client that has left, too: what fails then is logged, and tried again
+			hold.end()
+			_ = r.Store(context.Background())
+		},
+	}, nil
+}
+
+// imagesFor checks the columns of the batches that step a run. It returns what copies their images as [H, W, C].
+func (s *Runs) imagesFor(r *Run, in api.Schema) (func(api.Batch) []float32, error) {
+	err := tables.Want(in, append(tables.ImageAlternatives(), api.Column{Name: "label", Type: api.Int32}), nil)
+	if err != nil {
+		return nil, err
+	}
+	index := in.Index("image")
+	image := in.Columns[index]
+	d, err := s.cfg.Catalog.Dataset(r.cfg.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	h, w, c := d.Height(), d.Width(), d.Channels()
+	layout, err := tables.Fits(image, "run", h, w, c)
+	if err != nil {
+		return nil, err
+	}
+	if image.Type == api.Uint8 && d.Normalization() != nil {
+		return nil, api.Errorf(api.BadTensor,
+			"Column \"image\" holds uint8, the run's images are float32 in units of their own")
+	}
+	return func(b api.Batch) []float32 {
+		images := make([]float32, b.Rows*h*w*c) // copied: a step may overwrite them
+		switch v := b.Cols[index].(type) {
+		case []float32:
+			data.Reorder(images, v, layout, data.HWC, h, w, c)
+		case []uint8:
+			data.Convert(images, v, layout, data.HWC, h, w, c, data.FromUint8)
+		}
+		return images
+	}, nil
+}
+
+// stepHold is the hold that an exchange has on the run that it steps. An exchange may stay open as long as its client
+// likes, and keeps the run from being deleted or started only while it steps it.
+type stepHold struct {
+	run  *Run
+	idle time.Duration // after which a silent exchange lets go
+
+	mu   sync.Mutex
+	held bool
+	turn int // batches begun
+}
+
+// begin holds the run, unless it is held already.
+func (h *stepHold) begin() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turn++
+	if h.held {
+		return nil
+	}
+	err := h.run.Begin()
+	h.held = err == nil
+	return err
+}
+
+// pause lets go of the run if no batch comes for a while.
+func (h *stepHold) pause() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	turn := h.turn
+	time.AfterFunc(h.idle, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.turn == turn {
+			_ = safely.Do(func() error { h.release(); return nil })
+		}
+	})
+}
+
+// end lets go of the run when the exchange is over.
+func (h *stepHold) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.release()
+}
+
+func (h *stepHold) release() {
+	if h.held {
+		h.held = false
+		h.run.End()
+	}
+}

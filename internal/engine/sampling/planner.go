@@ -1,0 +1,94 @@
+package sampling
+
+import (
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
+)
+
+// planner makes the plans of a sampler, one for each row of its schedule.
+type planner struct {
+	model *catalog.Model // nil for none
+	sched catalog.Schedule
+	set   solver.Settings // resolved
+	basis *basis.Basis    // of the network's noise; nil if no network is known
+	start *Start          // nil for noise alone
+	plans map[int]*solver.Plan
+	plan  *solver.Plan // the first: all have equal structure
+}
+
+func newPlanner(m *catalog.Model) planner { return planner{model: m, plans: map[int]*solver.Plan{}} }
+
+// planFor returns the plan of the schedule's row for a label.
+func (k *planner) planFor(label int32) (*solver.Plan, error) {
+	row, err := k.sched.Row(int(label))
+	if err != nil {
+		return nil, err
+	}
+	if k.basis != nil && !k.basis.Knows(int(label)) {
+		return nil, errNoVectors(k.sched, label, k.basis.Classes())
+	}
+	if p, ok := k.plans[row]; ok {
+		return p, nil
+	}
+	var h, w, c int
+	if k.model != nil {
+		h, w, c = k.model.ImageSize()
+	}
+	p, err := k.sched.Plan(k.set, int(label), h, w, c)
+	if err != nil {
+		return nil, err
+	}
+	if k.model != nil {
+		if err := k.model.CheckPlan(p); err != nil {
+			return nil, err
+		}
+	}
+	if err := k.start.Check(label, p); err != nil {
+		return nil, err
+	}
+	if k.plan == nil {
+		k.plan = p
+	}
+	if len(k.plan.Stages) != len(p.Stages) || k.plan.History != p.History {
+		return nil, api.Errorf(api.BadRequest, "This grid gives the classes of this schedule different numbers of steps").
+			WithHint("Sample the classes one by one, or use the grid schedule.")
+	}
+	k.plans[row] = p
+	return p, nil
+}
+
+func errNoVectors(s catalog.Schedule, label int32, classes []int) error {
+	return api.Errorf(api.BadRequest, "The basis %q has vectors for each class and none for label %d", s.Family().Basis,
+		label).WithHint("Choose among its classes: %v.", classes)
+}
+
+// errAFS refuses afs with a start from the law of the data.
+func errAFS() error {
+	return api.Errorf(api.BadRequest, "afs must be left out with a start from the law of the data").
+		WithHint("That start is good at lower noise levels: take a lower sigma_max instead.")
+}
+
+// onSampler returns a request with the solver filled in: the one that the schedule was made for, or the default.
+func onSampler(r api.Sample, s catalog.Schedule) api.Sample {
+	if r.Solver != "" {
+		return r
+	}
+	r.Solver = api.DefaultSolver
+	if made := s.Sampler(); made != nil {
+		if r.Solver = made.Solver; r.Order == 0 {
+			r.Order = made.Order
+		}
+	}
+	return r
+}
+
+// settingsOf returns what a request says about the sampler.
+func settingsOf(r api.Sample) solver.Settings {
+	return solver.Settings{
+		Solver: r.Solver, Order: r.Order, SecondPoint: r.SecondPoint, Variant: r.Variant, Grid: solver.Grid(r.Grid),
+		Steps: r.Steps, NFE: r.NFE, AFS: r.AFS, DenoiseToZero: r.DenoiseToZero, LowerOrderFinal: r.LowerOrderFinal,
+		Corrector: r.Corrector, Warmup: r.Warmup, SChurn: r.SChurn, SMin: r.SMin, SMax: r.SMax, SNoise: r.SNoise,
+	}
+}
