@@ -75,7 +75,7 @@ test-go-rest: build $(VENV)/.dev
 test-python-rest: build bin/anisoflight-bench $(VENV)/.dev
 	$(PYTEST) -m slow client_py/tests
 
-test-languages: build $(VENV)/.dev ## the programs of docs/wire.md in Rust, Go, Java and Node (minutes, the first time)
+test-languages: build $(VENV)/.dev ## the programs of client_py/languages in Rust, Go, Java and Node (minutes, the first time)
 	cd client_py && PYTHONPATH=.:tests $(abspath $(PY)) -m pytest -q languages
 
 # By root also on disks that are really full or read-only; otherwise that test is skipped, and says so.

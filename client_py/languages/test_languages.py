@@ -1,11 +1,10 @@
-"""The programs of docs/wire.md in other languages: built, run against a server, and compared with pyarrow.
+"""The programs in other languages: built, run against a server, and compared with pyarrow.
 
 A language whose tools are not on the machine is skipped. What is built stays in bin/languages, for the next time.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow.flight as fl
 import pytest
 import wire
-from documents import ROOT, blocks
+from documents import ROOT
 
 import anisoflight
 
@@ -28,26 +27,18 @@ BUILT = ROOT / "bin" / "languages"
 
 @dataclass(frozen=True)
 class Language:
-    sources: dict[str, str]  # the file that a block of each language becomes
+    source: str  # the program
     tools: tuple[str, ...]
     build: str
     run: str
 
 
 LANGUAGES = {
-    "rust": Language({"rust": "src/main.rs"}, ("cargo", "cc"), "cargo build -q --locked", "target/debug/samples"),
-    "go": Language({"go": "main.go"}, ("go",), "go build -mod=readonly -o samples .", "./samples"),
-    "java": Language(
-        {"java": "src/main/java/Samples.java"},
-        ("java", "mvn"),
-        "mvn -q -B compile",
-        "mvn -q -B exec:exec",
-    ),
+    "rust": Language("src/main.rs", ("cargo", "cc"), "cargo build -q --locked", "target/debug/samples"),
+    "go": Language("main.go", ("go",), "go build -mod=readonly -o samples .", "./samples"),
+    "java": Language("src/main/java/Samples.java", ("java", "mvn"), "mvn -q -B compile", "mvn -q -B exec:exec"),
     "node": Language(
-        {"js": "samples.js", "proto": "flight.proto"},
-        ("node", "npm"),
-        "npm ci --no-audit --no-fund --ignore-scripts",
-        "node samples.js",
+        "samples.js", ("node", "npm"), "npm ci --no-audit --no-fund --ignore-scripts", "node samples.js"
     ),
 }
 
@@ -62,26 +53,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[anisoflight.Loc
         yield client
 
 
-def programs() -> dict[str, str]:
-    """The programs of the document by the languages of their blocks."""
-    found = [block for block in blocks("docs/wire.md") if block.language not in ("python", "sh", "json", "text")]
-    codes = {block.language: block.code for block in found}
-    assert len(codes) == len(found), "two programs in one language"
-    assert codes.keys() == {name for language in LANGUAGES.values() for name in language.sources}
-    return codes
-
-
 @pytest.mark.parametrize("name", LANGUAGES)
-def test_programs_of_the_document(name: str, server: anisoflight.LocalClient) -> None:
-    language, codes = LANGUAGES[name], programs()
+def test_programs(name: str, server: anisoflight.LocalClient) -> None:
+    language = LANGUAGES[name]
     if missing := [tool for tool in language.tools if shutil.which(tool) is None]:
         pytest.skip(f"{name}: {' and '.join(missing)} not found")
     place = BUILT / name
     shutil.copytree(PROJECTS / name, place, dirs_exist_ok=True)
     port = server.location.rpartition(":")[2]
-    for fence, file in language.sources.items():
-        (place / file).parent.mkdir(parents=True, exist_ok=True)
-        (place / file).write_text(re.sub(r"\b8815\b", port, codes[fence]), encoding="utf-8")
+    program = (PROJECTS / name / language.source).read_text(encoding="utf-8")
+    (place / language.source).write_text(re.sub(r"\b8815\b", port, program), encoding="utf-8")
 
     def run(command: str) -> str:
         environment = {**os.environ, "GOFLAGS": ""}
@@ -92,7 +73,7 @@ def test_programs_of_the_document(name: str, server: anisoflight.LocalClient) ->
         return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # Maven's colours
 
     run(language.build)
-    (ticket,) = {match.replace('\\"', '"') for match in re.findall(r'\{\\?"op.*?\}', "\n".join(codes.values()))}
+    request = {"model": "digits", "n": 16, "nfe": 9, "second_point": "endpoint", "seed": 1}
     with fl.FlightClient(server.location) as flight:
-        samples = wire.get(flight, "Sample", json.loads(ticket)).table["sample"]
+        samples = wire.get(flight, "Sample", request).table["sample"]
     assert run(language.run).strip() == f"16 images, sum {wire.numbers(samples).sum(dtype=int)}"

@@ -98,10 +98,9 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Start": "README.md"},
         {"Installation": "docs/installation.md"},
         {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
-        {"Glossary": "docs/glossary.md"},
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
-            ("features", "data", "checkpoints", "recipes", "fid", "figures", "ecosystem", "operation", "durability",
-             "wire", "compatibility"))]},
+            ("data", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation", "scale", "durability",
+             "wire"))]},
         {"Method and results": ["docs/method.md", "docs/errata.md", "docs/results.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},

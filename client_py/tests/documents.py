@@ -14,7 +14,7 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "client_py/*.md", "docs/**/*.md", "bench/**/*.md", "studies/**/*.md")
     for path in ROOT.glob(pattern)
 )
-LANGUAGES = {"python", "sh", "json", "go", "rust", "java", "js", "proto", "text"}
+LANGUAGES = {"python", "sh", "json", "go", "text"}
 """text is what no program reads: drawings, formulas, and output that a document quotes."""
 
 

@@ -162,7 +162,7 @@ def test_blocks(document: str, place: Place) -> None:
 
 def stock_pyarrow(names: dict[str, Any], place: Place) -> None:
     """Images as our own client gets them, of the request that stands in the document."""
-    options = dict(names.get("ticket") or names["request"])
+    options = dict(names["ticket"])
     expected = place.client.sample(options.pop("model"), **{k: v for k, v in options.items() if k != "op"}).images
     assert names["images"].shape == (16, 8, 8, 1)
     assert names["images"].dtype == np.uint8
@@ -176,14 +176,8 @@ def alone(place: Place) -> None:
         delete("digits")
 
 
-def patches(place: Place) -> None:
-    place.client.make_schedule(
-        "patches-dct", "gaussian", dataset="digits", solver="euler", nfe=3, basis="dct", k=16, T=400
-    )
-
-
-BEFORE = {"client_py/README.md": alone, "docs/figures.md": patches}
-AFTER = {"docs/wire.md": stock_pyarrow, "client_py/README.md": stock_pyarrow}
+BEFORE = {"client_py/README.md": alone}
+AFTER = {"docs/wire.md": stock_pyarrow}
 
 
 def ours(place: Place, where: str, words: list[str]) -> None:
@@ -357,10 +351,9 @@ def test_json_is_json(document: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_go_is_compiled(document: str) -> None:
-    """A Go block stands, apart from its indentation, in a test or a program of the repository, unless it is a program:
-    client_py/languages builds those, and the blocks of other languages."""
+    """A Go block stands, apart from its indentation, in a test or a program of the repository."""
     for block in blocks(document):
-        if block.language == "go" and not block.code.startswith("package main"):
+        if block.language == "go":
             sources = (path.read_text(encoding="utf-8") for path in (ROOT / "flight/client").rglob("*.go"))
             lines = "\n".join(line.strip() for line in block.code.strip().splitlines())
             assert any(lines in "\n".join(line.strip() for line in source.splitlines()) for source in sources), (
