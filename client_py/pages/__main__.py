@@ -101,12 +101,12 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
             ("data", "checkpoints", "networks", "ecosystem", "recipes", "fid", "operation", "scale", "durability",
              "wire"))]},
-        {"Method and results": ["docs/method.md", "docs/errata.md", "docs/results.md"]},
+        {"Method and results": ["docs/method.md", "docs/results.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},
         {"Python": [{title: f"reference/python/{slug(title)}.md"} for title in REFERENCE]},
         {"Go": [{package: f"reference/go/{slug(package)}.md"} for package in GO]},
-        {"Development": ["CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md"]},
+        {"Development": ["CONTRIBUTING.md", "CHANGELOG.md"]},
     ]  # fmt: skip
     handler = {
         "paths": [str(ROOT / "client_py")],
