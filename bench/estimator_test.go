@@ -22,19 +22,13 @@ func TestEstimator(t *testing.T) {
 	}
 	memory := map[string]int64{}
 	for _, row := range r.Rows {
-		if row.Memory != nil {
-			memory[row.Program] = row.Memory.Total()
-			ratio := float64(row.Estimate.Total()) / float64(row.Memory.Total())
-			if !(ratio > 0.75 && ratio < 1.33) {
-				t.Errorf("%s: estimated %+v, the compiler counts %+v", row.Program, row.Estimate, *row.Memory)
-			}
-		}
+		memory[row.Program] = row.Memory.Total()
 	}
 	if r.Rows[0].Ratio != (quartiles{1, 1, 1}) {
 		t.Errorf("explicit costs %v of explicit", r.Rows[0].Ratio)
 	}
 	loss, explicit, full := memory["step-loss"], memory["step-explicit"], memory["step-full"]
-	if len(memory) > 0 && !(loss < explicit && explicit < full) {
+	if !(loss < explicit && explicit < full) {
 		t.Errorf("memory %v", memory)
 	}
 }

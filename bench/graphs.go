@@ -163,10 +163,6 @@ func (g *graphProgram) outputs(ctx context.Context) ([]safetensors.Tensor, error
 	return g.what.outputs(g.bench, out)
 }
 
-func (*graphProgram) memory(context.Context) (counted, estimated *device.Memory, err error) {
-	return nil, nil, nil
-}
-
 func (g *graphProgram) close() error {
 	releaseAll(g.held)
 	return nil

@@ -17,8 +17,8 @@ func newMemory() *cobra.Command {
 		Short: "Measure how much memory a process needs that runs one program of a network, and for how long",
 		Long: `Memory gives every program two processes of its own: a first one that compiles it and runs it, and a second one
 that reads it from the cache and runs it. It reports the most that was resident of each, seconds to compile and of a
-call, and what the compiler counts for the program: arguments, outputs and temporaries. The network is EDM's for
-CIFAR-10 where nothing else is said, with random values. See bench/docs/memory.md.`,
+call, and what a training step is estimated to take: arguments, outputs and temporaries. The network is EDM's for
+CIFAR-10 if no other is given, with random values. See bench/docs/memory.md.`,
 		Example: `  anisoflight-bench memory
   anisoflight-bench memory --network 32x32 --batch 8 --programs step-score,step-full --repeats 5`,
 	}
@@ -46,11 +46,11 @@ type memoryReport struct {
 type memoryRow struct {
 	Program   string         `json:"program"`
 	Compile   float64        `json:"compile_seconds"`
-	Wall      quartiles      `json:"wall"`            // seconds of a call
-	CPU       quartiles      `json:"cpu"`             // of processor time
-	Compiling int64          `json:"compiling_bytes"` // the most that was resident of the process that compiled
-	Running   int64          `json:"running_bytes"`   // and of the one that had nothing to compile
-	Counted   *device.Memory `json:"counted,omitempty"`
+	Wall      quartiles      `json:"wall"`                // seconds of a call
+	CPU       quartiles      `json:"cpu"`                 // of processor time
+	Compiling int64          `json:"compiling_bytes"`     // the most that was resident of the process that compiled
+	Running   int64          `json:"running_bytes"`       // and of the one that had nothing to compile
+	Estimated *device.Memory `json:"estimated,omitempty"` // of a training step, from its graph
 }
 
 // measureMemory starts this program twice for each program of the network.
@@ -84,7 +84,7 @@ func measureMemory(
 			return nil, fmt.Errorf("%s: %w", program, err)
 		}
 		progress(2*i+2, 2*len(programs))
-		row.Compile, row.Counted = ready.Seconds, ready.Memory
+		row.Compile, row.Estimated = ready.Seconds, ready.Memory
 		row.Compiling, row.Running = first.Process, second.Process
 		s := series{}
 		for _, t := range calls {
@@ -99,9 +99,9 @@ func measureMemory(
 
 func (r *memoryReport) table(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "%s, %s, %.3g M parameters, batch %d\n", r.Device, r.Precision, float64(r.Parameters)/1e6, r.Batch)
-	fmt.Fprintln(t, "PROGRAM\tCOMPILE S\tCALL S\tPROCESSOR S\tPEAK, COMPILING\tPEAK, RUNNING\tCOUNTED")
+	fmt.Fprintln(t, "PROGRAM\tCOMPILE S\tCALL S\tPROCESSOR S\tPEAK, COMPILING\tPEAK, RUNNING\tESTIMATED")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%.1f\t%s\t%s\t%.2f GB\t%.2f GB\t%s\n", row.Program, row.Compile, row.Wall.text("%.2f"),
-			row.CPU.text("%.2f"), float64(row.Compiling)/1e9, float64(row.Running)/1e9, mebibytes(row.Counted))
+			row.CPU.text("%.2f"), float64(row.Compiling)/1e9, float64(row.Running)/1e9, mebibytes(row.Estimated))
 	}
 }

@@ -165,16 +165,16 @@ func (b *modelBench) measure(
 func (r *modelReport) table(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "%s, %s, %.3g M parameters, batch %d; matrix products %.4g GFLOP/s\n",
 		r.Device, r.Precision, float64(r.Parameters)/1e6, r.Batch, r.Matmul)
-	fmt.Fprintln(t, "PROGRAM\tMS\tOF FIRST\tPROCESSOR MS\tIMAGES/S\tGFLOP\tGFLOP/S\tMFU\tCOMPILE S\tMEMORY\tESTIMATED")
+	fmt.Fprintln(t, "PROGRAM\tMS\tOF FIRST\tPROCESSOR MS\tIMAGES/S\tGFLOP\tGFLOP/S\tMFU\tCOMPILE S\tMEMORY")
 	for _, row := range r.Rows {
 		compile := fmt.Sprintf("%.1f", row.Seconds)
 		if row.FromDisk {
 			compile += " (from disk)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.1f %%\t%s\t%s\t%s\n", row.Program,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.1f %%\t%s\t%s\n", row.Program,
 			row.Wall.times(1e3).text("%.1f"), row.Ratio.text("%.2f"), row.CPU.times(1e3).text("%.1f"),
 			float64(r.Batch)/row.Wall.Median, float64(row.FLOPs)/1e9, row.GFLOPS, 100*row.MFU,
-			compile, mebibytes(row.Memory), mebibytes(row.Estimate))
+			compile, mebibytes(row.Memory))
 	}
 }
 

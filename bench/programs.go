@@ -23,8 +23,6 @@ type program interface {
 	run(ctx context.Context) error
 	// outputs returns what the program computes from the inputs, by name, to be compared.
 	outputs(ctx context.Context) ([]safetensors.Tensor, error)
-	// memory returns what the compiler counts for the program and what is estimated before; nil where nobody does.
-	memory(ctx context.Context) (counted, estimated *device.Memory, err error)
 	close() error
 }
 
@@ -139,10 +137,9 @@ func (b *modelBench) program(ctx context.Context, name string) (program, error) 
 // compiled is what it took to make a program ready.
 type compiled struct {
 	Program  string         `json:"program"`
-	Seconds  float64        `json:"compile_seconds"`    // of all executables that the program is made of
-	FromDisk bool           `json:"from_disk"`          // all were read from the cache of compiled programs
-	Memory   *device.Memory `json:"memory,omitempty"`   // as the compiler counts it
-	Estimate *device.Memory `json:"estimate,omitempty"` // of a training step, from its graph
+	Seconds  float64        `json:"compile_seconds"`  // of all executables that the program is made of
+	FromDisk bool           `json:"from_disk"`        // all were read from the cache of compiled programs
+	Memory   *device.Memory `json:"memory,omitempty"` // of a training step, estimated from its graph
 }
 
 // compile makes a program ready and runs it once.
@@ -160,7 +157,9 @@ func (b *modelBench) compile(ctx context.Context, name string) (compiled, error)
 		Program: name, Seconds: after.CompileSeconds - before.CompileSeconds,
 		FromDisk: after.FromDisk-before.FromDisk == after.Compiled-before.Compiled,
 	}
-	c.Memory, c.Estimate, err = p.memory(ctx)
+	if step, ok := p.(*stepProgram); ok {
+		c.Memory, err = step.memory()
+	}
 	return c, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
@@ -78,11 +77,6 @@ func (t *localSampler) outputs(ctx context.Context) ([]safetensors.Tensor, error
 	}
 	images := safetensors.FromFloat32s("output/"+t.name, t.bench.in.image(), slices.Clone(t.pixels))
 	return []safetensors.Tensor{images}, nil
-}
-
-// memory is not known of several executables together.
-func (*localSampler) memory(context.Context) (counted, estimated *device.Memory, err error) {
-	return nil, nil, nil
 }
 
 func (t *localSampler) close() error {

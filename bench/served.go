@@ -5,7 +5,6 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine"
-	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
@@ -36,9 +35,4 @@ func (s *servedSampler) outputs(ctx context.Context) ([]safetensors.Tensor, erro
 		return nil, err
 	}
 	return []safetensors.Tensor{safetensors.FromFloat32s("output/sample-flight", s.bench.in.image(), pixels)}, nil
-}
-
-// memory is not known of several executables together.
-func (*servedSampler) memory(context.Context) (counted, estimated *device.Memory, err error) {
-	return nil, nil, nil
 }

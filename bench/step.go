@@ -89,12 +89,13 @@ func (s *stepProgram) outputs(ctx context.Context) ([]safetensors.Tensor, error)
 	return out, nil
 }
 
-func (s *stepProgram) memory(context.Context) (counted, estimated *device.Memory, err error) {
+// memory returns what a step is estimated to take.
+func (s *stepProgram) memory() (*device.Memory, error) {
 	cost, err := s.bench.model.StepCost(s.cfg, s.bench.in.batch)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return nil, &cost.Memory, nil
+	return &cost.Memory, nil
 }
 
 func (s *stepProgram) close() error {
