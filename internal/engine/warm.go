@@ -29,57 +29,37 @@ var warmBatches = []int{batch.SmallBucket, batch.LargeBucket}
 // patience is how long the warm-up looks away when somebody waits for the device.
 const patience = 50 * time.Millisecond
 
-// warm begins the warm-up that the configuration asks for. It takes no slots of the device: a request waits for it only
-// where both need the same program, and then no longer than for a compilation of its own.
+// warm begins the warm-up that the configuration asks for: for one of the small batches after the other, then for the
+// large ones. It takes no slots of the device: a request waits for it only if both need the same program, and then no
+// longer than for a compilation of its own.
 func (e *Engine) warm() {
 	if len(e.cfg.Warm) == 0 {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	e.warming = &warming{
-		stop: stop, ended: make(chan struct{}),
-		info: api.Warming{Total: len(warmBatches) * len(e.cfg.Warm)},
-	}
+	w := &warming{stop: stop, ended: make(chan struct{})}
+	w.info.Total = len(warmBatches) * len(e.cfg.Warm)
+	e.warming = w
 	go func() {
-		defer close(e.warming.ended)
-		err := safely.Do(func() error {
-			e.warmAll(ctx)
-			return nil
-		})
-		if err != nil {
-			e.log.Error("the warm-up has ended", "error", err)
+		defer close(w.ended)
+		for _, size := range warmBatches {
+			for _, name := range e.cfg.Warm {
+				if !e.idle(ctx) {
+					return
+				}
+				w.note(func(i *api.Warming) { i.Current = name + " " + strconv.Itoa(size) })
+				began := time.Now()
+				err := safely.Do(func() error { return e.warmOne(ctx, name, size) })
+				if err == nil {
+					e.log.Info("warmed up", "model", name, "batch", size, "seconds", time.Since(began).Seconds())
+				} else if ctx.Err() == nil {
+					e.log.Warn("cannot warm up", "model", name, "batch", size, "error", explain.Error(err))
+					w.note(func(i *api.Warming) { i.Failed++ })
+				}
+				w.note(func(i *api.Warming) { i.Current, i.Done = "", i.Done+1 })
+			}
 		}
 	}()
-}
-
-// warmAll compiles for one of the small batches after the other, then for the large ones.
-func (e *Engine) warmAll(ctx context.Context) {
-	dev, err := e.device.get()
-	if err != nil {
-		e.log.Warn("cannot warm up", "error", err)
-		return
-	}
-	start, before := time.Now(), dev.Stats()
-	for _, batch := range warmBatches {
-		for _, name := range e.cfg.Warm {
-			if !e.idle(ctx) {
-				return
-			}
-			e.warming.note(func(i *api.Warming) { i.Current = name + " " + strconv.Itoa(batch) })
-			began := time.Now()
-			if err := e.warmOne(ctx, name, batch); err == nil {
-				e.log.Info("warmed up", "model", name, "batch", batch, "seconds", time.Since(began).Seconds())
-			} else if ctx.Err() == nil {
-				e.log.Warn("cannot warm up", "model", name, "batch", batch, "error", explain.Error(err))
-				e.warming.note(func(i *api.Warming) { i.Failed++ })
-			}
-			e.warming.note(func(i *api.Warming) { i.Current, i.Done = "", i.Done+1 })
-		}
-	}
-	after := dev.Stats()
-	e.log.Info("the warm-up is done", "programs", after.Compiled-before.Compiled, "from_disk",
-		after.FromDisk-before.FromDisk,
-		"seconds", time.Since(start).Seconds())
 }
 
 // warmOne compiles what samples of MODEL, or MODEL:SCHEDULE, run in batches of one size.

@@ -2,11 +2,9 @@ package batch
 
 import (
 	"context"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
-	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
@@ -30,9 +28,6 @@ func (b *Batcher) Ensemble(net Network, classes int, seed uint64, n int) *Ensemb
 	}
 	return out
 }
-
-// Basis returns the basis of the network's noise.
-func (e *Ensemble) Basis() *basis.Basis { return e.net.On.Basis() }
 
 // Pixels returns the number of values of an image.
 func (e *Ensemble) Pixels() int { return e.net.On.Pixels() }
@@ -74,57 +69,22 @@ func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Pl
 	return out, nil
 }
 
-// States returns the states at which the rows start along the plans of their labels.
-func (e *Ensemble) States(plan func(label int32) (*solver.Plan, error)) ([]float32, error) {
+// States returns the states at which the rows start along a plan in one subspace.
+func (e *Ensemble) States(p *solver.Plan) ([]float32, error) {
 	size := e.net.On.Pixels()
 	out := make([]float32, len(e.Rows)*size)
 	for i, r := range e.Rows {
-		p, err := plan(r.Label)
-		if err != nil {
-			return nil, err
-		}
 		x := out[i*size : (i+1)*size]
 		latent.Normal(r.Seed, latent.StreamLatent, x)
 		if e.Start != nil {
-			err = e.Start.Draw(r.Label, p, x)
-		} else {
-			err = scale(e.net.On.Basis(), int(r.Label), p.Init, x)
+			if err := e.Start.Draw(r.Label, p, x); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		if err != nil {
-			return nil, err
+		for k, v := range x {
+			x[k] = float32(p.Init[0] * float64(v))
 		}
 	}
 	return out, nil
-}
-
-// scale replaces an image [H, W, C] by Σ_j init_j P_j x.
-func scale(b *basis.Basis, label int, init []float64, x []float32) error {
-	if !slices.ContainsFunc(init, func(v float64) bool { return v != init[0] }) {
-		for i, v := range x {
-			x[i] = float32(init[0] * float64(v))
-		}
-		return nil
-	}
-	planes := b.H() * b.W()
-	channels := len(x) / planes
-	plane, parts := make([]float64, planes), make([][]float64, b.J())
-	for j := range parts {
-		parts[j] = make([]float64, planes)
-	}
-	for c := range channels {
-		for i := range plane {
-			plane[i] = float64(x[i*channels+c])
-		}
-		if err := b.Split(label, plane, parts); err != nil {
-			return err
-		}
-		for i := range plane {
-			var sum float64
-			for j, part := range parts {
-				sum += init[j] * part[i]
-			}
-			x[i*channels+c] = float32(sum)
-		}
-	}
-	return nil
 }

@@ -42,12 +42,11 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		padded[i], labels[i] = plans[last], rows[last].Label
 	}
 	first := plans[0]
-	for i, r := range rows {
-		if start == nil {
-			break
-		}
-		if err := start.Draw(r.Label, plans[i], latents[i*size:(i+1)*size]); err != nil {
-			return nil, err
+	if start != nil {
+		for i, r := range rows {
+			if err := start.Draw(r.Label, plans[i], latents[i*size:(i+1)*size]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, historyOf(first))
@@ -61,7 +60,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 	if first.States {
 		t.KeepStates()
 	}
-	coefficients, err := newCoefficients(t, padded)
+	combine, err := combinationOf(t, padded)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +72,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 	}
 	for k := range first.Stages {
 		st := &stage{
-			t: t, n: len(rows), size: size, labels: labels, move: coefficients.move(k),
+			t: t, n: len(rows), size: size, labels: labels, move: combine(k),
 			g: gathered(padded, func(p *solver.Plan) []float64 { return p.Stages[k].G }),
 		}
 		st.noise, st.scale = churn(rows, padded, k, size)

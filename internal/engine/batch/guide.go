@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
@@ -56,20 +57,17 @@ func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans [
 		return err
 	}
 	scale := make([]float64, st.n)
-	all0 := true
+	needed := false // the network's own evaluation
 	for i := range scale {
 		if scale[i] = 1; guide.acts(plans[i].Stages[k]) {
 			scale[i] = guide.Scale
 		}
-		all0 = all0 && scale[i] == 0
+		needed = needed || scale[i] != 0
 	}
 	x = x[:st.n*st.size]
 	seen := labels
 	if !guide.Labels {
-		seen = make([]int32, len(labels))
-		for i := range seen {
-			seen[i] = -1
-		}
+		seen = slices.Repeat([]int32{-1}, len(labels))
 	}
 	by, err := guide.Net.beside(net.On.Device())
 	if err != nil {
@@ -79,7 +77,7 @@ func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans [
 	if err != nil {
 		return err
 	}
-	if !all0 {
+	if needed {
 		own, ownFlow, _, err := b.denoise(ctx, net, x, g, labels)
 		if err != nil {
 			return err

@@ -14,20 +14,17 @@ type places struct {
 
 // take returns the network on the device that has the least to do, of several the first, until leave. Weights go there
 // when they are first needed. A device that has no room for them is passed over.
-func (p *places) take(net Network) (on Network, leave func(), err error) {
+func (p *places) take(net Network) (placed Network, leave func(), err error) {
 	dev := p.choose(net)
 	leave = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.busy[dev]--; p.busy[dev] == 0 {
-			delete(p.busy, dev)
-		}
+		p.busy[dev]--
 	}
-	if on, err = net.beside(dev); err != nil {
+	if placed, err = net.beside(dev); err != nil {
 		leave()
-		return Network{}, nil, err
 	}
-	return on, leave, nil
+	return placed, leave, err
 }
 
 func (p *places) choose(net Network) *device.Device {

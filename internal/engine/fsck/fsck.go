@@ -1,3 +1,12 @@
+// Package fsck checks everything that lies in a data folder, and repairs what can be repaired without a loss.
+//
+// Checking reads every byte and changes nothing: it may be done beside a server, since what is committed is replaced as
+// a whole and never changed. Repairing needs the folder's lock. It removes what crashes have left, writes the manifests
+// of what was stored without one, puts a run's previous state in the place of a damaged one, which it keeps aside, and
+// makes a damaged status anew. It says so of each, and deletes nothing that has a name.
+//
+// The package imports internal/engine/catalog, for the places of things, and train/..., which reads them. Begin at
+// Check.
 package fsck
 
 import (
@@ -6,9 +15,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
+	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // State is what was found of something stored.
@@ -39,6 +52,18 @@ type checker struct {
 	found  func(Finding)
 }
 
+// kind is how one kind of stored folders is checked.
+type kind struct {
+	load  func(dir string) []error // reads a folder whose bytes are what was written
+	check func(dir string) error   // of a folder; nil: its bytes and load
+	deep  bool                     // they may lie in folders of folders
+
+	// Older programs have stored a file with a suffix in place of the folder with another. decode reads it, and stores it
+	// as the folder that it is given, if it is given one.
+	fileSuffix, folderSuffix string
+	decode                   func(file []byte, folder string) error
+}
+
 // Check calls found with what lies in the data folder dir, place by place, and repairs what it can if repair is true;
 // the caller then holds the folder's lock. An error is one of reading the folder itself, or the end of ctx.
 func Check(ctx context.Context, dir string, repair bool, found func(Finding)) error {
@@ -47,25 +72,66 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 		return err
 	}
 	c := &checker{ctx: ctx, root: filepath.Dir(folders.Models), repair: repair, found: found}
-	for _, kind := range []struct {
+	models := kind{deep: true, load: func(dir string) []error {
+		_, faults := checkpoint.CheckModel(dir)
+		return faults
+	}}
+	schedules := kind{
+		load:       func(dir string) []error { _, err := checkpoint.LoadSchedule(dir); return faultsOf(err) },
+		fileSuffix: catalog.ScheduleFileSuffix, folderSuffix: catalog.ScheduleFolderSuffix,
+		decode: func(file []byte, folder string) error {
+			s, err := checkpoint.DecodeSchedule(file)
+			if err == nil && folder != "" {
+				err = checkpoint.SaveSchedule(folder, checkpoint.Schedule{Schedule: s})
+			}
+			return err
+		},
+	}
+	bases := kind{
+		load:       func(dir string) []error { _, err := checkpoint.LoadBasis(dir); return faultsOf(err) },
+		fileSuffix: catalog.BasisFileSuffix, folderSuffix: catalog.BasisFolderSuffix,
+		decode: func(file []byte, folder string) error {
+			b, err := checkpoint.DecodeBasis(file)
+			if err == nil && folder != "" {
+				err = checkpoint.SaveBasis(folder, b, true)
+			}
+			return err
+		},
+	}
+	datasets := kind{load: func(dir string) []error {
+		d, err := data.Load(dir)
+		if err == nil {
+			err = d.Check(ctx)
+		}
+		return faultsOf(err)
+	}}
+	for _, of := range []struct {
 		folder string
-		check  func(folder string) error
+		kind   kind
 	}{
-		{folders.Models, c.models},
-		{folders.Schedules, c.schedules},
-		{folders.Bases, c.bases},
-		{folders.Datasets, c.datasets},
-		{folders.Runs, c.runs},
+		{folders.Models, models},
+		{folders.Schedules, schedules},
+		{folders.Bases, bases},
+		{folders.Datasets, datasets},
+		{folders.Runs, kind{check: c.run}},
 	} {
-		if err := kind.check(kind.folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := c.all(of.folder, of.kind); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// each calls check with the entries of a folder, after its leftovers.
-func (c *checker) each(folder string, check func(path string, entry fs.DirEntry) error) error {
+// faultsOf makes a list of an error.
+func faultsOf(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// all checks what lies in a folder, after its leftovers. What a symbolic link leads to lies elsewhere in it.
+func (c *checker) all(folder string, k kind) error {
 	if err := c.leftovers(folder); err != nil {
 		return err
 	}
@@ -77,14 +143,32 @@ func (c *checker) each(folder string, check func(path string, entry fs.DirEntry)
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		if isHidden(entry.Name()) {
-			continue
+		path := filepath.Join(folder, entry.Name())
+		var err error
+		switch hidden := entry.Name()[0] == '.'; {
+		case hidden:
+		case !entry.IsDir():
+			if name, ok := strings.CutSuffix(path, k.fileSuffix); ok && k.decode != nil {
+				err = c.file(path, name+k.folderSuffix, k.decode)
+			}
+		case k.deep && !holdsFiles(path):
+			err = c.all(path, k)
+		case k.check != nil:
+			err = k.check(path)
+		default:
+			err = c.report(path, k.load)
 		}
-		if err := check(filepath.Join(folder, entry.Name()), entry); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// holdsFiles reports whether a folder is more than a folder of folders.
+func holdsFiles(path string) bool {
+	entries, err := os.ReadDir(path)
+	return err != nil || len(entries) == 0 || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() })
 }
 
 // leftovers reports what crashes have left in a folder, and removes it.
@@ -94,7 +178,7 @@ func (c *checker) leftovers(folder string) error {
 		return err
 	}
 	for _, path := range left {
-		f := Finding{Path: c.below(path), State: Leftover, Bytes: bytesIn(path)}
+		f := Finding{Path: c.below(path), State: Leftover, Bytes: catalog.BytesIn(path)}
 		if c.repair {
 			f.Repaired = "removed"
 		}
@@ -108,7 +192,7 @@ func (c *checker) leftovers(folder string) error {
 
 // folder checks a committed folder: its bytes, and what load makes of them.
 func (c *checker) folder(dir string, load func(dir string) []error) (Finding, error) {
-	f := Finding{Path: c.below(dir), State: OK, Bytes: bytesIn(dir)}
+	f := Finding{Path: c.below(dir), State: OK, Bytes: catalog.BytesIn(dir)}
 	var faults []error
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) error {
 		f.State = OK
@@ -127,12 +211,8 @@ func (c *checker) folder(dir string, load func(dir string) []error) (Finding, er
 	if err == nil {
 		faults = load(dir)
 	}
-	if len(faults) > 0 {
-		f.State = Damaged
-		for _, fault := range faults {
-			f.Faults = append(f.Faults, said(fault))
-		}
-		return f, nil
+	for _, fault := range faults {
+		f.State, f.Faults = Damaged, append(f.Faults, wordsOf(fault))
 	}
 	if f.State == Unverified && c.repair {
 		if err := atomicdir.Seal(c.ctx, dir); err != nil {
@@ -155,6 +235,31 @@ func (c *checker) report(dir string, load func(dir string) []error) error {
 	return nil
 }
 
+// file checks what an older program has stored as a file, and makes the folder of it that it would be today.
+func (c *checker) file(path, folder string, decode func(file []byte, folder string) error) error {
+	if _, err := os.Lstat(folder); err == nil {
+		return nil // a crash has left the file, and the folder counts
+	}
+	f := Finding{Path: c.below(path), State: Unverified, Bytes: catalog.BytesIn(path)}
+	file, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) { // it went away meanwhile
+		return nil
+	}
+	if err == nil {
+		err = decode(file, "")
+	}
+	if err != nil {
+		f.State, f.Faults = Damaged, []string{wordsOf(err)}
+	} else if c.repair {
+		if err := errors.Join(decode(file, folder), atomicdir.Remove(path)); err != nil {
+			return err
+		}
+		f.State, f.Repaired = OK, "stored as "+filepath.Base(folder)+" with a manifest"
+	}
+	c.found(f)
+	return nil
+}
+
 func (c *checker) below(path string) string {
 	rel, err := filepath.Rel(c.root, path)
 	if err != nil {
@@ -163,26 +268,11 @@ func (c *checker) below(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// said returns an error in words, without the folder, which stands beside.
-func said(err error) string {
+// wordsOf returns an error in words, without the folder, which stands beside.
+func wordsOf(err error) string {
 	var damage *atomicdir.DamageError
 	if errors.As(err, &damage) {
 		return damage.File + " " + damage.Msg
 	}
 	return err.Error()
-}
-
-func isHidden(name string) bool { return name[0] == '.' }
-
-// bytesIn returns the bytes of the files in a folder, or of a file.
-func bytesIn(path string) (n int64) {
-	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			if info, err := entry.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return nil
-	})
-	return n
 }

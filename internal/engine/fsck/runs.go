@@ -1,54 +1,46 @@
 package fsck
 
 import (
-	"io/fs"
 	"os"
 
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
-// runs checks the stored runs: the status, the state, and the state before.
-func (c *checker) runs(folder string) error {
-	return c.each(folder, func(path string, entry fs.DirEntry) error {
-		if !entry.IsDir() {
-			return nil
-		}
-		if err := c.leftovers(path); err != nil {
-			return err
-		}
-		status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: bytesIn(runs.StatusPath(path))}
-		hashed, err := runs.CheckStatus(path)
-		if _, err := os.Lstat(path); err != nil { // it went away meanwhile
-			return nil
-		}
-		if err := c.states(path); err != nil {
-			return err
-		}
-		switch {
-		case err != nil:
-			status.State, status.Faults = Damaged, []string{said(err)}
-		case !hashed:
-			status.State = Unverified
-		}
-		if c.repair && status.State != OK && runs.MendStatus(path) == nil {
-			status.Repaired = "its hash is written"
-			if status.State == Damaged {
-				status.Repaired = "made anew from the state: the run is paused there"
-			}
-			status.State = OK
-		}
-		c.found(status)
+// run checks a stored run: the status, the state, and the state before.
+func (c *checker) run(path string) error {
+	if err := c.leftovers(path); err != nil {
+		return err
+	}
+	status := Finding{Path: c.below(runs.StatusPath(path)), State: OK, Bytes: catalog.BytesIn(runs.StatusPath(path))}
+	sealed, fault := runs.CheckStatus(path)
+	if _, err := os.Lstat(path); err != nil { // it went away meanwhile
 		return nil
-	})
+	}
+	if err := c.states(path); err != nil {
+		return err
+	}
+	switch {
+	case fault != nil:
+		status.State, status.Faults = Damaged, []string{wordsOf(fault)}
+	case !sealed:
+		status.State = Unverified
+	}
+	if c.repair && status.State != OK && runs.MendStatus(path) == nil {
+		status.Repaired = "its hash is written"
+		if status.State == Damaged {
+			status.Repaired = "made anew from the state: the run is paused there"
+		}
+		status.State = OK
+	}
+	c.found(status)
+	return nil
 }
 
 // states checks the states of a run. Where the last is damaged and the one before is not, that takes its place.
 func (c *checker) states(run string) error {
-	load := func(dir string) []error {
-		_, err := checkpoint.LoadRun(dir)
-		return faultsOf(err)
-	}
+	load := func(dir string) []error { _, err := checkpoint.LoadRun(dir); return faultsOf(err) }
 	last, previous := runs.StatePath(run), runs.PreviousPath(run)
 	state, err := c.folder(last, load)
 	if err != nil {

@@ -161,7 +161,7 @@ func (f *fitter) converged(sigma []float64) ([][][]float64, error) {
 // each [f][sample].
 func (f *fitter) follow(plan *solver.Plan) (states, denoised [][][]float64, err error) {
 	plans := func(int32) (*solver.Plan, error) { return plan, nil }
-	x, err := f.run.States(plans)
+	x, err := f.run.States(plan)
 	if err != nil {
 		return nil, nil, err
 	}
