@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -76,38 +74,5 @@ func TestNetworksAreWeighedBeforeTheyAreMade(t *testing.T) {
 	wantCode(t, "a network of 2 GB", err, api.TooLarge)
 	if took > 64<<20 {
 		t.Errorf("it took %d MiB to say so", took>>20)
-	}
-}
-
-// TestUploadsShareABudget: what all uploads under way hold is bounded, and given back at their end.
-func TestUploadsShareABudget(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	e := reopen(t, dir, Config{MaxUploadBytes: 1000})
-	in := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.HWC, 10, 10, 1)}}
-	open := func(name string) *api.Upload {
-		u, err := openUpload(t.Context(), e, `{"op":"PutDataset","name":"`+name+`"}`, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u
-	}
-	rows := func(n int) api.Batch { return api.Batch{Rows: n, Cols: []any{slices.Repeat([]uint8{1}, 100*n)}} }
-	a, b, c := open("a"), open("b"), open("c")
-	for _, u := range []*api.Upload{a, b} {
-		if err := u.Write(rows(9)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantCode(t, "a third", c.Write(rows(3)), api.Busy)
-	if err := c.Write(rows(2)); err != nil {
-		t.Error(err)
-	}
-	wantCode(t, "beyond its own limit", b.Write(rows(2)), api.Busy)
-	c.Abort()
-	wantCode(t, "beyond its own limit", b.Write(rows(2)), api.TooLarge)
-	b.Abort()
-	if _, err := a.Commit(); err != nil || e.uploads.Held() != 0 {
-		t.Errorf("%v; %d bytes are held", err, e.uploads.Held())
 	}
 }

@@ -70,7 +70,7 @@ func TestModelsLeaveWhenMemoryIsShort(t *testing.T) {
 		t.Helper()
 		var got []string
 		for _, m := range e.catalog.Models() {
-			if m.Loaded() {
+			if m.Weights() != nil {
 				got = append(got, m.Name)
 			}
 		}

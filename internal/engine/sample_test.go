@@ -38,33 +38,41 @@ func TestSampleTwiceGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// Sample i depends on seed + i alone: not on n, nor on where it lies in which batch.
+// Sample i depends on seed + i alone: not on n, nor on where it lies in which batch. So does the noise that churn adds.
 func TestSamplesAgreeAcrossN(t *testing.T) {
 	e := open(t)
-	request := func(n int, seed uint64) *rows {
-		return get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"steps":2,"dtype":"float32"}`, n, seed))
-	}
-	many := request(70, 7)
-	for _, test := range []struct{ n, from int }{{1, 0}, {5, 0}, {5, 62}, {40, 3}} {
-		few := request(test.n, 7+uint64(test.from))
-		if !slices.Equal(column[int32](few, "label"), column[int32](many, "label")[test.from:test.from+test.n]) {
-			t.Errorf("n %d from %d: labels differ", test.n, test.from)
+	for _, churn := range []float64{0, 1} {
+		request := func(n int, seed uint64) *rows {
+			return get(t, e, "Sample", fmt.Sprintf(`{"model":"tiny","n":%d,"seed":%d,"steps":2,"grid":"edm","S_churn":%g,
+				"S_min":0.01,"S_noise":1.003,"dtype":"float32"}`, n, seed, churn))
 		}
-		x, y := column[float32](few, "sample"), column[float32](many, "sample")[64*test.from:]
-		for i := range x {
-			if math.Abs(float64(x[i]-y[i])) > 1e-4 {
-				t.Fatalf("n %d from %d: value %d is %v, in the large request %v", test.n, test.from, i, x[i], y[i])
+		many := request(70, 7)
+		if again := request(70, 7); !reflect.DeepEqual(many.cols, again.cols) {
+			t.Error("the same request gave different samples")
+		}
+		for _, test := range []struct{ n, from int }{{1, 0}, {5, 62}, {40, 3}} {
+			few := request(test.n, 7+uint64(test.from))
+			if !slices.Equal(column[int32](few, "label"), column[int32](many, "label")[test.from:test.from+test.n]) {
+				t.Errorf("n %d from %d: labels differ", test.n, test.from)
+			}
+			x, y := column[float32](few, "sample"), column[float32](many, "sample")[64*test.from:]
+			for i := range x {
+				if math.Abs(float64(x[i]-y[i])) > 1e-4 {
+					t.Fatalf("n %d from %d: value %d is %v, in the large request %v", test.n, test.from, i, x[i], y[i])
+				}
 			}
 		}
 	}
+	with, without := get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2,"S_churn":1,"S_noise":1}`),
+		get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
+	if reflect.DeepEqual(with.cols["sample"], without.cols["sample"]) {
+		t.Error("churn changes nothing")
+	}
 }
 
-func TestSeedWrapsAround(t *testing.T) {
-	e := open(t)
-	r := get(t, e, "Sample", `{"model":"tiny","n":3,"seed":18446744073709551615,"nfe":2}`)
-	if got := column[uint64](r, "seed"); !slices.Equal(got, []uint64{math.MaxUint64, 0, 1}) {
-		t.Errorf("seeds %v", got)
-	}
+// solversOfAnySchedule returns the solvers that need nothing but a schedule's paths.
+func solversOfAnySchedule() []string {
+	return slices.DeleteFunc(slices.Clone(api.Solvers), func(s string) bool { return s == "local" || s == "fitted" })
 }
 
 func TestSampleFormats(t *testing.T) {
@@ -235,37 +243,6 @@ func TestExchangeRejectsColumns(t *testing.T) {
 	}
 	if n := e.active.Load(); n != 0 {
 		t.Errorf("%d requests are active after refusals", n)
-	}
-}
-
-// Churn adds noise of each sample's own seed: the same request twice gives the same bytes, and a sample depends neither
-// on n nor on its place in a batch. Evaluations are counted as without.
-func TestChurnedSamplesAgreeAcrossN(t *testing.T) {
-	e := open(t)
-	request := func(n int, seed uint64, churn float64) *rows {
-		return get(t, e, "Sample", fmt.Sprintf(
-			`{"model":"tiny","n":%d,"seed":%d,"steps":3,"solver":"heun","grid":"edm","S_churn":%g,"S_min":0.01,`+
-				`"S_noise":1.003,"dtype":"float32"}`, n, seed, churn))
-	}
-	many := request(40, 7, 1)
-	if again := request(40, 7, 1); !reflect.DeepEqual(many.cols, again.cols) {
-		t.Error("the same request gave different samples")
-	}
-	if !slices.Equal(column[int32](many, "nfe"), slices.Repeat([]int32{5}, 40)) {
-		t.Errorf("nfe %v", column[int32](many, "nfe"))
-	}
-	few := column[float32](request(3, 7+30, 1), "sample")
-	for i, x := range few {
-		if y := column[float32](many, "sample")[64*30+i]; math.Abs(float64(x-y)) > 1e-4 {
-			t.Fatalf("value %d is %v, in the large request %v", i, x, y)
-		}
-	}
-	var moved float64
-	for i, x := range column[float32](request(3, 7+30, 0), "sample") {
-		moved = max(moved, math.Abs(float64(x-few[i])))
-	}
-	if moved < 0.1 {
-		t.Errorf("churn moves a value by %g at most", moved)
 	}
 }
 

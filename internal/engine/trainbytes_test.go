@@ -38,6 +38,9 @@ func TestTrainStepOnTheRunsOwnBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
+	wide := api.Schema{Columns: []api.Column{tables.ImageColumn("image", api.Uint8, data.CHW, 8, 9, 1), in.Columns[1]}}
+	_, err = openExchange(t.Context(), e, "TrainStep", `{"run":"sent"}`, wide)
+	wantCode(t, "images of another size", err, api.BadTensor)
 	got := &rows{schema: x.Out, cols: map[string]any{}}
 	order := data.NewOrder(5, n, false)
 	for step := range 3 {

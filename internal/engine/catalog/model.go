@@ -92,13 +92,6 @@ func (m *Model) Release() {
 	m.kernels, m.values = nil, nil
 }
 
-// Loaded reports whether the weights are on the device.
-func (m *Model) Loaded() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.weights != nil
-}
-
 // WeightsFile returns the place of the model's weights on the disk.
 func (m *Model) WeightsFile() string { return checkpoint.WeightsFile(m.folder) }
 
@@ -109,58 +102,59 @@ func (m *Model) Weights() *kernels.Weights { return m.weights }
 func (m *Model) Values() ([][]float32, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.values == nil {
-		stored, err := m.read()
-		if err != nil {
-			return nil, err
-		}
-		m.values = stored.Values
+	err := m.readValues()
+	return m.values, err
+}
+
+// readValues makes sure that the values of an analytic network are there. The caller holds mu.
+func (m *Model) readValues() error {
+	if !m.analytic() || m.values != nil {
+		return nil
 	}
-	return m.values, nil
+	_, err := m.read()
+	return err
 }
 
 func (m *Model) gone() error {
 	return api.Errorf(api.ModelNotFound, "The model %q was unloaded or replaced meanwhile", m.Name).WithHint("Ask again.")
 }
 
-// read reads the folder, which must be what it was. The caller holds mu.
-func (m *Model) read() (*checkpoint.Model, error) {
-	stored, err := checkpoint.LoadModel(m.folder)
+// reading calls read, which reads the weights, notes what is known of the files from then on, and returns an error if
+// the weights are not those that the folder had. The caller holds mu.
+func (m *Model) reading(read func() (hash string, err error)) error {
+	hash, err := read()
 	if err != nil {
-		return nil, m.damaged(err)
+		damage := Damaged("model", m.Name, err)
+		m.note(damagedBy(damage))
+		return damage
 	}
 	m.note(ReadWhole(m.folder))
-	if m.analytic() {
-		m.values = stored.Values
+	if hash != m.Hash {
+		return api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
+			WithHint("UnloadModel and LoadModel it.")
 	}
-	return stored, m.unchanged(stored.Hash)
+	return nil
+}
+
+// read reads the folder. The caller holds mu.
+func (m *Model) read() (stored *checkpoint.Model, err error) {
+	err = m.reading(func() (string, error) {
+		if stored, err = checkpoint.LoadModel(m.folder); err != nil {
+			return "", err
+		}
+		if m.analytic() {
+			m.values = stored.Values
+		}
+		return stored.Hash, nil
+	})
+	return stored, err
 }
 
 // upload brings the weights of a network that learns from the disk to the device. The caller holds mu.
-func (m *Model) upload(to *kernels.Model) (*kernels.Weights, error) {
-	return to.UploadEach(func(put func(i int, values []float32)) error {
-		hash, err := checkpoint.ReadWeights(m.folder, m.Net, put)
-		if err != nil {
-			return m.damaged(err)
-		}
-		m.note(ReadWhole(m.folder))
-		return m.unchanged(hash)
+func (m *Model) upload(network *kernels.Model) (*kernels.Weights, error) {
+	return network.UploadEach(func(put func(i int, values []float32)) error {
+		return m.reading(func() (string, error) { return checkpoint.ReadWeights(m.folder, m.Net, put) })
 	})
-}
-
-func (m *Model) damaged(err error) error {
-	damage := Damaged("model", m.Name, err)
-	m.note(damagedBy(damage))
-	return damage
-}
-
-// unchanged returns an error if the weights are not those that the folder had.
-func (m *Model) unchanged(hash string) error {
-	if hash == m.Hash {
-		return nil
-	}
-	return api.Errorf(api.BadModel, "The folder of the model %q has changed", m.Name).
-		WithHint("UnloadModel and LoadModel it.")
 }
 
 func (m *Model) note(files api.Integrity) { m.files.Store(&files) }
@@ -178,11 +172,6 @@ func (m *Model) integrity() api.Integrity {
 
 // load brings the weights onto the device. The caller holds mu.
 func (m *Model) load() error {
-	if m.analytic() && m.values == nil {
-		if _, err := m.read(); err != nil {
-			return err
-		}
-	}
 	if err := m.catalog.makeRoom(m.bytes()); err != nil {
 		return err
 	}
@@ -246,17 +235,6 @@ func (m *Model) free() {
 	}
 }
 
-// check reads the values once, of which the description has looked at the shapes alone.
-func (m *Model) check() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, err := checkpoint.ReadWeights(m.folder, m.Net, func(int, []float32) {})
-	if err == nil {
-		m.note(ReadWhole(m.folder))
-	}
-	return err
-}
-
 // mostBases bounds the bases a model is prepared for at a time: uploaded bases come and go.
 const mostBases = 16
 
@@ -290,10 +268,8 @@ func (m *Model) network(b *basis.Basis) (*kernels.Model, error) {
 	if k, ok := m.kernels[b]; ok {
 		return k, nil
 	}
-	if m.analytic() && m.values == nil {
-		if _, err := m.read(); err != nil {
-			return nil, err
-		}
+	if err := m.readValues(); err != nil {
+		return nil, err
 	}
 	dev, err := m.catalog.cfg.Device()
 	if err != nil {
@@ -361,11 +337,6 @@ func (m *Model) G0(asked float64) float64 {
 		return m.Shape.Range.G0()
 	}
 	return asked
-}
-
-// Outside returns a model that stands for a network outside the server, of which the noise levels alone are known.
-func Outside(levels schedule.Range) *Model {
-	return &Model{Name: "outside the server", Shape: kernels.Shape{Range: levels}}
 }
 
 // CheckRange refuses a schedule with noise levels that the network was not trained on.

@@ -120,8 +120,8 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 		return nil
 	}
 	m, err := c.described(req.Name, folder, path, precision)
-	if err == nil {
-		err = m.check()
+	if err == nil { // the description has looked at the shapes of the values alone
+		_, err = checkpoint.ReadWeights(folder, m.Net, func(int, []float32) {})
 	}
 	var damage *atomicdir.DamageError
 	if errors.As(err, &damage) {
@@ -130,6 +130,7 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 	if err != nil {
 		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Path, withoutPath(err))
 	}
+	m.note(ReadWhole(folder))
 	c.install(m)
 	return nil
 }

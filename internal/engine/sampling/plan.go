@@ -8,6 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
@@ -137,7 +138,8 @@ func planned(c *catalog.Catalog, req *api.PlanSampler) (s catalog.Schedule, m *c
 	case req.Model != "":
 		m, err = c.Model(req.Model)
 	case req.SigmaMax != 0:
-		m = catalog.Outside(schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax})
+		levels := schedule.Range{Min: req.SigmaMin, Max: req.SigmaMax} // of a network outside the server
+		m = &catalog.Model{Name: "outside the server", Shape: kernels.Shape{Range: levels}}
 	default:
 		if m = c.ModelOf(req.Schedule); m != nil {
 			req.Model = m.Name
