@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -67,29 +66,4 @@ func TestTogetherAsAlone(t *testing.T) {
 	if n := alone.Joined(); n != 0 {
 		t.Errorf("%d evaluations were joined where none should be", n)
 	}
-}
-
-// Who gives up leaves the others alone.
-func TestOneOfSeveralGivesUp(t *testing.T) {
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	e := reopen(t, dir, Config{Slots: 1})
-	const body = `{"model":"tiny","n":2,"steps":30,"seed":%d}`
-	bodies := []string{fmt.Sprintf(body, 0), fmt.Sprintf(body, 10), fmt.Sprintf(body, 20), fmt.Sprintf(body, 30)}
-	crowd(t, e, bodies, func(i int, job *api.Job) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stages := 0
-		r, err := collectUntil(ctx, job, func(ev api.Event) {
-			if stages++; i%2 == 0 && ev.Meta["event"] == "progress" {
-				cancel()
-			}
-		})
-		switch {
-		case i%2 == 0:
-			wantCode(t, "cancelled", err, api.Cancelled)
-		case err != nil || r.n != 2:
-			t.Errorf("beside one who gave up: %d rows, %v", r.n, err)
-		}
-	})
 }

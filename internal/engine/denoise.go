@@ -57,7 +57,7 @@ func (e *Engine) denoise(_ context.Context, req api.Denoise, in api.Schema) (*ap
 		if err != nil {
 			return err
 		}
-		net := batch.Network{On: network, Weights: m.Weights()}
+		net := batch.Network{Model: network, Weights: m.Weights()}
 		denoised, flow, raw, err := e.batcher.Denoise(ctx, net, x, g, labels)
 		if err != nil {
 			return err

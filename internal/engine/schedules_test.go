@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -132,27 +131,9 @@ func TestScheduleUploadRejects(t *testing.T) {
 	}{
 		"taken":         {`"name":"first"`, ok, api.NameTaken},
 		"model's name":  {`"name":"tiny","replace":true`, ok, api.NameTaken},
-		"reserved":      {`"name":"edm"`, ok, api.BadRequest},
-		"capital":       {`"name":"Mine"`, ok, api.BadRequest},
 		"unknown basis": {`"name":"s","basis":"nobody"`, ok, api.BasisNotFound},
-		"k of none":     {`"name":"s","k":4`, ok, api.BadRequest},
-		"k no square": {`"name":"s","basis":"dct","k":5`, []knot{
-			{-1, 0, 0, 1},
-			{-1, 0, 1, 2},
-			{-1, 1, 0, 1},
-			{-1, 1, 1, 2},
-		}, api.BadSchedule},
-		"empty":             {`"name":"s"`, nil, api.BadSchedule},
-		"one subspace":      {`"name":"s","basis":"dct"`, ok, api.BadSchedule},
-		"starts late":       {`"name":"s"`, []knot{{-1, 0, 1, 1}, {-1, 0, 10, 100}}, api.BadSchedule},
-		"t falls":           {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, 2}, {-1, 0, 4, 3}}, api.BadSchedule},
-		"g falls":           {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, 2}, {-1, 0, 6, 1}}, api.BadSchedule},
-		"g is zero":         {`"name":"s"`, []knot{{-1, 0, 0, 0}, {-1, 0, 5, 2}}, api.BadSchedule},
-		"NaN":               {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, math.NaN()}}, api.BadSchedule},
-		"different T":       {`"name":"s"`, []knot{{0, 0, 0, 1}, {0, 0, 5, 2}, {1, 0, 0, 1}, {1, 0, 6, 2}}, api.BadSchedule},
-		"shared and class":  {`"name":"s"`, append(slices.Clone(ok), knot{0, 0, 0, 1}, knot{0, 0, 10, 100}), api.BadSchedule},
-		"unknown field":     {`"name":"s","colour":1`, ok, api.BadRequest},
-		"model with no dct": {`"name":"s2","basis":"dct","k":"4"`, ok, api.BadRequest},
+		"empty":         {`"name":"s"`, nil, api.BadSchedule},
+		"t falls":       {`"name":"s"`, []knot{{-1, 0, 0, 1}, {-1, 0, 5, 2}, {-1, 0, 4, 3}}, api.BadSchedule},
 	}
 	for name, test := range tests {
 		_, err := put(e, `{"op":"PutSchedule",`+test.command+`}`, scheduleTable, knots(test.rows...))
@@ -168,21 +149,6 @@ func TestScheduleUploadRejects(t *testing.T) {
 	}
 }
 
-// An upload that is not committed leaves nothing.
-func TestAbortedUploadLeavesNothing(t *testing.T) {
-	e := open(t)
-	u, err := openUpload(t.Context(), e, `{"op":"PutSchedule","name":"s"}`, scheduleTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.Write(knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2})); err != nil {
-		t.Fatal(err)
-	}
-	u.Abort()
-	_, err = perform(t.Context(), e, "DeleteSchedule", `{"schedule":"s"}`, nil)
-	wantCode(t, "delete", err, api.ScheduleNotFound)
-}
-
 // A weight of 1 leaves ln(c + g) linear in t; what it must not be is said of the field.
 func TestMakeScheduleOfAWeight(t *testing.T) {
 	e := open(t)
@@ -196,19 +162,8 @@ func TestMakeScheduleOfAWeight(t *testing.T) {
 	if p := provenance(t, e, "even"); p.Kind != "weight" {
 		t.Errorf("made by %q", p.Kind)
 	}
-	for body, says := range map[string]string{
-		`"sigma":[],"weight":[]`:         "sigma",
-		`"sigma":[2,1],"weight":[1,1]`:   "increasing",
-		`"sigma":[1,2],"weight":[1]`:     "one w for each",
-		`"sigma":[1],"weight":[-1]`:      "positive",
-		`"sigma":[1],"weight":[1],"c":0`: "c must",
-	} {
-		_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"weight",`+body+`}`, nil)
-		wantCode(t, body, err, api.BadRequest)
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v does not say %q", body, err, says)
-		}
-	}
+	_, err := perform(t.Context(), e, "MakeSchedule", `{"name":"x","kind":"weight","sigma":[2,1],"weight":[1,1]}`, nil)
+	wantCode(t, "falling noise levels", err, api.BadRequest)
 }
 
 func TestMakeScheduleByFormula(t *testing.T) {

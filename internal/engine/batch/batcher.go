@@ -40,7 +40,7 @@ const slotsPerNetwork = 2
 
 // Network is what evaluations must have in common to share a batch.
 type Network struct {
-	On      *kernels.Model
+	Model   *kernels.Model
 	Weights *kernels.Weights
 }
 
@@ -117,7 +117,7 @@ func (b *Batcher) sizeFor(net Network) int {
 	if b.apart {
 		return 0
 	}
-	return sharedSize(net.On, accelerated(net.On.Device()))
+	return sharedSize(net.Model, accelerated(net.Model.Device()))
 }
 
 // sharedSize is the size of shared batches: large ones only where they cost little and fit the device's memory.
@@ -210,7 +210,7 @@ func (b *Batcher) together(ctx context.Context, net Network, members []*pending)
 		}
 		x, g, labels, inside = append(x, px...), append(g, pg...), append(labels, pl...), append(inside, p)
 	}
-	n, size, subspaces := len(labels), net.On.Pixels(), net.On.J()
+	n, size, subspaces := len(labels), net.Model.Pixels(), net.Model.J()
 	if n == 0 {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (b *Batcher) together(ctx context.Context, net Network, members []*pending)
 	if n > batch {
 		batch = LargeBucket
 	}
-	denoised, flow, raw, err := net.On.Denoise(ctx, net.Weights,
+	denoised, flow, raw, err := net.Model.Denoise(ctx, net.Weights,
 		Pad(x, size, 0, n, batch), Pad(g, subspaces, 0, n, batch), Pad(labels, 1, 0, n, batch))
 	if err != nil {
 		return inside

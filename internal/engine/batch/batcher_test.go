@@ -51,9 +51,9 @@ func network(t *testing.T, dev *device.Device) Network {
 // processors XLA rounds the last bits of a row by its place.
 func TestRowsAreIndependent(t *testing.T) {
 	net := network(t, devicetest.PureGo(t))
-	size, r := net.On.Pixels(), rand.New(rand.NewPCG(1, 2))
+	size, r := net.Model.Pixels(), rand.New(rand.NewPCG(1, 2))
 	x, g, labels := noisy(r, SmallBucket, size)
-	_, want, _, err := net.On.Denoise(t.Context(), net.Weights, x, g, labels)
+	_, want, _, err := net.Model.Denoise(t.Context(), net.Weights, x, g, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestRowsAreIndependent(t *testing.T) {
 				h[to], l[to], kept[to] = g[from], labels[from], from
 			}
 		}
-		_, got, _, err := net.On.Denoise(t.Context(), net.Weights, y, h, l)
+		_, got, _, err := net.Model.Denoise(t.Context(), net.Weights, y, h, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func (*panicking) input(context.Context) ([]float32, []float64, []int32, error) 
 // Nobody takes an evaluation for made whose evaluator has panicked.
 func TestPanicLosesTheBatch(t *testing.T) {
 	net := network(t, devicetest.Open(t))
-	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), SmallBucket, net.On.Pixels())
+	x, g, labels := noisy(rand.New(rand.NewPCG(5, 6)), SmallBucket, net.Model.Pixels())
 	part := denoisePart{net: net, n: 2, x: x, g: g, labels: labels}
 	first := &pending{part: &part, done: make(chan struct{}), err: errLost}
 	second := &pending{part: &panicking{part}, done: make(chan struct{}), err: errLost}
@@ -142,7 +142,7 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 	failure, spoiled := errors.New("failure"), errors.New("spoiled")
 	r := rand.New(rand.NewPCG(3, 4))
 	waiting := func(inputs, lone error) *pending {
-		x, g, labels := noisy(r, SmallBucket, net.On.Pixels())
+		x, g, labels := noisy(r, SmallBucket, net.Model.Pixels())
 		if lone != nil {
 			labels[0] = 99 // which the network does not know
 		}
@@ -155,7 +155,7 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 		if good.err != nil || !errors.Is(bad.err, failure) || !errors.Is(worse.err, spoils) {
 			t.Errorf("errors are %v, %v, %v", good.err, bad.err, worse.err)
 		}
-		if out := good.part.(*broken).out; len(out[0]) != 2*net.On.Pixels() {
+		if out := good.part.(*broken).out; len(out[0]) != 2*net.Model.Pixels() {
 			t.Errorf("the good one has %d values", len(out[0]))
 		}
 	}
@@ -163,7 +163,7 @@ func TestErrorsAreOnesOwn(t *testing.T) {
 
 // Requests fill large batches together where those fit the device's memory, and small ones elsewhere.
 func TestSharedBatchesFit(t *testing.T) {
-	cost, err := network(t, devicetest.PureGo(t)).On.EvaluateCost(LargeBucket)
+	cost, err := network(t, devicetest.PureGo(t)).Model.EvaluateCost(LargeBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestSharedBatchesFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = dev.Close() })
-		if got := sharedSize(network(t, dev).On, true); got != want {
+		if got := sharedSize(network(t, dev).Model, true); got != want {
 			t.Errorf("in %d bytes there is room for %d rows, want %d", limit, got, want)
 		}
 	}

@@ -19,9 +19,9 @@ func (b *Batcher) Denoise(
 func (b *Batcher) denoise(
 	ctx context.Context, net Network, x []float32, g []float64, labels []int32,
 ) (denoised, flow, raw []float32, err error) {
-	size, j := net.On.Pixels(), net.On.J()
+	size, j := net.Model.Pixels(), net.Model.J()
 	for done := 0; done < len(labels); {
-		bucket := BucketFor(net.On, len(labels)-done)
+		bucket := BucketFor(net.Model, len(labels)-done)
 		n := min(bucket, len(labels)-done)
 		p := &denoisePart{
 			net: net, n: n, x: Pad(x, size, done, n, bucket), g: Pad(g, j, done, n, bucket),
@@ -49,16 +49,16 @@ type denoisePart struct {
 func (p *denoisePart) rows() int { return p.n }
 
 func (p *denoisePart) alone(ctx context.Context) error {
-	denoised, flow, raw, err := p.net.On.Denoise(ctx, p.net.Weights, p.x, p.g, p.labels)
+	denoised, flow, raw, err := p.net.Model.Denoise(ctx, p.net.Weights, p.x, p.g, p.labels)
 	if err != nil {
 		return err
 	}
-	size := p.n * p.net.On.Pixels()
+	size := p.n * p.net.Model.Pixels()
 	return p.output(ctx, denoised[:size], flow[:size], raw[:size])
 }
 
 func (p *denoisePart) input(context.Context) (x []float32, g []float64, labels []int32, err error) {
-	return p.x[:p.n*p.net.On.Pixels()], p.g[:p.n*p.net.On.J()], p.labels[:p.n], nil
+	return p.x[:p.n*p.net.Model.Pixels()], p.g[:p.n*p.net.Model.J()], p.labels[:p.n], nil
 }
 
 func (p *denoisePart) output(_ context.Context, denoised, flow, raw []float32) error {

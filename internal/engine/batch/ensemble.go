@@ -30,7 +30,7 @@ func (b *Batcher) Ensemble(net Network, classes int, seed uint64, n int) *Ensemb
 }
 
 // Pixels returns the number of values of an image.
-func (e *Ensemble) Pixels() int { return e.net.On.Pixels() }
+func (e *Ensemble) Pixels() int { return e.net.Model.Pixels() }
 
 // Sample follows one plan, whatever the label.
 func (e *Ensemble) Sample(ctx context.Context, p *solver.Plan) ([]float32, error) {
@@ -42,10 +42,10 @@ func (e *Ensemble) Sample(ctx context.Context, p *solver.Plan) ([]float32, error
 func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Plan, error),
 	after func(stage int, latents []float32, rows int, t *kernels.Trajectory) error,
 ) ([]float32, error) {
-	size := e.net.On.Pixels()
+	size := e.net.Model.Pixels()
 	out := make([]float32, 0, len(e.Rows)*size)
 	for rest := e.Rows; len(rest) > 0; {
-		bucket := BucketFor(e.net.On, len(rest))
+		bucket := BucketFor(e.net.Model, len(rest))
 		rows := rest[:min(bucket, len(rest))]
 		rest = rest[len(rows):]
 		plans, latents := make([]*solver.Plan, len(rows)), make([]float32, bucket*size)
@@ -71,7 +71,7 @@ func (e *Ensemble) Along(ctx context.Context, plan func(label int32) (*solver.Pl
 
 // States returns the states at which the rows start along a plan in one subspace.
 func (e *Ensemble) States(p *solver.Plan) ([]float32, error) {
-	size := e.net.On.Pixels()
+	size := e.net.Model.Pixels()
 	out := make([]float32, len(e.Rows)*size)
 	for i, r := range e.Rows {
 		x := out[i*size : (i+1)*size]

@@ -34,7 +34,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 		return nil, err
 	}
 	defer leave()
-	size := net.On.Pixels()
+	size := net.Model.Pixels()
 	bucket := len(latents) / size
 	labels, padded := make([]int32, bucket), make([]*solver.Plan, bucket)
 	for i := range padded {
@@ -49,7 +49,7 @@ func (b *Batcher) Follow(ctx context.Context, net Network, rows []Row, plans []*
 			}
 		}
 	}
-	t, err := net.On.NewTrajectory(ctx, net.Weights, latents, labels, historyOf(first))
+	t, err := net.Model.NewTrajectory(ctx, net.Weights, latents, labels, historyOf(first))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (b *Batcher) guided(ctx context.Context, net Network, guide *Guide, plans [
 	if !guide.Labels {
 		seen = slices.Repeat([]int32{-1}, len(labels))
 	}
-	by, err := guide.Net.beside(net.On.Device())
+	by, err := guide.Net.beside(net.Model.Device())
 	if err != nil {
 		return err
 	}

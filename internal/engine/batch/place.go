@@ -28,7 +28,7 @@ func (p *places) take(net Network) (placed Network, leave func(), err error) {
 }
 
 func (p *places) choose(net Network) *device.Device {
-	best := net.On.Device()
+	best := net.Model.Device()
 	var others []*device.Device
 	for _, d := range best.Peers() {
 		if d != best && net.fits(d) { // it may wait for weights that are on their way to a device
@@ -57,10 +57,10 @@ func (n Network) fits(d *device.Device) bool {
 
 // beside returns the network on a device.
 func (n Network) beside(d *device.Device) (Network, error) {
-	on, err := n.On.Beside(d)
+	on, err := n.Model.Beside(d)
 	if err != nil {
 		return n, err
 	}
 	weights, err := n.Weights.Beside(on)
-	return Network{On: on, Weights: weights}, err
+	return Network{Model: on, Weights: weights}, err
 }

@@ -139,8 +139,7 @@ func CheckReserved(name string) error {
 
 // withoutPath strips the paths that file errors carry: clients need not know where the server keeps things.
 func withoutPath(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
 	return err

@@ -123,8 +123,7 @@ func (c *Catalog) LoadModel(req api.LoadModel) error {
 	if err == nil { // the description has looked at the shapes of the values alone
 		_, err = checkpoint.ReadWeights(folder, m.Net, func(int, []float32) {})
 	}
-	var damage *atomicdir.DamageError
-	if errors.As(err, &damage) {
+	if _, ok := errors.AsType[*atomicdir.DamageError](err); ok {
 		return Damaged("model folder", req.Path, err)
 	}
 	if err != nil {

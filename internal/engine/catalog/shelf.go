@@ -146,12 +146,18 @@ func (s *folders[T]) remove(name string) error {
 
 // Damaged returns the error of something stored that cannot be used.
 func Damaged(kind, name string, err error) *api.Error {
-	text := withoutPath(err).Error()
-	var damage *atomicdir.DamageError
-	if errors.As(err, &damage) {
-		text = damage.File + " " + damage.Msg
+	if _, ok := errors.AsType[*atomicdir.DamageError](err); !ok {
+		err = withoutPath(err)
 	}
-	return api.Errorf(api.Damaged, "The %s %q is damaged: %s", kind, name, text).WithHint("%s", api.DamageHint)
+	return api.Errorf(api.Damaged, "The %s %q is damaged: %s", kind, name, FaultOf(err)).WithHint("%s", api.DamageHint)
+}
+
+// FaultOf says what is wrong with something stored, without the folder that it lies in.
+func FaultOf(err error) string {
+	if damage, ok := errors.AsType[*atomicdir.DamageError](err); ok {
+		return damage.File + " " + damage.Msg
+	}
+	return err.Error()
 }
 
 func damagedBy(err *api.Error) api.Integrity {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -51,7 +52,8 @@ func Error(err error) error {
 	case errors.As(err, &damage):
 		return api.Errorf(api.Damaged, "The stored file %s", damage.Error()).WithHint("%s", api.DamageHint)
 	case Disk(err) != "":
-		return storageError(Disk(err))
+		return api.Errorf(api.Storage, "%s; nothing was changed", Disk(err)).
+			WithHint("Make room, or mend the server's data folder, and ask again.")
 	case errors.As(err, &label):
 		return api.Errorf(api.BadRequest, "The schedule has a row for each class and none for label %d", label.Label).
 			WithHint("Choose among the labels that ListSchedules gives for it.")
@@ -106,4 +108,28 @@ func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 func upperFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// storage are the errors of a disk, with what they mean.
+var storage = []struct {
+	err      error
+	sentence string
+}{
+	{syscall.ENOSPC, "The disk is full"},
+	{syscall.EDQUOT, "The disk quota is used up"},
+	{syscall.EFBIG, "The system allows no file of that size"},
+	{syscall.EROFS, "The disk is read-only"},
+	{syscall.EIO, "The disk fails"},
+	{syscall.EACCES, "The server has no access to its data folder"},
+	{syscall.EPERM, "The server has no access to its data folder"},
+}
+
+// Disk says in a sentence what is wrong with the disk, where that is what an error tells of; else it is empty.
+func Disk(err error) string {
+	for _, s := range storage {
+		if errors.Is(err, s.err) {
+			return s.sentence
+		}
+	}
+	return ""
 }

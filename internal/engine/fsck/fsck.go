@@ -212,7 +212,7 @@ func (c *checker) folder(dir string, load func(dir string) []error) (Finding, er
 		faults = load(dir)
 	}
 	for _, fault := range faults {
-		f.State, f.Faults = Damaged, append(f.Faults, wordsOf(fault))
+		f.State, f.Faults = Damaged, append(f.Faults, catalog.FaultOf(fault))
 	}
 	if f.State == Unverified && c.repair {
 		if err := atomicdir.Seal(c.ctx, dir); err != nil {
@@ -249,7 +249,7 @@ func (c *checker) file(path, folder string, decode func(file []byte, folder stri
 		err = decode(file, "")
 	}
 	if err != nil {
-		f.State, f.Faults = Damaged, []string{wordsOf(err)}
+		f.State, f.Faults = Damaged, []string{catalog.FaultOf(err)}
 	} else if c.repair {
 		if err := errors.Join(decode(file, folder), atomicdir.Remove(path)); err != nil {
 			return err
@@ -266,13 +266,4 @@ func (c *checker) below(path string) string {
 		return path
 	}
 	return filepath.ToSlash(rel)
-}
-
-// wordsOf returns an error in words, without the folder, which stands beside.
-func wordsOf(err error) string {
-	var damage *atomicdir.DamageError
-	if errors.As(err, &damage) {
-		return damage.File + " " + damage.Msg
-	}
-	return err.Error()
 }

@@ -23,7 +23,7 @@ func (c *checker) run(path string) error {
 	}
 	switch {
 	case fault != nil:
-		status.State, status.Faults = Damaged, []string{wordsOf(fault)}
+		status.State, status.Faults = Damaged, []string{catalog.FaultOf(fault)}
 	case !sealed:
 		status.State = Unverified
 	}

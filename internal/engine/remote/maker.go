@@ -203,9 +203,7 @@ func (w *maker) learn(ctx context.Context) error {
 		if row.Step == 0 {
 			break
 		}
-		var lost *train.DivergedError
-		var early *train.StoppedError
-		if errors.As(err, &lost) || errors.As(err, &early) {
+		if runs.StopsRun(err) {
 			w.stopped, err = err.Error(), nil
 		}
 		w.steps, w.row = row.Step, runs.FiniteValues(row)

@@ -183,8 +183,7 @@ func (s *Runs) familyBasis(
 		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg, src),
 		Progress: api.Sparsely(progress),
 	})
-	var field *setting.Error
-	if errors.As(err, &field) && field.Field == "k" {
+	if field, ok := errors.AsType[*setting.Error](err); ok && field.Field == "k" {
 		err = &setting.Error{Field: "family.k", Msg: field.Msg}
 	}
 	return b, err

@@ -73,9 +73,7 @@ func Follow(ctx context.Context, f Following) error {
 			break
 		}
 		_, err = t.Step(ctx)
-		var lost *train.DivergedError
-		var early *train.StoppedError
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.As(err, &lost) || errors.As(err, &early) {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || StopsRun(err) {
 			err = nil // the first process knows of it
 		}
 	}

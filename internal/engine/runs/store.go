@@ -191,8 +191,7 @@ func (r *Run) stored(w written) {
 
 // stackOf returns the stack of a panic, "" of another error.
 func stackOf(err error) string {
-	var fault *safely.Panic
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*safely.Panic](err); ok {
 		return string(fault.Stack)
 	}
 	return ""

@@ -87,15 +87,14 @@ func FallBack(folder string) (*checkpoint.Run, error) {
 // isDamage reports whether err says that a stored state is not what was written. A disk that fails, a file of a newer
 // program and the like are no damage.
 func isDamage(err error) bool {
-	var damage *atomicdir.DamageError
-	var format *safetensors.FormatError
-	return errors.As(err, &damage) || errors.As(err, &format) || errors.Is(err, fs.ErrNotExist)
+	_, damage := errors.AsType[*atomicdir.DamageError](err)
+	_, format := errors.AsType[*safetensors.FormatError](err)
+	return damage || format || errors.Is(err, fs.ErrNotExist)
 }
 
 // faultOf says in a sentence why a stored run cannot be read.
 func faultOf(err error) string {
-	var field *api.Error
-	if errors.As(err, &field) {
+	if field, ok := errors.AsType[*api.Error](err); ok {
 		return field.Message
 	}
 	return err.Error()

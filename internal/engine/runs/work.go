@@ -161,14 +161,18 @@ func (r *Run) advance(ctx context.Context, images []float32, labels []int32) (ro
 	return row, err
 }
 
+// StopsRun reports whether an error says that a run stops by itself, with a step that counts.
+func StopsRun(err error) bool {
+	_, lost := errors.AsType[*train.DivergedError](err)
+	_, early := errors.AsType[*train.StoppedError](err)
+	return lost || early
+}
+
 // distrust forgets the training after a panic in a step: what the step had done is not to be stored. The run goes on,
 // if it does, from its stored state.
 func (r *Run) distrust() {
 	r.keeper.lost = true
-	_ = safely.Do(func() error {
-		r.closeTraining()
-		return nil
-	})
+	_ = safely.Do(func() error { r.closeTraining(); return nil })
 }
 
 // stoppedBy says why a run stopped by itself with a step that was taken; nil if err is something else.
@@ -289,10 +293,8 @@ func (r *Run) TakeStep(
 		warning = r.tell()
 		return err
 	})
-	var lost *train.DivergedError
-	var early *train.StoppedError
 	switch {
-	case errors.As(err, &lost), errors.As(err, &early): // the step counts; the caller decides whether to go on
+	case StopsRun(err): // the step counts; the caller decides whether to go on
 		warning = err.Error()
 	case err != nil:
 		return err

@@ -56,7 +56,7 @@ func NewGuide(c *catalog.Catalog, req api.Guided, m *catalog.Model, b *basis.Bas
 		g.mix.Labels = guide.Labels != 0
 	}
 	var err error
-	g.mix.Net.On, err = g.model.NetworkOn(b)
+	g.mix.Net.Model, err = g.model.NetworkOn(b)
 	return g, err
 }
 

@@ -75,7 +75,7 @@ func (s *sampling) run(
 // runBuckets takes buckets to their samples at the same time, and hands previews and samples to out. The first bucket
 // reports the progress.
 func (s *sampling) runBuckets(ctx context.Context, buckets []bucket, out *sampleWriter) error {
-	net := batch.Network{On: s.network, Weights: s.model.Weights()}
+	net := batch.Network{Model: s.network, Weights: s.model.Weights()}
 	var start batch.Start
 	if s.start != nil {
 		start = s.start

@@ -144,7 +144,7 @@ func (f *fewStepSearch) fitStarts(local []*candidate) []*candidate {
 
 // trajectories is how many a fit can have in memory.
 func (f *fewStepSearch) trajectories() int {
-	return min(fitTrajectories, maxFitNumbers/(3*9*f.network.On.Pixels()*(f.req.NFE+1)))
+	return min(fitTrajectories, maxFitNumbers/(3*9*f.network.Model.Pixels()*(f.req.NFE+1)))
 }
 
 // fittedCandidate returns the sampler whose coefficients are fitted around those of a candidate of local.
@@ -218,7 +218,7 @@ func (f *fewStepSearch) ensemble(c *candidate, offset uint64, n int) *batch.Ense
 	}
 	e.Guide = f.guide
 	if c.Start == api.StartMatched {
-		e.Start = sampling.StartOf(f.start, f.network.On.Basis())
+		e.Start = sampling.StartOf(f.start, f.network.Model.Basis())
 	}
 	return e
 }

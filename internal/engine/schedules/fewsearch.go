@@ -88,7 +88,7 @@ func (k *Maker) few(ctx context.Context, req api.FewSchedule, report func(api.Me
 	}
 	origin.Seed = &req.Seed
 	f := &fewStepSearch{
-		maker: k, req: req, model: m, network: batch.Network{On: isotropic, Weights: m.Weights()}, data: d,
+		maker: k, req: req, model: m, network: batch.Network{Model: isotropic, Weights: m.Weights()}, data: d,
 		guide: guide.Held(), progress: progress{report: api.Sparsely(report)},
 	}
 	if err := f.measureImages(ctx); err != nil {
@@ -180,7 +180,7 @@ func (f *fewStepSearch) measureStatistics(ctx context.Context, T float64) error 
 	f.progress.begin(shareOfStatistics, 0)
 	nobody := func(api.Event) error { return nil } // the search reports all of its work
 	return f.maker.Queue.Run(ctx, nobody, func(ctx context.Context, report func(done, total int)) (err error) {
-		f.statistics, err = passes.MeasureStatistics(ctx, f.network.On, f.network.Weights, f.data, passes.GeodesicSettings{
+		f.statistics, err = passes.MeasureStatistics(ctx, f.network.Model, f.network.Weights, f.data, passes.GeodesicSettings{
 			T: T, Spectrum: f.images,
 			Progress: func(done, total int) {
 				report(done, total) // which gives way to other requests
