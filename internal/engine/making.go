@@ -18,7 +18,8 @@ import (
 )
 
 // makeModel makes a mixture and serves it.
-func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta)) (info api.ModelInfo, err error) {
+func (e *Engine) makeModel(ctx context.Context, req api.MakeModel, progress func(api.Meta),
+) (info api.ModelInfo, err error) {
 	if err := e.catalog.FreeModel(req.Name, req.Replace); err != nil { // before the work; SaveModel checks again
 		return info, err
 	}
@@ -145,7 +146,8 @@ func (e *Engine) blocksOf(covariance string, d *data.Dataset, label int) ([][]fl
 }
 
 // makeBasis makes a basis from a data set and stores it.
-func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta)) (info api.BasisInfo, err error) {
+func (e *Engine) makeBasis(ctx context.Context, req api.MakeBasis, progress func(api.Meta),
+) (info api.BasisInfo, err error) {
 	if err := e.catalog.FreeBasis(req.Name, req.Replace); err != nil { // before the work; storeBasis checks again
 		return info, err
 	}
@@ -198,7 +200,8 @@ func (e *Engine) vectors(f schedule.Family, h, w int) (*basis.Basis, error) {
 }
 
 // makeDataset draws images from a mixture and stores them. Image i depends on the model and on seed + i alone.
-func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta)) (info api.DatasetInfo, err error) {
+func (e *Engine) makeDataset(ctx context.Context, req api.MakeDataset, progress func(api.Meta),
+) (info api.DatasetInfo, err error) {
 	if err := e.catalog.FreeDataset(req.Name, req.Replace); err != nil { // before the work; PlaceDataset checks again
 		return info, err
 	}

@@ -74,8 +74,8 @@ func hashed(text []byte) (rest []byte, hash string, ok bool) {
 	return append(slices.Clone(text[:at]), '}'), string(text[at+len(hashHead) : len(text)-len(hashTail)]), true
 }
 
-// readStatus reads the status.json of a run's folder back; sealed is whether it carries its hash. A run that was running
-// when its server died goes on from its last stored state.
+// readStatus reads the status.json of a run's folder back; sealed is whether it carries its hash. A run that was
+// running when its server died goes on from its last stored state.
 func readStatus(folder string) (s status, sealed bool, err error) {
 	text, err := os.ReadFile(StatusPath(folder))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// Start draws the states at which samples start from the law of the data that a schedule carries. It is safe for concurrent use. The state of a sample depends on its
-// latent, its label and its plan alone.
+// Start draws the states at which samples start from the law of the data that a schedule carries. It is safe for
+// concurrent use. The state of a sample depends on its latent, its label and its plan alone.
 type Start struct {
 	from  *start.Start
 	basis *basis.Basis
@@ -29,8 +29,8 @@ type key struct {
 	noise string
 }
 
-// NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a model
-// and with noise in the subspaces of a basis; nil for noise alone.
+// NewStart returns what starts the samples of a schedule that a request means by its field start, on the images of a
+// model and with noise in the subspaces of a basis; nil for noise alone.
 func NewStart(s catalog.Schedule, field string, m *catalog.Model, b *basis.Basis) (*Start, error) {
 	from, err := s.StartFor(field)
 	if err != nil || from == nil {

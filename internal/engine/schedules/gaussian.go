@@ -62,7 +62,7 @@ func (k *Maker) gaussian(ctx context.Context, req api.GaussianSchedule, progress
 	nodes, err := gaussian.Optimize(ctx, law, b, gaussian.Settings{
 		Sampler: sampler, T: req.T, G0: req.G0, Family: family, Progress: report,
 	})
-	if settings, ok := errors.AsType[*solver.Error](err); ok && settings.Field == "steps" { // which the request counts in evaluations
+	if settings, ok := errors.AsType[*solver.Error](err); ok && settings.Field == "steps" { // evaluations, in the request
 		err = &solver.Error{Field: "nfe", Msg: settings.Msg, TooLarge: settings.TooLarge}
 	}
 	if err != nil {

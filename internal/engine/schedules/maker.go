@@ -33,7 +33,8 @@ type newSchedule struct {
 }
 
 // Make makes a schedule and stores it.
-func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta)) (info api.ScheduleInfo, err error) {
+func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(api.Meta),
+) (info api.ScheduleInfo, err error) {
 	target := req.Of.Stored()
 	// Before the work; StoreSchedule checks again.
 	if err := k.Catalog.FreeSchedule(target.Name, target.Replace); err != nil {

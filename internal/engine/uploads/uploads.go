@@ -38,8 +38,9 @@ func (u *Uploads) bound(opened api.Upload, in api.Schema, rows, limit, cost int6
 			bytes := api.Times(api.Times(int64(b.Rows), in.RowBytes()), cost)
 			if used := u.held.Add(bytes); used > 2*u.MaxBytes {
 				u.held.Add(-bytes)
-				return api.Errorf(api.Busy, "The uploads under way hold %d bytes; %d more exceed the %d that they may hold together",
-					used-bytes, bytes, 2*u.MaxBytes).WithHint("Try again when another has ended.")
+				return api.Errorf(api.Busy,
+					"The uploads under way hold %d bytes; %d more exceed the %d that they may hold together", used-bytes, bytes,
+					2*u.MaxBytes).WithHint("Try again when another has ended.")
 			}
 			held += bytes
 			received += int64(b.Rows)
