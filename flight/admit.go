@@ -40,8 +40,8 @@ const (
 	jsonFactor      = 32
 )
 
-// admit finds out who calls before anything of the call is read, and refuses whoever may not call at all. It runs in the
-// connection's goroutine.
+// admit finds out who calls before anything of the call is read, and refuses whoever may not call at all. It runs in
+// the connection's goroutine.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := s.newCall(info.FullMethodName)
 	err := recovered(s.log, func() error { return c.identify(ctx, info.Header) })
@@ -79,7 +79,8 @@ func (c *call) identify(ctx context.Context, header metadata.MD) error {
 	return nil
 }
 
-// tokenOf reads the header authorization: the token, or a user of any name whose password it is; nil without the header.
+// tokenOf reads the header authorization: the token, or a user of any name whose password it is; nil without the
+// header.
 func tokenOf(header metadata.MD) (*string, error) {
 	values := header.Get("authorization")
 	if len(values) == 0 {

@@ -63,8 +63,8 @@ func (c *call) context(ctx context.Context) context.Context {
 	return context.WithValue(api.WithClient(ctx, c.caller), callKey{}, c)
 }
 
-// Callers without a token, on a server with tokens, are counted as one. They have a few calls, short requests and little
-// time, because gRPC reads the whole of a request before anybody knows whether it is one for openAction.
+// Callers without a token, on a server with tokens, are counted as one. They have a few calls, short requests and
+// little time, because gRPC reads the whole of a request before anybody knows whether it is one for openAction.
 const (
 	noToken      = "no token"
 	maxNoToken   = 8
@@ -99,8 +99,8 @@ func (s *Server) leave(key string) {
 	s.calls.Done()
 }
 
-// watch counts a call among those that watch what others do, from when it is known to be one. They have a limit of their
-// own, and a server that stops cuts them off at once.
+// watch counts a call among those that watch what others do, from when it is known to be one. They have a limit of
+// their own, and a server that stops cuts them off at once.
 func (c *call) watch() error {
 	if err := c.server.enter(c.watchKey(), c.server.cfg.MaxCalls, "%d of your calls watch runs"); err != nil {
 		return err
@@ -150,6 +150,21 @@ func (c *call) finish(err error) error {
 	err = toStatus(c.log, c.id, err)
 	c.log.Debug("call", "op", c.op, "caller", c.caller, "code", status.Code(err), "seconds", took.Seconds())
 	return err
+}
+
+// toStatus makes the gRPC status of an error: its code and its text, "[CODE] sentence. hint". What the contract does
+// not know becomes INTERNAL with the request's id and nothing else, and is logged in full.
+func toStatus(log *slog.Logger, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := api.ErrorOf(err)
+	code := e.Code.Status()
+	if code == codes.Internal {
+		log.Error("request failed", "error", err)
+		return status.Errorf(codes.Internal, "[%s] request %s", api.Internal, id)
+	}
+	return status.Error(code, e.Error())
 }
 
 func (s *Server) unary(

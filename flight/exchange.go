@@ -61,8 +61,8 @@ type received struct {
 	err   error // io.EOF at the end
 }
 
-// receive reads batches ahead of the work. Once the work has ended, or a batch is refused, it reads and forgets the rest
-// of the stream, so that a client which writes everything before it reads comes to hear why.
+// receive reads batches ahead of the work. Once the work has ended, or a batch is refused, it reads and forgets the
+// rest of the stream, so that a client which writes everything before it reads comes to hear why.
 func (s *service) receive(work context.Context, in *source, ahead int) <-chan received {
 	batches := make(chan received, max(1, ahead))
 	forward := func() error {

@@ -40,8 +40,8 @@ FIELDS = {
             needs the second point endpoint.
         solver: str, default the schedule's own, else heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
             dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
-        order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
-            solvers that have several.
+        order: int, default ab 3, ipndm 4, ipndm_v 4, dpmpp3m 3, dpmpp3m_taylor 3, unipc 3, deis 3, local 2, of unipc
+            and dpmpp3m 2 below 13 evaluations. Of the solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.
         second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
         grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
@@ -50,8 +50,9 @@ FIELDS = {
         afs: bool. Take the first step without the network, by the limit of its answer for large noise.
         lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
         corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
-        warmup: str, default euler. First step of ab, ipndm, dpmpp and deis, at no further evaluation: euler, heun.
-        S_churn: float, default 0: none. Of euler and heun: EDM's stochastic churn.
+        warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis, at no
+            further evaluation: euler, heun.
+        S_churn: float, default 0: none. Of euler, heun: EDM's stochastic churn.
         S_min: float, default 0. Churn from this noise level on.
         S_max: float, default no bound. Churn up to this noise level.
         S_noise: float, default 1. Standard deviation of the noise that churn adds.
@@ -327,8 +328,8 @@ FIELDS = {
             needs the second point endpoint.
         solver: str, default the schedule's own, else heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
             dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
-        order: int, default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13 evaluations. Of the
-            solvers that have several.
+        order: int, default ab 3, ipndm 4, ipndm_v 4, dpmpp3m 3, dpmpp3m_taylor 3, unipc 3, deis 3, local 2, of unipc
+            and dpmpp3m 2 below 13 evaluations. Of the solvers that have several.
         variant: str, default bh2. Of unipc: bh1, bh2.
         second_point: str, default midpoint. Of heun, where the midpoint is in t: midpoint, endpoint.
         grid: str | Mapping[str, Any], default schedule. Where the steps lie: schedule, edm, polynomial, logsnr,
@@ -337,8 +338,9 @@ FIELDS = {
         afs: bool. Take the first step without the network, by the limit of its answer for large noise.
         lower_order_final: bool, default true. Of dpmpp, unipc and local: lower the order towards the end.
         corrector: bool. Of local: correct each step by the evaluation after it, at no cost.
-        warmup: str, default euler. First step of ab, ipndm, dpmpp and deis, at no further evaluation: euler, heun.
-        S_churn: float, default 0: none. Of euler and heun: EDM's stochastic churn.
+        warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis, at no
+            further evaluation: euler, heun.
+        S_churn: float, default 0: none. Of euler, heun: EDM's stochastic churn.
         S_min: float, default 0. Churn from this noise level on.
         S_max: float, default no bound. Churn up to this noise level.
         S_noise: float, default 1. Standard deviation of the noise that churn adds.
@@ -393,7 +395,8 @@ FIELDS = {
         kimg: float, default 1200. Length in thousands of images, which ramps refer to.
         seed: int, default 0. Of weights, data order, noise and probes.
         flip: bool. Mirror half of the images.
-        precision: str, default float32. Arithmetic of the network's activations and products.
+        precision: str, default float32. Arithmetic of the network's activations and products: float32, tf32,
+            bfloat16.
         microbatch: int, default an equal share, or as many as fit. Images of a batch that a device sees at a time.
         class_weighting: str, default none. Weights of the samples' losses: balanced makes classes count alike.
         train_network: bool, default true. Train the network, not the schedule alone.
@@ -431,7 +434,7 @@ FIELDS = {
         early_stop_window_kimg: float, default an eighth of the length. Kimg of the mean.
         eval_every_kimg: float, default a sixteenth of the length. Kimg between two evaluations of the energy.
         eval_samples: int, default 1024. Images of the fixed evaluation set.
-        estimator: str, default auto. Of the schedule's gradient.
+        estimator: str, default auto. Of the schedule's gradient: auto, full, backprop, explicit.
         probe: str, default rademacher. Law of the estimator's probes.
         probes: int, default 1. Number of probes averaged per sample.
         ratio_embedding: bool. Let the network see the ratios of the g_j.

@@ -8,16 +8,19 @@ package api
 // subspace (−1: the whole image), dims int32, variance (share of the data's), w2_squared = spread + shift, noise
 // float64, relative to the data's total variance.
 type BenchSchedule struct {
-	Dataset   string        `json:"dataset"`                 // name of the data set whose Gaussian is sampled; required
-	Model     string        `json:"model,omitempty"`         // name of a model that sees the data in its own units
-	Schedules []ScheduleRef `json:"schedules"`               // list of schedules; default edm
-	Solvers   []string      `json:"solvers" oneof:"solvers"` // list of solvers; default heun
-	NFE       []int         `json:"nfe"`                     // list of evaluations, such as 5,9,17; required
-	Grid      Grid          `json:"grid" oneof:"grids"`      // where the steps lie; default schedule
-	// subspaces that isotropic schedules are seen by; default none
-	Basis string `json:"basis" oneof:"none dct"`
-	K     int    `json:"k,omitempty"`    // of dct: dimensions of the low frequencies per channel, a square
-	Cuts  []int  `json:"cuts,omitempty"` // of dct: nested bands instead of k, such as [1,2,4]
+	// name of the data set whose Gaussian is sampled; required
+	Dataset string `json:"dataset"`
+	// name of a model that sees the data in its own units
+	Model     string        `json:"model,omitempty"`
+	Schedules []ScheduleRef `json:"schedules"`                              // list of schedules; default edm
+	Solvers   []string      `json:"solvers" oneof:"solvers" default:"heun"` // list of solvers
+	// list of evaluations, such as 5,9,17; required
+	NFE  []int `json:"nfe"`
+	Grid Grid  `json:"grid" oneof:"grids"` // where the steps lie; default schedule
+	// subspaces that isotropic schedules are seen by
+	Basis string `json:"basis" oneof:"none dct" default:"none"`
+	K     int    `json:"k,omitempty" given:"1"` // of dct: dimensions of the low frequencies per channel, a square
+	Cuts  []int  `json:"cuts,omitempty"`        // of dct: nested bands instead of k, such as [1,2,4]
 	// measure each schedule on each class's own Gaussian, as those per class always are
 	PerClass bool `json:"per_class"`
 	// law that sampling begins from; default matched for schedules that carry one
@@ -27,20 +30,14 @@ type BenchSchedule struct {
 // MaxBench bounds the combinations of one bench.
 const MaxBench = 1 << 16
 
-// SetDefaults implements Request.
+// SetDefaults sets what tags cannot say.
 func (r *BenchSchedule) SetDefaults() {
-	*r = BenchSchedule{
-		Schedules: []ScheduleRef{{Name: "edm", T: DefaultT}}, Solvers: []string{"heun"},
-		Grid: Grid{Kind: GridSchedule}, Basis: "none", K: unset,
-	}
+	r.Schedules = []ScheduleRef{{Name: "edm", T: DefaultT}}
+	r.Grid = Grid{Kind: GridSchedule}
 }
 
 // Validate implements Request.
 func (r *BenchSchedule) Validate() error {
-	var err error
-	if taken("k", &r.K, &err); err != nil {
-		return err
-	}
 	switch {
 	case len(r.Schedules) == 0 || len(r.Solvers) == 0:
 		return Errorf(BadRequest, "schedules and solvers must not be empty")
@@ -58,9 +55,9 @@ func (r *BenchSchedule) Validate() error {
 		return Errorf(BadRequest, "k and cuts must not both be given").WithHint("Give one of them.")
 	}
 	for _, n := range r.NFE {
-		if err := first(atLeast("nfe", n, 1), atMost("nfe", n, 2*MaxSteps)); err != nil {
+		if err := within("nfe", n, 1, 2*MaxSteps); err != nil {
 			return err
 		}
 	}
-	return need("dataset", r.Dataset)
+	return nil
 }

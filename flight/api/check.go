@@ -70,11 +70,12 @@ func atLeast(field string, value, least int) error {
 	return nil
 }
 
-func positive(field string, value float64) error {
-	if !(value > 0) {
-		return Errorf(BadRequest, "%s must be positive, got %g", field, value)
+// within wants a number in a range; a larger one is TOO_LARGE.
+func within(field string, value, least, most int) error {
+	if value > most {
+		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
 	}
-	return nil
+	return atLeast(field, value, least)
 }
 
 // first returns the first error, if any.
@@ -83,34 +84,6 @@ func first(errs ...error) error {
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func atMost(field string, value, most int) error {
-	if value > most {
-		return Errorf(TooLarge, "%s must be at most %d, got %d", field, most, value)
-	}
-	return nil
-}
-
-// unset marks a number that the request left out, where zero is not allowed.
-const unset = -1 << 62
-
-// taken returns a number that may be left out: 0 if it was.
-func taken(field string, x *int, errs *error) {
-	if *x == unset {
-		*x = 0
-		return
-	}
-	if err := atLeast(field, *x, 1); err != nil && *errs == nil {
-		*errs = err
-	}
-}
-
-func checkRows(rows int64) error {
-	if rows < 0 {
-		return Errorf(BadRequest, "rows must not be negative, got %d", rows)
 	}
 	return nil
 }

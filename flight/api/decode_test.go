@@ -31,7 +31,7 @@ func TestDecodeRejects(t *testing.T) {
 		code       Code
 		names      string
 	}{
-		{"empty body", ``, BadRequest, "steps"},
+		{"empty body", ``, BadRequest, "model"},
 		{"not JSON", `{`, BadRequest, "too early"},
 		{"not an object", `[1]`, BadRequest, "object"},
 		{"two values", `{` + ok + `}{}`, BadRequest, "more than one"},

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/anisoflight/anisoflight/internal/base/jsonerror"
 )
 
@@ -83,7 +85,7 @@ func ParseError(s string) (e *Error, ok bool) {
 			return nil, false
 		}
 		code := Code(s[:end])
-		if _, known := classes[code]; known {
+		if _, known := statuses[code]; known {
 			return &Error{Code: code, Message: strings.TrimSuffix(strings.TrimSpace(s[end+1:]), ".")}, true
 		}
 	}
@@ -135,56 +137,41 @@ const (
 // DamageHint says what to do about something stored that is DAMAGED.
 const DamageHint = "Put an intact copy in its place, or delete it; anisoflight fsck finds all that is damaged."
 
-// Class is the kind of an error as transports know it: the service maps each class to the gRPC status code of the same
-// name.
-type Class uint8
-
-// The classes, named after the gRPC status codes they become.
-const (
-	ClassInternal Class = iota
-	ClassNotFound
-	ClassInvalidArgument
-	ClassAlreadyExists
-	ClassFailedPrecondition
-	ClassResourceExhausted
-	ClassUnavailable
-	ClassUnauthenticated
-	ClassPermissionDenied
-	ClassCancelled
-	ClassDeadlineExceeded
-	ClassUnimplemented
-	ClassDataLoss
-)
-
-var classes = map[Code]Class{
-	ModelNotFound:    ClassNotFound,
-	ScheduleNotFound: ClassNotFound,
-	BasisNotFound:    ClassNotFound,
-	DatasetNotFound:  ClassNotFound,
-	RunNotFound:      ClassNotFound,
-	OpNotFound:       ClassNotFound,
-	PathNotFound:     ClassNotFound,
-	BadRequest:       ClassInvalidArgument,
-	BadTensor:        ClassInvalidArgument,
-	BadSchedule:      ClassInvalidArgument,
-	BadModel:         ClassInvalidArgument,
-	NameTaken:        ClassAlreadyExists,
-	RunNotRunnable:   ClassFailedPrecondition,
-	TooLarge:         ClassResourceExhausted,
-	Busy:             ClassResourceExhausted,
-	Storage:          ClassResourceExhausted,
-	Draining:         ClassUnavailable,
-	NoToken:          ClassUnauthenticated,
-	ScopeMissing:     ClassPermissionDenied,
-	Cancelled:        ClassCancelled,
-	DeadlineExceeded: ClassDeadlineExceeded,
-	Unimplemented:    ClassUnimplemented,
-	Internal:         ClassInternal,
-	Damaged:          ClassDataLoss,
+// statuses are gRPC's codes of the contract's.
+var statuses = map[Code]codes.Code{
+	ModelNotFound:    codes.NotFound,
+	ScheduleNotFound: codes.NotFound,
+	BasisNotFound:    codes.NotFound,
+	DatasetNotFound:  codes.NotFound,
+	RunNotFound:      codes.NotFound,
+	OpNotFound:       codes.NotFound,
+	PathNotFound:     codes.NotFound,
+	BadRequest:       codes.InvalidArgument,
+	BadTensor:        codes.InvalidArgument,
+	BadSchedule:      codes.InvalidArgument,
+	BadModel:         codes.InvalidArgument,
+	NameTaken:        codes.AlreadyExists,
+	RunNotRunnable:   codes.FailedPrecondition,
+	TooLarge:         codes.ResourceExhausted,
+	Busy:             codes.ResourceExhausted,
+	Storage:          codes.ResourceExhausted,
+	Draining:         codes.Unavailable,
+	NoToken:          codes.Unauthenticated,
+	ScopeMissing:     codes.PermissionDenied,
+	Cancelled:        codes.Canceled,
+	DeadlineExceeded: codes.DeadlineExceeded,
+	Unimplemented:    codes.Unimplemented,
+	Damaged:          codes.DataLoss,
+	Internal:         codes.Internal,
 }
 
-// Class returns the class of c; a code that the contract does not know is ClassInternal.
-func (c Code) Class() Class { return classes[c] }
+// Status returns gRPC's code of an error; that of a code which the contract does not know is Internal.
+func (c Code) Status() codes.Code {
+	if status, known := statuses[c]; known {
+		return status
+	}
+	return codes.Internal
+}
 
 // Bounds on the text of errors, in characters. gRPC's C++ clients take 8 KiB of trailers in all, and fail beyond.
 const (

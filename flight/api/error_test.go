@@ -99,21 +99,3 @@ func TestErrorOf(t *testing.T) {
 		t.Errorf("an internal error tells %q", got)
 	}
 }
-
-func TestEveryCodeHasItsClass(t *testing.T) {
-	want := map[Class]int{
-		ClassNotFound: 7, ClassInvalidArgument: 4, ClassAlreadyExists: 1, ClassFailedPrecondition: 1,
-		ClassResourceExhausted: 3, ClassUnavailable: 1, ClassUnauthenticated: 1, ClassPermissionDenied: 1,
-		ClassCancelled: 1, ClassDeadlineExceeded: 1, ClassUnimplemented: 1, ClassDataLoss: 1, ClassInternal: 1,
-	}
-	got := map[Class]int{}
-	for code := range classes {
-		got[code.Class()]++
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("codes by class %v, want %v", got, want)
-	}
-	if Code("UNHEARD_OF").Class() != ClassInternal {
-		t.Error("an unknown code is not internal")
-	}
-}

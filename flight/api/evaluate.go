@@ -20,45 +20,39 @@ const MaxPoints = 1 << 24
 type EvaluateSchedule struct {
 	// a schedule's or model's name, edm, or JSON such as {"edm":{"T":400}}; required
 	Schedule ScheduleRef `json:"schedule"`
-	Points   int         `json:"points"`           // number of times, uniform in [0, T] with both ends; default 256
-	T        []float64   `json:"t,omitempty"`      // these times instead
-	Knots    bool        `json:"knots,omitempty"`  // each path's own knots instead: the table that PutSchedule takes
-	Labels   []int32     `json:"labels,omitempty"` // classes; default all
+	// number of times, uniform in [0, T] with both ends
+	Points int       `json:"points" default:"256" min:"2" max:"16777216"`
+	T      []float64 `json:"t,omitempty"` // these times instead
+	// each path's own knots instead: the table that PutSchedule takes
+	Knots  bool    `json:"knots,omitempty"`
+	Labels []int32 `json:"labels,omitempty"` // classes; default all
 }
-
-// SetDefaults implements Request.
-func (r *EvaluateSchedule) SetDefaults() { *r = EvaluateSchedule{Points: 256} }
 
 // Validate implements Request.
 func (r *EvaluateSchedule) Validate() error {
 	if r.Knots && r.T != nil {
 		return Errorf(BadRequest, "t and knots must not both be given").WithHint("Give one of them.")
 	}
-	return first(need("schedule", r.Schedule.Name), atLeast("points", r.Points, 2), atMost("points", r.Points, MaxPoints))
+	return nil
 }
 
 // EvaluateModel measures a model's loss by noise level on a data set: the input of the geodesic.
 //
 // Rows out: label, subspace int32, t, sigma, loss, residual, stderr float64.
 type EvaluateModel struct {
-	Model    string      `json:"model"`             // name of the model; required
-	Dataset  string      `json:"dataset"`           // name of the data set; required
-	Schedule ScheduleRef `json:"schedule,omitzero"` // whose noise is added; default the model's own
-	Points   int         `json:"points"`            // noise levels; default 32
-	Samples  int         `json:"samples"`           // images per noise level; default 64
-	Seed     uint64      `json:"seed"`              // of images and noise; default 0
-	C        float64     `json:"c"`                 // of the weight ġ²/(g(c+g)); default 1
+	Model   string `json:"model"`   // name of the model; required
+	Dataset string `json:"dataset"` // name of the data set; required
+	// whose noise is added; default the model's own
+	Schedule ScheduleRef `json:"schedule,omitzero"`
+	Points   int         `json:"points" default:"32" min:"2" max:"1048576"`     // noise levels
+	Samples  int         `json:"samples" default:"64" min:"1" max:"1073741824"` // images per noise level
+	Seed     uint64      `json:"seed"`                                          // of images and noise; default 0
+	C        float64     `json:"c" default:"1" above:"0"`                       // of the weight ġ²/(g(c+g))
 }
-
-// SetDefaults implements Request.
-func (r *EvaluateModel) SetDefaults() { *r = EvaluateModel{Points: 32, Samples: 64, C: 1} }
 
 // Validate implements Request.
 func (r *EvaluateModel) Validate() error {
-	return first(need("model", r.Model), need("dataset", r.Dataset), positive("c", r.C),
-		atLeast("points", r.Points, 2), atMost("points", r.Points, 1<<20),
-		atLeast("samples", r.Samples, 1), atMost("samples", r.Samples, 1<<30),
-		checkMeasured(r.Points, r.Samples))
+	return checkMeasured(r.Points, r.Samples)
 }
 
 // Predict reports how much of the best isotropic schedule's energy every basis, and schedules per class, can save at
@@ -69,27 +63,24 @@ func (r *EvaluateModel) Validate() error {
 // int32 (of dct: P_1 holds the frequencies max(u, v) < cut, P_2 those below cut_2 if it is not 0; of others 0), energy,
 // stderr, gain, gain_stderr float64 with gain = 1 − energy/(energy of none).
 type Predict struct {
-	Model   string   `json:"model"`           // name of the model whose residual is measured; required
-	Dataset string   `json:"dataset"`         // name of the data set to measure it on; required
-	T       float64  `json:"T"`               // end of time, a variance; default the end of the model's own schedule
-	G0      float64  `json:"g0"`              // variance at t = 0; default 1e-9
-	C       float64  `json:"c"`               // of the weight ġ²/(g(c+g)); default 1
-	Points  int      `json:"points"`          // noise levels measured; default 64
-	Samples int      `json:"samples"`         // images per noise level and class; default 32
-	Seed    uint64   `json:"seed"`            // of the images and the noise; default 0
-	Bases   []string `json:"bases,omitempty"` // list of dct, haar, pca and pca_per_class; default all
+	// name of the model whose residual is measured; required
+	Model   string `json:"model"`
+	Dataset string `json:"dataset"` // name of the data set to measure it on; required
+	// end of time, a variance; default the end of the model's own schedule
+	T       float64 `json:"T"`
+	G0      float64 `json:"g0" default:"1e-9"`                          // variance at t = 0
+	C       float64 `json:"c" default:"1" above:"0"`                    // of the weight ġ²/(g(c+g))
+	Points  int     `json:"points" default:"64" min:"4" max:"4096"`     // noise levels measured
+	Samples int     `json:"samples" default:"32" min:"2" max:"1048576"` // images per noise level and class
+	Seed    uint64  `json:"seed"`                                       // of the images and the noise; default 0
+	// list of dct, haar, pca and pca_per_class; default all
+	Bases []string `json:"bases,omitempty"`
 }
-
-// SetDefaults implements Request.
-func (r *Predict) SetDefaults() { *r = Predict{G0: 1e-9, C: 1, Points: 64, Samples: 32} }
 
 // Validate implements Request.
 func (r *Predict) Validate() error {
 	if err := checkEnds(r.T, r.G0); err != nil {
 		return err
 	}
-	return first(need("model", r.Model), need("dataset", r.Dataset), positive("c", r.C),
-		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<12),
-		atLeast("samples", r.Samples, 2), atMost("samples", r.Samples, 1<<20),
-		checkMeasured(r.Points, r.Samples))
+	return checkMeasured(r.Points, r.Samples)
 }

@@ -10,18 +10,15 @@ import (
 // noise variance of each subspace of the basis. Rows out, in the order received and the layout of x: denoised, flow,
 // raw fixed_shape_tensor float32.
 type Denoise struct {
-	Model string `json:"model"`           // name of the model; required
-	Basis string `json:"basis,omitempty"` // subspaces that g is given for; default the model's own
-	K     int    `json:"k,omitempty"`     // of dct and haar: dimensions of P_1 per channel; default H·W/4
-	Cuts  []int  `json:"cuts,omitempty"`  // of dct: nested bands instead of k, such as [1,2,4]
+	Model string `json:"model"`               // name of the model; required
+	Basis string `json:"basis,omitempty"`     // subspaces that g is given for; default the model's own
+	K     int    `json:"k,omitempty" min:"0"` // of dct and haar: dimensions of P_1 per channel; default H·W/4
+	Cuts  []int  `json:"cuts,omitempty"`      // of dct: nested bands instead of k, such as [1,2,4]
 }
-
-// SetDefaults implements Request.
-func (r *Denoise) SetDefaults() { *r = Denoise{} }
 
 // Validate implements Request.
 func (r *Denoise) Validate() error {
-	return first(need("model", r.Model), atLeast("k", r.K, 0), checkCuts(r.Basis, r.K, r.Cuts))
+	return checkCuts(r.Basis, r.K, r.Cuts)
 }
 
 // Modes lists the estimators of the schedule's gradient.
@@ -34,18 +31,10 @@ var Modes = []string{"auto", "full", "backprop", "explicit"}
 // metadata carries d_logg and d_theta: the gradients of the mean loss over all rows with respect to the knots' ln g and
 // to θ, as [label][subspace][knot].
 type ScheduleGradient struct {
-	Schedule ScheduleRef `json:"schedule"`           // name of the schedule; required
-	Model    string      `json:"model"`              // name of the model; required
-	Mode     string      `json:"mode" oneof:"modes"` // of the estimator; default auto
-	C        float64     `json:"c"`                  // of the weight ġ²/(g(c+g)); default 1
-}
-
-// SetDefaults implements Request.
-func (r *ScheduleGradient) SetDefaults() { *r = ScheduleGradient{Mode: "auto", C: 1} }
-
-// Validate implements Request.
-func (r *ScheduleGradient) Validate() error {
-	return first(positive("c", r.C), need("schedule", r.Schedule.Name), need("model", r.Model))
+	Schedule ScheduleRef `json:"schedule"`                          // name of the schedule; required
+	Model    string      `json:"model"`                             // name of the model; required
+	Mode     string      `json:"mode" oneof:"modes" default:"auto"` // of the estimator
+	C        float64     `json:"c" default:"1" above:"0"`           // of the weight ġ²/(g(c+g))
 }
 
 // RemoteSchedule measures or learns a schedule for a network that the client keeps. The server asks, and the client
@@ -57,12 +46,13 @@ func (r *ScheduleGradient) Validate() error {
 // the estimator: explicit, or backprop, or explicit, implicit1, implicit2, implicit3. A reply without rows that says
 // "stored" is the end.
 type RemoteSchedule struct {
-	Name    string `json:"name"`                          // name of the new schedule; required
-	Replace bool   `json:"replace"`                       // replace a schedule of that name
-	Kind    string `json:"kind" oneof:"learned geodesic"` // what is made; default learned
-	Shape   []int  `json:"shape"`                         // [H, W, C] of an image; required
-	Images  int    `json:"images"`                        // of the client, to choose from; default the sum of counts
-	Counts  []int  `json:"counts"`                        // images of each class; default no classes
+	Name    string `json:"name"`                                            // name of the new schedule; required
+	Replace bool   `json:"replace"`                                         // replace a schedule of that name
+	Kind    string `json:"kind" oneof:"learned geodesic" default:"learned"` // what is made
+	Shape   []int  `json:"shape"`                                           // [H, W, C] of an image; required
+	// of the client, to choose from; default the sum of counts
+	Images int   `json:"images"`
+	Counts []int `json:"counts"` // images of each class; default no classes
 	// ends of the noise levels that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
 	SigmaMax float64 `json:"sigma_max,omitempty"` // default 80
@@ -73,37 +63,29 @@ type RemoteSchedule struct {
 
 // RemoteGeodesic says what kind geodesic of RemoteSchedule measures.
 type RemoteGeodesic struct {
-	T       float64 `json:"T,omitempty"` // end of time, a variance; default sigma_max²
-	G0      float64 `json:"g0"`          // variance at t = 0; default 1e-9
-	Knots   int     `json:"knots"`       // of each path; default 32
-	C       float64 `json:"c"`           // of the weight ġ²/(g(c+g)); default 1
-	Points  int     `json:"points"`      // noise levels; default 160
-	Samples int     `json:"samples"`     // images per noise level; default 24
-	Batch   int     `json:"batch"`       // samples a question; default 128
-	Seed    uint64  `json:"seed"`        // of images and noise; default 0
+	T       float64 `json:"T,omitempty"`                                 // end of time, a variance; default sigma_max²
+	G0      float64 `json:"g0" default:"1e-9"`                           // variance at t = 0
+	Knots   int     `json:"knots" default:"32" min:"2" max:"4096"`       // of each path
+	C       float64 `json:"c" default:"1" above:"0"`                     // of the weight ġ²/(g(c+g))
+	Points  int     `json:"points" default:"160" min:"4" max:"65536"`    // noise levels
+	Samples int     `json:"samples" default:"24" min:"1" max:"16777216"` // images per noise level
+	Batch   int     `json:"batch" default:"128" min:"1" max:"65536"`     // samples a question
+	Seed    uint64  `json:"seed"`                                        // of images and noise; default 0
 	Bands
 	PerClass bool `json:"per_class"` // each class has its own paths
 }
 
-// SetDefaults sets the defaults.
-func (r *RemoteGeodesic) SetDefaults() {
-	*r = RemoteGeodesic{G0: 1e-9, Knots: 32, C: 1, Points: 160, Samples: 24, Batch: 128, Bands: noBands}
-}
-
 // Validate returns the first field that cannot be used.
 func (r *RemoteGeodesic) Validate() error {
-	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkKnots(r.Knots), positive("c", r.C),
-		atLeast("points", r.Points, 4), atMost("points", r.Points, 1<<16), atLeast("samples", r.Samples, 1),
-		atMost("samples", r.Samples, 1<<24), checkMeasured(r.Points, r.Samples), atLeast("batch", r.Batch, 1),
-		atMost("batch", r.Batch, 1<<16))
+	return first(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
 }
 
 // mostValues bounds the values of an image that only the client sees.
 const mostValues = 1 << 30
 
-// SetDefaults implements Request.
+// SetDefaults sets what tags cannot say.
 func (r *RemoteSchedule) SetDefaults() {
-	*r = RemoteSchedule{Kind: "learned", Config: json.RawMessage("{}")}
+	r.Config = json.RawMessage("{}")
 }
 
 // decodeStrictly takes every field that is not its own as one of the configuration.
@@ -136,25 +118,6 @@ func (r *RemoteSchedule) Validate() error {
 
 // MarshalJSON writes the configuration's fields beside the others, as they travel.
 func (r RemoteSchedule) MarshalJSON() ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	if len(r.Config) > 0 {
-		if err := json.Unmarshal(r.Config, &fields); err != nil {
-			return nil, err
-		}
-	}
 	type plain RemoteSchedule // without this method
-	text, err := json.Marshal(plain(r))
-	if err != nil {
-		return nil, err
-	}
-	own := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &own); err != nil {
-		return nil, err
-	}
-	for name, value := range own {
-		if string(value) != "null" {
-			fields[name] = value
-		}
-	}
-	return json.Marshal(fields)
+	return encodeWithRest(plain(r), r.Config)
 }

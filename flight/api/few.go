@@ -12,13 +12,13 @@ import (
 // that start from noise alone. Sampling along it needs no other setting than nfe.
 type FewSchedule struct {
 	NewSchedule
-	Model   string `json:"model"`   // name of the model to sample; required
-	Dataset string `json:"dataset"` // name of the data set that samples are compared with; required
-	NFE     int    `json:"nfe"`     // at most so many evaluations of the network; required
+	Model   string `json:"model"`                // name of the model to sample; required
+	Dataset string `json:"dataset"`              // name of the data set that samples are compared with; required
+	NFE     int    `json:"nfe" min:"1" max:"32"` // at most so many evaluations of the network; required
 	// list of solvers to try, one at least besides local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	Samples int      `json:"samples"` // of each try, and as many held back; default 1024
-	Seed    uint64   `json:"seed"`    // of the samples; default 0
+	Samples int      `json:"samples" default:"1024" min:"64" max:"65536"` // of each try, and as many held back
+	Seed    uint64   `json:"seed"`                                        // of the samples; default 0
 	// what is kept of the data's covariance: JSON such as {"covariance":"full"}; default dct, per class
 	Start  *Start `json:"start,omitempty"`
 	Guided        // the samples that are drawn
@@ -30,8 +30,10 @@ var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
 // Kind implements ScheduleKind.
 func (r *FewSchedule) Kind() string { return "few" }
 
-// SetDefaults implements Request.
-func (r *FewSchedule) SetDefaults() { *r = FewSchedule{Samples: 1024, Guided: Guided{Guidance: 1}} }
+// SetDefaults sets what tags cannot say.
+func (r *FewSchedule) SetDefaults() {
+	r.Guided = Guided{Guidance: 1}
+}
 
 // Validate implements Request.
 func (r *FewSchedule) Validate() error {
@@ -45,8 +47,7 @@ func (r *FewSchedule) Validate() error {
 		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
 			r.Solvers)
 	}
-	return first(need("model", r.Model), need("dataset", r.Dataset), atLeast("nfe", r.NFE, 1), atMost("nfe", r.NFE, 32),
-		atLeast("samples", r.Samples, 64), atMost("samples", r.Samples, 1<<16), r.Start.check("start"), r.Guided.check())
+	return first(r.Start.check("start"), r.Guided.check())
 }
 
 // Few reports what was tried for a schedule of kind few, and what the choice gains on samples that it has not seen.

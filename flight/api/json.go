@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -30,7 +31,7 @@ type decoder interface {
 // decodeJSON sets *dst, over the values that it already holds, from the value at a place of the request.
 func decodeJSON(v rawValue, at place, dst any) error {
 	err := jsonv2.Unmarshal(v, dst, jsonv2.RejectUnknownMembers(true), jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
-		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst any) error { return decodeNull(d, at, dst) }),
+		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst any) error { return decodeScalar(d, at, dst) }),
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst decoder) error {
 			v, err := d.ReadValue()
 			if err != nil {
@@ -38,48 +39,101 @@ func decodeJSON(v rawValue, at place, dst any) error {
 			}
 			return dst.decodeStrictly(at.within(d.StackPointer()), v.Clone())
 		}),
-		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst *uint64) error { return decodeSeed(d, dst) }),
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, dst *json.RawMessage) error { return decodeRaw(d, at, dst) }),
 	)))
-	return explain(err, v, at)
+	var own *Error
+	var wrong *jsonv2.SemanticError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case !errors.As(err, &wrong):
+		return err
+	case errors.Is(wrong.Err, jsonv2.ErrUnknownName):
+		var known []string
+		for _, f := range Fields(reflect.Zero(wrong.GoType).Interface()) {
+			known = append(known, f.Name)
+		}
+		slices.Sort(known)
+		return Errorf(BadRequest, "%s is not a field here", at.within(wrong.JSONPointer)).WithHint("Known: %s.",
+			strings.Join(known, ", "))
+	}
+	return cmp.Or(wrong.Err, err)
 }
 
-// decodeNull leaves a field that is null as it is.
-func decodeNull(d *jsontext.Decoder, at place, dst any) error {
-	if d.PeekKind() != 'n' {
-		return errors.ErrUnsupported
+// kindNames names the kinds of JSON values as jsonerror.Wanted does.
+var kindNames = map[jsontext.Kind]string{
+	'"': "text", 't': "true or false", 'f': "true or false", '[': "a list", '{': "an object",
+}
+
+// decodeScalar reads numbers, leaves a field that is null as it is, and refuses values of the wrong type. It leaves
+// everything else to the package json.
+func decodeScalar(d *jsontext.Decoder, at place, dst any) error {
+	v, kind := reflect.ValueOf(dst).Elem(), d.PeekKind()
+	want := jsonerror.Wanted(v.Type())
+	if kind != 'n' {
+		_, several := dst.(decoder)
+		raw := v.Type() == reflect.TypeFor[rawValue]() || v.Type() == reflect.TypeFor[json.RawMessage]()
+		if several || raw || v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface || kindNames[kind] == want {
+			return errors.ErrUnsupported
+		}
 	}
-	if _, err := d.ReadToken(); err != nil {
+	text, err := d.ReadValue()
+	if err != nil {
 		return err
 	}
-	if kind, _ := d.StackIndex(d.StackDepth()); kind == '{' {
+	inside, _ := d.StackIndex(d.StackDepth())
+	switch {
+	case kind == 'n' && inside == '{':
 		return nil
+	case kind != 'n' && want == "a number":
+		return decodeNumber(text, v, func() place { return at.within(d.StackPointer()) })
 	}
-	return wrongJSON(at.within(d.StackPointer()), jsonerror.Wanted(reflect.TypeOf(dst).Elem()), rawValue("null"))
+	return wrongJSON(at.within(d.StackPointer()), want, text)
 }
 
 // digits is what a uint64 may be as text.
 var digits = regexp.MustCompile(`^"[0-9]{1,20}"$`)
 
-// decodeSeed reads a uint64 that is text.
-func decodeSeed(d *jsontext.Decoder, dst *uint64) error {
-	if d.PeekKind() != '"' {
-		return errors.ErrUnsupported
+// decodeNumber sets a number from its text. A uint64 may also be text, for languages whose numbers are doubles.
+func decodeNumber(text rawValue, v reflect.Value, at func() place) (err error) {
+	number := string(text)
+	if v.Kind() == reflect.Uint64 && digits.MatchString(number) {
+		number = number[1 : len(number)-1]
+	} else if text.Kind() != '0' {
+		return wrongJSON(at(), "a number", text)
 	}
-	v, err := d.ReadValue()
-	if err != nil {
-		return err
-	}
-	text := v.Clone()
-	if digits.Match(v) {
-		v = v[1 : len(v)-1]
-	}
-	if *dst, err = strconv.ParseUint(string(v), 10, 64); err != nil {
-		return &jsonv2.SemanticError{
-			JSONPointer: d.StackPointer(), JSONKind: v.Kind(), JSONValue: text, GoType: reflect.TypeFor[uint64](), Err: err,
+	if v.CanFloat() {
+		x, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return Errorf(BadRequest, "%s must be a number in range, got %s", at(), describe(text))
 		}
+		v.SetFloat(x)
+		return nil
 	}
-	return nil
+	if strings.ContainsAny(number, ".eE") {
+		want := "a whole number"
+		if x, _ := strconv.ParseFloat(number, 64); x == math.Trunc(x) { // see whole
+			want += ", in digits alone above 2⁵³"
+		}
+		return wrongJSON(at(), want, text)
+	}
+	if v.CanUint() {
+		x, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, got %s", at(), describe(text))
+		}
+		v.SetUint(x)
+		return nil
+	}
+	x, err := strconv.ParseInt(number, 10, v.Type().Bits())
+	switch {
+	case err == nil:
+		v.SetInt(x)
+		return nil
+	case v.Kind() == reflect.Int && number[0] != '-': // a size: well formed, but nobody could serve it
+		return Errorf(TooLarge, "%s must be small enough to serve, got %s", at(), describe(text))
+	}
+	return Errorf(BadRequest, "%s must be a number in range, got %s", at(), describe(text))
 }
 
 // decodeRaw keeps an object as it is, with its fields sorted.
@@ -97,94 +151,6 @@ func decodeRaw(d *jsontext.Decoder, at place, dst *json.RawMessage) error {
 	}
 	*dst = json.RawMessage(v)
 	return nil
-}
-
-// explain returns the error of the contract for one of Unmarshal.
-func explain(err error, v rawValue, at place) error {
-	var own *Error
-	var wrong *jsonv2.SemanticError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &own):
-		return own
-	case !errors.As(err, &wrong):
-		return err
-	case wrong.Err != nil && !errors.Is(wrong.Err, jsonv2.ErrUnknownName) && !isNumber(wrong.GoType):
-		return wrong.Err // of a decoder
-	}
-	at = at.within(wrong.JSONPointer)
-	value := valueAt(v, wrong.JSONPointer)
-	switch {
-	case errors.Is(wrong.Err, jsonv2.ErrUnknownName):
-		return Errorf(BadRequest, "%s is not a field here", at).WithHint("Known: %s.",
-			strings.Join(fieldNames(wrong.GoType), ", "))
-	case !isNumber(wrong.GoType), wrong.JSONKind != '0' && wrong.GoType.Kind() != reflect.Uint64,
-		wrong.JSONKind != '0' && !digits.Match(value):
-		return wrongJSON(at, jsonerror.Wanted(wrong.GoType), value)
-	case wrong.GoType.Kind() == reflect.Float64:
-		return Errorf(BadRequest, "%s must be a number in range, got %s", at, describe(value))
-	}
-	if text := string(value); strings.ContainsAny(text, ".eE") {
-		want := "a whole number"
-		if x, _ := strconv.ParseFloat(text, 64); x == math.Trunc(x) { // see whole
-			want += ", in digits alone above 2⁵³"
-		}
-		return wrongJSON(at, want, value)
-	}
-	switch {
-	case wrong.GoType.Kind() == reflect.Uint64:
-		return Errorf(BadRequest, "%s must lie in 0 … 2⁶⁴ − 1, got %s", at, describe(value))
-	case wrong.GoType.Kind() == reflect.Int && value[0] != '-': // a size: well formed, but nobody could serve it
-		return Errorf(TooLarge, "%s must be small enough to serve, got %s", at, describe(value))
-	}
-	return Errorf(BadRequest, "%s must be a number in range, got %s", at, describe(value))
-}
-
-// valueAt returns what stands at a pointer in a value.
-func valueAt(v rawValue, at jsontext.Pointer) rawValue {
-	if at == "" {
-		return v
-	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(v))
-	for {
-		token, err := d.ReadToken()
-		switch {
-		case err != nil:
-			return nil
-		case d.StackPointer() != at:
-			continue
-		}
-		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' && n%2 == 1 { // the field's name
-			v, _ := d.ReadValue()
-			return v.Clone()
-		}
-		if token.Kind() == '"' {
-			v, _ := jsontext.AppendQuote(nil, token.String())
-			return v
-		}
-		return rawValue(token.String())
-	}
-}
-
-func isNumber(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
-		return true
-	}
-	return false
-}
-
-// fieldNames lists the names of a struct's fields, those of embedded structs included.
-func fieldNames(t reflect.Type) []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // maxDepth bounds the nesting of a request.

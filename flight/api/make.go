@@ -5,9 +5,9 @@ import "math"
 // MakeModel makes a laboratory's model, a Gaussian mixture whose score is exact, and serves it: of the laws that the
 // request gives, or of a data set's classes, one component each.
 type MakeModel struct {
-	Name    string `json:"name"`                 // name of the new model; required
-	Kind    string `json:"kind" oneof:"mixture"` // what is made; default mixture
-	Replace bool   `json:"replace"`              // replace a model of that name
+	Name    string `json:"name" name:"new"`                        // name of the new model; required
+	Kind    string `json:"kind" oneof:"mixture" default:"mixture"` // what is made
+	Replace bool   `json:"replace"`                                // replace a model of that name
 
 	// From a data set: every class has its mean and its covariance.
 
@@ -25,14 +25,8 @@ type MakeModel struct {
 	Labels      []int         `json:"labels"`      // classes of the components; default none
 }
 
-// SetDefaults implements Request.
-func (r *MakeModel) SetDefaults() { *r = MakeModel{Kind: "mixture"} }
-
 // Validate implements Request.
 func (r *MakeModel) Validate() error {
-	if err := CheckName("name", r.Name); err != nil {
-		return err
-	}
 	given := r.Shape != nil || r.Weights != nil || r.Means != nil || r.Covariances != nil || r.Labels != nil
 	switch {
 	case r.Dataset != "" && given:
@@ -105,42 +99,24 @@ func (r *MakeModel) checkLaws() error {
 
 // MakeDataset draws a data set from a mixture: images whose law is known exactly. They may leave [−1, 1].
 type MakeDataset struct {
-	Name    string `json:"name"`    // name of the new data set; required
-	Model   string `json:"model"`   // name of the mixture; required
-	N       int    `json:"n"`       // number of images; required
-	Seed    uint64 `json:"seed"`    // of the first image; default 0
-	Replace bool   `json:"replace"` // replace a data set of that name
-}
-
-// SetDefaults implements Request.
-func (r *MakeDataset) SetDefaults() { *r = MakeDataset{} }
-
-// Validate implements Request.
-func (r *MakeDataset) Validate() error {
-	return first(CheckName("name", r.Name), need("model", r.Model), atLeast("n", r.N, 1))
+	Name    string `json:"name" name:"new"` // name of the new data set; required
+	Model   string `json:"model"`           // name of the mixture; required
+	N       int    `json:"n" min:"1"`       // number of images; required
+	Seed    uint64 `json:"seed"`            // of the first image; default 0
+	Replace bool   `json:"replace"`         // replace a data set of that name
 }
 
 // MakeBasis makes a basis from a data set and stores it: the leading principal components of all its images (pca), of
 // each class's own (pca_per_class), the coarse part of the Haar wavelet transform of its image size (haar), or another
 // kind that the server knows.
 type MakeBasis struct {
-	Name    string `json:"name"`            // name of the new basis; required
+	Name    string `json:"name" name:"new"` // name of the new basis; required
 	Kind    string `json:"kind"`            // pca, pca_per_class or haar; required
 	Dataset string `json:"dataset"`         // name of the data set to make it of; required
 	Model   string `json:"model,omitempty"` // name of a model that sees the data in its own units
 	// dimensions of the first subspace per channel; default a quarter of the pixels
-	K int `json:"k,omitempty"`
+	K int `json:"k,omitempty" given:"1"`
 	// of pca_per_class: classes that share components, such as [[0,6,8],[1,7]]
 	Clusters [][]int `json:"clusters,omitempty"`
 	Replace  bool    `json:"replace"` // replace a basis of that name
-}
-
-// SetDefaults implements Request.
-func (r *MakeBasis) SetDefaults() { *r = MakeBasis{K: unset} }
-
-// Validate implements Request.
-func (r *MakeBasis) Validate() error {
-	var err error
-	taken("k", &r.K, &err)
-	return first(CheckName("name", r.Name), need("kind", r.Kind), need("dataset", r.Dataset), err)
 }

@@ -42,12 +42,9 @@ func ScheduleKinds() []ScheduleKind {
 	return kinds
 }
 
-// SetDefaults implements Request. The kind sets its own when it is known.
-func (r *MakeSchedule) SetDefaults() { *r = MakeSchedule{} }
-
 // Validate implements Request.
 func (r *MakeSchedule) Validate() error {
-	return first(CheckName("name", r.Of.Stored().Name), checkWords(r.Of), r.Of.Validate())
+	return Validate(r.Of)
 }
 
 // decodeStrictly decodes the kind that "kind" names. A field of another kind is refused with the kinds that take it.
@@ -83,23 +80,15 @@ func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
 				at.field(field), name, strings.Join(kinds, ", "))
 		}
 	}
-	r.Of.SetDefaults()
+	SetDefaults(r.Of)
 	return decodeJSON(object, at, r.Of)
 }
 
 // MarshalJSON writes the kind's fields beside its name, as they travel.
 func (r MakeSchedule) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(r.Of)
+	own, err := json.Marshal(r.Of)
 	if err != nil {
 		return nil, err
 	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, err
-	}
-	fields["kind"], err = json.Marshal(r.Of.Kind())
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
+	return encodeWithRest(map[string]string{"kind": r.Of.Kind()}, own)
 }

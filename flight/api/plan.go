@@ -17,12 +17,6 @@ type PlanSampler struct {
 	SigmaMax float64 `json:"sigma_max,omitempty"` // highest noise level of the network, in place of a model
 }
 
-// SetDefaults implements Request.
-func (r *PlanSampler) SetDefaults() {
-	*r = PlanSampler{}
-	r.Sample.SetDefaults()
-}
-
 // Validate implements Request.
 func (r *PlanSampler) Validate() error {
 	if r.Model == "" && !r.Schedule.Given() {
@@ -37,14 +31,7 @@ func (r *PlanSampler) Validate() error {
 	case !(0 < lo && lo < hi && hi <= 1e6):
 		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
 	}
-	of := r.Sample
-	if of.Model == "" {
-		of.Model = r.Schedule.Name
-	}
-	err := of.Validate()
-	of.Model = r.Model
-	r.Sample = of
-	return err
+	return r.Sample.Validate()
 }
 
 // PlanFormat and a version begin every plan.

@@ -32,18 +32,17 @@ type Sample struct {
 	Seed   uint64  `json:"seed"` // image i is made from seed + i alone; default 0
 	Part
 
-	Steps int `json:"steps,omitempty"` // solver steps
+	Steps int `json:"steps,omitempty" given:"1" max:"100000"` // solver steps
 	// in place of steps: at most so many evaluations of the network, by the most steps that fit; 9 of heun needs the
 	// second point endpoint
-	NFE int `json:"nfe,omitempty"`
+	NFE int `json:"nfe,omitempty" given:"1" max:"200000"`
 	// name of the solver; default the schedule's own, else heun
 	Solver string `json:"solver,omitempty" oneof:"solvers"`
-	// of the solvers that have several; default ab 3, ipndm 4, deis 3, local 2, unipc and dpmpp3m 3, and 2 below 13
-	// evaluations
-	Order   int    `json:"order,omitempty"`
-	Variant string `json:"variant" oneof:"bh1 bh2"` // of unipc; default bh2
-	// of heun, where the midpoint is in t; default midpoint
-	SecondPoint string `json:"second_point" oneof:"midpoint endpoint"`
+	// of the solvers that have several; default {orders}, of unipc and dpmpp3m 2 below 13 evaluations
+	Order   int    `json:"order,omitempty" given:"1"`
+	Variant string `json:"variant" oneof:"bh1 bh2" default:"bh2"` // of unipc
+	// of heun, where the midpoint is in t
+	SecondPoint string `json:"second_point" oneof:"midpoint endpoint" default:"midpoint"`
 	Grid        Grid   `json:"grid" oneof:"grids"` // where the steps lie; default schedule
 	// end with the denoised image of the last evaluation
 	DenoiseToZero bool `json:"denoise_to_zero"`
@@ -53,13 +52,13 @@ type Sample struct {
 	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
 	// of local: correct each step by the evaluation after it, at no cost
 	Corrector bool `json:"corrector"`
-	// first step of ab, ipndm, dpmpp and deis, at no further evaluation; default euler
-	Warmup string `json:"warmup" oneof:"euler heun"`
+	// first step of {warming solvers}, at no further evaluation
+	Warmup string `json:"warmup" oneof:"euler heun" default:"euler"`
 
-	SChurn float64 `json:"S_churn,omitempty"` // of euler and heun: EDM's stochastic churn; default 0: none
-	SMin   float64 `json:"S_min,omitempty"`   // churn from this noise level on; default 0
-	SMax   float64 `json:"S_max,omitempty"`   // churn up to this noise level; default no bound
-	SNoise float64 `json:"S_noise"`           // standard deviation of the noise that churn adds; default 1
+	SChurn float64 `json:"S_churn,omitempty"`   // of {churning solvers}: EDM's stochastic churn; default 0: none
+	SMin   float64 `json:"S_min,omitempty"`     // churn from this noise level on; default 0
+	SMax   float64 `json:"S_max,omitempty"`     // churn up to this noise level; default no bound
+	SNoise float64 `json:"S_noise" default:"1"` // standard deviation of the noise that churn adds
 
 	Guided
 
@@ -73,34 +72,31 @@ type Sample struct {
 
 // Output says in which form samples come.
 type Output struct {
-	Every int `json:"every"` // previews, the denoised estimate, each so many steps; default 0: none
+	Every int `json:"every" min:"0"` // previews, the denoised estimate, each so many steps; default 0: none
 	// type of the values; default uint8, and float32, all there is, for a model whose data have units of their own
-	DType      string `json:"dtype,omitempty" oneof:"uint8 float32"`
-	Layout     string `json:"layout" oneof:"HWC CHW"` // order of the axes; default HWC
-	BatchBytes int    `json:"batch_bytes"`            // about so many bytes a reply batch; default 2 MiB
+	DType  string `json:"dtype,omitempty" oneof:"uint8 float32"`
+	Layout string `json:"layout" oneof:"HWC CHW" default:"HWC"` // order of the axes
+	// about so many bytes a reply batch; default 2 MiB
+	BatchBytes int `json:"batch_bytes" default:"2097152" min:"1" max:"67108864"`
 }
 
 // Part says which part of a larger request this one is, for clients that read from several servers.
 type Part struct {
-	Offset  int    `json:"offset,omitempty"`  // index of the first row; default 0
-	Weights string `json:"weights,omitempty"` // hash that the model's weights must have; default any
+	Offset  int    `json:"offset,omitempty" min:"0"` // index of the first row; default 0
+	Weights string `json:"weights,omitempty"`        // hash that the model's weights must have; default any
 }
 
-// SetDefaults implements Request.
+// SetDefaults sets what tags cannot say.
 func (r *Sample) SetDefaults() {
 	final := true
-	*r = Sample{
-		Variant: "bh2", SecondPoint: "midpoint", Grid: Grid{Kind: GridSchedule},
-		LowerOrderFinal: &final, Warmup: "euler", SNoise: 1,
-		Guided: Guided{Guidance: 1}, Output: Output{Layout: "HWC", BatchBytes: DefaultBatchBytes},
-		Steps: unset, NFE: unset, Order: unset,
-	}
+	r.LowerOrderFinal, r.Grid = &final, Grid{Kind: GridSchedule}
 }
 
 // Guided says which denoiser is followed: D₀ + guidance (D₁ − D₀), where D₁ is the model's and D₀ the same model's
 // without a label, or that of the model guide.
 type Guided struct {
-	Guidance float64 `json:"guidance"` // s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide; default 1: none
+	// s in D₀ + s (D₁ − D₀), D₀ without a label or of the guide; default 1: none
+	Guidance float64 `json:"guidance" default:"1"`
 	// noise levels that are guided, above the first, up to the second: JSON such as [0.2,3]; default all
 	GuidanceInterval []float64 `json:"guidance_interval,omitempty"`
 	// another model, for D₀, which sees the labels, too; default the model without a label
@@ -123,18 +119,7 @@ const DefaultSolver = "heun"
 
 // Validate implements Request. Whether n or labels are given depends on the way in: see CheckRows.
 func (r *Sample) Validate() error {
-	var err error
-	taken("steps", &r.Steps, &err)
-	taken("nfe", &r.NFE, &err)
-	taken("order", &r.Order, &err)
-	if err != nil {
-		return err
-	}
 	switch {
-	case r.Steps > MaxSteps:
-		return Errorf(TooLarge, "steps must be at most %d, got %d", MaxSteps, r.Steps)
-	case r.NFE > 2*MaxSteps:
-		return Errorf(TooLarge, "nfe must be at most %d, got %d", 2*MaxSteps, r.NFE)
 	case r.Order > 4:
 		return Errorf(BadRequest, "order must lie in 1 … 4, got %d", r.Order)
 	case r.Grid.Explicit() && (r.Steps != 0 || r.NFE != 0):
@@ -146,15 +131,8 @@ func (r *Sample) Validate() error {
 	case !(r.SNoise > 0):
 		return Errorf(BadRequest, "S_noise must be positive, got %g", r.SNoise).
 			WithHint("EDM's is 1.003 to 1.007; leave it out for 1.")
-	case r.BatchBytes < 1:
-		return Errorf(BadRequest, "batch_bytes must be at least 1, got %d", r.BatchBytes)
-	case r.BatchBytes > MaxBatchBytes:
-		return Errorf(TooLarge, "batch_bytes must be at most %d, got %d", MaxBatchBytes, r.BatchBytes)
 	}
-	if err := r.Guided.check(); err != nil {
-		return err
-	}
-	return first(need("model", r.Model), atLeast("every", r.Every, 0), atLeast("offset", r.Offset, 0))
+	return r.Guided.check()
 }
 
 // CheckRows checks n and labels of a request that is not an exchange and returns the number of samples.

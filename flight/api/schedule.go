@@ -75,8 +75,8 @@ func (r *ScheduleRef) UnmarshalJSON(body []byte) error {
 
 // NewSchedule says where a new schedule is stored.
 type NewSchedule struct {
-	Name    string `json:"name"`    // name of the new schedule; required
-	Replace bool   `json:"replace"` // replace a schedule of that name
+	Name    string `json:"name" name:"new"` // name of the new schedule; required
+	Replace bool   `json:"replace"`         // replace a schedule of that name
 }
 
 // Stored implements ScheduleKind.

@@ -8,16 +8,10 @@ type ExportSchedule struct {
 	Schedule ScheduleRef `json:"schedule"` // a schedule's or model's name, edm, or {"edm":{"T":400}}; required
 }
 
-// SetDefaults implements Request.
-func (r *ExportSchedule) SetDefaults() { *r = ExportSchedule{} }
-
-// Validate implements Request.
-func (r *ExportSchedule) Validate() error { return need("schedule", r.Schedule.Name) }
-
 // ImportSchedule stores a schedule file.
 type ImportSchedule struct {
-	Name string          `json:"name"` // name of the new schedule; required
-	File json.RawMessage `json:"file"` // a JSON object, as ExportSchedule answers; required
+	Name string          `json:"name" name:"new"` // name of the new schedule; required
+	File json.RawMessage `json:"file"`            // a JSON object, as ExportSchedule answers; required
 	// a stored basis that takes the place of the file's own; default the one that the file names
 	Basis string `json:"basis"`
 	Start string `json:"start,omitempty"` // the file of a start, in base64, as ExportStart answers
@@ -26,25 +20,11 @@ type ImportSchedule struct {
 	Replace    bool   `json:"replace"` // replace a schedule of that name
 }
 
-// SetDefaults implements Request.
-func (r *ImportSchedule) SetDefaults() { *r = ImportSchedule{} }
-
-// Validate implements Request.
-func (r *ImportSchedule) Validate() error {
-	return first(CheckName("name", r.Name), need("file", string(r.File)))
-}
-
 // ExportPart answers with a part of a schedule that has a file of its own: its start (ExportStart), or its statistics
 // (ExportStatistics).
 type ExportPart struct {
 	Schedule ScheduleRef `json:"schedule"` // name of the schedule; required
 }
-
-// SetDefaults implements Request.
-func (r *ExportPart) SetDefaults() { *r = ExportPart{} }
-
-// Validate implements Request.
-func (r *ExportPart) Validate() error { return need("schedule", r.Schedule.Name) }
 
 // MaxPart bounds the bytes of a part's file in one reply.
 const MaxPart = 64 << 20

@@ -18,10 +18,10 @@ type StartSettings struct {
 	// what is kept of the data's covariance: none, one variance for all; bands, one for each band of DCT frequencies;
 	// dct, the channels' covariance at each frequency; pca, the leading components and one variance for the rest; or
 	// full, all of it. The last two serve images of up to 1024 values. Default dct
-	Covariance string `json:"covariance,omitempty" oneof:"covariances"`
-	Rank       int    `json:"rank,omitempty"`      // of pca: leading components; default 16
-	Cuts       []int  `json:"cuts,omitempty"`      // of bands: where they are cut, such as [1,2,4]; default octaves
-	PerClass   *bool  `json:"per_class,omitempty"` // a law for each class that has images; default true
+	Covariance string `json:"covariance,omitempty" default:"dct" oneof:"covariances"`
+	Rank       int    `json:"rank,omitempty" given:"1"` // of pca: leading components; default 16
+	Cuts       []int  `json:"cuts,omitempty"`           // of bands: where they are cut, such as [1,2,4]; default octaves
+	PerClass   *bool  `json:"per_class,omitempty"`      // a law for each class that has images; default true
 	// of per_class: ν images that the classes' mean covariance Σ_w counts for in that of a class of n,
 	// (n Σ_y + ν Σ_w)/(n + ν); default the values estimated together
 	Shrinkage *float64 `json:"shrinkage,omitempty"`
@@ -32,7 +32,8 @@ type Start struct{ StartSettings }
 
 // decodeStrictly fills in what is left out.
 func (r *Start) decodeStrictly(at place, v rawValue) error {
-	*r = Start{StartSettings{Covariance: "dct", Rank: unset}}
+	*r = Start{}
+	SetDefaults(r)
 	return decodeJSON(v, at, &r.StartSettings)
 }
 
@@ -40,20 +41,15 @@ func (r *Start) check(path string) error {
 	if r == nil {
 		return nil
 	}
-	return r.StartSettings.check(path)
+	return first(validateFields(&r.StartSettings, path), r.StartSettings.check(path))
 }
 
 // check completes and checks the fields of a start at a path, "" for those of the request itself.
 func (r *StartSettings) check(path string) error {
-	var err error
 	if r.Covariance == "" {
 		r.Covariance = "dct"
 	}
-	taken(join(path, "rank"), &r.Rank, &err)
-	err = first(err, oneOf(join(path, "covariance"), r.Covariance, Covariances...))
 	switch {
-	case err != nil:
-		return err
 	case r.Rank != 0 && r.Covariance != "pca":
 		return Errorf(BadRequest, "%s must be left out for covariance %s; only pca takes it", join(path, "rank"),
 			r.Covariance)
@@ -82,16 +78,14 @@ type StartSchedule struct {
 // Kind implements ScheduleKind.
 func (r *StartSchedule) Kind() string { return "start" }
 
-// SetDefaults implements Request.
+// SetDefaults sets what tags cannot say.
 func (r *StartSchedule) SetDefaults() {
-	*r = StartSchedule{
-		StartSettings: StartSettings{Covariance: "dct", Rank: unset}, Schedule: ScheduleRef{Name: "edm", T: DefaultT},
-	}
+	r.Schedule = ScheduleRef{Name: "edm", T: DefaultT}
 }
 
 // Validate implements Request.
 func (r *StartSchedule) Validate() error {
-	return first(need("dataset", r.Dataset), r.check(""), r.SigmaMax.check("sigma_max"))
+	return first(r.check(""), r.SigmaMax.check("sigma_max"))
 }
 
 // Levels are noise levels: in JSON one number, or a list with one for each subspace.
@@ -116,7 +110,7 @@ func (l Levels) check(field string) error {
 // StartInfo describes a schedule's start.
 type StartInfo struct {
 	Covariance string  `json:"covariance"`
-	Rank       int     `json:"rank,omitempty"`
+	Rank       int     `json:"rank,omitempty" given:"1"`
 	Cuts       []int   `json:"cuts,omitempty"`
 	PerClass   bool    `json:"per_class"`
 	Labels     []int32 `json:"labels,omitempty"` // classes with laws of their own

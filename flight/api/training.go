@@ -8,14 +8,16 @@ import (
 // configuration files (stage, dataset, model or network, schedule, family, batch, lr, ...); package train owns and
 // documents those.
 type CreateRun struct {
-	Name    string `json:"name"`              // name of the run; required
+	Name    string `json:"name" name:"new"`   // name of the run; required
 	Replace bool   `json:"replace,omitempty"` // delete a run of this name first, if it is not running
 	// the training configuration
 	Config json.RawMessage `json:"-"`
 }
 
-// SetDefaults implements Request.
-func (r *CreateRun) SetDefaults() { *r = CreateRun{Config: json.RawMessage("{}")} }
+// SetDefaults sets what tags cannot say.
+func (r *CreateRun) SetDefaults() {
+	r.Config = json.RawMessage("{}")
+}
 
 // decodeStrictly takes every field that is not its own as one of the configuration.
 func (r *CreateRun) decodeStrictly(at place, v rawValue) error {
@@ -23,24 +25,18 @@ func (r *CreateRun) decodeStrictly(at place, v rawValue) error {
 	return decodeWithRest(at, v, (*plain)(r), &r.Config)
 }
 
-// Validate implements Request.
-func (r *CreateRun) Validate() error { return CheckName("name", r.Name) }
-
 // StartRun lets a run train in the background until kimg thousand images have been seen in all.
 type StartRun struct {
 	Run  string  `json:"run"`  // name of the run; required
 	Kimg float64 `json:"kimg"` // thousands of images seen in all at its end; default the length of its configuration
 }
 
-// SetDefaults implements Request.
-func (r *StartRun) SetDefaults() { *r = StartRun{} }
-
 // Validate implements Request.
 func (r *StartRun) Validate() error {
 	if r.Kimg < 0 {
 		return Errorf(BadRequest, "kimg must be positive, got %g", r.Kimg)
 	}
-	return need("run", r.Run)
+	return nil
 }
 
 // TrainStep takes steps of a run that is created or paused and returns one row for each. In an exchange the rows sent,
@@ -50,70 +46,33 @@ func (r *StartRun) Validate() error {
 // seconds, schedule_grad_cosine, and share_TERM and stderr_TERM of every term of the estimator, float64; what a stage
 // or the estimator's mode lacks is NaN.
 type TrainStep struct {
-	Run   string `json:"run"`   // name of the run; required
-	Steps int    `json:"steps"` // number of steps; default 1
+	Run   string `json:"run"`                       // name of the run; required
+	Steps int    `json:"steps" default:"1" min:"1"` // number of steps
 }
-
-// SetDefaults implements Request.
-func (r *TrainStep) SetDefaults() { *r = TrainStep{Steps: 1} }
-
-// Validate implements Request.
-func (r *TrainStep) Validate() error { return first(need("run", r.Run), atLeast("steps", r.Steps, 1)) }
 
 // WatchRun returns a run's rows from a given one on, and live until the run is done, cancelled or paused.
 //
 // Rows out: as of TrainStep.
 type WatchRun struct {
 	Run    string `json:"run"`               // name of the run; required
-	From   int    `json:"from"`              // number of rows to leave out; default 0
+	From   int    `json:"from" min:"0"`      // number of rows to leave out; default 0
 	NoWait bool   `json:"no_wait,omitempty"` // end after the rows that there are
 }
-
-// SetDefaults implements Request.
-func (r *WatchRun) SetDefaults() { *r = WatchRun{} }
-
-// Validate implements Request.
-func (r *WatchRun) Validate() error { return first(need("run", r.Run), atLeast("from", r.From, 0)) }
 
 // RunName is the request of PauseRun, CancelRun, GetRun and DeleteRun.
 type RunName struct {
 	Run string `json:"run"` // name of the run; required
 }
 
-// SetDefaults implements Request.
-func (r *RunName) SetDefaults() { *r = RunName{} }
-
-// Validate implements Request.
-func (r *RunName) Validate() error { return need("run", r.Run) }
-
 // SaveModel writes the averaged network of a run, with the run's schedule, as models/NAME.
 type SaveModel struct {
-	Run     string `json:"run"`     // name of the run; required
-	Name    string `json:"name"`    // name of the model; required
-	Replace bool   `json:"replace"` // replace a model of that name
+	Run     string `json:"run"`             // name of the run; required
+	Name    string `json:"name" name:"new"` // name of the model; required
+	Replace bool   `json:"replace"`         // replace a model of that name
 }
-
-// SetDefaults implements Request.
-func (r *SaveModel) SetDefaults() { *r = SaveModel{} }
-
-// Validate implements Request.
-func (r *SaveModel) Validate() error { return first(need("run", r.Run), CheckName("name", r.Name)) }
 
 // MarshalJSON writes the configuration's fields beside the name, as they travel.
 func (r CreateRun) MarshalJSON() ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	if len(r.Config) > 0 {
-		if err := json.Unmarshal(r.Config, &fields); err != nil {
-			return nil, err
-		}
-	}
-	name, err := json.Marshal(r.Name)
-	if err != nil {
-		return nil, err
-	}
-	fields["name"] = name
-	if r.Replace {
-		fields["replace"] = json.RawMessage("true")
-	}
-	return json.Marshal(fields)
+	type plain CreateRun // without this method
+	return encodeWithRest(plain(r), r.Config)
 }

@@ -8,9 +8,9 @@ import "slices"
 // int32 or another type of integers, optional. The column index of a data set that was read is passed over, and its
 // metadata normalization stands for mean and scale if the request has neither.
 type PutDataset struct {
-	Name string `json:"name"` // name of the data set; required
+	Name string `json:"name" name:"new"` // name of the data set; required
 	// number of rows that will be sent, if it is known: an upload cut short is then refused
-	Rows    int64 `json:"rows,omitempty"`
+	Rows    int64 `json:"rows,omitempty" min:"0"`
 	Replace bool  `json:"replace"`         // replace a data set of that name
 	Shape   []int `json:"shape,omitempty"` // of an image that comes as a fixed_size_list
 	// a number, one for each channel, or "measured", the data's own; a network sees (x − mean)/scale; default 0 if scale
@@ -23,16 +23,12 @@ type PutDataset struct {
 // maxSide bounds the sizes of shape, so that their product is a number.
 const maxSide = 1 << 20
 
-// SetDefaults implements Request.
-func (r *PutDataset) SetDefaults() { *r = PutDataset{} }
-
 // Validate implements Request.
 func (r *PutDataset) Validate() error {
 	if r.Shape != nil && (len(r.Shape) != 3 || slices.Min(r.Shape) < 1 || slices.Max(r.Shape) > maxSide) {
-		return first(CheckName("name", r.Name), Errorf(BadRequest,
-			"shape must be [H, W, C] or [C, H, W] with sizes from 1 to %d, got %v", maxSide, r.Shape))
+		return Errorf(BadRequest, "shape must be [H, W, C] or [C, H, W] with sizes from 1 to %d, got %v", maxSide, r.Shape)
 	}
-	return first(CheckName("name", r.Name), checkRows(r.Rows))
+	return nil
 }
 
 // PutSchedule uploads a schedule of the user's own.
@@ -40,27 +36,21 @@ func (r *PutDataset) Validate() error {
 // Rows in: label int32 (−1 shared), subspace int32, t, g float64. Per label and subspace t rises strictly from 0 and g
 // > 0 rises strictly; all paths end at one T and one g(T). Subspace 0 is P_1.
 type PutSchedule struct {
-	Name string `json:"name"` // name of the schedule; required
-	// none, dct, haar, a stored basis, or pca and pca_per_class, the model's own; default none
-	Basis   string `json:"basis"`
-	K       int    `json:"k,omitempty"`    // dimensions of P_1 per channel; absent for none
-	Cuts    []int  `json:"cuts,omitempty"` // nested bands of dct, instead of k: J = len(cuts) + 1
-	Rows    int64  `json:"rows,omitempty"` // as of PutDataset
-	Replace bool   `json:"replace"`        // replace a schedule of that name
+	Name string `json:"name" name:"new"` // name of the schedule; required
+	// none, dct, haar, a stored basis, or pca and pca_per_class, the model's own
+	Basis   string `json:"basis" default:"none"`
+	K       int    `json:"k,omitempty" given:"1"`  // dimensions of P_1 per channel; absent for none
+	Cuts    []int  `json:"cuts,omitempty"`         // nested bands of dct, instead of k: J = len(cuts) + 1
+	Rows    int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
+	Replace bool   `json:"replace"`                // replace a schedule of that name
 }
-
-// SetDefaults implements Request.
-func (r *PutSchedule) SetDefaults() { *r = PutSchedule{Basis: "none", K: unset} }
 
 // Validate implements Request.
 func (r *PutSchedule) Validate() error {
-	var err error
-	taken("k", &r.K, &err)
 	if r.Basis == "none" && r.K != 0 {
 		return Errorf(BadRequest, "k must be left out for basis none")
 	}
-	return first(err, CheckName("name", r.Name), need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts),
-		checkRows(r.Rows))
+	return first(need("basis", r.Basis), checkCuts(r.Basis, r.K, r.Cuts))
 }
 
 // PutBasis uploads a basis.
@@ -68,16 +58,10 @@ func (r *PutSchedule) Validate() error {
 // Rows in: label int32 (−1 shared), vector fixed_shape_tensor float64 with dim_names ["H","W"]: the orthonormal rows of
 // P_1, per label.
 type PutBasis struct {
-	Name    string `json:"name"`           // name of the basis; required
-	Rows    int64  `json:"rows,omitempty"` // as of PutDataset
-	Replace bool   `json:"replace"`        // replace a basis of that name
+	Name    string `json:"name" name:"new"`        // name of the basis; required
+	Rows    int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
+	Replace bool   `json:"replace"`                // replace a basis of that name
 }
-
-// SetDefaults implements Request.
-func (r *PutBasis) SetDefaults() { *r = PutBasis{} }
-
-// Validate implements Request.
-func (r *PutBasis) Validate() error { return first(CheckName("name", r.Name), checkRows(r.Rows)) }
 
 // PutConditions replaces a model's table of conditions, of a network that was exported with one: row k is what it is
 // given of label k.
@@ -85,15 +69,9 @@ func (r *PutBasis) Validate() error { return first(CheckName("name", r.Name), ch
 // Rows in: label int32, every one of 0 … K−1 and, for no class, −1; condition fixed_shape_tensor float32 of the shape
 // that DescribeModel tells. Where K changes, so do the model's labels. Without a row −1 that of no class stays.
 type PutConditions struct {
-	Model string `json:"model"`          // name of the model; required
-	Rows  int64  `json:"rows,omitempty"` // as of PutDataset
+	Model string `json:"model"`                  // name of the model; required
+	Rows  int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
 }
-
-// SetDefaults implements Request.
-func (r *PutConditions) SetDefaults() { *r = PutConditions{} }
-
-// Validate implements Request.
-func (r *PutConditions) Validate() error { return first(need("model", r.Model), checkRows(r.Rows)) }
 
 // PartBytes is how many bytes of a model folder's files a row holds, of PutModel and of Model.
 const PartBytes = 1 << 16
@@ -103,22 +81,19 @@ const PartBytes = 1 << 16
 //
 // Rows in: bytes fixed_shape_tensor uint8 [PartBytes].
 type PutModel struct {
-	Name         string `json:"name"`           // name of the model; required
-	ConfigBytes  int64  `json:"config_bytes"`   // size of config.json; required
-	WeightsBytes int64  `json:"weights_bytes"`  // size of model.safetensors; required
-	Rows         int64  `json:"rows,omitempty"` // as of PutDataset
-	Replace      bool   `json:"replace"`        // replace a model of that name
+	Name         string `json:"name" name:"new"`        // name of the model; required
+	ConfigBytes  int64  `json:"config_bytes"`           // size of config.json; required
+	WeightsBytes int64  `json:"weights_bytes"`          // size of model.safetensors; required
+	Rows         int64  `json:"rows,omitempty" min:"0"` // as of PutDataset
+	Replace      bool   `json:"replace"`                // replace a model of that name
 }
-
-// SetDefaults implements Request.
-func (r *PutModel) SetDefaults() { *r = PutModel{} }
 
 // Validate implements Request.
 func (r *PutModel) Validate() error {
 	if r.ConfigBytes < 1 || r.WeightsBytes < 1 {
-		return first(CheckName("name", r.Name), Errorf(BadRequest,
+		return Errorf(BadRequest,
 			"config_bytes and weights_bytes must be the sizes of config.json and model.safetensors, got %d and %d",
-			r.ConfigBytes, r.WeightsBytes))
+			r.ConfigBytes, r.WeightsBytes)
 	}
-	return first(CheckName("name", r.Name), checkRows(r.Rows))
+	return nil
 }

@@ -15,6 +15,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 )
@@ -22,49 +25,40 @@ import (
 func main() {
 	root := "../.." // go generate runs in flight/api
 	files, err := derive(root)
+	for name, text := range files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, name), []byte(text), 0o644)
+		}
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "apigen:", err)
 		os.Exit(1)
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "apigen:", err)
-			os.Exit(1)
-		}
 	}
 }
 
 // derive returns the contents of every derived file of the repository, by its path from the root.
 func derive(root string) (map[string]string, error) {
-	types, err := parse(root, "flight/api", "train")
+	c, err := parse(root, "flight/api", "train")
 	if err != nil {
 		return nil, err
 	}
-	for name, request := range requests() {
-		for i, described := range api.Fields(request) {
-			f := &types[name].fields[i]
-			f.words = described.Words
-			if f.help+f.deflt == "" {
-				return nil, fmt.Errorf("%s.%s has no comment", name, f.name)
-			}
-		}
-	}
-	files := map[string]string{"client_py/anisoflight/contract.py": types.contract()}
-	if files["flight/api/fields_generated.go"], err = types.goFile(); err != nil {
+	sample := reflect.TypeFor[api.Sample]()
+	files := map[string]string{"client_py/anisoflight/contract.py": c.contract()}
+	if files["flight/api/fields_generated.go"], err = c.goFile(); err != nil {
 		return nil, err
 	}
-	if files["flight/client/operations_generated.go"], err = types.clientFile(); err != nil {
+	if files["flight/client/operations_generated.go"], err = clientFile(); err != nil {
 		return nil, err
 	}
+	parameters, arguments := c.keywords(sample)
 	for name, sections := range map[string]map[string]string{
 		"docs/wire.md": {
-			"operations": types.operations(), "fields of Sample": types.fieldTable("api.Sample"),
-			"actions": types.actions(), "schedule kinds": types.kinds(),
+			"operations": c.operations(), "fields of Sample": c.fieldTable(sample), "actions": c.actions(),
+			"schedule kinds": c.kinds(),
 		},
 		"docs/operation.md": {"scopes": scopes()},
 		"client_py/anisoflight/operations/sampling.py": {
-			"fields of Sample":  types.parameters("api.Sample"),
-			"request of Sample": types.arguments("api.Sample"),
+			"fields of Sample": parameters, "request of Sample": arguments,
 		},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
@@ -76,4 +70,17 @@ func derive(root string) (map[string]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// fill replaces what stands between the markers of a text, `generated: NAME` and `end generated`, each on a line of its
+// own, which it keeps.
+func fill(text string, sections map[string]string) (string, error) {
+	for name, section := range sections {
+		between := regexp.MustCompile(`(?s)([^\n]*generated: ` + regexp.QuoteMeta(name) + `[^\n]*\n).*?([^\n]*end generated)`)
+		if len(between.FindAllString(text, -1)) != 1 {
+			return "", fmt.Errorf("one place for %q is wanted", name)
+		}
+		text = between.ReplaceAllString(text, "${1}"+strings.ReplaceAll(section, "$", "$$")+"${2}")
+	}
+	return text, nil
 }

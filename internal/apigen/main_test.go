@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/flight/api"
 )
 
 // TestNothingDerivedIsStale: what go generate ./flight/api would write is what there is.
@@ -23,15 +25,14 @@ func TestNothingDerivedIsStale(t *testing.T) {
 
 // TestDescribe: a comment says what a field is, then its default, or that it is required.
 func TestDescribe(t *testing.T) {
-	for comment, want := range map[string]field{
-		"number of knots; default 32\n":                      {help: "number of knots", deflt: "32"},
-		"name of the\nmodel; required":                       {help: "name of the model", required: true},
-		"Bounds it. 0 is no bound.\nDefault, as in EDM: 0.5": {help: "Bounds it. 0 is no bound. Default, as in EDM: 0.5"},
-		"Precision of products. Default: the server's.":      {help: "Precision of products", deflt: "the server's"},
-		"default 1: none":                                    {deflt: "1: none"},
+	for comment, want := range map[string]api.Field{
+		"number of knots; default 32\n":                      {Help: "number of knots", Default: "32"},
+		"name of the\nmodel; required":                       {Help: "name of the model", Required: true},
+		"Bounds it. 0 is no bound.\nDefault, as in EDM: 0.5": {Help: "Bounds it. 0 is no bound. Default, as in EDM: 0.5"},
+		"Precision of products. Default: the server's.":      {Help: "Precision of products", Default: "the server's"},
+		"default 1: none":                                    {Default: "1: none"},
 	} {
-		var got field
-		if got.describe(comment); got.help != want.help || got.deflt != want.deflt || got.required != want.required {
+		if got := describe(comment); got.Help != want.Help || got.Default != want.Default || got.Required != want.Required {
 			t.Errorf("%q: %+v, want %+v", comment, got, want)
 		}
 	}

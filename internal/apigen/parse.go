@@ -1,111 +1,68 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/train"
 )
 
-// field is a field of a struct with its words.
-type field struct {
-	name     string // in Go
-	json     string
-	typ      string // Go's, without the pointer of a field that may be left out
-	help     string
-	deflt    string // in words
-	required bool
-	words    []string // that it may be; nil if that is not known
-	group    string   // the embedded struct that it comes from; empty for the struct's own
-}
+// comments are those of structs and of their fields, by names such as api.Sample and api.Sample.Model.
+type comments map[string]string
 
-// structType is a struct that travels.
-type structType struct {
-	doc    string
-	fields []field // with those of embedded structs in their place
-}
-
-// structTypes are the structs of some packages, by names such as api.Sample.
-type structTypes map[string]*structType
-
-// parse reads the structs of packages with fields that have JSON names.
-func parse(root string, folders ...string) (structTypes, error) {
-	declared := map[string]*ast.TypeSpec{}
-	types := structTypes{}
+// parse reads the comments of packages.
+func parse(root string, folders ...string) (comments, error) {
+	all := comments{}
 	for _, folder := range folders {
 		names, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
 			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 			if err != nil {
 				return nil, err
 			}
-			for _, d := range file.Decls {
-				group, ok := d.(*ast.GenDecl)
-				if !ok || group.Tok != token.TYPE {
-					continue
-				}
-				for _, s := range group.Specs {
-					spec := s.(*ast.TypeSpec)
-					name := file.Name.Name + "." + spec.Name.Name
-					if _, ok := spec.Type.(*ast.StructType); ok {
-						declared[name] = spec
-						types[name] = &structType{doc: group.Doc.Text()}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if group, ok := n.(*ast.GenDecl); ok {
+					for _, spec := range group.Specs {
+						all.add(file.Name.Name, group.Doc, spec)
 					}
 				}
-			}
+				return true
+			})
 		}
-	}
-	for name, t := range types {
-		var err error
-		if t.fields, err = fieldsOf(declared, name, ""); err != nil {
-			return nil, err
-		}
-	}
-	return types, nil
-}
-
-// fieldsOf returns the fields of a struct that have JSON names.
-func fieldsOf(declared map[string]*ast.TypeSpec, name, group string) ([]field, error) {
-	pkg, _, _ := strings.Cut(name, ".")
-	var all []field
-	for _, f := range declared[name].Type.(*ast.StructType).Fields.List {
-		tag := ""
-		if f.Tag != nil {
-			tag = reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json")
-		}
-		json, _, _ := strings.Cut(tag, ",")
-		if embedded, ok := f.Type.(*ast.Ident); ok && f.Names == nil && declared[pkg+"."+embedded.Name] != nil {
-			inner := group
-			if inner == "" {
-				inner = embedded.Name
-			}
-			fields, err := fieldsOf(declared, pkg+"."+embedded.Name, inner)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, fields...)
-		}
-		if json == "" || json == "-" {
-			continue
-		}
-		words := f.Doc.Text()
-		if words == "" {
-			words = f.Comment.Text()
-		}
-		one := field{name: f.Names[0].Name, json: json, typ: typeName(f.Type), group: group}
-		one.describe(words)
-		all = append(all, one)
 	}
 	return all, nil
+}
+
+func (c comments) add(pkg string, doc *ast.CommentGroup, spec ast.Spec) {
+	declared, ok := spec.(*ast.TypeSpec)
+	if !ok {
+		return
+	}
+	fields, ok := declared.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	name := pkg + "." + declared.Name.Name
+	c[name] = doc.Text()
+	for _, f := range fields.Fields.List {
+		for _, ident := range f.Names {
+			c[name+"."+ident.Name] = cmp.Or(f.Doc.Text(), f.Comment.Text())
+		}
+	}
 }
 
 // defaults is where the words of a default begin, and required the end of a field that has none.
@@ -114,30 +71,86 @@ var (
 	required = regexp.MustCompile(`(?:^|; )required$`)
 )
 
-// describe reads the first paragraph of a comment: what the field is, then `; default WORDS`, or `; required`.
-func (f *field) describe(comment string) {
+// describe reads the first paragraph of a field's comment: what it is, then `; default WORDS`, or `; required`. A
+// default that a tag tells needs no words.
+func describe(comment string) (d api.Field) {
 	comment, _, _ = strings.Cut(comment, "\n\n")
-	text := strings.TrimSuffix(strings.Join(strings.Fields(comment), " "), ".")
-	f.required = required.MatchString(text)
-	text = required.ReplaceAllString(text, "")
-	if all := defaults.FindAllStringIndex(text, -1); all != nil {
+	d.Help = facts.Replace(strings.TrimSuffix(strings.Join(strings.Fields(comment), " "), "."))
+	d.Required = required.MatchString(d.Help)
+	d.Help = required.ReplaceAllString(d.Help, "")
+	if all := defaults.FindAllStringIndex(d.Help, -1); all != nil {
 		last := all[len(all)-1]
-		text, f.deflt = text[:last[0]], text[last[1]:]
+		d.Help, d.Default = d.Help[:last[0]], d.Help[last[1]:]
 	}
-	f.help = text
+	return d
 }
 
-// typeName returns a type as Go writes it, without a pointer.
-func typeName(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
-	case *ast.StarExpr:
-		return typeName(e.X)
-	case *ast.ArrayType:
-		return "[]" + typeName(e.Elt)
-	case *ast.SelectorExpr:
-		return typeName(e.X) + "." + e.Sel.Name
+// fields lists the fields of a request as api.Fields does, with what the comments say now.
+func (c comments) fields(t reflect.Type) []api.Field {
+	fields := api.Fields(reflect.Zero(t).Interface())
+	i := 0
+	eachField(t, func(owner reflect.Type, f reflect.StructField) {
+		d := describe(c[owner.String()+"."+f.Name])
+		fields[i].Help, fields[i].Default, fields[i].Required = d.Help, cmp.Or(d.Default, f.Tag.Get("default")), d.Required
+		i++
+	})
+	return fields
+}
+
+// eachField calls do with the fields of a struct that have JSON names, those of embedded structs in their place.
+func eachField(t reflect.Type, do func(owner reflect.Type, f reflect.StructField)) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case f.Anonymous && name == "":
+			eachField(f.Type, do)
+		case f.IsExported() && name != "" && name != "-":
+			do(t, f)
+		}
 	}
-	return "any"
+}
+
+// requestType returns the struct of an operation's requests.
+func requestType(op *api.Operation) reflect.Type { return reflect.TypeOf(op.New()).Elem() }
+
+func kindType(kind api.ScheduleKind) reflect.Type { return reflect.TypeOf(kind).Elem() }
+
+// goFile returns the words of the fields of all requests as a Go file.
+func (c comments) goFile() (string, error) {
+	types := []reflect.Type{reflect.TypeFor[train.Config]()}
+	for _, op := range api.Operations() {
+		types = append(types, requestType(op))
+	}
+	for _, kind := range api.ScheduleKinds() {
+		types = append(types, kindType(kind))
+	}
+	lines := map[string]string{} // by the place in which they stand
+	for _, t := range types {
+		eachField(t, func(owner reflect.Type, f reflect.StructField) {
+			d := describe(c[owner.String()+"."+f.Name])
+			text := fmt.Sprintf("%q: {Help: %q", owner.String()+"."+f.Name, d.Help)
+			if d.Default != "" {
+				text += fmt.Sprintf(", Default: %q", d.Default)
+			}
+			if d.Required {
+				text += ", Required: true"
+			}
+			lines[fmt.Sprintf("%s %03d", owner, f.Index[0])] = text + "},\n"
+			if d.Help+d.Default == "" {
+				lines["error"] = fmt.Sprintf("%s.%s has no comment", owner, f.Name)
+			}
+		})
+	}
+	if lines["error"] != "" {
+		return "", fmt.Errorf("%s", lines["error"])
+	}
+	var b strings.Builder
+	b.WriteString("// Code generated by go generate ./flight/api; DO NOT EDIT.\n\npackage api\n\n" +
+		"// helps are the words of fields, by their struct and their name in Go.\nvar helps = map[string]Field{\n")
+	for _, place := range slices.Sorted(maps.Keys(lines)) {
+		b.WriteString(lines[place])
+	}
+	b.WriteString("}\n")
+	text, err := format.Source([]byte(b.String()))
+	return string(text), err
 }

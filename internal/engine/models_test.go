@@ -198,7 +198,7 @@ func TestHandlersTakeTheirRequests(t *testing.T) {
 	e := open(t)
 	for name, h := range e.handlers {
 		req := api.Operations().Named(name).New()
-		req.SetDefaults()
+		api.SetDefaults(req)
 		if r, ok := req.(*api.RemoteSchedule); ok { // handlers see requests that are valid
 			r.Shape = []int{1, 1, 1}
 		}

@@ -91,11 +91,7 @@ func (w *maker) prepare(c *catalog.Catalog, req api.RemoteSchedule, ask passes.A
 
 func (w *maker) prepareGeodesic() error {
 	var req api.RemoteGeodesic
-	req.SetDefaults()
-	if err := api.DecodeStruct(w.req.Config, &req); err != nil {
-		return err
-	}
-	if err := req.Validate(); err != nil {
+	if err := api.DecodeRequest(w.req.Config, &req); err != nil {
 		return err
 	}
 	family := schedule.Family{PerClass: req.PerClass, Basis: req.Basis, K: req.K, Cuts: req.Cuts}

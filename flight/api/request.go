@@ -1,0 +1,327 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/anisoflight/anisoflight/internal/base/suggest"
+)
+
+//go:generate go run github.com/anisoflight/anisoflight/internal/apigen
+
+// Request is a pointer to a struct that travels as JSON. The tags of its fields, which are those of embedded structs,
+// too, say what is left out and what is allowed:
+//
+//	default:"256"      the value of a field that is left out
+//	min:"2" max:"4096" the bounds of a number; beyond max it is TOO_LARGE
+//	above:"0"          a number is larger than this
+//	given:"1"          the least value of a number that may be left out, which is 0 then
+//	oneof:"a b"        the words that a text, or each of a list, may be; also the name of one of wordLists
+//	name:"new"         a text is well formed as a name
+//
+// A text whose comment ends in "; required" must not be empty. What tags cannot say, the methods SetDefaults() and
+// Validate() error do, if the request has them.
+type Request any
+
+// unset marks a number with the tag given that the request left out.
+const unset = -1 << 62
+
+// SetDefaults fills what a request leaves out, before it is decoded.
+func SetDefaults(request Request) {
+	eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
+		text, given := f.tag.Lookup("default")
+		switch {
+		case f.tag.Get("given") != "":
+			v.SetInt(unset)
+		case !given:
+		case v.CanInt():
+			n, _ := strconv.ParseInt(text, 10, 64)
+			v.SetInt(n)
+		case v.CanFloat():
+			x, _ := strconv.ParseFloat(text, 64)
+			v.SetFloat(x)
+		case v.Kind() == reflect.String:
+			v.SetString(text)
+		default:
+			v.Set(reflect.ValueOf(strings.Fields(text)))
+		}
+		return nil
+	})
+	if r, ok := request.(interface{ SetDefaults() }); ok {
+		r.SetDefaults()
+	}
+}
+
+// Validate checks a request that has been decoded, by its tags and its method Validate. Its error is an *Error.
+func Validate(request Request) error {
+	if err := validateFields(request, ""); err != nil {
+		return err
+	}
+	if r, ok := request.(interface{ Validate() error }); ok {
+		return r.Validate()
+	}
+	return nil
+}
+
+// validateFields checks the fields of a struct that stands at a path of the request.
+func validateFields(request any, path string) error {
+	return eachField(reflect.ValueOf(request).Elem(), "", func(f Field, v reflect.Value) error {
+		name := join(path, f.Name)
+		switch {
+		case v.CanInt():
+			return validateInt(name, f.tag, v)
+		case v.CanFloat():
+			if least, ok := f.tag.Lookup("above"); ok && !(v.Float() > 0) {
+				return Errorf(BadRequest, "%s must be %s, got %g", name,
+					map[bool]string{true: "positive", false: "above " + least}[least == "0"], v.Float())
+			}
+			return nil
+		}
+		// A request that is part of another, as Sample is of PlanSampler, may leave out what it requires alone.
+		if ref, ok := v.Interface().(ScheduleRef); f.Required && f.Group != "Sample" &&
+			(v.Kind() == reflect.String && v.Len() == 0 || ok && !ref.Given()) {
+			return Errorf(BadRequest, "%s is missing", name)
+		}
+		if f.tag.Get("name") != "" {
+			return CheckName(name, v.String())
+		}
+		var words []string
+		switch value := v.Interface().(type) {
+		case string:
+			if value != "" || !f.omitted {
+				words = []string{value}
+			}
+		case []string:
+			words = value
+		}
+		for _, word := range words {
+			if wrong := suggest.OneOf(word, f.Words); len(f.Words) > 0 && wrong != "" {
+				return Errorf(BadRequest, "%s %s", name, wrong)
+			}
+		}
+		return nil
+	})
+}
+
+func validateInt(name string, tag reflect.StructTag, v reflect.Value) error {
+	bound := func(key string) (n int64, ok bool) {
+		text, ok := tag.Lookup(key)
+		n, _ = strconv.ParseInt(text, 10, 64)
+		return n, ok
+	}
+	least, bounded := bound("min")
+	if given, ok := bound("given"); ok {
+		if v.Int() == unset {
+			v.SetInt(0)
+			return nil
+		}
+		least, bounded = given, true
+	}
+	if bounded && v.Int() < least {
+		return Errorf(BadRequest, "%s must be at least %d, got %d", name, least, v.Int())
+	}
+	if most, ok := bound("max"); ok && v.Int() > most {
+		return Errorf(TooLarge, "%s must be at most %d, got %d", name, most, v.Int())
+	}
+	return nil
+}
+
+// Field describes a field of a request to people: in the help of a flag, in a docstring, in a table of docs/wire.md.
+// Its words are those of the field's comment, as package apigen has read them.
+type Field struct {
+	Name     string // in JSON
+	Type     reflect.Type
+	Help     string   // what it is
+	Default  string   // what holds if it is left out, in words; may be empty
+	Required bool     // it cannot be left out
+	Words    []string // that the value, or each of a list, may be; empty if that is not known here
+	Group    string   // name of the embedded struct that it comes from, such as Output; empty for the request's own
+
+	tag     reflect.StructTag
+	omitted bool // JSON may leave it out
+}
+
+// Fields lists the fields of a struct, or of what a pointer points to, in the order of its declaration; those of
+// embedded structs in their place.
+func Fields(request any) []Field {
+	v := reflect.ValueOf(request)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	var all []Field
+	_ = eachField(v, "", func(f Field, _ reflect.Value) error {
+		all = append(all, f)
+		return nil
+	})
+	return all
+}
+
+// eachField calls do with the fields that Fields lists and their values, until one returns an error.
+func eachField(v reflect.Value, group string, do func(Field, reflect.Value) error) error {
+	t := v.Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		var err error
+		switch {
+		case f.Anonymous && name == "":
+			err = eachField(v.Field(i), cmp.Or(group, f.Name), do)
+		case f.IsExported() && name != "" && name != "-":
+			field := helps[t.String()+"."+f.Name]
+			field.Name, field.Type, field.Words, field.Group = name, f.Type, wordsOf(f), group
+			field.Default = cmp.Or(field.Default, f.Tag.Get("default"))
+			field.tag, field.omitted = f.Tag, options == "omitempty"
+			err = do(field, v.Field(i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WithWords returns a help that ends in the words that the value may be, unless it names them all.
+func WithWords(help string, words []string) string {
+	if slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(help, word) }) {
+		return strings.TrimPrefix(help+": "+strings.Join(words, ", "), ": ")
+	}
+	return help
+}
+
+// wordLists are the lists that the tag oneof may name in place of words.
+var wordLists = map[string]*[]string{
+	"solvers": &Solvers, "grids": &GridNames, "modes": &Modes, "precisions": &Precisions, "covariances": &Covariances,
+}
+
+// wordsOf returns the words of a field's tag oneof.
+func wordsOf(f reflect.StructField) []string {
+	tag := f.Tag.Get("oneof")
+	if list := wordLists[tag]; list != nil {
+		return *list
+	}
+	return strings.Fields(tag)
+}
+
+// Message is the JSON of a request that has been read, strictly, and not been decoded yet.
+type Message struct {
+	value rawValue // without op
+	op    rawValue // its field "op"; nil if there is none
+}
+
+// ReadMessage reads one JSON value. Empty input is the empty object.
+func ReadMessage(body []byte) (Message, error) {
+	v, err := readJSON(body)
+	if start := bytes.TrimSpace(body); err != nil && start[0] != '{' && start[0] != '[' {
+		return Message{}, Errorf(BadRequest, "The request is not JSON").WithHint(
+			"This is not Flight SQL; commands are JSON, such as {\"op\":\"Sample\",...}: see docs/wire.md.")
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	m := Message{value: v}
+	m.op, m.value = take(v, "op")
+	return m, nil
+}
+
+// take returns a field of an object, nil if it is absent or null, and the object without it.
+func take(v rawValue, name string) (field, rest rawValue) {
+	fields := fieldsIn(v)
+	field, given := fields[name]
+	if !given {
+		return nil, v
+	}
+	if field.Kind() == 'n' {
+		field = nil
+	}
+	delete(fields, name)
+	return field, objectOf(fields)
+}
+
+// Op returns the operation that the message, of a ticket or a command, names in its field "op".
+func (m Message) Op() (string, error) {
+	if m.value.Kind() != '{' {
+		return "", Errorf(BadRequest, "The request must be an object, got %s", describe(m.value))
+	}
+	var op string
+	if m.op.Kind() != '"' {
+		return "", Errorf(BadRequest, "op is missing").WithHint("Name the operation, such as {\"op\":\"Sample\",...}.")
+	}
+	return op, decodeJSON(m.op, place{}.field("op"), &op)
+}
+
+// Decode decodes the message into req, strictly (see the package comment), after setting the defaults, and validates
+// it. The field "op" is left to Operation.Call.
+func (m Message) Decode(req Request) error {
+	SetDefaults(req)
+	if err := decodeJSON(m.value, place{}, req); err != nil {
+		return err
+	}
+	return Validate(req)
+}
+
+// DecodeRequest reads one JSON object as Message.Decode does.
+func DecodeRequest(body []byte, req Request) error {
+	v, err := readJSON(body)
+	if err != nil {
+		return err
+	}
+	return Message{value: v}.Decode(req)
+}
+
+// DecodeStruct reads one JSON object strictly into the struct that dst points to, over the values it already holds;
+// field names are its json tags. It serves structs that other packages own, such as the training configuration.
+func DecodeStruct(body []byte, dst any) error {
+	v, err := readJSON(body)
+	if err != nil {
+		return err
+	}
+	return decodeJSON(v, place{}, dst)
+}
+
+// decodeWithRest decodes the fields that dst has, and keeps the others, sorted, as they are.
+func decodeWithRest(at place, v rawValue, dst any, rest *json.RawMessage) error {
+	if v.Kind() != '{' {
+		return wrongJSON(at, "an object", v)
+	}
+	own, others := map[string]rawValue{}, fieldsIn(v)
+	for _, f := range Fields(dst) {
+		if value, given := others[f.Name]; given {
+			own[f.Name] = value
+			delete(others, f.Name)
+		}
+	}
+	if len(others) > 0 {
+		if err := decodeJSON(objectOf(others), at, rest); err != nil {
+			return err
+		}
+	}
+	return decodeJSON(objectOf(own), at, dst)
+}
+
+// encodeWithRest writes a request beside other fields, which it replaces.
+func encodeWithRest(request any, rest []byte) ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	own, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range [][]byte{rest, own} {
+		if len(object) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(object, &fields); err != nil {
+			return nil, err
+		}
+	}
+	for name, value := range fields {
+		if string(value) == "null" {
+			delete(fields, name)
+		}
+	}
+	return json.Marshal(fields)
+}
