@@ -101,11 +101,9 @@ def written(path: Path, module: object) -> str:
     return str(path)
 
 
-def reference_of(features: Any, rows: np.ndarray | None = None) -> Reference:
-    found = features(IMAGES) if rows is None else rows
-    return Reference(
-        Moments.of(found), {"features": {"name": features.name, "hash": features.hash}}, features.parameters
-    )
+def reference_of(features: Any) -> Reference:
+    provenance = {"features": {"name": features.name, "hash": features.hash}}
+    return Reference(Moments.of(features(IMAGES)), provenance, features.parameters)
 
 
 @pytest.mark.usefixtures("torch")

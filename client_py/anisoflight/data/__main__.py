@@ -142,44 +142,28 @@ def _convert(args: argparse.Namespace) -> None:
         print(f"left out: {error}", file=sys.stderr)
 
     out = args.out
-    if out is not None and os.path.lexists(out) and not args.replace:
-        raise FileExistsError(f"{out} is there already; --replace replaces it")
     if out is not None:
+        if os.path.lexists(out) and not args.replace:
+            raise FileExistsError(f"{out} is there already; --replace replaces it")
         out.parent.mkdir(parents=True, exist_ok=True)
+    form = (args.resolution, args.transform, args.channels, skip if args.skip_bad else None, not args.quiet)
     with open_source(args.path, args.labels, args.layout, args.under) as source:
-        images = Conversion(
-            source,
-            args.resolution,
-            args.transform,
-            args.channels,
-            skip if args.skip_bad else None,
-            not args.quiet,
-            args.mean,
-            args.scale,
-        )
+        images = Conversion(source, *form, args.mean, args.scale)
         if out is None:
             out = args.name if args.server else args.data / "datasets" / args.name
             with folder_server(args, *UPLOADS) as client:
                 upload(client, args.name, images, args.replace)
-        elif out.suffix == ".zip":
-            write_zip(out, images)
         else:
-            write_folder(out, images)
-        _print_result(args, out, images)
-
-
-def _print_result(args: argparse.Namespace, out: object, images: Conversion) -> None:
-    """Print what came of a conversion."""
+            (write_zip if out.suffix == ".zip" else write_folder)(out, images)
     assert images.shape is not None
     height, width, channels = images.shape
-    labelled = images.source.labelled
     if args.json:
         counts = {"images": images.images, "left_out": images.left_out, "bad": images.bad}
-        form = {"height": height, "width": width, "channels": channels, "labels": labelled}
-        print(json.dumps({"name" if args.server else "path": str(out), **counts, **form}))
+        shape = {"height": height, "width": width, "channels": channels, "labels": source.labelled}
+        print(json.dumps({"name" if args.server else "path": str(out), **counts, **shape}))
         return
     line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
-    line += ", with labels" if labelled else ", without labels"
+    line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
     print(line + (f"; {images.bad} bad and left out" if images.bad else ""))
 
@@ -188,11 +172,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0, 1 of a named error, 2 of wrong usage, 130 if interrupted."""
     root = parser()
     args = root.parse_args(arguments)
-    try:
-        if args.run is _convert:
+    if args.run is _convert:
+        try:
             check(args.transform, args.resolution, args.channels)
-    except ValueError as error:
-        root.error(str(error))
+        except ValueError as error:
+            root.error(str(error))
     return ended(lambda: args.run(args), interrupted="interrupted; nothing was written")
 
 

@@ -14,7 +14,7 @@ from ..convert.errors import ConvertError
 from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
-from .arrays import rows
+from .arrays import named, rows
 from .pictures import read_at_most
 from .source import DataError, Item, Source
 
@@ -37,9 +37,9 @@ Array = np.ndarray[Any, Any]
 def from_files(path: Path, files: list[Path]) -> Source:
     """Batches that are files, in the order of their names."""
 
-    def read(file: Path) -> bytes:
-        with file.open("rb") as opened:
-            return read_at_most(opened, _MAX_BATCH)
+    def read(path: Path) -> bytes:
+        with path.open("rb") as file:
+            return read_at_most(file, _MAX_BATCH)
 
     one = len(files) == 1
     return _source(path, [(f.name, lambda f=f: read(f)) for f in files if one or _TRAINING.fullmatch(f.name)])
@@ -59,8 +59,10 @@ def from_tar(path: Path) -> Source:
                 file = tar.extractfile(member)
                 assert file is not None  # of a regular file
                 found[name] = read_at_most(file, _MAX_BATCH)
+    except DataError:
+        raise
     except (tarfile.TarError, zlib.error, EOFError, ValueError, OSError) as error:
-        raise error if isinstance(error, DataError) else DataError(path, "", f"is no whole tar: {error}") from error
+        raise DataError(path, "", f"is no whole tar: {error}") from error
     return _source(path, [(name, lambda data=found[name]: data) for name in sorted(found)])
 
 
@@ -69,12 +71,11 @@ def _source(path: Path, batches: list[tuple[str, Callable[[], bytes]]]) -> Sourc
         raise DataError(path, "", "holds no data_batch_1 … of CIFAR-10")
 
     def batch(name: str, read: Callable[[], bytes]) -> tuple[Array, Array]:
-        try:
-            return _batch(read())
-        except ConvertError as error:
-            raise DataError(path, name, error.message) from error
-        except (ValueError, OSError) as error:
-            raise DataError(path, name, error) from error
+        with named(path, name):
+            try:
+                return _batch(read())
+            except ConvertError as error:
+                raise ValueError(error.message) from error
 
     def items() -> Iterator[Item]:
         for name, read in batches:
@@ -103,9 +104,10 @@ def _batch(data: bytes) -> tuple[Array, Array]:
 def _pickled(data: bytes) -> tuple[Array, Array]:
     """A dict with data, an array [n, 3072] of uint8, and labels, a list of n."""
     match Unpickler(memoryview(data), _NAMES).load():
-        case {"data": _Pixels(data=pixels), "labels": list(labels)}:
-            pass
-        case {b"data": _Pixels(data=pixels), b"labels": list(labels)}:  # as Python 3 keeps what Python 2 wrote
+        case (
+            {"data": _Pixels(data=pixels), "labels": list(labels)}
+            | {b"data": _Pixels(data=pixels), b"labels": list(labels)}  # as Python 3 keeps what Python 2 wrote
+        ):
             pass
         case _:
             raise ValueError(f"is no batch: a dict with data, an array [n, {_PIXELS}] of uint8, and labels, a list")

@@ -99,7 +99,7 @@ class Conversion:
                     self.shape, dtype = picture.shape, picture.dtype
                 self._fits(picture, dtype)
             except (ValueError, OSError) as error:
-                named = DataError(self.source.path, item.name, error)
+                named = error if isinstance(error, DataError) else DataError(self.source.path, item.name, error)
                 if self.skip is None:
                     raise named from error
                 self.bad += 1
@@ -122,7 +122,7 @@ class Conversion:
         if channels != first[2]:
             raise ValueError(f"has {channels} channels, those before have {first[2]}; --channels makes them alike")
         if picture.shape != first:
-            said = f"{first[0]}×{first[1]}"
-            raise ValueError(f"has {height}×{width} pixels, those before have {said}; --resolution makes them alike")
+            before = f"{first[0]}×{first[1]}"
+            raise ValueError(f"has {height}×{width} pixels, those before have {before}; --resolution makes them alike")
         if picture.dtype != dtype:
             raise ValueError(f"is of {picture.dtype}, those before are of {dtype}")

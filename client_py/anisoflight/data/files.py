@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import arrays
+from .arrays import ZIP_ERRORS, named
 from .pictures import MAX_ENCODED, Picture, decoded, is_image, read_at_most
 from .source import DataError, Item, Source
 
@@ -20,9 +20,8 @@ FILE = "dataset.json"
 _MAX_LIST = 1 << 28
 _SPLITS = {"train", "test", "val", "valid", "validation"}
 
-
-# zipfile raises RuntimeError of an encrypted entry, its NotImplementedError of an unknown compression.
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OSError)
+Labels = tuple["list[int] | None", "Sequence[str]"]
+"""Of images, None if there are none; and the names of classes."""
 
 
 def folder(path: Path, rule: str) -> Source:
@@ -91,26 +90,20 @@ def _encoded(
 ) -> Source:
     names = []
     for name in sorted(files):
-        try:
+        with named(path, name):
             if is_image(name):
                 names.append(name)
-        except ValueError as error:
-            raise DataError(path, name, error) from None
     if not names:
         raise DataError(path, "", "holds no PNG, JPEG, WebP or BMP images")
     listed = None
     if FILE in files:
-        try:
+        with named(path, FILE):
             listed = read(FILE, _MAX_LIST)
-        except ZIP_ERRORS as error:
-            raise DataError(path, FILE, error) from error
     labels, classes = labels_by_name(path, names, listed, rule)
 
     def picture(name: str) -> Picture:
-        try:
+        with named(path, name):
             return decoded(read(name, MAX_ENCODED))
-        except ZIP_ERRORS as error:
-            raise ValueError(error) from error
 
     def items() -> Iterator[Item]:
         for i, name in enumerate(names):
@@ -119,10 +112,8 @@ def _encoded(
     return Source(path, form, len(names), labels is not None, items, classes, close)
 
 
-def labels_by_name(
-    path: Path, names: Sequence[str], listed: bytes | None, rule: str
-) -> tuple[list[int] | None, Sequence[str]]:
-    """Labels of images, None where there are none, and the names of classes; `listed` is dataset.json, if it is there.
+def labels_by_name(path: Path, names: Sequence[str], listed: bytes | None, rule: str) -> Labels:
+    """Labels of images; `listed` is dataset.json, if it is there.
 
     >>> labels_by_name(folder, ["cat/1.png", "dog/2.png"], None, "auto")
     ([0, 1], ['cat', 'dog'])
@@ -147,18 +138,17 @@ def labels_by_name(
     return _by_folder(path, names, lambda name: name.partition("/")[0] if "/" in name else "")
 
 
-def _by_folder(
-    path: Path, names: Sequence[str], folder: Callable[[str], str]
-) -> tuple[list[int] | None, Sequence[str]]:
+def _by_folder(path: Path, names: Sequence[str], folder: Callable[[str], str]) -> Labels:
     """Classes are numbered in the order of their names; one folder is no class."""
-    classes = sorted({folder(name) for name in names})
+    folders = [folder(name) for name in names]
+    classes = sorted(set(folders))
     if len(classes) < 2:
         return None, ()
     if not classes[0]:
-        name = next(name for name in names if not folder(name))
-        raise DataError(path, name, "lies beside folders, which are classes: it has no label; --labels none drops all")
+        said = "lies beside folders, which are classes: it has no label; --labels none drops all"
+        raise DataError(path, names[folders.index("")], said)
     numbers = {name: number for number, name in enumerate(classes)}
-    return [numbers[folder(name)] for name in names], classes
+    return [numbers[name] for name in folders], classes
 
 
 def _by_list(path: Path, names: Sequence[str], listed: bytes) -> list[int] | None:
@@ -168,19 +158,19 @@ def _by_list(path: Path, names: Sequence[str], listed: bytes) -> list[int] | Non
         return DataError(path, FILE, reason)
 
     try:
-        said: Any = json.loads(listed)
-        pairs = said["labels"] or []
+        pairs = json.loads(listed)["labels"] or []
         known = dict(pairs)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise fail(f'is not {{"labels": [[name, label], …]}}: {error}') from None
     if not pairs:
         return None
+    seen = set()
     for name, label in pairs:
         if not isinstance(name, str) or type(label) is not int or not 0 <= label < 1 << 31:
             raise fail(f"gives {str(name)[:100]} the label {str(label)[:40]!r}; labels are whole numbers from 0")
-    if len(known) < len(pairs):
-        twice = next(name for i, (name, _) in enumerate(pairs) if name in {n for n, _ in pairs[:i]})
-        raise fail(f"gives {twice} two labels")
+        if name in seen:
+            raise fail(f"gives {name} two labels")
+        seen.add(name)
     for name in names:
         if name not in known:
             raise DataError(path, name, f"has no label in {FILE}, which has {len(known)} for {len(names)} images")

@@ -15,6 +15,8 @@ from .source import DataError
 if TYPE_CHECKING:
     from .source import Source
 
+    Array = np.ndarray[Any, Any]
+
 MAX_BAD = 100  # images that a report names
 
 
@@ -32,14 +34,11 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     >>> report["images"], report["mean"], report["std"], report["classes"]
     (2, [0.0], [1.0], [{'label': 0, 'images': 1}, {'label': 1, 'images': 1}])
     """
-    sizes: collections.Counter[tuple[int, ...]] = collections.Counter()
-    classes: collections.Counter[int] = collections.Counter()
-    kinds: set[str] = set()
+    sizes: collections.Counter[tuple[tuple[int, ...], str]] = collections.Counter()
     labels: list[int] = []
     bad: list[dict[str, str]] = []
     wrong = 0
-    moments = np.zeros((3, 0))  # count, mean and sum of squared deviations, by channel
-    low, high = np.zeros(0), np.zeros(0)
+    channels: dict[int, Channel] = collections.defaultdict(Channel)
     digest = hashlib.sha256()
     for item, future in each(source, lambda item: checked(item.read(), own_units=True), "inspect", progress):
         try:
@@ -49,49 +48,45 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
             if len(bad) < MAX_BAD:
                 bad.append({"name": item.name, "error": error.reason if isinstance(error, DataError) else str(error)})
             continue
-        if not kinds:
-            height, width, channels = picture.shape
+        if not sizes:
+            height, width, depth = picture.shape
             is_float, labelled = (str(what).lower() for what in (picture.dtype != np.uint8, source.labelled))
-            digest.update(f"{height} {width} {channels} HWC float32={is_float} labels={labelled}\n".encode())
-        sizes[picture.shape] += 1
-        classes[item.label] += 1
-        kinds.add(str(picture.dtype))
+            digest.update(f"{height} {width} {depth} HWC float32={is_float} labels={labelled}\n".encode())
+        sizes[picture.shape, str(picture.dtype)] += 1
         labels.append(item.label)
         digest.update(picture.tobytes())
-        if (more := picture.shape[2] - moments.shape[1]) > 0:
-            moments = np.pad(moments, ((0, 0), (0, more)))
-            low, high = np.pad(low, (0, more), constant_values=np.inf), np.pad(high, (0, more), constant_values=-np.inf)
-        _add(moments, picture)
-        if picture.dtype != np.uint8:
-            n = picture.shape[2]
-            low[:n] = np.minimum(low[:n], picture.min((0, 1)))
-            high[:n] = np.maximum(high[:n], picture.max((0, 1)))
-    seen = moments[:, moments[0] > 0]
+        for channel in range(picture.shape[2]):
+            channels[channel].add(picture[..., channel])
+    kinds = {kind for _, kind in sizes}
+    by_size: collections.Counter[tuple[int, ...]] = collections.Counter()
+    for (size, _), images in sizes.items():
+        by_size[size] += images
     report: dict[str, Any] = {
         "format": source.format,
         "images": sizes.total(),
         "sizes": [
-            {"height": height, "width": width, "channels": channels, "images": images}
-            for (height, width, channels), images in sorted(sizes.items(), key=lambda size: (-size[1], size[0]))
+            dict(zip(("height", "width", "channels", "images"), (*size, images), strict=True))
+            for size, images in sorted(by_size.items(), key=lambda found: (-found[1], found[0]))
         ],
         "dtype": "mixed" if len(kinds) > 1 else "".join(kinds),
         "labels": source.labelled,
-        "mean": seen[1].tolist(),
-        "std": np.sqrt(seen[2] / seen[0]).tolist(),
+        "mean": [channel.mean for channel in channels.values()],
+        "std": [float(np.sqrt(channel.squares / channel.count)) for channel in channels.values()],
         "bad": bad,
         "n_bad": wrong,
     }
     if kinds == {"float32"}:
-        report["low"], report["high"] = low.tolist(), high.tolist()
+        report["low"] = [channel.low for channel in channels.values()]
+        report["high"] = [channel.high for channel in channels.values()]
     if source.units:
         report["normalization"] = dict(source.units)
     if source.labelled:
-        named = dict(enumerate(source.classes))
+        names = dict(enumerate(source.classes))
         report["classes"] = [
-            {"label": label, **({"name": named[label]} if label in named else {}), "images": images}
-            for label, images in sorted(classes.items())
+            {"label": label, **({"name": names[label]} if label in names else {}), "images": images}
+            for label, images in sorted(collections.Counter(labels).items())
         ]
-    if len(sizes) == len(kinds) == 1 and not wrong:
+    if len(sizes) == 1 and not wrong:
         digest.update(np.array(labels if source.labelled else [], "<i4").tobytes())
         if source.units:
             digest.update(np.array([*source.units["mean"], *source.units["scale"]], "<f8").tobytes())
@@ -99,15 +94,20 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     return report
 
 
-def _add(moments: np.ndarray[Any, Any], picture: np.ndarray[Any, Any]) -> None:
-    """Add an image's values to the moments (Chan, Golub and LeVeque's update)."""
-    channels = picture.shape[2]
-    values = picture.reshape(-1, channels).astype(np.float64)
-    if picture.dtype == np.uint8:
-        values = values / 127.5 - 1
-    seen, n = moments[:, :channels], len(values)
-    mean = values.mean(0)
-    apart, both = mean - seen[1], seen[0] + n
-    seen[2] += ((values - mean) ** 2).sum(0) + apart**2 * seen[0] * n / both
-    seen[1] += apart * n / both
-    seen[0] = both
+class Channel:
+    """Running moments of the values of a channel (Chan, Golub and LeVeque's update)."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self.squares = 0, 0.0, 0.0
+        self.low, self.high = np.inf, -np.inf
+
+    def add(self, plane: Array) -> None:
+        values = plane.astype(np.float64)
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        if plane.dtype == np.uint8:
+            values = values / 127.5 - 1
+        total, mean = self.count + values.size, float(values.mean())
+        apart = mean - self.mean
+        self.squares += float(((values - mean) ** 2).sum()) + apart**2 * self.count * values.size / total
+        self.mean += apart * values.size / total
+        self.count = total

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LABELS = ("auto", "listed", "folder", "none")
 """Where labels come from: what the format has, of that what a file lists, the folder that an image lies in, nowhere."""
+_FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
 
 
 def open_source(
@@ -31,16 +32,18 @@ def open_source(
     """
     if labels not in LABELS:
         raise ValueError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
-    parts = () if under is None else PurePosixPath(under).parts
-    if ".." in parts or PurePosixPath(under or "").is_absolute():
+    inside = PurePosixPath(under or "")
+    if ".." in inside.parts or inside.is_absolute():
         raise ValueError(f"under must be a folder in {os.fspath(path)}, got {under!r}")
-    source = _open(Path(path), labels, layout, "/".join(parts))
+    source = _open(Path(path), labels, layout, "/".join(inside.parts))
+    refused = ""
     if layout is not None and source.format not in (".npy", ".npz"):
-        source.close()
-        raise DataError(path, "", f"layout is that of .npy and .npz; this is a {source.format}")
+        refused = "layout is that of .npy and .npz"
     if labels == "folder" and source.format not in ("folder of images", "zip of images"):
+        refused = "labels by folder are for images in folders and zips"
+    if refused:
         source.close()
-        raise DataError(path, "", f"labels by folder are for images in folders and zips; this is a {source.format}")
+        raise DataError(path, "", f"{refused}; this is a {source.format}")
     if labels == "none" and source.labelled:
         items = source.items
         return replace(source, labelled=False, classes=(), items=lambda: (replace(i, label=-1) for i in items()))
@@ -75,9 +78,4 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
         return cifar.from_tar(path)
     if head.startswith(b"\x80") or path.suffix == ".bin":
         return cifar.from_files(path.parent, [path])
-    raise DataError(
-        path,
-        "",
-        "has no format that is read: folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, "
-        "Parquet, Arrow",
-    )
+    raise DataError(path, "", f"has no format that is read: {_FORMATS}")

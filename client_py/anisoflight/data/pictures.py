@@ -86,17 +86,10 @@ def checked(picture: Picture, own_units: bool = False) -> Picture:
     """The picture, if its values are those of an image, or finite where they have units of their own."""
     if picture.dtype == np.uint8:
         return picture
-    if own_units:
-        wrong = picture[~np.isfinite(picture)]
-        if wrong.size:
-            raise ValueError(f"has the value {wrong[0]}; fields are finite")
-        return picture
-    wrong = picture[~(np.abs(picture) <= 1 + TOLERANCE)]
+    wrong = picture[~(np.isfinite(picture) if own_units else np.abs(picture) <= 1 + TOLERANCE)]
     if wrong.size:
-        raise ValueError(
-            f"has the value {wrong[0]}; images of floats are finite and lie in [−1, 1], others come with --mean and "
-            "--scale"
-        )
+        said = "images of floats are finite and lie in [−1, 1], others come with --mean and --scale"
+        raise ValueError(f"has the value {wrong[0]}; {'fields are finite' if own_units else said}")
     return picture
 
 
@@ -115,10 +108,9 @@ def channels_last(images: np.ndarray[Any, Any], names: Sequence[str] | str | Non
     if (names[0] == "C") if names and len(names) == 3 else layout_of(images.shape[1:]) == "CHW":
         images = np.moveaxis(images, 1, 3)
     _, height, width, channels = images.shape
+    said = f"has images of {height}×{width} pixels in {channels} channels; they have"
     if not 0 < height * width * channels <= 4 * MAX_PIXELS:
-        raise ValueError(
-            f"has images of {height}×{width} pixels in {channels} channels; they have {4 * MAX_PIXELS:,} values"
-        )
+        raise ValueError(f"{said} 1 to {4 * MAX_PIXELS:,} values")
     if channels > 4 and images.dtype == np.uint8:
-        raise ValueError(f"has images of {height}×{width} pixels in {channels} channels; they have 1 to 4 channels")
+        raise ValueError(f"{said} 1 to 4 channels")
     return images

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ class DataError(BadRequestError):
         place = f"{self.path}: {entry}" if entry else self.path
         super().__init__(f"{place}: {self.reason}", "BAD_DATA")
 
-    def __reduce__(self) -> tuple[type[DataError], tuple[str, str, str]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __reduce__(self) -> Any:
         return DataError, (self.path, self.entry, self.reason)
 
 
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Source:
-    """Images that are read one after the other. Use it as a context manager where it may hold a file open."""
+    """Images that are read one after the other. Use it as a context manager: it may hold a file open."""
 
     path: Path
     format: str
@@ -50,10 +50,10 @@ class Source:
     items: Callable[[], Iterator[Item]]
     """The images, in order; an error of the file as a whole is a DataError."""
     classes: Sequence[str] = ()
-    """Names of the classes, where the format has them."""
-    close: Callable[[], None] = field(default=lambda: None)
+    """Names of the classes, if the format has them."""
+    close: Callable[[], None] = lambda: None
     units: Mapping[str, Any] | None = None
-    """Mean and scale of values in units of their own, where the format has them."""
+    """Mean and scale of values in units of their own, if the format has them."""
 
     def __enter__(self) -> Source:
         return self

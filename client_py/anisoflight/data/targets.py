@@ -7,8 +7,9 @@ import json
 import os
 import tempfile
 import zipfile
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,33 +66,16 @@ def _png(path: Path, name: str, picture: Picture) -> bytes:
 
 def upload(client: Client, name: str, images: Conversion, replace: bool = False) -> None:
     """Store images as a data set of a server, sent as they come."""
-    client.put_dataset(
-        name,
-        _pieces(images),
-        mean=images.mean,
-        scale=images.scale,
-        layout="HWC",
-        replace=replace,
-        progress=False,
-    )
+    form: dict[str, Any] = {"mean": images.mean, "scale": images.scale, "layout": "HWC", "replace": replace}
+    client.put_dataset(name, _pieces(images), progress=False, **form)
 
 
 def _pieces(images: Conversion) -> Iterator[object]:
-    pictures: list[Picture] = []
-    labels: list[int] = []
-
-    def piece() -> object:
-        stacked = np.stack(pictures)
-        return (stacked, np.array(labels, np.int32)) if images.source.labelled else stacked
-
-    for picture, label in images:
-        pictures.append(picture)
-        labels.append(label)
-        if len(pictures) * picture.nbytes >= _PIECE:
-            yield piece()
-            pictures, labels = [], []
-    if pictures:
-        yield piece()
+    pairs = iter(images)
+    for first in pairs:
+        piece = [first, *islice(pairs, _PIECE // first[0].nbytes)]
+        pictures = np.stack([picture for picture, _ in piece])
+        yield (pictures, np.array([label for _, label in piece], np.int32)) if images.source.labelled else pictures
 
 
 def write_folder(path: Path, images: Conversion) -> None:
