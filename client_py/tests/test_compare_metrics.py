@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from anisoflight.compare import metrics
-from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.files.cells import Cells
 from anisoflight.moments import Moments, frechet_distance
 
@@ -81,31 +81,24 @@ class _Drawn:
 
 
 class _Client:
-    """Samples that are off by 0.1 / nfe, and a server that may miscount."""
-
-    def __init__(self, counts: int = 0) -> None:
-        self.counts = counts
+    """Samples that are off by 0.1 / nfe."""
 
     def sample(self, _model: str, *, n: int, seed: int, nfe: int = 0, **_: object) -> _Drawn:
         noise = np.random.default_rng(seed).standard_normal((n, 2, 2, 1)).clip(-3, 3) / 4
-        return _Drawn(noise + (0.1 / nfe if nfe else 0), nfe + self.counts)
+        return _Drawn(noise + (0.1 / nfe if nfe else 0), nfe)
 
 
-def _bench(client: _Client) -> Bench:
+def _bench() -> Bench:
     real = (np.random.default_rng(5).standard_normal((500, 2, 2, 1)).clip(-3, 3) / 4).astype(np.float32)
     reference = Reference(metrics.flat, real)
-    bench = Bench(client, {"FD": reference}, seeds=(1, 2), count=400)  # pyright: ignore[reportArgumentType]
+    bench = Bench(_Client(), {"FD": reference}, seeds=(1, 2), count=400)  # pyright: ignore[reportArgumentType]
     bench.converged("path", Sampler("exact", "m", {}, "path"))
     return bench
 
 
 def test_bench_measures_what_was_put_in() -> None:
-    table = _bench(_Client()).measure([Sampler("s", "m", {}, "path")], [1, 5])
-    assert value(table, "s", 1, "ode_error") == pytest.approx(10)
-    assert value(table, "s", 5, "ode_error") == pytest.approx(2)
-    assert value(table, "s", 1, "FD") - value(table, "s", 5, "FD") == pytest.approx(4 * (0.01 - 0.0004), rel=0.5)
-
-
-def test_bench_refuses_another_count_of_evaluations() -> None:
-    with pytest.raises(RuntimeError, match="asked for 5 evaluations"):
-        _bench(_Client(counts=1)).measure([Sampler("s", "m", {}, "path")], [5])
+    bench, sampler = _bench(), Sampler("s", "m", {}, "path")
+    assert [bench.probe(sampler, nfe).ode_error for nfe in (1, 5)] == pytest.approx([10, 2])
+    one, five = (np.mean(bench.distances(sampler, nfe).by_reference["FD"]) for nfe in (1, 5))
+    assert one - five == pytest.approx(4 * (0.01 - 0.0004), rel=0.5)
+    assert bench.distances(sampler, 5).evaluations == 5

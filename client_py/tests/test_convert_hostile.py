@@ -132,9 +132,10 @@ def test_names_are_matched_to_the_letter(module: str, name: str, tmp_path: Path)
 
 def test_nested_pickles_know_fewer_names(tmp_path: Path, marker: Path) -> None:
     evil = Call(Name("os", "system"), (f"touch {marker}",))
-    for nested in (pickles.legacy(evil, {}), pickles.zipped(evil, {})):
-        error = refusal(tmp_path, pickles.dumps(hidden(Call(pickles.LOAD, (nested,)))))
-        assert (error.code, "os.system" in error.message) == ("UNSAFE_PICKLE", True)
+    error = refusal(tmp_path, pickles.dumps(hidden(Call(pickles.LOAD, (pickles.legacy(evil, {}),)))))
+    assert (error.code, "os.system" in error.message) == ("UNSAFE_PICKLE", True)
+    error = refusal(tmp_path, pickles.dumps(hidden(Call(pickles.LOAD, (pickles.zipped(evil, {}),)))))
+    assert error.code == "BAD_CHECKPOINT"  # torch writes storages in the legacy format
     # Not even a tensor, a persistent object or another nested file.
     inner = pickles.legacy(pickles.loaded(np.zeros(1, np.float32)), {})
     for _ in range(3):

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.compare.metrics import classifier_features
 from studies.features import edge_features
+from studies.measuring import measure, value
 
 from . import data, figures, stages
 from .checks import missing
@@ -103,7 +104,7 @@ def run(
     with clock.stage("digits: samples of every row of the table"):
         bench = _bench(client, digits, seed, full=full)
         samplers, nfes = (SAMPLERS, FULL_NFES) if full else (SHORT, NFES)
-        table = bench.measure([SAMPLERS[name] for name in samplers], nfes)
+        table = measure(bench, [SAMPLERS[name] for name in samplers], nfes)
         before = table["sampler"].isin([EDM80, IPNDM80])
         table = pd.concat([table[before], few.measure(bench), table[~before]], ignore_index=True)
     lost = missing(table, list(samplers), nfes, [*DISTANCES, "ode_error"]) + missing(table, [FEW], NFES, DISTANCES)

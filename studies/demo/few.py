@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Bench, Sampler, require_count
+from anisoflight.compare.bench import Bench, Sampler
+from studies.measuring import require_count
 
 if TYPE_CHECKING:
     from anisoflight import Client
@@ -40,8 +41,8 @@ class Few:
         return Sampler(self.name, self.model, {"schedule": self._schedule(nfe)}, "")
 
     def measure(self, bench: Bench) -> pd.DataFrame:
-        """Its rows for `Bench.measure`'s table. They may start from another law than the probes of the ODE error, which
-        is left empty.
+        """Its rows for `measuring.measure`'s table. They may start from another law than the probes of the ODE error,
+        which is left empty.
         """
         rows = []
         for nfe in tqdm(NFES, desc="few", unit="row"):

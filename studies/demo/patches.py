@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from anisoflight.compare.bench import Bench, Reference, Sampler, value
+from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.compare.metrics import principal_features
 from studies.features import clipped_gaussian, edge_features
+from studies.measuring import measure, value
 
 from . import data, figures, stages
 from .checks import missing
@@ -77,7 +78,7 @@ def run(client: Client, report: Report, checks: Checks, clock: Clock, seed: int)
 
     with clock.stage("patches: samples of every row of the table"):
         bench = _bench(client, patches, seed)
-        table = bench.measure(list(SAMPLERS.values()), NFES)
+        table = measure(bench, list(SAMPLERS.values()), NFES)
         before = table["sampler"].isin([EDM, IPNDM])
         table = pd.concat([table[before], few.measure(bench), table[~before]], ignore_index=True)
     lost = missing(table, list(SAMPLERS), NFES, [FD, EDGES, "ode_error"]) + missing(table, [FEW], NFES, [FD, EDGES])

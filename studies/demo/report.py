@@ -150,7 +150,7 @@ def pm(values: Sequence[float], digits: int = 2) -> str:
 
 
 def layout(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of `Bench.measure` as the report prints it: distances as mean ± half the range over seeds."""
+    """A table of `measuring.measure` as the report prints it: distances as mean ± half the range over seeds."""
     columns = {"sampler": table["sampler"], "NFE": table["nfe"]}
     for name in table.columns.difference(["sampler", "nfe", "ode_error", "seconds"], sort=False):
         columns[str(name)] = table[name].map(pm)

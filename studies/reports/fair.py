@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Bench, Reference, Sampler, require_count
+from anisoflight.compare.bench import Bench, Reference, Sampler
 from anisoflight.compare.metrics import principal_features
 from studies.demo.energy import EnergyMeter
 from studies.features import clipped_gaussian, edge_features
+from studies.measuring import require_count
 
 from . import fairpage, networks, schedules
 from .candidates import SOLVERS

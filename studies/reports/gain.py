@@ -14,9 +14,10 @@ import pandas as pd
 from sklearn.cluster import KMeans
 from tqdm.auto import tqdm
 
-from anisoflight.compare.bench import Reference, require_count
+from anisoflight.compare.bench import Reference
 from anisoflight.compare.metrics import principal_features
 from studies.features import edge_features
+from studies.measuring import require_count
 
 from . import gainpage
 from .candidates import SOLVERS

@@ -21,6 +21,7 @@ from studies.demo.checks import Check, Checks, missing
 from studies.demo.energy import Energy
 from studies.demo.report import Report, pm
 from studies.features import clipped_gaussian, edge_features
+from studies.measuring import require_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,3 +235,8 @@ def test_recipes_are_the_files_in_configs() -> None:
     assert stages.recipe("digits-isotropic")["T"] == 400
     with pytest.raises(SystemExit, match="make demo"):
         stages.recipe("no-such-recipe")
+
+
+def test_another_count_of_evaluations_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="asked for 5 evaluations, the server counted 6"):
+        require_count("s", 5, 6)

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from ..moments import Moments, frechet_distance
-from ..wire.progress import Progress
 from .metrics import Features, ode_error
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ class Distances:
 
 @dataclass
 class Bench:
-    """Measures samplers against references, each a column of the table under its own name.
+    """Measures samplers against references.
 
     seeds are the repetitions' base seeds; each draws ``count`` samples for the Fréchet distances. The ODE error is
     measured on ``probes`` latents of their own, the same ones for every sampler.
@@ -111,17 +109,10 @@ class Bench:
     count: int
     probes: int = 512
     _converged: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    _exact: dict[str, Sampler] = field(default_factory=dict)
 
     def converged(self, path: str, sampler: Sampler) -> None:
         """Let this sampler's result stand for the exact solution of a path."""
         self._converged[path] = sampler.seen(self.client, n=self.probes, seed=PROBE_SEED)[1]
-        self._exact[path] = sampler
-
-    def exact(self, path: str) -> dict[str, list[float]]:
-        """The distances of a path's converged samples to every reference, a list over seeds."""
-        drawn = [self._exact[path].seen(self.client, n=self.count, seed=seed)[1] for seed in self.seeds]
-        return {name: [real.distance(images) for images in drawn] for name, real in self.references.items()}
 
     def distances(self, sampler: Sampler, nfe: int) -> Distances:
         """The Fréchet distances of ``count`` samples of every seed."""
@@ -142,33 +133,6 @@ class Bench:
         drawn, values = sampler.seen(self.client, n=self.probes, seed=PROBE_SEED, nfe=nfe)
         seconds = 1000 * (time.perf_counter() - started) / self.probes
         return Probe(ode_error(values, self._converged[sampler.path]), int(drawn.nfe.max()), seconds)
-
-    def measure(self, samplers: Sequence[Sampler], nfes: Sequence[int]) -> pd.DataFrame:
-        """One row per sampler and NFE: a list over seeds for each reference, ``ode_error``, ``seconds`` per 1000.
-
-        Raises RuntimeError if the server counted another number of evaluations than asked for.
-        """
-        rows = []
-        jobs = [(sampler, nfe) for sampler in samplers for nfe in nfes]
-        for sampler, nfe in Progress(jobs, desc="samplers", unit="row"):
-            found, probe = self.distances(sampler, nfe), self.probe(sampler, nfe)
-            require_count(sampler.name, nfe, found.evaluations)
-            require_count(sampler.name, nfe, probe.evaluations)
-            row = {"sampler": sampler.name, "nfe": nfe, **found.by_reference}
-            rows.append({**row, "seconds": found.seconds, "ode_error": probe.ode_error})
-        return pd.DataFrame(rows)
-
-
-def require_count(sampler: str, nfe: int, counted: int) -> None:
-    """Raises RuntimeError if the server counted another number of evaluations than asked for."""
-    if counted != nfe:
-        raise RuntimeError(f"{sampler}: asked for {nfe} evaluations, the server counted {counted}")
-
-
-def value(table: pd.DataFrame, sampler: str, nfe: int, column: str) -> float:
-    """One entry of a measured table; lists over seeds give their mean."""
-    cell = table[(table["sampler"] == sampler) & (table["nfe"] == nfe)][column].iloc[0]
-    return float(np.mean(cell))
 
 
 def half_range(values: Sequence[float]) -> float:

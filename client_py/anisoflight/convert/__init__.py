@@ -30,7 +30,7 @@ from .errors import (
 )
 from .names import IN_CHECKPOINTS
 from .network import choose, complete, config_of, state_of, summary
-from .torchfile import LEGACY, ZIP, read_torch
+from .torchfile import LEGACY, ZIP, read_legacy, read_zip
 from .unpickler import Budget, Unpickler
 from .values import Module
 
@@ -91,7 +91,7 @@ def convert(
     source, target = Path(source), Path(os.path.abspath(target))
     folders.refuse_taken(target, replace)  # before the work; asked again at its end
     data = _map(source)
-    found = choose(_read(data), key)
+    found = choose(_read(source, data), key)
     if isinstance(found, Module):
         if config is not None:
             raise BadCheckpointError("the checkpoint has its own configuration; leave --config out")
@@ -125,11 +125,13 @@ def _map(source: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _read(data: memoryview) -> Any:
+def _read(source: Path, data: memoryview) -> Any:
     """What a checkpoint holds."""
     budget = Budget()
-    if data[:4] == ZIP or data[: len(LEGACY)] == LEGACY:
-        return read_torch(data, IN_CHECKPOINTS, budget)
+    if data[:4] == ZIP:
+        return read_zip(source, IN_CHECKPOINTS, budget)
+    if data[: len(LEGACY)] == LEGACY:
+        return read_legacy(data, IN_CHECKPOINTS, budget)
     if data[0] != 0x80:
         raise BadCheckpointError("the file is neither a pickle of protocol 2 or later nor one of torch.save")
     unpickler = Unpickler(data, IN_CHECKPOINTS, None, budget)

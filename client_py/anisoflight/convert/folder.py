@@ -62,9 +62,8 @@ def refuse_taken(target: Path, replace: bool) -> None:
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:
-    path = folder / CONFIG
-    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    _stored(path)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    _stored(folder / CONFIG)
 
 
 def write_weights(

@@ -1,39 +1,34 @@
 """The names that a checkpoint may use, and what each stands for here.
 
-This is the whole list. A name is matched with its module, to the letter; the arguments of each are matched too.
+This is the whole list. A name is matched with its module, to the letter; the arguments of each are matched too. Those
+that are not a checkpoint's give None, which ends the reading.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .errors import BadCheckpointError, UnsafePickleError
-from .torchfile import STORAGES, read_torch
+from .errors import UnsafePickleError
+from .torchfile import STORAGES, read_legacy
 from .unpickler import Budget, Maker, Named, Names, clip
 from .values import Inert, Module, Scalars, Storage, Tensor
 
 _DTYPES = ("float32", "float16", "float64", "int64", "uint8", "bool")
 
 
-def _bad(name: str) -> BadCheckpointError:
-    return BadCheckpointError(f"the pickle calls {name} with arguments that are not a checkpoint's")
-
-
-def _persistent(budget: Budget, args: tuple[Any, ...]) -> Module:
+def _persistent(budget: Budget, args: tuple[Any, ...]) -> Module | None:
     """An object of EDM's persistence layer; the source text that lies beside its state is not looked at."""
     match args:
         case ({"type": "class", "class_name": str(name), "state": dict(state)},):
             return Module(clip(name), state)
         case ({"type": "class", "class_name": str(name), "state": None},):
             return Module(clip(name))
-    raise _bad("torch_utils.persistence._reconstruct_persistent_obj")
+    return None
 
 
 def _container(name: str) -> Maker:
-    def make(budget: Budget, args: tuple[Any, ...]) -> Module:
-        if args:
-            raise _bad(name)
-        return Module(name)
+    def make(budget: Budget, args: tuple[Any, ...]) -> Module | None:
+        return None if args else Module(name)
 
     return make
 
@@ -43,72 +38,66 @@ def _reconstructor(budget: Budget, args: tuple[Any, ...]) -> Any:
     match args:
         case (Named() as cls, Named(name="object"), None):
             return cls()
-    raise _bad("copyreg._reconstructor")
+    return None
 
 
-def _dict(budget: Budget, args: tuple[Any, ...]) -> dict[Any, Any]:
+def _dict(budget: Budget, args: tuple[Any, ...]) -> dict[Any, Any] | None:
     match args:
         case ():
             return {}
         case (list(items),):
             budget.spend(len(items))
-            found = {}
-            for item in items:
-                match item:
-                    case (str() | int() as key, value) | [str() | int() as key, value]:
-                        found[key] = value
-                    case _:
-                        raise _bad("a dict")
-            return found
-    raise _bad("a dict")
+            if all(type(item) in (tuple, list) and len(item) == 2 and type(item[0]) in (str, int) for item in items):
+                return dict(items)
+    return None
 
 
-def _set(budget: Budget, args: tuple[Any, ...]) -> set[Any]:
+def _set(budget: Budget, args: tuple[Any, ...]) -> set[Any] | None:
     match args:
         case () | ([],):
             return set()
         case (list(items),) if all(isinstance(item, str | int | float) for item in items):
             budget.spend(len(items))
             return set(items)
-    raise _bad("a set")
+    return None
 
 
-def _tensor(budget: Budget, args: tuple[Any, ...]) -> Tensor:
+def _tensor(budget: Budget, args: tuple[Any, ...]) -> Tensor | None:
     match args:
         case (Storage() as storage, int(offset), tuple(shape), tuple(strides), *_):
             return Tensor(storage, offset, shape, strides).check()
-    raise _bad("torch._utils._rebuild_tensor_v2")
+    return None
 
 
-def _parameter(budget: Budget, args: tuple[Any, ...]) -> Tensor:
+def _parameter(budget: Budget, args: tuple[Any, ...]) -> Tensor | None:
     match args:
         case (Tensor() as tensor, *_):
             return tensor
-    raise _bad("torch._utils._rebuild_parameter")
+    return None
 
 
 def _load_from_bytes(budget: Budget, args: tuple[Any, ...]) -> Any:
     match args:
         case (memoryview() | bytes() as data,):
-            return read_torch(memoryview(data), IN_STORAGES, budget)
-    raise _bad("torch.storage._load_from_bytes")
+            return read_legacy(memoryview(data), IN_STORAGES, budget)
+    return None
 
 
-def _dtype(budget: Budget, args: tuple[Any, ...]) -> Scalars:
+def _dtype(budget: Budget, args: tuple[Any, ...]) -> Scalars | None:
     match args:
         case (str(code), *_):
             return Scalars(clip(code))
-    raise _bad("numpy.dtype")
+    return None
 
 
-def _scalar(budget: Budget, args: tuple[Any, ...]) -> int | float | bool:
+def _scalar(budget: Budget, args: tuple[Any, ...]) -> int | float | bool | None:
     match args:
         case (Scalars() as kind, memoryview() | bytes() as data):
             return kind.value(memoryview(data))
-    raise _bad("numpy's scalar")
+    return None
 
 
-def _encode(budget: Budget, args: tuple[Any, ...]) -> bytes:
+def _encode(budget: Budget, args: tuple[Any, ...]) -> bytes | None:
     """_codecs.encode(text, "latin1"), by which protocol 2 writes bytes."""
     match args:
         case (str(text), "latin1"):
@@ -117,7 +106,7 @@ def _encode(budget: Budget, args: tuple[Any, ...]) -> bytes:
                 return text.encode("latin1")
             except UnicodeEncodeError:
                 pass
-    raise _bad("_codecs.encode")
+    return None
 
 
 def _storage_class(name: str) -> Maker:

@@ -10,9 +10,9 @@ In both, a storage is the persistent id ("storage", class, key, location, count)
 
 from __future__ import annotations
 
-import io
 import struct
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from .values import Storage
 _MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")  # how a legacy file begins
 ZIP = b"PK\x03\x04"
-_LOCAL = struct.Struct("<4s22xHH")  # signature, lengths of name and extra field of a zip entry's own header
 
 # torch's classes of storages by element; the names are the ones that torch has kept in its files since version 0.
 STORAGES = {
@@ -40,15 +39,6 @@ STORAGES = {
 }
 
 
-def read_torch(data: memoryview, names: Names, budget: Budget) -> Any:
-    """The object of a torch file, of either format."""
-    if data[:4] == ZIP:
-        return _read_zip(data, names, budget)
-    if data[: len(LEGACY)] == LEGACY:
-        return _read_legacy(data, names, budget)
-    raise BadCheckpointError("what should be written by torch.save is not")
-
-
 def _storage_of(pid: Any) -> tuple[str, Storage]:
     """Key and storage, still empty, of a persistent id."""
     match pid:
@@ -58,7 +48,10 @@ def _storage_of(pid: Any) -> tuple[str, Storage]:
     raise BadCheckpointError("a persistent id is not that of a storage of torch")
 
 
-def _read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:
+def read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:
+    """The object of a torch file of the legacy format."""
+    if data[: len(LEGACY)] != LEGACY:
+        raise BadCheckpointError("what should be written by torch.save is not")
     storages: dict[str, Storage] = {}
 
     def persistent(pid: Any) -> Storage:
@@ -91,67 +84,33 @@ def _read_legacy(data: memoryview, names: Names, budget: Budget) -> Any:
     return found
 
 
-def _read_zip(data: memoryview, names: Names, budget: Budget) -> Any:
+def read_zip(path: Path, names: Names, budget: Budget) -> Any:
+    """The object of a torch file of the zip format."""
     try:
-        with zipfile.ZipFile(_View(data)) as archive:
+        with zipfile.ZipFile(path) as archive:
             entries = {info.filename: info for info in archive.infolist()}
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            budget.spend(len(entries))
+            for info in entries.values():
+                if info.compress_type or info.file_size != info.compress_size or info.flag_bits & 1:
+                    raise UnsafePickleError("a zip has a compressed or encrypted entry, which torch never writes")
+            roots = [name.removesuffix("data.pkl") for name in entries if name.endswith("/data.pkl")]
+            if len(roots) != 1:
+                raise BadCheckpointError("a zip is no torch file: it has no data.pkl, or several")
+            if roots[0] + "byteorder" in entries and archive.read(roots[0] + "byteorder") != b"little":
+                raise BadCheckpointError("a torch file is of a big-endian machine")
+            storages: dict[str, Storage] = {}
+
+            def persistent(pid: Any) -> Storage:
+                key, storage = _storage_of(pid)
+                name = f"{roots[0]}data/{key}"
+                if name not in entries:
+                    raise BadCheckpointError("a torch file lacks one of its storages")
+                if key not in storages:
+                    storage.fill(memoryview(archive.read(name)))
+                    storages[key] = storage
+                return storages[key]
+
+            pickled = memoryview(archive.read(roots[0] + "data.pkl"))
+            return Unpickler(pickled, names, persistent, budget).load()
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
         raise BadCheckpointError(f"a torch file is a damaged zip: {error}") from error
-    budget.spend(len(entries))
-    roots = [name.removesuffix("data.pkl") for name in entries if name.endswith("/data.pkl")]
-    if len(roots) != 1:
-        raise BadCheckpointError("a zip is no torch file: it has no data.pkl, or several")
-    order = entries.get(roots[0] + "byteorder")
-    if order is not None and _entry(data, order) != b"little":
-        raise BadCheckpointError("a torch file is of a big-endian machine")
-    storages: dict[str, Storage] = {}
-
-    def persistent(pid: Any) -> Storage:
-        key, storage = _storage_of(pid)
-        if key not in storages:
-            info = entries.get(f"{roots[0]}data/{key}")
-            if info is None:
-                raise BadCheckpointError("a torch file lacks one of its storages")
-            storage.fill(_entry(data, info))
-            storages[key] = storage
-        return storages[key]
-
-    return Unpickler(_entry(data, entries[roots[0] + "data.pkl"]), names, persistent, budget).load()
-
-
-def _entry(data: memoryview, info: zipfile.ZipInfo) -> memoryview:
-    """The bytes of a zip's entry, in place."""
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size or info.flag_bits & 1:
-        raise UnsafePickleError("a zip has a compressed or encrypted entry, which torch never writes")
-    at = info.header_offset
-    if at < 0 or at + _LOCAL.size > len(data):
-        raise BadCheckpointError("a zip's entry is cut short")
-    signature, name, extra = _LOCAL.unpack_from(data, at)
-    begin = at + _LOCAL.size + name + extra
-    written = info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437")
-    if signature != ZIP or data[at + _LOCAL.size : begin - extra] != written or begin + info.file_size > len(data):
-        raise BadCheckpointError("a zip's entry is not where its directory says, or cut short")
-    return data[begin : begin + info.file_size]
-
-
-class _View:
-    """A memoryview as the file that zipfile wants."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data, self._at = data, 0
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
-        if base + offset < 0:
-            raise ValueError("a place before the beginning")
-        self._at = base + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        end = len(self._data) if size < 0 else self._at + size
-        found = bytes(self._data[self._at : end])
-        self._at += len(found)
-        return found

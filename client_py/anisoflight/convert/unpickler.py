@@ -48,7 +48,11 @@ class Named:
     budget: Budget
 
     def __call__(self, *args: Any) -> Any:
-        return self.make(self.budget, args)
+        made = self.make(self.budget, args)
+        if made is None:
+            said = f"the pickle calls {self.module}.{self.name} with arguments that are not a checkpoint's"
+            raise BadCheckpointError(said)
+        return made
 
 
 @dataclass
