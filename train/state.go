@@ -17,10 +17,11 @@ func (r *Run) State(ctx context.Context) (*checkpoint.Run, error) {
 		return nil, err
 	}
 	s := &checkpoint.Run{
-		Step: r.step, Seen: r.seen, Position: int64(r.position), Skipped: r.skipped, Images: int64(r.data.Len()),
-		DatasetHash: r.data.Hash(),
-		Params:      t.Params, M: t.M, V: t.V, EMA: t.EMA, Updates: t.Count,
-		Schedule: r.sched, Basis: r.scheduleBasis,
+		RunHead: checkpoint.RunHead{
+			Step: r.step, Seen: r.seen, Position: int64(r.position), Skipped: r.skipped, Images: int64(r.data.Len()),
+			DatasetHash: r.data.Hash(), Updates: t.Count,
+		},
+		Params: t.Params, M: t.M, V: t.V, EMA: t.EMA, Schedule: r.sched, Basis: r.scheduleBasis,
 	}
 	if r.familyBasis != r.scheduleBasis {
 		s.Family = r.familyBasis

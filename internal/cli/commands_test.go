@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/npytest"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -39,15 +41,15 @@ func folder(t *testing.T) string {
 			images.Uint8[i*64+y*8+2*(i%3)+i%2] = 255
 		}
 	}
-	set, err := data.New(images)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "datasets"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := data.Save(filepath.Join(dir, "datasets", "bars"), set, false); err != nil {
+	w, err := data.Create(filepath.Join(dir, "datasets", "bars"), data.Form{Height: 8, Width: 8, Channels: 1, Labels: true}, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Uint8(images.Uint8, images.Labels), w.Commit(false)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -111,11 +113,7 @@ func TestWalkThrough(t *testing.T) {
 	}
 	must(t, dir, "sample", "--model", "learned", "--n", "5", "--seed", "7", "--nfe", "3", "--second-point", "endpoint",
 		"--out", arrays)
-	got, err := data.ReadNPZ(arrays, "images", "labels", "seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if seeds := got["seeds"].Values.([]uint64); len(seeds) != 5 || seeds[0] != 7 || seeds[4] != 11 {
+	if seeds := npytest.ReadNPZ(t, arrays)["seeds"].Values.([]uint64); len(seeds) != 5 || seeds[0] != 7 || seeds[4] != 11 {
 		t.Errorf("seeds are %v, want 7 … 11", seeds)
 	}
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
-	"github.com/anisoflight/anisoflight/train/data"
+	"github.com/anisoflight/anisoflight/internal/npytest"
 )
 
 // TestFieldsInFiles: values in units of their own come into an .npz as they are, and into a PNG from their least to
@@ -36,9 +36,8 @@ func TestFieldsInFiles(t *testing.T) {
 	if err := writeNPZ(file, got); err != nil {
 		t.Fatal(err)
 	}
-	arrays, err := data.ReadNPZ(file, "images")
-	if err != nil || !slices.Equal(arrays["images"].Values.([]float32), want) {
-		t.Errorf("%v, %v", arrays, err)
+	if stored := npytest.ReadNPZ(t, file)["images"]; !slices.Equal(stored.Values.([]float32), want) {
+		t.Errorf("stored %v", stored)
 	}
 	if bytes := mapped(want, 1); !slices.Equal(bytes, []uint8{85, 170, 255, 0}) {
 		t.Errorf("a picture of %v", bytes)

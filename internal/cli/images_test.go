@@ -13,6 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/cli/command"
+	"github.com/anisoflight/anisoflight/internal/npytest"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -90,16 +91,12 @@ func TestNPZRoundTrip(t *testing.T) {
 	if err := writeNPZ(path, g); err != nil {
 		t.Fatal(err)
 	}
-	got, err := data.ReadNPZ(path, "images", "labels", "seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := map[string]*data.Array{
 		"images": {Shape: []int{2, 2, 1, 3}, Values: g.pixels},
 		"labels": {Shape: []int{2}, Values: g.labels},
 		"seeds":  {Shape: []int{2}, Values: g.seeds},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, npytest.ReadNPZ(t, path)); diff != "" {
 		t.Errorf("arrays differ (-want +got):\n%s", diff)
 	}
 }

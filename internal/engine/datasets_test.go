@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -125,11 +126,11 @@ func TestDatasetsAppear(t *testing.T) {
 	e := open(t)
 	store := func(dir string, v uint8, replace bool) {
 		t.Helper()
-		d, err := data.New(data.Images{Height: 8, Width: 8, Channels: 1, Uint8: slices.Repeat([]uint8{v}, 128)})
+		w, err := data.Create(dir, data.Form{Height: 8, Width: 8, Channels: 1}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := data.Save(dir, d, replace); err != nil {
+		if err := errors.Join(w.Uint8(slices.Repeat([]uint8{v}, 128), nil), w.Commit(replace)); err != nil {
 			t.Fatal(err)
 		}
 	}

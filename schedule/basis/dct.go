@@ -2,6 +2,7 @@ package basis
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 )
@@ -64,30 +65,46 @@ func checkSquare(k int) string {
 	return ""
 }
 
-// dctChains returns one chain: the functions in the order of max(u, v), cut at
-// 1 … max(H, W)−1.
-func dctChains(h, w int) []Chain {
-	if max(h, w) == 1 {
-		return nil
-	}
-	rows, cols := DCTRows(h, h), DCTRows(w, w)
-	var c Chain
-	for cut := 1; cut < max(h, w); cut++ {
-		for u := range min(cut, h) {
-			for v := range min(cut, w) {
-				if max(u, v) != cut-1 {
-					continue
-				}
-				f := make([]float64, 0, h*w)
-				for y := range h {
-					for x := range w {
-						f = append(f, rows[u*h+y]*cols[v*w+x])
+// dctFunctions yields the DCT functions in the order of max(u, v), each with the number 1 + max(u, v).
+func dctFunctions(h, w int) iter.Seq2[int, []float64] {
+	return func(yield func(int, []float64) bool) {
+		rows, cols := DCTRows(h, h), DCTRows(w, w)
+		for cut := 1; cut <= max(h, w); cut++ {
+			for u := range min(cut, h) {
+				for v := range min(cut, w) {
+					if max(u, v) != cut-1 {
+						continue
+					}
+					f := make([]float64, 0, h*w)
+					for y := range h {
+						for x := range w {
+							f = append(f, rows[u*h+y]*cols[v*w+x])
+						}
+					}
+					if !yield(cut, f) {
+						return
 					}
 				}
-				c.Vectors = append(c.Vectors, f)
 			}
 		}
-		c.Ranks, c.Cuts = append(c.Ranks, len(c.Vectors)), append(c.Cuts, cut)
+	}
+}
+
+// dctChains returns one chain: the functions in the order of max(u, v), cut at 1 … max(H, W)−1.
+func dctChains(h, w int) []Chain {
+	var c Chain
+	for cut, f := range dctFunctions(h, w) {
+		if cut == max(h, w) {
+			break
+		}
+		if len(c.Cuts) < cut {
+			c.Ranks, c.Cuts = append(c.Ranks, 0), append(c.Cuts, cut)
+		}
+		c.Vectors = append(c.Vectors, f)
+		c.Ranks[cut-1] = len(c.Vectors)
+	}
+	if c.Cuts == nil {
+		return nil
 	}
 	return []Chain{c}
 }

@@ -9,11 +9,11 @@ import (
 
 var (
 	pca = Definition{
-		Name: "pca", Usage: "components of all images", Made: true, Components: (*Moments).Components,
+		Name: "pca", Usage: "components of all images", Made: true, Principal: true,
 	}
 	pcaPerClass = Definition{
 		Name: "pca_per_class", Usage: "of each class's own images, for its own samples", Made: true,
-		Components: (*Moments).Components, PerClass: true,
+		Principal: true, PerClass: true,
 	}
 )
 
@@ -86,42 +86,25 @@ func upright(v []float64) []float64 {
 
 // complete adds DCT functions until there are k vectors.
 func (c *Components) complete(h, w, k int) {
-	if len(c.Vectors) == k {
-		return
-	}
 	d := h * w
-	rows, cols := DCTRows(h, h), DCTRows(w, w)
-	x := make([]float64, d)
-	for f := range max(h, w) { // in the order of max(u, v)
-		for u := range min(f+1, h) {
-			for v := range min(f+1, w) {
-				if max(u, v) != f {
-					continue
-				}
-				for i := range h {
-					for j := range w {
-						x[i*w+j] = rows[u*h+i] * cols[v*w+j]
-					}
-				}
-				for range 2 { // twice is enough for full precision
-					for _, q := range c.Vectors {
-						blas64.Axpy(-dot(q, x), blas64.Vector{N: d, Inc: 1, Data: q}, blas64.Vector{N: d, Inc: 1, Data: x})
-					}
-				}
-				// The squares of what is left of all d functions add up to d − len(c.Vectors) ≥ 2,
-				// so those passed over cannot be all that is needed.
-				left := math.Sqrt(dot(x, x))
-				if left*left < 0.5/float64(d) {
-					continue
-				}
-				q := make([]float64, d)
-				for i := range q {
-					q[i] = x[i] / left
-				}
-				if c.Vectors = append(c.Vectors, q); len(c.Vectors) == k {
-					return
-				}
+	for _, x := range dctFunctions(h, w) {
+		if len(c.Vectors) == k {
+			return
+		}
+		for range 2 { // twice is enough for full precision
+			for _, q := range c.Vectors {
+				blas64.Axpy(-dot(q, x), blas64.Vector{N: d, Inc: 1, Data: q}, blas64.Vector{N: d, Inc: 1, Data: x})
 			}
 		}
+		// The squares of what is left of all d functions add up to d − len(c.Vectors) ≥ 2, so those passed over cannot be
+		// all that is needed.
+		left := math.Sqrt(dot(x, x))
+		if left*left < 0.5/float64(d) {
+			continue
+		}
+		for i := range x {
+			x[i] /= left
+		}
+		c.Vectors = append(c.Vectors, x)
 	}
 }

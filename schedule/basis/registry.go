@@ -24,9 +24,8 @@ type Definition struct {
 	// Chains returns the nested spans whose promise Predict measures; nil for none.
 	Chains func(h, w int) []Chain
 
-	// Components returns the vectors that span P_1, from the moments of images; nil for
-	// a basis by formula.
-	Components func(m *Moments, k int) (*Components, error)
+	// Principal is true if P_1 is spanned by the principal components of images.
+	Principal bool
 	// PerClass is true where each class has components of its own images.
 	PerClass bool
 
@@ -45,7 +44,7 @@ type Chain struct {
 func (d Definition) ByFormula() bool { return d.Formula != nil }
 
 // Predicted reports whether Predict measures what the basis can gain.
-func (d Definition) Predicted() bool { return d.Chains != nil || d.Components != nil }
+func (d Definition) Predicted() bool { return d.Chains != nil || d.Principal }
 
 // definitions are the bases known by name, in the order in which they are listed.
 var definitions = []Definition{none, dct, haar, pca, pcaPerClass}

@@ -23,10 +23,7 @@ func (m *Model) describeWeights(folder *atomicdir.Stored) error {
 	if err := folder.CheckSize(weightsFile); err != nil {
 		return inFile(weightsFile, withoutPath(err))
 	}
-	if manifest := folder.Manifest(); manifest != nil {
-		e, _ := manifest.Entry(weightsFile) // of which CheckSize knows
-		m.Hash = e.SHA256
-	}
+	m.Hash = folder.Hash(weightsFile)
 	f, err := safetensors.ReadHeader(folder.Path(weightsFile))
 	if err != nil {
 		err = cmp.Or(folder.Check(context.Background(), weightsFile), err)

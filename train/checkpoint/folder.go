@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -76,6 +77,23 @@ func fill(f *atomicdir.Folder, files map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+// writeTensors writes a safetensors file in a folder, and returns its SHA-256 in hex.
+func writeTensors(folder *atomicdir.Folder, name string, tensors *safetensors.File) (hash string, err error) {
+	file, err := folder.Create(name)
+	if err != nil {
+		return "", err
+	}
+	out := bufio.NewWriterSize(file, 1<<18) // a network has hundreds of small tensors
+	err = safetensors.Write(out, tensors)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", inFile(name, err)
+	}
+	return file.Hash(), nil
 }
 
 // The files of a model folder.

@@ -72,13 +72,13 @@ func SaveModel(dir string, m *Model, replace bool) error {
 		return inFile(configFile, err)
 	}
 	files[configFile] = append(config, '\n')
-	weights := &stream{file: safetensors.File{Metadata: map[string]string{"format": "pt"}}}
+	weights := &safetensors.File{Metadata: map[string]string{"format": "pt"}}
 	for _, t := range m.Net.State(m.Values) {
-		weights.float32s(t.Name, t.Shape, t.Data)
+		weights.Tensors = append(weights.Tensors, safetensors.FromFloat32s(t.Name, t.Shape, t.Data))
 	}
 	var hash string
 	err = atomicdir.Write(dir, replace, func(folder *atomicdir.Folder) (err error) {
-		if hash, err = weights.in(folder, weightsFile); err != nil {
+		if hash, err = writeTensors(folder, weightsFile, weights); err != nil {
 			return err
 		}
 		if err := addSchedule(files, withHash(m.Schedule, hash), m.Basis); err != nil {

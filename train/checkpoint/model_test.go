@@ -320,11 +320,13 @@ func TestRunRoundTrip(t *testing.T) {
 		return [][][]float64{{{x, 1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12, 1.0 / 3}}}
 	}
 	r := &Run{
-		Config: json.RawMessage(`{"stage":"isotropic","seed":18446744073709551615}`), Network: m.Net,
-		Step: 5, Seen: 320, Position: 300, Skipped: 1, Images: 1297,
-		Params: m.Values, M: m.Net.(*unet.Net).Init(1), V: m.Net.(*unet.Net).Init(2), EMA: m.Net.(*unet.Net).Init(3),
-		Updates:  4,
-		Schedule: m.Schedule, Basis: m.Basis, ThetaM: moments(0.1), ThetaV: moments(0.2), ThetaUpdates: []int64{4},
+		RunHead: RunHead{
+			Config: json.RawMessage(`{"stage":"isotropic","seed":18446744073709551615}`),
+			Step:   5, Seen: 320, Position: 300, Skipped: 1, Images: 1297, Updates: 4, ThetaUpdates: []int64{4},
+		},
+		Network: m.Net,
+		Params:  m.Values, M: m.Net.(*unet.Net).Init(1), V: m.Net.(*unet.Net).Init(2), EMA: m.Net.(*unet.Net).Init(3),
+		Schedule: m.Schedule, Basis: m.Basis, ThetaM: moments(0.1), ThetaV: moments(0.2),
 		Rows: [][]float64{{1, 0.5}, {2, 0.25}},
 	}
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -363,7 +365,7 @@ func TestRunRoundTrip(t *testing.T) {
 		t.Errorf("family's basis %+v, error %v", got.Family, err)
 	}
 
-	frozen := &Run{Config: json.RawMessage(`{}`), Network: m.Net, Params: m.Values}
+	frozen := &Run{RunHead: RunHead{Config: json.RawMessage(`{}`)}, Network: m.Net, Params: m.Values}
 	if err := SaveRun(a, a+".previous", frozen); err != nil {
 		t.Fatal(err)
 	}

@@ -13,67 +13,58 @@ import (
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
 
+// RunHead is what run.json says of a run: all but its numbers.
+type RunHead struct {
+	Config       json.RawMessage `json:"config"`                  // the training configuration
+	Step         int64           `json:"step"`                    // steps taken
+	Seen         int64           `json:"seen"`                    // images trained on
+	Position     int64           `json:"position"`                // in the order of the data set
+	Skipped      int64           `json:"skipped"`                 // steps that changed nothing: a gradient was not finite
+	Images       int64           `json:"images"`                  // of the data set
+	DatasetHash  string          `json:"dataset_hash,omitempty"`  // empty in a state of an older program
+	Updates      int64           `json:"updates"`                 // of the network's optimiser
+	ThetaUpdates []int64         `json:"theta_updates,omitempty"` // per row of the schedule
+	Watch        json.RawMessage `json:"watch,omitempty"`         // of early stopping; nil if it is off
+}
+
 // Run is the whole state of a training run between two steps.
 type Run struct {
-	Config  json.RawMessage      // the training configuration
-	Network kernels.Architecture // nil for a network without parameters
+	RunHead
 
-	Step     int64 // steps taken
-	Seen     int64 // images trained on
-	Position int64 // in the order of the data set
-	Skipped  int64 // steps that changed nothing because a gradient was not finite
-	Images   int64 // of the data set
+	Network           kernels.Architecture // nil for a network without parameters
+	Params, M, V, EMA [][]float32          // of the network; M, V and EMA nil if it is frozen
 
-	DatasetHash string // of the data set; empty in a state of an older program
-
-	Params, M, V, EMA [][]float32 // of the network; M, V and EMA nil if it is frozen
-	Updates           int64       // of the network's optimiser
-
-	Schedule       *schedule.Schedule // as it stands; nil where there is none
-	Basis          *basis.Basis       // dense basis of Schedule; nil where its family's name says it all
-	Family         *basis.Basis       // dense basis of the configuration's family, where it is not that of Schedule
-	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil where the schedule is not trained
-	ThetaUpdates   []int64            // per row
+	Schedule       *schedule.Schedule // as it stands; nil if there is none
+	Basis          *basis.Basis       // dense basis of Schedule; nil if its family's name says it all
+	Family         *basis.Basis       // dense basis of the configuration's family, if it is not that of Schedule
+	ThetaM, ThetaV [][][]float64      // Adam's moments [row][subspace][K−1]; nil if the schedule is not trained
 	ThetaGradient  [][][]float64      // of the last step that moved θ; nil before one has
 
-	ScheduleAverage [][][]float64   // moving average of the increments of ln g; nil where there is none
-	Watch           json.RawMessage // what early stopping remembers, beside the next three; nil where it is off
-	WindowSum       [][][]float64   // of the gradients in the present window; nil between two
-	BestIncrements  [][][]float64   // of ln g of the schedule of lowest energy; nil before the first evaluation
-	BestEnergies    []float64       // of it, sample by sample
+	ScheduleAverage [][][]float64 // moving average of the increments of ln g; nil if there is none
+	WindowSum       [][][]float64 // of the gradients in the present window of early stopping; nil between two
+	BestIncrements  [][][]float64 // of ln g of the schedule of lowest energy; nil before the first evaluation
+	BestEnergies    []float64     // of it, sample by sample
 
 	Rows [][]float64 // metric rows so far, one value per column
 }
 
-// runHead is run.json.
-type runHead struct {
-	Format       string          `json:"format"`
-	Version      int             `json:"version"`
-	Config       json.RawMessage `json:"config"`
-	Step         int64           `json:"step"`
-	Seen         int64           `json:"seen"`
-	Position     int64           `json:"position"`
-	Skipped      int64           `json:"skipped"`
-	Images       int64           `json:"images"`
-	DatasetHash  string          `json:"dataset_hash,omitempty"`
-	Updates      int64           `json:"updates"`
-	ThetaUpdates []int64         `json:"theta_updates,omitempty"`
-	Watch        json.RawMessage `json:"watch,omitempty"`
+// runFileHead is run.json.
+type runFileHead struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	RunHead
 }
 
 // SaveRun writes r as the folder dir, in place of what is there, which takes the place of
 // the one at previous. A folder appears whole or not at all.
 func SaveRun(dir, previous string, r *Run) error {
 	files := map[string][]byte{}
-	head, err := json.MarshalIndent(runHead{
-		runFormat, runVersion, r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images, r.DatasetHash, r.Updates,
-		r.ThetaUpdates, r.Watch,
-	}, "", "  ")
+	head, err := json.MarshalIndent(runFileHead{runFormat, runVersion, r.RunHead}, "", "  ")
 	if err != nil {
 		return inFile(runFile, err)
 	}
 	files[runFile] = append(head, '\n')
-	f := &stream{}
+	f := &safetensors.File{}
 	if r.Network != nil {
 		if files[networkFile], err = json.MarshalIndent(r.Network, "", "  "); err != nil {
 			return inFile(networkFile, err)
@@ -86,14 +77,15 @@ func SaveRun(dir, previous string, r *Run) error {
 	}
 	for _, t := range r.tables() {
 		if *t.values != nil {
-			f.table(t.name, *t.values)
+			f.Tensors = append(f.Tensors, tableTensor(t.name, *t.values))
 		}
 	}
 	if n := len(r.BestEnergies); n > 0 {
-		f.float64s("best_energies", []int{n}, r.BestEnergies)
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("best_energies", []int{n}, r.BestEnergies))
 	}
 	if len(r.Rows) > 0 {
-		f.float64s("rows", []int{len(r.Rows), len(r.Rows[0])}, slices.Concat(r.Rows...))
+		shape := []int{len(r.Rows), len(r.Rows[0])}
+		f.Tensors = append(f.Tensors, safetensors.FromFloat64s("rows", shape, slices.Concat(r.Rows...)))
 	}
 	if err := addSchedule(files, r.Schedule, r.Basis); err != nil {
 		return err
@@ -104,7 +96,7 @@ func SaveRun(dir, previous string, r *Run) error {
 		}
 	}
 	return atomicdir.WriteKeeping(dir, previous, func(folder *atomicdir.Folder) error {
-		if _, err := f.in(folder, stateFile); err != nil {
+		if _, err := writeTensors(folder, stateFile, f); err != nil {
 			return err
 		}
 		return fill(folder, files)
@@ -143,16 +135,14 @@ func DescribeRun(dir string) (*Run, error) {
 }
 
 func (r *Run) decodeHead(b []byte) error {
-	var h runHead
+	var h runFileHead
 	if err := json.Unmarshal(b, &h); err != nil || h.Format != runFormat {
 		return errors.New("is not a run's")
 	}
 	if h.Version != runVersion {
 		return fmt.Errorf("has version %d; this program reads version %d", h.Version, runVersion)
 	}
-	r.Config, r.Step, r.Seen, r.Position, r.Skipped, r.Images = h.Config, h.Step, h.Seen, h.Position, h.Skipped, h.Images
-	r.DatasetHash = h.DatasetHash
-	r.Updates, r.ThetaUpdates, r.Watch = h.Updates, h.ThetaUpdates, h.Watch
+	r.RunHead = h.RunHead
 	return nil
 }
 
@@ -219,7 +209,7 @@ type group struct {
 	optional bool
 }
 
-func (g group) encode(net kernels.Architecture, f *stream) error {
+func (g group) encode(net kernels.Architecture, f *safetensors.File) error {
 	if *g.values == nil && g.optional {
 		return nil
 	}
@@ -231,7 +221,7 @@ func (g group) encode(net kernels.Architecture, f *stream) error {
 		if len((*g.values)[i]) != p.Size() {
 			return tensorf(g.prefix+"/"+p.Name, "has %d values, want %d", len((*g.values)[i]), p.Size())
 		}
-		f.float32s(g.prefix+"/"+p.Name, p.Shape, (*g.values)[i])
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(g.prefix+"/"+p.Name, p.Shape, (*g.values)[i]))
 	}
 	return nil
 }
@@ -267,17 +257,16 @@ type table struct {
 	values *[][][]float64
 }
 
-// table stores a table [row][subspace][K−1].
-func (s *stream) table(name string, table [][][]float64) {
-	shape := []int{len(table), len(table[0]), len(table[0][0])}
+// tableTensor returns the tensor of a table [row][subspace][K−1].
+func tableTensor(name string, table [][][]float64) safetensors.Tensor {
 	var flat []float64
 	for _, row := range table {
 		flat = append(flat, slices.Concat(row...)...)
 	}
-	s.float64s(name, shape, flat)
+	return safetensors.FromFloat64s(name, []int{len(table), len(table[0]), len(table[0][0])}, flat)
 }
 
-// tableOf is the inverse of stream.table; nil where there is no such tensor.
+// tableOf is the inverse of tableTensor; nil where there is no such tensor.
 func tableOf(f *safetensors.File, name string) ([][][]float64, error) {
 	t := f.Lookup(name)
 	if t == nil {

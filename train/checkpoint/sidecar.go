@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -52,7 +53,7 @@ func (k Sidecar[T]) Decode(b []byte) (*T, error) {
 			f.Metadata["format"], f.Metadata["version"])
 	}
 	v, err := k.read(in)
-	if err != nil {
+	if err = cmp.Or(in.err, err); err != nil {
 		return nil, inFile(k.name, err)
 	}
 	return v, nil
@@ -79,30 +80,53 @@ func (k Sidecar[T]) part(into **T) part {
 	return part{k.name, true, func(b []byte) (err error) { *into, err = k.Decode(b); return err }}
 }
 
-// sidecarFile is a file that is read.
+// sidecarFile is a file that is read. Its methods note the first error, and go on with nothing after it.
 type sidecarFile struct {
 	*safetensors.File
 	name string
+	err  error
 }
 
 func (f *sidecarFile) failf(tensor, format string, args ...any) error {
 	return &Error{File: f.name, Tensor: tensor, Msg: fmt.Sprintf(format, args...)}
 }
 
-// float64s returns the values of a tensor of float64 that must have this shape.
-func (f *sidecarFile) float64s(name string, shape ...int) ([]float64, error) {
+func (f *sidecarFile) note(tensor, format string, args ...any) {
+	f.err = cmp.Or(f.err, f.failf(tensor, format, args...))
+}
+
+// float64s returns the values of a tensor of finite float64 that must have this shape.
+func (f *sidecarFile) float64s(name string, shape ...int) []float64 {
 	t := f.Lookup(name)
 	switch {
+	case f.err != nil:
+		return nil
 	case t == nil:
-		return nil, f.failf(name, "is missing")
+		f.note(name, "is missing")
+		return nil
 	case t.DType != safetensors.F64 || !slices.Equal(t.Shape, shape):
-		return nil, f.failf(name, "must be F64 of the shape %v, got %s of %v", shape, t.DType, t.Shape)
+		f.note(name, "must be F64 of the shape %v, got %s of %v", shape, t.DType, t.Shape)
+		return nil
 	}
-	return t.Float64s()
+	values, err := t.Float64s()
+	f.err = err
+	if slices.ContainsFunc(values, func(x float64) bool { return x-x != 0 }) {
+		f.note(name, "must be finite")
+	}
+	return values
+}
+
+// axes returns the axes of the channels at each frequency of images of a size [H, W, C], nil if the channels are the
+// axes.
+func (f *sidecarFile) axes(label string, size []int) []float64 {
+	if f.Lookup("axes"+label) == nil {
+		return nil
+	}
+	return f.float64s("axes"+label, append(slices.Clone(size), size[2])...)
 }
 
 // labels returns the labels that have a tensor WHAT.LABEL, sorted, and the size [H, W, C] of the first one's.
-func (f *sidecarFile) labels(what string) (labels, size []int, err error) {
+func (f *sidecarFile) labels(what string) (labels, size []int) {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		text, ok := strings.CutPrefix(t.Name, what+".")
@@ -111,7 +135,8 @@ func (f *sidecarFile) labels(what string) (labels, size []int, err error) {
 		}
 		label, err := strconv.Atoi(text)
 		if err != nil || len(t.Shape) != 3 {
-			return nil, nil, f.failf(t.Name, "is not the %s [H, W, C] of a label", what)
+			f.note(t.Name, "is not the %s [H, W, C] of a label", what)
+			return nil, nil
 		}
 		if size == nil {
 			size = t.Shape
@@ -119,7 +144,7 @@ func (f *sidecarFile) labels(what string) (labels, size []int, err error) {
 		labels = append(labels, label)
 	}
 	slices.Sort(labels)
-	return labels, size, nil
+	return labels, size
 }
 
 func hashOf(b []byte) string {
@@ -161,25 +186,14 @@ func readFitted(f *sidecarFile) (*solver.Fitted, error) {
 		return nil, f.failf("beta", "must be there, of three dimensions")
 	}
 	n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
-	var values [3][]float64
-	for i, tensor := range []struct {
-		name  string
-		shape []int
-	}{{"sigma", []int{n + 1}}, {"alpha", []int{n, d}}, {"beta", []int{n, d, h}}} {
-		var err error
-		if values[i], err = f.float64s(tensor.name, tensor.shape...); err != nil {
-			return nil, err
-		}
-		for _, x := range values[i] {
-			if x-x != 0 {
-				return nil, f.failf(tensor.name, "must be finite")
-			}
-		}
+	out := &solver.Fitted{Sigma: f.float64s("sigma", n+1)}
+	alpha, beta := f.float64s("alpha", n, d), f.float64s("beta", n, d, h)
+	if f.err != nil {
+		return nil, f.err
 	}
-	out := &solver.Fitted{Sigma: values[0]}
 	for i := range n {
-		out.Alpha = append(out.Alpha, values[1][i*d:(i+1)*d])
-		out.Beta = append(out.Beta, slices.Collect(slices.Chunk(values[2][i*d*h:(i+1)*d*h], h)))
+		out.Alpha = append(out.Alpha, alpha[i*d:(i+1)*d])
+		out.Beta = append(out.Beta, slices.Collect(slices.Chunk(beta[i*d*h:(i+1)*d*h], h)))
 	}
 	return out, nil
 }
@@ -241,15 +255,13 @@ func readStart(f *sidecarFile) (*start.Start, error) {
 	if err != nil {
 		return nil, f.failf("", "has metadata that cannot be read")
 	}
-	labels, size, err := f.labels("mean")
-	if err != nil {
-		return nil, err
-	}
+	labels, size := f.labels("mean")
 	laws := map[int]*start.Law{}
 	for _, label := range labels {
-		if laws[label], err = f.law(size, "."+strconv.Itoa(label)); err != nil {
-			return nil, err
-		}
+		laws[label] = f.law(size, "."+strconv.Itoa(label))
+	}
+	if f.err != nil {
+		return nil, f.err
 	}
 	return start.New(set, laws)
 }
@@ -276,40 +288,26 @@ func startSettings(meta map[string]string) (set start.Settings, err error) {
 }
 
 // law reads the tensors of a label. Laws check their values themselves.
-func (f *sidecarFile) law(size []int, of string) (*start.Law, error) {
-	l := &start.Law{H: size[0], W: size[1], C: size[2]}
-	var err error
-	if l.Mean, err = f.float64s("mean"+of, size...); err != nil {
-		return nil, err
-	}
+func (f *sidecarFile) law(size []int, label string) *start.Law {
+	l := &start.Law{H: size[0], W: size[1], C: size[2], Mean: f.float64s("mean"+label, size...), Axes: f.axes(label, size)}
 	shape := size
-	if t := f.Lookup("vectors" + of); t != nil && len(t.Shape) > 0 {
+	if t := f.Lookup("vectors" + label); t != nil && len(t.Shape) > 0 {
 		shape = t.Shape[:1]
-		if l.Vectors, err = f.float64s(t.Name, append(slices.Clone(shape), size...)...); err != nil {
-			return nil, err
-		}
-		rest, err := f.float64s("rest"+of, 1)
-		if err != nil {
-			return nil, err
-		}
-		l.Rest = rest[0]
-	}
-	if l.Variance, err = f.float64s("variance"+of, shape...); err != nil {
-		return nil, err
-	}
-	if f.Lookup("axes"+of) != nil {
-		if l.Axes, err = f.float64s("axes"+of, append(slices.Clone(size), size[2])...); err != nil {
-			return nil, err
+		l.Vectors = f.float64s(t.Name, append(slices.Clone(shape), size...)...)
+		if rest := f.float64s("rest"+label, 1); rest != nil {
+			l.Rest = rest[0]
 		}
 	}
-	if t := f.Lookup("images" + of); t != nil {
+	l.Variance = f.float64s("variance"+label, shape...)
+	if t := f.Lookup("images" + label); t != nil {
 		images, err := t.Int64s()
 		if err != nil || len(images) != 1 || images[0] < 0 {
-			return nil, f.failf(t.Name, "must be one number that is not negative")
+			f.note(t.Name, "must be one number that is not negative")
+			return l
 		}
 		l.Images = images[0]
 	}
-	return l, nil
+	return l
 }
 
 // StatisticsFile is that of a denoiser's statistics. Its tensors, all of float64, are the noise
@@ -348,36 +346,22 @@ func writeStatistics(s *local.Statistics) *safetensors.File {
 }
 
 func readStatistics(f *sidecarFile) (*local.Statistics, error) {
-	labels, size, err := f.labels("variance")
-	if err != nil {
-		return nil, err
-	}
+	labels, size := f.labels("variance")
 	t := f.Lookup("sigma")
 	if t == nil || len(t.Shape) != 1 || size == nil {
 		return nil, f.failf("sigma", "and the variance of a label must be there")
 	}
-	sigma, err := f.float64s("sigma", t.Shape...)
-	if err != nil {
-		return nil, err
-	}
+	sigma := f.float64s("sigma", t.Shape...)
 	var rows []local.Row
 	for _, label := range labels {
-		of := "." + strconv.Itoa(label)
-		var row local.Row
-		if row.Variance, err = f.float64s("variance"+of, size...); err != nil {
-			return nil, err
-		}
-		gain, err := f.float64s("gain"+of, append([]int{len(sigma)}, size...)...)
-		if err != nil {
-			return nil, err
-		}
+		name := "." + strconv.Itoa(label)
+		row := local.Row{Variance: f.float64s("variance"+name, size...), Axes: f.axes(name, size)}
+		gain := f.float64s("gain"+name, append([]int{len(sigma)}, size...)...)
 		row.Gain = slices.Collect(slices.Chunk(gain, max(len(row.Variance), 1)))
-		if f.Lookup("axes"+of) != nil {
-			if row.Axes, err = f.float64s("axes"+of, append(slices.Clone(size), size[2])...); err != nil {
-				return nil, err
-			}
-		}
 		rows = append(rows, row)
+	}
+	if f.err != nil {
+		return nil, f.err
 	}
 	if slices.Equal(labels, []int{basis.Shared}) {
 		labels = nil

@@ -14,7 +14,7 @@ func stored(t *testing.T) (dir string, files map[string][]byte) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "x")
 	d := mustNew(t, Images{Height: 1, Width: 2, Channels: 1, Uint8: []uint8{0, 1, 2, 3}, Labels: []int32{0, 1}})
-	if err := Save(dir, d, false); err != nil {
+	if err := save(dir, d, false); err != nil {
 		t.Fatal(err)
 	}
 	files = map[string][]byte{}
@@ -120,7 +120,7 @@ func TestCutShortUnderItsReader(t *testing.T) {
 			im.Uint8, im.Float32 = nil, make([]float32, n*size)
 		}
 		dir := filepath.Join(t.TempDir(), "x")
-		if err := Save(dir, mustNew(t, im), false); err != nil {
+		if err := save(dir, mustNew(t, im), false); err != nil {
 			t.Fatal(err)
 		}
 		for name, read := range map[string]func(d *Dataset) error{

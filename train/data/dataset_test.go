@@ -19,6 +19,24 @@ func mustNew(tb testing.TB, im Images) *Dataset {
 	return d
 }
 
+// save stores a data set as a folder.
+func save(dir string, d *Dataset, replace bool) error {
+	w, err := Create(dir, d.Form(), d.Len())
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if d.IsFloat() {
+		err = w.Float32(d.images.Float32, d.images.Labels)
+	} else {
+		err = w.Uint8(d.images.Uint8, d.images.Labels)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Commit(replace)
+}
+
 func TestImage(t *testing.T) {
 	hwc := mustNew(t, Images{
 		Height: 1, Width: 2, Channels: 2, Uint8: []uint8{0, 255, 51, 102, 1, 2, 3, 4},
@@ -94,13 +112,13 @@ func TestSaveLoad(t *testing.T) {
 		"bytes": mustNew(t, Images{Height: 2, Width: 1, Channels: 1, Uint8: []uint8{1, 2, 3, 255}}),
 	} {
 		path := filepath.Join(dir, name)
-		if err := Save(path, d, false); err != nil {
+		if err := save(path, d, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := Save(path, d, false); !errors.Is(err, fs.ErrExist) {
+		if err := save(path, d, false); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: second save: %v", name, err)
 		}
-		if err := Save(path, d, true); err != nil {
+		if err := save(path, d, true); err != nil {
 			t.Errorf("%s: replacing save: %v", name, err)
 		}
 		got, err := Load(path)

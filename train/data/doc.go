@@ -15,6 +15,5 @@
 // are read by the Python package (anisoflight.data), which uploads what it reads.
 //
 // The package may import internal/base/normalization, kernels/latent, train/checkpoint/atomicdir
-// and the standard library. Begin with dataset.go; npy.go and npz.go read and write NumPy's
-// formats.
+// and the standard library. Begin with dataset.go; npy.go reads and writes NumPy's formats.
 package data

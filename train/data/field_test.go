@@ -24,7 +24,7 @@ func field() Images {
 func TestField(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x")
 	want := mustNew(t, field())
-	if err := Save(dir, want, false); err != nil {
+	if err := save(dir, want, false); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Load(dir)

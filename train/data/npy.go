@@ -2,20 +2,19 @@ package data
 
 import (
 	"archive/zip"
-	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Array is one NumPy array: row-major values, []uint8, []int32, []int64, []uint64, []float32 or []float64.
+// Array is one NumPy array: row-major values, []uint8, []int32, []uint64 or []float32.
 type Array struct {
 	Shape  []int
 	Values any
@@ -33,48 +32,18 @@ var (
 	reShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9,\s]*)\)`)
 )
 
-// readNPY reads one array in NumPy's .npy format (versions 1 to 3, C order, little-endian). Whole numbers
-// of less than 32 bits, but uint8, become int32; uint32 becomes int64.
-func readNPY(r io.Reader) (*Array, error) {
+// readLabels reads what a Writer has stored: an array [n] of int32.
+func readLabels(file []byte) ([]int32, error) {
+	r := bytes.NewReader(file)
 	descr, shape, err := readNPYHeader(r)
-	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
-	}
-	n, err := product(shape)
-	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
-	}
-	a := &Array{Shape: shape}
-	switch descr {
-	case "|u1":
-		a.Values, err = readValues(r, n, 1, func(b []byte) uint8 { return b[0] })
-	case "|i1":
-		a.Values, err = readValues(r, n, 1, func(b []byte) int32 { return int32(int8(b[0])) })
-	case "<i2":
-		a.Values, err = readValues(r, n, 2, func(b []byte) int32 { return int32(int16(binary.LittleEndian.Uint16(b))) })
-	case "<u2":
-		a.Values, err = readValues(r, n, 2, func(b []byte) int32 { return int32(binary.LittleEndian.Uint16(b)) })
-	case "<u4":
-		a.Values, err = readValues(r, n, 4, func(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b)) })
-	case "<i4":
-		a.Values, err = readValues(r, n, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
-	case "<i8":
-		a.Values, err = readValues(r, n, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
-	case "<u8":
-		a.Values, err = readValues(r, n, 8, binary.LittleEndian.Uint64)
-	case "<f4":
-		a.Values, err = readValues(r, n, 4,
-			func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
-	case "<f8":
-		a.Values, err = readValues(r, n, 8,
-			func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
-	default:
-		return nil, fmt.Errorf("npy: dtype %q is not read; whole numbers, float32 and float64 are, little-endian", descr)
+	if err == nil && (descr != "<i4" || len(shape) != 1 || r.Len() != 4*shape[0]) {
+		err = fmt.Errorf("labels of type %q and shape %v in %d bytes; they are [n] of int32", descr, shape, r.Len())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, &Error{File: labelsFile, Row: -1, Msg: err.Error()}
 	}
-	return a, nil
+	labels := make([]int32, shape[0])
+	return labels, binary.Read(r, binary.LittleEndian, labels)
 }
 
 // product returns the number of values of a shape.
@@ -131,24 +100,6 @@ func readNPYHeader(r io.Reader) (descr string, shape []int, err error) {
 	return string(d[1]), shape, nil
 }
 
-// readValues reads n values of size bytes each, in pieces, so that a file that lies about its shape costs
-// no more memory than it has bytes.
-func readValues[E any](r io.Reader, n, size int, decode func([]byte) E) ([]E, error) {
-	const piece = 1 << 16
-	out := make([]E, 0, min(n, piece))
-	buf := make([]byte, size*piece)
-	for len(out) < n {
-		b := buf[:size*min(piece, n-len(out))]
-		if _, err := io.ReadFull(r, b); err != nil {
-			return nil, fmt.Errorf("%d of %d values: %w", len(out), n, io.ErrUnexpectedEOF)
-		}
-		for ; len(b) > 0; b = b[size:] {
-			out = append(out, decode(b))
-		}
-	}
-	return out, nil
-}
-
 // WriteNPY writes an array in NumPy's .npy format, version 1, as numpy.save does.
 func WriteNPY(w io.Writer, a *Array) error {
 	var descr string
@@ -157,14 +108,10 @@ func WriteNPY(w io.Writer, a *Array) error {
 		descr = "|u1"
 	case []int32:
 		descr = "<i4"
-	case []int64:
-		descr = "<i8"
 	case []uint64:
 		descr = "<u8"
 	case []float32:
 		descr = "<f4"
-	case []float64:
-		descr = "<f8"
 	default:
 		return fmt.Errorf("npy: values of type %T are not written", a.Values)
 	}
@@ -197,37 +144,6 @@ func npyHeader(descr string, shape []int, size int) []byte {
 	head := []byte(magic + "\x01\x00")
 	head = binary.LittleEndian.AppendUint16(head, uint16(len(text)))
 	return append(head, text...)
-}
-
-// ReadNPZ reads the named arrays of a .npz file, all of them if no name is given. A missing name is an error.
-func ReadNPZ(path string, names ...string) (map[string]*Array, error) {
-	z, err := zip.OpenReader(path)
-	if err != nil {
-		return nil, fmt.Errorf("npz: %w", err)
-	}
-	defer z.Close()
-	out := map[string]*Array{}
-	for _, f := range z.File {
-		name := strings.TrimSuffix(f.Name, ".npy")
-		if len(names) > 0 && !slices.Contains(names, name) {
-			continue
-		}
-		r, err := f.Open()
-		if err != nil {
-			return nil, fmt.Errorf("npz: %s: %w", f.Name, err)
-		}
-		out[name], err = readNPY(bufio.NewReaderSize(r, 1<<20))
-		r.Close()
-		if err != nil {
-			return nil, fmt.Errorf("npz: %s: %w", f.Name, err)
-		}
-	}
-	for _, name := range names {
-		if out[name] == nil {
-			return nil, fmt.Errorf("npz: %s has no array %q", path, name)
-		}
-	}
-	return out, nil
 }
 
 // WriteNPZ writes arrays as an uncompressed .npz file, sorted by name, as numpy.savez does.

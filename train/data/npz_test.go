@@ -2,12 +2,7 @@ package data
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/hex"
-	"math"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,80 +22,12 @@ func TestGoldenNPY(t *testing.T) {
 	}
 }
 
-// numpySavez is what numpy 2.4.6's savez_compressed wrote for
-// images=np.array([[0, 128, 255]], np.uint8), labels=np.array([7, -1], np.int64).
-const numpySavez = `UEsDBC0AAAAIAAAAIQDLT5SD//////////8KABQAaW1hZ2VzLm5weQEAEACDAAAAAAAAAEkAAAAAAAAAm+wX6hsQychQxlCtnpJanFykbqWgXl
-NqqK6joJ6WX1RSlJgXn1+UkgoSd0vMKU4FihdnJBakAvkahjoKxpo6CrUKZAMuhob/AFBLAwQtAAAACAAAACEA4JLOvP//////////CgAUAGxh
-YmVscy5ucHkBABAAkAAAAAAAAABKAAAAAAAAAJvsF+obEMnIUMZQrZ6SWpxcpG6loG6TaaGuo6Cell9UUpSYF59flJIKEndLzClOBYoXZyQWpA
-L5GkY6mjoKtQoUAC52Bgj4DwUAUEsBAi0DLQAAAAgAAAAhAMtPlINJAAAAgwAAAAoAAAAAAAAAAAAAAIABAAAAAGltYWdlcy5ucHlQSwECLQMt
-AAAACAAAACEA4JLOvEoAAACQAAAACgAAAAAAAAAAAAAAgAGFAAAAbGFiZWxzLm5weVBLBQYAAAAAAgACAHAAAAALAQAAAAA=`
-
+// TestReadsNumPy: what numpy.save writes for numpy.array([7, -1], "<i4"), with a header of version 2.
 func TestReadsNumPy(t *testing.T) {
-	b, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(numpySavez, "\n", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "numpy.npz")
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	got, err := ReadNPZ(path, "images", "labels")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (&Array{[]int{1, 3}, []uint8{0, 128, 255}}); !reflect.DeepEqual(got["images"], want) {
-		t.Errorf("images %v", got["images"])
-	}
-	if want := (&Array{[]int{2}, []int64{7, -1}}); !reflect.DeepEqual(got["labels"], want) {
-		t.Errorf("labels %v", got["labels"])
-	}
-}
-
-// TestWholeNumbers: NumPy's smaller whole numbers become larger ones.
-func TestWholeNumbers(t *testing.T) {
-	for descr, c := range map[string]struct {
-		bytes string
-		want  any
-	}{
-		"|i1": {"\x05\xff", []int32{5, -1}},
-		"<i2": {"\x05\x01\xff\xff", []int32{261, -1}},
-		"<u2": {"\x05\x00\xff\xff", []int32{5, 65535}},
-		"<u4": {"\x05\x00\x00\x00\xff\xff\xff\xff", []int64{5, math.MaxUint32}},
-	} {
-		file := append(npyHeader(descr, []int{2}, 0), c.bytes...)
-		if a, err := readNPY(bytes.NewReader(file)); err != nil || !reflect.DeepEqual(a.Values, c.want) {
-			t.Errorf("%s: read %v, error %v; want %v", descr, a, err, c.want)
-		}
-	}
-}
-
-func TestNPZRoundTrip(t *testing.T) {
-	arrays := map[string]*Array{
-		"a": {[]int{2, 2}, []uint8{1, 2, 3, 255}},
-		"b": {[]int{}, []float64{math.Pi}},
-		"c": {[]int{2, 0}, []int64{}},
-		"d": {[]int{1}, []uint64{math.MaxUint64}},
-		"e": {[]int{70000}, make([]int32, 70000)},
-	}
-	path := filepath.Join(t.TempDir(), "x.npz")
-	var buf bytes.Buffer
-	if err := WriteNPZ(&buf, arrays); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	got, err := ReadNPZ(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, a := range arrays {
-		if !slices.Equal(got[name].Shape, a.Shape) || !reflect.DeepEqual(got[name].Values, a.Values) {
-			t.Errorf("%s: %v, want %v", name, got[name], a)
-		}
-	}
-	if _, err := ReadNPZ(path, "images"); err == nil || !strings.Contains(err.Error(), `no array "images"`) {
-		t.Errorf("missing array: %v", err)
+	text := "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }" + strings.Repeat(" ", 58) + "\n"
+	file := "\x93NUMPY\x02\x00" + string([]byte{byte(len(text)), 0, 0, 0}) + text + "\x07\x00\x00\x00\xff\xff\xff\xff"
+	if labels, err := readLabels([]byte(file)); err != nil || !slices.Equal(labels, []int32{7, -1}) {
+		t.Errorf("read %v, %v", labels, err)
 	}
 }
 
@@ -114,13 +41,12 @@ func TestNPYRefusals(t *testing.T) {
 	}{
 		"text":      {[]byte("hello"), "not a .npy"},
 		"fortran":   {file("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)}"), "Fortran order"},
-		"dtype":     {file("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}"), "dtype"},
-		"object":    {file("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), "dtype"},
-		"truncated": {file("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}"), "0 of 1000000000 values"},
-		"overflow":  {file("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}"), "too large"},
+		"dtype":     {file("{'descr': '<f4', 'fortran_order': False, 'shape': (0,)}"), `type "<f4"`},
+		"truncated": {file("{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000,)}"), "in 0 bytes"},
+		"matrix":    {file("{'descr': '<i4', 'fortran_order': False, 'shape': (0, 2)}"), "shape [0 2]"},
 		"header":    {file("{}"), "header"},
 	} {
-		if _, err := readNPY(bytes.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := readLabels(c.file); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, c.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
@@ -95,11 +92,8 @@ func load(folder *atomicdir.Stored) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.file, file.folder, file.content = file, filepath.Base(folder.Path(".")), head.Hash
-	if manifest := folder.Manifest(); manifest != nil {
-		entry, _ := manifest.Entry(imagesFile) // of which CheckSize knows
-		file.written = entry.SHA256
-	}
+	d.file, file.folder = file, filepath.Base(folder.Path("."))
+	file.content, file.written = head.Hash, folder.Hash(imagesFile)
 	if head.Hash != "" {
 		d.hash = func() string { return head.Hash }
 		return d, nil
@@ -159,43 +153,4 @@ func mapImages(path string, layout Layout) (Images, *mapped, error) {
 		im.Float32 = floats(file.bytes[at:])
 	}
 	return im, file, nil
-}
-
-// labelsOf takes an array [n] of whole numbers for labels.
-func labelsOf(a *Array) ([]int32, error) {
-	switch v := a.Values.(type) {
-	case []int32:
-		return v, nil
-	case []int64:
-		out := make([]int32, len(v))
-		for i, x := range v {
-			if out[i] = int32(x); int64(out[i]) != x {
-				return nil, failf(i, "labels must lie between −1 and %d, got %d", math.MaxInt32, x)
-			}
-		}
-		return out, nil
-	case []uint64:
-		out := make([]int32, len(v))
-		for i, x := range v {
-			if out[i] = int32(x); out[i] < 0 || uint64(out[i]) != x {
-				return nil, failf(i, "labels must lie between −1 and %d, got %d", math.MaxInt32, x)
-			}
-		}
-		return out, nil
-	case []uint8:
-		out := make([]int32, len(v))
-		for i, x := range v {
-			out[i] = int32(x)
-		}
-		return out, nil
-	}
-	return nil, failf(-1, "labels must be whole numbers, got %s", strings.TrimPrefix(fmt.Sprintf("%T", a.Values), "[]"))
-}
-
-func readLabels(file []byte) ([]int32, error) {
-	a, err := readNPY(bytes.NewReader(file))
-	if err != nil {
-		return nil, &Error{File: labelsFile, Row: -1, Msg: err.Error()}
-	}
-	return labelsOf(a)
 }

@@ -237,22 +237,3 @@ func (w *Writer) Abort() {
 	_ = w.folder.Abort() // what stays is hidden, and swept at the next start
 	w.folder = nil
 }
-
-// Save writes the data set as the folder dir, which appears whole or not at all.
-// An existing folder is an error that wraps fs.ErrExist unless replace is true.
-func Save(dir string, d *Dataset, replace bool) error {
-	w, err := Create(dir, d.Form(), d.Len())
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if d.IsFloat() {
-		err = w.Float32(d.images.Float32, d.images.Labels)
-	} else {
-		err = w.Uint8(d.images.Uint8, d.images.Labels)
-	}
-	if err != nil {
-		return err
-	}
-	return w.Commit(replace)
-}

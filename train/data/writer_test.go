@@ -53,7 +53,7 @@ func TestWriter(t *testing.T) {
 		if err := got.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := Save(path, want, true); err != nil {
+		if err := save(path, want, true); err != nil {
 			t.Fatal(err)
 		}
 		counted, err := Load(path) // whose number of images was known from the first
@@ -159,7 +159,7 @@ func TestLargerThanTheHeap(t *testing.T) {
 	if unsafe.Sizeof(image[0])*uintptr(len(image))*n != 96<<20 || d.Len() != n || d.Classes() != 10 {
 		t.Fatalf("%d images", d.Len())
 	}
-	if err := Save(dir, mustNew(t, Images{Height: 1, Width: 1, Channels: 1, Uint8: []uint8{1}}), true); err != nil {
+	if err := save(dir, mustNew(t, Images{Height: 1, Width: 1, Channels: 1, Uint8: []uint8{1}}), true); err != nil {
 		t.Fatal(err)
 	}
 	o := NewOrder(1, n, true)
@@ -192,7 +192,7 @@ func heap() int64 {
 func TestRowsOutliveTheDataset(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x")
 	want := mustNew(t, Images{Height: 1, Width: 4, Channels: 1, Uint8: []uint8{1, 2, 3, 4, 5, 6, 7, 8}})
-	if err := Save(dir, want, false); err != nil {
+	if err := save(dir, want, false); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Load(dir)
@@ -223,7 +223,7 @@ func TestRowsOutliveTheDataset(t *testing.T) {
 func BenchmarkBatch(b *testing.B) {
 	const n, size = 2048, 32 * 32 * 3
 	dir := filepath.Join(b.TempDir(), "x")
-	if err := Save(dir, mustNew(b, Images{Height: 32, Width: 32, Channels: 3, Uint8: make([]uint8, n*size)}),
+	if err := save(dir, mustNew(b, Images{Height: 32, Width: 32, Channels: 3, Uint8: make([]uint8, n*size)}),
 		false); err != nil {
 		b.Fatal(err)
 	}

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	"github.com/anisoflight/anisoflight/kernels"
-	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/setting"
 )
 
@@ -85,51 +83,6 @@ func (s Samples) first(label int) (n int) {
 	return n
 }
 
-// asked measures residuals of a network that somebody else evaluates, as meter does on the device: with the same seed
-// the same images and noise.
-type asked struct {
-	by      Asker
-	samples Samples
-	j       int
-	first   int // image of the pool
-	order   *data.Order
-	seed    uint64
-	batch   int
-	tell    func(n int)
-}
-
-// residuals implements residualSource.
-func (a *asked) residuals(ctx context.Context, g []float64) ([]float64, error) {
-	n := len(g) / a.j
-	out := make([]float64, 0, len(g))
-	for begin := 0; begin < n; begin += a.batch {
-		count := min(a.batch, n-begin)
-		q := Question{
-			Mode: kernels.LossOnly, J: a.j, G: g[begin*a.j : (begin+count)*a.j], Omega: make([]float64, count*a.j),
-			T: make([]float64, count),
-		}
-		for i := range q.Omega {
-			q.Omega[i] = 1
-		}
-		for k := begin; k < begin+count; k++ {
-			image, _ := a.order.At(uint64(k))
-			image += a.first
-			q.Images, q.Labels = append(q.Images, int64(image)), append(q.Labels, a.samples.Label(image))
-			q.Noise = append(q.Noise, latent.Uint64(a.seed, streamSample, uint64(k)+1))
-		}
-		terms, err := a.by.Ask(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if len(terms.Residual) != len(q.G) {
-			return nil, fmt.Errorf("passes: %d residuals, want %d", len(terms.Residual), len(q.G))
-		}
-		out = append(out, terms.Residual...)
-		a.tell(count)
-	}
-	return out, nil
-}
-
 // CheckAsked returns the first thing for which AskGeodesic could not begin.
 func CheckAsked(s Samples, j int, set GeodesicSettings) error {
 	set = set.resolved(s.Range)
@@ -152,7 +105,7 @@ func CheckAsked(s Samples, j int, set GeodesicSettings) error {
 
 // AskGeodesic is MakeGeodesic for a network that somebody else evaluates, with noise in j subspaces. Statistics are
 // not measured.
-func AskGeodesic(ctx context.Context, of Asker, s Samples, j int, set GeodesicSettings) (*Geodesic, error) {
+func AskGeodesic(ctx context.Context, by Asker, s Samples, j int, set GeodesicSettings) (*Geodesic, error) {
 	if err := CheckAsked(s, j, set); err != nil {
 		return nil, err
 	}
@@ -165,24 +118,36 @@ func AskGeodesic(ctx context.Context, of Asker, s Samples, j int, set GeodesicSe
 			labels = append(labels, label)
 		}
 	}
-	done, total := 0, len(pools)*set.Points*set.Samples
-	key := latent.Uint64(set.Seed, streamSample, 0)
+	p := &progress{report: set.Progress, total: len(pools) * set.Points * set.Samples}
 	var measured [][][]schedule.Sample
 	for row, n := range pools {
-		a := &asked{by: of, samples: s, j: j, order: data.NewOrder(key, n, false), seed: key, batch: set.Batch}
+		first := 0
 		if set.Family.PerClass {
-			a.first = s.first(row)
+			first = s.first(row)
 		}
-		a.tell = func(n int) {
-			if done += n; set.Progress != nil {
-				set.Progress(done, total)
+		asked := newSampler(j, n, set.Batch, set.Seed, p)
+		asked.measure = func(ctx context.Context, begin int, g []float64) ([]float64, error) {
+			q := Question{Mode: kernels.LossOnly, J: j, G: g, Omega: ones(len(g)), T: make([]float64, len(g)/j)}
+			for sample := begin; sample < begin+len(g)/j; sample++ {
+				image, _ := asked.order.At(uint64(sample))
+				q.Images = append(q.Images, int64(first+image))
+				q.Labels = append(q.Labels, s.Label(first+image))
+				q.Noise = append(q.Noise, asked.noiseSeed(sample))
 			}
+			terms, err := by.Ask(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			if len(terms.Residual) != len(g) {
+				return nil, fmt.Errorf("passes: %d residuals, want %d", len(terms.Residual), len(g))
+			}
+			return terms.Residual, nil
 		}
-		own, err := measureDensity(ctx, a, j, set)
+		density, err := measureDensity(ctx, &asked, set)
 		if err != nil {
 			return nil, err
 		}
-		measured = append(measured, own)
+		measured = append(measured, density)
 	}
 	return set.geodesic(labels, measured)
 }

@@ -2,9 +2,8 @@
 // need no run:
 //
 //	MakeGeodesic   the schedule of least energy, from the energy density F(σ)
-//	AskGeodesic    the same of a network that somebody else evaluates (asked.go)
+//	AskGeodesic    the same of a network that somebody else evaluates (asker.go)
 //	Evaluate       the loss of a network along a schedule, by noise level
-//	Compare        energies of schedules, paired sample by sample
 //	Energies       energies of one schedule on a fixed evaluation set, as runs watch it
 //	Predict        what bases and schedules per class can save before any is trained
 //	PCA            a basis of principal components

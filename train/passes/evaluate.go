@@ -39,54 +39,33 @@ type EvaluationRow struct {
 // The times are stratified once more within each part, so the energy that the rows
 // tell, T² times the mean over t of Σ_j loss_j, is free of bias. Image, noise and place
 // in [0, 1] of every sample depend on the seed alone, so evaluations of two schedules,
-// or of two networks, are paired; see Compare. Rows are sorted by label, subspace and t.
+// or of two networks, are paired. Rows are sorted by label, subspace and t.
 func Evaluate(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
 	set EvaluateSettings,
 ) ([]EvaluationRow, error) {
-	set = set.resolved()
-	labels := s.Labels()
-	if labels == nil {
-		labels = []int{-1}
-	}
-	var out []EvaluationRow
-	err := sampleAlong(ctx, m, w, d, s, set, func(row int, at, residual []float64) {
-		rows := partRows(s, row, m.J(), set, at, residual)
-		for i := range rows {
-			rows[i].Label = int32(labels[row])
-		}
-		out = append(out, rows...)
-	})
-	return out, err
-}
-
-func (set EvaluateSettings) resolved() EvaluateSettings {
 	setting.Default(&set.Points, 32)
 	setting.Default(&set.Samples, 64)
 	setting.Default(&set.C, 1)
-	return set
-}
-
-// sampleAlong measures the residuals |P_j r|² of every row of s at Points·Samples stratified
-// times and hands them over row by row, both flat [samples*J]: the weights ω_j, and the
-// residuals.
-func sampleAlong(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, s *schedule.Schedule,
-	set EvaluateSettings, take func(row int, weight, residual []float64),
-) error {
 	if s.J() != m.J() && s.J() != 1 {
-		return setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
+		return nil, setting.Errorf("schedule", "must have one subspace or the %d of the model's basis, got %d", m.J(), s.J())
+	}
+	labels, pools := []int{-1}, [][]int{nil}
+	if s.Labels() != nil {
+		labels, pools = s.Labels(), nil
+	}
+	for _, label := range s.Labels() {
+		pool := classImages(d, label)
+		if pool == nil {
+			return nil, setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d", label)
+		}
+		pools = append(pools, pool)
 	}
 	n, subspaces := set.Points*set.Samples, m.J()
 	g, weight := make([]float64, n*subspaces), make([]float64, n*subspaces)
-	for row := range s.Rows() {
-		var pool []int
-		if labels := s.Labels(); labels != nil {
-			if pool = poolOf(d, labels[row]); pool == nil {
-				return setting.Errorf("dataset", "must hold images of every class of the schedule, got none of class %d",
-					labels[row])
-			}
-		}
-		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
-		meter.progress, meter.total, meter.done = set.Progress, s.Rows()*n, row*n
+	p := &progress{report: set.Progress, total: s.Rows() * n}
+	var out []EvaluationRow
+	for row, label := range labels {
+		meter := newMeter(m, w, d, pools[row], set.Seed, set.Batch, p)
 		for i := range n {
 			t := meter.time(i, n, s.T())
 			for j := range subspaces {
@@ -96,11 +75,15 @@ func sampleAlong(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *d
 		}
 		residual, err := meter.residuals(ctx, g)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		take(row, weight, residual)
+		rows := partRows(s, row, subspaces, set, weight, residual)
+		for i := range rows {
+			rows[i].Label = int32(label)
+		}
+		out = append(out, rows...)
 	}
-	return nil
+	return out, nil
 }
 
 // partRows averages the samples of each part.
@@ -125,50 +108,6 @@ func partRows(s *schedule.Schedule, row, subspaces int, set EvaluateSettings, we
 	return rows
 }
 
-// Comparison holds the energies of several schedules under one network.
-type Comparison struct {
-	samples [][]float64 // [schedule][sample]: T² Σ_j ω_j |P_j r|²
-}
-
-// Compare evaluates schedules on the same images, noise and places in [0, 1]. Those of
-// one subspace may stand beside those of the model's. Classes of a schedule per class
-// count alike.
-func Compare(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, schedules []*schedule.Schedule,
-	set EvaluateSettings,
-) (*Comparison, error) {
-	set = set.resolved()
-	c := &Comparison{samples: make([][]float64, len(schedules))}
-	for i, s := range schedules {
-		total := make([]float64, set.Points*set.Samples)
-		scale := s.T() * s.T() / float64(s.Rows())
-		err := sampleAlong(ctx, m, w, d, s, set, func(_ int, weight, residual []float64) {
-			for k, r := range residual {
-				total[k/m.J()] += scale * weight[k] * r
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		c.samples[i] = total
-	}
-	return c, nil
-}
-
-// Energy returns the energy of a schedule, E = T²·(mean loss), and its standard error.
-func (c *Comparison) Energy(i int) (energy, stderr float64) {
-	return StratifiedMean(c.samples[i])
-}
-
-// Difference returns the energy of schedule i less that of k, and its standard error:
-// that of the differences sample by sample, in which most of the noise cancels.
-func (c *Comparison) Difference(i, k int) (difference, stderr float64) {
-	d := make([]float64, len(c.samples[i]))
-	for s := range d {
-		d[s] = c.samples[i][s] - c.samples[k][s]
-	}
-	return StratifiedMean(d)
-}
-
 // EnergySettings says on how many images Energies measures a schedule.
 type EnergySettings struct {
 	Samples int
@@ -184,10 +123,10 @@ func Energies(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data
 	set EnergySettings,
 ) ([]float64, error) {
 	n, j := set.Samples, m.J()
-	meter := newMeter(m, w, d, nil, set.Seed, min(n, 128))
+	meter := newMeter(m, w, d, nil, set.Seed, min(n, 128), &progress{})
 	g, gdot, scale := make([]float64, n*j), make([]float64, n*j), make([]float64, n)
 	for i := range n {
-		label := d.Label(meter.image(uint64(i)))
+		label := d.Label(meter.image(i))
 		row, err := s.Row(int(label))
 		if err != nil {
 			return nil, err

@@ -42,20 +42,13 @@ func TestEvaluateGaussian(t *testing.T) {
 		}
 		sum += r.Loss
 	}
-	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{s}, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	energy, stderr := c.Energy(0)
-	within(t, "energy of the rows", T*T*sum/16, energy, 1e-9*energy)
+	energy := T * T * sum / 16
 	f, err := schedule.NewDensity(exactDensity(4, v, 1, 1e-6, T, 400))
 	if err != nil {
 		t.Fatal(err)
 	}
 	exact, _ := schedule.Energy([]*schedule.Path{s.At(0, 0)}, []*schedule.Density{f})
-	if math.Abs(energy-exact) > 4*stderr || stderr > 0.05*exact {
-		t.Errorf("energy %v ± %v, want %v", energy, stderr, exact)
-	}
+	within(t, "energy", energy, exact, 0.05*exact)
 }
 
 func exactDensity(d int, v, c, g0, T float64, n int) []schedule.Sample {
@@ -131,31 +124,33 @@ func TestGeodesicOfSubspaces(t *testing.T) {
 	}
 }
 
-// TestCompareIsPaired: one subspace measured as two equal ones gives the same samples,
-// and the difference of near schedules is far sharper than either energy.
-func TestCompareIsPaired(t *testing.T) {
-	b, err := basis.DCT(2, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, d := gaussian(t, b, []float64{0.09, 0.01}, 512)
+// TestEnergiesArePaired: the difference of near schedules is far sharper than either energy, whose value is exact.
+func TestEnergiesArePaired(t *testing.T) {
+	b := basis.None(2, 2)
+	net, d := gaussian(t, b, []float64{0.04}, 512)
 	m, w := onDevice(t, net, b)
-	iso := edm(t, 25, 1e-6)
-	same, err := iso.Expand(schedule.Family{Basis: "dct", K: 1}, nil, 2)
-	if err != nil {
-		t.Fatal(err)
+	set := EnergySettings{Samples: 512, C: 1, Weight: func(int32) float64 { return 1 }}
+	var energies [2][]float64
+	for i, knots := range []int{16, 17} {
+		s := schedule.Isotropic(schedule.EDMTheta(knots, 25, 1e-6).Path(25, 1e-6))
+		var err error
+		if energies[i], err = Energies(t.Context(), m, w, d, s, set); err != nil {
+			t.Fatal(err)
+		}
+		f, err := schedule.NewDensity(exactDensity(4, 0.04, 1, 1e-6, 25, 400))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact, _ := schedule.Energy([]*schedule.Path{s.At(0, 0)}, []*schedule.Density{f})
+		energy, stderr := StratifiedMean(energies[i])
+		within(t, "energy", energy, exact, 4*stderr)
 	}
-	near := schedule.Isotropic(schedule.EDMTheta(17, 25, 1e-6).Path(25, 1e-6))
-	c, err := Compare(t.Context(), m, w, d, []*schedule.Schedule{iso, same, near},
-		EvaluateSettings{Points: 32, Samples: 16})
-	if err != nil {
-		t.Fatal(err)
+	difference := make([]float64, len(energies[0]))
+	for i, e := range energies[0] {
+		difference[i] = e - energies[1][i]
 	}
-	if diff, stderr := c.Difference(0, 1); diff != 0 || stderr != 0 {
-		t.Errorf("one schedule twice differs by %v ± %v", diff, stderr)
-	}
-	_, alone := c.Energy(0)
-	if _, paired := c.Difference(0, 2); paired > 0.3*alone {
+	_, alone := StratifiedMean(energies[0])
+	if _, paired := StratifiedMean(difference); paired > 0.3*alone {
 		t.Errorf("standard error %v paired, %v alone", paired, alone)
 	}
 }

@@ -102,7 +102,7 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 		pools = nil
 		for label := range d.Classes() {
 			labels = append(labels, label)
-			pools = append(pools, poolOf(d, label))
+			pools = append(pools, classImages(d, label))
 			if pools[label] == nil {
 				return nil, nil, nil, setting.Errorf("dataset", "must hold images of every class, got none of class %d", label)
 			}
@@ -111,23 +111,22 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 			return nil, nil, nil, setting.Errorf("dataset", "must have labels for a schedule per class, got none")
 		}
 	}
-	for i, pool := range pools {
-		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
-		meter.progress, meter.total = set.Progress, len(pools)*set.Points*set.Samples
-		meter.done = i * set.Points * set.Samples
-		var own [][]schedule.Sample
+	p := &progress{report: set.Progress, total: len(pools) * set.Points * set.Samples}
+	for _, pool := range pools {
+		meter := newMeter(m, w, d, pool, set.Seed, set.Batch, p)
+		var density [][]schedule.Sample
 		if set.Statistics {
 			var whole []schedule.Sample
 			var row local.Row
 			whole, row, err = measureGains(ctx, meter, set)
-			own, rows = [][]schedule.Sample{whole}, append(rows, row)
+			density, rows = [][]schedule.Sample{whole}, append(rows, row)
 		} else {
-			own, err = measureDensity(ctx, meter, m.J(), set)
+			density, err = measureDensity(ctx, &meter.sampler, set)
 		}
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		measured = append(measured, own)
+		measured = append(measured, density)
 	}
 	return labels, measured, rows, nil
 }
@@ -201,40 +200,32 @@ func (set GeodesicSettings) geodesic(labels []int, measured [][][]schedule.Sampl
 
 // measureDensity measures F at noiseLevels: of each subspace, or of the whole. Every level has images and noise of
 // its own, so that their errors are independent.
-func measureDensity(ctx context.Context, from residualSource, subspaces int, set GeodesicSettings,
-) ([][]schedule.Sample, error) {
+func measureDensity(ctx context.Context, s *sampler, set GeodesicSettings) ([][]schedule.Sample, error) {
 	var g []float64
 	levels := noiseLevels(set.Points, set.G0, set.T)
 	for _, sigma := range levels {
-		g = append(g, slices.Repeat([]float64{sigma * sigma}, set.Samples*subspaces)...)
+		g = append(g, slices.Repeat([]float64{sigma * sigma}, set.Samples*s.j)...)
 	}
-	residual, err := from.residuals(ctx, g)
+	residual, err := s.residuals(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]schedule.Sample, 1)
+	parts, width := 1, s.j // subspaces of a part
 	if set.split() {
-		out = make([][]schedule.Sample, subspaces)
+		parts, width = s.j, 1
 	}
+	out := make([][]schedule.Sample, parts)
+	sums := make([]float64, set.Samples)
 	for p, sigma := range levels {
-		parts := make([][]float64, len(out))
-		for k := range set.Samples {
-			at := (p*set.Samples + k) * subspaces
-			for j := range parts {
-				own := residual[at : at+subspaces]
-				if set.split() {
-					own = own[j : j+1]
+		for part := range out {
+			for k := range sums {
+				sums[k] = 0
+				for _, v := range residual[(p*set.Samples+k)*s.j+part*width:][:width] {
+					sums[k] += v
 				}
-				var sum float64
-				for _, v := range own {
-					sum += v
-				}
-				parts[j] = append(parts[j], sum)
 			}
-		}
-		for j, part := range parts {
-			value, stderr := MeanStderr(part)
-			out[j] = append(out[j], schedule.ResidualSample(sigma, value, stderr, set.C))
+			value, stderr := MeanStderr(sums)
+			out[part] = append(out[part], schedule.ResidualSample(sigma, value, stderr, set.C))
 		}
 	}
 	return out, nil

@@ -15,93 +15,139 @@ const (
 	streamPlace  uint32 = 0x74696d65
 )
 
-// residualSource measures |P_j(flow(x_t) + ε)|² [n*J] of samples 0 … n−1 at the variances g [n*J]: a meter on the
-// device, or whoever evaluates the network elsewhere.
-type residualSource interface {
-	residuals(ctx context.Context, g []float64) ([]float64, error)
+// progress counts work done and reports it.
+type progress struct {
+	report      func(done, total int) // nil: to nobody
+	done, total int
 }
 
-// meter measures residuals |P_j(flow(x_t) + ε)|² of a network on images of a data set.
-// Sample number k has the same image and noise whatever it is measured at: what is
-// measured at two schedules is paired.
-type meter struct {
-	model    *kernels.Model
-	weights  *kernels.Weights
-	data     *data.Dataset
-	pool     []int // images to choose from; nil for all
+func (p *progress) add(n int) {
+	if p.done += n; p.report != nil {
+		p.report(p.done, p.total)
+	}
+}
+
+// sampler chooses the image and the noise of every sample by its number, so that what is measured at two schedules is
+// paired; and measures residuals by whatever evaluates the network.
+type sampler struct {
+	j, batch int
 	order    *data.Order
 	seed     uint64
-	batch    int
-	progress func(done, total int)
-	done     int
-	total    int
+	progress *progress
+	// measure returns |P_j(flow(x_t) + ε)|² [n*J] of n samples from begin on, at the variances g [n*J].
+	measure func(ctx context.Context, begin int, g []float64) ([]float64, error)
 }
 
-func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int, seed uint64, batch int) *meter {
+func newSampler(j, images, batch int, seed uint64, p *progress) sampler {
+	key := latent.Uint64(seed, streamSample, 0)
+	return sampler{j: j, batch: batch, order: data.NewOrder(key, images, false), seed: key, progress: p}
+}
+
+// noiseSeed returns the seed of a sample's noise.
+func (s *sampler) noiseSeed(sample int) uint64 {
+	return latent.Uint64(s.seed, streamSample, uint64(sample)+1)
+}
+
+// time returns the time of a sample among n: stratified, one in each of n equal parts of [0, T].
+func (s *sampler) time(sample, n int, T float64) float64 {
+	u := float64(latent.Uint64(s.seed, streamPlace, uint64(sample))>>11) * 0x1p-53
+	return T * (float64(sample) + u) / float64(n)
+}
+
+// batches calls do with the samples from begin to end−1 of n, batch by batch.
+func (s *sampler) batches(ctx context.Context, n int, do func(begin, end int) error) error {
+	for begin := 0; begin < n; begin += s.batch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		end := min(begin+s.batch, n)
+		if err := do(begin, end); err != nil {
+			return err
+		}
+		s.progress.add(end - begin)
+	}
+	return nil
+}
+
+// residuals returns |P_j r|² [n*J] of samples 0 … n−1 at the variances g [n*J].
+func (s *sampler) residuals(ctx context.Context, g []float64) ([]float64, error) {
+	out := make([]float64, 0, len(g))
+	err := s.batches(ctx, len(g)/s.j, func(begin, end int) error {
+		residual, err := s.measure(ctx, begin, g[begin*s.j:end*s.j])
+		out = append(out, residual...)
+		return err
+	})
+	return out, err
+}
+
+// meter is a sampler that evaluates a network on the device, on images of a data set.
+type meter struct {
+	sampler
+	model   *kernels.Model
+	weights *kernels.Weights
+	data    *data.Dataset
+	pool    []int // images to choose from; nil for all
+}
+
+func newMeter(m *kernels.Model, w *kernels.Weights, d *data.Dataset, pool []int, seed uint64, batch int,
+	p *progress,
+) *meter {
 	n := len(pool)
 	if pool == nil {
 		n = d.Len()
 	}
 	setting.Default(&batch, m.FitBatch(128))
-	key := latent.Uint64(seed, streamSample, 0)
-	return &meter{model: m, weights: w, data: d, pool: pool, order: data.NewOrder(key, n, false), seed: key, batch: batch}
+	r := &meter{sampler: newSampler(m.J(), n, batch, seed, p), model: m, weights: w, data: d, pool: pool}
+	r.measure = r.estimate
+	return r
 }
 
-// residuals returns |P_j r|² [n*J] of samples 0 … n−1 at the variances g [n*J].
-func (r *meter) residuals(ctx context.Context, g []float64) ([]float64, error) {
-	pixels, j := r.model.Pixels(), r.model.J()
-	n := len(g) / j
-	out := make([]float64, 0, len(g))
-	ones := make([]float64, r.batch*j)
-	for i := range ones {
-		ones[i] = 1
+// estimate is the sampler's measure.
+func (r *meter) estimate(ctx context.Context, begin int, g []float64) ([]float64, error) {
+	pixels, count := r.model.Pixels(), len(g)/r.j
+	in := kernels.EstimateInput{
+		Mode: kernels.LossOnly,
+		X0:   make([]float32, count*pixels), Eps: make([]float32, count*pixels),
+		G: g, Omega: ones(len(g)), Labels: make([]int32, count),
 	}
-	for begin := 0; begin < n; begin += r.batch {
-		if err := ctx.Err(); err != nil {
+	for i := range count {
+		x0, eps := in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels]
+		var err error
+		if in.Labels[i], err = r.draw(begin+i, x0, eps); err != nil {
 			return nil, err
 		}
-		count := min(r.batch, n-begin)
-		in := kernels.EstimateInput{
-			Mode: kernels.LossOnly,
-			X0:   make([]float32, count*pixels), Eps: make([]float32, count*pixels),
-			G: g[begin*j : (begin+count)*j], Omega: ones[:count*j], Labels: make([]int32, count),
-		}
-		for i := range count {
-			x0, eps := in.X0[i*pixels:(i+1)*pixels], in.Eps[i*pixels:(i+1)*pixels]
-			var err error
-			if in.Labels[i], err = r.draw(uint64(begin+i), x0, eps); err != nil {
-				return nil, err
-			}
-		}
-		terms, err := r.model.Estimate(ctx, r.weights, in)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, terms.Residual...)
-		r.add(count)
 	}
-	return out, nil
+	terms, err := r.model.Estimate(ctx, r.weights, in)
+	if err != nil {
+		return nil, err
+	}
+	return terms.Residual, nil
 }
 
-// residualImages hands over the residuals flow(x_t) + ε as images [H·W·C], sample by
-// sample: per images at each noise level, the same in all directions.
-func (r *meter) residualImages(ctx context.Context, sigma []float64, per int,
-	take func(sample int, residual []float64),
+func ones(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = 1
+	}
+	return out
+}
+
+// residualImages calls use with the residuals flow(x_t) + ε as images [H·W·C], sample by sample: a number of images at
+// each noise level, the same in all directions.
+func (r *meter) residualImages(ctx context.Context, sigma []float64, perLevel int,
+	use func(sample int, residual []float64),
 ) error {
-	pixels, n := r.model.Pixels(), len(sigma)*per
+	pixels := r.model.Pixels()
 	residual := make([]float64, pixels)
 	x, eps := make([]float32, r.batch*pixels), make([]float32, r.batch*pixels)
 	g, labels := make([]float64, r.batch), make([]int32, r.batch)
-	for begin := 0; begin < n; begin += r.batch {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		count := min(r.batch, n-begin)
+	return r.batches(ctx, len(sigma)*perLevel, func(begin, end int) error {
+		count := end - begin
 		for i := range count {
-			s := sigma[(begin+i)/per]
+			s := sigma[(begin+i)/perLevel]
 			image, noise := x[i*pixels:(i+1)*pixels], eps[i*pixels:(i+1)*pixels]
 			var err error
-			if labels[i], err = r.draw(uint64(begin+i), image, noise); err != nil {
+			if labels[i], err = r.draw(begin+i, image, noise); err != nil {
 				return err
 			}
 			g[i] = s * s
@@ -117,53 +163,38 @@ func (r *meter) residualImages(ctx context.Context, sigma []float64, per int,
 			for k := range residual {
 				residual[k] = float64(flow[i*pixels+k]) + float64(eps[i*pixels+k])
 			}
-			take(begin+i, residual)
+			use(begin+i, residual)
 		}
-		r.add(count)
-	}
-	return nil
-}
-
-// add counts samples done and reports how many there are.
-func (r *meter) add(n int) {
-	if r.done += n; r.progress != nil {
-		r.progress(r.done, r.total)
-	}
+		return nil
+	})
 }
 
 // draw writes the image and the noise of a sample and returns the image's label.
-func (r *meter) draw(sample uint64, image, noise []float32) (int32, error) {
-	at := r.image(sample)
-	if err := r.data.Image(at, false, image); err != nil {
+func (r *meter) draw(sample int, image, noise []float32) (int32, error) {
+	i := r.image(sample)
+	if err := r.data.Image(i, false, image); err != nil {
 		return 0, err
 	}
-	latent.Normal(latent.Uint64(r.seed, streamSample, sample+1), streamSample, noise)
-	return r.data.Label(at), nil
+	latent.Normal(r.noiseSeed(sample), streamSample, noise)
+	return r.data.Label(i), nil
 }
 
 // image returns the image of a sample.
-func (r *meter) image(sample uint64) int {
-	image, _ := r.order.At(sample)
+func (r *meter) image(sample int) int {
+	image, _ := r.order.At(uint64(sample))
 	if r.pool != nil {
 		image = r.pool[image]
 	}
 	return image
 }
 
-// time returns the time of a sample among n: stratified, one in each of n equal parts of
-// [0, T].
-func (r *meter) time(sample, n int, T float64) float64 {
-	u := float64(latent.Uint64(r.seed, streamPlace, uint64(sample))>>11) * 0x1p-53
-	return T * (float64(sample) + u) / float64(n)
-}
-
-// poolOf returns the images of a class.
-func poolOf(d *data.Dataset, label int) []int {
-	var pool []int
+// classImages returns the images of a class; nil if there are none.
+func classImages(d *data.Dataset, label int) []int {
+	var images []int
 	for i := range d.Len() {
 		if int(d.Label(i)) == label {
-			pool = append(pool, i)
+			images = append(images, i)
 		}
 	}
-	return pool
+	return images
 }

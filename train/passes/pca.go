@@ -37,8 +37,6 @@ type PCASettings struct {
 	Classes  int                   // per class: how many there are; default those of the images
 	Clusters [][]int               // per class: classes that share components; others stand alone
 	Progress func(done, total int) // default none
-	// Components takes the vectors from the moments; default those of principal components.
-	Components func(m *basis.Moments, k int) (*basis.Components, error)
 }
 
 // Span describes one set of components.
@@ -59,9 +57,6 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 	h, w := images.Height(), images.Width()
 	if set.K == 0 {
 		set.K = h * w / 4
-	}
-	if set.Components == nil {
-		set.Components = (*basis.Moments).Components
 	}
 	switch {
 	case h*w > maxPlane:
@@ -94,12 +89,12 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 			return nil, nil, err
 		}
 		for i, m := range moments {
-			c, err := leading(ctx, m, set)
+			c, err := leading(ctx, m, set.K)
 			if err != nil {
 				return nil, nil, err
 			}
 			moments[i] = nil // its memory is free for the next
-			p.add()
+			p.add(1)
 			vectors[from+i], spans[from+i].Images, spans[from+i].Share = c.Vectors, m.N(), c.Share()
 		}
 	}
@@ -113,7 +108,7 @@ func PCA(ctx context.Context, images Images, set PCASettings) (*basis.Basis, []S
 
 // leading returns the components of m. The decomposition itself cannot be stopped: where
 // ctx ends first it goes on, for nobody, and m must not be used again.
-func leading(ctx context.Context, m *basis.Moments, set PCASettings) (*basis.Components, error) {
+func leading(ctx context.Context, m *basis.Moments, k int) (*basis.Components, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -125,7 +120,7 @@ func leading(ctx context.Context, m *basis.Moments, set PCASettings) (*basis.Com
 	go func() {
 		var r result
 		r.err = safely.Do(func() (err error) {
-			r.c, err = set.Components(m, set.K)
+			r.c, err = m.Components(k)
 			return err
 		})
 		done <- r
@@ -135,18 +130,6 @@ func leading(ctx context.Context, m *basis.Moments, set PCASettings) (*basis.Com
 		return r.c, r.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	}
-}
-
-// progress counts work done and reports it.
-type progress struct {
-	report      func(done, total int)
-	done, total int
-}
-
-func (p *progress) add() {
-	if p.done++; p.report != nil {
-		p.report(p.done, p.total)
 	}
 }
 
@@ -183,7 +166,7 @@ func measurePlanes(ctx context.Context, images Images, spans []Span, p *progress
 			}
 			m.Add(plane)
 		}
-		p.add()
+		p.add(1)
 	}
 	return out, nil
 }

@@ -76,10 +76,9 @@ func (s *survey) measure(ctx context.Context, m *kernels.Model, w *kernels.Weigh
 		}
 	}
 	planes := mat.NewDense(d.Height()*d.Width(), d.Channels(), nil)
+	p := &progress{report: set.Progress, total: len(s.pools) * set.Points * set.Samples}
 	for row, pool := range s.pools {
-		meter := newMeter(m, w, d, pool, set.Seed, set.Batch)
-		meter.progress, meter.total = set.Progress, len(s.pools)*set.Points*set.Samples
-		meter.done = row * set.Points * set.Samples
+		meter := newMeter(m, w, d, pool, set.Seed, set.Batch, p)
 		// The rows' streams differ, so that their errors are independent.
 		meter.seed = latent.Uint64(meter.seed, streamSample, uint64(row)<<32|1)
 		err := meter.residualImages(ctx, s.sigma, set.Samples, func(i int, residual []float64) {
@@ -129,7 +128,7 @@ func ladders(ctx context.Context, images Images, perClass bool, only []string) (
 		if h*w < 4 || h*w > maxPlane || d.PerClass && !perClass {
 			continue
 		}
-		set := PCASettings{K: h * w / 2, PerClass: d.PerClass, Components: d.Components}
+		set := PCASettings{K: h * w / 2, PerClass: d.PerClass}
 		b, _, err := PCA(ctx, images, set)
 		if err != nil {
 			return nil, err

@@ -196,7 +196,7 @@ func (c *checker) folder(dir string, load func(dir string) []error) (Finding, er
 	var faults []error
 	err := atomicdir.Read(dir, func(folder *atomicdir.Stored) error {
 		f.State = OK
-		if folder.Manifest() == nil {
+		if !folder.HasManifest() {
 			f.State = Unverified
 		}
 		faults = folder.CheckAll(c.ctx)

@@ -180,7 +180,7 @@ func (s *Runs) familyBasis(
 	}
 	d, _ := basis.Lookup(family.Basis)
 	b, _, err := passes.PCA(ctx, src.Dataset, passes.PCASettings{
-		K: family.K, PerClass: d.PerClass, Components: d.Components, Classes: classesOf(cfg, src),
+		K: family.K, PerClass: d.PerClass, Classes: classesOf(cfg, src),
 		Progress: api.Sparsely(progress),
 	})
 	if field, ok := errors.AsType[*setting.Error](err); ok && field.Field == "k" {

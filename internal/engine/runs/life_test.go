@@ -51,7 +51,9 @@ func (f *fake) Rows(from int) []train.Row { return f.rows[from:] }
 
 func (f *fake) State(context.Context) (*checkpoint.Run, error) {
 	config, err := json.Marshal(f.Config())
-	s := &checkpoint.Run{Config: config, Step: int64(len(f.rows)), Seen: int64(8 * len(f.rows))}
+	s := &checkpoint.Run{
+		RunHead: checkpoint.RunHead{Config: config, Step: int64(len(f.rows)), Seen: int64(8 * len(f.rows))},
+	}
 	for _, row := range f.rows {
 		s.Rows = append(s.Rows, row.Values())
 	}

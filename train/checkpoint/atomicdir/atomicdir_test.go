@@ -125,26 +125,3 @@ func TestSweep(t *testing.T) {
 		t.Errorf("after the commit: %v, %v", entries, err)
 	}
 }
-
-// TestIntercept: what a test puts in the place of an effect fails the write, and nothing is changed.
-func TestIntercept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	if err := Write(path, false, fillWith("one")); err != nil {
-		t.Fatal(err)
-	}
-	full := errors.New("full")
-	restore := Intercept(func(e Effect) error {
-		if e.Name == "sync" {
-			return full
-		}
-		return nil
-	})
-	err := Write(path, true, fillWith("two"))
-	restore()
-	if !errors.Is(err, full) || content(t, path) != "one" {
-		t.Errorf("%v, and the folder holds %q", err, content(t, path))
-	}
-	if err := Write(path, true, fillWith("two")); err != nil || content(t, path) != "two" {
-		t.Errorf("restored: %v, %q", err, content(t, path))
-	}
-}

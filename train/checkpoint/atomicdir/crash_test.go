@@ -11,68 +11,28 @@ import (
 
 var errCrash = errors.New("the machine stopped")
 
-// crashing is a system that stops at a step and never does anything again. It keeps a
-// log of what it did, with paths relative to root.
-type crashing struct {
-	host
-	root string
-	left int // steps before the stop
-	log  []string
-}
-
-func (c *crashing) do(what string, paths []string, f func() error) error {
-	if c.left == 0 {
-		return errCrash
-	}
-	c.left--
-	for _, p := range paths {
-		rel, err := filepath.Rel(c.root, p)
+// crash lets a number of effects happen, and none after them, while do runs; −1 is no limit. It returns those that have
+// happened, with paths relative to root.
+func crash(t *testing.T, root string, steps int, do func() error) (effects []string, err error) {
+	t.Helper()
+	defer Intercept(func(e Effect) error {
+		if len(effects) == steps {
+			return errCrash
+		}
+		path, err := filepath.Rel(root, e.Path)
 		if err != nil {
 			return err
 		}
-		if first, rest, ok := strings.Cut(rel, string(filepath.Separator)); ok && strings.HasPrefix(first, Prefix) {
-			rel = "tmp/" + rest
-		} else if strings.HasPrefix(rel, Prefix) {
-			rel = "tmp"
+		if hidden, rest, ok := strings.Cut(path, string(filepath.Separator)); strings.HasPrefix(hidden, Prefix) {
+			if path = "tmp"; ok {
+				path += "/" + rest
+			}
 		}
-		what += " " + rel
-	}
-	c.log = append(c.log, what)
-	return f()
-}
-
-func (c *crashing) MkdirTemp(parent, pattern string) (dir string, err error) {
-	err = c.do("mkdirtemp", nil, func() error { dir, err = c.host.MkdirTemp(parent, pattern); return err })
-	return dir, err
-}
-
-func (c *crashing) Mkdir(path string) error {
-	return c.do("mkdir", []string{path}, func() error { return c.host.Mkdir(path) })
-}
-
-func (c *crashing) WriteFile(path string, data []byte) error {
-	return c.do("write", []string{path}, func() error { return c.host.WriteFile(path, data) })
-}
-
-func (c *crashing) Create(path string) (file *os.File, err error) {
-	err = c.do("write", []string{path}, func() error { file, err = c.host.Create(path); return err })
-	return file, err
-}
-
-func (c *crashing) Sync(path string) error {
-	return c.do("sync", []string{path}, func() error { return c.host.Sync(path) })
-}
-
-func (c *crashing) Rename(a, b string) error {
-	return c.do("rename", []string{a, b}, func() error { return c.host.Rename(a, b) })
-}
-
-func (c *crashing) Exchange(a, b string) error {
-	return c.do("exchange", []string{a, b}, func() error { return c.host.Exchange(a, b) })
-}
-
-func (c *crashing) RemoveAll(path string) error {
-	return c.do("remove", []string{path}, func() error { return c.host.RemoveAll(path) })
+		effects = append(effects, e.Name+" "+path)
+		return nil
+	})()
+	err = do()
+	return effects, err
 }
 
 func fillTwo(text string) func(*Folder) error {
@@ -109,11 +69,10 @@ func TestCrashPoints(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := &crashing{root: root, left: stop}
-			err := write(c, path, true, fillTwo("new"))
+			done, err := crash(t, root, stop, func() error { return Write(path, true, fillTwo("new")) })
 			got := state(t, path)
 			if got != before && got != "new" {
-				t.Errorf("stop %d after %v: the folder is %s", stop, c.log, got)
+				t.Errorf("stop %d after %v: the folder is %s", stop, done, got)
 			}
 			entries, readErr := os.ReadDir(root)
 			if readErr != nil {
@@ -142,33 +101,20 @@ func TestCrashPoints(t *testing.T) {
 func TestNothingIsRenamedUnflushed(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "x")
-	for _, move := range []string{"rename tmp/new x", "exchange tmp/new x"} {
-		c := &crashing{root: root, left: -1}
-		if err := write(c, path, true, fillTwo("new")); err != nil {
+	for _, move := range []string{"rename x", "exchange x"} {
+		done, err := crash(t, root, -1, func() error { return Write(path, true, fillTwo("new")) })
+		if err != nil {
 			t.Fatal(err)
 		}
 		want := []string{
-			"mkdirtemp", "mkdir tmp/new", "write tmp/new/a", "write tmp/new/b", "write tmp/new/manifest.json",
-			"sync tmp/new", "sync tmp/new/a", "sync tmp/new/b",
-			"sync tmp/new/manifest.json", move, "sync .", "remove tmp",
+			"mkdir .", "mkdir tmp/new", "create tmp/new/a", "write tmp/new/a", "create tmp/new/b", "write tmp/new/b",
+			"create tmp/new/manifest.json", "write tmp/new/manifest.json",
+			"sync tmp/new", "sync tmp/new/a", "sync tmp/new/b", "sync tmp/new/manifest.json", move, "sync .",
 		}
-		if !slices.Equal(c.log, want) {
-			t.Errorf("did %q, want %q", c.log, want)
+		if len(done) < len(want) || !slices.Equal(done[:len(want)], want) {
+			t.Errorf("did %q, want %q", done, want)
 		}
 	}
-}
-
-// keeping is write in place of what is at path, which is kept at path.previous.
-func keeping(c *crashing, path string, fill func(*Folder) error) error {
-	f, err := begin(c, path)
-	if err != nil {
-		return err
-	}
-	f.keep = path + ".previous"
-	if err := fill(f); err != nil {
-		return errors.Join(err, f.Abort())
-	}
-	return f.Commit(true)
 }
 
 // TestCrashPointsOfKeeping: at every step there is a whole folder at its place, and a whole one of earlier beside it.
@@ -184,13 +130,14 @@ func TestCrashPointsOfKeeping(t *testing.T) {
 		if got := state(t, path) + " after " + state(t, path+".previous"); got != "two after one" {
 			t.Fatalf("it begins with %s", got)
 		}
-		c := &crashing{root: root, left: stop}
-		err := keeping(c, path, fillTwo("three"))
+		done, err := crash(t, root, stop, func() error {
+			return WriteKeeping(path, path+".previous", fillTwo("three"))
+		})
 		got := state(t, path) + " after " + state(t, path+".previous")
 		switch got {
 		case "two after one", "three after one", "three after two":
 		default:
-			t.Errorf("stop %d after %v: %s", stop, c.log, got)
+			t.Errorf("stop %d after %v: %s", stop, done, got)
 		}
 		if err == nil {
 			if got != "three after two" {
@@ -212,9 +159,9 @@ func TestCrashPointsOfKeeping(t *testing.T) {
 
 // TestCrashPointsOfFiles: a file is replaced and removed, and a folder is removed, in one step.
 func TestCrashPointsOfFiles(t *testing.T) {
-	for name, act := range map[string]func(c *crashing, path string) error{
-		"write":  func(c *crashing, path string) error { return writeFile(c, path, []byte("new")) },
-		"remove": func(c *crashing, path string) error { return remove(c, path) },
+	for name, act := range map[string]func(path string) error{
+		"write":  func(path string) error { return WriteFile(path, []byte("new")) },
+		"remove": Remove,
 	} {
 		want := map[string]string{"write": "new", "remove": "none"}[name]
 		for stop := 0; ; stop++ {
@@ -223,10 +170,9 @@ func TestCrashPointsOfFiles(t *testing.T) {
 			if err := WriteFile(path, []byte("old")); err != nil {
 				t.Fatal(err)
 			}
-			c := &crashing{root: root, left: stop}
-			err := act(c, path)
+			done, err := crash(t, root, stop, func() error { return act(path) })
 			if got := content(t, root); got != "old" && got != want {
-				t.Errorf("%s, stop %d after %v: the file is %s", name, stop, c.log, got)
+				t.Errorf("%s, stop %d after %v: the file is %s", name, stop, done, got)
 			} else if err == nil && got != want {
 				t.Errorf("%s: done, and the file is %s", name, got)
 			}

@@ -28,10 +28,10 @@ var open = Entry{Size: -1}
 // Create begins a file of the folder; its name is without separators and new. The file ends with Close, before the
 // folder ends with Commit or Abort.
 func (f *Folder) Create(name string) (*File, error) {
-	if _, taken := f.files[name]; taken || !plainName(name) {
+	if _, taken := f.files[name]; taken || !isFileName(name) {
 		return nil, fmt.Errorf("atomicdir: no file of a folder can be called %q here", name)
 	}
-	file, err := f.sys.Create(filepath.Join(f.dir(), name))
+	file, err := create(filepath.Join(f.dir(), name))
 	if err != nil {
 		return nil, err
 	}

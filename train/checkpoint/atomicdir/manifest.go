@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -26,7 +24,7 @@ const (
 )
 
 // Manifest is the list of a folder's files, the manifest itself left out.
-type Manifest struct{ files map[string]Entry }
+type Manifest map[string]Entry
 
 // Entry is what a manifest says of one file.
 type Entry struct {
@@ -36,34 +34,25 @@ type Entry struct {
 
 // manifestText is a manifest as it is stored.
 type manifestText struct {
-	Format  string           `json:"format"`
-	Version int              `json:"version"`
-	Files   map[string]Entry `json:"files"`
-	SHA256  string           `json:"sha256"` // of Files in compact JSON: damage to the list is not blamed on a file
-}
-
-// Names returns the names of the files, sorted.
-func (m *Manifest) Names() []string { return slices.Sorted(maps.Keys(m.files)) }
-
-// Entry returns what the manifest says of a file; ok is false where it does not list it.
-func (m *Manifest) Entry(name string) (e Entry, ok bool) {
-	e, ok = m.files[name]
-	return e, ok
+	Format  string   `json:"format"`
+	Version int      `json:"version"`
+	Files   Manifest `json:"files"`
+	SHA256  string   `json:"sha256"` // of Files in compact JSON: damage to the list is not blamed on a file
 }
 
 // Encode returns the manifest's one encoding.
-func (m *Manifest) Encode() ([]byte, error) {
-	list, err := json.Marshal(m.files)
+func (m Manifest) Encode() ([]byte, error) {
+	list, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.MarshalIndent(manifestText{manifestFormat, manifestVersion, m.files, hashOf(list)}, "", "  ")
+	text, err := json.MarshalIndent(manifestText{manifestFormat, manifestVersion, m, hashOf(list)}, "", "  ")
 	return append(text, '\n'), err
 }
 
 // DecodeManifest reads what Encode wrote, and nothing else. What it refuses is a [*DamageError].
-func DecodeManifest(text []byte) (*Manifest, error) {
-	fail := func(format string, args ...any) (*Manifest, error) {
+func DecodeManifest(text []byte) (Manifest, error) {
+	fail := func(format string, args ...any) (Manifest, error) {
 		return nil, &DamageError{File: ManifestFile, Msg: fmt.Sprintf(format, args...)}
 	}
 	var t manifestText
@@ -73,21 +62,20 @@ func DecodeManifest(text []byte) (*Manifest, error) {
 	if t.Version != manifestVersion {
 		return fail("has version %d; this program reads version %d", t.Version, manifestVersion)
 	}
-	m := &Manifest{files: t.Files}
 	for name, e := range t.Files {
 		digest, err := hex.DecodeString(e.SHA256)
-		if !plainName(name) || e.Size < 0 || err != nil || len(digest) != sha256.Size {
+		if !isFileName(name) || e.Size < 0 || err != nil || len(digest) != sha256.Size {
 			return fail("lists a file that cannot be")
 		}
 	}
-	if own, err := m.Encode(); err != nil || !bytes.Equal(own, text) {
+	if own, err := t.Files.Encode(); err != nil || !bytes.Equal(own, text) {
 		return fail("is not as it was written")
 	}
-	return m, nil
+	return t.Files, nil
 }
 
-// plainName reports whether a file of a folder may be called that.
-func plainName(name string) bool {
+// isFileName reports whether a file of a folder may be called that.
+func isFileName(name string) bool {
 	return fs.ValidPath(name) && name != "." && name != ManifestFile && !strings.ContainsAny(name, `/\`)
 }
 
@@ -106,15 +94,15 @@ func (f *Folder) writeManifest() error {
 			return fmt.Errorf("atomicdir: %s is still being written", name)
 		}
 	}
-	text, err := (&Manifest{f.files}).Encode()
+	text, err := f.files.Encode()
 	if err != nil {
 		return err
 	}
-	return f.sys.WriteFile(filepath.Join(f.dir(), ManifestFile), text)
+	return writeNew(filepath.Join(f.dir(), ManifestFile), text)
 }
 
 // readManifest returns the manifest of dir, nil where it has none.
-func readManifest(dir string) (*Manifest, error) {
+func readManifest(dir string) (Manifest, error) {
 	text, err := os.ReadFile(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -135,7 +123,7 @@ func Seal(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	m := &Manifest{map[string]Entry{}}
+	m := Manifest{}
 	for _, e := range entries {
 		info, err := os.Stat(filepath.Join(dir, e.Name())) // of the file that a link leads to
 		if err != nil {
@@ -144,25 +132,15 @@ func Seal(ctx context.Context, dir string) error {
 		if !info.Mode().IsRegular() {
 			continue
 		}
-		if m.files[e.Name()], err = entryOf(ctx, filepath.Join(dir, e.Name())); err != nil {
+		hash, err := (&Stored{dir: dir}).scan(ctx, e.Name(), func(io.Reader, int64) error { return nil })
+		if err != nil {
 			return err
 		}
+		m[e.Name()] = Entry{info.Size(), hash}
 	}
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
 	return WriteFile(filepath.Join(dir, ManifestFile), text)
-}
-
-// entryOf reads a file.
-func entryOf(ctx context.Context, path string) (Entry, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return Entry{}, err
-	}
-	defer file.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, &reader{ctx, file})
-	return Entry{n, hex.EncodeToString(sum.Sum(nil))}, err
 }

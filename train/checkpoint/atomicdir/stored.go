@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -27,7 +29,7 @@ func (e *DamageError) Error() string { return e.Folder + "/" + e.File + " " + e.
 // Stored is a committed folder, as its manifest describes it.
 type Stored struct {
 	dir      string
-	manifest *Manifest // nil where there is none
+	manifest Manifest // nil where there is none
 }
 
 // Read calls read with the folder at dir. Where it fails while the folder is being replaced by another, it is called
@@ -61,105 +63,46 @@ func readOnce(dir string, read func(*Stored) error) error {
 	return err
 }
 
-// Manifest returns the folder's manifest; nil where it has none, so that damage cannot be told.
-func (s *Stored) Manifest() *Manifest { return s.manifest }
+// HasManifest reports whether damage to the folder's files can be told.
+func (s *Stored) HasManifest() bool { return s.manifest != nil }
+
+// Hash returns the SHA-256, in hex, that a file was written with; empty if the folder has no manifest.
+func (s *Stored) Hash(name string) string { return s.manifest[name].SHA256 }
 
 // Path returns the place of a file.
 func (s *Stored) Path(name string) string { return filepath.Join(s.dir, name) }
 
 // ReadFile returns the bytes of a file that are those that were written, else a [*DamageError]. A file that the folder
 // was written without is [fs.ErrNotExist].
-func (s *Stored) ReadFile(name string) ([]byte, error) {
-	want, err := s.entry(name)
-	if err != nil {
-		return nil, err
-	}
-	b, err := os.ReadFile(s.Path(name))
-	if err != nil {
-		return nil, s.unreadable(name, err)
-	}
-	if s.manifest == nil {
-		return b, nil
-	}
-	return b, want.check(name, int64(len(b)), func() (string, error) { return hashOf(b), nil })
+func (s *Stored) ReadFile(name string) (b []byte, err error) {
+	_, err = s.Scan(name, func(r io.Reader, size int64) error {
+		b = make([]byte, size)
+		_, err := io.ReadFull(r, b)
+		return err
+	})
+	return b, err
 }
 
 // CheckSize compares the size of a file with that which was written, as ReadFile does its bytes.
 func (s *Stored) CheckSize(name string) error {
-	return s.checkFile(name, func(want Entry, _ *os.File) (string, error) { return want.SHA256, nil })
+	file, _, err := s.open(name)
+	if err == nil {
+		err = file.Close()
+	}
+	return err
 }
 
 // Check compares the bytes of a file with those that were written, as ReadFile does, without holding them. An end of
 // ctx ends it.
 func (s *Stored) Check(ctx context.Context, name string) error {
-	return s.checkFile(name, func(_ Entry, file *os.File) (string, error) {
-		sum := sha256.New()
-		_, err := io.Copy(sum, &reader{ctx, file})
-		return hex.EncodeToString(sum.Sum(nil)), err
-	})
-}
-
-// Scan calls use with the bytes of a file as they are read, and returns their SHA-256 in hex. Damage, as ReadFile finds
-// it, is the error even if use has failed, too.
-func (s *Stored) Scan(name string, use func(r io.Reader, size int64) error) (hash string, err error) {
-	want, err := s.entry(name)
-	if err != nil {
-		return "", err
-	}
-	file, err := os.Open(s.Path(name))
-	if err != nil {
-		return "", s.unreadable(name, err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", err
-	}
-	var failed error
-	read := func() (string, error) {
-		sum := sha256.New()
-		in := io.TeeReader(file, sum)
-		failed = use(in, info.Size())
-		_, err := io.Copy(io.Discard, in)
-		hash = hex.EncodeToString(sum.Sum(nil))
-		return hash, err
-	}
-	if s.manifest == nil {
-		_, err = read()
-	} else {
-		err = want.check(name, info.Size(), read)
-	}
-	return hash, cmp.Or(s.unreadable(name, err), failed)
-}
-
-func (s *Stored) checkFile(name string, sum func(Entry, *os.File) (string, error)) error {
-	want, err := s.entry(name)
-	if err != nil {
-		return err
-	}
-	file, err := os.Open(s.Path(name))
-	if err != nil {
-		return s.unreadable(name, err)
-	}
-	defer file.Close()
-	if s.manifest == nil {
-		return nil
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	err = want.check(name, info.Size(), func() (string, error) { return sum(want, file) })
-	return s.unreadable(name, err)
+	_, err := s.scan(ctx, name, func(io.Reader, int64) error { return nil })
+	return err
 }
 
 // CheckAll checks every file that the folder was written with, and returns what is wrong with each. There is nothing to
 // check without a manifest.
 func (s *Stored) CheckAll(ctx context.Context) (faults []error) {
-	if s.manifest == nil {
-		return nil
-	}
-	for _, name := range s.manifest.Names() {
+	for _, name := range slices.Sorted(maps.Keys(s.manifest)) {
 		if err := s.Check(ctx, name); err != nil {
 			faults = append(faults, err)
 		}
@@ -167,12 +110,56 @@ func (s *Stored) CheckAll(ctx context.Context) (faults []error) {
 	return faults
 }
 
+// Scan calls use with the bytes of a file as they are read, and returns their SHA-256 in hex. Damage, as ReadFile finds
+// it, is the error even if use has failed, too.
+func (s *Stored) Scan(name string, use func(r io.Reader, size int64) error) (hash string, err error) {
+	return s.scan(context.Background(), name, use)
+}
+
+func (s *Stored) scan(ctx context.Context, name string, use func(r io.Reader, size int64) error) (string, error) {
+	file, size, err := s.open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	in := io.TeeReader(&reader{ctx, file}, sum)
+	failed := use(in, size)
+	_, err = io.Copy(io.Discard, in)
+	hash := hex.EncodeToString(sum.Sum(nil))
+	if err == nil && s.manifest != nil && hash != s.Hash(name) {
+		err = &DamageError{File: name, Msg: "is not what was written: its SHA-256 has changed"}
+	}
+	return hash, cmp.Or(s.unreadable(name, err), failed)
+}
+
+// open opens a file that has the size that was written.
+func (s *Stored) open(name string) (*os.File, int64, error) {
+	want, err := s.entry(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	file, err := os.Open(s.Path(name))
+	if err != nil {
+		return nil, 0, s.unreadable(name, err)
+	}
+	info, err := file.Stat()
+	if err == nil && s.manifest != nil && info.Size() != want.Size {
+		err = &DamageError{File: name, Msg: fmt.Sprintf("has %d bytes and was written with %d", info.Size(), want.Size)}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
+}
+
 // entry returns what the manifest says of a file: nothing where there is no manifest.
 func (s *Stored) entry(name string) (Entry, error) {
 	if s.manifest == nil {
 		return Entry{}, nil
 	}
-	e, ok := s.manifest.Entry(name)
+	e, ok := s.manifest[name]
 	if ok {
 		return e, nil
 	}
@@ -189,18 +176,6 @@ func (s *Stored) unreadable(name string, err error) error {
 		return &DamageError{File: name, Msg: "cannot be read: " + syscall.EIO.Error()}
 	case s.manifest != nil && errors.Is(err, fs.ErrNotExist):
 		return &DamageError{File: name, Msg: "is missing"}
-	}
-	return err
-}
-
-// check compares a file's size, and then its hash.
-func (e Entry) check(name string, size int64, sum func() (string, error)) error {
-	if size != e.Size {
-		return &DamageError{File: name, Msg: fmt.Sprintf("has %d bytes and was written with %d", size, e.Size)}
-	}
-	got, err := sum()
-	if err == nil && got != e.SHA256 {
-		err = &DamageError{File: name, Msg: "is not what was written: its SHA-256 has changed"}
 	}
 	return err
 }

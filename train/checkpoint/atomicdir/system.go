@@ -8,19 +8,6 @@ import (
 	"sync/atomic"
 )
 
-// system is what this package does to the file system, so that a crash at any of its steps is
-// a test.
-type system interface {
-	MkdirTemp(parent, pattern string) (string, error)
-	Mkdir(path string) error
-	WriteFile(path string, data []byte) error // a new file
-	Create(path string) (*os.File, error)     // a new file, to be written and read
-	Sync(path string) error                   // flush one file or folder
-	Rename(from, to string) error
-	Exchange(a, b string) error
-	RemoveAll(path string) error
-}
-
 // Effect is something that is about to be done to the file system.
 type Effect struct {
 	Name string // mkdir, create, write, sync, rename, exchange, remove, or free: a question for the space left
@@ -45,85 +32,74 @@ func about(name, path string) error {
 	return nil
 }
 
-// host is the machine's own.
-type host struct{}
-
-func (host) MkdirTemp(parent, pattern string) (string, error) {
-	if err := about("mkdir", parent); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(parent, pattern)
-}
-
-func (host) Mkdir(path string) error {
-	if err := about("mkdir", path); err != nil {
+// perform announces an effect, and has it unless a test forbids it.
+func perform(name, path string, effect func() error) error {
+	if err := about(name, path); err != nil {
 		return err
 	}
-	return os.Mkdir(path, 0o755)
+	return effect()
 }
 
-func (host) WriteFile(path string, data []byte) error {
-	file, err := (host{}).Create(path)
+// makeHidden makes a folder with a new hidden name.
+func makeHidden(parent string) (path string, err error) {
+	err = perform("mkdir", parent, func() (err error) { path, err = os.MkdirTemp(parent, Prefix+"*"); return err })
+	return path, err
+}
+
+func makeFolder(path string) error {
+	return perform("mkdir", path, func() error { return os.Mkdir(path, 0o755) })
+}
+
+// create begins a new file, to be written and read.
+func create(path string) (file *os.File, err error) {
+	err = perform("create", path, func() (err error) {
+		file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+		return err
+	})
+	return file, err
+}
+
+func writeNew(path string, data []byte) error {
+	file, err := create(path)
 	if err != nil {
 		return err
 	}
-	if err = about("write", path); err == nil {
-		_, err = file.Write(data)
-	}
+	err = perform("write", path, func() error { _, err := file.Write(data); return err })
 	return errors.Join(err, file.Close())
 }
 
-func (host) Create(path string) (*os.File, error) {
-	if err := about("create", path); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+func rename(from, to string) error {
+	return perform("rename", to, func() error { return os.Rename(from, to) })
 }
 
-func (host) Rename(from, to string) error {
-	if err := about("rename", to); err != nil {
-		return err
-	}
-	return os.Rename(from, to)
+func exchange(a, b string) error {
+	return perform("exchange", b, func() error { return exchangeAtOnce(a, b) })
 }
 
-func (host) Exchange(a, b string) error {
-	if err := about("exchange", b); err != nil {
-		return err
-	}
-	return exchange(a, b)
-}
-
-// RemoveAll removes a folder file by file, each with an announcement, and then what is left of it.
-func (host) RemoveAll(path string) error {
+// removeAll removes a folder file by file, each with an announcement, and then what is left of it.
+func removeAll(path string) error {
 	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		if err := about("remove", file); err != nil {
-			return err
-		}
-		return os.Remove(file)
+		return perform("remove", file, func() error { return os.Remove(file) })
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := about("remove", path); err != nil {
-		return err
-	}
-	return os.RemoveAll(path)
+	return perform("remove", path, func() error { return os.RemoveAll(path) })
 }
 
-func (host) Sync(path string) error {
-	if err := about("sync", path); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+// sync flushes a file or a folder.
+func sync(path string) error {
+	return perform("sync", path, func() error {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
 }
 
 // exchangeByTwo swaps a for b by way of a third name: for a moment there is nothing at b.

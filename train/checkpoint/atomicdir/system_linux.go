@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange swaps two folders in one step, or in two where the file system cannot.
-func exchange(a, b string) error {
+// exchangeAtOnce swaps two folders in one step, or in two where the file system cannot.
+func exchangeAtOnce(a, b string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return exchangeByTwo(a, b)

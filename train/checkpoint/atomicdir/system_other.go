@@ -2,11 +2,9 @@
 
 package atomicdir
 
-import (
-	"math"
-)
+import "math"
 
-func exchange(a, b string) error { return exchangeByTwo(a, b) }
+func exchangeAtOnce(a, b string) error { return exchangeByTwo(a, b) }
 
 // Free returns the bytes that may still be written to the file system of path, where that can be told.
 func Free(string) (int64, error) { return math.MaxInt64, nil }

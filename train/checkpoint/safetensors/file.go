@@ -44,12 +44,15 @@ func (d DType) Size() int {
 	return 0
 }
 
-// Tensor is one named array. Data is row-major and little-endian, len(Data) = ∏ Shape · DType.Size().
+// Tensor is one named array. Data is row-major and little-endian, len(Data) = ∏ Shape · DType.Size(). A tensor that is
+// made of numbers, to be written, has no Data.
 type Tensor struct {
 	Name  string
 	DType DType
 	Shape []int
 	Data  []byte
+
+	values any // []float32, []float64 or []int64 instead of Data
 }
 
 // File is the content of one safetensors file, tensors in the order of their bytes.
@@ -172,29 +175,17 @@ func half(h uint16) float64 {
 	return sign * math.Ldexp(1024+frac, exp-25)
 }
 
-// FromFloat32s makes an F32 tensor of values; it copies them.
+// FromFloat32s makes an F32 tensor of values, which must not change until it is written.
 func FromFloat32s(name string, shape []int, values []float32) Tensor {
-	data := make([]byte, 4*len(values))
-	for i, v := range values {
-		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(v))
-	}
-	return Tensor{name, F32, shape, data}
+	return Tensor{Name: name, DType: F32, Shape: shape, values: values}
 }
 
-// FromFloat64s makes an F64 tensor of values; it copies them.
+// FromFloat64s makes an F64 tensor of values, which must not change until it is written.
 func FromFloat64s(name string, shape []int, values []float64) Tensor {
-	data := make([]byte, 8*len(values))
-	for i, v := range values {
-		binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(v))
-	}
-	return Tensor{name, F64, shape, data}
+	return Tensor{Name: name, DType: F64, Shape: shape, values: values}
 }
 
-// FromInt64s makes an I64 tensor of values; it copies them.
+// FromInt64s makes an I64 tensor of values, which must not change until it is written.
 func FromInt64s(name string, shape []int, values []int64) Tensor {
-	data := make([]byte, 8*len(values))
-	for i, v := range values {
-		binary.LittleEndian.PutUint64(data[8*i:], uint64(v))
-	}
-	return Tensor{name, I64, shape, data}
+	return Tensor{Name: name, DType: I64, Shape: shape, values: values}
 }

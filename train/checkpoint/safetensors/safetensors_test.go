@@ -54,7 +54,7 @@ func TestGoldenBytes(t *testing.T) {
 }
 
 func TestHalfPrecision(t *testing.T) {
-	h := Tensor{"h", F16, []int{6}, []byte{0, 0x3c, 0, 0xc0, 1, 0, 0xff, 0x7b, 0, 0x7c, 1, 0x7e}}
+	h := Tensor{Name: "h", DType: F16, Shape: []int{6}, Data: []byte{0, 0x3c, 0, 0xc0, 1, 0, 0xff, 0x7b, 0, 0x7c, 1, 0x7e}}
 	got, err := h.Float64s()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestHalfPrecision(t *testing.T) {
 			t.Errorf("half %d: %v, want %v", i, got[i], want[i])
 		}
 	}
-	b := Tensor{"b", BF16, []int{1}, []byte{0x80, 0x3f}}
+	b := Tensor{Name: "b", DType: BF16, Shape: []int{1}, Data: []byte{0x80, 0x3f}}
 	if v, err := b.Float32s(); err != nil || v[0] != 1 {
 		t.Errorf("bfloat16 %v, %v", v, err)
 	}

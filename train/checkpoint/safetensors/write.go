@@ -6,100 +6,60 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 )
 
-// Write writes f to w. The bytes depend on f alone: tensors stand in the order given, metadata keys
-// sorted. The header is padded so that data begins at a multiple of 8.
+// Write writes f to w. The bytes depend on f alone: tensors stand in the order given, metadata keys sorted. The header
+// is padded so that data begins at a multiple of 8.
 func Write(w io.Writer, f *File) error {
-	out, err := NewWriter(w, f)
-	if err != nil {
-		return err
-	}
-	for i := range f.Tensors {
-		if err := out.Bytes(f.Tensors[i].Data); err != nil {
-			return err
-		}
-	}
-	return out.Close()
-}
-
-// Writer writes a file tensor by tensor, so that no more than the one at hand need be in memory. Its file has the bytes
-// that [Write] gives it.
-type Writer struct {
-	w     io.Writer
-	left  []Tensor
-	block []byte
-}
-
-// NewWriter writes the header of f, whose tensors need no Data.
-func NewWriter(w io.Writer, f *File) (*Writer, error) {
 	header, err := encodeHeader(f)
 	if err != nil {
-		return nil, err
-	}
-	_, err = w.Write(header)
-	return &Writer{w: w, left: f.Tensors}, err
-}
-
-// Bytes writes the next tensor, which is all of data.
-func (w *Writer) Bytes(data []byte) error {
-	if err := w.next(len(data)); err != nil {
 		return err
 	}
-	_, err := w.w.Write(data)
+	_, err = w.Write(header)
+	for i := range f.Tensors {
+		if err == nil {
+			err = f.Tensors[i].write(w)
+		}
+	}
 	return err
 }
 
-// Float32s writes the next tensor, an F32 one of these values.
-func (w *Writer) Float32s(values []float32) error {
-	return encoded(w, values, 4, func(to []byte, v float32) { binary.LittleEndian.PutUint32(to, math.Float32bits(v)) })
+func (t *Tensor) write(w io.Writer) error {
+	switch values := t.values.(type) {
+	case []float32:
+		return writeValues(w, values)
+	case []float64:
+		return writeValues(w, values)
+	case []int64:
+		return writeValues(w, values)
+	}
+	_, err := w.Write(t.Data)
+	return err
 }
 
-// Float64s writes the next tensor, an F64 one of these values.
-func (w *Writer) Float64s(values []float64) error {
-	return encoded(w, values, 8, func(to []byte, v float64) { binary.LittleEndian.PutUint64(to, math.Float64bits(v)) })
-}
-
-// Close reports whether all tensors of the header have been written.
-func (w *Writer) Close() error {
-	if len(w.left) > 0 {
-		return &FormatError{w.left[0].Name, "is not written"}
-	}
-	return nil
-}
-
-// next takes the next tensor, which has that many bytes.
-func (w *Writer) next(size int) error {
-	if len(w.left) == 0 {
-		return &FormatError{"", "a tensor too many"}
-	}
-	t := &w.left[0]
-	if t.bytes() != size {
-		return &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", size, t.Shape, t.DType)}
-	}
-	w.left = w.left[1:]
-	return nil
-}
-
-// encoded writes the next tensor in blocks.
-func encoded[T any](w *Writer, values []T, size int, put func([]byte, T)) error {
-	if err := w.next(size * len(values)); err != nil {
-		return err
-	}
-	if w.block == nil {
-		w.block = make([]byte, 1<<18)
-	}
-	for part := range slices.Chunk(values, len(w.block)/size) {
-		for i, v := range part {
-			put(w.block[size*i:], v)
+// writeValues writes values piece by piece: there is no copy of all of them.
+func writeValues[E float32 | float64 | int64](w io.Writer, values []E) error {
+	const piece = 1 << 15
+	var encoded []byte
+	var err error
+	for part := range slices.Chunk(values, piece) {
+		if encoded, err = binary.Append(encoded[:0], binary.LittleEndian, part); err != nil {
+			return err
 		}
-		if _, err := w.w.Write(w.block[:size*len(part)]); err != nil {
+		if _, err = w.Write(encoded); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// size returns the bytes that the tensor has.
+func (t *Tensor) size() int {
+	if t.values != nil {
+		return binary.Size(t.values)
+	}
+	return len(t.Data)
 }
 
 // encodeHeader returns the length and the padded JSON header.
@@ -137,8 +97,8 @@ func encodeHeader(f *File) ([]byte, error) {
 			return nil, &FormatError{t.Name, "name stands twice or is reserved"}
 		}
 		seen[t.Name] = true
-		if t.DType.Size() == 0 || elements(t.Shape) < 0 || t.Data != nil && t.bytes() != len(t.Data) {
-			return nil, &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", len(t.Data), t.Shape, t.DType)}
+		if t.DType.Size() == 0 || elements(t.Shape) < 0 || t.bytes() != t.size() {
+			return nil, &FormatError{t.Name, fmt.Sprintf("%d bytes for %v %s", t.size(), t.Shape, t.DType)}
 		}
 		shape := t.Shape
 		if shape == nil {
